@@ -1,0 +1,160 @@
+//! The contract of links, and of the queues inside them.
+
+use crate::{Bytes, Deadline, Packet, PacketMeta, Time};
+
+/// Takes packets in and gives them out later, or not at all. A chain of links is a link.
+///
+/// After every `handle_*` call the driver polls `poll_transmit` and `poll_event` until both are empty. Every packet
+/// that went in comes out, is reported as dropped with its cause, or is counted by [`Link::held`].
+pub trait Link {
+    /// A packet enters.
+    fn handle_input(&mut self, now: Time, packet: Packet);
+    /// The deadline has come.
+    fn handle_timeout(&mut self, now: Time);
+    /// The next packet that leaves at or before `now`.
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
+    /// What happened to packets on the way.
+    fn poll_event(&mut self) -> Option<LinkEvent>;
+    /// When `handle_timeout` has something to do, and what.
+    fn poll_timeout(&self) -> Option<Deadline>;
+    /// Packets inside, wherever: waiting, in service or propagating.
+    fn held(&self) -> Backlog;
+    /// Packets that wait in queues. The packet in service is not in the queue.
+    fn queued(&self) -> Backlog;
+}
+
+/// A queueing discipline: decides who waits, who goes next and who is dropped. The server that empties it, and its
+/// rate, are not its concern.
+///
+/// Drops are pushed to `events` at the call that decides them.
+pub trait Queue {
+    /// Takes the packet in, or drops it (or another one for it).
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>);
+    /// The packet that goes next, if there is one and it may go now.
+    fn dequeue(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet>;
+    /// What waits.
+    fn backlog(&self) -> Backlog;
+    /// When `dequeue` may succeed although it did not before: only shaping disciplines have one.
+    fn poll_timeout(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+/// How much waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u64,
+    /// Their wire length.
+    pub bytes: Bytes,
+}
+
+impl Backlog {
+    /// One packet more.
+    pub fn add(&mut self, size: Bytes) {
+        self.packets += 1;
+        self.bytes += size;
+    }
+
+    /// One packet less. Panics when it was never added.
+    pub fn remove(&mut self, size: Bytes) {
+        self.packets -= 1;
+        self.bytes = self.bytes - size;
+    }
+}
+
+impl std::ops::Add for Backlog {
+    type Output = Self;
+    fn add(self, rhs: Self) -> Self {
+        Self { packets: self.packets + rhs.packets, bytes: self.bytes + rhs.bytes }
+    }
+}
+
+/// What happened to a packet inside a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// It is gone.
+    Dropped {
+        /// Which one.
+        meta: PacketMeta,
+        /// Why.
+        cause: DropCause,
+    },
+    /// A second one exists now; `meta` is the new one's.
+    Duplicated {
+        /// The new one.
+        meta: PacketMeta,
+    },
+    /// A bit was flipped.
+    Corrupted {
+        /// Which one.
+        meta: PacketMeta,
+    },
+    /// A queue set Congestion Experienced.
+    Marked {
+        /// Which one.
+        meta: PacketMeta,
+    },
+}
+
+/// Why something is gone. Every drop has one, in links and in endpoints alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DropCause {
+    /// Random loss on the medium.
+    Loss,
+    /// The queue's limit in packets.
+    QueueFullPackets,
+    /// The queue's limit in bytes.
+    QueueFullBytes,
+    /// The link was cut.
+    Cut,
+    /// The delay element held as many packets as it may.
+    DelayFull,
+    /// A checksum did not match.
+    Corrupted,
+    /// A newer sample took its place before it was sent.
+    Superseded,
+    /// Older than its deadline.
+    TooLate,
+    /// Already delivered once.
+    Duplicate,
+    /// The sender's buffer was full.
+    SendBufferFull,
+    /// Not a packet of this protocol.
+    Malformed,
+}
+
+impl DropCause {
+    /// Every cause, in the order of their counters.
+    pub const ALL: [Self; 11] = [
+        Self::Loss,
+        Self::QueueFullPackets,
+        Self::QueueFullBytes,
+        Self::Cut,
+        Self::DelayFull,
+        Self::Corrupted,
+        Self::Superseded,
+        Self::TooLate,
+        Self::Duplicate,
+        Self::SendBufferFull,
+        Self::Malformed,
+    ];
+
+    /// Its name in results and traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::QueueFullPackets => "queue_full_packets",
+            Self::QueueFullBytes => "queue_full_bytes",
+            Self::Cut => "cut",
+            Self::DelayFull => "delay_full",
+            Self::Corrupted => "corrupted",
+            Self::Superseded => "superseded",
+            Self::TooLate => "too_late",
+            Self::Duplicate => "duplicate",
+            Self::SendBufferFull => "send_buffer_full",
+            Self::Malformed => "malformed",
+        }
+    }
+}

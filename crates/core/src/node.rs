@@ -1,0 +1,92 @@
+//! The contract of what sits at the ends of a network: senders, receivers, sessions.
+
+use crate::{Bytes, Deadline, DropCause, Packet, Time};
+
+/// A host's application: makes packets and takes them.
+pub trait Node {
+    /// A packet for this node arrived.
+    fn handle_input(&mut self, now: Time, packet: Packet);
+    /// The deadline has come. Also called once when the run begins.
+    fn handle_timeout(&mut self, now: Time);
+    /// The next packet to send. The driver fills `id`, `sent` and `source`.
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
+    /// What happened, for whoever measures.
+    fn poll_event(&mut self) -> Option<NodeEvent>;
+    /// When `handle_timeout` has something to do, and what.
+    fn poll_timeout(&self) -> Option<Deadline>;
+}
+
+/// What a piece of data means to the person at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Medium {
+    /// Position, velocity, force: one sample.
+    Haptic = 0,
+    /// One audio frame.
+    Audio = 1,
+    /// One video frame.
+    Video = 2,
+    /// A command or other data that is none of these.
+    Data = 3,
+}
+
+impl Medium {
+    /// All of them, in the order of their codes.
+    pub const ALL: [Self; 4] = [Self::Haptic, Self::Audio, Self::Video, Self::Data];
+
+    /// Its name in scenarios and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Haptic => "haptic",
+            Self::Audio => "audio",
+            Self::Video => "video",
+            Self::Data => "data",
+        }
+    }
+
+    /// From the code on the wire.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Haptic),
+            1 => Some(Self::Audio),
+            2 => Some(Self::Video),
+            3 => Some(Self::Data),
+            _ => None,
+        }
+    }
+}
+
+/// One haptic sample, one audio frame, one video frame: the unit in which delay and loss are felt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What it is.
+    pub medium: Medium,
+    /// Counts up by one for every sample of this medium from this sender.
+    pub sequence: u64,
+    /// When it was made (a frame: when its first byte existed).
+    pub created: Time,
+    /// Its length without any header.
+    pub size: Bytes,
+}
+
+/// What a node tells whoever measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NodeEvent {
+    /// The device made a sample that is meant to be delivered.
+    Made(Sample),
+    /// A sample was not worth sending (deadband); the receiver holds the last one. It is not a loss.
+    Withheld(Sample),
+    /// A whole sample was given to the application here, for the first time.
+    Delivered(Sample),
+    /// A sample was dropped at this node.
+    Dropped(Sample, DropCause),
+    /// A packet that arrived here was of no use.
+    Refused(DropCause),
+    /// A number that moves, for plots: congestion window, gap, buffer.
+    Gauge {
+        /// Which, with its unit: `"cwnd_segments"`, `"gap_ms"`.
+        name: &'static str,
+        /// Its new value.
+        value: f64,
+    },
+}

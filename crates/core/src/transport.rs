@@ -1,0 +1,135 @@
+//! The contract of transports.
+
+use crate::{Bytes, Deadline, DropCause, Duration, Ecn, PathId, Time};
+
+/// Carries messages between two endpoints. Sans-IO: the driver owns the socket or the simulated link.
+pub trait Transport {
+    /// Offers a message. What cannot be kept is refused now or reported later by [`Event::Dropped`], never lost silently.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError>;
+    /// A datagram arrived.
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>);
+    /// The deadline has come.
+    fn handle_timeout(&mut self, now: Time);
+    /// The next datagram to send; its bytes are appended to `buffer`, which the caller has cleared.
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit>;
+    /// What happened.
+    fn poll_event(&mut self) -> Option<Event>;
+    /// When `handle_timeout` has something to do, and what.
+    fn poll_timeout(&self) -> Option<Deadline>;
+}
+
+/// How urgent, 0 first. An emergency stop is 0, samples 1, everything else after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority(pub u8);
+
+/// What happens when it is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reliability {
+    /// It is lost.
+    #[default]
+    Unreliable,
+    /// It is sent again until it arrives or its deadline passes.
+    Reliable,
+}
+
+/// A message: bytes with an age, a deadline and a priority.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// The bytes.
+    pub data: Vec<u8>,
+    /// When the sample in it was made; age counts from here.
+    pub created: Time,
+    /// The age at which it is worthless. `None`: never.
+    pub deadline: Option<Duration>,
+    /// How urgent.
+    pub priority: Priority,
+    /// What happens when it is lost.
+    pub reliability: Reliability,
+    /// The caller's own number for it, returned in events.
+    pub tag: u64,
+}
+
+/// A datagram as the driver received it.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// Over which path.
+    pub path: PathId,
+    /// How it was marked.
+    pub ecn: Ecn,
+    /// What was stored of it.
+    pub data: &'a [u8],
+    /// Zeros that follow `data` on the wire and were not stored; 0 from a real socket.
+    pub padding: u32,
+}
+
+/// A datagram to send: the bytes are in the caller's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transmit {
+    /// Over which path.
+    pub path: PathId,
+    /// How to mark it.
+    pub ecn: Ecn,
+    /// Zeros that follow the bytes on the wire; a driver with a real socket appends them.
+    pub padding: u32,
+}
+
+/// What a transport has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Messages may flow both ways.
+    Connected,
+    /// A message arrived.
+    Received {
+        /// Its bytes.
+        data: Vec<u8>,
+        /// Over which path.
+        path: PathId,
+    },
+    /// A message that was offered here will not arrive.
+    Dropped {
+        /// The caller's number for it.
+        tag: u64,
+        /// Why.
+        cause: DropCause,
+    },
+    /// A datagram that arrived was of no use.
+    Refused(DropCause),
+    /// A number that moves, for plots.
+    Gauge {
+        /// Which, with its unit.
+        name: &'static str,
+        /// Its new value.
+        value: f64,
+    },
+    /// A path can be used.
+    PathUp(PathId),
+    /// A path cannot be used any more.
+    PathDown(PathId),
+    /// Nothing flows any more.
+    Closed,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The send buffer is full; it holds this much.
+    #[error("the send buffer of {0} is full")]
+    BufferFull(Bytes),
+    /// The message is longer than this transport carries.
+    #[error("a message of {size} is longer than this transport carries ({limit})")]
+    TooLarge {
+        /// Its length.
+        size: Bytes,
+        /// The longest that is carried.
+        limit: Bytes,
+    },
+    /// It is older than its deadline already.
+    #[error("older than its deadline")]
+    TooLate,
+    /// The transport is closed.
+    #[error("closed")]
+    Closed,
+}

@@ -1,0 +1,8 @@
+//! The bytes of taut's protocols: named field ranges, checked zero-copy views, and representations that parse and emit.
+//!
+//! Every format here refuses what it does not understand with an error that says what was wrong, and never panics on
+//! any input.
+
+pub mod etp;
+pub mod media;
+pub mod tcp;
