@@ -1,1 +1,473 @@
-//! placeholder
+//! A model of TCP: what a kernel's TCP does to a bulk flow and to messages, with the knobs that experiments turn.
+//!
+//! [`Tcp`] is one end of one connection, both directions. Its segments are real: twenty bytes of header, the options
+//! that a modern sender uses ([`taut_wire::tcp`]), sequence numbers that wrap. Its bulk data is virtual: zeros that are
+//! counted on the wire ([`taut_core::Transmit::padding`]) and stored nowhere.
+//!
+//! | part | what it decides | source |
+//! | --- | --- | --- |
+//! | `handshake` | SYN, options, the way to Established | RFC 9293 section 3.5, 7323, 2018 |
+//! | `sender` | what may go now; the retransmission timer | RFC 9293 section 3.8, 5681, 3042, 6298 section 5 |
+//! | `recovery` | what acknowledgements say about losses | RFC 5681 section 3.2, 6582, 6675 |
+//! | `congestion` | the congestion window | RFC 5681 section 3.1, 3465, 9438 |
+//! | `sack` | the scoreboard | RFC 6675 section 4 |
+//! | `rto` | the round trip and the timeout | RFC 6298 |
+//! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
+//! | `framing` | messages in the stream | a length of four bytes before each |
+//!
+//! Messages leave in the order in which they were offered: TCP has one queue, and `Message::priority` and
+//! `Message::reliability` change nothing. A deadline drops a message until its first byte was sent, never after.
+//!
+//! ```
+//! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
+//! use taut_transport::tcp::{Tcp, TcpConfig};
+//!
+//! let mut client = Tcp::client(TcpConfig::default(), 1);
+//! let mut server = Tcp::server(TcpConfig::default(), 2);
+//! client.send(Time::ZERO, Message { data: b"stop".to_vec(), ..Message::default() })?;
+//!
+//! // A network without delay: what one has to say, the other hears.
+//! let mut carry = |from: &mut Tcp, to: &mut Tcp| {
+//!     let mut buffer = Vec::new();
+//!     while let Some(transmit) = from.poll_transmit(Time::ZERO, &mut buffer) {
+//!         let (path, ecn) = (PathId(0), Ecn::NotCapable);
+//!         to.handle_input(Time::ZERO, Datagram { path, ecn, data: &buffer, padding: transmit.padding });
+//!         buffer.clear();
+//!     }
+//! };
+//! for _ in 0..2 {
+//!     carry(&mut client, &mut server);
+//!     carry(&mut server, &mut client);
+//! }
+//! assert_eq!(server.poll_event(), Some(Event::Connected));
+//! assert!(matches!(server.poll_event(), Some(Event::Received { data, .. }) if data == b"stop"));
+//! # Ok::<(), taut_core::SendError>(())
+//! ```
+//!
+//! Not modelled: ECN, PAWS, urgent data, path MTU discovery, HyStart, simultaneous open, TIME-WAIT (the object lives for
+//! as long as its owner keeps it and goes on answering).
+
+mod config;
+mod congestion;
+mod framing;
+mod handshake;
+mod receiver;
+mod recovery;
+mod rto;
+mod sack;
+mod sender;
+
+use std::collections::VecDeque;
+
+use taut_core::{
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Rng, SendError, Time, Transmit,
+    Transport, earliest,
+};
+use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
+
+pub use self::config::{AckCounting, CongestionControl, FullAck, PartialAck, TcpConfig};
+use self::framing::Source;
+use self::handshake::{Negotiated, State};
+use self::receiver::{Ack, Piece, Receiver, Verdict};
+use self::recovery::Acknowledgement;
+use self::sack::Run;
+use self::sender::{Recovery, Segment, Sender};
+
+/// One end of a TCP connection. See the [module](self).
+#[derive(Debug)]
+pub struct Tcp {
+    config: TcpConfig,
+    state: State,
+    negotiated: Negotiated,
+    sender: Sender,
+    receiver: Receiver,
+    events: VecDeque<Event>,
+    /// A SYN, or the answer to one, is due.
+    syn_due: bool,
+    /// When the SYN went, while it went once.
+    syn_sent: Option<Time>,
+    /// A reset is due.
+    reset_due: bool,
+    /// [`Event::Closed`] was reported.
+    closed: bool,
+    gauges: [f64; 4],
+}
+
+/// What an endpoint has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpStats {
+    /// Segments with data or FIN, retransmissions included.
+    pub segments_sent: u64,
+    /// Of these, those that were sent before.
+    pub retransmitted: u64,
+    /// Losses noticed by duplicate acknowledgements.
+    pub fast_retransmits: u64,
+    /// Retransmission timeouts of an established connection.
+    pub timeouts: u64,
+    /// Times that fast recovery, or recovery with SACK, began.
+    pub recoveries: u64,
+    /// Acknowledgements without data sent.
+    pub acks_sent: u64,
+    /// Acknowledgements received that count as duplicates.
+    pub duplicate_acks: u64,
+    /// Segments whose data had all arrived before.
+    pub duplicate_segments: u64,
+}
+
+impl Tcp {
+    /// The end that opens the connection: its first `poll_transmit` gives a SYN. `initial_sequence` is its ISN; see
+    /// [`Tcp::initial_sequence`].
+    ///
+    /// # Panics
+    /// When a value of `config` is out of its range.
+    pub fn client(config: TcpConfig, initial_sequence: u32) -> Self {
+        Self::new(config, initial_sequence, State::Idle)
+    }
+
+    /// The end that waits for a SYN.
+    ///
+    /// # Panics
+    /// When a value of `config` is out of its range.
+    pub fn server(config: TcpConfig, initial_sequence: u32) -> Self {
+        Self::new(config, initial_sequence, State::Listen)
+    }
+
+    /// An initial sequence number from a stream of the run's seed.
+    pub fn initial_sequence(rng: &mut Rng) -> u32 {
+        (rng.next_u64() >> 32) as u32
+    }
+
+    /// This end sends so many bytes of zeros that nobody stores, `None` for no end, and takes no messages.
+    #[must_use]
+    pub fn bulk(mut self, bytes: Option<u64>) -> Self {
+        self.sender.source = Source::Bulk(bytes);
+        self
+    }
+
+    /// This end counts what arrives ([`Tcp::delivered_bytes`]) instead of cutting it into messages. The peer of
+    /// [`Tcp::bulk`] must be one.
+    #[must_use]
+    pub fn sink(mut self) -> Self {
+        self.receiver.sink();
+        self
+    }
+
+    /// Ends the connection: FIN follows what was offered. The peer does the same, and both report [`Event::Closed`]
+    /// when all of it arrived.
+    pub fn close(&mut self) {
+        self.sender.closing = true;
+    }
+
+    /// Bytes of the stream that arrived in order, prefixes of messages included.
+    pub fn delivered_bytes(&self) -> Bytes {
+        Bytes::new(self.receiver.delivered())
+    }
+
+    /// The congestion window.
+    pub fn congestion_window(&self) -> Bytes {
+        Bytes::new(self.sender.congestion.cwnd)
+    }
+
+    /// The slow start threshold; `None` before the first loss, unless the configuration says otherwise.
+    pub fn slow_start_threshold(&self) -> Option<Bytes> {
+        let ssthresh = self.sender.congestion.ssthresh;
+        (ssthresh < u64::MAX).then_some(Bytes::new(ssthresh))
+    }
+
+    /// Bytes sent and not acknowledged.
+    pub fn bytes_in_flight(&self) -> Bytes {
+        Bytes::new(self.sender.max - self.sender.una)
+    }
+
+    /// The smoothed round trip (RFC 6298), once there was a measurement.
+    pub fn smoothed_rtt(&self) -> Option<Duration> {
+        self.sender.rto.smoothed()
+    }
+
+    /// The retransmission timeout, with its backoff.
+    pub fn retransmission_timeout(&self) -> Duration {
+        self.sender.rto.get()
+    }
+
+    /// Is a loss being repaired without a timeout?
+    pub fn in_recovery(&self) -> bool {
+        self.sender.recovery != Recovery::Open
+    }
+
+    /// What this end has done so far.
+    pub fn stats(&self) -> TcpStats {
+        self.sender.stats
+    }
+
+    fn new(config: TcpConfig, initial_sequence: u32, state: State) -> Self {
+        config.check();
+        // The wire shows the low half. The high half begins at 1, so that nothing is ever below zero.
+        let initial = widen(initial_sequence, 1 << 32 | u64::from(initial_sequence));
+        Self {
+            state,
+            negotiated: Negotiated::default(),
+            sender: Sender::new(&config, initial),
+            receiver: Receiver::new(&config),
+            events: VecDeque::new(),
+            syn_due: false,
+            syn_sent: None,
+            reset_due: false,
+            closed: false,
+            gauges: [0.0; 4],
+            config,
+        }
+    }
+
+    /// A segment of an established connection (RFC 9293 section 3.10.7.4).
+    fn handle_segment(&mut self, now: Time, repr: &Repr, data: &[u8], padding: u32) {
+        let seq = widen(repr.sequence, self.receiver.next());
+        if repr.flags.contains(Flags::RST) {
+            self.handle_reset(seq);
+            return;
+        }
+        if repr.flags.contains(Flags::SYN) || !repr.flags.contains(Flags::ACK) {
+            self.receiver.ack = Ack::Now; // A challenge (RFC 5961 section 4).
+            return;
+        }
+        if padding > 0 && !self.receiver.counts_only() {
+            self.events.push_back(Event::Refused(DropCause::Malformed));
+            return;
+        }
+        if !self.handle_ack(now, repr, data.is_empty() && padding == 0) {
+            self.receiver.ack = Ack::Now;
+            self.events.push_back(Event::Refused(DropCause::Malformed));
+            return;
+        }
+        if let (Some(recent), Some(stamps)) = (&mut self.negotiated.recent_stamp, repr.options.timestamps)
+            && seq <= self.negotiated.last_ack
+        {
+            *recent = stamps.value; // RFC 7323 section 4.3
+        }
+        let fin = repr.flags.contains(Flags::FIN);
+        let piece = Piece { start: seq, data, padding: u64::from(padding), fin };
+        match self.receiver.take(now, piece, &mut self.events) {
+            Ok(Verdict::Useful) => {}
+            Ok(Verdict::Duplicate) => {
+                self.sender.stats.duplicate_segments += 1;
+                self.events.push_back(Event::Refused(DropCause::Duplicate));
+            }
+            Ok(Verdict::OutOfWindow) => self.events.push_back(Event::Refused(DropCause::Malformed)),
+            Err(_) => self.abort(true),
+        }
+        if self.receiver.is_finished() {
+            self.sender.closing = true;
+            if self.sender.is_finished() && !self.closed {
+                self.closed = true;
+                self.events.push_back(Event::Closed);
+            }
+        }
+    }
+
+    fn handle_ack(&mut self, now: Time, repr: &Repr, no_data: bool) -> bool {
+        let una = self.sender.una;
+        let clock = stamp(now);
+        let rtt = match (self.negotiated.recent_stamp, repr.options.timestamps) {
+            (Some(_), Some(Timestamps { echo, .. })) if echo != 0 && clock.wrapping_sub(echo) < 1 << 31 => {
+                Some(Duration::from_millis(u64::from(clock.wrapping_sub(echo))))
+            }
+            _ => None,
+        };
+        let wide = |block: &taut_wire::tcp::SackBlock| Run {
+            start: widen(block.left, una),
+            end: widen(block.right, una),
+        };
+        let ack = Acknowledgement {
+            number: widen(repr.acknowledgement, una),
+            window: u64::from(repr.window) << self.negotiated.peer_shift,
+            bare: no_data && !repr.flags.contains(Flags::FIN),
+            rtt,
+            blocks: repr.options.sack.as_slice().iter().map(wide),
+        };
+        self.sender.handle_ack(now, ack)
+    }
+
+    /// RFC 5961 section 3: only a reset at exactly the expected number counts; one near it is asked to prove itself.
+    fn handle_reset(&mut self, seq: u64) {
+        let next = self.receiver.next();
+        if seq == next {
+            self.abort(false);
+        } else if seq > next && seq < next + self.receiver.window() {
+            self.receiver.ack = Ack::Now;
+        }
+    }
+
+    /// Nothing flows any more; what was not acknowledged is reported.
+    fn abort(&mut self, tell_peer: bool) {
+        self.state = State::Closed;
+        self.reset_due = tell_peer;
+        self.sender.timer = None;
+        self.receiver.timer = None;
+        self.sender.source.abandon(&mut self.events);
+        if !self.closed {
+            self.closed = true;
+            self.events.push_back(Event::Closed);
+        }
+    }
+
+    fn transmit_established(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        if self.receiver.ack != Ack::Alone
+            && let Some(segment) = self.sender.poll(now, &mut self.events)
+        {
+            let mut flags = Flags::ACK;
+            if segment.push {
+                flags = flags | Flags::PSH;
+            }
+            if segment.fin {
+                flags = flags | Flags::FIN;
+            }
+            return Some(self.emit(now, segment, flags, buffer));
+        }
+        if self.receiver.ack == Ack::NotNow {
+            return None;
+        }
+        self.sender.stats.acks_sent += 1;
+        let bare = Segment { seq: self.sender.max, len: 0, fin: false, push: false };
+        Some(self.emit(now, bare, Flags::ACK, buffer))
+    }
+
+    /// A segment after the handshake. SACK blocks go without data: there is always room for them, and the size of a
+    /// data segment does not depend on what the other direction lost.
+    fn emit(&mut self, now: Time, segment: Segment, flags: Flags, buffer: &mut Vec<u8>) -> Transmit {
+        let mut options = Options::default();
+        if let Some(recent) = self.negotiated.recent_stamp {
+            options.timestamps = Some(Timestamps { value: stamp(now), echo: recent });
+        }
+        if self.negotiated.sack && segment.len == 0 {
+            options.sack = self.receiver.sack_blocks();
+        }
+        let window = self.receiver.window() >> self.negotiated.own_shift;
+        self.emit_header(segment.seq, flags, window, options, buffer);
+        self.receiver.acknowledged();
+        self.negotiated.last_ack = self.receiver.next();
+        let padding = self.sender.write(&segment, buffer);
+        Transmit { padding, ..Transmit::default() }
+    }
+
+    fn emit_header(&self, seq: u64, flags: Flags, window: u64, options: Options, buffer: &mut Vec<u8>) {
+        let acknowledgement = if flags.contains(Flags::ACK) { self.receiver.next() as u32 } else { 0 };
+        let repr = Repr {
+            source_port: self.config.local_port,
+            destination_port: self.config.remote_port,
+            sequence: seq as u32,
+            acknowledgement,
+            flags,
+            window: window.min(u64::from(u16::MAX)) as u16,
+            urgent: 0,
+            options,
+        };
+        repr.emit(buffer);
+    }
+
+    /// Reports what changed, when somebody wants to know.
+    fn trace(&mut self) {
+        if !self.config.trace {
+            return;
+        }
+        let segments = |bytes: u64| bytes as f64 / self.sender.smss as f64;
+        let congestion = &self.sender.congestion;
+        let values = [
+            ("cwnd_segments", segments(congestion.cwnd)),
+            ("ssthresh_segments", segments(congestion.ssthresh)),
+            ("in_recovery", f64::from(u8::from(self.in_recovery()))),
+            ("rtt_ms", self.sender.rto.latest().as_millis_f64()),
+        ];
+        for ((name, value), last) in values.into_iter().zip(&mut self.gauges) {
+            if value.to_bits() != last.to_bits() {
+                *last = value;
+                self.events.push_back(Event::Gauge { name, value });
+            }
+        }
+    }
+}
+
+impl Transport for Tcp {
+    /// A bulk sender's buffer is always full.
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        if self.state == State::Closed || self.sender.closing {
+            return Err(SendError::Closed);
+        }
+        match &mut self.sender.source {
+            Source::Messages(outbox) => outbox.push(now, message, &mut self.events),
+            Source::Bulk(_) => Err(SendError::BufferFull(Bytes::ZERO)),
+        }
+    }
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        let Ok((repr, header_len)) = Repr::parse(input.data) else {
+            self.events.push_back(Event::Refused(DropCause::Malformed));
+            return;
+        };
+        if self.handle_handshake(now, &repr) {
+            self.handle_segment(now, &repr, &input.data[header_len..], input.padding);
+        }
+        self.trace();
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        match self.state {
+            State::Established => {
+                self.sender.handle_timeout(now);
+                self.receiver.handle_timeout(now);
+            }
+            State::SynSent | State::SynReceived => self.handle_handshake_timeout(now),
+            State::Idle | State::Listen | State::Closed => return,
+        }
+        if self.sender.timeouts_in_a_row > self.config.max_timeouts {
+            self.abort(false);
+        }
+        self.trace();
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        match self.state {
+            State::Established => self.transmit_established(now, buffer),
+            State::Listen => None,
+            State::Idle | State::SynSent | State::SynReceived => self.transmit_handshake(now, buffer),
+            State::Closed if std::mem::take(&mut self.reset_due) => {
+                self.emit_header(self.sender.max, Flags::RST | Flags::ACK, 0, Options::default(), buffer);
+                Some(Transmit::default())
+            }
+            State::Closed => None,
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        if self.state == State::Idle {
+            return Some(Deadline::new(Time::ZERO, "connect"));
+        }
+        let rto = self.sender.timer.map(|at| Deadline::new(at, "rto"));
+        earliest(rto, self.receiver.timer.map(|at| Deadline::new(at, "delayed ack")))
+    }
+}
+
+/// The sequence number nearest to `near` that looks like this on the wire.
+fn widen(wire: u32, near: u64) -> u64 {
+    near.wrapping_add_signed(i64::from(wire.wrapping_sub(near as u32) as i32))
+}
+
+/// The clock of the timestamps option, milliseconds.
+fn stamp(now: Time) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::widen;
+
+    #[test]
+    fn sequence_numbers_widen_to_the_nearest() {
+        let near = (5 << 32) + 10;
+        assert_eq!(widen(12, near), (5 << 32) + 12);
+        assert_eq!(widen(u32::MAX, near), (5 << 32) - 1);
+        assert_eq!(widen(0, (5 << 32) - 1), 5 << 32);
+    }
+}

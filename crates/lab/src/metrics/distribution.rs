@@ -1,0 +1,154 @@
+//! A distribution of durations in bounded memory: exact count, mean, deviation and ends; percentiles to three digits.
+
+use hdrhistogram::Histogram;
+use taut_core::Duration;
+
+use crate::result::Distribution;
+
+/// Significant digits of percentiles.
+const DIGITS: u8 = 3;
+/// Most points of a cumulative distribution in a result.
+const CDF_POINTS: usize = 200;
+
+/// Durations, summed up.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    histogram: Histogram<u32>,
+    count: u64,
+    mean: f64,
+    /// Sum of squared differences from the mean (Welford 1962).
+    squares: f64,
+    min: u64,
+    max: u64,
+}
+
+impl Default for Summary {
+    fn default() -> Self {
+        let histogram = Histogram::new(DIGITS).expect("three digits are allowed");
+        Self { histogram, count: 0, mean: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl Summary {
+    /// Adds one value.
+    pub fn record(&mut self, value: Duration) {
+        let nanos = value.as_nanos();
+        self.count += 1;
+        let difference = nanos as f64 - self.mean;
+        self.mean += difference / self.count as f64;
+        self.squares += difference * (nanos as f64 - self.mean);
+        self.min = self.min.min(nanos);
+        self.max = self.max.max(nanos);
+        // Auto-resizing: fails only when memory does.
+        let _ = self.histogram.record(nanos);
+    }
+
+    /// How many values.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// In milliseconds. All zero when nothing was recorded.
+    pub fn to_result(&self) -> Distribution {
+        if self.count == 0 {
+            return Distribution::default();
+        }
+        let ms = |nanos: u64| nanos as f64 / 1e6;
+        let quantile = |q: f64| ms(self.histogram.value_at_quantile(q).clamp(self.min, self.max));
+        Distribution {
+            count: self.count,
+            mean: self.mean / 1e6,
+            sd: (self.squares / self.count as f64).sqrt() / 1e6,
+            min: ms(self.min),
+            p50: quantile(0.5),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: ms(self.max),
+            cdf: self.cdf(),
+        }
+    }
+
+    /// Points at even steps of the fraction, finer towards the tail.
+    fn cdf(&self) -> Vec<(f64, f64)> {
+        let body = (0..=140).map(|i| f64::from(i) / 140.0 * 0.99);
+        // The tail in steps of the distance from one: 1e-2 … 1e-6.
+        let tail = (1..=50).map(|i| 1.0 - 1e-2 * libm::pow(10.0, -f64::from(i) / 12.5));
+        let mut points: Vec<(f64, f64)> = Vec::with_capacity(CDF_POINTS);
+        for q in body.chain(tail).chain([1.0]) {
+            let value = self.histogram.value_at_quantile(q).clamp(self.min, self.max) as f64 / 1e6;
+            match points.last_mut() {
+                Some(last) if last.0 >= value => last.1 = q,
+                _ => points.push((value, q)),
+            }
+        }
+        points
+    }
+}
+
+/// Mean and spread of plain numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moments {
+    pub(crate) count: u64,
+    pub(crate) mean: f64,
+    squares: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Moments {
+    pub(crate) fn record(&mut self, value: f64) {
+        self.count += 1;
+        let difference = value - self.mean;
+        self.mean += difference / self.count as f64;
+        self.squares += difference * (value - self.mean);
+        (self.min, self.max) =
+            if self.count == 1 { (value, value) } else { (self.min.min(value), self.max.max(value)) };
+    }
+
+    /// Population standard deviation.
+    pub(crate) fn sd(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { (self.squares / self.count as f64).sqrt() }
+    }
+
+    /// Standard deviation of a sample: divides by n − 1.
+    pub(crate) fn sample_sd(&self) -> Option<f64> {
+        (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
+    }
+
+    /// Without percentiles.
+    pub(crate) fn to_result(self) -> Distribution {
+        Distribution {
+            count: self.count,
+            mean: self.mean,
+            sd: self.sd(),
+            min: self.min,
+            max: self.max,
+            ..Distribution::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uniform_distribution_is_summed_up() {
+        let mut summary = Summary::default();
+        (1..=10_000).for_each(|i| summary.record(Duration::from_micros(i)));
+        let result = summary.to_result();
+        assert_eq!((result.count, result.min, result.max), (10_000, 0.001, 10.0));
+        assert!((result.mean - 5.0005).abs() < 1e-9);
+        assert!((result.sd - 10.0 / 12f64.sqrt()).abs() < 1e-3);
+        assert!((result.p99 - 9.9).abs() < 0.01);
+        assert!(result.cdf.len() <= CDF_POINTS);
+        assert!(result.cdf.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
+    }
+
+    #[test]
+    fn nothing_recorded_is_all_zero() {
+        assert_eq!(Summary::default().to_result(), Distribution::default());
+        assert_eq!(Moments::default().to_result(), Distribution::default());
+    }
+}

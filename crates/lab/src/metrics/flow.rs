@@ -1,0 +1,130 @@
+//! One flow of packets, and one link's queue.
+
+use std::collections::BTreeMap;
+
+use taut_core::{Backlog, Bytes, DropCause, Packet, PacketMeta, Time};
+
+use super::distribution::Summary;
+use super::observer::Watch;
+use super::series::Buckets;
+use crate::result::{FlowResult, Series};
+
+/// Packets of one flow, from node to node.
+#[derive(Clone, Debug)]
+pub(super) struct FlowMetrics {
+    sent: u64,
+    delivered: u64,
+    sent_counted: Bytes,
+    delivered_counted: Bytes,
+    dropped: [u64; DropCause::ALL.len()],
+    delay: Summary,
+    rate: Buckets,
+    watch: Watch,
+}
+
+impl FlowMetrics {
+    pub(super) fn new(watch: Watch) -> Self {
+        Self {
+            sent: 0,
+            delivered: 0,
+            sent_counted: Bytes::ZERO,
+            delivered_counted: Bytes::ZERO,
+            dropped: [0; DropCause::ALL.len()],
+            delay: Summary::default(),
+            rate: watch.rates(),
+            watch,
+        }
+    }
+
+    pub(super) fn sent(&mut self, now: Time, packet: &Packet) {
+        self.sent += 1;
+        if self.watch.counts(now) {
+            self.sent_counted += packet.meta.size;
+        }
+    }
+
+    pub(super) fn delivered(&mut self, now: Time, packet: &Packet) {
+        self.delivered += 1;
+        self.rate.record(now, packet.meta.size.bits() as f64);
+        if self.watch.counts(packet.meta.sent) {
+            self.delivered_counted += packet.meta.size;
+            self.delay.record(now.saturating_since(packet.meta.sent));
+        }
+    }
+
+    pub(super) fn dropped(&mut self, _meta: &PacketMeta, cause: DropCause) {
+        self.dropped[cause as usize] += 1;
+    }
+
+    pub(super) fn to_result(&self, name: &str, kind: &str, application_bytes: Option<f64>) -> FlowResult {
+        let seconds = self.watch.counted().as_secs_f64();
+        let dropped: BTreeMap<String, u64> = DropCause::ALL
+            .iter()
+            .zip(self.dropped)
+            .filter(|(_, count)| *count > 0)
+            .map(|(cause, count)| (cause.name().to_owned(), count))
+            .collect();
+        let lost: u64 = dropped.values().sum();
+        let sent_bps = self.sent_counted.bits() as f64 / seconds;
+        FlowResult {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            sent: self.sent,
+            delivered: self.delivered,
+            loss_percent: if self.sent == 0 { 0.0 } else { 100.0 * lost as f64 / self.sent as f64 },
+            dropped,
+            sent_bps,
+            delivered_bps: self.delivered_counted.bits() as f64 / seconds,
+            efficiency: application_bytes.filter(|_| sent_bps > 0.0).map(|bps| bps / sent_bps),
+            delay_ms: self.delay.to_result(),
+            counters: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn series(&self, name: &str) -> Option<Series> {
+        self.rate.sums_per_second("rate", name, "bit/s")
+    }
+}
+
+/// What waits in one link's queues.
+#[derive(Clone, Debug)]
+pub(super) struct QueueMetrics {
+    since: Time,
+    bytes: u64,
+    pub(super) max: u64,
+    area: f64,
+    whole: Buckets,
+    zoom: Buckets,
+    end: Time,
+}
+
+impl QueueMetrics {
+    pub(super) fn new(watch: Watch) -> Self {
+        let end = watch.end();
+        Self { since: Time::ZERO, bytes: 0, max: 0, area: 0.0, whole: watch.whole(), zoom: watch.zoom(), end }
+    }
+
+    pub(super) fn queued(&mut self, now: Time, backlog: Backlog) {
+        let bytes = backlog.bytes.get();
+        if bytes == self.bytes || now > self.end {
+            return;
+        }
+        let seconds = now.saturating_since(self.since).as_secs_f64();
+        self.area += self.bytes as f64 * seconds;
+        self.whole.record_weighted(now, self.bytes as f64, seconds);
+        self.zoom.record_weighted(now, self.bytes as f64, seconds);
+        (self.since, self.bytes) = (now, bytes);
+        self.max = self.max.max(bytes);
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        let rest = self.bytes as f64 * self.end.saturating_since(self.since).as_secs_f64();
+        (self.area + rest) / self.end.as_secs_f64()
+    }
+
+    pub(super) fn series(&self, name: &str) -> Vec<Series> {
+        let whole = self.whole.to_result("queue", name, "bytes");
+        let zoom = self.zoom.to_result("queue_zoom", name, "bytes");
+        if self.max == 0 { Vec::new() } else { whole.into_iter().chain(zoom).collect() }
+    }
+}

@@ -1,0 +1,146 @@
+//! One medium in one direction: what a person would feel.
+
+use taut_core::{Bytes, DropCause, Duration, Medium, Sample, Time};
+use taut_qos::limits::Limits;
+
+use super::distribution::{Moments, Summary};
+use super::observer::Watch;
+use super::series::Buckets;
+use crate::result::{Distribution, MediumResult, Series};
+
+/// Counts, delays and jitter of one medium.
+#[derive(Clone, Debug)]
+pub(super) struct MediumMetrics {
+    pub(super) medium: Medium,
+    watch: Watch,
+    delay_limit: Option<Duration>,
+    made: u64,
+    withheld: u64,
+    delivered: u64,
+    late: u64,
+    reordered: u64,
+    duplicates: u64,
+    dropped: [u64; DropCause::ALL.len()],
+    bytes: Bytes,
+    newest: Option<u64>,
+    /// Of the sample delivered before: its delay.
+    before: Option<Duration>,
+    delay: Summary,
+    jitter: Summary,
+    jitter_max: Duration,
+    per_second: Buckets,
+    whole: Buckets,
+    zoom: Buckets,
+}
+
+impl MediumMetrics {
+    pub(super) fn new(medium: Medium, watch: Watch) -> Self {
+        Self {
+            medium,
+            watch,
+            delay_limit: Limits::for_medium(medium).map(|limits| limits.delay),
+            made: 0,
+            withheld: 0,
+            delivered: 0,
+            late: 0,
+            reordered: 0,
+            duplicates: 0,
+            dropped: [0; DropCause::ALL.len()],
+            bytes: Bytes::ZERO,
+            newest: None,
+            before: None,
+            delay: Summary::default(),
+            jitter: Summary::default(),
+            jitter_max: Duration::ZERO,
+            per_second: watch.per_second(),
+            whole: watch.whole(),
+            zoom: watch.zoom(),
+        }
+    }
+
+    pub(super) fn made(&mut self, sample: &Sample) {
+        self.made += u64::from(self.watch.counts(sample.created));
+    }
+
+    pub(super) fn withheld(&mut self, sample: &Sample) {
+        self.withheld += u64::from(self.watch.counts(sample.created));
+    }
+
+    pub(super) fn dropped(&mut self, sample: &Sample, cause: DropCause) {
+        self.dropped[cause as usize] += u64::from(self.watch.counts(sample.created));
+    }
+
+    pub(super) fn duplicate(&mut self) {
+        self.duplicates += 1;
+    }
+
+    /// Returns the delay when the sample counts.
+    pub(super) fn delivered(&mut self, now: Time, sample: &Sample) -> Option<Duration> {
+        let delay = now.saturating_since(sample.created);
+        let ms = delay.as_millis_f64();
+        self.whole.record(sample.created, ms);
+        self.zoom.record(sample.created, ms);
+        if !self.watch.counts(sample.created) {
+            return None;
+        }
+        self.delivered += 1;
+        self.bytes += sample.size;
+        self.late += u64::from(self.delay_limit.is_some_and(|limit| delay > limit));
+        if self.newest.is_some_and(|newest| sample.sequence < newest) {
+            self.reordered += 1;
+        } else {
+            self.newest = Some(sample.sequence);
+        }
+        self.delay.record(delay);
+        self.per_second.record(sample.created, ms);
+        if let Some(before) = self.before.replace(delay) {
+            self.jitter.record(delay.abs_diff(before));
+            self.jitter_max = self.jitter_max.max(delay.saturating_sub(before));
+        }
+        Some(delay)
+    }
+
+    pub(super) fn anything(&self) -> bool {
+        self.made > 0 || self.delivered > 0
+    }
+
+    pub(super) fn to_result(&self, direction: &str) -> MediumResult {
+        let due = self.made - self.withheld.min(self.made);
+        let lost = due.saturating_sub(self.delivered);
+        let seconds = self.watch.counted().as_secs_f64();
+        let dropped = DropCause::ALL.iter().zip(self.dropped).filter(|(_, count)| *count > 0);
+        MediumResult {
+            stream: format!("{direction} {}", self.medium.name()),
+            medium: self.medium.name().to_owned(),
+            made: self.made,
+            withheld: self.withheld,
+            delivered: self.delivered,
+            lost,
+            late: self.late,
+            reordered: self.reordered,
+            duplicates: self.duplicates,
+            dropped: dropped.map(|(cause, count)| (cause.name().to_owned(), count)).collect(),
+            loss_percent: if due == 0 { 0.0 } else { 100.0 * lost as f64 / due as f64 },
+            delay_ms: self.delay.to_result(),
+            delay_buckets_ms: self.bucket_means(),
+            jitter_max_ms: self.jitter_max.as_millis_f64(),
+            jitter_ms: self.jitter.to_result(),
+            goodput_bps: self.bytes.bits() as f64 / seconds,
+            rate_hz: self.delivered as f64 / seconds,
+        }
+    }
+
+    /// As a source that averages over its collection interval would report the delay.
+    fn bucket_means(&self) -> Distribution {
+        let mut moments = Moments::default();
+        self.per_second.means().for_each(|mean| moments.record(mean));
+        moments.to_result()
+    }
+
+    pub(super) fn series(&self, direction: &str) -> Vec<Series> {
+        let name = format!("{direction} {}", self.medium.name());
+        let whole = self.whole.to_result("delay", &name, "ms");
+        let zoom = self.zoom.to_result("delay_zoom", &name, "ms");
+        whole.into_iter().chain(zoom).collect()
+    }
+}

@@ -1,0 +1,12 @@
+//! What is measured in a run, in memory that does not grow with it.
+
+mod distribution;
+mod flow;
+mod medium;
+mod observer;
+mod series;
+mod skew;
+
+pub use distribution::Summary;
+pub use observer::{Metrics, StreamKey, Watch};
+pub use series::Buckets;

@@ -1,0 +1,216 @@
+//! The observer that measures a run.
+
+use std::collections::BTreeMap;
+
+use taut_core::{Address, Backlog, DropCause, Duration, LinkEvent, Medium, NodeEvent, Packet, Time};
+use taut_sim::{LinkId, Observer};
+
+use super::flow::{FlowMetrics, QueueMetrics};
+use super::medium::MediumMetrics;
+use super::series::Buckets;
+use super::skew::Skews;
+use crate::result::{FlowResult, MediumResult, Series, SkewResult};
+
+/// Which part of a run counts, and how finely its course is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// What was made before this is not counted.
+    pub warmup: Duration,
+    /// What was made at or after this is not counted.
+    pub duration: Duration,
+}
+
+/// Buckets of a series over the whole run.
+const WHOLE_BUCKETS: usize = 1_000;
+/// Buckets of a series that shows a part.
+const ZOOM_BUCKETS: usize = 1_000;
+/// The part that is shown: this long, from the end of the warm-up.
+const ZOOM: Duration = Duration::from_secs(5);
+
+impl Watch {
+    pub(super) fn counts(self, made: Time) -> bool {
+        made >= Time::ZERO + self.warmup && made < self.end()
+    }
+    pub(super) fn counted(self) -> Duration {
+        self.duration.saturating_sub(self.warmup)
+    }
+    pub(super) fn end(self) -> Time {
+        Time::ZERO + self.duration
+    }
+    pub(super) fn whole(self) -> Buckets {
+        Buckets::new(Time::ZERO, self.duration, WHOLE_BUCKETS)
+    }
+    pub(super) fn zoom(self) -> Buckets {
+        Buckets::new(Time::ZERO + self.warmup, ZOOM.min(self.counted()), ZOOM_BUCKETS)
+    }
+    pub(super) fn per_second(self) -> Buckets {
+        let seconds = self.counted().as_nanos().div_ceil(1_000_000_000).max(1);
+        Buckets::new(Time::ZERO + self.warmup, Duration::from_secs(seconds), seconds as usize)
+    }
+    pub(super) fn rates(self) -> Buckets {
+        Buckets::new(Time::ZERO, self.duration, WHOLE_BUCKETS / 4)
+    }
+}
+
+/// Which direction a node's deliveries belong to: samples of the forward direction are delivered at the robot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamKey {
+    /// The node that makes the samples.
+    pub from: Address,
+    /// The node that they are delivered to.
+    pub to: Address,
+    /// `"forward"`, `"backward"`.
+    pub name: &'static str,
+}
+
+struct Direction {
+    key: StreamKey,
+    media: [MediumMetrics; Medium::ALL.len()],
+    skews: Skews,
+}
+
+/// Measures everything that a result holds.
+pub struct Metrics {
+    watch: Watch,
+    directions: Vec<Direction>,
+    flows: Vec<FlowMetrics>,
+    queues: Vec<QueueMetrics>,
+    gauges: BTreeMap<(u16, &'static str), [Buckets; 2]>,
+    refused: BTreeMap<(u16, &'static str), u64>,
+}
+
+impl Metrics {
+    /// Measures these directions, flows and links.
+    pub fn new(watch: Watch, directions: &[StreamKey], flows: usize, links: usize) -> Self {
+        let direction = |key: &StreamKey| Direction {
+            key: *key,
+            media: Medium::ALL.map(|medium| MediumMetrics::new(medium, watch)),
+            skews: Skews::default(),
+        };
+        Self {
+            watch,
+            directions: directions.iter().map(direction).collect(),
+            flows: vec![FlowMetrics::new(watch); flows],
+            queues: vec![QueueMetrics::new(watch); links],
+            gauges: BTreeMap::new(),
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// Per direction and medium, those that had any samples.
+    pub fn media(&self) -> Vec<MediumResult> {
+        let of = |d: &Direction| -> Vec<MediumResult> {
+            d.media.iter().filter(|m| m.anything()).map(|m| m.to_result(d.key.name)).collect()
+        };
+        self.directions.iter().flat_map(of).collect()
+    }
+
+    /// Between media.
+    pub fn skews(&self) -> Vec<SkewResult> {
+        self.directions.iter().flat_map(|d| d.skews.to_results(d.key.name)).collect()
+    }
+
+    /// One flow's result.
+    pub fn flow(&self, index: usize, name: &str, kind: &str, application_bps: Option<f64>) -> FlowResult {
+        self.flows[index].to_result(name, kind, application_bps)
+    }
+
+    /// The largest queue of a link, and its mean over time, in bytes.
+    pub fn queue(&self, link: usize) -> (u64, f64) {
+        (self.queues[link].max, self.queues[link].mean())
+    }
+
+    /// What nodes refused, by node and cause.
+    pub fn refused(&self) -> &BTreeMap<(u16, &'static str), u64> {
+        &self.refused
+    }
+
+    /// Everything over time.
+    pub fn series(&self, nodes: &[String], flows: &[String], links: &[String]) -> Vec<Series> {
+        let media = self.directions.iter().flat_map(|d| d.media.iter().flat_map(|m| m.series(d.key.name)));
+        let queues = self.queues.iter().zip(links).flat_map(|(queue, name)| queue.series(name));
+        let rates = self.flows.iter().zip(flows).filter_map(|(flow, name)| flow.series(name));
+        let gauges = self.gauges.iter().flat_map(|((node, gauge), [whole, zoom])| {
+            let (plot, unit) = gauge.rsplit_once('_').unwrap_or((gauge, ""));
+            let name = &nodes[usize::from(*node)];
+            [whole.to_result(plot, name, unit), zoom.to_result(&format!("{plot}_zoom"), name, unit)]
+        });
+        media.chain(queues).chain(rates.take(MOST_RATES)).chain(gauges.flatten().take(MOST_GAUGES)).collect()
+    }
+
+    fn direction(&mut self, by: impl Fn(&StreamKey) -> bool) -> Option<&mut Direction> {
+        self.directions.iter_mut().find(|d| by(&d.key))
+    }
+}
+
+/// A hundred flows make no readable plot.
+const MOST_RATES: usize = 12;
+const MOST_GAUGES: usize = 24;
+
+impl Observer for Metrics {
+    fn sent(&mut self, now: Time, packet: &Packet) {
+        if let Some(flow) = self.flows.get_mut(packet.meta.flow.0 as usize) {
+            flow.sent(now, packet);
+        }
+    }
+
+    fn delivered(&mut self, now: Time, _node: Address, packet: &Packet) {
+        if let Some(flow) = self.flows.get_mut(packet.meta.flow.0 as usize) {
+            flow.delivered(now, packet);
+        }
+    }
+
+    fn queued(&mut self, now: Time, link: LinkId, queued: Backlog) {
+        self.queues[link.0 as usize].queued(now, queued);
+    }
+
+    fn link_event(&mut self, _now: Time, _link: LinkId, event: &LinkEvent) {
+        if let LinkEvent::Dropped { meta, cause } = event
+            && let Some(flow) = self.flows.get_mut(meta.flow.0 as usize)
+        {
+            flow.dropped(meta, *cause);
+        }
+    }
+
+    fn node_event(&mut self, now: Time, node: Address, event: &NodeEvent) {
+        match *event {
+            NodeEvent::Made(sample) => {
+                if let Some(d) = self.direction(|key| key.from == node) {
+                    d.media[sample.medium as usize].made(&sample);
+                }
+            }
+            NodeEvent::Withheld(sample) => {
+                if let Some(d) = self.direction(|key| key.from == node) {
+                    d.media[sample.medium as usize].withheld(&sample);
+                }
+            }
+            NodeEvent::Dropped(sample, cause) => {
+                if let Some(d) = self.direction(|key| key.from == node) {
+                    d.media[sample.medium as usize].dropped(&sample, cause);
+                }
+            }
+            NodeEvent::Delivered(sample) => {
+                if let Some(d) = self.direction(|key| key.to == node)
+                    && let Some(delay) = d.media[sample.medium as usize].delivered(now, &sample)
+                {
+                    d.skews.delivered(sample.medium, delay);
+                }
+            }
+            NodeEvent::Refused(cause) => {
+                *self.refused.entry((node.0, cause.name())).or_default() += 1;
+                if cause == DropCause::Duplicate
+                    && let Some(d) = self.direction(|key| key.to == node)
+                {
+                    d.media[Medium::Haptic as usize].duplicate();
+                }
+            }
+            NodeEvent::Gauge { name, value } => {
+                let watch = self.watch;
+                let fresh = || [watch.whole(), watch.zoom()];
+                for buckets in self.gauges.entry((node.0, name)).or_insert_with(fresh) {
+                    buckets.record(now, value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A quantity over time in a fixed number of equal buckets.
+
+use taut_core::{Duration, Time};
+
+use crate::result::Series;
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    min: f64,
+    max: f64,
+    sum: f64,
+    weight: f64,
+}
+
+const EMPTY: Bucket = Bucket { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 0.0, weight: 0.0 };
+
+/// Smallest, mean and largest value per bucket.
+#[derive(Clone, Debug)]
+pub struct Buckets {
+    start: Time,
+    width: Duration,
+    buckets: Vec<Bucket>,
+    /// The bucket of the value before, and where it ends: most values fall into the same one.
+    current: usize,
+    current_end: Time,
+}
+
+impl Buckets {
+    /// `count` buckets that cover `length` from `start` on.
+    pub fn new(start: Time, length: Duration, count: usize) -> Self {
+        let width = Duration::from_nanos(length.as_nanos().div_ceil(count.max(1) as u64).max(1));
+        let buckets = vec![EMPTY; count.max(1)];
+        Self { start, width, buckets, current: 0, current_end: start + width }
+    }
+
+    /// Adds a value at a time. Values outside the time that is covered are not kept.
+    pub fn record(&mut self, at: Time, value: f64) {
+        self.record_weighted(at, value, 1.0);
+    }
+
+    /// Adds a value that counts for `weight` in the mean.
+    pub fn record_weighted(&mut self, at: Time, value: f64, weight: f64) {
+        if at < self.start {
+            return;
+        }
+        if at >= self.current_end || at + self.width < self.current_end {
+            self.current = (at.saturating_since(self.start) / self.width) as usize;
+            self.current_end = self.start + self.width.saturating_mul(self.current as u64 + 1);
+        }
+        if let Some(bucket) = self.buckets.get_mut(self.current) {
+            bucket.min = bucket.min.min(value);
+            bucket.max = bucket.max.max(value);
+            bucket.sum += value * weight;
+            bucket.weight += weight;
+        }
+    }
+
+    /// Means of the buckets that have any.
+    pub fn means(&self) -> impl Iterator<Item = f64> {
+        self.buckets.iter().filter(|bucket| bucket.weight > 0.0).map(|bucket| bucket.sum / bucket.weight)
+    }
+
+    /// The sum of each bucket over its length: a rate from amounts.
+    pub fn sums_per_second(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
+        let mut series = self.to_result(plot, name, unit)?;
+        let rate = |bucket: &Bucket| Some(round(bucket.sum / self.width.as_secs_f64()));
+        series.mean = self.buckets.iter().map(rate).collect();
+        series.min.clone_from(&series.mean);
+        series.max.clone_from(&series.mean);
+        Some(series)
+    }
+
+    /// As plain data, rounded to four decimals to keep files small; `None` when nothing was recorded.
+    pub fn to_result(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
+        if self.buckets.iter().all(|bucket| bucket.min > bucket.max) {
+            return None;
+        }
+        let column = |of: fn(&Bucket) -> f64| {
+            let value = |bucket: &Bucket| (bucket.min <= bucket.max).then(|| round(of(bucket)));
+            self.buckets.iter().map(value).collect()
+        };
+        Some(Series {
+            plot: plot.to_owned(),
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            start_s: self.start.as_secs_f64(),
+            bucket_s: self.width.as_secs_f64(),
+            min: column(|bucket| bucket.min),
+            mean: column(|bucket| if bucket.weight > 0.0 { bucket.sum / bucket.weight } else { bucket.min }),
+            max: column(|bucket| bucket.max),
+        })
+    }
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_fall_into_their_buckets() {
+        let mut buckets = Buckets::new(Time::ZERO, Duration::from_secs(4), 4);
+        for (ms, value) in [(100, 1.0), (900, 3.0), (3_999, 7.0), (1_000, 5.0), (4_000, 99.0)] {
+            buckets.record(Time::ZERO + Duration::from_millis(ms), value);
+        }
+        let series = buckets.to_result("delay", "x", "ms").unwrap();
+        assert_eq!(series.mean, [Some(2.0), Some(5.0), None, Some(7.0)]);
+        assert_eq!(series.min[0], Some(1.0));
+        assert_eq!(series.max[0], Some(3.0));
+        assert_eq!(buckets.means().count(), 3);
+    }
+
+    #[test]
+    fn nothing_recorded_is_no_series() {
+        assert!(Buckets::new(Time::ZERO, Duration::from_secs(1), 10).to_result("delay", "x", "ms").is_none());
+    }
+}

@@ -1,0 +1,64 @@
+//! How far two media of one direction are apart.
+
+use taut_core::{Duration, Medium};
+
+use super::distribution::Summary;
+use crate::result::{Distribution, SkewResult};
+
+/// Delay of the second medium less the latest delay of the first, at each delivery of the second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Skews {
+    latest: [Option<Duration>; Medium::ALL.len()],
+    pairs: [Signed; PAIRS.len()],
+}
+
+const PAIRS: [(Medium, Medium); 3] =
+    [(Medium::Haptic, Medium::Audio), (Medium::Haptic, Medium::Video), (Medium::Audio, Medium::Video)];
+
+/// A distribution of differences: the histogram holds them shifted, to be positive.
+#[derive(Clone, Debug, Default)]
+struct Signed {
+    shifted: Summary,
+}
+
+/// More than any delay that is measured.
+const SHIFT: Duration = Duration::from_secs(10);
+
+impl Skews {
+    pub(super) fn delivered(&mut self, medium: Medium, delay: Duration) {
+        self.latest[medium as usize] = Some(delay);
+        for (signed, (first, second)) in self.pairs.iter_mut().zip(PAIRS) {
+            if second == medium
+                && let Some(reference) = self.latest[first as usize]
+            {
+                signed.shifted.record((SHIFT + delay).saturating_sub(reference));
+            }
+        }
+    }
+
+    pub(super) fn to_results(&self, direction: &str) -> Vec<SkewResult> {
+        let measured = self.pairs.iter().zip(PAIRS).filter(|(signed, _)| signed.shifted.count() > 0);
+        let results = measured.map(|(signed, (first, second))| SkewResult {
+            pair: format!("{direction} {}–{}", first.name(), second.name()),
+            skew_ms: shift_back(signed.shifted.to_result()),
+        });
+        results.collect()
+    }
+}
+
+fn shift_back(mut result: Distribution) -> Distribution {
+    let shift = SHIFT.as_millis_f64();
+    for value in [
+        &mut result.mean,
+        &mut result.min,
+        &mut result.p50,
+        &mut result.p95,
+        &mut result.p99,
+        &mut result.p999,
+        &mut result.max,
+    ] {
+        *value -= shift;
+    }
+    result.cdf.iter_mut().for_each(|(value, _)| *value -= shift);
+    result
+}

@@ -1,0 +1,235 @@
+//! The page and the figures of a campaign: variants side by side.
+
+use super::axis::Axis;
+use super::chart::{Chart, Ink, Shape};
+use super::format::{ABSENT, capitalised, escape, number, optional, slug, symbol_html};
+use super::page::{self, Figure, Table, section};
+use crate::result::{CampaignResult, Measure, VariantResult};
+
+const MEASURED: Ink = Ink(0);
+const PREDICTED: Ink = Ink(1);
+const REPORTED: Ink = Ink(2);
+/// Figures of one report; beyond that, the table is the place to look.
+const FIGURES: usize = 24;
+const ROW: f64 = 30.0;
+
+/// The whole document.
+pub(super) fn html(campaign: &CampaignResult) -> String {
+    let measures = measures(campaign);
+    let runs: usize = campaign.variants.iter().map(|variant| variant.seeds.len()).sum();
+    let variants = campaign.variants.len();
+    let mut body = format!(
+        "<header>\n<p class=\"facts\">taut {} · {variants} variant{} · {runs} run{} of {} s</p>\n<h1>{}</h1>\n\
+         <p class=\"lead\">{}</p>\n</header>\n",
+        escape(&campaign.taut),
+        if variants == 1 { "" } else { "s" },
+        if runs == 1 { "" } else { "s" },
+        number(campaign.duration_s, 6),
+        escape(&campaign.title),
+        escape(&campaign.description)
+    );
+    body.push_str(&verdict(campaign, runs));
+    body.push_str(&section("Variants", &variant_table(campaign)));
+    body.push_str(&section("Measures", &measure_table(campaign, &measures)));
+    body.push_str(&section("Measures in pictures", &page::figures(&figures(campaign), 1)));
+    page::document(&campaign.title, &body)
+}
+
+/// A dot plot of each measure that there is something to compare with, or that differs between variants.
+pub(super) fn figures(campaign: &CampaignResult) -> Vec<Figure> {
+    let measures = measures(campaign);
+    let compared: Vec<&MeasureHead> =
+        measures.iter().filter(|head| head.predicted || head.reported).collect();
+    let others = measures.iter().filter(|head| !head.predicted && !head.reported && differs(campaign, head));
+    compared.into_iter().chain(others).take(FIGURES).map(|head| figure(campaign, head)).collect()
+}
+
+/// One measure, over all variants.
+struct MeasureHead {
+    name: String,
+    unit: String,
+    predicted: bool,
+    reported: bool,
+}
+
+/// Every measure that any variant has, in the order in which they first appear.
+fn measures(campaign: &CampaignResult) -> Vec<MeasureHead> {
+    let mut heads: Vec<MeasureHead> = Vec::new();
+    for measure in campaign.variants.iter().flat_map(|variant| &variant.measures) {
+        let (predicted, reported) = (measure.predicted.is_some(), measure.reported.is_some());
+        match heads.iter_mut().find(|head| head.name == measure.name) {
+            Some(head) => {
+                head.predicted |= predicted;
+                head.reported |= reported;
+            }
+            None => {
+                let (name, unit) = (measure.name.clone(), measure.unit.clone());
+                heads.push(MeasureHead { name, unit, predicted, reported });
+            }
+        }
+    }
+    heads
+}
+
+fn find<'a>(variant: &'a VariantResult, head: &MeasureHead) -> Option<&'a Measure> {
+    variant.measures.iter().find(|measure| measure.name == head.name)
+}
+
+fn differs(campaign: &CampaignResult, head: &MeasureHead) -> bool {
+    let ranges = campaign.variants.iter().filter_map(|variant| find(variant, head)).map(|m| (m.min, m.max));
+    let (lo, hi) = ranges.fold((f64::MAX, f64::MIN), |(lo, hi), (min, max)| (lo.min(min), hi.max(max)));
+    lo < hi
+}
+
+fn verdict(campaign: &CampaignResult, runs: usize) -> String {
+    if runs == 0 {
+        return page::warning("Nothing was run.");
+    }
+    let met: u64 = campaign.variants.iter().map(|variant| variant.met).sum();
+    let all = |variant: &&VariantResult| variant.met == variant.seeds.len() as u64;
+    let sound = campaign.variants.iter().filter(all).count();
+    let (class, mark) = if met == runs as u64 { ("met", "✓") } else { ("failed", "✗") };
+    let variants = campaign.variants.len();
+    let detail = match variants {
+        1 => String::new(),
+        _ => format!("<p>{sound} of {variants} variants meet them with every seed.</p>\n"),
+    };
+    let headline = format!("{met} of {runs} runs meet their limits");
+    format!("<div class=\"verdict {class}\"><strong>{mark} {headline}</strong>\n{detail}</div>\n")
+}
+
+fn variant_name(variant: &VariantResult) -> String {
+    if variant.name.is_empty() { "as it is".to_owned() } else { variant.name.clone() }
+}
+
+fn variant_table(campaign: &CampaignResult) -> String {
+    let mut table =
+        Table::new("").text("variant").text("sets").text("seeds").number("runs", "").number("met", "");
+    for variant in &campaign.variants {
+        let setting =
+            |(key, value): &(String, String)| format!("<code>{} = {}</code>", escape(key), escape(value));
+        let settings = variant.settings.iter().map(setting).collect::<Vec<_>>().join("<br/>");
+        let class = if variant.met == variant.seeds.len() as u64 { "yes" } else { "no" };
+        table.row(&[
+            symbol_html(&variant_name(variant)),
+            if settings.is_empty() { ABSENT.to_owned() } else { settings },
+            seeds(&variant.seeds),
+            variant.seeds.len().to_string(),
+            format!("<span class=\"{class}\">{}</span>", variant.met),
+        ]);
+    }
+    table.html()
+}
+
+/// `"1–20, 42"`: runs of consecutive seeds as ranges.
+fn seeds(seeds: &[u64]) -> String {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for seed in seeds {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*seed) => *last = *seed,
+            _ => ranges.push((*seed, *seed)),
+        }
+    }
+    let text = |(from, to): &(u64, u64)| if from == to { from.to_string() } else { format!("{from}–{to}") };
+    ranges.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn measure_table(campaign: &CampaignResult, heads: &[MeasureHead]) -> String {
+    let mut table =
+        Table::new("Mean ± half-width of its 95 % confidence interval over the seeds").text("variant");
+    table = table.group("", 1);
+    for head in heads {
+        let unit = if head.unit.is_empty() {
+            String::new()
+        } else {
+            format!(" <small>{}</small>", escape(&head.unit))
+        };
+        let title = format!("{}{unit}", symbol_html(&head.name));
+        table = table
+            .group(&title, 1 + usize::from(head.predicted) + usize::from(head.reported))
+            .number("measured", "");
+        table = if head.predicted { table.number("model", "") } else { table };
+        table = if head.reported { table.number("source", "") } else { table };
+    }
+    for variant in &campaign.variants {
+        let mut cells = vec![symbol_html(&variant_name(variant))];
+        for head in heads {
+            let measure = find(variant, head);
+            cells.push(measure.map_or_else(|| ABSENT.to_owned(), with_interval));
+            if head.predicted {
+                cells.push(optional(measure.and_then(|measure| measure.predicted), 4));
+            }
+            if head.reported {
+                cells.push(optional(measure.and_then(|measure| measure.reported), 4));
+            }
+        }
+        table.row(&cells);
+    }
+    if heads.is_empty() { String::new() } else { table.html() }
+}
+
+fn with_interval(measure: &Measure) -> String {
+    let mean = number(measure.mean, 4);
+    match measure.ci95.filter(|half| half.is_finite()) {
+        Some(half) => format!("{mean} ± {}", number(half, 2)),
+        None => mean,
+    }
+}
+
+fn figure(campaign: &CampaignResult, head: &MeasureHead) -> Figure {
+    let rows: Vec<(String, &Measure)> = campaign
+        .variants
+        .iter()
+        .filter_map(|variant| find(variant, head).map(|measure| (variant_name(variant), measure)))
+        .collect();
+    let finite = |value: &f64| value.is_finite();
+    let values = rows.iter().flat_map(|(_, m)| {
+        let half = m.ci95.unwrap_or(0.0);
+        let optional = [m.predicted, m.reported].into_iter().flatten();
+        [m.mean - half, m.mean + half, m.min, m.max].into_iter().chain(optional)
+    });
+    let (lo, hi) = values.filter(finite).fold((f64::MAX, f64::MIN), |(lo, hi), v| (lo.min(v), hi.max(v)));
+    let names: Vec<String> = rows.iter().map(|(name, _)| name.clone()).collect();
+    let label =
+        if head.unit.is_empty() { head.name.clone() } else { format!("{} ({})", head.name, head.unit) };
+    let mut chart = Chart::new(&head.name, Axis::rounded(&label, lo, hi), Axis::categories("", &names));
+    chart.set_height((rows.len() as f64 * ROW).max(2.0 * ROW));
+    for (i, (name, measure)) in rows.iter().enumerate() {
+        draw(&mut chart, -(i as f64), name, measure, head);
+    }
+    let interval = rows.iter().any(|(_, measure)| measure.ci95.is_some());
+    chart.legend_point(MEASURED, Shape::Disc, if interval { "measured, 95 % CI" } else { "measured" });
+    if head.predicted {
+        chart.legend_point(PREDICTED, Shape::Diamond, "model");
+    }
+    if head.reported {
+        chart.legend_point(REPORTED, Shape::Cross, "source");
+    }
+    let caption = if rows.iter().any(|(_, measure)| measure.min < measure.max) {
+        "Thick: confidence interval of the mean; thin: smallest to largest over the seeds.".to_owned()
+    } else {
+        String::new()
+    };
+    let stem = slug(&head.name);
+    Figure { stem, title: capitalised(&head.name), caption, chart }
+}
+
+fn draw(chart: &mut Chart, y: f64, name: &str, measure: &Measure, head: &MeasureHead) {
+    let tip =
+        |what: &str, value: &str| format!("{name}, {what}: {value} {}", head.unit).trim_end().to_owned();
+    if measure.min < measure.max {
+        chart.bar(MEASURED, "range", measure.min, measure.max, y);
+    }
+    if let Some(half) = measure.ci95.filter(|half| half.is_finite()) {
+        chart.bar(MEASURED, "ci", measure.mean - half, measure.mean + half, y);
+    }
+    if measure.mean.is_finite() {
+        chart.point(MEASURED, Shape::Disc, measure.mean, y, tip("measured", &with_interval(measure)));
+    }
+    if let Some(value) = measure.predicted.filter(|value| value.is_finite()) {
+        chart.point(PREDICTED, Shape::Diamond, value, y, tip("model", &number(value, 4)));
+    }
+    if let Some(value) = measure.reported.filter(|value| value.is_finite()) {
+        chart.point(REPORTED, Shape::Cross, value, y, tip("source", &number(value, 4)));
+    }
+}

@@ -1,0 +1,61 @@
+//! Reports: what a run or a campaign found, as one HTML file that needs nothing else, and its figures as SVG files.
+//!
+//! The same result gives the same bytes: no dates, no identifiers drawn at random, and no number is formatted
+//! outside [`format`]. Everything that comes from a scenario is escaped. What was not measured, and what is not a
+//! number, is a dash in a table and a gap in a figure.
+//!
+//! Beside each quantity over the whole run stands a stretch of it from close by: the series whose kind ends in `_zoom`
+//! where there is one, otherwise some buckets after the warm-up.
+
+mod axis;
+mod campaign;
+mod chart;
+mod format;
+mod page;
+mod run;
+mod run_figures;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use std::collections::BTreeSet;
+
+use crate::result::{CampaignResult, RunResult};
+
+/// The report of one run: a whole HTML document, to be opened from a file, without a network.
+pub fn run_html(run: &RunResult) -> String {
+    run::html(run)
+}
+
+/// The report of a campaign, its variants side by side: a whole HTML document like [`run_html`].
+pub fn campaign_html(campaign: &CampaignResult) -> String {
+    campaign::html(campaign)
+}
+
+/// The figures of [`run_html`], each as (file name without extension, SVG document). Names are unique and consist of
+/// lower case letters, digits and hyphens.
+pub fn run_figures(run: &RunResult) -> Vec<(String, String)> {
+    named(run_figures::groups(run).into_iter().flat_map(|group| group.figures))
+}
+
+/// The figures of [`campaign_html`], like [`run_figures`].
+pub fn campaign_figures(campaign: &CampaignResult) -> Vec<(String, String)> {
+    named(campaign::figures(campaign).into_iter())
+}
+
+fn named(figures: impl Iterator<Item = page::Figure>) -> Vec<(String, String)> {
+    let mut taken = BTreeSet::new();
+    let mut files = Vec::new();
+    for figure in figures {
+        let mut stem = figure.stem.clone();
+        let mut copy = 1;
+        while !taken.insert(stem.clone()) {
+            copy += 1;
+            stem = format!("{}-{copy}", figure.stem);
+        }
+        files.push((stem, figure.chart.standalone()));
+    }
+    files
+}

@@ -1,0 +1,161 @@
+//! What every report's page is made of: the document around it, tables, figures.
+//!
+//! A page is well-formed XML as well as HTML, so that a test can check it strictly.
+
+use super::chart::Chart;
+use super::format::escape;
+
+const PAGE_STYLE: &str = include_str!("page.css");
+const CHART_STYLE: &str = include_str!("chart.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A chart with its caption, and a name for its file.
+pub(super) struct Figure {
+    /// File name without extension.
+    pub(super) stem: String,
+    /// What is shown, in a few words; plain text.
+    pub(super) title: String,
+    /// How to read it; plain text, may be empty.
+    pub(super) caption: String,
+    /// The drawing.
+    pub(super) chart: Chart,
+}
+
+/// The whole document around `body`.
+pub(super) fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n<title>{}</title>\n\
+         <style>\n{PAGE_STYLE}{CHART_STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        escape(title)
+    )
+}
+
+/// A section under a heading; nothing when it has no content.
+pub(super) fn section(heading: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    format!("<section>\n<h2>{}</h2>\n{content}</section>\n", escape(heading))
+}
+
+/// Figures in two columns where there is room, numbered on from `first`.
+pub(super) fn figures(figures: &[Figure], first: usize) -> String {
+    let each = |(i, figure): (usize, &Figure)| {
+        let caption =
+            if figure.caption.is_empty() { String::new() } else { format!(" {}", escape(&figure.caption)) };
+        format!(
+            "<figure>\n{}<figcaption><b>Figure {}. {}.</b>{caption}</figcaption>\n</figure>\n",
+            figure.chart.inline(),
+            first + i,
+            escape(&figure.title)
+        )
+    };
+    if figures.is_empty() {
+        return String::new();
+    }
+    format!("<div class=\"figures\">\n{}</div>\n", figures.iter().enumerate().map(each).collect::<String>())
+}
+
+/// A box that must not be overlooked; `content` is markup.
+pub(super) fn warning(content: &str) -> String {
+    format!("<p class=\"warning\">{content}</p>\n")
+}
+
+/// How far `value` is along the way to `limit`, as a bar with a mark at the limit, and in words.
+pub(super) fn margin_bar(value: f64, limit: f64, met: bool) -> String {
+    const FULL: f64 = 1.25;
+    let ratio = if limit > 0.0 && value.is_finite() {
+        (value / limit).clamp(0.0, FULL)
+    } else if met {
+        0.0
+    } else {
+        FULL
+    };
+    let width = super::format::number(ratio / FULL * 100.0, 3);
+    let words = if limit > 0.0 && value.is_finite() {
+        let percent = super::format::number(((limit - value) / limit * 100.0).abs(), 2);
+        if met { format!("{percent} % left") } else { format!("{percent} % over") }
+    } else if met {
+        "met".to_owned()
+    } else {
+        "not met".to_owned()
+    };
+    let class = if met { "bar" } else { "bar over" };
+    format!("<span class=\"{class}\"><i style=\"width:{width}%\"></i></span> {words}")
+}
+
+/// A table that scrolls sideways where it must, and that a script lets readers copy. Its first column heads the rows.
+pub(super) struct Table {
+    caption: String,
+    groups: String,
+    head: String,
+    numeric: Vec<bool>,
+    body: String,
+}
+
+impl Table {
+    /// An empty one; `caption` is markup.
+    pub(super) fn new(caption: &str) -> Self {
+        let (groups, head, body) = (String::new(), String::new(), String::new());
+        Self { caption: caption.to_owned(), groups, head, numeric: Vec::new(), body }
+    }
+
+    /// Adds a column of text; `head` is markup, as are all cells.
+    pub(super) fn text(mut self, head: &str) -> Self {
+        self.head.push_str(&format!("<th scope=\"col\">{head}</th>"));
+        self.numeric.push(false);
+        self
+    }
+
+    /// Adds a column of numbers, set flush right; the unit goes below the head.
+    pub(super) fn number(mut self, head: &str, unit: &str) -> Self {
+        let unit = if unit.is_empty() { String::new() } else { format!(" <small>{}</small>", escape(unit)) };
+        self.head.push_str(&format!("<th scope=\"col\" class=\"n\">{head}{unit}</th>"));
+        self.numeric.push(true);
+        self
+    }
+
+    /// Adds a heading above the next `columns` columns; groups and columns are added independently.
+    pub(super) fn group(mut self, head: &str, columns: usize) -> Self {
+        self.groups.push_str(&format!("<th scope=\"colgroup\" colspan=\"{columns}\">{head}</th>"));
+        self
+    }
+
+    /// Adds a row of as many cells as there are columns.
+    pub(super) fn row(&mut self, cells: &[String]) {
+        debug_assert_eq!(cells.len(), self.numeric.len(), "a cell per column");
+        self.body.push_str("<tr>");
+        for (i, (cell, numeric)) in cells.iter().zip(&self.numeric).enumerate() {
+            let class = if *numeric { " class=\"n\"" } else { "" };
+            let cell = if i == 0 {
+                format!("<th scope=\"row\"{class}>{cell}</th>")
+            } else {
+                format!("<td{class}>{cell}</td>")
+            };
+            self.body.push_str(&cell);
+        }
+        self.body.push_str("</tr>\n");
+    }
+
+    /// The markup; nothing when there are no rows.
+    pub(super) fn html(&self) -> String {
+        if self.body.is_empty() {
+            return String::new();
+        }
+        let groups =
+            if self.groups.is_empty() { String::new() } else { format!("<tr>{}</tr>\n", self.groups) };
+        let caption = if self.caption.is_empty() {
+            String::new()
+        } else {
+            format!("<caption>{}</caption>\n", self.caption)
+        };
+        format!(
+            "<div class=\"table\"><div class=\"scroll\">\n<table>\n{caption}<thead>{groups}<tr>{}</tr></thead>\n\
+             <tbody>\n{}</tbody>\n</table>\n</div></div>\n",
+            self.head, self.body
+        )
+    }
+}

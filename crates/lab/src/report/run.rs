@@ -1,0 +1,366 @@
+//! The page of one run, section by section.
+
+use super::format::{
+    ABSENT, capitalised, causes, count, counted, escape, number, optional, signed, symbol_html,
+};
+use super::page::{self, Table, margin_bar, section, warning};
+use super::run_figures;
+use crate::result::{
+    Conservation, Distribution, LimitResult, MediumResult, ModelCondition, ModelResult, RunResult, Verdict,
+};
+
+/// The whole document.
+pub(super) fn html(run: &RunResult) -> String {
+    let mut body = header(run);
+    body.push_str(&verdict(run));
+    body.push_str(&section("Limits", &limits(&run.verdict)));
+    body.push_str(&section("Model and measurement", &models(&run.models)));
+    let mut first = 1;
+    for group in run_figures::groups(run) {
+        body.push_str(&section(group.title, &page::figures(&group.figures, first)));
+        first += group.figures.len();
+    }
+    body.push_str(&section("Streams", &media(run)));
+    body.push_str(&section("Flows", &flows(run)));
+    body.push_str(&section("Links", &links(run)));
+    body.push_str(&section("Conservation of packets", &conservation(&run.conservation)));
+    body.push_str(&section("Replay", &replay(run)));
+    page::document(&run.title, &body)
+}
+
+fn header(run: &RunResult) -> String {
+    format!(
+        "<header>\n<p class=\"facts\">taut {} · seed {} · {} s simulated, the first {} s not counted</p>\n<h1>{}</h1>\n\
+         <p class=\"lead\">{}</p>\n</header>\n",
+        escape(&run.taut),
+        run.seed,
+        number(run.duration_s, 6),
+        number(run.warmup_s, 6),
+        escape(&run.title),
+        escape(&run.description)
+    )
+}
+
+/// The answer first, and whatever speaks against believing it.
+fn verdict(run: &RunResult) -> String {
+    let failed: Vec<&LimitResult> = run.verdict.limits.iter().filter(|limit| !limit.met).collect();
+    let (class, headline, reasons) = if run.verdict.limits.is_empty() && run.verdict.met {
+        ("open", "No limits were set", "<p>The scenario does not say what its streams need.</p>\n".to_owned())
+    } else if run.verdict.met {
+        ("met", "Meets its limits", tightest(&run.verdict))
+    } else if failed.is_empty() {
+        ("failed", "Does not meet its limits", "<p>No single limit says why.</p>\n".to_owned())
+    } else {
+        ("failed", "Does not meet its limits", failed.iter().map(|limit| broken(limit)).collect())
+    };
+    let mark = match class {
+        "met" => "✓ ",
+        "failed" => "✗ ",
+        _ => "",
+    };
+    let mut html = format!(
+        "<div class=\"verdict {class}\" role=\"status\"><strong>{mark}{headline}</strong>\n{reasons}</div>\n"
+    );
+    if !run.conservation.holds {
+        html.push_str(&warning(
+            "<b>The packets of this run do not add up.</b> Believe none of its numbers; see <a href=\"#conservation\">\
+             what is missing</a>.",
+        ));
+    }
+    for model in run.models.iter().filter(|model| model.conditions.iter().any(|condition| !condition.holds)) {
+        html.push_str(&outside(model));
+    }
+    html
+}
+
+fn tightest(verdict: &Verdict) -> String {
+    let share = |limit: &LimitResult| if limit.limit > 0.0 { limit.value / limit.limit } else { 0.0 };
+    let tightest = verdict
+        .limits
+        .iter()
+        .filter(|limit| share(limit).is_finite())
+        .max_by(|a, b| share(a).total_cmp(&share(b)));
+    let all = verdict.limits.len();
+    let scope =
+        if all == 1 { "Its one limit is met.".to_owned() } else { format!("All {all} limits are met.") };
+    let nearest = tightest.map_or_else(String::new, |limit| {
+        let (value, allowed, unit) = (number(limit.value, 4), number(limit.limit, 4), escape(&limit.unit));
+        let name = format!("{} of {}", escape(&limit.quantity), escape(&limit.stream));
+        format!(" The tightest: {name}, {value} of {allowed} {unit}.")
+    });
+    format!("<p>{scope}{nearest}</p>\n")
+}
+
+fn broken(limit: &LimitResult) -> String {
+    let (value, allowed, unit) = (number(limit.value, 4), number(limit.limit, 4), escape(&limit.unit));
+    let over = number(limit.value - limit.limit, 3);
+    format!(
+        "<p>{} of {} is {value} {unit}: {over} {unit} over the limit of {allowed} {unit}.</p>\n",
+        escape(&capitalised(&limit.quantity)),
+        escape(&limit.stream)
+    )
+}
+
+fn limits(verdict: &Verdict) -> String {
+    let mut table = Table::new("").text("stream").text("limit").number("measured", "").number("allowed", "");
+    table = table.text("unit").text("margin").text("met");
+    for limit in &verdict.limits {
+        table.row(&[
+            escape(&limit.stream),
+            escape(&limit.quantity),
+            number(limit.value, 4),
+            number(limit.limit, 4),
+            escape(&limit.unit),
+            margin_bar(limit.value, limit.limit, limit.met),
+            yes_no(limit.met),
+        ]);
+    }
+    table.html()
+}
+
+fn yes_no(met: bool) -> String {
+    if met { "<span class=\"yes\">yes</span>".to_owned() } else { "<span class=\"no\">no</span>".to_owned() }
+}
+
+fn models(models: &[ModelResult]) -> String {
+    models.iter().map(model).collect()
+}
+
+fn model(model: &ModelResult) -> String {
+    let mut html = format!("<h3>{}</h3>\n", escape(&capitalised(&model.stream)));
+    html.push_str(&outside(model));
+    let mut table =
+        Table::new("").text("quantity").text("equation").number("predicted", "ms").number("measured", "ms");
+    table = table.number("difference", "ms").number("difference", "%");
+    for row in &model.rows {
+        let difference = row.measured_ms - row.predicted_ms;
+        let percent = difference / row.predicted_ms * 100.0;
+        table.row(&[
+            symbol_html(&row.quantity),
+            escape(&row.equation),
+            number(row.predicted_ms, 4),
+            number(row.measured_ms, 4),
+            signed(difference, 3),
+            signed(percent, 2),
+        ]);
+    }
+    html.push_str(&table.html());
+    if !model.conditions.is_empty() {
+        let items: String = model.conditions.iter().map(condition).collect();
+        html.push_str(&format!("<p>The model holds when:</p>\n<ul class=\"conditions\">\n{items}</ul>\n"));
+    }
+    html
+}
+
+fn condition(condition: &ModelCondition) -> String {
+    let (class, mark) = if condition.holds { ("holds", "✓") } else { ("fails", "✗") };
+    let (name, why) = (symbol_html(&condition.name), escape(&condition.explanation));
+    format!("<li class=\"{class}\"><i>{mark}</i><b>{name}</b> <span class=\"soft\">{why}</span></li>\n")
+}
+
+/// A warning when the model does not apply; nothing when it does.
+fn outside(model: &ModelResult) -> String {
+    let failing: Vec<&ModelCondition> =
+        model.conditions.iter().filter(|condition| !condition.holds).collect();
+    if failing.is_empty() {
+        return String::new();
+    }
+    let reasons = failing.iter().map(|condition| {
+        let name = symbol_html(&condition.name);
+        if condition.explanation.is_empty() {
+            name
+        } else {
+            format!("{name} ({})", escape(&condition.explanation))
+        }
+    });
+    warning(&format!(
+        "<b>Outside the model's validity</b> for {}; what fails: {}. Its predictions are no bounds here.",
+        escape(&model.stream),
+        reasons.collect::<Vec<_>>().join("; ")
+    ))
+}
+
+/// A statistic of a distribution; absent when there were no values.
+fn statistic(distribution: &Distribution, value: f64) -> String {
+    if distribution.count == 0 { ABSENT.to_owned() } else { number(value, 4) }
+}
+
+fn media(run: &RunResult) -> String {
+    let mut fate = Table::new("What became of the samples")
+        .text("stream")
+        .number("made", "")
+        .number("withheld", "on purpose");
+    fate = fate
+        .number("delivered", "")
+        .number("lost", "")
+        .number("loss", "%")
+        .number("late", "")
+        .number("reordered", "");
+    fate = fate
+        .number("duplicates", "")
+        .number("rate", "Hz")
+        .number("goodput", "kbit/s")
+        .text("dropped at an end");
+    let mut timing =
+        Table::new("Delay and jitter").text("stream").number("delay, mean", "ms").number("sd", "ms");
+    timing = timing.number("min", "ms").number("median", "ms").number("95 %", "ms").number("99 %", "ms");
+    timing = timing.number("99.9 %", "ms").number("max", "ms").number("1 s means", "min–max, ms");
+    timing = timing.number("jitter, mean", "ms").number("99 %", "ms").number("largest rise", "ms");
+    for medium in &run.media {
+        fate.row(&medium_fate(medium));
+        timing.row(&medium_timing(medium));
+    }
+    format!("{}{}", fate.html(), timing.html())
+}
+
+fn medium_fate(medium: &MediumResult) -> [String; 12] {
+    [
+        escape(&medium.stream),
+        count(medium.made),
+        count(medium.withheld),
+        count(medium.delivered),
+        count(medium.lost),
+        number(medium.loss_percent, 3),
+        count(medium.late),
+        count(medium.reordered),
+        count(medium.duplicates),
+        number(medium.rate_hz, 4),
+        number(medium.goodput_bps / 1e3, 4),
+        or_none(causes(&medium.dropped)),
+    ]
+}
+
+fn medium_timing(medium: &MediumResult) -> [String; 13] {
+    let (delay, jitter, buckets) = (&medium.delay_ms, &medium.jitter_ms, &medium.delay_buckets_ms);
+    let means = if buckets.count == 0 {
+        ABSENT.to_owned()
+    } else {
+        format!("{} – {}", number(buckets.min, 4), number(buckets.max, 4))
+    };
+    [
+        escape(&medium.stream),
+        statistic(delay, delay.mean),
+        statistic(delay, delay.sd),
+        statistic(delay, delay.min),
+        statistic(delay, delay.p50),
+        statistic(delay, delay.p95),
+        statistic(delay, delay.p99),
+        statistic(delay, delay.p999),
+        statistic(delay, delay.max),
+        means,
+        statistic(jitter, jitter.mean),
+        statistic(jitter, jitter.p99),
+        statistic(jitter, medium.jitter_max_ms),
+    ]
+}
+
+fn or_none(text: String) -> String {
+    if text.is_empty() { ABSENT.to_owned() } else { text }
+}
+
+fn flows(run: &RunResult) -> String {
+    let mut table =
+        Table::new("Packets of each flow; rates on the wire, after the warm-up").text("flow").text("kind");
+    table = table.number("sent", "").number("delivered", "").number("loss", "%").text("dropped, by cause");
+    table = table.number("sent", "kbit/s").number("delivered", "kbit/s").number("efficiency", "%");
+    table = table.number("delay, mean", "ms").number("99 %", "ms").number("max", "ms").text("counters");
+    for flow in &run.flows {
+        let delay = &flow.delay_ms;
+        table.row(&[
+            escape(&flow.name),
+            escape(&flow.kind),
+            count(flow.sent),
+            count(flow.delivered),
+            number(flow.loss_percent, 3),
+            or_none(causes(&flow.dropped)),
+            number(flow.sent_bps / 1e3, 4),
+            number(flow.delivered_bps / 1e3, 4),
+            optional(flow.efficiency.map(|share| share * 100.0), 3),
+            statistic(delay, delay.mean),
+            statistic(delay, delay.p99),
+            statistic(delay, delay.max),
+            or_none(causes(&flow.counters)),
+        ]);
+    }
+    table.html()
+}
+
+fn links(run: &RunResult) -> String {
+    let mut table =
+        Table::new("Packets through each link, in the whole run").text("link").number("entered", "");
+    table = table
+        .number("left", "")
+        .text("dropped, by cause")
+        .number("held", "at the end")
+        .number("duplicated", "");
+    table = table
+        .number("flipped", "bits")
+        .number("queue, mean", "bytes")
+        .number("max", "bytes")
+        .number("utilisation", "%");
+    for link in &run.links {
+        table.row(&[
+            escape(&link.name),
+            count(link.entered),
+            count(link.left),
+            or_none(causes(&link.dropped)),
+            count(link.held),
+            count(link.duplicated),
+            count(link.corrupted),
+            number(link.queue_mean_bytes, 4),
+            count(link.queue_max_bytes),
+            optional(link.utilisation.map(|share| share * 100.0), 4),
+        ]);
+    }
+    table.html()
+}
+
+fn conservation(conservation: &Conservation) -> String {
+    let dropped: u64 = conservation.dropped.values().fold(0, |sum, n| sum.saturating_add(*n));
+    let why = causes(&conservation.dropped);
+    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    let balance = format!(
+        "{} sent and {} made on the way; {} delivered, {} dropped{why}, {} on the way when the run ended.",
+        counted(conservation.sent, "packet"),
+        counted(conservation.duplicated, "copy").replace("copys", "copies"),
+        count(conservation.delivered),
+        count(dropped),
+        count(conservation.held),
+    );
+    if conservation.holds {
+        return format!(
+            "<p id=\"conservation\"><b class=\"yes\">Every packet is accounted for</b>, link by link and end to end, by a \
+             count that is independent of the links' own. {balance}</p>\n"
+        );
+    }
+    let items: String =
+        conservation.violations.iter().map(|text| format!("<li>{}</li>\n", escape(text))).collect();
+    let items = if items.is_empty() { String::new() } else { format!("<ul>\n{items}</ul>\n") };
+    format!(
+        "<p id=\"conservation\"><b class=\"no\">Not every packet is accounted for.</b> {balance}</p>\n{items}"
+    )
+}
+
+fn replay(run: &RunResult) -> String {
+    let mut html = format!(
+        "<p>Everything here follows from the scenario below, the seed {} and taut {}. To run it again, bit by bit the \
+         same, and compare:</p>\n<div class=\"replay\"><pre><code>taut replay run.json</code></pre></div>\n",
+        run.seed,
+        escape(&run.taut)
+    );
+    let mut table = Table::new("Files that were read").text("path").text("SHA-256");
+    for input in &run.inputs {
+        table.row(&[escape(&input.path), format!("<code>{}</code>", escape(&input.sha256))]);
+    }
+    html.push_str(&table.html());
+    if run.inputs.is_empty() {
+        html.push_str("<p>No other files were read.</p>\n");
+    }
+    if !run.scenario.is_empty() {
+        html.push_str(&format!(
+            "<details>\n<summary>The whole scenario (TOML)</summary>\n<pre><code>{}</code></pre>\n</details>\n",
+            escape(&run.scenario)
+        ));
+    }
+    html
+}

@@ -1,0 +1,160 @@
+//! A series as it is drawn: a stretch of it, with no more points than a figure can show.
+
+use crate::result::Series;
+
+/// Points of a line in a figure; more than a screen's columns under one.
+const POINTS: usize = 600;
+/// Buckets of the whole run's series that a close-up shows, when it has none of its own.
+const CLOSE: usize = 60;
+
+/// Some neighbouring buckets, together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bucket {
+    pub(super) from_s: f64,
+    pub(super) to_s: f64,
+    pub(super) min: f64,
+    pub(super) mean: f64,
+    pub(super) max: f64,
+}
+
+impl Bucket {
+    /// Where its mean is drawn.
+    pub(super) fn middle_s(&self) -> f64 {
+        (self.from_s + self.to_s) / 2.0
+    }
+}
+
+/// A stretch of a series.
+pub(super) struct Timeline<'a> {
+    pub(super) series: &'a Series,
+    pub(super) from_s: f64,
+    pub(super) to_s: f64,
+    /// Buckets of the series in each of ours.
+    merged: usize,
+    /// In order; nothing where nothing happened.
+    buckets: Vec<Option<Bucket>>,
+}
+
+impl<'a> Timeline<'a> {
+    /// All of it.
+    pub(super) fn whole(series: &'a Series) -> Self {
+        Self::stretch(series, 0, series.mean.len())
+    }
+
+    /// A stretch from close by: the close-up's own series where there is one, otherwise some buckets of a long run after
+    /// its warm-up.
+    pub(super) fn close_up(whole: &'a Series, close: Option<&'a Series>, warmup_s: f64) -> Option<Self> {
+        if let Some(series) = close {
+            return Some(Self::whole(series));
+        }
+        if whole.mean.len() < 4 * CLOSE {
+            return None;
+        }
+        let counts = |i: &usize| start(whole, *i) >= warmup_s && at(&whole.mean, *i).is_some();
+        let first = (0..whole.mean.len()).find(counts)?;
+        Some(Self::stretch(whole, first, whole.mean.len().min(first + CLOSE)))
+    }
+
+    fn stretch(series: &'a Series, first: usize, end: usize) -> Self {
+        let merged = (end - first).div_ceil(POINTS).max(1);
+        let buckets = (first..end).step_by(merged).map(|i| merge(series, i, end.min(i + merged))).collect();
+        Self { series, from_s: start(series, first), to_s: start(series, end), merged, buckets }
+    }
+
+    /// Length of one bucket as drawn.
+    pub(super) fn step_s(&self) -> f64 {
+        self.series.bucket_s * self.merged as f64
+    }
+
+    /// Whether there is anything to draw.
+    pub(super) fn is_empty(&self) -> bool {
+        self.buckets.iter().all(Option::is_none)
+    }
+
+    /// Uninterrupted sequences of buckets.
+    pub(super) fn stretches(&self) -> Vec<Vec<Bucket>> {
+        let parts = self.buckets.split(Option::is_none).filter(|part| !part.is_empty());
+        parts.map(|part| part.iter().flatten().copied().collect()).collect()
+    }
+
+    /// Smallest and largest value of several; what happens in the warm-up does not stretch the scale, unless there is
+    /// nothing else.
+    pub(super) fn range(timelines: &[Self], warmup_s: f64) -> Option<(f64, f64)> {
+        let of = |from_s: f64| {
+            let buckets = timelines.iter().flat_map(|timeline| timeline.buckets.iter().flatten());
+            let counted = buckets.filter(|bucket| bucket.from_s >= from_s);
+            counted.fold((f64::MAX, f64::MIN), |(lo, hi), bucket| (lo.min(bucket.min), hi.max(bucket.max)))
+        };
+        let warm = of(warmup_s);
+        let (lo, hi) = if warm.0 <= warm.1 { warm } else { of(f64::MIN) };
+        (lo <= hi).then_some((lo, hi))
+    }
+}
+
+/// Where bucket `i` begins.
+fn start(series: &Series, i: usize) -> f64 {
+    series.start_s + i as f64 * series.bucket_s
+}
+
+fn at(values: &[Option<f64>], i: usize) -> Option<f64> {
+    values.get(i).copied().flatten().filter(|value| value.is_finite())
+}
+
+fn merge(series: &Series, from: usize, to: usize) -> Option<Bucket> {
+    let means: Vec<f64> = (from..to).filter_map(|i| at(&series.mean, i)).collect();
+    if means.is_empty() {
+        return None;
+    }
+    let mean = means.iter().sum::<f64>() / means.len() as f64;
+    Some(Bucket {
+        from_s: start(series, from),
+        to_s: start(series, to),
+        min: (from..to).filter_map(|i| at(&series.min, i)).fold(mean, f64::min),
+        mean,
+        max: (from..to).filter_map(|i| at(&series.max, i)).fold(mean, f64::max),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(mean: Vec<Option<f64>>) -> Series {
+        let text = String::new;
+        let (min, max) = (mean.clone(), mean.clone());
+        Series { plot: text(), name: text(), unit: text(), start_s: 0.0, bucket_s: 0.25, min, mean, max }
+    }
+
+    #[test]
+    fn long_series_are_merged_and_keep_their_extremes() {
+        let mut values = vec![Some(5.0); 2000];
+        values[777] = Some(99.0);
+        let series = series(values);
+        let timeline = Timeline::whole(&series);
+        assert!(timeline.stretches()[0].len() <= POINTS);
+        assert_eq!(Timeline::range(&[timeline], 0.0), Some((5.0, 99.0)));
+    }
+
+    #[test]
+    fn silence_interrupts_a_line() {
+        let series = series(vec![Some(1.0), None, Some(2.0), Some(f64::NAN), Some(3.0), Some(4.0)]);
+        let lengths: Vec<usize> = Timeline::whole(&series).stretches().iter().map(Vec::len).collect();
+        assert_eq!(lengths, [1, 1, 2]);
+    }
+
+    #[test]
+    fn the_warm_up_does_not_set_the_scale() {
+        let series = series(vec![Some(500.0), Some(400.0), Some(10.0), Some(20.0)]);
+        assert_eq!(Timeline::range(&[Timeline::whole(&series)], 0.5), Some((10.0, 20.0)));
+        assert_eq!(Timeline::range(&[Timeline::whole(&series)], 60.0), Some((10.0, 500.0)));
+    }
+
+    #[test]
+    fn a_close_up_starts_after_the_warm_up_and_only_in_a_long_run() {
+        let long = series(vec![Some(1.0); 400]);
+        let close = Timeline::close_up(&long, None, 10.0).map(|timeline| (timeline.from_s, timeline.to_s));
+        assert_eq!(close, Some((10.0, 25.0)));
+        assert!(Timeline::close_up(&series(vec![Some(1.0); 100]), None, 10.0).is_none());
+        assert!(Timeline::close_up(&series(vec![None; 400]), None, 10.0).is_none());
+    }
+}

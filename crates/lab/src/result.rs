@@ -1,0 +1,332 @@
+//! What a run found: plain data, the content of `run.json`. Everything a report shows comes from here.
+//!
+//! Units are in the names: `_s` seconds, `_ms` milliseconds, `_bps` bits per second. A quantity that was not measured,
+//! or that cannot be said, is absent, never zero.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One run of one scenario with one seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The version of taut that made it.
+    pub taut: String,
+    /// The scenario's title.
+    pub title: String,
+    /// What the scenario is for, in a sentence or two.
+    pub description: String,
+    /// The seed.
+    pub seed: u64,
+    /// Virtual seconds simulated.
+    pub duration_s: f64,
+    /// Virtual seconds at the beginning that no statistic counts.
+    pub warmup_s: f64,
+    /// The whole scenario, defaults and `--set` applied, as TOML: with the seed, all that a replay needs.
+    pub scenario: String,
+    /// Files that were read, so that a replay can tell whether they are still the same.
+    pub inputs: Vec<Input>,
+    /// Whether every limit of every medium is met.
+    pub verdict: Verdict,
+    /// Per session direction and medium: what a person would feel.
+    pub media: Vec<MediumResult>,
+    /// Between media of one direction.
+    pub skews: Vec<SkewResult>,
+    /// Per flow of packets, sessions and cross traffic alike.
+    pub flows: Vec<FlowResult>,
+    /// Per link.
+    pub links: Vec<LinkResult>,
+    /// The closed-form model's prediction, where the scenario is one it knows.
+    pub models: Vec<ModelResult>,
+    /// Packets in = out + dropped + held, by an independent count.
+    pub conservation: Conservation,
+    /// For plots: bounded, whatever the length of the run.
+    pub series: Vec<Series>,
+}
+
+/// A file that a run read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// As the scenario names it.
+    pub path: String,
+    /// Its SHA-256, hexadecimal.
+    pub sha256: String,
+}
+
+/// Pass or fail, and each limit's part in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Every limit is met.
+    pub met: bool,
+    /// Each limit.
+    pub limits: Vec<LimitResult>,
+}
+
+/// One limit of one medium.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LimitResult {
+    /// `"backward haptic"`: the direction and the medium.
+    pub stream: String,
+    /// `"delay"`, `"jitter"`, `"loss"`.
+    pub quantity: String,
+    /// The unit of value and limit: `"ms"` or `"%"`.
+    pub unit: String,
+    /// What was measured.
+    pub value: f64,
+    /// What is allowed.
+    pub limit: f64,
+    /// value ≤ limit.
+    pub met: bool,
+}
+
+/// Summary of a distribution.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// How many values.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation (population).
+    pub sd: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+    /// Points (value, fraction of values not above it), for a plot: at most 200, value ascending.
+    pub cdf: Vec<(f64, f64)>,
+}
+
+/// One medium in one direction of one session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MediumResult {
+    /// `"backward haptic"`.
+    pub stream: String,
+    /// `"haptic"`, `"audio"`, `"video"`, `"data"`.
+    pub medium: String,
+    /// Samples or frames that the device made.
+    pub made: u64,
+    /// Held back by a sampler on purpose; not a loss.
+    pub withheld: u64,
+    /// Delivered whole, once.
+    pub delivered: u64,
+    /// Neither withheld nor delivered, of those that had the time to arrive.
+    pub lost: u64,
+    /// Delivered later than the medium's delay limit.
+    pub late: u64,
+    /// Delivered after a newer one.
+    pub reordered: u64,
+    /// Arrived again after delivery.
+    pub duplicates: u64,
+    /// Dropped at an end, by cause.
+    pub dropped: BTreeMap<String, u64>,
+    /// lost / (made − withheld), per cent.
+    pub loss_percent: f64,
+    /// From creation to delivery of the whole sample, in milliseconds.
+    pub delay_ms: Distribution,
+    /// Means of one-second buckets of the delay, summarised, in milliseconds.
+    pub delay_buckets_ms: Distribution,
+    /// The largest positive difference of consecutive delays, in milliseconds.
+    pub jitter_max_ms: f64,
+    /// Absolute differences of consecutive delays, in milliseconds.
+    pub jitter_ms: Distribution,
+    /// Sample bytes delivered per second.
+    pub goodput_bps: f64,
+    /// Samples (frames) delivered per second.
+    pub rate_hz: f64,
+}
+
+/// How far two media of one direction are apart when they are presented.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SkewResult {
+    /// `"backward haptic–video"`.
+    pub pair: String,
+    /// Delay of the second less delay of the first, at each delivery of the second, in milliseconds.
+    pub skew_ms: Distribution,
+}
+
+/// One flow of packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// Its name in the scenario: `"session backward"`, `"cross tcp"`.
+    pub name: String,
+    /// `"session"`, `"tcp"`, `"tcp ack"`, `"cbr"`, …
+    pub kind: String,
+    /// Packets that its node sent in the whole run.
+    pub sent: u64,
+    /// Packets that arrived.
+    pub delivered: u64,
+    /// Dropped on the way, by cause.
+    pub dropped: BTreeMap<String, u64>,
+    /// dropped / sent, per cent.
+    pub loss_percent: f64,
+    /// Wire bytes sent per second after the warm-up.
+    pub sent_bps: f64,
+    /// Wire bytes delivered per second after the warm-up.
+    pub delivered_bps: f64,
+    /// Application bytes delivered / wire bytes sent; absent where a flow has no application bytes of its own.
+    pub efficiency: Option<f64>,
+    /// Network delay of packets, in milliseconds.
+    pub delay_ms: Distribution,
+    /// The transport's own counters, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// One link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkResult {
+    /// `"router → robot"`.
+    pub name: String,
+    /// Packets that entered.
+    pub entered: u64,
+    /// Packets that left.
+    pub left: u64,
+    /// Dropped inside, by cause.
+    pub dropped: BTreeMap<String, u64>,
+    /// Copies made inside.
+    pub duplicated: u64,
+    /// Bits flipped inside.
+    pub corrupted: u64,
+    /// Inside when the run ended.
+    pub held: u64,
+    /// The largest queue, in bytes.
+    pub queue_max_bytes: u64,
+    /// The queue's mean over time, in bytes.
+    pub queue_mean_bytes: f64,
+    /// Bytes that left × 8 / (rate × time), where the rate is constant.
+    pub utilisation: Option<f64>,
+}
+
+/// What the closed-form model says of one stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelResult {
+    /// The stream it is about: `"backward haptic"`.
+    pub stream: String,
+    /// Predicted and measured, line by line.
+    pub rows: Vec<ModelRow>,
+    /// The conditions under which the model holds.
+    pub conditions: Vec<ModelCondition>,
+}
+
+/// One predicted quantity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelRow {
+    /// `"d_max"`.
+    pub quantity: String,
+    /// `"(9)"`.
+    pub equation: String,
+    /// The prediction, in milliseconds.
+    pub predicted_ms: f64,
+    /// What the run measured, in milliseconds.
+    pub measured_ms: f64,
+}
+
+/// One condition of the model's validity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelCondition {
+    /// `"B > 2μτ"`.
+    pub name: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// With the numbers.
+    pub explanation: String,
+}
+
+/// The independent count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Conservation {
+    /// Everything adds up, link by link and end to end.
+    pub holds: bool,
+    /// Packets that nodes sent.
+    pub sent: u64,
+    /// Copies that links made.
+    pub duplicated: u64,
+    /// Packets that nodes received.
+    pub delivered: u64,
+    /// Dropped in links, by cause.
+    pub dropped: BTreeMap<String, u64>,
+    /// Inside links at the end.
+    pub held: u64,
+    /// What does not add up, in words; empty when all is well.
+    pub violations: Vec<String>,
+}
+
+/// A quantity over time, in equal buckets: at most 2000.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// `"delay"`, `"queue"`, `"cwnd"`, `"rate"`, `"gap"`: what kind of plot it belongs to.
+    pub plot: String,
+    /// Whose: `"backward haptic"`, `"router → robot"`.
+    pub name: String,
+    /// `"ms"`, `"bytes"`, `"segments"`.
+    pub unit: String,
+    /// Where the first bucket begins, in virtual seconds. A plot may have a second series that shows a part of the run
+    /// in finer buckets: its kind ends in `_zoom` (`"delay_zoom"`, `"queue_zoom"`, `"cwnd_zoom"`).
+    pub start_s: f64,
+    /// Length of one bucket in seconds; bucket i covers start + [i, i + 1) × this.
+    pub bucket_s: f64,
+    /// Smallest value per bucket; absent where nothing happened.
+    pub min: Vec<Option<f64>>,
+    /// Mean per bucket.
+    pub mean: Vec<Option<f64>>,
+    /// Largest per bucket.
+    pub max: Vec<Option<f64>>,
+}
+
+/// Several runs of one scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CampaignResult {
+    /// The version of taut that made it.
+    pub taut: String,
+    /// The scenario's title.
+    pub title: String,
+    /// What the scenario is for.
+    pub description: String,
+    /// Virtual seconds of each run.
+    pub duration_s: f64,
+    /// Every variant that was run; one without a name when the scenario has none.
+    pub variants: Vec<VariantResult>,
+}
+
+/// One variant of a scenario (a point of a sweep) over all its seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantResult {
+    /// `"R = 3 Mbit/s"`.
+    pub name: String,
+    /// The keys it sets: `("cross.cbr.rate", "1.904Mbit")`.
+    pub settings: Vec<(String, String)>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// How many runs met every limit.
+    pub met: u64,
+    /// Every measure over the seeds, in the order of a table's columns.
+    pub measures: Vec<Measure>,
+}
+
+/// One measure over several seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measure {
+    /// `"backward haptic d_max"`.
+    pub name: String,
+    /// `"ms"`.
+    pub unit: String,
+    /// Mean over the seeds.
+    pub mean: f64,
+    /// Half-width of the 95 % confidence interval of the mean (Student's t); absent with one seed.
+    pub ci95: Option<f64>,
+    /// Smallest over the seeds.
+    pub min: f64,
+    /// Largest over the seeds.
+    pub max: f64,
+    /// The model's prediction, where there is one.
+    pub predicted: Option<f64>,
+    /// What the source reports, where the scenario says so.
+    pub reported: Option<f64>,
+}

@@ -1,0 +1,149 @@
+//! From the scenario's words to cross traffic.
+
+use taut_core::{Bytes, Duration, FlowId, Protocol, Seed, Time};
+use taut_sim::traffic::{Cbr, Pattern, Poisson, Replay, Sink, Source, Video, Voice};
+use taut_sim::{Endpoint, Network, Peer, VertexId};
+use taut_transport::tcp::{Tcp, TcpConfig};
+
+use super::inputs::{Inputs, RunError};
+use super::transports;
+use crate::scenario::{Cross, ReplayTraffic, Scenario, TcpSpec, Traffic, VideoTraffic};
+
+/// One flow of packets: what results call it and what kind it is.
+#[derive(Clone, Debug)]
+pub(super) struct FlowInfo {
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+}
+
+/// Adds all cross traffic; flows are numbered on from `flows`.
+pub(super) fn add(
+    network: &mut Network,
+    scenario: &Scenario,
+    seed: Seed,
+    inputs: &mut Inputs,
+    flows: &mut Vec<FlowInfo>,
+) -> Result<(), RunError> {
+    for (name, cross) in &scenario.cross {
+        for (i, (from, to)) in pairs(cross, scenario).into_iter().enumerate() {
+            let label = if cross.count == 1 && !cross.from.ends_with("/*") && !cross.to.ends_with("/*") {
+                name.clone()
+            } else {
+                format!("{name}/{}", i + 1)
+            };
+            let ends = (vertex(network, &from), vertex(network, &to));
+            add_one(network, &label, cross, ends, seed, inputs, flows)?;
+        }
+    }
+    Ok(())
+}
+
+fn vertex(network: &Network, name: &str) -> VertexId {
+    network.find(name).expect("a valid scenario names vertices that exist")
+}
+
+/// Sender and receiver of each flow.
+fn pairs(cross: &Cross, scenario: &Scenario) -> Vec<(String, String)> {
+    let hosts = |end: &str| match end.strip_suffix("/*") {
+        Some(lan) => (1..=scenario.lans[lan].hosts).map(|host| format!("{lan}/{host}")).collect(),
+        None => vec![end.to_owned()],
+    };
+    let (from, to) = (hosts(&cross.from), hosts(&cross.to));
+    let many = from.len().max(to.len());
+    let pair = |i: usize| (from[i % from.len()].clone(), to[i % to.len()].clone());
+    (0..many).flat_map(|i| (0..cross.count).map(move |_| i)).map(pair).collect()
+}
+
+fn add_one(
+    network: &mut Network,
+    label: &str,
+    cross: &Cross,
+    (from, to): (VertexId, VertexId),
+    seed: Seed,
+    inputs: &mut Inputs,
+    flows: &mut Vec<FlowInfo>,
+) -> Result<(), RunError> {
+    let flow = FlowId(flows.len() as u32);
+    let mut rng = seed.stream(&format!("cross/{label}"));
+    let stop = cross.stop.map_or(Time::MAX, |stop| Time::ZERO + stop);
+    // Where nothing says when, flows do not all begin together: they would meet in step for the whole run.
+    let mut start = |interval: Duration| {
+        Time::ZERO + cross.start.unwrap_or_else(|| Duration::from_nanos(rng.below(interval.as_nanos())))
+    };
+    let (pattern, kind, start): (Box<dyn Pattern>, _, _) = match &cross.traffic {
+        Traffic::Tcp(tcp) => {
+            let start = start(TCP_START);
+            add_tcp(network, label, tcp, (from, to), start, seed, flows);
+            return Ok(());
+        }
+        Traffic::Cbr(f) => (Box::new(Cbr::new(f.rate, f.packet)), "cbr", start(f.packet / f.rate)),
+        Traffic::Poisson(f) => {
+            let rng = seed.stream(&format!("cross/{label}/arrivals"));
+            (Box::new(Poisson::new(f.rate, f.packet, rng)), "poisson", Time::ZERO + cross.start.unwrap_or_default())
+        }
+        Traffic::Voice => {
+            let rng = seed.stream(&format!("cross/{label}/speech"));
+            (Box::new(Voice::g711(rng)), "voice", start(Duration::from_millis(20)))
+        }
+        Traffic::Video(v) => {
+            let interval = Duration::from_nanos(1_000_000_000 / u64::from(v.fps));
+            (Box::new(video(v, interval)), "video", start(interval))
+        }
+        Traffic::Replay(r) => (Box::new(replay(r, inputs)?), "replay", Time::ZERO + cross.start.unwrap_or_default()),
+    };
+    let sink = network.node(format!("{label} receiver"), to, Box::new(Sink::default()));
+    let source = Source::new(sink, flow, pattern).between(start, stop);
+    let source = network.node(format!("{label} sender"), from, Box::new(source));
+    network.flow(source, sink);
+    flows.push(FlowInfo { name: label.to_owned(), kind });
+    Ok(())
+}
+
+/// A bulk transfer starts somewhere in the first 100 ms.
+const TCP_START: Duration = Duration::from_millis(100);
+
+fn add_tcp(
+    network: &mut Network,
+    label: &str,
+    spec: &TcpSpec,
+    (from, to): (VertexId, VertexId),
+    start: Time,
+    seed: Seed,
+    flows: &mut Vec<FlowInfo>,
+) {
+    let data = FlowId(flows.len() as u32);
+    let acks = FlowId(data.0 + 1);
+    flows.push(FlowInfo { name: label.to_owned(), kind: "tcp" });
+    flows.push(FlowInfo { name: format!("{label} acks"), kind: "tcp acks" });
+    let port = 5001u16.wrapping_add(data.0 as u16);
+    let receiver = network.next_address();
+    let sender = taut_core::Address(receiver.0 + 1);
+    let peer = |address, flow, source_port, destination_port| Peer {
+        address,
+        source_port,
+        destination_port,
+        flow,
+        protocol: Protocol::Tcp,
+        dscp: 0,
+    };
+    let config: TcpConfig = transports::tcp_config(spec).trace(true);
+    let (server, client) = transports::bulk_pair(config, seed, label);
+    let server = Endpoint::<Tcp>::new(server, peer(sender, acks, port, EPHEMERAL));
+    let client = Endpoint::<Tcp>::new(client, peer(receiver, data, EPHEMERAL, port)).starting_at(start);
+    let receiver = network.node(format!("{label} receiver"), to, Box::new(server));
+    let sender = network.node(format!("{label} sender"), from, Box::new(client));
+    network.flow(sender, receiver);
+    network.flow(receiver, sender);
+}
+
+/// The first dynamic port (RFC 6335).
+const EPHEMERAL: u16 = 49_152;
+
+fn video(spec: &VideoTraffic, interval: Duration) -> Video {
+    let frames = super::session::vp8_frames().into_iter().map(Bytes::new).collect();
+    Video::new(frames, interval, spec.packet)
+}
+
+fn replay(_spec: &ReplayTraffic, _inputs: &mut Inputs) -> Result<Replay, RunError> {
+    unimplemented!()
+}

@@ -1,0 +1,181 @@
+//! From the scenario's words to links.
+
+use taut_core::{Bitrate, Bytes, Duration, Probability, Seed, Time};
+use taut_link::{
+    Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, DropTail, Duplicate, Element, GilbertElliott, Jitter,
+    JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
+};
+use taut_sim::{Network, VertexId};
+use taut_trace::Recording;
+
+use super::inputs::{Inputs, RunError};
+use crate::scenario::{
+    Distribution, ElementSpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, Scenario, ServerSpec, TableSpec,
+};
+
+/// What a link can tell about itself, by the number of the link.
+#[derive(Clone, Debug)]
+pub(super) struct LinkInfo {
+    pub(super) name: String,
+    /// Of its only server, when it is constant.
+    pub(super) rate: Option<Bitrate>,
+}
+
+/// Adds all vertices and links; returns the links in the order of their numbers.
+pub(super) fn add(
+    network: &mut Network,
+    scenario: &Scenario,
+    seed: Seed,
+    inputs: &mut Inputs,
+) -> Result<Vec<LinkInfo>, RunError> {
+    for vertex in scenario.vertices() {
+        network.vertex(vertex);
+    }
+    let mut infos = Vec::new();
+    let mut one = |network: &mut Network, name: String, ends: (&str, &str), chain: &[ElementSpec]| {
+        let find = |end: &str| network.find(end).expect("every end is a vertex");
+        let (from, to): (VertexId, VertexId) = (find(ends.0), find(ends.1));
+        let link = build_chain(chain, &name, seed, inputs)?;
+        infos.push(LinkInfo { rate: constant_rate(chain), name: name.clone() });
+        network.link(name, from, to, Box::new(link));
+        Ok::<(), RunError>(())
+    };
+    for (name, link) in &scenario.links {
+        for (label, from, to) in directions(name, link) {
+            one(network, label, (from, to), &link.chain)?;
+        }
+    }
+    for (name, lan) in &scenario.lans {
+        for host in 1..=lan.hosts {
+            let vertex = format!("{name}/{host}");
+            one(network, format!("{vertex} → {name}"), (&vertex, name), &lan.chain)?;
+            one(network, format!("{name} → {vertex}"), (name, &vertex), &lan.chain)?;
+        }
+    }
+    Ok(infos)
+}
+
+/// The one or two links that a link in a scenario stands for: label, from, to.
+pub(super) fn directions<'a>(name: &str, link: &'a LinkSpec) -> Vec<(String, &'a str, &'a str)> {
+    match (&link.between, &link.from, &link.to) {
+        (Some([a, b]), ..) => {
+            vec![(format!("{name}: {a} → {b}"), a, b), (format!("{name}: {b} → {a}"), b, a)]
+        }
+        (None, Some(from), Some(to)) => vec![(format!("{name}: {from} → {to}"), from, to)],
+        _ => Vec::new(),
+    }
+}
+
+fn constant_rate(chain: &[ElementSpec]) -> Option<Bitrate> {
+    let mut servers = chain.iter().filter_map(|element| match element {
+        ElementSpec::Server(server) => Some(server.rate),
+        _ => None,
+    });
+    let only = servers.next()?;
+    if servers.next().is_none() { only } else { None }
+}
+
+fn build_chain(chain: &[ElementSpec], name: &str, seed: Seed, inputs: &mut Inputs) -> Result<Chain, RunError> {
+    let elements = chain.iter().enumerate().map(|(i, spec)| {
+        let rng = || seed.stream(&format!("link/{name}/{i}"));
+        Ok(match spec {
+            ElementSpec::Server(server) => Bottleneck::new(rate(server, inputs)?, queue(&server.queue)).into(),
+            ElementSpec::Delay(delay) => Delay::new(*delay).into(),
+            ElementSpec::DelayTable(table) => Delay::new(delays(table, inputs)?).into(),
+            ElementSpec::Jitter(jitter) => Element::from(self::jitter(jitter, rng())?),
+            ElementSpec::Loss(LossSpec::Bernoulli(p)) => Loss::bernoulli(*p, rng()).into(),
+            ElementSpec::Loss(LossSpec::GilbertElliott(ge)) => {
+                let parameters =
+                    GilbertElliott { p: ge.p, r: ge.r, loss_in_bad: ge.bad, loss_in_good: ge.good };
+                Loss::gilbert_elliott(parameters, rng()).into()
+            }
+            ElementSpec::LossTable(table) => Loss::bernoulli(losses(table, inputs)?, rng()).into(),
+            ElementSpec::Duplicate(p) => Duplicate::new(*p, rng()).into(),
+            ElementSpec::Corrupt(p) => Corrupt::new(*p, rng()).into(),
+            ElementSpec::Cut(cut) => {
+                let gate = Cut::at(Time::ZERO + cut.at);
+                match cut.until {
+                    Some(until) => gate.lasting(until.saturating_sub(cut.at)).into(),
+                    None => gate.into(),
+                }
+            }
+        })
+    });
+    Ok(Chain::new(elements.collect::<Result<Vec<Element>, RunError>>()?))
+}
+
+fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, RunError> {
+    if let Some(name) = &server.mahimahi {
+        let bytes = inputs.read(name)?;
+        let text = std::str::from_utf8(&bytes).map_err(|e| RunError(format!("{name}: is not text: {e}")))?;
+        let trace = MahimahiTrace::parse(text).map_err(|e| RunError(format!("{name}: {e}")))?;
+        return Ok(trace.into());
+    }
+    if let Some(rows) = &server.rate_table {
+        let first = rows.first().map(|row| row.rate).unwrap_or_default();
+        let cells = rows.iter().map(|row| (row.at, Some(row.rate)));
+        let schedule = Schedule::column(first, cells).map_err(|e| RunError(format!("rate_table: {e}")))?;
+        return Ok(schedule.into());
+    }
+    Ok(server.rate.unwrap_or_default().into())
+}
+
+/// Without any limit in a scenario.
+const DEFAULT_QUEUE_PACKETS: u64 = 1000;
+
+fn queue(spec: &QueueSpec) -> DropTail {
+    let queue = DropTail::default();
+    let queue = match (spec.packets, spec.bytes) {
+        (None, None) => queue.limit_packets(DEFAULT_QUEUE_PACKETS),
+        (Some(packets), _) => queue.limit_packets(packets),
+        (None, Some(_)) => queue,
+    };
+    match spec.bytes {
+        Some(bytes) => queue.limit_bytes(bytes.max(Bytes::new(1))),
+        None => queue,
+    }
+}
+
+fn jitter(spec: &JitterSpec, rng: taut_core::Rng) -> Result<Jitter, RunError> {
+    let shape = match spec.distribution {
+        Distribution::Uniform => Shape::Uniform,
+        Distribution::Normal => Shape::Normal,
+        Distribution::Pareto => Shape::PARETO,
+    };
+    let config = JitterConfig::new(spec.spread)
+        .mean(spec.mean)
+        .distribution(shape)
+        .correlation(spec.correlation)
+        .reorder(spec.reorder);
+    Jitter::new(config, rng).map_err(|e| RunError(format!("jitter: {e}")))
+}
+
+fn delays(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Duration>, RunError> {
+    schedule(table, inputs, |value| Some(Duration::from_secs_f64(value)))
+}
+
+fn losses(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Probability>, RunError> {
+    schedule(table, inputs, |value| Probability::from_fraction(value).ok())
+}
+
+/// A column's values, each for `every`, over and over.
+fn schedule<T: Copy>(
+    table: &TableSpec,
+    inputs: &mut Inputs,
+    convert: impl Fn(f64) -> Option<T>,
+) -> Result<Schedule<T>, RunError> {
+    let error = |what: String| RunError(format!("{}: {}: {what}", table.file, table.column));
+    let values = column(table, inputs)?;
+    let bad = values.iter().find(|value| convert(**value).is_none());
+    if let Some(value) = bad {
+        return Err(error(format!("{value} is out of range")));
+    }
+    let period = table.every.saturating_mul(values.len() as u64);
+    let steps = Schedule::steps(table.every, values.into_iter().filter_map(convert));
+    steps.and_then(|steps| steps.looping(period)).map_err(|e| error(e.to_string()))
+}
+
+fn column(_table: &TableSpec, _inputs: &mut Inputs) -> Result<Vec<f64>, RunError> {
+    let _: Option<Recording> = None;
+    unimplemented!()
+}

@@ -1,0 +1,214 @@
+//! One run: a scenario and a seed in, a result out.
+
+mod cross;
+mod inputs;
+mod judge;
+mod links;
+mod output;
+mod samples;
+mod session;
+mod transports;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use taut_core::{Duration, Seed, Time};
+use taut_sim::{Account, Capture, EventLog, Ledger, Network, Simulation};
+
+pub use inputs::{Inputs, RunError};
+pub use output::Output;
+
+use crate::metrics::{Metrics, StreamKey, Watch};
+use crate::result::{Conservation, LinkResult, RunResult, Verdict};
+use crate::scenario::Scenario;
+use cross::FlowInfo;
+use links::LinkInfo;
+use samples::Samples;
+
+/// What to write besides the result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Every packet, as `packets.pcapng`.
+    pub capture: bool,
+    /// Every event, as `events.jsonl`.
+    pub events: bool,
+    /// Every delivered sample, as `samples.parquet`.
+    pub samples: bool,
+}
+
+/// Is told how far a run is: a fraction from 0 to 1.
+pub type Progress<'a> = dyn FnMut(f64) + 'a;
+
+/// Runs a scenario (without variants) with a seed, its files relative to `folder`.
+///
+/// # Errors
+/// When a file that the scenario names cannot be used, or its ends are not connected.
+pub fn run(scenario: &Scenario, folder: &Path, seed: Seed, progress: &mut Progress<'_>) -> Result<RunResult, RunError> {
+    run_with(scenario, folder, seed, Extras::default(), None, progress)
+}
+
+/// The same, with files of every packet, event or sample written to `output`.
+///
+/// # Errors
+/// Also when these files cannot be written.
+pub fn run_with(
+    scenario: &Scenario,
+    folder: &Path,
+    seed: Seed,
+    extras: Extras,
+    output: Option<&mut Output>,
+    progress: &mut Progress<'_>,
+) -> Result<RunResult, RunError> {
+    let mut stage = Stage::build(scenario, folder, seed)?;
+    let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
+    let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len());
+    let network = std::mem::take(&mut stage.network);
+    let nodes = network.node_names();
+    let files = Files::create(extras, output, &nodes, &stage)?;
+    let simulation =
+        network.build((Ledger::default(), (metrics, (files.samples, (files.capture, files.events)))));
+    let mut simulation = simulation.map_err(RunError::new)?;
+    advance(&mut simulation, scenario.duration + scenario.drain, progress);
+    let ((ledger, (metrics, (samples, (capture, events)))), held) = simulation.finish();
+    samples.map(Samples::finish).transpose().map_err(RunError::new)?;
+    capture.map(Capture::finish).transpose().map_err(RunError::new)?;
+    events.map(EventLog::finish).transpose().map_err(RunError::new)?;
+    let account = ledger.close(&held);
+    Ok(stage.result(scenario, seed, &nodes, &metrics, &account))
+}
+
+/// In steps, so that progress can be told.
+fn advance<O: taut_sim::Observer>(simulation: &mut Simulation<O>, length: Duration, progress: &mut Progress<'_>) {
+    const STEPS: u64 = 100;
+    for step in 1..=STEPS {
+        let nanos = u128::from(length.as_nanos()) * u128::from(step) / u128::from(STEPS);
+        simulation.run_until(Time::from_nanos(nanos as u64));
+        progress(step as f64 / STEPS as f64);
+    }
+}
+
+/// Everything that a run needs, and what its numbers mean.
+struct Stage {
+    network: Network,
+    links: Vec<LinkInfo>,
+    flows: Vec<FlowInfo>,
+    streams: Vec<StreamKey>,
+    inputs: Inputs,
+}
+
+impl Stage {
+    fn build(scenario: &Scenario, folder: &Path, seed: Seed) -> Result<Self, RunError> {
+        let mut network = Network::new();
+        let mut inputs = Inputs::new(folder);
+        let links = links::add(&mut network, scenario, seed, &mut inputs)?;
+        let mut flows = Vec::new();
+        let streams = match &scenario.session {
+            Some(session) => session::add(&mut network, session, scenario, seed, &mut inputs, &mut flows)?,
+            None => Vec::new(),
+        };
+        cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
+        Ok(Self { network, links, flows, streams, inputs })
+    }
+
+    fn result(
+        self,
+        scenario: &Scenario,
+        seed: Seed,
+        nodes: &[String],
+        metrics: &Metrics,
+        account: &Account,
+    ) -> RunResult {
+        let media = metrics.media();
+        let limits = judge::limits(&media);
+        let goodput = |direction: &str| {
+            media.iter().filter(|m| m.stream.starts_with(direction)).map(|m| m.goodput_bps).sum::<f64>()
+        };
+        let flow = |(i, info): (usize, &FlowInfo)| {
+            let application = info.name.strip_prefix("session ").map(goodput);
+            metrics.flow(i, &info.name, info.kind, application)
+        };
+        let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
+        let link_names: Vec<String> = self.links.iter().map(|link| link.name.clone()).collect();
+        RunResult {
+            taut: env!("CARGO_PKG_VERSION").to_owned(),
+            title: scenario.title.clone(),
+            description: scenario.description.clone(),
+            seed: seed.get(),
+            duration_s: scenario.duration.as_secs_f64(),
+            warmup_s: scenario.warmup.as_secs_f64(),
+            scenario: scenario.to_toml(),
+            inputs: self.inputs.list(),
+            verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
+            skews: metrics.skews(),
+            flows: self.flows.iter().enumerate().map(flow).collect(),
+            links: self.link_results(scenario, metrics, account),
+            models: judge::model(scenario, &media).into_iter().collect(),
+            conservation: conservation(account),
+            series: metrics.series(nodes, &names, &link_names),
+            media,
+        }
+    }
+
+    fn link_results(&self, scenario: &Scenario, metrics: &Metrics, account: &Account) -> Vec<LinkResult> {
+        let seconds = (scenario.duration + scenario.drain).as_secs_f64();
+        let result = |(i, info): (usize, &LinkInfo)| {
+            let link = account.links.get(i).cloned().unwrap_or_default();
+            let (queue_max_bytes, queue_mean_bytes) = metrics.queue(i);
+            let capacity = info.rate.map(|rate| rate.as_bps() as f64 * seconds).filter(|bits| *bits > 0.0);
+            LinkResult {
+                name: info.name.clone(),
+                entered: link.entered,
+                left: link.left,
+                dropped: link.dropped,
+                duplicated: link.duplicated,
+                corrupted: link.corrupted,
+                held: link.held,
+                queue_max_bytes,
+                queue_mean_bytes,
+                utilisation: capacity.map(|bits| link.bytes_left as f64 * 8.0 / bits),
+            }
+        };
+        self.links.iter().enumerate().map(result).collect()
+    }
+}
+
+fn conservation(account: &Account) -> Conservation {
+    Conservation {
+        holds: account.violations.is_empty(),
+        sent: account.sent,
+        duplicated: account.duplicated,
+        delivered: account.delivered,
+        dropped: account.dropped.clone(),
+        held: account.held,
+        violations: account.violations.clone(),
+    }
+}
+
+/// Files that grow during a run.
+#[derive(Default)]
+struct Files {
+    capture: Option<Capture<BufWriter<File>>>,
+    events: Option<EventLog<BufWriter<File>>>,
+    samples: Option<Samples>,
+}
+
+impl Files {
+    fn create(extras: Extras, output: Option<&mut Output>, nodes: &[String], stage: &Stage) -> Result<Self, RunError> {
+        let mut files = Self::default();
+        let Some(output) = output else { return Ok(files) };
+        if extras.capture {
+            let out = output.create("packets.pcapng")?;
+            files.capture = Some(Capture::new(out, nodes).map_err(RunError::new)?);
+        }
+        if extras.events {
+            let links: Vec<String> = stage.links.iter().map(|link| link.name.clone()).collect();
+            files.events = Some(EventLog::new(output.create("events.jsonl")?, nodes, &links));
+        }
+        if extras.samples {
+            let out = output.create("samples.parquet")?;
+            files.samples = Some(Samples::new(out, stage.streams.clone()).map_err(RunError::new)?);
+        }
+        Ok(files)
+    }
+}

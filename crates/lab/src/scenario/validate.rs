@@ -1,0 +1,275 @@
+//! What the types cannot say: ranges, and names that must exist.
+
+use std::collections::BTreeSet;
+
+use taut_core::{Bitrate, Bytes, Duration};
+
+use super::schema::*;
+
+/// A key and what is wrong with it.
+pub(super) struct Fault {
+    pub(super) key: String,
+    pub(super) message: String,
+}
+
+type Checked = Result<(), Fault>;
+
+fn fault(key: impl Into<String>, message: impl Into<String>) -> Checked {
+    Err(Fault { key: key.into(), message: message.into() })
+}
+
+fn within<T: PartialOrd + std::fmt::Display>(key: String, value: T, low: T, high: T) -> Checked {
+    if value >= low && value <= high { Ok(()) } else { fault(key, format!("{value} is not within {low} to {high}")) }
+}
+
+/// The longest run: a day.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+pub(super) fn check(scenario: &Scenario) -> Checked {
+    within("duration".into(), scenario.duration, Duration::from_nanos(1), LONGEST)?;
+    within("drain".into(), scenario.drain, Duration::ZERO, LONGEST)?;
+    if scenario.warmup >= scenario.duration {
+        return fault("warmup", format!("{} is not less than the duration {}", scenario.warmup, scenario.duration));
+    }
+    for (name, lan) in &scenario.lans {
+        let key = format!("lans.{name}");
+        within(format!("{key}.hosts"), lan.hosts, 1, 1000)?;
+        chain(&format!("{key}.chain"), &lan.chain)?;
+    }
+    for (name, link) in &scenario.links {
+        ends(&format!("links.{name}"), link)?;
+        chain(&format!("links.{name}.chain"), &link.chain)?;
+    }
+    let vertices = scenario.vertices();
+    if let Some(session) = &scenario.session {
+        check_session(session, &vertices)?;
+    }
+    for (name, cross) in &scenario.cross {
+        check_cross(&format!("cross.{name}"), cross, scenario, &vertices)?;
+    }
+    if let Some(model) = &scenario.model {
+        check_model(model, scenario)?;
+    }
+    Ok(())
+}
+
+impl Scenario {
+    /// Every vertex that links and LANs connect.
+    pub fn vertices(&self) -> BTreeSet<String> {
+        let lans = self.lans.iter().flat_map(|(name, lan)| {
+            std::iter::once(name.clone()).chain((1..=lan.hosts).map(move |host| format!("{name}/{host}")))
+        });
+        let ends = self.links.values().flat_map(|link| {
+            let pair = link.between.iter().flatten();
+            pair.chain(&link.from).chain(&link.to).cloned()
+        });
+        lans.chain(ends).collect()
+    }
+}
+
+fn ends(key: &str, link: &LinkSpec) -> Checked {
+    match (&link.between, &link.from, &link.to) {
+        (Some([a, b]), None, None) if a != b => Ok(()),
+        (None, Some(a), Some(b)) if a != b => Ok(()),
+        (Some(_), None, None) | (None, Some(_), Some(_)) => fault(key, "connects a vertex with itself"),
+        _ => fault(key, "needs either `between = [\"a\", \"b\"]` or both `from` and `to`"),
+    }
+}
+
+fn chain(key: &str, elements: &[ElementSpec]) -> Checked {
+    for (i, element) in elements.iter().enumerate() {
+        let key = format!("{key}.{i}");
+        match element {
+            ElementSpec::Server(server) => check_server(&format!("{key}.server"), server)?,
+            ElementSpec::Delay(delay) => within(format!("{key}.delay"), *delay, Duration::ZERO, LONGEST)?,
+            ElementSpec::Jitter(jitter) => {
+                within(format!("{key}.jitter.correlation"), jitter.correlation, 0.0, 1.0)?;
+                within(format!("{key}.jitter.spread"), jitter.spread, Duration::ZERO, LONGEST)?;
+            }
+            ElementSpec::Cut(CutSpec { at, until: Some(until) }) if until <= at => {
+                return fault(format!("{key}.cut.until"), format!("{until} is not after {at}"));
+            }
+            ElementSpec::DelayTable(table) | ElementSpec::LossTable(table) if table.every.is_zero() => {
+                return fault(format!("{key}.every"), "must be more than 0");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_server(key: &str, server: &ServerSpec) -> Checked {
+    let given = [server.rate.is_some(), server.mahimahi.is_some(), server.rate_table.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        return fault(key, "needs exactly one of `rate`, `mahimahi` and `rate_table`");
+    }
+    if server.rate == Some(Bitrate::ZERO) {
+        return fault(format!("{key}.rate"), "must be more than 0; use `cut` for a link that passes nothing");
+    }
+    if let Some(rows) = &server.rate_table {
+        if rows.is_empty() {
+            return fault(format!("{key}.rate_table"), "has no rows");
+        }
+        if let Some(i) = (1..rows.len()).find(|&i| rows[i].at <= rows[i - 1].at) {
+            let (now, before) = (rows[i].at, rows[i - 1].at);
+            return fault(format!("{key}.rate_table.{i}.at"), format!("{now} is not after {before} of the row before"));
+        }
+    }
+    if server.queue.packets == Some(0) {
+        return fault(format!("{key}.queue.packets"), "must be at least 1");
+    }
+    Ok(())
+}
+
+fn vertex(key: &str, name: &str, vertices: &BTreeSet<String>) -> Checked {
+    if vertices.contains(name) {
+        return Ok(());
+    }
+    let known: Vec<&str> = vertices.iter().take(12).map(String::as_str).collect();
+    fault(key, format!("no link leads to `{name}`; there are {}", known.join(", ")))
+}
+
+fn check_session(session: &Session, vertices: &BTreeSet<String>) -> Checked {
+    vertex("session.operator", &session.operator, vertices)?;
+    vertex("session.robot", &session.robot, vertices)?;
+    if session.forward.is_none() && session.backward.is_none() {
+        return fault("session", "needs `forward`, `backward` or both");
+    }
+    check_transport("session.transport", &session.transport)?;
+    for (name, stream) in [("forward", &session.forward), ("backward", &session.backward)] {
+        if let Some(stream) = stream {
+            check_stream(&format!("session.{name}"), stream)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_stream(key: &str, stream: &Stream) -> Checked {
+    if stream.haptic.is_none() && stream.audio.is_none() && stream.video.is_none() {
+        return fault(key, "needs at least one of `haptic`, `audio` and `video`");
+    }
+    within(format!("{key}.dscp"), stream.dscp, 0, 63)?;
+    if let Some(haptic) = &stream.haptic {
+        let key = format!("{key}.haptic");
+        within(format!("{key}.period"), haptic.period, Duration::from_micros(10), Duration::from_secs(60))?;
+        within(format!("{key}.gap"), haptic.gap, Duration::ZERO, Duration::from_secs(60))?;
+        within(format!("{key}.burst"), haptic.burst, 1, 100)?;
+        within(format!("{key}.size"), haptic.size, Bytes::new(1), Bytes::new(1200))?;
+        check_sampler(&format!("{key}.sampler"), &haptic.sampler)?;
+        if matches!(haptic.source, HapticSource::Constant) && haptic.sampler != SamplerSpec::Every {
+            return fault(format!("{key}.sampler"), "needs a signal: set `source` to `simulated` or `recording`");
+        }
+    }
+    if let Some(audio) = &stream.audio {
+        within(format!("{key}.audio.rate"), audio.rate, Bitrate::from_bps(1), Bitrate::from_bps(10_000_000))?;
+        within(format!("{key}.audio.frame"), audio.frame, Duration::from_millis(1), Duration::from_secs(1))?;
+    }
+    if let Some(video) = &stream.video {
+        within(format!("{key}.video.fps"), video.fps, 1, 240)?;
+        if video.source == VideoSource::Constant && video.rate.is_none() {
+            return fault(format!("{key}.video.rate"), "is needed where `source` is `constant`");
+        }
+    }
+    let alone = |kind: &str| fault(format!("{key}.multiplexer"), format!("{kind} needs `haptic` samples to ride on"));
+    match stream.multiplexer {
+        MultiplexerSpec::Separate => Ok(()),
+        MultiplexerSpec::FixedFragment(_) if stream.haptic.is_none() => alone("fixed_fragment"),
+        MultiplexerSpec::VisualHaptic if stream.haptic.is_none() => alone("visual_haptic"),
+        MultiplexerSpec::NetworkAware(_) if stream.haptic.is_none() => alone("network_aware"),
+        MultiplexerSpec::NetworkAware(aware) => {
+            within(format!("{key}.multiplexer.network_aware.max_samples"), aware.max_samples, 1, 16)
+        }
+        MultiplexerSpec::FixedFragment(fixed) => {
+            let key = format!("{key}.multiplexer.fixed_fragment.fragment");
+            within(key, fixed.fragment, Bytes::new(1), Bytes::new(1200))
+        }
+        MultiplexerSpec::VisualHaptic => Ok(()),
+    }
+}
+
+fn check_sampler(key: &str, sampler: &SamplerSpec) -> Checked {
+    let (k, slope, floor) = match sampler {
+        SamplerSpec::Every => return Ok(()),
+        SamplerSpec::Deadband(d) => (d.k, 0.0, d.floor),
+        SamplerSpec::VelocityDeadband(d) => (d.k, d.slope, d.floor),
+    };
+    within(format!("{key}.k"), k, 0.0, 1.0)?;
+    within(format!("{key}.slope"), slope, 0.0, 1e6)?;
+    within(format!("{key}.floor"), floor, 0.0, 1e9)
+}
+
+fn check_transport(key: &str, transport: &TransportSpec) -> Checked {
+    match transport {
+        TransportSpec::Udp => Ok(()),
+        TransportSpec::Etp(etp) => match &etp.tcp {
+            Some(tcp) => check_tcp(&format!("{key}.etp.tcp"), tcp),
+            None => Ok(()),
+        },
+        TransportSpec::Tcp(tcp) => check_tcp(&format!("{key}.tcp"), tcp),
+    }
+}
+
+fn check_tcp(key: &str, tcp: &TcpSpec) -> Checked {
+    within(format!("{key}.segment"), tcp.segment, Bytes::new(100), Bytes::new(65_535))?;
+    within(format!("{key}.ack_every"), tcp.ack_every, 1, 100)?;
+    within(format!("{key}.initial_window"), tcp.initial_window, 1, 1000)
+}
+
+fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSet<String>) -> Checked {
+    within(format!("{key}.count"), cross.count, 1, 1000)?;
+    let hosts = |end: &str, name: &String| match name.strip_suffix("/*") {
+        None => vertex(&format!("{key}.{end}"), name, vertices).map(|()| None),
+        Some(lan) => match scenario.lans.get(lan) {
+            Some(lan) => Ok(Some(lan.hosts)),
+            None => fault(format!("{key}.{end}"), format!("there is no LAN `{lan}`")).map(|()| None),
+        },
+    };
+    let (from, to) = (hosts("from", &cross.from)?, hosts("to", &cross.to)?);
+    if let (Some(from), Some(to)) = (from, to)
+        && from != to
+    {
+        return fault(format!("{key}.to"), format!("pairs {from} hosts with {to}: the LANs must be of one size"));
+    }
+    if let (start, Some(stop)) = (cross.start.unwrap_or_default(), cross.stop)
+        && stop <= start
+    {
+        return fault(format!("{key}.stop"), format!("{stop} is not after {start}"));
+    }
+    match &cross.traffic {
+        Traffic::Cbr(flow) | Traffic::Poisson(flow) => {
+            within(format!("{key}.traffic.packet"), flow.packet, Bytes::new(28), Bytes::new(65_535))
+        }
+        Traffic::Video(video) => {
+            within(format!("{key}.traffic.video.fps"), video.fps, 1, 240)?;
+            within(format!("{key}.traffic.video.packet"), video.packet, Bytes::new(100), Bytes::new(65_535))
+        }
+        Traffic::Tcp(tcp) => check_tcp(&format!("{key}.traffic.tcp"), tcp),
+        Traffic::Voice | Traffic::Replay(_) => Ok(()),
+    }
+}
+
+fn check_model(model: &Model, scenario: &Scenario) -> Checked {
+    let Some(link) = scenario.links.get(&model.link) else {
+        let known: Vec<&str> = scenario.links.keys().map(String::as_str).collect();
+        return fault("model.link", format!("no link `{}`; there are {}", model.link, known.join(", ")));
+    };
+    let shaped = link.chain.iter().any(|element| {
+        matches!(element, ElementSpec::Server(server) if server.rate.is_some() && server.queue.bytes.is_some())
+    });
+    if !shaped {
+        return fault("model.link", "this link has no server with a constant `rate` and a queue limited in `bytes`");
+    }
+    for name in &model.cross {
+        if !scenario.cross.contains_key(name) {
+            return fault("model.cross", format!("no cross traffic `{name}`"));
+        }
+    }
+    let stream = scenario.session.as_ref().and_then(|session| match model.direction {
+        Direction::Forward => session.forward.as_ref(),
+        Direction::Backward => session.backward.as_ref(),
+    });
+    match stream.map(|stream| stream.haptic.is_some()) {
+        Some(true) => Ok(()),
+        _ => fault("model.direction", "the session has no haptic stream in this direction"),
+    }
+}

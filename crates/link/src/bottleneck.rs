@@ -1,0 +1,154 @@
+//! A queue and the server that empties it.
+
+use taut_core::{Backlog, Duration, LinkEvent, Packet, Queue, Time};
+
+use crate::mahimahi::{MahimahiTrace, Opportunities};
+use crate::rate::Serializer;
+use crate::stage::Stage;
+use crate::{Discipline, Rate, Schedule};
+
+/// A network device: packets wait in a [`Discipline`] and are serialised one after the other at a [`Rate`].
+///
+/// The packet in service is not in the queue, as in ns-3's `PointToPointNetDevice` and in Linux: a queue with a limit
+/// of ten holds ten besides it. Every packet passes through the queue, even when the server is idle.
+///
+/// With a fixed rate or a table, a packet leaves when its last bit has been sent. With a trace ([`MahimahiTrace`]) it
+/// leaves at the opportunity that takes its last byte, as in mahimahi's `mm-link`: several packets may share an
+/// opportunity, a packet that is larger than what is left goes on with the next one, and what is left when nothing
+/// waits is wasted. A packet that arrives at the very time of an opportunity has missed it.
+#[derive(Clone, Debug)]
+pub struct Bottleneck {
+    queue: Discipline,
+    server: Server,
+    in_service: Option<Packet>,
+    /// When the packet in service ends, when the next opportunity is, or when the queue may give out a packet.
+    due: Time,
+}
+
+#[derive(Clone, Debug)]
+enum Server {
+    Serial(Serializer),
+    Trace {
+        opportunities: Opportunities,
+        /// Bytes left of the opportunity at `due`; 0 before it is begun.
+        credit: u64,
+        /// Bytes left of the packet in service.
+        left: u64,
+    },
+}
+
+impl Bottleneck {
+    /// `queue`, emptied at `rate`.
+    pub fn new(rate: impl Into<Rate>, queue: impl Into<Discipline>) -> Self {
+        let server = match rate.into() {
+            Rate::Fixed(rate) => Server::Serial(Serializer::new(Schedule::constant(rate))),
+            Rate::Table(table) => Server::Serial(Serializer::new(table)),
+            Rate::Trace(trace) => {
+                Server::Trace { opportunities: Opportunities::new(trace), credit: 0, left: 0 }
+            }
+        };
+        Self { queue: queue.into(), server, in_service: None, due: Time::MAX }
+    }
+
+    /// The server is free at `at`: begins the next packet, or finds out when to ask the queue again.
+    #[inline(always)]
+    fn begin(&mut self, at: Time, events: &mut Vec<LinkEvent>) {
+        let Server::Serial(serializer) = &mut self.server else { return };
+        self.in_service = self.queue.dequeue(at, events);
+        self.due = match &self.in_service {
+            Some(packet) => serializer.finish(at, packet.meta.size),
+            // A shaping discipline may refuse for a while. Asking it again at the same time would never end.
+            None => self
+                .queue
+                .poll_timeout()
+                .map_or(Time::MAX, |deadline| deadline.at.max(at + Duration::from_nanos(1))),
+        };
+    }
+
+    /// Goes on with the opportunity at `at` until one packet is finished or the opportunity is used up.
+    fn use_opportunity(&mut self, at: Time, events: &mut Vec<LinkEvent>) -> Option<Packet> {
+        let Server::Trace { opportunities, credit, left } = &mut self.server else { return None };
+        if *credit == 0 {
+            *credit = MahimahiTrace::OPPORTUNITY_BYTES;
+            opportunities.advance();
+        }
+        if self.in_service.is_none() {
+            self.in_service = self.queue.dequeue(at, events);
+            *left = self.in_service.as_ref().map_or(*credit, |packet| packet.meta.size.get());
+        }
+        let used = (*left).min(*credit);
+        *left -= used;
+        *credit -= used;
+        let finished = if *left == 0 { self.in_service.take() } else { None };
+        if self.in_service.is_none() && self.queue.backlog().packets == 0 {
+            *credit = 0;
+            self.due = Time::MAX;
+        } else if *credit == 0 {
+            self.due = opportunities.next_at();
+        }
+        finished
+    }
+}
+
+impl Stage for Bottleneck {
+    #[inline(always)]
+    fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+        let was_waiting = self.queue.backlog().packets > 0;
+        self.queue.enqueue(at, packet, events);
+        if self.in_service.is_some() {
+            return;
+        }
+        match &mut self.server {
+            Server::Serial(_) => self.begin(at, events),
+            Server::Trace { opportunities, .. } => {
+                if !was_waiting {
+                    opportunities.skip_until(at);
+                }
+                let waits = self.queue.backlog().packets > 0;
+                self.due = if waits { opportunities.next_at() } else { Time::MAX };
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<(Time, Packet)> {
+        while self.due <= now {
+            let at = self.due;
+            let finished = match &self.server {
+                Server::Serial(_) => {
+                    let finished = self.in_service.take();
+                    self.begin(at, events);
+                    finished
+                }
+                Server::Trace { .. } => self.use_opportunity(at, events),
+            };
+            if let Some(packet) = finished {
+                return Some((at, packet));
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn due(&self) -> Time {
+        self.due
+    }
+
+    fn why(&self) -> &'static str {
+        match &self.server {
+            Server::Trace { .. } => "delivery opportunity",
+            Server::Serial(_) if self.in_service.is_some() => "serialised",
+            Server::Serial(_) => self.queue.poll_timeout().map_or("never", |deadline| deadline.why),
+        }
+    }
+
+    fn held(&self) -> Backlog {
+        let mut held = self.queue.backlog();
+        self.in_service.iter().for_each(|packet| held.add(packet.meta.size));
+        held
+    }
+
+    fn queued(&self) -> Backlog {
+        self.queue.backlog()
+    }
+}

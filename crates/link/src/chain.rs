@@ -1,0 +1,257 @@
+//! Elements one after the other.
+
+use std::collections::VecDeque;
+
+use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, Time};
+
+use crate::stage::Stage;
+use crate::{Bottleneck, Corrupt, Cut, Delay, Duplicate, Jitter, Loss};
+
+/// A link made of elements.
+///
+/// A packet goes from one element straight to the next: it is moved, never copied or queued between them. The last
+/// element is emptied by `poll_transmit` itself. One element alone is a chain of one: `Chain::from(delay)`. A chain
+/// without elements gives every packet out at once.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    elements: Vec<Element>,
+    sink: Sink,
+    /// When the first of the elements but the last is due; the last one is asked directly.
+    inner_due: Time,
+}
+
+/// One part of a [`Chain`].
+#[derive(Clone, Debug)]
+pub enum Element {
+    /// Later, in order.
+    Delay(Delay),
+    /// Waiting and serialisation.
+    Bottleneck(Bottleneck),
+    /// Random or chosen loss.
+    Loss(Loss),
+    /// Later by a random length.
+    Jitter(Jitter),
+    /// A second copy.
+    Duplicate(Duplicate),
+    /// A flipped bit.
+    Corrupt(Corrupt),
+    /// An outage.
+    Cut(Cut),
+}
+
+impl Chain {
+    /// The chain of `elements`, the first of which takes the packets in.
+    pub fn new(mut elements: Vec<Element>) -> Self {
+        let duplicates = elements.iter_mut().filter_map(|element| match element {
+            Element::Duplicate(duplicate) => Some(duplicate),
+            _ => None,
+        });
+        for (ordinal, duplicate) in duplicates.enumerate() {
+            duplicate.set_ordinal(ordinal);
+        }
+        Self { elements, sink: Sink::default(), inner_due: Time::MAX }
+    }
+
+    /// Hands on what left the elements at or before `now`, but for the last one's, which `poll_transmit` takes.
+    fn advance(&mut self, now: Time) {
+        self.inner_due = Time::MAX;
+        let mut rest = self.elements.as_mut_slice();
+        while let Some((element, tail)) = rest.split_first_mut() {
+            if tail.is_empty() {
+                break;
+            }
+            match element {
+                Element::Delay(stage) => drain(stage, tail, &mut self.sink, now),
+                Element::Bottleneck(stage) => drain(stage, tail, &mut self.sink, now),
+                Element::Jitter(stage) => drain(stage, tail, &mut self.sink, now),
+                Element::Loss(_) | Element::Duplicate(_) | Element::Corrupt(_) | Element::Cut(_) => {}
+            }
+            self.inner_due = self.inner_due.min(element.due());
+            rest = tail;
+        }
+    }
+}
+
+impl<E: Into<Element>> From<E> for Chain {
+    fn from(element: E) -> Self {
+        Self::new(vec![element.into()])
+    }
+}
+
+impl Link for Chain {
+    #[inline(always)]
+    fn handle_input(&mut self, now: Time, packet: Packet) {
+        push(&mut self.elements, &mut self.sink, now, packet);
+        self.advance(now);
+    }
+
+    #[inline(always)]
+    fn handle_timeout(&mut self, now: Time) {
+        if self.inner_due <= now {
+            self.advance(now);
+        }
+    }
+
+    #[inline(always)]
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.handle_timeout(now);
+        if let Some(packet) = self.sink.out.pop_front() {
+            return Some(packet);
+        }
+        self.elements.last_mut()?.pop(now, &mut self.sink.events)
+    }
+
+    #[inline(always)]
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.sink.poll_event()
+    }
+
+    #[inline(always)]
+    fn poll_timeout(&self) -> Option<Deadline> {
+        let mut first = Deadline::new(Time::MAX, "never");
+        for element in &self.elements {
+            let at = element.due();
+            if at < first.at {
+                first = Deadline::new(at, element.why());
+            }
+        }
+        (first.at < Time::MAX).then_some(first)
+    }
+
+    fn held(&self) -> Backlog {
+        let mut held = self.elements.iter().fold(Backlog::default(), |sum, element| sum + element.held());
+        self.sink.out.iter().for_each(|packet| held.add(packet.meta.size));
+        held
+    }
+
+    fn queued(&self) -> Backlog {
+        self.elements.iter().fold(Backlog::default(), |sum, element| sum + element.queued())
+    }
+}
+
+impl Element {
+    fn stage(&self) -> Option<&dyn Stage> {
+        match self {
+            Self::Delay(stage) => Some(stage),
+            Self::Bottleneck(stage) => Some(stage),
+            Self::Jitter(stage) => Some(stage),
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => None,
+        }
+    }
+
+    #[inline(always)]
+    fn due(&self) -> Time {
+        match self {
+            Self::Delay(stage) => stage.due(),
+            Self::Bottleneck(stage) => stage.due(),
+            Self::Jitter(stage) => stage.due(),
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => Time::MAX,
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet> {
+        let popped = match self {
+            Self::Delay(stage) => stage.pop(now, events),
+            Self::Bottleneck(stage) => stage.pop(now, events),
+            Self::Jitter(stage) => stage.pop(now, events),
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => None,
+        };
+        popped.map(|(_, packet)| packet)
+    }
+
+    fn why(&self) -> &'static str {
+        self.stage().map_or("never", Stage::why)
+    }
+
+    fn held(&self) -> Backlog {
+        self.stage().map_or(Backlog::default(), Stage::held)
+    }
+
+    fn queued(&self) -> Backlog {
+        self.stage().map_or(Backlog::default(), Stage::queued)
+    }
+}
+
+macro_rules! element_from {
+    ($($kind:ident),*) => {$(
+        impl From<$kind> for Element {
+            fn from(element: $kind) -> Self {
+                Self::$kind(element)
+            }
+        }
+    )*};
+}
+element_from!(Delay, Bottleneck, Loss, Jitter, Duplicate, Corrupt, Cut);
+
+/// Where packets and events end up that left the chain.
+#[derive(Clone, Debug, Default)]
+struct Sink {
+    out: VecDeque<Packet>,
+    events: Vec<LinkEvent>,
+    events_read: usize,
+}
+
+impl Sink {
+    #[inline(always)]
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        if self.events.is_empty() {
+            return None;
+        }
+        let event = self.events.get(self.events_read).copied();
+        self.events_read += 1;
+        if event.is_none() {
+            self.events.clear();
+            self.events_read = 0;
+        }
+        event
+    }
+}
+
+/// A packet enters the first of `elements` at `at`.
+#[inline(always)]
+fn push(elements: &mut [Element], sink: &mut Sink, at: Time, mut packet: Packet) {
+    let mut rest = elements;
+    while let Some((element, tail)) = rest.split_first_mut() {
+        match element {
+            Element::Delay(stage) => return enter(stage, tail, sink, at, packet),
+            Element::Bottleneck(stage) => return enter(stage, tail, sink, at, packet),
+            Element::Jitter(stage) => return enter(stage, tail, sink, at, packet),
+            Element::Loss(loss) => {
+                if loss.takes(at, &packet.meta, &mut sink.events) {
+                    return;
+                }
+            }
+            Element::Cut(cut) => {
+                if cut.takes(at, &packet.meta, &mut sink.events) {
+                    return;
+                }
+            }
+            Element::Corrupt(corrupt) => corrupt.touch(&mut packet, &mut sink.events),
+            Element::Duplicate(duplicate) => {
+                if let Some(copy) = duplicate.copy_of(&packet, &mut sink.events) {
+                    push(tail, sink, at, packet);
+                    packet = copy;
+                }
+            }
+        }
+        rest = tail;
+    }
+    sink.out.push_back(packet);
+}
+
+/// A packet enters `stage`, after all that left it until then.
+#[inline(always)]
+fn enter(stage: &mut impl Stage, tail: &mut [Element], sink: &mut Sink, at: Time, packet: Packet) {
+    drain(stage, tail, sink, at);
+    stage.push(at, packet, &mut sink.events);
+}
+
+/// Hands what left `stage` at or before `now` to the elements after it, each packet as of when it left.
+#[inline(always)]
+fn drain(stage: &mut impl Stage, tail: &mut [Element], sink: &mut Sink, now: Time) {
+    while stage.due() <= now {
+        let Some((at, packet)) = stage.pop(now, &mut sink.events) else { break };
+        push(tail, sink, at, packet);
+    }
+}

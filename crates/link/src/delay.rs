@@ -1,0 +1,112 @@
+//! Constant propagation delay.
+
+use std::collections::VecDeque;
+
+use taut_core::{Backlog, DropCause, Duration, LinkEvent, Packet, Time};
+
+use crate::Schedule;
+use crate::stage::Stage;
+
+/// Gives every packet out later by the same length, in order.
+///
+/// The delay that a packet meets is the one in force when it enters. When a table lowers the delay, packets do not
+/// overtake: one leaves together with its predecessor at the earliest.
+#[derive(Clone, Debug)]
+pub struct Delay {
+    delay: Schedule<Duration>,
+    line: DelayLine,
+}
+
+impl Delay {
+    /// Packets held at most, unless [`Delay::limit`] says otherwise.
+    pub const DEFAULT_LIMIT: usize = 1_000_000;
+
+    /// A delay of `delay`, 0 or more; constant or a [`Schedule`].
+    pub fn new(delay: impl Into<Schedule<Duration>>) -> Self {
+        Self { delay: delay.into(), line: DelayLine::new(Self::DEFAULT_LIMIT) }
+    }
+
+    /// Holds at most `packets`; one that enters while as many are inside is dropped
+    /// ([`DropCause::DelayFull`]). Default: [`Delay::DEFAULT_LIMIT`].
+    pub fn limit(mut self, packets: usize) -> Self {
+        self.line.limit = packets;
+        self
+    }
+}
+
+impl Stage for Delay {
+    #[inline(always)]
+    fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+        self.line.push(at + self.delay.at(at), packet, events);
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, now: Time, _: &mut Vec<LinkEvent>) -> Option<(Time, Packet)> {
+        self.line.pop(now)
+    }
+
+    #[inline(always)]
+    fn due(&self) -> Time {
+        self.line.due
+    }
+
+    fn why(&self) -> &'static str {
+        "propagated"
+    }
+
+    fn held(&self) -> Backlog {
+        self.line.held
+    }
+}
+
+/// Packets with the times at which they leave, first in first out, and a bound.
+#[derive(Clone, Debug)]
+pub(crate) struct DelayLine {
+    packets: VecDeque<(Time, Packet)>,
+    held: Backlog,
+    /// When the first one leaves.
+    due: Time,
+    /// When the last one leaves, or left.
+    last: Time,
+    pub(crate) limit: usize,
+}
+
+impl DelayLine {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { packets: VecDeque::new(), held: Backlog::default(), due: Time::MAX, last: Time::ZERO, limit }
+    }
+
+    /// Leaves at `departure`, or with its predecessor when that is later.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, departure: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+        if self.packets.len() >= self.limit {
+            events.push(LinkEvent::Dropped { meta: packet.meta, cause: DropCause::DelayFull });
+            return;
+        }
+        self.last = departure.max(self.last);
+        if self.packets.is_empty() {
+            self.due = self.last;
+        }
+        self.held.add(packet.meta.size);
+        self.packets.push_back((self.last, packet));
+    }
+
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
+        if self.due > now {
+            return None;
+        }
+        let (at, packet) = self.packets.pop_front()?;
+        self.due = self.packets.front().map_or(Time::MAX, |(at, _)| *at);
+        self.held.remove(packet.meta.size);
+        Some((at, packet))
+    }
+
+    pub(crate) fn due(&self) -> Time {
+        self.due
+    }
+
+    pub(crate) fn held(&self) -> Backlog {
+        self.held
+    }
+}

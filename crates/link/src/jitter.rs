@@ -1,0 +1,261 @@
+//! Delay that varies from packet to packet.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use taut_core::{Backlog, DropCause, Duration, LinkEvent, Packet, Rng, Time};
+
+use crate::delay::DelayLine;
+use crate::stage::Stage;
+use crate::{Delay, Distribution, Schedule};
+
+/// Gives every packet out later by a random length.
+///
+/// The *n*-th packet is delayed by
+///
+/// > max(0, mean + spread · F⁻¹(uₙ)),  uₙ = ρ·uₙ₋₁ + (1 − ρ)·Uₙ
+///
+/// with F⁻¹ the [`Distribution`], ρ the correlation and Uₙ independent and uniform in (0, 1): `tc netem delay mean
+/// spread ρ distribution F`. A result below zero is no delay at all, which raises the mean: keep the mean several
+/// spreads above zero where that matters, and put the propagation delay in here instead of in a [`Delay`] before it.
+///
+/// The correlation is netem's, and so is its side effect: averaging uniform numbers narrows them, to a standard
+/// deviation of √((1 − ρ)/(1 + ρ)) of the uncorrelated one (uniform), less in the tails of the others.
+///
+/// Mean and spread are those in force when the packet enters. Draws one number for every packet.
+#[derive(Clone, Debug)]
+pub struct Jitter {
+    config: JitterConfig,
+    rng: Rng,
+    u: f64,
+    inside: Inside,
+}
+
+/// The parameters of [`Jitter`].
+#[derive(Clone, Debug)]
+pub struct JitterConfig {
+    mean: Schedule<Duration>,
+    spread: Schedule<Duration>,
+    distribution: Distribution,
+    correlation: f64,
+    reorder: bool,
+    limit: usize,
+}
+
+/// Jitter that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum JitterError {
+    /// Not a correlation.
+    #[error("a correlation of {0} is not possible; it must be from 0 to 1")]
+    Correlation(f64),
+    /// The mean does not exist, or the shape is not a number.
+    #[error("a Pareto shape of {0} is not possible; it must be finite and greater than 1")]
+    ParetoShape(f64),
+}
+
+impl JitterConfig {
+    /// Jitter of this `spread`, the factor of the [`Distribution`]; constant or a [`Schedule`].
+    pub fn new(spread: impl Into<Schedule<Duration>>) -> Self {
+        Self {
+            mean: Schedule::constant(Duration::ZERO),
+            spread: spread.into(),
+            distribution: Distribution::default(),
+            correlation: 0.0,
+            reorder: false,
+            limit: Delay::DEFAULT_LIMIT,
+        }
+    }
+
+    /// What the spread goes around; constant or a [`Schedule`]. Default: 0, so that about half of the packets are not
+    /// delayed.
+    pub fn mean(mut self, mean: impl Into<Schedule<Duration>>) -> Self {
+        self.mean = mean.into();
+        self
+    }
+
+    /// The shape. Default: uniform. Pareto's must be finite and greater than 1.
+    pub const fn distribution(mut self, distribution: Distribution) -> Self {
+        self.distribution = distribution;
+        self
+    }
+
+    /// ρ, from 0 to 1: how much of a packet's uniform number is its predecessor's. Default: 0.
+    pub const fn correlation(mut self, correlation: f64) -> Self {
+        self.correlation = correlation;
+        self
+    }
+
+    /// May packets overtake each other? When not, one leaves together with its predecessor at the earliest. Default:
+    /// no. With reordering a packet costs a logarithm of the packets inside.
+    pub const fn reorder(mut self, reorder: bool) -> Self {
+        self.reorder = reorder;
+        self
+    }
+
+    /// Packets held at most; one that enters while as many are inside is dropped ([`DropCause::DelayFull`]). Default:
+    /// [`Delay::DEFAULT_LIMIT`].
+    pub const fn limit(mut self, packets: usize) -> Self {
+        self.limit = packets;
+        self
+    }
+}
+
+impl Jitter {
+    /// Jitter as configured.
+    ///
+    /// # Errors
+    /// When the correlation or the shape is out of its range.
+    pub fn new(config: JitterConfig, mut rng: Rng) -> Result<Self, JitterError> {
+        if !(0.0..=1.0).contains(&config.correlation) {
+            return Err(JitterError::Correlation(config.correlation));
+        }
+        if let Distribution::Pareto { shape } = config.distribution
+            && !(shape.is_finite() && shape > 1.0)
+        {
+            return Err(JitterError::ParetoShape(shape));
+        }
+        let inside = if config.reorder {
+            Inside::Any(AnyOrder { limit: config.limit, ..AnyOrder::default() })
+        } else {
+            Inside::InOrder(DelayLine::new(config.limit))
+        };
+        let u = open_fraction(&mut rng);
+        Ok(Self { config, rng, u, inside })
+    }
+
+    fn draw(&mut self, at: Time) -> Duration {
+        let rho = self.config.correlation;
+        self.u = rho * self.u + (1.0 - rho) * open_fraction(&mut self.rng);
+        let spread = self.config.spread.at(at).as_nanos() as f64;
+        let offset = (spread * self.config.distribution.quantile(self.u)).round() as i64;
+        Duration::from_nanos(self.config.mean.at(at).as_nanos().saturating_add_signed(offset))
+    }
+}
+
+impl Stage for Jitter {
+    fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+        let departure = at + self.draw(at);
+        match &mut self.inside {
+            Inside::InOrder(line) => line.push(departure, packet, events),
+            Inside::Any(heap) => heap.push(departure, packet, events),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, now: Time, _: &mut Vec<LinkEvent>) -> Option<(Time, Packet)> {
+        match &mut self.inside {
+            Inside::InOrder(line) => line.pop(now),
+            Inside::Any(heap) => heap.pop(now),
+        }
+    }
+
+    #[inline]
+    fn due(&self) -> Time {
+        match &self.inside {
+            Inside::InOrder(line) => line.due(),
+            Inside::Any(heap) => heap.due(),
+        }
+    }
+
+    fn why(&self) -> &'static str {
+        "jittered"
+    }
+
+    fn held(&self) -> Backlog {
+        match &self.inside {
+            Inside::InOrder(line) => line.held(),
+            Inside::Any(heap) => heap.held,
+        }
+    }
+}
+
+/// Uniform in (0, 1), both ends excluded, because quantiles may be infinite there.
+fn open_fraction(rng: &mut Rng) -> f64 {
+    ((rng.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+}
+
+#[derive(Clone, Debug)]
+enum Inside {
+    InOrder(DelayLine),
+    Any(AnyOrder),
+}
+
+/// Packets by departure; those that leave together in the order in which they came.
+#[derive(Clone, Debug, Default)]
+struct AnyOrder {
+    heap: BinaryHeap<Reverse<Departure>>,
+    entered: u64,
+    held: Backlog,
+    limit: usize,
+}
+
+impl AnyOrder {
+    fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+        if self.heap.len() >= self.limit {
+            events.push(LinkEvent::Dropped { meta: packet.meta, cause: DropCause::DelayFull });
+            return;
+        }
+        self.held.add(packet.meta.size);
+        self.heap.push(Reverse(Departure { at, ordinal: self.entered, packet }));
+        self.entered += 1;
+    }
+
+    fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
+        if self.due() > now {
+            return None;
+        }
+        let Reverse(Departure { at, packet, .. }) = self.heap.pop()?;
+        self.held.remove(packet.meta.size);
+        Some((at, packet))
+    }
+
+    fn due(&self) -> Time {
+        self.heap.peek().map_or(Time::MAX, |Reverse(departure)| departure.at)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Departure {
+    at: Time,
+    ordinal: u64,
+    packet: Packet,
+}
+
+impl Ord for Departure {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.ordinal).cmp(&(other.at, other.ordinal))
+    }
+}
+
+impl PartialOrd for Departure {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Departure {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Departure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::Seed;
+
+    #[test]
+    fn impossible_parameters_are_refused_and_say_what_is_allowed() {
+        let config = || JitterConfig::new(Duration::from_millis(1));
+        let error = |config: JitterConfig| Jitter::new(config, Seed::new(1).stream("jitter")).unwrap_err();
+        for rho in [-0.1, 1.1, f64::NAN] {
+            assert!(error(config().correlation(rho)).to_string().ends_with("it must be from 0 to 1"));
+        }
+        for shape in [0.0, -3.0, 1.0, f64::INFINITY, f64::NAN] {
+            let error = error(config().distribution(Distribution::Pareto { shape }));
+            assert!(error.to_string().ends_with("it must be finite and greater than 1"));
+        }
+    }
+}

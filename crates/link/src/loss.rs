@@ -1,0 +1,160 @@
+//! Packets that the medium loses.
+
+use taut_core::{DropCause, LinkEvent, PacketMeta, Probability, Rng, Time};
+
+use crate::Schedule;
+
+/// Drops packets ([`DropCause::Loss`]): independently, in bursts, or at chosen positions.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    model: Model,
+}
+
+#[derive(Clone, Debug)]
+enum Model {
+    Bernoulli { probability: Schedule<Probability>, rng: Rng },
+    GilbertElliott { parameters: Schedule<GilbertElliott>, bad: bool, rng: Rng },
+    Positions { positions: Vec<u64>, next: usize, seen: u64 },
+}
+
+/// The parameters of the Gilbert–Elliott model, named as in `tc netem loss gemodel p r 1-h 1-k`.
+///
+/// A two-state Markov chain, good and bad, that makes one step for every packet. A packet is lost with the probability
+/// of the state it meets; then the chain steps (the order of Linux' `sch_netem.c`). It begins in the good state.
+///
+/// Sources: Gilbert, *Capacity of a burst-noise channel*, Bell System Technical Journal 39, 1960; Elliott, *Estimates
+/// of error rates for codes on burst-noise channels*, ibid. 42, 1963; `tc-netem(8)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GilbertElliott {
+    /// *p*: from good to bad.
+    pub p: Probability,
+    /// *r*: from bad to good.
+    pub r: Probability,
+    /// *1 − h*: loss in the bad state.
+    pub loss_in_bad: Probability,
+    /// *1 − k*: loss in the good state.
+    pub loss_in_good: Probability,
+}
+
+/// A loss model that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum LossError {
+    /// Such bursts cannot have this rate.
+    #[error(
+        "no losses of rate {rate} come in bursts of mean length {burst}; \
+         the rate must be below 1 and the length at least 1 and at least rate / (1 - rate)"
+    )]
+    NoSuchBursts {
+        /// Share of the packets that are lost.
+        rate: f64,
+        /// Mean number of packets lost in a row.
+        burst: f64,
+    },
+}
+
+impl Loss {
+    /// Loses each packet with `probability`, independently. Draws one number for every packet.
+    pub fn bernoulli(probability: impl Into<Schedule<Probability>>, rng: Rng) -> Self {
+        Self { model: Model::Bernoulli { probability: probability.into(), rng } }
+    }
+
+    /// Loses packets in bursts. Draws two numbers for every packet.
+    pub fn gilbert_elliott(parameters: impl Into<Schedule<GilbertElliott>>, rng: Rng) -> Self {
+        Self { model: Model::GilbertElliott { parameters: parameters.into(), bad: false, rng } }
+    }
+
+    /// Loses the packets at these positions and no others; the first packet that enters is at 0. Order and repetition
+    /// do not matter.
+    pub fn at_positions(mut positions: Vec<u64>) -> Self {
+        positions.sort_unstable();
+        positions.dedup();
+        Self { model: Model::Positions { positions, next: 0, seen: 0 } }
+    }
+
+    /// Drops the packet?
+    #[inline]
+    pub(crate) fn takes(&mut self, at: Time, meta: &PacketMeta, events: &mut Vec<LinkEvent>) -> bool {
+        let lost = match &mut self.model {
+            Model::Bernoulli { probability, rng } => probability.at(at).sample(rng),
+            Model::GilbertElliott { parameters, bad, rng } => parameters.at(at).step(bad, rng),
+            Model::Positions { positions, next, seen } => {
+                let lost = positions.get(*next) == Some(seen);
+                *seen += 1;
+                *next += usize::from(lost);
+                lost
+            }
+        };
+        if lost {
+            events.push(LinkEvent::Dropped { meta: *meta, cause: DropCause::Loss });
+        }
+        lost
+    }
+}
+
+impl GilbertElliott {
+    /// The simple Gilbert model, `gemodel p r`: everything is lost in the bad state and nothing in the good one. Bursts
+    /// have the mean length 1/*r*.
+    pub const fn simple(p: Probability, r: Probability) -> Self {
+        Self { p, r, loss_in_bad: Probability::ALWAYS, loss_in_good: Probability::NEVER }
+    }
+
+    /// The simple Gilbert model that loses the share `rate` of the packets, in bursts of `burst` in the mean:
+    /// *r* = 1/`burst`, *p* = *r*·`rate`/(1 − `rate`).
+    ///
+    /// # Errors
+    /// When there is no such model: `rate` outside [0, 1), `burst` below 1, or so short that *p* would exceed 1.
+    pub fn with_bursts(rate: Probability, burst: f64) -> Result<Self, LossError> {
+        let rate = rate.as_fraction();
+        let r = 1.0 / burst;
+        let probability = |fraction: f64| {
+            Probability::from_fraction(fraction).map_err(|_| LossError::NoSuchBursts { rate, burst })
+        };
+        Ok(Self::simple(probability(r * rate / (1.0 - rate))?, probability(r)?))
+    }
+
+    /// The share of packets lost in the long run: (*p*·(1 − *h*) + *r*·(1 − *k*)) / (*p* + *r*).
+    pub fn loss_rate(&self) -> f64 {
+        let [p, r, bad, good] =
+            [self.p, self.r, self.loss_in_bad, self.loss_in_good].map(Probability::as_fraction);
+        // With p = r = 0 the chain stays where it begins, in the good state.
+        if p + r > 0.0 { (p * bad + r * good) / (p + r) } else { good }
+    }
+
+    #[inline]
+    fn step(&self, bad: &mut bool, rng: &mut Rng) -> bool {
+        let (loss, leave) = if *bad { (self.loss_in_bad, self.r) } else { (self.loss_in_good, self.p) };
+        let lost = loss.sample(rng);
+        *bad ^= leave.sample(rng);
+        lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_give_the_rate_they_were_made_for() {
+        let percent = |p: f64| Probability::from_fraction(p / 100.0).unwrap();
+        let model = GilbertElliott::with_bursts(percent(2.0), 4.0).unwrap();
+        assert_eq!(model.r, percent(25.0));
+        assert!((model.loss_rate() - 0.02).abs() < 1e-8);
+        assert!(GilbertElliott::with_bursts(percent(60.0), 1.0).is_err(), "p would be 1.5");
+        assert!(GilbertElliott::with_bursts(Probability::ALWAYS, 4.0).is_err());
+        for burst in [0.5, 0.0, -1.0, f64::NAN] {
+            assert!(GilbertElliott::with_bursts(percent(2.0), burst).is_err(), "{burst}");
+        }
+    }
+
+    #[test]
+    fn a_chain_that_never_moves_loses_as_in_the_good_state() {
+        let good = Probability::from_fraction(0.1).unwrap();
+        let model = GilbertElliott {
+            p: Probability::NEVER,
+            r: Probability::NEVER,
+            loss_in_bad: Probability::ALWAYS,
+            loss_in_good: good,
+        };
+        assert!((model.loss_rate() - 0.1).abs() < 1e-9);
+    }
+}

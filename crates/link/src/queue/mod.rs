@@ -1,0 +1,58 @@
+//! Queueing disciplines: who waits, who goes next, who is dropped.
+
+mod drop_tail;
+
+pub use drop_tail::DropTail;
+
+use taut_core::{Backlog, Deadline, LinkEvent, Packet, Queue, Time};
+
+/// Every discipline that a [`Bottleneck`](crate::Bottleneck) can have.
+///
+/// A new one implements [`Queue`], gets a variant here and a line in `disciplines!` below.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Discipline {
+    /// First in, first out, and a limit (`pfifo`, `bfifo`).
+    DropTail(DropTail),
+}
+
+macro_rules! disciplines {
+    ($($kind:ident),*) => {
+        impl Queue for Discipline {
+            #[inline]
+            fn enqueue(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+                match self {
+                    $(Self::$kind(queue) => queue.enqueue(now, packet, events),)*
+                }
+            }
+
+            #[inline]
+            fn dequeue(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet> {
+                match self {
+                    $(Self::$kind(queue) => queue.dequeue(now, events),)*
+                }
+            }
+
+            #[inline]
+            fn backlog(&self) -> Backlog {
+                match self {
+                    $(Self::$kind(queue) => queue.backlog(),)*
+                }
+            }
+
+            #[inline]
+            fn poll_timeout(&self) -> Option<Deadline> {
+                match self {
+                    $(Self::$kind(queue) => queue.poll_timeout(),)*
+                }
+            }
+        }
+
+        $(impl From<$kind> for Discipline {
+            fn from(queue: $kind) -> Self {
+                Self::$kind(queue)
+            }
+        })*
+    };
+}
+disciplines!(DropTail);

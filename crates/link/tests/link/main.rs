@@ -1,0 +1,12 @@
+//! Links seen from outside, driven in virtual time and by drivers that are late.
+
+#[cfg(test)]
+mod driver;
+#[cfg(test)]
+mod measured_paths;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod statistics;
+#[cfg(test)]
+mod timing;

@@ -1,0 +1,157 @@
+//! The largest delay, jitter and loss with which a session still feels smooth.
+//!
+//! Delay is of *frames*: it includes packetisation and multiplexing. Jitter is the largest positive difference of
+//! consecutive delays.
+//!
+//! | medium | delay | jitter | loss |
+//! | --- | --- | --- | --- |
+//! | haptic | 30 ms | 10 ms | 10 % |
+//! | audio | 150 ms | 30 ms | 1 % |
+//! | video | 400 ms | 30 ms | 1 % |
+//!
+//! Source: Gokhale, Nair, Chaudhuri, Fesl, *On QoS-Compliant Telehaptic Communication over Shared Networks*.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use taut_core::{Duration, Medium, Probability};
+
+/// The limits of one medium.
+///
+/// ```
+/// use taut_core::{Duration, Medium, Probability};
+/// use taut_qos::limits::{Limits, check};
+/// let haptic = Limits::for_medium(Medium::Haptic).expect("haptic has limits");
+/// let verdict = check(haptic, Duration::from_millis(27), Duration::from_millis(12), Probability::NEVER);
+/// assert!(verdict.delay_s.met && !verdict.jitter_s.met && !verdict.met());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// The delay of every frame stays below this.
+    pub delay: Duration,
+    /// The largest positive difference of consecutive delays stays below this.
+    pub jitter: Duration,
+    /// The fraction of frames lost is at most this.
+    pub loss: Probability,
+}
+
+impl Limits {
+    /// The limits of `medium`; `None` for data, which has none.
+    pub fn for_medium(medium: Medium) -> Option<Self> {
+        let (delay_ms, jitter_ms, loss_percent) = match medium {
+            Medium::Haptic => (30, 10, 10),
+            Medium::Audio => (150, 30, 1),
+            Medium::Video => (400, 30, 1),
+            Medium::Data => return None,
+        };
+        Some(Self {
+            delay: Duration::from_millis(delay_ms),
+            jitter: Duration::from_millis(jitter_ms),
+            loss: percent(loss_percent),
+        })
+    }
+}
+
+fn percent(whole: u32) -> Probability {
+    Probability::from_fraction(f64::from(whole) / 100.0)
+        .expect("a whole percentage up to 100 is a probability")
+}
+
+/// One value against its limit, in the unit that its place in [`Verdict`] names.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// What was measured or predicted.
+    pub value: f64,
+    /// What is allowed.
+    pub limit: f64,
+    /// Is it within the limit?
+    pub met: bool,
+    /// `limit − value`: negative by how much it is missed.
+    pub margin: f64,
+}
+
+/// The three checks of one medium.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Largest delay, in seconds.
+    pub delay_s: Check,
+    /// Largest jitter, in seconds.
+    pub jitter_s: Check,
+    /// Loss, as a fraction in [0, 1].
+    pub loss: Check,
+}
+
+impl Verdict {
+    /// Are all three within their limits?
+    pub fn met(&self) -> bool {
+        self.delay_s.met && self.jitter_s.met && self.loss.met
+    }
+}
+
+/// Holds what was measured or predicted against the limits. Delay and jitter must stay below theirs, as in (14); loss
+/// may reach its own.
+pub fn check(limits: Limits, delay_max: Duration, jitter_max: Duration, loss: Probability) -> Verdict {
+    let below = |value: Duration, limit: Duration| {
+        Check::new(value.as_secs_f64(), limit.as_secs_f64(), value < limit)
+    };
+    Verdict {
+        delay_s: below(delay_max, limits.delay),
+        jitter_s: below(jitter_max, limits.jitter),
+        loss: Check::new(loss.as_fraction(), limits.loss.as_fraction(), loss <= limits.loss),
+    }
+}
+
+impl Check {
+    fn new(value: f64, limit: f64, met: bool) -> Self {
+        Self { value, limit, met, margin: limit - value }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, name: &str, scale: f64, unit: &str) -> fmt::Result {
+        let verdict = if self.met { "met" } else { "MISSED" };
+        let [value, limit, margin] = [self.value, self.limit, self.margin].map(|x| x * scale);
+        writeln!(f, "{name:<8}{value:>10.3} {unit:<2}  limit {limit:>7.3}  margin {margin:>+9.3}  {verdict}")
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.delay_s.write(f, "delay", 1e3, "ms")?;
+        self.jitter_s.write(f, "jitter", 1e3, "ms")?;
+        self.loss.write(f, "loss", 1e2, "%")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_the_papers() {
+        let rows: Vec<String> = Medium::ALL
+            .into_iter()
+            .filter_map(|medium| Limits::for_medium(medium).map(|limits| (medium, limits)))
+            .map(|(medium, l)| format!("{} {} {} {}", medium.name(), l.delay, l.jitter, l.loss))
+            .collect();
+        assert_eq!(rows, ["haptic 30ms 10ms 10%", "audio 150ms 30ms 1%", "video 400ms 30ms 1%"]);
+    }
+
+    #[test]
+    fn delay_and_jitter_stay_below_and_loss_may_reach_its_limit() {
+        let limits = Limits::for_medium(Medium::Haptic).unwrap();
+        let at_limit = check(limits, limits.delay, limits.jitter, limits.loss);
+        assert_eq!([at_limit.delay_s.met, at_limit.jitter_s.met, at_limit.loss.met], [false, false, true]);
+        let nanosecond = Duration::from_nanos(1);
+        assert!(check(limits, limits.delay - nanosecond, limits.jitter - nanosecond, limits.loss).met());
+    }
+
+    #[test]
+    fn the_margin_says_by_how_much() {
+        let limits = Limits::for_medium(Medium::Audio).unwrap();
+        let verdict = check(limits, Duration::from_millis(100), Duration::from_millis(45), percent(3));
+        assert!((verdict.delay_s.margin - 0.050).abs() < 1e-12);
+        assert!((verdict.jitter_s.margin + 0.015).abs() < 1e-12);
+        assert!((verdict.loss.margin + 0.02).abs() < 1e-12);
+        assert!(verdict.to_string().contains("MISSED"), "{verdict}");
+    }
+}

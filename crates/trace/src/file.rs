@@ -1,0 +1,177 @@
+//! From a path or bytes to a recording, and back to a path.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use taut_core::Bytes;
+
+use crate::error::{Fault, Problem, TraceError};
+use crate::recording::{Format, Recording};
+use crate::{csv, mahimahi, mcap, pcap};
+
+/// How much of a file is read before it is refused. Everything is held in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    bytes: Bytes,
+    rows: u64,
+    values: u64,
+    columns: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: Bytes::new(512_000_000), rows: 16_000_000, values: 64_000_000, columns: 1_024 }
+    }
+}
+
+impl Limits {
+    /// Bytes of the file, and of an MCAP file's content after decompression. Default 512 MB.
+    pub fn bytes(mut self, bytes: Bytes) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Rows, packets or messages. Default 16 million: over two hours at 2 kHz.
+    pub fn rows(mut self, rows: u64) -> Self {
+        self.rows = rows;
+        self
+    }
+
+    /// Numbers in all channels together, 8 bytes each in memory. Default 64 million.
+    pub fn values(mut self, values: u64) -> Self {
+        self.values = values;
+        self
+    }
+
+    /// Columns of a table. Default 1024.
+    pub fn columns(mut self, columns: usize) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    pub(crate) fn check_bytes(&self, bytes: u64) -> Result<(), Problem> {
+        within(bytes, self.bytes.get(), "bytes")
+    }
+
+    pub(crate) fn check_rows(&self, rows: usize) -> Result<(), Problem> {
+        within(rows as u64, self.rows, "rows")
+    }
+
+    pub(crate) fn check_values(&self, values: usize) -> Result<(), Problem> {
+        within(values as u64, self.values, "values")
+    }
+
+    pub(crate) fn check_columns(&self, columns: usize) -> Result<(), Problem> {
+        within(columns as u64, self.columns as u64, "columns")
+    }
+}
+
+fn within(count: u64, limit: u64, what: &'static str) -> Result<(), Problem> {
+    if count > limit { Err(Problem::TooLarge { what, limit }) } else { Ok(()) }
+}
+
+/// Reads a recording from a file.
+///
+/// # Errors
+/// When it cannot be read, or is not a recording.
+pub fn read(path: &Path) -> Result<Recording, TraceError> {
+    let name = path.display().to_string();
+    let fail = |problem| TraceError::new(&name, Fault::file(problem));
+    let io = |error: std::io::Error| fail(Problem::Io(error.to_string()));
+    let limit = Limits::default().bytes.get();
+    let mut data = Vec::new();
+    // One byte more than the limit tells a file of exactly the limit from a longer one, also when it is a pipe.
+    File::open(path).map_err(io)?.take(limit + 1).read_to_end(&mut data).map_err(io)?;
+    read_bytes(&name, &data)
+}
+
+/// Reads a recording from bytes in memory. `name` is for errors, and its extension for when the content could be
+/// either of two formats.
+///
+/// # Errors
+/// When they are not a recording.
+pub fn read_bytes(name: &str, data: &[u8]) -> Result<Recording, TraceError> {
+    read_bytes_within(name, data, &Limits::default())
+}
+
+/// As [`read_bytes`], with other limits.
+///
+/// # Errors
+/// When they are not a recording, or one beyond the limits.
+pub fn read_bytes_within(name: &str, data: &[u8], limits: &Limits) -> Result<Recording, TraceError> {
+    decode(name, data, limits).map_err(|fault| TraceError::new(name, fault))
+}
+
+/// Writes a recording to a file, as CSV or MCAP by its extension.
+///
+/// # Errors
+/// When the extension is neither, the recording has no form in that format, or the file cannot be written.
+pub fn write(path: &Path, recording: &Recording) -> Result<(), TraceError> {
+    let name = path.display().to_string();
+    let fail = |problem| TraceError::new(&name, Fault::file(problem));
+    let data = match extension(&name).as_str() {
+        "csv" => csv::write_csv(recording),
+        "mcap" => mcap::write(recording).map_err(fail)?,
+        _ => return Err(fail(Problem::UnknownOutput)),
+    };
+    std::fs::write(path, data).map_err(|error| fail(Problem::Io(error.to_string())))
+}
+
+fn decode(name: &str, data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
+    limits.check_bytes(data.len() as u64).map_err(Fault::file)?;
+    match detect(name, data).map_err(Fault::file)? {
+        Format::Csv => csv::read(data, limits),
+        Format::Mcap => mcap::read(data, limits),
+        Format::Pcap => pcap::read(data, limits),
+        Format::Pcapng => pcap::read_ng(data, limits),
+        Format::Mahimahi => mahimahi::read(data, limits),
+    }
+}
+
+/// The format of `data`: by its first bytes where they are a signature, else text, where a first line of one whole
+/// number is mahimahi unless the extension says CSV.
+fn detect(name: &str, data: &[u8]) -> Result<Format, Problem> {
+    let extension = extension(name);
+    if let Some(format) = by_signature(data)? {
+        return Ok(format);
+    }
+    let text = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data).trim_ascii();
+    if text.is_empty() {
+        return Err(Problem::Empty);
+    }
+    let first_line = text.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default().trim_ascii();
+    let is_text = !first_line.iter().any(|byte| *byte < b' ' && *byte != b'\t');
+    match extension.as_str() {
+        "mcap" | "pcap" | "pcapng" | "cap" => Err(Problem::Malformed(format!("this does not begin like a .{extension} file"))),
+        "csv" => Ok(Format::Csv),
+        _ if !is_text => Err(Problem::UnknownFormat),
+        _ if first_line.iter().all(u8::is_ascii_digit) => Ok(Format::Mahimahi),
+        _ if first_line.contains(&b',') || csv::is_time_column(first_line) => Ok(Format::Csv),
+        "trace" | "mahi" | "up" | "down" | "pps" => Ok(Format::Mahimahi),
+        _ => Err(Problem::UnknownFormat),
+    }
+}
+
+fn by_signature(data: &[u8]) -> Result<Option<Format>, Problem> {
+    if data.starts_with(mcap::MAGIC) {
+        return Ok(Some(Format::Mcap));
+    }
+    if data.starts_with(&[0x1f, 0x8b]) {
+        return Err(Problem::Compressed("gzip"));
+    }
+    let Some(magic) = data.first_chunk::<4>() else { return Ok(None) };
+    match u32::from_be_bytes(*magic) {
+        // Section header block: the same in both byte orders.
+        0x0a0d_0d0a => Ok(Some(Format::Pcapng)),
+        // Microseconds, nanoseconds and Kuznetzov's variant, in both byte orders.
+        0xa1b2_c3d4 | 0xd4c3_b2a1 | 0xa1b2_3c4d | 0x4d3c_b2a1 | 0xa1b2_cd34 | 0x34cd_b2a1 => Ok(Some(Format::Pcap)),
+        0x28b5_2ffd => Err(Problem::Compressed("zstd")),
+        0x504b_0304 => Err(Problem::Compressed("zip")),
+        _ => Ok(None),
+    }
+}
+
+fn extension(name: &str) -> String {
+    Path::new(name).extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+}

@@ -1,0 +1,190 @@
+//! Packets over time, each belonging to a flow.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+
+use taut_core::{Bytes, Time};
+
+/// Packets or messages over time. Times never go back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packets {
+    start_ns: i64,
+    rows: Vec<PacketRow>,
+    flows: Vec<Flow>,
+}
+
+/// One packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacketRow {
+    /// When it was captured, since the first packet.
+    pub time: Time,
+    /// Its length. From a capture: the whole frame on the wire, also where less of it was captured. From MCAP: the
+    /// message.
+    pub size: Bytes,
+    /// Index into [`Packets::flows`].
+    pub flow: u32,
+}
+
+/// What packets have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flow {
+    /// Protocol, addresses and ports.
+    Tuple(FiveTuple),
+    /// A topic, or what there is to say about packets that are not IP.
+    Named(String),
+}
+
+/// Protocol, addresses and ports, displayed as `udp 10.0.0.1:5000 > 10.0.0.2:6000`. Ports are 0 where the protocol has
+/// none, and in fragments after the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FiveTuple {
+    /// IP protocol number (IANA).
+    pub protocol: u8,
+    /// Where it comes from.
+    pub source: SocketAddr,
+    /// Where it goes.
+    pub destination: SocketAddr,
+}
+
+impl Packets {
+    /// The packets in the order of their times. At one and the same time the order stays.
+    pub(crate) fn new(captured: Captured) -> Self {
+        let Captured { mut packets, flows, .. } = captured;
+        packets.sort_by_key(|(time_ns, ..)| *time_ns);
+        let start_ns = packets.first().map_or(0, |(time_ns, ..)| *time_ns);
+        let row = |(time_ns, size, flow): (i64, Bytes, u32)| PacketRow {
+            time: Time::from_nanos(time_ns.abs_diff(start_ns)),
+            size,
+            flow,
+        };
+        Self { start_ns, rows: packets.into_iter().map(row).collect(), flows }
+    }
+
+    /// Every packet, in the order of time.
+    pub fn rows(&self) -> &[PacketRow] {
+        &self.rows
+    }
+
+    /// Every flow, in the order of its first packet in the file.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// The recorder's own clock at time zero here, in nanoseconds.
+    pub fn start_ns(&self) -> i64 {
+        self.start_ns
+    }
+
+    /// All lengths together.
+    pub fn bytes(&self) -> Bytes {
+        self.rows.iter().fold(Bytes::ZERO, |sum, row| sum + row.size)
+    }
+}
+
+/// Packets as a reader finds them: times on the recorder's clock, maybe not in order.
+#[derive(Debug, Default)]
+pub(crate) struct Captured {
+    packets: Vec<(i64, Bytes, u32)>,
+    flows: Vec<Flow>,
+    known: BTreeMap<Flow, u32>,
+    out_of_order: u64,
+}
+
+impl Captured {
+    pub(crate) fn push(&mut self, time_ns: i64, size: u64, flow: Flow) {
+        let next = self.flows.len() as u32;
+        let index = match self.known.get(&flow) {
+            Some(index) => *index,
+            None => {
+                self.flows.push(flow.clone());
+                self.known.insert(flow, next);
+                next
+            }
+        };
+        self.out_of_order += u64::from(self.last_ns().is_some_and(|last| time_ns < last));
+        self.packets.push((time_ns, Bytes::new(size), index));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    pub(crate) fn last_ns(&self) -> Option<i64> {
+        self.packets.last().map(|(time_ns, ..)| *time_ns)
+    }
+
+    /// A sentence when packets were not in the order of time.
+    pub(crate) fn note(&self) -> Option<String> {
+        let count = self.out_of_order;
+        (count > 0).then(|| format!("{count} packets had an earlier time than the one before; put in order of time"))
+    }
+}
+
+/// Protocol numbers with names (IANA, *Assigned Internet Protocol Numbers*).
+const PROTOCOLS: [(u8, &str); 8] = [
+    (1, "icmp"),
+    (2, "igmp"),
+    (6, "tcp"),
+    (17, "udp"),
+    (33, "dccp"),
+    (50, "esp"),
+    (58, "icmpv6"),
+    (132, "sctp"),
+];
+
+impl fmt::Display for FiveTuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match PROTOCOLS.iter().find(|(number, _)| *number == self.protocol) {
+            Some((_, name)) => f.write_str(name)?,
+            None => write!(f, "ip-{}", self.protocol)?,
+        }
+        write!(f, " {} > {}", self.source, self.destination)
+    }
+}
+
+impl FiveTuple {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let protocol = words.next()?;
+        let named = PROTOCOLS.iter().find(|(_, name)| *name == protocol).map(|(number, _)| *number);
+        let protocol = named.or_else(|| protocol.strip_prefix("ip-")?.parse().ok())?;
+        let source = words.next()?.parse().ok()?;
+        let destination = words.next().filter(|word| *word == ">").and_then(|_| words.next())?.parse().ok()?;
+        Some(Self { protocol, source, destination })
+    }
+}
+
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tuple(tuple) => tuple.fmt(f),
+            Self::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+impl From<&str> for Flow {
+    /// The flow that is displayed as `text`.
+    fn from(text: &str) -> Self {
+        // Only the text that it is displayed as: whatever else is a name must stay as it is.
+        match FiveTuple::parse(text) {
+            Some(tuple) if tuple.to_string() == text => Self::Tuple(tuple),
+            _ => Self::Named(text.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_are_read_as_they_are_displayed() {
+        for text in ["udp 10.0.0.1:5000 > 10.0.0.2:6000", "ip-47 [fe80::1]:0 > [::1]:0", "arp", "/camera (cdr)"] {
+            assert_eq!(Flow::from(text).to_string(), text);
+        }
+        assert!(matches!(Flow::from("tcp 1.2.3.4:5 > 6.7.8.9:10"), Flow::Tuple(tuple) if tuple.protocol == 6));
+        assert!(matches!(Flow::from("ip-6 1.2.3.4:5 > 6.7.8.9:10"), Flow::Named(_)));
+    }
+}

@@ -1,0 +1,243 @@
+//! What can be chosen, and within which bounds.
+
+use taut_core::{Bytes, Duration, Priority, Probability};
+use taut_wire::etp::{DATA_HEADER_LEN, GAP_UNIT_NS};
+
+use crate::udp::{ETHERNET_PAYLOAD, MAX_PAYLOAD};
+
+/// The widest gap with which motion stays continuous: 30 Hz, rounded down to a millisecond.
+pub const MOTION_GAP: Duration = Duration::from_millis(33);
+/// The gap of force feedback at its full rate: 1000 Hz.
+pub const FORCE_GAP: Duration = Duration::from_millis(1);
+/// The widest gap that there is: what the header can say.
+pub const MAX_GAP: Duration = Duration::from_nanos(GAP_UNIT_NS * u16::MAX as u64);
+
+/// How an [`Etp`](super::Etp) keeps its gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The gap does not change. 0 to [`MAX_GAP`].
+    Fixed {
+        /// The gap.
+        gap: Duration,
+    },
+    /// The gap follows the path.
+    Adaptive(Adaptive),
+}
+
+/// Settings of an [`Etp`](super::Etp).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EtpConfig {
+    pub(super) mode: Mode,
+    pub(super) pack: bool,
+    pub(super) max_datagram: Bytes,
+    pub(super) queue: usize,
+    pub(super) feedback_interval: Duration,
+    pub(super) urgent: Option<Priority>,
+}
+
+/// Settings of the gap that follows the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Adaptive {
+    pub(super) min_gap: Duration,
+    pub(super) max_gap: Duration,
+    pub(super) step: Duration,
+    pub(super) widen_percent: u32,
+    pub(super) rtt_rise: Duration,
+    pub(super) rtt_window: Duration,
+    pub(super) loss: Probability,
+    pub(super) silence: Duration,
+}
+
+/// A setting outside its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The gap cannot be kept.
+    #[error("a gap of {0} is longer than {MAX_GAP}")]
+    Gap(Duration),
+    /// The bounds of the gap are the wrong way round.
+    #[error("the least gap {min} is above the greatest {max}")]
+    GapBounds {
+        /// The least gap.
+        min: Duration,
+        /// The greatest.
+        max: Duration,
+    },
+    /// The datagram is too long for UDP, or has no room for a message.
+    #[error("a datagram of {0} is not between {least} and {MAX_PAYLOAD}", least = Bytes::new(DATA_HEADER_LEN as u64 + 1))]
+    MaxDatagram(Bytes),
+    /// Nothing can wait.
+    #[error("the queue holds no message")]
+    Queue,
+    /// The receiver would flood the sender, or starve it.
+    #[error("a feedback interval of {0} is not between 1ms and 1s")]
+    FeedbackInterval(Duration),
+    /// The gap could not move.
+    #[error("the gap's {0} is 0")]
+    Stuck(&'static str),
+}
+
+impl EtpConfig {
+    /// A gap that does not change.
+    pub fn fixed(gap: Duration) -> Self {
+        Self::new(Mode::Fixed { gap })
+    }
+
+    /// A gap that follows the path.
+    pub fn adaptive(adaptive: Adaptive) -> Self {
+        Self::new(Mode::Adaptive(adaptive))
+    }
+
+    fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            pack: false,
+            max_datagram: ETHERNET_PAYLOAD,
+            queue: 64,
+            feedback_interval: Duration::from_millis(20),
+            urgent: None,
+        }
+    }
+
+    /// Send all samples that waited in one packet, oldest first, as far as they fit; otherwise only the newest goes.
+    /// Default off. Costs 2 bytes a sample, and the receiver gets samples that are up to one gap old.
+    pub fn pack(mut self, pack: bool) -> Self {
+        self.pack = pack;
+        self
+    }
+
+    /// The longest UDP payload sent and accepted. Default 1472 B; 13 B to 65507 B. 12 bytes of it are the header.
+    pub fn max_datagram(mut self, bytes: Bytes) -> Self {
+        self.max_datagram = bytes;
+        self
+    }
+
+    /// How many messages wait at most, of all priorities. Default 64; at least 1.
+    pub fn queue(mut self, messages: usize) -> Self {
+        self.queue = messages;
+        self
+    }
+
+    /// How often this end reports to a sender that asks for it, at most. Default 20 ms; 1 ms to 1 s. A report is a
+    /// datagram with 24 bytes of payload; a longer interval makes the sender slower to see congestion.
+    pub fn feedback_interval(mut self, interval: Duration) -> Self {
+        self.feedback_interval = interval;
+        self
+    }
+
+    /// Messages at least this urgent do not wait for the gap: they go at once, and the gap begins anew behind them.
+    /// Default none. For what is rare, such as a stop; the gap does not bound their rate.
+    pub fn urgent(mut self, priority: Option<Priority>) -> Self {
+        self.urgent = priority;
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        match self.mode {
+            Mode::Fixed { gap } if gap > MAX_GAP => return Err(ConfigError::Gap(gap)),
+            Mode::Fixed { .. } => {}
+            Mode::Adaptive(adaptive) => adaptive.check()?,
+        }
+        let least = Bytes::new(DATA_HEADER_LEN as u64 + 1);
+        if !(least..=MAX_PAYLOAD).contains(&self.max_datagram) {
+            return Err(ConfigError::MaxDatagram(self.max_datagram));
+        }
+        if self.queue == 0 {
+            return Err(ConfigError::Queue);
+        }
+        if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&self.feedback_interval) {
+            return Err(ConfigError::FeedbackInterval(self.feedback_interval));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self {
+            min_gap: FORCE_GAP,
+            max_gap: MOTION_GAP,
+            step: Duration::from_micros(500),
+            widen_percent: 50,
+            rtt_rise: Duration::from_millis(10),
+            rtt_window: Duration::from_secs(10),
+            loss: Probability::from_fraction(0.02).expect("2 % is a probability"),
+            silence: Duration::from_millis(200),
+        }
+    }
+}
+
+impl Adaptive {
+    /// The defaults: 1000 Hz where the path allows it, never below 30 Hz.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The gap on a free path, and the one at the beginning. Default [`FORCE_GAP`]; 0 to [`MAX_GAP`].
+    pub fn min_gap(mut self, gap: Duration) -> Self {
+        self.min_gap = gap;
+        self
+    }
+
+    /// The gap that is never exceeded, whatever the path does. Default [`MOTION_GAP`]; the least gap to [`MAX_GAP`]. A
+    /// wider one yields more to others and makes the person at the other end feel steps.
+    pub fn max_gap(mut self, gap: Duration) -> Self {
+        self.max_gap = gap;
+        self
+    }
+
+    /// By how much the gap narrows with each decision on a free path, and widens at least on another. Default 0.5 ms; > 0.
+    pub fn step(mut self, step: Duration) -> Self {
+        self.step = step;
+        self
+    }
+
+    /// By how many per cent the gap widens with each decision on a congested path. Default 50; > 0.
+    pub fn widen_percent(mut self, percent: u32) -> Self {
+        self.widen_percent = percent;
+        self
+    }
+
+    /// How far the smoothed RTT may be above its minimum. Default 10 ms. Below the path's own jitter, the gap widens
+    /// without need; above what its queues can hold, delay is never noticed and only loss counts.
+    pub fn rtt_rise(mut self, rise: Duration) -> Self {
+        self.rtt_rise = rise;
+        self
+    }
+
+    /// How far back the minimum of the RTT reaches. Default 10 s; > 0. After a change to a longer route, the gap is wider
+    /// than it has to be for so long.
+    pub fn rtt_window(mut self, window: Duration) -> Self {
+        self.rtt_window = window;
+        self
+    }
+
+    /// The smoothed loss above which the gap widens. Default 2 %, above what wide-area paths lose without congestion;
+    /// with 0 every reported loss counts.
+    pub fn loss(mut self, loss: Probability) -> Self {
+        self.loss = loss;
+        self
+    }
+
+    /// How long a report may be missing after data before that counts as loss; at least four smoothed RTTs in any case.
+    /// Default 200 ms; > 0.
+    pub fn silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.min_gap > self.max_gap {
+            return Err(ConfigError::GapBounds { min: self.min_gap, max: self.max_gap });
+        }
+        if self.max_gap > MAX_GAP {
+            return Err(ConfigError::Gap(self.max_gap));
+        }
+        let movable = [
+            (self.step.is_zero(), "step"),
+            (self.widen_percent == 0, "widen_percent"),
+            (self.rtt_window.is_zero(), "rtt_window"),
+            (self.silence.is_zero(), "silence"),
+        ];
+        movable.iter().find(|(zero, _)| *zero).map_or(Ok(()), |(_, what)| Err(ConfigError::Stuck(what)))
+    }
+}

@@ -1,0 +1,293 @@
+//! Messages in the byte stream: each is preceded by its length, four bytes, most significant first. Nothing else knows
+//! that.
+
+use std::collections::VecDeque;
+
+use taut_core::{Bytes, DropCause, Event, Message, PathId, SendError, Time};
+
+/// Bytes of the length.
+const PREFIX: usize = 4;
+
+/// What an endpoint sends.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// Messages.
+    Messages(Outbox),
+    /// So many zeros, which nobody stores; `None`: without end.
+    Bulk(Option<u64>),
+}
+
+/// Messages on their way into the stream and in it, until they are acknowledged.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    /// Not in the stream yet: these can still be dropped.
+    waiting: VecDeque<Message>,
+    /// Length of `waiting`, prefixes included.
+    waiting_bytes: u64,
+    /// The stream from the first byte that is not acknowledged.
+    stream: VecDeque<u8>,
+    /// Where in the stream messages end, counted from the stream's first byte, with their tags.
+    ends: VecDeque<(u64, u64)>,
+    /// Bytes of the stream that were acknowledged.
+    acknowledged: u64,
+    limit: Bytes,
+    max_message: Bytes,
+}
+
+impl Source {
+    /// Bytes beyond the first `sent` of what is unacknowledged that could go now, at most `limit`. Drops the messages
+    /// that are too late.
+    pub(super) fn available(
+        &mut self,
+        now: Time,
+        sent: u64,
+        limit: u64,
+        events: &mut VecDeque<Event>,
+    ) -> u64 {
+        match self {
+            Self::Messages(outbox) => outbox.available(now, sent, limit, events),
+            Self::Bulk(None) => limit,
+            Self::Bulk(Some(left)) => (*left - sent).min(limit),
+        }
+    }
+
+    /// Appends `len` bytes from `offset` beyond what is acknowledged; gives the zeros that follow instead of bytes.
+    pub(super) fn write(&mut self, offset: u64, len: u64, buffer: &mut Vec<u8>) -> u32 {
+        match self {
+            Self::Messages(outbox) => {
+                outbox.write(offset as usize, len as usize, buffer);
+                0
+            }
+            Self::Bulk(_) => len as u32,
+        }
+    }
+
+    /// The first `bytes` bytes are acknowledged.
+    pub(super) fn acknowledge(&mut self, bytes: u64) {
+        match self {
+            Self::Messages(outbox) => outbox.acknowledge(bytes),
+            Self::Bulk(Some(left)) => *left -= bytes,
+            Self::Bulk(None) => {}
+        }
+    }
+
+    /// The connection is gone: reports every message that was not acknowledged.
+    pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
+        if let Self::Messages(outbox) = self {
+            let tags =
+                outbox.ends.drain(..).map(|(_, tag)| tag).chain(outbox.waiting.drain(..).map(|m| m.tag));
+            events.extend(tags.map(|tag| Event::Dropped { tag, cause: DropCause::Cut }));
+            outbox.stream.clear();
+            outbox.waiting_bytes = 0;
+        }
+    }
+}
+
+impl Outbox {
+    pub(super) fn new(limit: Bytes, max_message: Bytes) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            stream: VecDeque::new(),
+            ends: VecDeque::new(),
+            acknowledged: 0,
+            limit,
+            max_message,
+        }
+    }
+
+    pub(super) fn push(
+        &mut self,
+        now: Time,
+        message: Message,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), SendError> {
+        let size = Bytes::new(message.data.len() as u64);
+        if size > self.max_message {
+            return Err(SendError::TooLarge { size, limit: self.max_message });
+        }
+        if is_late(&message, now) {
+            return Err(SendError::TooLate);
+        }
+        if !self.has_room(framed(&message)) {
+            self.drop_late(now, events);
+        }
+        if !self.has_room(framed(&message)) {
+            return Err(SendError::BufferFull(self.limit));
+        }
+        self.waiting_bytes += framed(&message);
+        self.waiting.push_back(message);
+        Ok(())
+    }
+
+    fn has_room(&self, bytes: u64) -> bool {
+        self.stream.len() as u64 + self.waiting_bytes + bytes <= self.limit.get()
+    }
+
+    fn drop_late(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        let mut freed = 0;
+        self.waiting.retain(|message| {
+            let late = is_late(message, now);
+            if late {
+                freed += framed(message);
+                events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
+            }
+            !late
+        });
+        self.waiting_bytes -= freed;
+    }
+
+    fn available(&mut self, now: Time, sent: u64, limit: u64, events: &mut VecDeque<Event>) -> u64 {
+        let mut bytes = self.stream.len() as u64 - sent;
+        let mut next = 0;
+        while bytes < limit && next < self.waiting.len() {
+            let message = &self.waiting[next];
+            if is_late(message, now) {
+                self.waiting_bytes -= framed(message);
+                events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
+                self.waiting.remove(next);
+            } else {
+                bytes += framed(message);
+                next += 1;
+            }
+        }
+        bytes.min(limit)
+    }
+
+    /// A message enters the stream when the first of its bytes is sent, and cannot be dropped from then on.
+    fn write(&mut self, offset: usize, len: usize, buffer: &mut Vec<u8>) {
+        while self.stream.len() < offset + len {
+            let message = self.waiting.pop_front().expect("only what is available is written");
+            self.waiting_bytes -= framed(&message);
+            self.stream.extend((message.data.len() as u32).to_be_bytes());
+            self.stream.extend(&message.data);
+            self.ends.push_back((self.acknowledged + self.stream.len() as u64, message.tag));
+        }
+        let (front, back) = self.stream.as_slices();
+        let middle = front.len().min(offset + len);
+        if offset < middle {
+            buffer.extend_from_slice(&front[offset..middle]);
+        }
+        if offset + len > middle {
+            let start = offset.max(middle);
+            buffer.extend_from_slice(&back[start - front.len()..offset + len - front.len()]);
+        }
+    }
+
+    fn acknowledge(&mut self, bytes: u64) {
+        self.stream.drain(..bytes as usize);
+        self.acknowledged += bytes;
+        while self.ends.front().is_some_and(|(end, _)| *end <= self.acknowledged) {
+            self.ends.pop_front();
+        }
+    }
+}
+
+fn framed(message: &Message) -> u64 {
+    (PREFIX + message.data.len()) as u64
+}
+
+/// Age counts from the moment the sample was made.
+fn is_late(message: &Message, now: Time) -> bool {
+    message.deadline.is_some_and(|deadline| now.saturating_since(message.created) >= deadline)
+}
+
+/// Cuts the stream into messages again.
+#[derive(Debug)]
+pub(super) struct Deframer {
+    prefix: [u8; PREFIX],
+    prefix_len: usize,
+    /// The message that is under way, and how long it will be.
+    message: Vec<u8>,
+    message_len: usize,
+    max_message: Bytes,
+}
+
+/// The peer announced a message longer than the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLong;
+
+impl Deframer {
+    pub(super) fn new(max_message: Bytes) -> Self {
+        Self { prefix: [0; PREFIX], prefix_len: 0, message: Vec::new(), message_len: 0, max_message }
+    }
+
+    pub(super) fn push(&mut self, mut bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), TooLong> {
+        while !bytes.is_empty() {
+            if self.prefix_len < PREFIX {
+                let take = bytes.len().min(PREFIX - self.prefix_len);
+                self.prefix[self.prefix_len..self.prefix_len + take].copy_from_slice(&bytes[..take]);
+                self.prefix_len += take;
+                bytes = &bytes[take..];
+                if self.prefix_len < PREFIX {
+                    return Ok(());
+                }
+                let len = u32::from_be_bytes(self.prefix);
+                if u64::from(len) > self.max_message.get() {
+                    return Err(TooLong);
+                }
+                self.message_len = len as usize;
+                // What a peer announces is not what it sends: no more memory than a little ahead of time.
+                self.message.reserve(self.message_len.min(65_536));
+            }
+            let take = bytes.len().min(self.message_len - self.message.len());
+            self.message.extend_from_slice(&bytes[..take]);
+            bytes = &bytes[take..];
+            if self.message.len() == self.message_len {
+                self.prefix_len = 0;
+                events
+                    .push_back(Event::Received { data: std::mem::take(&mut self.message), path: PathId(0) });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::Duration;
+
+    fn message(data: &[u8], tag: u64) -> Message {
+        Message { data: data.to_vec(), tag, ..Message::default() }
+    }
+
+    #[test]
+    fn stream_is_a_length_and_the_bytes() {
+        let mut events = VecDeque::new();
+        let mut source = Source::Messages(Outbox::new(Bytes::new(100), Bytes::new(10)));
+        let Source::Messages(outbox) = &mut source else { unreachable!() };
+        outbox.push(Time::ZERO, message(b"ab", 1), &mut events).unwrap();
+        outbox.push(Time::ZERO, message(b"", 2), &mut events).unwrap();
+        let mut bytes = Vec::new();
+        assert_eq!(source.available(Time::ZERO, 0, 100, &mut events), 10);
+        source.write(0, 10, &mut bytes);
+        assert_eq!(bytes, [0, 0, 0, 2, b'a', b'b', 0, 0, 0, 0]);
+        let mut deframer = Deframer::new(Bytes::new(10));
+        bytes.chunks(3).for_each(|piece| deframer.push(piece, &mut events).unwrap());
+        let received = |data: &[u8]| Event::Received { data: data.to_vec(), path: PathId(0) };
+        assert_eq!(events, [received(b"ab"), received(b"")]);
+    }
+
+    #[test]
+    fn full_buffer_makes_room_by_dropping_what_is_late() {
+        let mut events = VecDeque::new();
+        let mut outbox = Outbox::new(Bytes::new(20), Bytes::new(16));
+        let late = Message { deadline: Some(Duration::from_millis(1)), ..message(&[0; 10], 1) };
+        outbox.push(Time::ZERO, late.clone(), &mut events).unwrap();
+        assert_eq!(
+            outbox.push(Time::ZERO, message(&[0; 10], 2), &mut events),
+            Err(SendError::BufferFull(Bytes::new(20)))
+        );
+        let now = Time::ZERO + Duration::from_millis(1);
+        assert_eq!(outbox.push(now, late, &mut events), Err(SendError::TooLate));
+        outbox.push(now, message(&[0; 10], 2), &mut events).unwrap();
+        assert_eq!(events, [Event::Dropped { tag: 1, cause: DropCause::TooLate }]);
+    }
+
+    #[test]
+    fn announced_length_beyond_the_limit_is_refused() {
+        let mut deframer = Deframer::new(Bytes::new(10));
+        assert_eq!(deframer.push(&[0, 0, 0, 11], &mut VecDeque::new()), Err(TooLong));
+    }
+}

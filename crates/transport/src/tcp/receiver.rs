@@ -1,0 +1,286 @@
+//! The receiving half: puts the stream together and decides when to acknowledge (RFC 5681 section 4.2).
+
+use std::collections::VecDeque;
+
+use taut_core::{Duration, Event, Time};
+use taut_wire::tcp::{SackBlock, SackBlocks};
+
+use super::TcpConfig;
+use super::framing::{Deframer, TooLong};
+use super::sack::Run;
+
+/// More separate runs than this are not kept out of order: the peer sends again what was not acknowledged.
+const MAX_RUNS: usize = 1024;
+
+/// What becomes of the stream.
+#[derive(Debug)]
+pub(super) enum Inbox {
+    /// It is cut into messages.
+    Messages(Deframer),
+    /// Its bytes are counted.
+    Sink,
+}
+
+/// The receiving half of a connection.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// RCV.NXT.
+    next: u64,
+    /// RCV.WND: what is in order is consumed at once, so it is always the whole buffer.
+    window: u64,
+    inbox: Inbox,
+    delivered: u64,
+    /// Runs beyond `next`, the one that changed last first (RFC 2018 section 4), and their bytes from `next` on.
+    beyond: Vec<Run>,
+    store: VecDeque<u8>,
+    /// Where the peer's FIN is, once it was seen.
+    fin: Option<u64>,
+    pub(super) ack: Ack,
+    /// The acknowledgement that is held back goes at this time.
+    pub(super) timer: Option<Time>,
+    every: u64,
+    delay: Duration,
+    /// Bytes that the last acknowledgement did not cover.
+    unacknowledged: u64,
+    /// The longest data of a segment so far: what "full-sized" means.
+    full_size: u64,
+}
+
+/// Is there an acknowledgement to send?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ack {
+    /// No, or not yet.
+    NotNow,
+    /// Now; data may carry it.
+    Now,
+    /// Now and without data, so that it counts as a duplicate (RFC 5681 section 2) and has room for SACK blocks.
+    Alone,
+}
+
+/// The data of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) start: u64,
+    pub(super) data: &'a [u8],
+    /// Zeros that follow `data`.
+    pub(super) padding: u64,
+    pub(super) fin: bool,
+}
+
+/// What a segment was worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It brought something, or nothing was in it.
+    Useful,
+    /// All of it had arrived before.
+    Duplicate,
+    /// It lies outside of the window.
+    OutOfWindow,
+}
+
+impl Receiver {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Self {
+            next: 0,
+            window: config.receive_window.get(),
+            inbox: Inbox::Messages(Deframer::new(config.max_message)),
+            delivered: 0,
+            beyond: Vec::new(),
+            store: VecDeque::new(),
+            fin: None,
+            ack: Ack::NotNow,
+            timer: None,
+            every: u64::from(config.ack_every),
+            delay: config.ack_delay,
+            unacknowledged: 0,
+            full_size: 0,
+        }
+    }
+
+    /// Bytes are counted from here on, not kept.
+    pub(super) fn sink(&mut self) {
+        self.inbox = Inbox::Sink;
+    }
+
+    pub(super) fn counts_only(&self) -> bool {
+        matches!(self.inbox, Inbox::Sink)
+    }
+
+    /// The peer's SYN was at `initial`.
+    pub(super) fn begin(&mut self, initial: u64) {
+        self.next = initial + 1;
+    }
+
+    /// The next sequence number expected.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// The peer has said its last and all of it is here.
+    pub(super) fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// The whole window (RFC 9293 section 3.8.6.2.2).
+    pub(super) fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Takes the data of a segment in.
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        piece: Piece<'_>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<Verdict, TooLong> {
+        let len = piece.data.len() as u64 + piece.padding;
+        let end = piece.start + len;
+        if len == 0 && !piece.fin {
+            // A bare acknowledgement; one outside of the window is a keep-alive or a stray, and wants an answer.
+            if piece.start < self.next || piece.start > self.next + self.window {
+                self.ack = Ack::Now;
+            }
+            return Ok(Verdict::Useful);
+        }
+        if end + u64::from(piece.fin) <= self.next {
+            self.ack = Ack::Now;
+            return Ok(Verdict::Duplicate);
+        }
+        if piece.start >= self.next + self.window {
+            self.ack = Ack::Now;
+            return Ok(Verdict::OutOfWindow);
+        }
+        if piece.fin && self.fin.is_none() {
+            self.fin = Some(end);
+        }
+        self.full_size = self.full_size.max(len);
+        if piece.start <= self.next && self.beyond.is_empty() {
+            self.take_in_order(now, piece, events)?;
+            return Ok(Verdict::Useful);
+        }
+        self.take_out_of_order(piece, end, events)
+    }
+
+    fn take_in_order(
+        &mut self,
+        now: Time,
+        piece: Piece<'_>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), TooLong> {
+        let skip = self.next - piece.start;
+        let new = (piece.data.len() as u64 + piece.padding - skip).min(self.window);
+        let from = (skip as usize).min(piece.data.len());
+        let to = piece.data.len().min((skip + new) as usize);
+        if let Inbox::Messages(deframer) = &mut self.inbox {
+            deframer.push(&piece.data[from..to], events)?;
+        }
+        self.advance(new);
+        self.unacknowledged += new;
+        if self.fin == Some(self.next) {
+            self.next += 1;
+            self.ack = Ack::Now;
+        } else if self.unacknowledged >= self.every * self.full_size || self.delay.is_zero() {
+            self.ack = Ack::Now;
+        } else if self.timer.is_none() && self.ack == Ack::NotNow {
+            self.timer = Some(now + self.delay);
+        }
+        Ok(())
+    }
+
+    /// Something is missing before, or was until now: acknowledge at once (RFC 5681 section 4.2).
+    fn take_out_of_order(
+        &mut self,
+        piece: Piece<'_>,
+        end: u64,
+        events: &mut VecDeque<Event>,
+    ) -> Result<Verdict, TooLong> {
+        let run = Run { start: piece.start.max(self.next), end: end.min(self.next + self.window) };
+        let known = self.beyond.iter().any(|have| have.start <= run.start && have.end >= run.end);
+        self.ack = Ack::Alone;
+        if run.start < run.end {
+            if !known && self.beyond.len() >= MAX_RUNS {
+                return Ok(Verdict::OutOfWindow);
+            }
+            if !known {
+                self.keep(piece, run);
+            }
+            self.merge(run);
+        }
+        self.deliver_what_is_in_order(events)?;
+        if self.beyond.is_empty() && self.fin.is_none_or(|fin| fin <= self.next) {
+            self.ack = Ack::Now;
+        }
+        if self.fin == Some(self.next) {
+            self.next += 1;
+        }
+        Ok(if known && !piece.fin { Verdict::Duplicate } else { Verdict::Useful })
+    }
+
+    fn keep(&mut self, piece: Piece<'_>, run: Run) {
+        if self.counts_only() {
+            return;
+        }
+        let (from, to) = ((run.start - self.next) as usize, (run.end - self.next) as usize);
+        if self.store.len() < to {
+            self.store.resize(to, 0);
+        }
+        let skip = (run.start - piece.start) as usize;
+        self.store.range_mut(from..to).zip(&piece.data[skip..]).for_each(|(kept, byte)| *kept = *byte);
+    }
+
+    /// The run joins those that it touches and goes to the front.
+    fn merge(&mut self, mut run: Run) {
+        self.beyond.retain(|have| {
+            let apart = have.end < run.start || have.start > run.end;
+            if !apart {
+                run = Run { start: have.start.min(run.start), end: have.end.max(run.end) };
+            }
+            apart
+        });
+        self.beyond.insert(0, run);
+    }
+
+    fn deliver_what_is_in_order(&mut self, events: &mut VecDeque<Event>) -> Result<(), TooLong> {
+        let Some(at) = self.beyond.iter().position(|run| run.start <= self.next) else { return Ok(()) };
+        let new = self.beyond.remove(at).end - self.next;
+        self.advance(new);
+        self.unacknowledged += new;
+        if let Inbox::Messages(deframer) = &mut self.inbox {
+            let (front, back) = self.store.as_slices();
+            let middle = front.len().min(new as usize);
+            deframer.push(&front[..middle], events)?;
+            deframer.push(&back[..new as usize - middle], events)?;
+            self.store.drain(..new as usize);
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        self.next += bytes;
+        self.delivered += bytes;
+    }
+
+    /// The timer expired.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        if self.timer.is_some_and(|at| at <= now) {
+            self.timer = None;
+            self.ack = Ack::Now;
+        }
+    }
+
+    /// An acknowledgement went out.
+    pub(super) fn acknowledged(&mut self) {
+        self.ack = Ack::NotNow;
+        self.timer = None;
+        self.unacknowledged = 0;
+    }
+
+    /// What to report beyond the acknowledgement.
+    pub(super) fn sack_blocks(&self) -> SackBlocks {
+        self.beyond.iter().map(|run| SackBlock { left: run.start as u32, right: run.end as u32 }).collect()
+    }
+}

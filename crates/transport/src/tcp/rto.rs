@@ -1,0 +1,109 @@
+//! The retransmission timeout (RFC 6298).
+
+use taut_core::Duration;
+
+use super::TcpConfig;
+
+/// Clock granularity G of RFC 6298 section 2.
+const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// Estimates the round trip and says how long to wait for an acknowledgement.
+#[derive(Clone, Debug)]
+pub(super) struct Rto {
+    smoothed: Option<Duration>,
+    variation: Duration,
+    latest: Duration,
+    current: Duration,
+    min: Duration,
+    max: Duration,
+}
+
+impl Rto {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Self {
+            smoothed: None,
+            variation: Duration::ZERO,
+            latest: Duration::ZERO,
+            current: config.initial_rto,
+            min: config.min_rto,
+            max: config.max_rto,
+        }
+    }
+
+    /// The timeout now.
+    pub(super) fn get(&self) -> Duration {
+        self.current
+    }
+
+    /// SRTT, once there was a measurement.
+    pub(super) fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// The last measurement; zero before the first.
+    pub(super) fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// A round trip of something that was sent once (Karn's algorithm, section 3). Also ends a backoff (section 5).
+    pub(super) fn sample(&mut self, rtt: Duration) {
+        self.latest = rtt;
+        let smoothed = match self.smoothed {
+            None => {
+                self.variation = rtt / 2;
+                rtt
+            }
+            // Section 2.3: α = 1/8, β = 1/4, the variation first.
+            Some(smoothed) => {
+                self.variation = (self.variation * 3 + smoothed.abs_diff(rtt)) / 4;
+                (smoothed * 7 + rtt) / 8
+            }
+        };
+        self.smoothed = Some(smoothed);
+        self.current = (smoothed + (self.variation * 4).max(GRANULARITY)).clamp(self.min, self.max);
+    }
+
+    /// The timer expired (section 5.5).
+    pub(super) fn back_off(&mut self) {
+        self.current = self.current.saturating_mul(2).min(self.max);
+    }
+
+    /// The handshake needed a retransmission (section 5.7): 3 s until there is a measurement.
+    pub(super) fn after_lost_syn(&mut self) {
+        if self.smoothed.is_none() {
+            self.current = Duration::from_secs(3).clamp(self.min, self.max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rto(min: Duration) -> Rto {
+        Rto::new(&TcpConfig { min_rto: min, ..TcpConfig::default() })
+    }
+
+    #[test]
+    fn estimator_follows_rfc_6298_section_2() {
+        let ms = Duration::from_millis;
+        let mut rto = rto(ms(1));
+        assert_eq!(rto.get(), ms(1000));
+        rto.sample(ms(100)); // SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR
+        assert_eq!(rto.get(), ms(300));
+        rto.sample(ms(60)); // RTTVAR = 3/4·50 + 1/4·40 = 47.5, SRTT = 7/8·100 + 1/8·60 = 95
+        assert_eq!(rto.smoothed(), Some(ms(95)));
+        assert_eq!(rto.get(), ms(285));
+    }
+
+    #[test]
+    fn timeout_stays_in_its_range_and_a_measurement_ends_the_backoff() {
+        let mut rto = rto(Duration::from_secs(1));
+        rto.sample(Duration::from_millis(16));
+        assert_eq!(rto.get(), Duration::from_secs(1)); // section 2.4
+        (0..20).for_each(|_| rto.back_off());
+        assert_eq!(rto.get(), Duration::from_secs(60)); // section 2.5
+        rto.sample(Duration::from_millis(16));
+        assert_eq!(rto.get(), Duration::from_secs(1));
+    }
+}
