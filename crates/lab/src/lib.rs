@@ -1,5 +1,10 @@
 //! The lab: a scenario goes in, a verdict with its evidence comes out.
 
+pub mod campaign;
+pub mod demo;
+pub mod job;
 mod metrics;
+pub mod report;
 pub mod result;
+pub mod run;
 pub mod scenario;

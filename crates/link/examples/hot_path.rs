@@ -32,6 +32,11 @@ fn main() {
     measure("bottleneck, delay", Chain::new(vec![gigabit(), Delay::new(ms(8)).into()]));
     measure("bottleneck, delay of 1 ms", Chain::new(vec![gigabit(), Delay::new(ms(1)).into()]));
     let loss = Loss::bernoulli(Probability::from_fraction(0.01).expect("in range"), rng("loss")).into();
+    measure_bursts(
+        "bottleneck, delay; bursts of ten",
+        10,
+        Chain::new(vec![gigabit(), Delay::new(ms(8)).into()]),
+    );
     measure("bottleneck, loss, delay", Chain::new(vec![gigabit(), loss, Delay::new(ms(8)).into()]));
     measure("bottleneck, jitter", Chain::new(vec![gigabit(), jitter(false)]));
     measure("bottleneck, jitter that reorders", Chain::new(vec![gigabit(), jitter(true)]));
@@ -39,8 +44,13 @@ fn main() {
     measure("trace (full queue), delay", Chain::new(vec![cellular, Delay::new(ms(8)).into()]));
 }
 
-/// A packet of 1250 bytes every 10 µs or a little more: 1 Gbit/s is just enough, and short queues form.
-fn measure(name: &str, mut link: Chain) {
+fn measure(name: &str, link: Chain) {
+    measure_bursts(name, 1, link);
+}
+
+/// A packet of 1250 bytes every 10 µs or a little more, so that 1 Gbit/s is just enough; or as many at once and then
+/// a pause, so that they wait in the queue.
+fn measure_bursts(name: &str, burst: u64, mut link: Chain) {
     let mut gaps = Seed::new(2).stream("gaps");
     let gaps: Vec<Duration> =
         (0..1_024).map(|_| Duration::from_nanos(10_100 + gaps.below(600) * 2)).collect();
@@ -54,7 +64,9 @@ fn measure(name: &str, mut link: Chain) {
             let meta = PacketMeta { id, size: Bytes::new(1_250), ..PacketMeta::default() };
             link.handle_input(arrival, Packet { meta, payload: Vec::new() });
             left += poll(&mut link, arrival);
-            arrival += gaps[(id % 1_024) as usize];
+            if id % burst == 0 {
+                arrival += gaps[(id % 1_024) as usize] * burst;
+            }
         }
         black_box(left);
         best = best.min(begin.elapsed().as_nanos() as f64 / (PACKETS / 5) as f64);

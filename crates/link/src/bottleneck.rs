@@ -16,6 +16,14 @@ use crate::{Discipline, Rate, Schedule};
 /// leaves at the opportunity that takes its last byte, as in mahimahi's `mm-link`: several packets may share an
 /// opportunity, a packet that is larger than what is left goes on with the next one, and what is left when nothing
 /// waits is wasted. A packet that arrives at the very time of an opportunity has missed it.
+///
+/// ```
+/// use taut_core::{Bitrate, Bytes};
+/// use taut_link::{Bottleneck, DropTail, MahimahiTrace};
+/// let fixed = Bottleneck::new("6Mbit".parse::<Bitrate>()?, DropTail::default().limit_bytes(Bytes::new(14_000)));
+/// let cellular = Bottleneck::new(MahimahiTrace::parse("1\n3\n3\n8\n")?, DropTail::default());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Bottleneck {
     queue: Discipline,
@@ -50,11 +58,10 @@ impl Bottleneck {
         Self { queue: queue.into(), server, in_service: None, due: Time::MAX }
     }
 
-    /// The server is free at `at`: begins the next packet, or finds out when to ask the queue again.
-    #[inline(always)]
-    fn begin(&mut self, at: Time, events: &mut Vec<LinkEvent>) {
+    /// Begins the packet in service at `at`, or finds out when to ask the queue again.
+    #[inline]
+    fn serve(&mut self, at: Time) {
         let Server::Serial(serializer) = &mut self.server else { return };
-        self.in_service = self.queue.dequeue(at, events);
         self.due = match &self.in_service {
             Some(packet) => serializer.finish(at, packet.meta.size),
             // A shaping discipline may refuse for a while. Asking it again at the same time would never end.
@@ -91,47 +98,41 @@ impl Bottleneck {
 }
 
 impl Stage for Bottleneck {
-    #[inline(always)]
+    #[inline]
     fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
-        let was_waiting = self.queue.backlog().packets > 0;
-        self.queue.enqueue(at, packet, events);
-        if self.in_service.is_some() {
-            return;
-        }
         match &mut self.server {
-            Server::Serial(_) => self.begin(at, events),
+            _ if self.in_service.is_some() => self.queue.enqueue(at, packet, events),
+            Server::Serial(_) => {
+                self.in_service = self.queue.pass(at, packet, events);
+                self.serve(at);
+            }
             Server::Trace { opportunities, .. } => {
-                if !was_waiting {
+                if self.queue.backlog().packets == 0 {
                     opportunities.skip_until(at);
                 }
+                self.queue.enqueue(at, packet, events);
                 let waits = self.queue.backlog().packets > 0;
                 self.due = if waits { opportunities.next_at() } else { Time::MAX };
             }
         }
     }
 
-    #[inline(always)]
-    fn pop(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<(Time, Packet)> {
-        while self.due <= now {
-            let at = self.due;
-            let finished = match &self.server {
-                Server::Serial(_) => {
-                    let finished = self.in_service.take();
-                    self.begin(at, events);
-                    finished
-                }
-                Server::Trace { .. } => self.use_opportunity(at, events),
-            };
-            if let Some(packet) = finished {
-                return Some((at, packet));
-            }
-        }
-        None
-    }
-
-    #[inline(always)]
+    #[inline]
     fn due(&self) -> Time {
         self.due
+    }
+
+    #[inline]
+    fn step(&mut self, events: &mut Vec<LinkEvent>) -> Option<Packet> {
+        let at = self.due;
+        match &self.server {
+            Server::Serial(_) => {
+                let finished = std::mem::replace(&mut self.in_service, self.queue.dequeue(at, events));
+                self.serve(at);
+                finished
+            }
+            Server::Trace { .. } => self.use_opportunity(at, events),
+        }
     }
 
     fn why(&self) -> &'static str {

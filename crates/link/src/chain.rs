@@ -79,34 +79,41 @@ impl<E: Into<Element>> From<E> for Chain {
 }
 
 impl Link for Chain {
-    #[inline(always)]
+    #[inline]
     fn handle_input(&mut self, now: Time, packet: Packet) {
         push(&mut self.elements, &mut self.sink, now, packet);
         self.advance(now);
     }
 
-    #[inline(always)]
+    #[inline]
     fn handle_timeout(&mut self, now: Time) {
         if self.inner_due <= now {
             self.advance(now);
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.handle_timeout(now);
         if let Some(packet) = self.sink.out.pop_front() {
             return Some(packet);
         }
-        self.elements.last_mut()?.pop(now, &mut self.sink.events)
+        let last = self.elements.last_mut()?;
+        while last.due() <= now {
+            let packet = last.step(&mut self.sink.events);
+            if packet.is_some() {
+                return packet;
+            }
+        }
+        None
     }
 
-    #[inline(always)]
+    #[inline]
     fn poll_event(&mut self) -> Option<LinkEvent> {
         self.sink.poll_event()
     }
 
-    #[inline(always)]
+    #[inline]
     fn poll_timeout(&self) -> Option<Deadline> {
         let mut first = Deadline::new(Time::MAX, "never");
         for element in &self.elements {
@@ -139,7 +146,7 @@ impl Element {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn due(&self) -> Time {
         match self {
             Self::Delay(stage) => stage.due(),
@@ -149,15 +156,14 @@ impl Element {
         }
     }
 
-    #[inline(always)]
-    fn pop(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet> {
-        let popped = match self {
-            Self::Delay(stage) => stage.pop(now, events),
-            Self::Bottleneck(stage) => stage.pop(now, events),
-            Self::Jitter(stage) => stage.pop(now, events),
+    #[inline]
+    fn step(&mut self, events: &mut Vec<LinkEvent>) -> Option<Packet> {
+        match self {
+            Self::Delay(stage) => stage.step(events),
+            Self::Bottleneck(stage) => stage.step(events),
+            Self::Jitter(stage) => stage.step(events),
             Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => None,
-        };
-        popped.map(|(_, packet)| packet)
+        }
     }
 
     fn why(&self) -> &'static str {
@@ -193,7 +199,7 @@ struct Sink {
 }
 
 impl Sink {
-    #[inline(always)]
+    #[inline]
     fn poll_event(&mut self) -> Option<LinkEvent> {
         if self.events.is_empty() {
             return None;
@@ -209,7 +215,7 @@ impl Sink {
 }
 
 /// A packet enters the first of `elements` at `at`.
-#[inline(always)]
+#[inline]
 fn push(elements: &mut [Element], sink: &mut Sink, at: Time, mut packet: Packet) {
     let mut rest = elements;
     while let Some((element, tail)) = rest.split_first_mut() {
@@ -241,17 +247,19 @@ fn push(elements: &mut [Element], sink: &mut Sink, at: Time, mut packet: Packet)
 }
 
 /// A packet enters `stage`, after all that left it until then.
-#[inline(always)]
+#[inline]
 fn enter(stage: &mut impl Stage, tail: &mut [Element], sink: &mut Sink, at: Time, packet: Packet) {
     drain(stage, tail, sink, at);
     stage.push(at, packet, &mut sink.events);
 }
 
 /// Hands what left `stage` at or before `now` to the elements after it, each packet as of when it left.
-#[inline(always)]
+#[inline]
 fn drain(stage: &mut impl Stage, tail: &mut [Element], sink: &mut Sink, now: Time) {
     while stage.due() <= now {
-        let Some((at, packet)) = stage.pop(now, &mut sink.events) else { break };
-        push(tail, sink, at, packet);
+        let at = stage.due();
+        if let Some(packet) = stage.step(&mut sink.events) {
+            push(tail, sink, at, packet);
+        }
     }
 }

@@ -35,19 +35,19 @@ impl Delay {
 }
 
 impl Stage for Delay {
-    #[inline(always)]
+    #[inline]
     fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
         self.line.push(at + self.delay.at(at), packet, events);
     }
 
-    #[inline(always)]
-    fn pop(&mut self, now: Time, _: &mut Vec<LinkEvent>) -> Option<(Time, Packet)> {
-        self.line.pop(now)
-    }
-
-    #[inline(always)]
+    #[inline]
     fn due(&self) -> Time {
         self.line.due
+    }
+
+    #[inline]
+    fn step(&mut self, _: &mut Vec<LinkEvent>) -> Option<Packet> {
+        self.line.pop()
     }
 
     fn why(&self) -> &'static str {
@@ -62,7 +62,9 @@ impl Stage for Delay {
 /// Packets with the times at which they leave, first in first out, and a bound.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayLine {
-    packets: VecDeque<(Time, Packet)>,
+    packets: VecDeque<Packet>,
+    /// When each of them leaves.
+    departures: VecDeque<Time>,
     held: Backlog,
     /// When the first one leaves.
     due: Time,
@@ -73,11 +75,18 @@ pub(crate) struct DelayLine {
 
 impl DelayLine {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { packets: VecDeque::new(), held: Backlog::default(), due: Time::MAX, last: Time::ZERO, limit }
+        Self {
+            packets: VecDeque::new(),
+            departures: VecDeque::new(),
+            held: Backlog::default(),
+            due: Time::MAX,
+            last: Time::ZERO,
+            limit,
+        }
     }
 
     /// Leaves at `departure`, or with its predecessor when that is later.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn push(&mut self, departure: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
         if self.packets.len() >= self.limit {
             events.push(LinkEvent::Dropped { meta: packet.meta, cause: DropCause::DelayFull });
@@ -88,18 +97,18 @@ impl DelayLine {
             self.due = self.last;
         }
         self.held.add(packet.meta.size);
-        self.packets.push_back((self.last, packet));
+        self.departures.push_back(self.last);
+        self.packets.push_back(packet);
     }
 
-    #[inline(always)]
-    pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
-        if self.due > now {
-            return None;
-        }
-        let (at, packet) = self.packets.pop_front()?;
-        self.due = self.packets.front().map_or(Time::MAX, |(at, _)| *at);
+    /// The packet that leaves at `due`.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.departures.pop_front();
+        self.due = self.departures.front().copied().unwrap_or(Time::MAX);
         self.held.remove(packet.meta.size);
-        Some((at, packet))
+        Some(packet)
     }
 
     pub(crate) fn due(&self) -> Time {

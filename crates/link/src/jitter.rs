@@ -20,9 +20,23 @@ use crate::{Delay, Distribution, Schedule};
 /// spreads above zero where that matters, and put the propagation delay in here instead of in a [`Delay`] before it.
 ///
 /// The correlation is netem's, and so is its side effect: averaging uniform numbers narrows them, to a standard
-/// deviation of √((1 − ρ)/(1 + ρ)) of the uncorrelated one (uniform), less in the tails of the others.
+/// deviation √((1 − ρ)/(1 + ρ)) times as large. The uniform distribution narrows by that factor, the others lose their
+/// tails besides.
 ///
 /// Mean and spread are those in force when the packet enters. Draws one number for every packet.
+///
+/// ```
+/// use taut_core::{Duration, Seed};
+/// use taut_link::{Distribution, Jitter, JitterConfig};
+/// // tc qdisc add … netem delay 20ms 3ms 25% distribution pareto
+/// let config = JitterConfig::new(Duration::from_millis(3))
+///     .mean(Duration::from_millis(20))
+///     .correlation(0.25)
+///     .distribution(Distribution::PARETO)
+///     .reorder(true);
+/// let jitter = Jitter::new(config, Seed::new(7).stream("uplink/jitter"))?;
+/// # Ok::<(), taut_link::JitterError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Jitter {
     config: JitterConfig,
@@ -142,18 +156,18 @@ impl Stage for Jitter {
     }
 
     #[inline]
-    fn pop(&mut self, now: Time, _: &mut Vec<LinkEvent>) -> Option<(Time, Packet)> {
-        match &mut self.inside {
-            Inside::InOrder(line) => line.pop(now),
-            Inside::Any(heap) => heap.pop(now),
-        }
-    }
-
-    #[inline]
     fn due(&self) -> Time {
         match &self.inside {
             Inside::InOrder(line) => line.due(),
             Inside::Any(heap) => heap.due(),
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, _: &mut Vec<LinkEvent>) -> Option<Packet> {
+        match &mut self.inside {
+            Inside::InOrder(line) => line.pop(),
+            Inside::Any(heap) => heap.pop(),
         }
     }
 
@@ -200,13 +214,11 @@ impl AnyOrder {
         self.entered += 1;
     }
 
-    fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
-        if self.due() > now {
-            return None;
-        }
-        let Reverse(Departure { at, packet, .. }) = self.heap.pop()?;
+    /// The packet that leaves at `due`.
+    fn pop(&mut self) -> Option<Packet> {
+        let Reverse(Departure { packet, .. }) = self.heap.pop()?;
         self.held.remove(packet.meta.size);
-        Some((at, packet))
+        Some(packet)
     }
 
     fn due(&self) -> Time {

@@ -5,6 +5,15 @@ use taut_core::{DropCause, LinkEvent, PacketMeta, Probability, Rng, Time};
 use crate::Schedule;
 
 /// Drops packets ([`DropCause::Loss`]): independently, in bursts, or at chosen positions.
+///
+/// ```
+/// use taut_core::Seed;
+/// use taut_link::{GilbertElliott, Loss};
+/// // One per cent of the packets, three in a row in the mean.
+/// let model = GilbertElliott::with_bursts("1%".parse()?, 3.0)?;
+/// let loss = Loss::gilbert_elliott(model, Seed::new(7).stream("uplink/loss"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Loss {
     model: Model,

@@ -26,6 +26,6 @@ pub use frame_account::{FrameAccount, FrameSummary};
 pub use frames::FrameSource;
 pub use hold::Hold;
 pub use jitter_buffer::{HoldTarget, InterarrivalJitter, JitterBuffer, JitterStats, Playout};
-pub use mux::{MuxConfig, MuxConfigError, MuxTransmit, Multiplexer, Scheme, TrendConfig};
+pub use mux::{Multiplexer, MuxConfig, MuxConfigError, MuxTransmit, Scheme, TrendConfig};
 pub use sampler::{DeadbandConfig, Decision, Reason, Sampler, SamplerError};
 pub use vp8_table::{TableError, TableFrame, VideoTable};

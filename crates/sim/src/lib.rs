@@ -13,7 +13,7 @@
 //!
 //! let mut network = Network::new();
 //! let (left, right) = (network.vertex("left"), network.vertex("right"));
-//! let bottleneck = Bottleneck::new(Bitrate::from_bps(6_000_000), DropTail::bytes(Bytes::new(14_000)));
+//! let bottleneck = Bottleneck::new(Bitrate::from_bps(6_000_000), DropTail::default().limit_bytes(Bytes::new(14_000)));
 //! let chain = Chain::new(vec![Element::from(bottleneck), Element::from(Delay::new(Duration::from_millis(8)))]);
 //! network.link("bottleneck", left, right, Box::new(chain));
 //! let sink = network.node("sink", right, Box::new(Sink::default()));

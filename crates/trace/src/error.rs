@@ -219,9 +219,6 @@ mod tests {
         let text = format!("\x1b[2J\n{}", "9".repeat(1000));
         let problem = Problem::Cell { column: "x".into(), text, wanted: "a number" };
         let shown = TraceError::new("a.csv", Fault::line(2, problem)).to_string();
-        assert_eq!(
-            shown,
-            format!("a.csv:2: x: `\\u{{1b}}[2J\\n{}…` is not a number", "9".repeat(35))
-        );
+        assert_eq!(shown, format!("a.csv:2: x: `\\u{{1b}}[2J\\n{}…` is not a number", "9".repeat(35)));
     }
 }

@@ -143,7 +143,9 @@ fn detect(name: &str, data: &[u8]) -> Result<Format, Problem> {
     let first_line = text.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default().trim_ascii();
     let is_text = !first_line.iter().any(|byte| *byte < b' ' && *byte != b'\t');
     match extension.as_str() {
-        "mcap" | "pcap" | "pcapng" | "cap" => Err(Problem::Malformed(format!("this does not begin like a .{extension} file"))),
+        "mcap" | "pcap" | "pcapng" | "cap" => {
+            Err(Problem::Malformed(format!("this does not begin like a .{extension} file")))
+        }
         "csv" => Ok(Format::Csv),
         _ if !is_text => Err(Problem::UnknownFormat),
         _ if first_line.iter().all(u8::is_ascii_digit) => Ok(Format::Mahimahi),
@@ -165,7 +167,9 @@ fn by_signature(data: &[u8]) -> Result<Option<Format>, Problem> {
         // Section header block: the same in both byte orders.
         0x0a0d_0d0a => Ok(Some(Format::Pcapng)),
         // Microseconds, nanoseconds and Kuznetzov's variant, in both byte orders.
-        0xa1b2_c3d4 | 0xd4c3_b2a1 | 0xa1b2_3c4d | 0x4d3c_b2a1 | 0xa1b2_cd34 | 0x34cd_b2a1 => Ok(Some(Format::Pcap)),
+        0xa1b2_c3d4 | 0xd4c3_b2a1 | 0xa1b2_3c4d | 0x4d3c_b2a1 | 0xa1b2_cd34 | 0x34cd_b2a1 => {
+            Ok(Some(Format::Pcap))
+        }
         0x28b5_2ffd => Err(Problem::Compressed("zstd")),
         0x504b_0304 => Err(Problem::Compressed("zip")),
         _ => Ok(None),
@@ -173,5 +177,8 @@ fn by_signature(data: &[u8]) -> Result<Option<Format>, Problem> {
 }
 
 fn extension(name: &str) -> String {
-    Path::new(name).extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+    Path::new(name)
+        .extension()
+        .map(|extension| extension.to_string_lossy().to_ascii_lowercase())
+        .unwrap_or_default()
 }

@@ -117,7 +117,8 @@ impl Captured {
     /// A sentence when packets were not in the order of time.
     pub(crate) fn note(&self) -> Option<String> {
         let count = self.out_of_order;
-        (count > 0).then(|| format!("{count} packets had an earlier time than the one before; put in order of time"))
+        (count > 0)
+            .then(|| format!("packets that were not in the order of time, put in order: {count}"))
     }
 }
 
@@ -150,7 +151,8 @@ impl FiveTuple {
         let named = PROTOCOLS.iter().find(|(_, name)| *name == protocol).map(|(number, _)| *number);
         let protocol = named.or_else(|| protocol.strip_prefix("ip-")?.parse().ok())?;
         let source = words.next()?.parse().ok()?;
-        let destination = words.next().filter(|word| *word == ">").and_then(|_| words.next())?.parse().ok()?;
+        let destination =
+            words.next().filter(|word| *word == ">").and_then(|_| words.next())?.parse().ok()?;
         Some(Self { protocol, source, destination })
     }
 }
@@ -181,10 +183,14 @@ mod tests {
 
     #[test]
     fn flows_are_read_as_they_are_displayed() {
-        for text in ["udp 10.0.0.1:5000 > 10.0.0.2:6000", "ip-47 [fe80::1]:0 > [::1]:0", "arp", "/camera (cdr)"] {
+        for text in
+            ["udp 10.0.0.1:5000 > 10.0.0.2:6000", "ip-47 [fe80::1]:0 > [::1]:0", "arp", "/camera (cdr)"]
+        {
             assert_eq!(Flow::from(text).to_string(), text);
         }
-        assert!(matches!(Flow::from("tcp 1.2.3.4:5 > 6.7.8.9:10"), Flow::Tuple(tuple) if tuple.protocol == 6));
+        assert!(
+            matches!(Flow::from("tcp 1.2.3.4:5 > 6.7.8.9:10"), Flow::Tuple(tuple) if tuple.protocol == 6)
+        );
         assert!(matches!(Flow::from("ip-6 1.2.3.4:5 > 6.7.8.9:10"), Flow::Named(_)));
     }
 }

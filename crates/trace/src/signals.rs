@@ -1,5 +1,7 @@
 //! Tables of numbers over time.
 
+use std::collections::BTreeSet;
+
 use taut_core::{Duration, Time};
 
 /// A table of numbers over time: one time per row, one value per channel and row. It has at least one channel, and
@@ -34,7 +36,9 @@ pub enum ResampleError {
     #[error("the period must be longer than 0")]
     NoPeriod,
     /// Too many values would come out.
-    #[error("more than {limit} values would come out, the most that are made; choose a longer period than {period}")]
+    #[error(
+        "more than {limit} values would come out, the most that are made; choose a longer period than {period}"
+    )]
     TooMany {
         /// How many are made.
         limit: u64,
@@ -51,21 +55,24 @@ impl Signals {
     /// `start_ns` is the recorder's own clock at the first row, in nanoseconds.
     ///
     /// # Panics
-    /// When there are no columns.
+    /// When there are no columns, or two of one name.
     pub fn new<Name: Into<String>>(start_ns: i64, columns: impl IntoIterator<Item = Name>) -> Self {
         let channels: Vec<_> =
             columns.into_iter().map(|column| Channel { column: column.into(), values: Vec::new() }).collect();
         assert!(!channels.is_empty(), "a table has at least one channel");
+        let names: BTreeSet<_> = channels.iter().map(|channel| &channel.column).collect();
+        assert_eq!(names.len(), channels.len(), "channels have different names");
         Self { start_ns, times: Vec::new(), channels }
     }
 
     /// Adds a row.
     ///
     /// # Panics
-    /// When `time` is before the last row's, or there is not one value per channel.
+    /// When `time` is before the last row's, or there is not one finite value per channel.
     pub fn push(&mut self, time: Time, values: &[f64]) {
         assert!(self.times.last().is_none_or(|last| *last <= time), "times do not go back");
         assert_eq!(values.len(), self.channels.len(), "one value per channel");
+        assert!(values.iter().all(|value| value.is_finite()), "values are finite");
         self.times.push(time);
         for (channel, value) in self.channels.iter_mut().zip(values) {
             channel.values.push(*value);

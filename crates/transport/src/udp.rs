@@ -27,9 +27,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Event, Message, SendError, Time, Transmit, Transport,
-};
+use taut_core::{Bytes, Datagram, Deadline, DropCause, Event, Message, SendError, Time, Transmit, Transport};
 
 /// The longest payload of a UDP datagram over IPv4: 65535 − 20 − 8 bytes.
 pub const MAX_PAYLOAD: Bytes = Bytes::new(65_507);
@@ -258,8 +256,7 @@ mod tests {
         let long = Message { data: vec![0; 11], ..Message::default() };
         let (size, limit) = (Bytes::new(11), Bytes::new(10));
         assert_eq!(udp.send(Time::ZERO, long), Err(SendError::TooLarge { size, limit }));
-        let input =
-            |padding| Datagram { path: PathId(2), ecn: Ecn::NotCapable, data: b"12345", padding };
+        let input = |padding| Datagram { path: PathId(2), ecn: Ecn::NotCapable, data: b"12345", padding };
         udp.handle_input(Time::ZERO, input(6));
         assert_eq!(udp.poll_event(), Some(Event::Refused(DropCause::Malformed)));
         udp.handle_input(Time::ZERO, input(u32::MAX));

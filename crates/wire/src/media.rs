@@ -146,7 +146,7 @@ impl Header {
     pub const MIN_LEN: usize = 13;
 
     /// Its length in bytes.
-    pub const fn len(&self) -> usize {
+    pub const fn buffer_len(&self) -> usize {
         match self.report {
             None => Self::MIN_LEN,
             Some(report) => Self::MIN_LEN + 4 + varint_len(zigzag(report.transit_ns)),
@@ -186,14 +186,9 @@ impl Header {
 
 impl<'a> SampleRepr<'a> {
     /// Its length in a datagram sent at `sent`, payload included.
-    pub fn len(&self, sent: Time) -> usize {
+    pub fn buffer_len(&self, sent: Time) -> usize {
         Self::overhead(sent.saturating_since(self.created).as_nanos(), self.payload.len())
             + self.payload.len()
-    }
-
-    /// Is there nothing in it? Its header is never empty, so this tells of the payload.
-    pub const fn is_empty(&self) -> bool {
-        self.payload.is_empty()
     }
 
     /// Bytes besides the payload, for a sample of that age and payload length.
@@ -465,8 +460,8 @@ mod tests {
         let (header, samples, fragments) = golden_parts();
         let out = emit((header, samples, fragments));
         assert_eq!(out, GOLDEN[..44]);
-        let foretold = header.len()
-            + samples.iter().map(|sample| sample.len(header.sent)).sum::<usize>()
+        let foretold = header.buffer_len()
+            + samples.iter().map(|sample| sample.buffer_len(header.sent)).sum::<usize>()
             + fragments.iter().map(|fragment| fragment.header_len(header.sent)).sum::<usize>();
         assert_eq!(out.len(), foretold);
     }

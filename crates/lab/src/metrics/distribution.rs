@@ -12,7 +12,7 @@ const CDF_POINTS: usize = 200;
 
 /// Durations, summed up.
 #[derive(Clone, Debug)]
-pub struct Summary {
+pub(crate) struct Summary {
     histogram: Histogram<u32>,
     count: u64,
     mean: f64,
@@ -31,7 +31,7 @@ impl Default for Summary {
 
 impl Summary {
     /// Adds one value.
-    pub fn record(&mut self, value: Duration) {
+    pub(crate) fn record(&mut self, value: Duration) {
         let nanos = value.as_nanos();
         self.count += 1;
         let difference = nanos as f64 - self.mean;
@@ -44,12 +44,12 @@ impl Summary {
     }
 
     /// How many values.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// In milliseconds. All zero when nothing was recorded.
-    pub fn to_result(&self) -> Distribution {
+    pub(crate) fn to_result(&self) -> Distribution {
         if self.count == 0 {
             return Distribution::default();
         }

@@ -7,6 +7,6 @@ mod observer;
 mod series;
 mod skew;
 
-pub use distribution::Summary;
-pub use observer::{Metrics, StreamKey, Watch};
-pub use series::Buckets;
+pub(crate) use distribution::Moments;
+pub(crate) use observer::{Metrics, StreamKey, Watch};
+

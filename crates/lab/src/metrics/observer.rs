@@ -13,11 +13,11 @@ use crate::result::{FlowResult, MediumResult, Series, SkewResult};
 
 /// Which part of a run counts, and how finely its course is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watch {
+pub(crate) struct Watch {
     /// What was made before this is not counted.
-    pub warmup: Duration,
+    pub(crate) warmup: Duration,
     /// What was made at or after this is not counted.
-    pub duration: Duration,
+    pub(crate) duration: Duration,
 }
 
 /// Buckets of a series over the whole run.
@@ -54,13 +54,13 @@ impl Watch {
 
 /// Which direction a node's deliveries belong to: samples of the forward direction are delivered at the robot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamKey {
+pub(crate) struct StreamKey {
     /// The node that makes the samples.
-    pub from: Address,
+    pub(crate) from: Address,
     /// The node that they are delivered to.
-    pub to: Address,
+    pub(crate) to: Address,
     /// `"forward"`, `"backward"`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
 }
 
 struct Direction {
@@ -70,7 +70,7 @@ struct Direction {
 }
 
 /// Measures everything that a result holds.
-pub struct Metrics {
+pub(crate) struct Metrics {
     watch: Watch,
     directions: Vec<Direction>,
     flows: Vec<FlowMetrics>,
@@ -81,7 +81,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Measures these directions, flows and links.
-    pub fn new(watch: Watch, directions: &[StreamKey], flows: usize, links: usize) -> Self {
+    pub(crate) fn new(watch: Watch, directions: &[StreamKey], flows: usize, links: usize) -> Self {
         let direction = |key: &StreamKey| Direction {
             key: *key,
             media: Medium::ALL.map(|medium| MediumMetrics::new(medium, watch)),
@@ -98,7 +98,7 @@ impl Metrics {
     }
 
     /// Per direction and medium, those that had any samples.
-    pub fn media(&self) -> Vec<MediumResult> {
+    pub(crate) fn media(&self) -> Vec<MediumResult> {
         let of = |d: &Direction| -> Vec<MediumResult> {
             d.media.iter().filter(|m| m.anything()).map(|m| m.to_result(d.key.name)).collect()
         };
@@ -106,27 +106,27 @@ impl Metrics {
     }
 
     /// Between media.
-    pub fn skews(&self) -> Vec<SkewResult> {
+    pub(crate) fn skews(&self) -> Vec<SkewResult> {
         self.directions.iter().flat_map(|d| d.skews.to_results(d.key.name)).collect()
     }
 
     /// One flow's result.
-    pub fn flow(&self, index: usize, name: &str, kind: &str, application_bps: Option<f64>) -> FlowResult {
+    pub(crate) fn flow(&self, index: usize, name: &str, kind: &str, application_bps: Option<f64>) -> FlowResult {
         self.flows[index].to_result(name, kind, application_bps)
     }
 
     /// The largest queue of a link, and its mean over time, in bytes.
-    pub fn queue(&self, link: usize) -> (u64, f64) {
+    pub(crate) fn queue(&self, link: usize) -> (u64, f64) {
         (self.queues[link].max, self.queues[link].mean())
     }
 
     /// What nodes refused, by node and cause.
-    pub fn refused(&self) -> &BTreeMap<(u16, &'static str), u64> {
+    pub(crate) fn refused(&self) -> &BTreeMap<(u16, &'static str), u64> {
         &self.refused
     }
 
     /// Everything over time.
-    pub fn series(&self, nodes: &[String], flows: &[String], links: &[String]) -> Vec<Series> {
+    pub(crate) fn series(&self, nodes: &[String], flows: &[String], links: &[String]) -> Vec<Series> {
         let media = self.directions.iter().flat_map(|d| d.media.iter().flat_map(|m| m.series(d.key.name)));
         let queues = self.queues.iter().zip(links).flat_map(|(queue, name)| queue.series(name));
         let rates = self.flows.iter().zip(flows).filter_map(|(flow, name)| flow.series(name));

@@ -16,7 +16,7 @@ const EMPTY: Bucket = Bucket { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 
 
 /// Smallest, mean and largest value per bucket.
 #[derive(Clone, Debug)]
-pub struct Buckets {
+pub(crate) struct Buckets {
     start: Time,
     width: Duration,
     buckets: Vec<Bucket>,
@@ -27,19 +27,19 @@ pub struct Buckets {
 
 impl Buckets {
     /// `count` buckets that cover `length` from `start` on.
-    pub fn new(start: Time, length: Duration, count: usize) -> Self {
+    pub(crate) fn new(start: Time, length: Duration, count: usize) -> Self {
         let width = Duration::from_nanos(length.as_nanos().div_ceil(count.max(1) as u64).max(1));
         let buckets = vec![EMPTY; count.max(1)];
         Self { start, width, buckets, current: 0, current_end: start + width }
     }
 
     /// Adds a value at a time. Values outside the time that is covered are not kept.
-    pub fn record(&mut self, at: Time, value: f64) {
+    pub(crate) fn record(&mut self, at: Time, value: f64) {
         self.record_weighted(at, value, 1.0);
     }
 
     /// Adds a value that counts for `weight` in the mean.
-    pub fn record_weighted(&mut self, at: Time, value: f64, weight: f64) {
+    pub(crate) fn record_weighted(&mut self, at: Time, value: f64, weight: f64) {
         if at < self.start {
             return;
         }
@@ -56,12 +56,12 @@ impl Buckets {
     }
 
     /// Means of the buckets that have any.
-    pub fn means(&self) -> impl Iterator<Item = f64> {
+    pub(crate) fn means(&self) -> impl Iterator<Item = f64> {
         self.buckets.iter().filter(|bucket| bucket.weight > 0.0).map(|bucket| bucket.sum / bucket.weight)
     }
 
     /// The sum of each bucket over its length: a rate from amounts.
-    pub fn sums_per_second(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
+    pub(crate) fn sums_per_second(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
         let mut series = self.to_result(plot, name, unit)?;
         let rate = |bucket: &Bucket| Some(round(bucket.sum / self.width.as_secs_f64()));
         series.mean = self.buckets.iter().map(rate).collect();
@@ -71,7 +71,7 @@ impl Buckets {
     }
 
     /// As plain data, rounded to four decimals to keep files small; `None` when nothing was recorded.
-    pub fn to_result(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
+    pub(crate) fn to_result(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
         if self.buckets.iter().all(|bucket| bucket.min > bucket.max) {
             return None;
         }

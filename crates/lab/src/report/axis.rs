@@ -29,7 +29,7 @@ impl Axis {
 
     /// From 0, unless all values lie so close together that their differences would vanish; then as [`rounded`](Self::rounded).
     pub(super) fn from_zero(label: &str, lo: f64, hi: f64) -> Self {
-        let close = lo > 0.7 * hi;
+        let close = lo > 0.8 * hi;
         Self::rounded(label, if close { lo } else { lo.min(0.0) }, hi)
     }
 

@@ -11,7 +11,10 @@ const PREDICTED: Ink = Ink(1);
 const REPORTED: Ink = Ink(2);
 /// Figures of one report; beyond that, the table is the place to look.
 const FIGURES: usize = 24;
-const ROW: f64 = 30.0;
+/// Height of a variant's row.
+const ROW: f64 = 34.0;
+/// Share of a row by which prediction and report stand below and above the measurement, so that all three show.
+const APART: f64 = 0.22;
 
 /// The whole document.
 pub(super) fn html(campaign: &CampaignResult) -> String {
@@ -192,7 +195,10 @@ fn figure(campaign: &CampaignResult, head: &MeasureHead) -> Figure {
     let names: Vec<String> = rows.iter().map(|(name, _)| name.clone()).collect();
     let label =
         if head.unit.is_empty() { head.name.clone() } else { format!("{} ({})", head.name, head.unit) };
-    let mut chart = Chart::new(&head.name, Axis::rounded(&label, lo, hi), Axis::categories("", &names));
+    // So that no symbol is cut at the edge.
+    let margin = 0.03 * (hi - lo);
+    let mut chart =
+        Chart::new(&head.name, Axis::rounded(&label, lo - margin, hi + margin), Axis::categories("", &names));
     chart.set_height((rows.len() as f64 * ROW).max(2.0 * ROW));
     for (i, (name, measure)) in rows.iter().enumerate() {
         draw(&mut chart, -(i as f64), name, measure, head);
@@ -227,9 +233,9 @@ fn draw(chart: &mut Chart, y: f64, name: &str, measure: &Measure, head: &Measure
         chart.point(MEASURED, Shape::Disc, measure.mean, y, tip("measured", &with_interval(measure)));
     }
     if let Some(value) = measure.predicted.filter(|value| value.is_finite()) {
-        chart.point(PREDICTED, Shape::Diamond, value, y, tip("model", &number(value, 4)));
+        chart.point(PREDICTED, Shape::Diamond, value, y - APART, tip("model", &number(value, 4)));
     }
     if let Some(value) = measure.reported.filter(|value| value.is_finite()) {
-        chart.point(REPORTED, Shape::Cross, value, y, tip("source", &number(value, 4)));
+        chart.point(REPORTED, Shape::Cross, value, y + APART, tip("source", &number(value, 4)));
     }
 }

@@ -12,8 +12,8 @@ const WIDTH: f64 = 540.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
 const LEGEND_ROW: f64 = 19.0;
-/// Mean width of a character, generous because fonts differ.
-const CHARACTER: f64 = 7.0;
+/// Mean width of a character, generous because fonts differ and small screens enlarge them.
+const CHARACTER: f64 = 7.8;
 /// Distance of two labels' baselines at which they do not touch.
 const LABEL_GAP: f64 = 16.0;
 const STYLE: &str = include_str!("chart.css");
@@ -212,8 +212,9 @@ impl Chart {
 
     /// Room for the ticks' texts and, if there is one, the axis label.
     fn left(&self) -> f64 {
-        let label = if self.y.label.is_empty() { 12.0 } else { 36.0 };
-        label + self.y.ticks.iter().map(|(_, text)| text_width(text)).fold(8.0, f64::max)
+        let label = if self.y.label.is_empty() { 12.0 } else { 32.0 };
+        // Four characters at least, so that most figures of a page line up.
+        label + self.y.ticks.iter().map(|(_, text)| text_width(text)).fold(4.0 * CHARACTER, f64::max)
     }
 
     fn right(&self) -> f64 {

@@ -32,10 +32,14 @@ pub(super) fn optional(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| number(value, digits))
 }
 
-/// `number` with its sign, for differences.
-pub(super) fn signed(value: f64, digits: usize) -> String {
-    let text = number(value, digits);
-    if value > 0.0 && text != "0" && value.is_finite() { format!("+{text}") } else { text }
+/// A difference: with its sign, and at most `decimals` digits after the point, because a difference of two rounded
+/// numbers is no more precise than they are.
+pub(super) fn difference(value: f64, decimals: usize) -> String {
+    if !value.is_finite() || value.abs() >= 1e12 {
+        return number(value, 4);
+    }
+    let text = trimmed(format!("{value:+.decimals$}"));
+    if text == "+0" { "0".to_owned() } else { text }
 }
 
 /// A coordinate in a figure: a tenth of a unit is finer than any screen shows.
@@ -135,15 +139,10 @@ pub(super) fn capitalised(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// `"1 packet"`, `"2 packets"`, as markup.
-pub(super) fn counted(value: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
-}
-
-/// `"queue full 12, expired 3"` as markup; empty when there is nothing.
-pub(super) fn causes(dropped: &std::collections::BTreeMap<String, u64>) -> String {
+/// `"queue full 12, expired 3"` as markup: counts by cause or by name, without those that are zero.
+pub(super) fn causes(counts: &std::collections::BTreeMap<String, u64>) -> String {
     let each =
-        dropped.iter().filter(|(_, n)| **n > 0).map(|(why, n)| format!("{} {}", escape(why), count(*n)));
+        counts.iter().filter(|(_, n)| **n > 0).map(|(why, n)| format!("{} {}", escape(why), count(*n)));
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -185,17 +184,15 @@ mod tests {
             assert_eq!(number(value, 4), text);
         }
         assert_eq!(number(-0.0, 4), "0");
-        assert_eq!(
-            (signed(0.25, 2), signed(-0.25, 2), signed(0.0, 2)),
-            ("+0.25".into(), "-0.25".into(), "0".into())
-        );
+        let differences = [0.25, -0.25, 0.0, -0.001, 0.001].map(|value| difference(value, 2));
+        assert_eq!(differences, ["+0.25", "-0.25", "0", "0", "0"]);
     }
 
     #[test]
     fn what_is_not_a_number_is_a_dash() {
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(number(value, 4), ABSENT);
-            assert_eq!(signed(value, 4), ABSENT);
+            assert_eq!(difference(value, 2), ABSENT);
             assert!(coordinate(value).parse::<f64>().is_ok_and(f64::is_finite));
         }
     }

@@ -1,7 +1,7 @@
 //! Reports: what a run or a campaign found, as one HTML file that needs nothing else, and its figures as SVG files.
 //!
 //! The same result gives the same bytes: no dates, no identifiers drawn at random, and no number is formatted
-//! outside [`format`]. Everything that comes from a scenario is escaped. What was not measured, and what is not a
+//! outside one module. Everything that comes from a scenario is escaped. What was not measured, and what is not a
 //! number, is a dash in a table and a gap in a figure.
 //!
 //! Beside each quantity over the whole run stands a stretch of it from close by: the series whose kind ends in `_zoom`

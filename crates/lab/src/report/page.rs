@@ -3,7 +3,7 @@
 //! A page is well-formed XML as well as HTML, so that a test can check it strictly.
 
 use super::chart::Chart;
-use super::format::escape;
+use super::format::{escape, number, symbol_html};
 
 const PAGE_STYLE: &str = include_str!("page.css");
 const CHART_STYLE: &str = include_str!("chart.css");
@@ -27,7 +27,7 @@ pub(super) fn document(title: &str, body: &str) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
          <meta name=\"color-scheme\" content=\"light dark\"/>\n<title>{}</title>\n\
-         <style>\n{PAGE_STYLE}{CHART_STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         <style>\n{CHART_STYLE}{PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
          <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         escape(title)
     )
@@ -50,7 +50,7 @@ pub(super) fn figures(figures: &[Figure], first: usize) -> String {
             "<figure>\n{}<figcaption><b>Figure {}. {}.</b>{caption}</figcaption>\n</figure>\n",
             figure.chart.inline(),
             first + i,
-            escape(&figure.title)
+            symbol_html(&figure.title)
         )
     };
     if figures.is_empty() {
@@ -74,9 +74,9 @@ pub(super) fn margin_bar(value: f64, limit: f64, met: bool) -> String {
     } else {
         FULL
     };
-    let width = super::format::number(ratio / FULL * 100.0, 3);
+    let width = number(ratio / FULL * 100.0, 3);
     let words = if limit > 0.0 && value.is_finite() {
-        let percent = super::format::number(((limit - value) / limit * 100.0).abs(), 2);
+        let percent = number(((limit - value) / limit * 100.0).abs(), 2);
         if met { format!("{percent} % left") } else { format!("{percent} % over") }
     } else if met {
         "met".to_owned()
@@ -147,13 +147,13 @@ impl Table {
         }
         let groups =
             if self.groups.is_empty() { String::new() } else { format!("<tr>{}</tr>\n", self.groups) };
-        let caption = if self.caption.is_empty() {
-            String::new()
-        } else {
-            format!("<caption>{}</caption>\n", self.caption)
+        // Not a caption element: that would scroll away with a wide table.
+        let (captioned, caption) = match self.caption.as_str() {
+            "" => ("", String::new()),
+            caption => (" captioned", format!("<p class=\"caption\">{caption}</p>\n")),
         };
         format!(
-            "<div class=\"table\"><div class=\"scroll\">\n<table>\n{caption}<thead>{groups}<tr>{}</tr></thead>\n\
+            "<div class=\"table{captioned}\">{caption}<div class=\"scroll\">\n<table>\n<thead>{groups}<tr>{}</tr></thead>\n\
              <tbody>\n{}</tbody>\n</table>\n</div></div>\n",
             self.head, self.body
         )

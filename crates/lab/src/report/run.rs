@@ -1,8 +1,6 @@
 //! The page of one run, section by section.
 
-use super::format::{
-    ABSENT, capitalised, causes, count, counted, escape, number, optional, signed, symbol_html,
-};
+use super::format::{ABSENT, capitalised, causes, count, difference, escape, number, optional, symbol_html};
 use super::page::{self, Table, margin_bar, section, warning};
 use super::run_figures;
 use crate::result::{
@@ -67,8 +65,11 @@ fn verdict(run: &RunResult) -> String {
              what is missing</a>.",
         ));
     }
-    for model in run.models.iter().filter(|model| model.conditions.iter().any(|condition| !condition.holds)) {
-        html.push_str(&outside(model));
+    for model in run.models.iter().filter(|model| !failing(model).is_empty()) {
+        html.push_str(&warning(&format!(
+            "<b>Outside the model's validity</b> for {}: <a href=\"#model\">its bounds</a> say nothing about this run.",
+            escape(&model.stream)
+        )));
     }
     html
 }
@@ -92,25 +93,25 @@ fn tightest(verdict: &Verdict) -> String {
 }
 
 fn broken(limit: &LimitResult) -> String {
-    let (value, allowed, unit) = (number(limit.value, 4), number(limit.limit, 4), escape(&limit.unit));
-    let over = number(limit.value - limit.limit, 3);
     format!(
-        "<p>{} of {} is {value} {unit}: {over} {unit} over the limit of {allowed} {unit}.</p>\n",
+        "<p>{} of {} is {} {unit}; the limit is {} {unit}.</p>\n",
         escape(&capitalised(&limit.quantity)),
-        escape(&limit.stream)
+        escape(&limit.stream),
+        number(limit.value, 4),
+        number(limit.limit, 4),
+        unit = escape(&limit.unit)
     )
 }
 
 fn limits(verdict: &Verdict) -> String {
     let mut table = Table::new("").text("stream").text("limit").number("measured", "").number("allowed", "");
-    table = table.text("unit").text("margin").text("met");
+    table = table.text("margin").text("met");
     for limit in &verdict.limits {
         table.row(&[
             escape(&limit.stream),
-            escape(&limit.quantity),
+            format!("{} ({})", escape(&limit.quantity), escape(&limit.unit)),
             number(limit.value, 4),
             number(limit.limit, 4),
-            escape(&limit.unit),
             margin_bar(limit.value, limit.limit, limit.met),
             yes_no(limit.met),
         ]);
@@ -123,25 +124,29 @@ fn yes_no(met: bool) -> String {
 }
 
 fn models(models: &[ModelResult]) -> String {
-    models.iter().map(model).collect()
+    let content: String = models.iter().map(model).collect();
+    if content.is_empty() { content } else { format!("<div id=\"model\">\n{content}</div>\n") }
+}
+
+fn failing(model: &ModelResult) -> Vec<&ModelCondition> {
+    model.conditions.iter().filter(|condition| !condition.holds).collect()
 }
 
 fn model(model: &ModelResult) -> String {
-    let mut html = format!("<h3>{}</h3>\n", escape(&capitalised(&model.stream)));
-    html.push_str(&outside(model));
-    let mut table =
-        Table::new("").text("quantity").text("equation").number("predicted", "ms").number("measured", "ms");
+    let mut html = outside(model);
+    let mut table = Table::new(&escape(&capitalised(&model.stream))).text("quantity").text("equation");
+    table = table.number("predicted", "ms").number("measured", "ms");
     table = table.number("difference", "ms").number("difference", "%");
     for row in &model.rows {
-        let difference = row.measured_ms - row.predicted_ms;
-        let percent = difference / row.predicted_ms * 100.0;
+        let apart = row.measured_ms - row.predicted_ms;
+        let percent = apart / row.predicted_ms * 100.0;
         table.row(&[
             symbol_html(&row.quantity),
             escape(&row.equation),
             number(row.predicted_ms, 4),
             number(row.measured_ms, 4),
-            signed(difference, 3),
-            signed(percent, 2),
+            difference(apart, 3),
+            difference(percent, 2),
         ]);
     }
     html.push_str(&table.html());
@@ -160,8 +165,7 @@ fn condition(condition: &ModelCondition) -> String {
 
 /// A warning when the model does not apply; nothing when it does.
 fn outside(model: &ModelResult) -> String {
-    let failing: Vec<&ModelCondition> =
-        model.conditions.iter().filter(|condition| !condition.holds).collect();
+    let failing = failing(model);
     if failing.is_empty() {
         return String::new();
     }
@@ -263,7 +267,8 @@ fn flows(run: &RunResult) -> String {
         Table::new("Packets of each flow; rates on the wire, after the warm-up").text("flow").text("kind");
     table = table.number("sent", "").number("delivered", "").number("loss", "%").text("dropped, by cause");
     table = table.number("sent", "kbit/s").number("delivered", "kbit/s").number("efficiency", "%");
-    table = table.number("delay, mean", "ms").number("99 %", "ms").number("max", "ms").text("counters");
+    table = table.number("delay, mean", "ms").number("99 %", "ms").number("max", "ms");
+    let mut counters = Table::new("What their transports counted").text("flow").text("counters");
     for flow in &run.flows {
         let delay = &flow.delay_ms;
         table.row(&[
@@ -279,10 +284,13 @@ fn flows(run: &RunResult) -> String {
             statistic(delay, delay.mean),
             statistic(delay, delay.p99),
             statistic(delay, delay.max),
-            or_none(causes(&flow.counters)),
         ]);
+        let counted = causes(&flow.counters);
+        if !counted.is_empty() {
+            counters.row(&[escape(&flow.name), counted]);
+        }
     }
-    table.html()
+    format!("{}{}", table.html(), counters.html())
 }
 
 fn links(run: &RunResult) -> String {
@@ -320,9 +328,9 @@ fn conservation(conservation: &Conservation) -> String {
     let why = causes(&conservation.dropped);
     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
     let balance = format!(
-        "{} sent and {} made on the way; {} delivered, {} dropped{why}, {} on the way when the run ended.",
-        counted(conservation.sent, "packet"),
-        counted(conservation.duplicated, "copy").replace("copys", "copies"),
+        "Packets sent: {}, copies made on the way: {}; {} delivered, {} dropped{why}, {} on the way when the run ended.",
+        count(conservation.sent),
+        count(conservation.duplicated),
         count(conservation.delivered),
         count(dropped),
         count(conservation.held),

@@ -85,8 +85,10 @@ struct Subject<'a> {
 }
 
 fn subjects<'a>(run: &'a RunResult, kind: &str) -> Vec<Subject<'a>> {
-    let of = |plot: String| run.series.iter().filter(move |series| series.plot == plot && series.bucket_s > 0.0);
-    let mut subjects: Vec<Subject<'a>> = of(kind.to_owned()).map(|whole| Subject { whole, close: None }).collect();
+    let of =
+        |plot: String| run.series.iter().filter(move |series| series.plot == plot && series.bucket_s > 0.0);
+    let mut subjects: Vec<Subject<'a>> =
+        of(kind.to_owned()).map(|whole| Subject { whole, close: None }).collect();
     for close in of(format!("{kind}{CLOSE_UP}")) {
         match subjects.iter_mut().find(|subject| subject.whole.name == close.name) {
             Some(subject) => subject.close = Some(close),
@@ -194,7 +196,7 @@ fn timelines(
         subjects.iter().filter_map(|s| Timeline::close_up(s.whole, s.close, run.warmup_s)).collect();
     let views = [
         (whole, title.to_owned(), stem.to_owned()),
-        (close, format!("{title}, a stretch"), format!("{stem}-zoom")),
+        (close, format!("{title}, close up"), format!("{stem}-zoom")),
     ];
     let mut figures = Vec::new();
     for (timelines, title, stem) in views {
@@ -209,10 +211,15 @@ fn timelines(
     figures
 }
 
+/// Whether bands say something, and can be told apart.
+fn banded(timelines: &[Timeline<'_>]) -> bool {
+    timelines.len() <= BANDS && timelines.iter().any(Timeline::varies_inside)
+}
+
 fn timeline_caption(timelines: &[Timeline<'_>]) -> String {
     let Some(first) = timelines.first() else { return String::new() };
-    let what = if timelines.len() <= BANDS { "Mean, and smallest to largest," } else { "Mean" };
-    format!("{what} per {} s.", number(first.step_s(), 3))
+    let what = if banded(timelines) { "Mean, and smallest to largest," } else { "Mean" };
+    format!("{what} per {}\u{a0}s.", number(first.step_s(), 3))
 }
 
 fn timeline_chart(
@@ -240,7 +247,7 @@ fn timeline_chart(
     if run.warmup_s > from && run.warmup_s < to {
         chart.span(from, run.warmup_s);
     }
-    let bands = timelines.len() <= BANDS;
+    let bands = banded(timelines);
     for timeline in timelines {
         let ink = inks.of(&timeline.series.name);
         let stretches = timeline.stretches();
@@ -358,7 +365,10 @@ fn cdf_chart(samples: &[Sample<'_>], title: &str, label: &str) -> Chart {
 
 fn tail_chart(samples: &[Sample<'_>], title: &str) -> Chart {
     let (lo, hi) = value_range(samples);
-    let near = |sample: &Sample<'_>| sample.limit.filter(|limit| *limit <= FAR * hi && *limit > 0.0);
+    let near = |sample: &Sample<'_>| {
+        let largest = sample.points().next_back().map_or(0.0, |(value, _)| value);
+        sample.limit.filter(|limit| *limit <= FAR * largest && *limit > 0.0)
+    };
     let hi = samples.iter().filter_map(near).fold(hi, f64::max);
     let lo = samples.iter().filter_map(near).fold(lo, f64::min);
     let rest = |share: f64| (1.0 - share) * 100.0;
@@ -370,7 +380,7 @@ fn tail_chart(samples: &[Sample<'_>], title: &str) -> Chart {
         floor /= 10.0;
     }
     let mut chart =
-        Chart::new(title, value_axis("delay (ms)", lo, hi), Axis::log("later than that (%)", floor, 100.0));
+        Chart::new(title, value_axis("delay (ms)", lo, hi), Axis::log("deliveries later (%)", floor, 100.0));
     for sample in samples {
         let start = sample.points().next().map(|(value, _)| (value, 100.0));
         let shares = start.into_iter().chain(sample.points().map(|(value, share)| (value, rest(share))));

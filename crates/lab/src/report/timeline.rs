@@ -7,6 +7,9 @@ const POINTS: usize = 600;
 /// Buckets of the whole run's series that a close-up shows, when it has none of its own.
 const CLOSE: usize = 60;
 
+/// Times the usual distance of samples, beyond which there is a silence.
+const LONG: f64 = 1.6;
+
 /// Some neighbouring buckets, together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bucket {
@@ -57,7 +60,11 @@ impl<'a> Timeline<'a> {
 
     fn stretch(series: &'a Series, first: usize, end: usize) -> Self {
         let merged = (end - first).div_ceil(POINTS).max(1);
-        let buckets = (first..end).step_by(merged).map(|i| merge(series, i, end.min(i + merged))).collect();
+        let merge = |i: usize| merge(series, i, end.min(i + merged));
+        let mut buckets: Vec<Option<Bucket>> = (first..end).step_by(merged).map(merge).collect();
+        if is_state(series) {
+            hold(&mut buckets, series.bucket_s * merged as f64);
+        }
         Self { series, from_s: start(series, first), to_s: start(series, end), merged, buckets }
     }
 
@@ -66,15 +73,25 @@ impl<'a> Timeline<'a> {
         self.series.bucket_s * self.merged as f64
     }
 
+    /// Whether any bucket held different values.
+    pub(super) fn varies_inside(&self) -> bool {
+        self.buckets.iter().flatten().any(|bucket| bucket.min < bucket.max)
+    }
+
     /// Whether there is anything to draw.
     pub(super) fn is_empty(&self) -> bool {
         self.buckets.iter().all(Option::is_none)
     }
 
-    /// Uninterrupted sequences of buckets.
+    /// Uninterrupted sequences of buckets. A stream with less than one sample a bucket is not interrupted by the empty
+    /// ones between them, only by a silence that is long for it.
     pub(super) fn stretches(&self) -> Vec<Vec<Bucket>> {
-        let parts = self.buckets.split(Option::is_none).filter(|part| !part.is_empty());
-        parts.map(|part| part.iter().flatten().copied().collect()).collect()
+        let filled: Vec<Bucket> = self.buckets.iter().flatten().copied().collect();
+        let distance = |pair: &[Bucket]| pair[1].from_s - pair[0].from_s;
+        let mut distances: Vec<f64> = filled.windows(2).map(distance).collect();
+        distances.sort_by(f64::total_cmp);
+        let usual = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
+        filled.chunk_by(|a, b| b.from_s - a.from_s <= LONG * usual).map(<[Bucket]>::to_vec).collect()
     }
 
     /// Smallest and largest value of several; what happens in the warm-up does not stretch the scale, unless there is
@@ -88,6 +105,25 @@ impl<'a> Timeline<'a> {
         let warm = of(warmup_s);
         let (lo, hi) = if warm.0 <= warm.1 { warm } else { of(f64::MIN) };
         (lo <= hi).then_some((lo, hi))
+    }
+}
+
+/// Whether the values are a state, which lasts until the next one; a delay belongs to one delivery and says nothing of
+/// the time after it.
+fn is_state(series: &Series) -> bool {
+    !["delay", "gap"].iter().any(|event| series.plot.starts_with(event))
+}
+
+/// Lets the last mean stand where nothing changed, up to the last change.
+fn hold(buckets: &mut [Option<Bucket>], step_s: f64) {
+    let Some(last) = buckets.iter().rposition(Option::is_some) else { return };
+    let mut before: Option<Bucket> = None;
+    for bucket in &mut buckets[..last] {
+        if let (None, Some(b)) = (*bucket, before) {
+            let (from_s, to_s) = (b.from_s + step_s, b.to_s + step_s);
+            *bucket = Some(Bucket { from_s, to_s, min: b.mean, max: b.mean, mean: b.mean });
+        }
+        before = *bucket;
     }
 }
 
@@ -137,9 +173,15 @@ mod tests {
 
     #[test]
     fn silence_interrupts_a_line() {
-        let series = series(vec![Some(1.0), None, Some(2.0), Some(f64::NAN), Some(3.0), Some(4.0)]);
-        let lengths: Vec<usize> = Timeline::whole(&series).stretches().iter().map(Vec::len).collect();
-        assert_eq!(lengths, [1, 1, 2]);
+        let of = |kind: &str, values: &str| {
+            let value = |c: char| if c == '#' { Some(1.0) } else { Some(f64::NAN).filter(|_| c == '?') };
+            let series = Series { plot: kind.to_owned(), ..series(values.chars().map(value).collect()) };
+            Timeline::whole(&series).stretches().iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(of("delay", "###?##.#"), [3, 2, 1]);
+        assert_eq!(of("delay", "#.#.#..#.......#.#"), [4, 2]);
+        assert_eq!(of("queue", "..#.#...#.."), [7]);
+        assert_eq!(of("delay", "#"), [1]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use taut_core::{Bytes, Duration, FlowId, Protocol, Seed, Time};
 use taut_sim::traffic::{Cbr, Pattern, Poisson, Replay, Sink, Source, Video, Voice};
 use taut_sim::{Endpoint, Network, Peer, VertexId};
+use taut_trace::Data;
 use taut_transport::tcp::{Tcp, TcpConfig};
 
 use super::inputs::{Inputs, RunError};
@@ -126,8 +127,8 @@ fn add_tcp(
         protocol: Protocol::Tcp,
         dscp: 0,
     };
-    let config: TcpConfig = transports::tcp_config(spec).trace(true);
-    let (server, client) = transports::bulk_pair(config, seed, label);
+    let config = TcpConfig { local_port: port, remote_port: EPHEMERAL, trace: true, ..transports::tcp_config(spec) };
+    let (server, client) = transports::bulk_pair(&config, seed, label);
     let server = Endpoint::<Tcp>::new(server, peer(sender, acks, port, EPHEMERAL));
     let client = Endpoint::<Tcp>::new(client, peer(receiver, data, EPHEMERAL, port)).starting_at(start);
     let receiver = network.node(format!("{label} receiver"), to, Box::new(server));
@@ -144,6 +145,13 @@ fn video(spec: &VideoTraffic, interval: Duration) -> Video {
     Video::new(frames, interval, spec.packet)
 }
 
-fn replay(_spec: &ReplayTraffic, _inputs: &mut Inputs) -> Result<Replay, RunError> {
-    unimplemented!()
+fn replay(spec: &ReplayTraffic, inputs: &mut Inputs) -> Result<Replay, RunError> {
+    let bytes = inputs.read(&spec.file)?;
+    let recording = taut_trace::read_bytes(&spec.file, &bytes).map_err(RunError::new)?;
+    let Data::Packets(packets) = recording.into_data() else {
+        return Err(RunError(format!("{}: holds no packets; a pcap or pcapng file is needed", spec.file)));
+    };
+    let rows: Vec<_> = packets.rows().iter().map(|row| (row.time.saturating_since(Time::ZERO), row.size)).collect();
+    let repeat = spec.repeat.then(|| rows.last().map(|(at, _)| *at).unwrap_or_default());
+    Ok(Replay::new(rows, repeat))
 }

@@ -1,7 +1,6 @@
 //! Files that a scenario names: read once, remembered by their hash.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -22,19 +21,13 @@ impl RunError {
 /// The largest file that is read.
 const SIZE_LIMIT: u64 = 1 << 30;
 
-/// Reads files relative to a folder.
+/// Reads files, each once.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    folder: PathBuf,
     files: BTreeMap<String, (Arc<Vec<u8>>, String)>,
 }
 
 impl Inputs {
-    /// Reads relative to `folder`.
-    pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), files: BTreeMap::new() }
-    }
-
     /// The bytes of a file.
     ///
     /// # Errors
@@ -43,21 +36,15 @@ impl Inputs {
         if let Some((bytes, _)) = self.files.get(name) {
             return Ok(bytes.clone());
         }
-        let path = self.folder.join(name);
-        let error = |what: String| RunError(format!("{}: {what}", path.display()));
-        let size = std::fs::metadata(&path).map_err(|e| error(format!("cannot be read: {e}")))?.len();
+        let error = |what: String| RunError(format!("{name}: {what}"));
+        let size = std::fs::metadata(name).map_err(|e| error(format!("cannot be read: {e}")))?.len();
         if size > SIZE_LIMIT {
             return Err(error(format!("is larger than {SIZE_LIMIT} bytes")));
         }
-        let bytes = Arc::new(std::fs::read(&path).map_err(|e| error(format!("cannot be read: {e}")))?);
+        let bytes = Arc::new(std::fs::read(name).map_err(|e| error(format!("cannot be read: {e}")))?);
         let hash = hex(&Sha256::digest(bytes.as_slice()));
         self.files.insert(name.to_owned(), (bytes.clone(), hash));
         Ok(bytes)
-    }
-
-    /// The path that a name stands for.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
     }
 
     /// Everything that was read.

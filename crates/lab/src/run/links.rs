@@ -6,7 +6,7 @@ use taut_link::{
     JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
 };
 use taut_sim::{Network, VertexId};
-use taut_trace::Recording;
+use taut_trace::{Data, Impairment};
 
 use super::inputs::{Inputs, RunError};
 use crate::scenario::{
@@ -151,31 +151,31 @@ fn jitter(spec: &JitterSpec, rng: taut_core::Rng) -> Result<Jitter, RunError> {
 }
 
 fn delays(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Duration>, RunError> {
-    schedule(table, inputs, |value| Some(Duration::from_secs_f64(value)))
+    schedule(table, "delay", inputs, |row| row.delay)
 }
 
 fn losses(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Probability>, RunError> {
-    schedule(table, inputs, |value| Probability::from_fraction(value).ok())
+    schedule(table, "packet_loss", inputs, |row| row.loss)
 }
 
 /// A column's values, each for `every`, over and over.
 fn schedule<T: Copy>(
     table: &TableSpec,
+    column: &str,
     inputs: &mut Inputs,
-    convert: impl Fn(f64) -> Option<T>,
+    of: impl Fn(&Impairment) -> Option<T>,
 ) -> Result<Schedule<T>, RunError> {
-    let error = |what: String| RunError(format!("{}: {}: {what}", table.file, table.column));
-    let values = column(table, inputs)?;
-    let bad = values.iter().find(|value| convert(**value).is_none());
-    if let Some(value) = bad {
-        return Err(error(format!("{value} is out of range")));
+    let bytes = inputs.read(&table.file)?;
+    let recording = taut_trace::read_bytes(&table.file, &bytes).map_err(RunError::new)?;
+    let Data::Impairments(impairments) = recording.into_data() else {
+        return Err(RunError(format!("{}: is not a table of impairments", table.file)));
+    };
+    let values: Vec<T> = impairments.rows().iter().filter_map(of).collect();
+    let error = |what: String| RunError(format!("{}: {column}: {what}", table.file));
+    if values.is_empty() {
+        return Err(error("there is no such column".to_owned()));
     }
     let period = table.every.saturating_mul(values.len() as u64);
-    let steps = Schedule::steps(table.every, values.into_iter().filter_map(convert));
+    let steps = Schedule::steps(table.every, values);
     steps.and_then(|steps| steps.looping(period)).map_err(|e| error(e.to_string()))
-}
-
-fn column(_table: &TableSpec, _inputs: &mut Inputs) -> Result<Vec<f64>, RunError> {
-    let _: Option<Recording> = None;
-    unimplemented!()
 }

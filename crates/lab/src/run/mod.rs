@@ -7,11 +7,11 @@ mod links;
 mod output;
 mod samples;
 mod session;
+mod signals;
 mod transports;
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
 
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Capture, EventLog, Ledger, Network, Simulation};
@@ -40,12 +40,12 @@ pub struct Extras {
 /// Is told how far a run is: a fraction from 0 to 1.
 pub type Progress<'a> = dyn FnMut(f64) + 'a;
 
-/// Runs a scenario (without variants) with a seed, its files relative to `folder`.
+/// Runs a scenario (without variants) with a seed.
 ///
 /// # Errors
 /// When a file that the scenario names cannot be used, or its ends are not connected.
-pub fn run(scenario: &Scenario, folder: &Path, seed: Seed, progress: &mut Progress<'_>) -> Result<RunResult, RunError> {
-    run_with(scenario, folder, seed, Extras::default(), None, progress)
+pub fn run(scenario: &Scenario, seed: Seed, progress: &mut Progress<'_>) -> Result<RunResult, RunError> {
+    run_with(scenario, seed, Extras::default(), None, progress)
 }
 
 /// The same, with files of every packet, event or sample written to `output`.
@@ -54,13 +54,12 @@ pub fn run(scenario: &Scenario, folder: &Path, seed: Seed, progress: &mut Progre
 /// Also when these files cannot be written.
 pub fn run_with(
     scenario: &Scenario,
-    folder: &Path,
     seed: Seed,
     extras: Extras,
     output: Option<&mut Output>,
     progress: &mut Progress<'_>,
 ) -> Result<RunResult, RunError> {
-    let mut stage = Stage::build(scenario, folder, seed)?;
+    let mut stage = Stage::build(scenario, seed)?;
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len());
     let network = std::mem::take(&mut stage.network);
@@ -98,9 +97,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn build(scenario: &Scenario, folder: &Path, seed: Seed) -> Result<Self, RunError> {
+    fn build(scenario: &Scenario, seed: Seed) -> Result<Self, RunError> {
         let mut network = Network::new();
-        let mut inputs = Inputs::new(folder);
+        let mut inputs = Inputs::default();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();
         let streams = match &scenario.session {

@@ -6,21 +6,12 @@ mod set;
 mod validate;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
 pub use schema::*;
 pub use set::Setting;
-
-/// A scenario that was read and found valid, and where the files that it names are.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The experiment.
-    pub scenario: Scenario,
-    /// The folder that relative file names start from.
-    pub folder: PathBuf,
-}
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +64,33 @@ impl Scenario {
         })?;
         validate::check(&scenario)
             .map_err(|fault| error(place::line_of_key(text, &fault.key), fault.key.clone(), fault.message))?;
+        Ok(scenario)
+    }
+
+    /// Reads a scenario file. The files that it names are found relative to it, and named relative to where we are.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`]; also when the file cannot be read, or a variant of it is not valid.
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let origin = path.display().to_string();
+        let unreadable = |e: std::io::Error| ScenarioError {
+            origin: origin.clone(),
+            line: None,
+            key: String::new(),
+            message: format!("cannot be read: {e}"),
+        };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let mut scenario = Self::parse(&origin, &text)?;
+        scenario.expand().map_err(|error| ScenarioError {
+            line: place::line_of_text(&text, &error.key.replace("variant ", "")),
+            message: format!("{}: {}", error.origin.replace("--set ", ""), error.message),
+            origin: origin.clone(),
+            key: error.key,
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for name in scenario.files_mut() {
+            *name = tidy(&folder.join(&*name));
+        }
         Ok(scenario)
     }
 
@@ -139,37 +157,19 @@ impl Scenario {
     }
 }
 
-impl Loaded {
-    /// Reads a scenario file.
-    ///
-    /// # Errors
-    /// See [`ScenarioError`]; also when the file cannot be read.
-    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let origin = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| ScenarioError {
-            origin: origin.clone(),
-            line: None,
-            key: String::new(),
-            message: format!("cannot be read: {e}"),
-        })?;
-        let scenario = Scenario::parse(&origin, &text)?;
-        scenario.expand().map_err(|error| ScenarioError {
-            line: place::line_of_text(&text, &error.key.replace("variant ", "")),
-            message: format!("{}: {}", error.origin.replace("--set ", ""), error.message),
-            origin: origin.clone(),
-            key: error.key,
-        })?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Self { scenario, folder })
+/// Without `.` and without `name/..`: `scenarios/../data/x.csv` is `data/x.csv`.
+fn tidy(path: &Path) -> String {
+    let mut tidied = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(tidied.components().next_back(), Some(Component::Normal(_))) => {
+                tidied.pop();
+            }
+            other => tidied.push(other),
+        }
     }
-
-    /// The same with keys set.
-    ///
-    /// # Errors
-    /// See [`Scenario::with`].
-    pub fn with(&self, settings: &[Setting]) -> Result<Self, ScenarioError> {
-        Ok(Self { scenario: self.scenario.with(settings)?, folder: self.folder.clone() })
-    }
+    tidied.display().to_string()
 }
 
 /// Messages of parsers may have several lines; an error here has one.

@@ -144,14 +144,12 @@ pub struct QueueSpec {
     pub packets: Option<u64>,
 }
 
-/// A column of a CSV file, one row per `every`, read again from the top at its end.
+/// A table of impairments (columns `delay`, `jitter`, `packet_loss`), one row per `every`, again from the top at its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableSpec {
     /// The file, relative to the scenario.
     pub file: String,
-    /// The column's heading.
-    pub column: String,
     /// How long a row lasts.
     #[serde(default = "one_second")]
     #[schemars(with = "String")]

@@ -54,6 +54,32 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
 }
 
 impl Scenario {
+    /// The names of all files that it reads.
+    pub(super) fn files_mut(&mut self) -> Vec<&mut String> {
+        let mut files = Vec::new();
+        let lans = self.lans.values_mut().map(|lan| &mut lan.chain);
+        for element in lans.chain(self.links.values_mut().map(|link| &mut link.chain)).flatten() {
+            match element {
+                ElementSpec::Server(server) => files.extend(&mut server.mahimahi),
+                ElementSpec::DelayTable(table) | ElementSpec::LossTable(table) => files.push(&mut table.file),
+                _ => {}
+            }
+        }
+        let session = self.session.iter_mut();
+        let haptic = session.flat_map(|s| [&mut s.forward, &mut s.backward]).flatten().filter_map(|s| s.haptic.as_mut());
+        for haptic in haptic {
+            if let HapticSource::Recording(recording) = &mut haptic.source {
+                files.push(&mut recording.file);
+            }
+        }
+        for cross in self.cross.values_mut() {
+            if let Traffic::Replay(replay) = &mut cross.traffic {
+                files.push(&mut replay.file);
+            }
+        }
+        files
+    }
+
     /// Every vertex that links and LANs connect.
     pub fn vertices(&self) -> BTreeSet<String> {
         let lans = self.lans.iter().flat_map(|(name, lan)| {

@@ -36,6 +36,12 @@ impl DropTail {
         self.limit_bytes = bytes;
         self
     }
+
+    /// Would the packet be taken in and go next?
+    #[inline]
+    pub(super) fn passes(&self, packet: &Packet) -> bool {
+        self.packets.is_empty() && self.limit_packets > 0 && packet.meta.size <= self.limit_bytes
+    }
 }
 
 impl Default for DropTail {

@@ -93,6 +93,9 @@ pub enum MuxConfigError {
     /// A queue that holds nothing.
     #[error("a queue limit is 0")]
     Limit,
+    /// Not a byte of media in a chunk.
+    #[error("the media rate gives no byte in a chunk's time")]
+    Chunk,
     /// The trend's range of k, or its window.
     #[error("k must be from 1 to 7, the window of reports at least 1")]
     Trend,
@@ -153,6 +156,10 @@ impl MuxConfig {
     fn check(&self) -> Result<(), MuxConfigError> {
         let samples_needed = match self.scheme {
             Scheme::NetworkAware { trend, .. } if !trend.is_valid() => return Err(MuxConfigError::Trend),
+            Scheme::NetworkAware { trend, .. } => trend.most(),
+            Scheme::VisualHaptic { media_rate, chunk, .. } if media_rate * chunk == Bytes::ZERO => {
+                return Err(MuxConfigError::Chunk);
+            }
             _ => 1,
         };
         if self.sample_limit < samples_needed || self.frame_limit == 0 {
@@ -162,7 +169,9 @@ impl MuxConfig {
             return Err(MuxConfigError::Mtu(self.mtu));
         }
         match self.datagram {
-            Some(datagram) if datagram > self.mtu => Err(MuxConfigError::Datagram { datagram, mtu: self.mtu }),
+            Some(datagram) if datagram > self.mtu => {
+                Err(MuxConfigError::Datagram { datagram, mtu: self.mtu })
+            }
             _ => Ok(()),
         }
     }

@@ -61,12 +61,23 @@ impl Lanes {
 
     /// Appends the datagram that `order` asks for to `out`. Also says how many bytes of frames are in it. `None` when there
     /// would be nothing in it.
-    pub(super) fn pack(&mut self, now: Time, order: &Order, out: &mut Vec<u8>) -> Option<(MuxTransmit, Bytes)> {
+    pub(super) fn pack(
+        &mut self,
+        now: Time,
+        order: &Order,
+        out: &mut Vec<u8>,
+    ) -> Option<(MuxTransmit, Bytes)> {
         let start = out.len();
         let samples = order.samples.min(self.haptic.len()).min(MAX_SAMPLES);
-        let mut header =
-            Header { packet_number: self.packet_number, sent: now, report: self.report, samples: samples as u8, fragments: 0 };
-        let room = (order.longest.get() as usize).saturating_sub(header.len() + self.samples_len(now, samples));
+        let mut header = Header {
+            packet_number: self.packet_number,
+            sent: now,
+            report: self.report,
+            samples: samples as u8,
+            fragments: 0,
+        };
+        let room = (order.longest.get() as usize)
+            .saturating_sub(header.buffer_len() + self.samples_len(now, samples));
         let plan = self.plan(now, order, room);
         if samples == 0 && plan.count == 0 {
             return None;
@@ -95,7 +106,10 @@ impl Lanes {
     }
 
     fn samples_len(&self, now: Time, samples: usize) -> usize {
-        (0..samples).filter_map(|index| self.haptic.get(index)).map(|slot| repr(&slot.sample, &slot.payload).len(now)).sum()
+        (0..samples)
+            .filter_map(|index| self.haptic.get(index))
+            .map(|slot| repr(&slot.sample, &slot.payload).buffer_len(now))
+            .sum()
     }
 
     fn write_samples(&mut self, now: Time, samples: usize, out: &mut Vec<u8>) {
@@ -109,12 +123,21 @@ impl Lanes {
 
     /// Chooses fragments by priority and age, until the order, the room or the frames are exhausted.
     fn plan(&self, now: Time, order: &Order, room: usize) -> Plan {
-        let nothing =
-            FragmentRepr { medium: Medium::Audio, frame: 0, part: Part::Rest { offset: 1 }, length: 0, last: false };
+        let nothing = FragmentRepr {
+            medium: Medium::Audio,
+            frame: 0,
+            part: Part::Rest { offset: 1 },
+            length: 0,
+            last: false,
+        };
         let mut plan = Plan { fragments: [nothing; MAX_FRAGMENTS], count: 0, bytes: 0, oldest: None };
         let mut room = room as u64;
         let most = order.fragments.min(MAX_FRAGMENTS);
-        let queues = self.frames.iter().zip(FRAMED).filter(|(_, medium)| order.only.is_none_or(|only| only == *medium));
+        let queues = self
+            .frames
+            .iter()
+            .zip(FRAMED)
+            .filter(|(_, medium)| order.only.is_none_or(|only| only == *medium));
         for (mut fragment, sample) in queues.flat_map(|(queue, _)| queue.rests()) {
             let budget = order.media.get() - plan.bytes;
             if plan.count == most || budget == 0 {

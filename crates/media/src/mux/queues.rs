@@ -21,7 +21,8 @@ pub(super) struct Slot {
 
 impl SampleQueue {
     pub(super) fn new(limit: usize) -> Self {
-        let sample = Sample { medium: Medium::Haptic, sequence: 0, created: Time::ZERO, size: Default::default() };
+        let sample =
+            Sample { medium: Medium::Haptic, sequence: 0, created: Time::ZERO, size: Default::default() };
         Self { slots: vec![Slot { sample, payload: Vec::new() }; limit], head: 0, len: 0 }
     }
 
@@ -116,7 +117,8 @@ impl FrameQueue {
     pub(super) fn rests(&self) -> impl Iterator<Item = (FragmentRepr, Sample)> {
         self.frames.iter().map(|frame| {
             let created = frame.sample.created;
-            let part = if frame.sent == 0 { Part::First { created } } else { Part::Rest { offset: frame.sent } };
+            let part =
+                if frame.sent == 0 { Part::First { created } } else { Part::Rest { offset: frame.sent } };
             let length = frame.sample.size.get() as u32 - frame.sent;
             let (medium, number) = (frame.sample.medium, frame.sample.sequence as u32);
             (FragmentRepr { medium, frame: number, part, length, last: true }, frame.sample)

@@ -44,16 +44,37 @@ pub enum Scheme {
 /// A scheme and where it stands.
 #[derive(Clone, Debug)]
 pub(super) enum Policy {
-    Fixed { fragment: u64, withheld: u32, deficit: u64 },
-    Visual { rate: Bitrate, with_sample: Duration, chunk: Duration, credit: Duration, last: Option<Time>, silent: bool },
+    Fixed {
+        fragment: u64,
+        withheld: u32,
+        deficit: u64,
+    },
+    Visual {
+        rate: Bitrate,
+        with_sample: Duration,
+        chunk: Duration,
+        credit: Duration,
+        last: Option<Time>,
+        silent: bool,
+    },
     Separate,
-    Aware { fragment: u64, period: Duration, trend: Trend, ticks: u32, first_tick: Time, due: bool, deficit: u64 },
+    Aware {
+        fragment: u64,
+        period: Duration,
+        trend: Trend,
+        ticks: u32,
+        first_tick: Time,
+        due: bool,
+        deficit: u64,
+    },
 }
 
 impl Policy {
     pub(super) fn new(scheme: Scheme) -> Self {
         match scheme {
-            Scheme::FixedFragment { fragment } => Self::Fixed { fragment: fragment.get(), withheld: 0, deficit: 0 },
+            Scheme::FixedFragment { fragment } => {
+                Self::Fixed { fragment: fragment.get(), withheld: 0, deficit: 0 }
+            }
             Scheme::VisualHaptic { media_rate: rate, with_sample, chunk } => {
                 Self::Visual { rate, with_sample, chunk, credit: Duration::ZERO, last: None, silent: true }
             }
@@ -73,7 +94,9 @@ impl Policy {
     /// The haptic device made a sample.
     pub(super) fn tick(&mut self, now: Time, significant: bool) {
         match self {
-            Self::Fixed { withheld, .. } if !significant => *withheld = (*withheld + 1).min(MAX_SAMPLES as u32),
+            Self::Fixed { withheld, .. } if !significant => {
+                *withheld = (*withheld + 1).min(MAX_SAMPLES as u32)
+            }
             Self::Fixed { .. } | Self::Separate => {}
             Self::Visual { silent, .. } => {
                 *silent = !significant;
@@ -148,7 +171,15 @@ impl Policy {
             Self::Separate => {
                 let medium = FRAMED.into_iter().zip(&lanes.frames).find(|(_, queue)| !queue.is_empty())?.0;
                 let (longest, shortest) = (mtu, Bytes::ZERO);
-                Some(Order { flow: medium, samples: 0, media: mtu, fragments: 1, only: Some(medium), longest, shortest })
+                Some(Order {
+                    flow: medium,
+                    samples: 0,
+                    media: mtu,
+                    fragments: 1,
+                    only: Some(medium),
+                    longest,
+                    shortest,
+                })
             }
             Self::Aware { fragment, ticks, due, deficit, .. } => {
                 let media = Bytes::new(*fragment * u64::from(*ticks) + *deficit);

@@ -41,6 +41,10 @@ impl TrendConfig {
         self
     }
 
+    pub(super) const fn most(&self) -> usize {
+        self.k_max as usize
+    }
+
     pub(super) const fn is_valid(&self) -> bool {
         self.k_max >= 1 && self.k_max as usize <= taut_wire::media::MAX_SAMPLES && self.window >= 1
     }

@@ -87,7 +87,8 @@ impl EtpConfig {
         Self::new(Mode::Adaptive(adaptive))
     }
 
-    fn new(mode: Mode) -> Self {
+    /// The defaults with this mode.
+    pub fn new(mode: Mode) -> Self {
         Self {
             mode,
             pack: false,
@@ -156,11 +157,11 @@ impl Default for Adaptive {
         Self {
             min_gap: FORCE_GAP,
             max_gap: MOTION_GAP,
-            step: Duration::from_micros(500),
-            widen_percent: 50,
+            step: Duration::from_micros(250),
+            widen_percent: 25,
             rtt_rise: Duration::from_millis(10),
             rtt_window: Duration::from_secs(10),
-            loss: Probability::from_fraction(0.02).expect("2 % is a probability"),
+            loss: Probability::from_fraction(0.05).expect("5 % is a probability"),
             silence: Duration::from_millis(200),
         }
     }
@@ -185,19 +186,20 @@ impl Adaptive {
         self
     }
 
-    /// By how much the gap narrows with each decision on a free path, and widens at least on another. Default 0.5 ms; > 0.
+    /// By how much the gap narrows with each decision on a free path, and widens at least on another. Default 0.25 ms; > 0.
     pub fn step(mut self, step: Duration) -> Self {
         self.step = step;
         self
     }
 
-    /// By how many per cent the gap widens with each decision on a congested path. Default 50; > 0.
+    /// By how many per cent the gap widens with each decision on a congested path. Default 25; > 0.
     pub fn widen_percent(mut self, percent: u32) -> Self {
         self.widen_percent = percent;
         self
     }
 
-    /// How far the smoothed RTT may be above its minimum. Default 10 ms. Below the path's own jitter, the gap widens
+    /// How far the smoothed RTT may be above its minimum before the gap widens; above half of that it stops narrowing.
+    /// Default 10 ms. Below the path's own jitter, the gap widens
     /// without need; above what its queues can hold, delay is never noticed and only loss counts.
     pub fn rtt_rise(mut self, rise: Duration) -> Self {
         self.rtt_rise = rise;
@@ -211,8 +213,8 @@ impl Adaptive {
         self
     }
 
-    /// The smoothed loss above which the gap widens. Default 2 %, above what wide-area paths lose without congestion;
-    /// with 0 every reported loss counts.
+    /// The smoothed loss above which the gap widens. Default 5 %: above what wide-area paths lose without congestion,
+    /// half of what haptic data tolerates. With 0 every reported loss counts.
     pub fn loss(mut self, loss: Probability) -> Self {
         self.loss = loss;
         self

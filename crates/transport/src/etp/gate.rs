@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, Deadline, DropCause, Duration, Event, Message, Priority, Reliability, SendError, Time};
+use taut_core::{
+    Bytes, Deadline, DropCause, Duration, Event, Message, Priority, Reliability, SendError, Time,
+};
 
 use crate::udp::is_late;
 
@@ -61,11 +63,14 @@ pub(super) struct GateConfig {
     pub(super) urgent: Option<Priority>,
 }
 
-/// Messages that wait, in the order in which they came, and when the last packet went.
+/// Messages before and behind the gate, in the order in which they came, and when the last packet went.
 #[derive(Debug)]
 pub(super) struct Gate {
     config: GateConfig,
     waiting: VecDeque<Message>,
+    /// Came when the gate was open or were urgent: they go as soon as the driver asks, and nothing supersedes them.
+    /// So it makes no difference whether a driver polls after every message or after several.
+    through: VecDeque<Message>,
     last: Option<Time>,
     sampling: Sampling,
     reported: Report,
@@ -85,6 +90,7 @@ impl Gate {
         Self {
             config,
             waiting: VecDeque::new(),
+            through: VecDeque::new(),
             last: None,
             sampling: Sampling::default(),
             reported: Report::default(),
@@ -100,16 +106,18 @@ impl Gate {
         self.events.pop_front()
     }
 
-    /// Takes a message in. An unreliable one supersedes older unreliable ones of its priority: without packing all of
-    /// them, with packing as many of the oldest as do not fit one payload beside it.
-    pub(super) fn offer(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+    /// Takes a message in. It goes through if the gate is open and nobody waits; otherwise, an unreliable one supersedes
+    /// older unreliable ones of its priority: without packing all of them, with packing as many of the oldest as do not
+    /// fit one payload beside it.
+    pub(super) fn offer(&mut self, now: Time, gap: Duration, message: Message) -> Result<(), SendError> {
         if is_late(now, &message) {
             return Err(SendError::TooLate);
         }
-        if message.reliability == Reliability::Unreliable {
+        let through = self.goes_through(now, gap, &message);
+        if !through && message.reliability == Reliability::Unreliable {
             self.supersede(&message);
         }
-        if self.waiting.len() >= self.config.limit {
+        if self.waiting.len() + self.through.len() >= self.config.limit {
             self.make_room(&message)?;
         }
         if self.sampling.since.is_none() {
@@ -118,13 +126,29 @@ impl Gate {
         }
         self.report_rates(now);
         self.sampling.offered += 1;
-        self.waiting.push_back(message);
+        if through {
+            self.last = Some(now);
+            self.through.push_back(message);
+        } else {
+            self.waiting.push_back(message);
+        }
         Ok(())
+    }
+
+    fn goes_through(&self, now: Time, gap: Duration, message: &Message) -> bool {
+        let urgent = self.config.urgent.is_some_and(|urgent| message.priority <= urgent);
+        let nobody = self.waiting.is_empty() && (self.through.is_empty() || gap.is_zero());
+        urgent || (nobody && self.opens(gap) <= now)
+    }
+
+    fn opens(&self, gap: Duration) -> Time {
+        self.last.map_or(Time::ZERO, |last| last + gap)
     }
 
     fn supersede(&mut self, newer: &Message) {
         let same = |m: &Message| m.reliability == Reliability::Unreliable && m.priority == newer.priority;
-        let cost = |m: &Message| m.data.len() + self.config.overhead;
+        let overhead = self.config.overhead;
+        let cost = |m: &Message| m.data.len() + overhead;
         let mut total: usize = self.waiting.iter().filter(|m| same(m)).map(cost).sum();
         let allowed = self.config.pack.map(|capacity| capacity.saturating_sub(cost(newer)));
         while let Some(oldest) = self.waiting.iter().position(same) {
@@ -139,13 +163,12 @@ impl Gate {
     /// Drops the oldest of the least urgent samples, unless all that wait is reliable or more urgent than the newcomer.
     fn make_room(&mut self, newcomer: &Message) -> Result<(), SendError> {
         let samples = || self.waiting.iter().filter(|m| m.reliability == Reliability::Unreliable);
-        let least = samples().map(|m| m.priority).max().filter(|least| {
-            newcomer.reliability == Reliability::Reliable || newcomer.priority <= *least
-        });
+        let least = samples()
+            .map(|m| m.priority)
+            .max()
+            .filter(|least| newcomer.reliability == Reliability::Reliable || newcomer.priority <= *least);
         let victim = least.and_then(|least| {
-            self.waiting
-                .iter()
-                .position(|m| m.reliability == Reliability::Unreliable && m.priority == least)
+            self.waiting.iter().position(|m| m.reliability == Reliability::Unreliable && m.priority == least)
         });
         match victim {
             Some(index) => {
@@ -153,68 +176,70 @@ impl Gate {
                 Ok(())
             }
             None => {
-                let held = self.waiting.iter().map(|m| m.data.len() as u64).sum();
+                let held = self.waiting.iter().chain(&self.through).map(|m| m.data.len() as u64).sum();
                 Err(SendError::BufferFull(Bytes::new(held)))
             }
         }
     }
 
     fn drop_at(&mut self, index: usize, cause: DropCause) {
-        let Some(message) = self.waiting.remove(index) else { return };
+        if let Some(message) = self.waiting.remove(index) {
+            self.dropped(message.tag, cause);
+        }
+    }
+
+    fn dropped(&mut self, tag: u64, cause: DropCause) {
         match cause {
+            DropCause::Superseded => self.sampling.superseded += 1,
             DropCause::TooLate => self.sampling.too_late += 1,
-            _ => self.sampling.superseded += 1,
+            _ => self.sampling.refused_below += 1,
         }
-        self.events.push_back(Event::Dropped { tag: message.tag, cause });
+        self.events.push_back(Event::Dropped { tag, cause });
     }
 
-    /// When the next message may go; `None` when none waits.
+    /// When the next message may go; `None` when there is none.
     pub(super) fn poll_timeout(&self, gap: Duration) -> Option<Deadline> {
-        if self.waiting.is_empty() {
-            return None;
+        if !self.through.is_empty() {
+            return Some(Deadline::new(Time::ZERO, "gap"));
         }
-        let opens = match self.last {
-            Some(last) if !self.has_urgent() => last + gap,
-            _ => Time::ZERO,
-        };
-        Some(Deadline::new(opens, "gap"))
+        (!self.waiting.is_empty()).then(|| Deadline::new(self.opens(gap), "gap"))
     }
 
-    fn has_urgent(&self) -> bool {
-        self.config.urgent.is_some_and(|urgent| self.waiting.iter().any(|m| m.priority <= urgent))
-    }
-
-    /// Closes the gate behind a packet, if it is open and a message in time waits; then [`Gate::next`] gives the
-    /// messages of that packet. Those too late are dropped here.
+    /// May a packet go now? If so, the gap begins behind it, and [`Gate::next`] gives its messages. Those too late are
+    /// dropped here.
     pub(super) fn pass(&mut self, now: Time, gap: Duration) -> bool {
         if self.poll_timeout(gap).is_none_or(|opens| now < opens.at) {
             return false;
         }
-        while let Some(late) = self.waiting.iter().position(|m| is_late(now, m)) {
-            self.drop_at(late, DropCause::TooLate);
+        while let Some(index) = self.through.iter().position(|m| is_late(now, m)) {
+            let tag = self.through.remove(index).map_or(0, |message| message.tag);
+            self.dropped(tag, DropCause::TooLate);
         }
-        // What was urgent may just have been dropped.
-        if self.poll_timeout(gap).is_none_or(|opens| now < opens.at) {
-            return false;
+        while let Some(index) = self.waiting.iter().position(|m| is_late(now, m)) {
+            self.drop_at(index, DropCause::TooLate);
         }
-        self.last = Some(now);
-        true
+        // What was entitled to go may just have been dropped.
+        let passes = self.poll_timeout(gap).is_some_and(|opens| opens.at <= now);
+        if passes {
+            self.last = Some(now);
+        }
+        passes
     }
 
-    /// The message that goes first, if it is no longer than `longest`: the most urgent; of those the reliable ones
-    /// before the samples; of those the oldest.
+    /// The message that goes first, if it is no longer than `longest`: those that are through in their order; then the
+    /// most urgent; of those the reliable ones before the samples; of those the oldest.
     pub(super) fn next(&mut self, longest: usize) -> Option<Message> {
-        let first = self.first()?;
-        if self.waiting[first].data.len() > longest {
+        if self.next_len()? > longest {
             return None;
         }
         self.sampling.sent += 1;
-        self.waiting.remove(first)
+        self.through.pop_front().or_else(|| self.waiting.remove(self.first()?))
     }
 
     /// The length of the message that goes first.
     pub(super) fn next_len(&self) -> Option<usize> {
-        self.first().map(|index| self.waiting[index].data.len())
+        let first = self.through.front().or_else(|| self.waiting.get(self.first()?))?;
+        Some(first.data.len())
     }
 
     fn first(&self) -> Option<usize> {
@@ -225,11 +250,7 @@ impl Gate {
     /// A message that was taken here and that the transport below would not take.
     pub(super) fn refused(&mut self, tag: u64, cause: DropCause) {
         self.sampling.sent -= 1;
-        match cause {
-            DropCause::TooLate => self.sampling.too_late += 1,
-            _ => self.sampling.refused_below += 1,
-        }
-        self.events.push_back(Event::Dropped { tag, cause });
+        self.dropped(tag, cause);
     }
 
     fn report_rates(&mut self, now: Time) {

@@ -28,6 +28,9 @@ pub struct TcpConfig {
     pub full_ack: FullAck,
     /// The retransmission timer while NewReno recovers. Default [`PartialAck::Impatient`].
     pub partial_ack: PartialAck,
+    /// Duplicates that acknowledge no more than the last recovery did begin another one when the acknowledgement before
+    /// them moved by four segments at most (RFC 6582 section 4.1). Default off: a timeout repairs such a loss.
+    pub ack_heuristic: bool,
     /// Timestamps, milliseconds (RFC 7323), when the peer agrees: a measurement of the round trip for every
     /// acknowledgement that advances, for 12 bytes a segment. Not used to reject old duplicates. Default off.
     pub timestamps: bool,
@@ -141,6 +144,7 @@ impl Default for TcpConfig {
             limited_transmit: true,
             full_ack: FullAck::default(),
             partial_ack: PartialAck::default(),
+            ack_heuristic: false,
             timestamps: false,
             nagle: false,
             mss: 1460,

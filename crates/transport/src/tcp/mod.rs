@@ -100,7 +100,7 @@ pub struct TcpStats {
     pub segments_sent: u64,
     /// Of these, those that were sent before.
     pub retransmitted: u64,
-    /// Losses noticed by duplicate acknowledgements.
+    /// Of the retransmissions, those that no timeout caused.
     pub fast_retransmits: u64,
     /// Retransmission timeouts of an established connection.
     pub timeouts: u64,
@@ -202,7 +202,7 @@ impl Tcp {
     fn new(config: TcpConfig, initial_sequence: u32, state: State) -> Self {
         config.check();
         // The wire shows the low half. The high half begins at 1, so that nothing is ever below zero.
-        let initial = widen(initial_sequence, 1 << 32 | u64::from(initial_sequence));
+        let initial = 1 << 32 | u64::from(initial_sequence);
         Self {
             state,
             negotiated: Negotiated::default(),
@@ -344,7 +344,7 @@ impl Tcp {
         self.emit_header(segment.seq, flags, window, options, buffer);
         self.receiver.acknowledged();
         self.negotiated.last_ack = self.receiver.next();
-        let padding = self.sender.write(&segment, buffer);
+        let padding = if segment.len > 0 { self.sender.write(&segment, buffer) } else { 0 };
         Transmit { padding, ..Transmit::default() }
     }
 

@@ -146,15 +146,14 @@ impl Sender {
         if self.board.is_some() {
             return self.una >= self.recover; // RFC 6675 section 5.1
         }
-        // RFC 6582 section 3.2 step 2, and the heuristic of its section 4.1: retransmissions that were not needed come
-        // after an acknowledgement that jumped far.
+        // RFC 6582 section 3.2 step 2 and section 4.1.
+        let near = self.congestion.cwnd > self.smss && self.una - self.previous_una <= 4 * self.smss;
         self.policy.control == CongestionControl::Reno
             || self.una > self.recover
-            || (self.congestion.cwnd > self.smss && self.una - self.previous_una <= 4 * self.smss)
+            || (self.policy.ack_heuristic && near)
     }
 
     fn enter_recovery(&mut self) {
-        self.stats.fast_retransmits += 1;
         self.stats.recoveries += 1;
         // What limited transmit sent does not count (RFC 5681 section 3.2 step 2, RFC 6675 section 5 step 4.2).
         self.congestion.on_loss((self.max - self.una).saturating_sub(self.limited));

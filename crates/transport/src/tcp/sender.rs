@@ -63,6 +63,7 @@ pub(super) struct Policy {
     pub(super) control: CongestionControl,
     pub(super) full_ack: FullAck,
     pub(super) partial_ack: PartialAck,
+    pub(super) ack_heuristic: bool,
     limited_transmit: bool,
     nagle: bool,
     restart_after_idle: bool,
@@ -131,6 +132,7 @@ impl Sender {
                 control: config.congestion,
                 full_ack: config.full_ack,
                 partial_ack: config.partial_ack,
+                ack_heuristic: config.ack_heuristic,
                 limited_transmit: config.limited_transmit,
                 nagle: config.nagle,
                 restart_after_idle: config.restart_after_idle,
@@ -290,6 +292,7 @@ impl Sender {
         self.stats.segments_sent += 1;
         if segment.seq < self.max {
             self.stats.retransmitted += 1;
+            self.stats.fast_retransmits += u64::from(self.recovery != Recovery::Open);
             self.timed = None; // Karn's algorithm: which copy an acknowledgement answers is not known.
         } else if self.timed.is_none() {
             self.timed = Some((end, now));

@@ -1,0 +1,119 @@
+//! What the operator means to do: a chain of reaching movements, and a tremor.
+
+use std::collections::VecDeque;
+
+use taut_core::Rng;
+
+use super::Vector;
+
+/// Where the hand means to be, and the tremor that it does not mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Intent {
+    /// m.
+    pub(super) position: Vector,
+    /// m/s.
+    pub(super) velocity: Vector,
+    /// N.
+    pub(super) tremor: Vector,
+}
+
+/// Moves by minimum jerk from goal to goal (Flash, Hogan, *The Coordination of Arm Movements*, J. Neuroscience 5(7), 1985).
+#[derive(Clone, Debug)]
+pub(super) struct Operator {
+    rng: Rng,
+    from: Vector,
+    plan: VecDeque<Movement>,
+    elapsed: f64,
+    tremor: [Tremor; 3],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Movement {
+    to: Vector,
+    seconds: f64,
+}
+
+impl Operator {
+    pub(super) fn new(rng: Rng) -> Self {
+        let from = [-0.06, 0.0, 0.0];
+        Self { rng, from, plan: VecDeque::new(), elapsed: 0.0, tremor: [Tremor::default(); 3] }
+    }
+
+    /// Where the current movement began.
+    pub(super) const fn position(&self) -> Vector {
+        self.from
+    }
+
+    pub(super) fn step(&mut self, dt: f64) -> Intent {
+        if self.plan.is_empty() {
+            self.plan_cycle();
+        }
+        let Movement { to, seconds } = self.plan[0];
+        self.elapsed += dt;
+        let tau = (self.elapsed / seconds).min(1.0);
+        let way = tau * tau * tau * (10.0 + tau * (6.0 * tau - 15.0));
+        let rest = 1.0 - tau;
+        let speed = 30.0 * tau * tau * rest * rest / seconds;
+        let axis = |i: usize| (self.from[i] + (to[i] - self.from[i]) * way, (to[i] - self.from[i]) * speed);
+        let [x, y, z] = [axis(0), axis(1), axis(2)];
+        if self.elapsed >= seconds {
+            self.from = to;
+            self.elapsed = 0.0;
+            self.plan.pop_front();
+        }
+        let rng = &mut self.rng;
+        let tremor = self.tremor.each_mut().map(|tremor| tremor.step(rng.fraction() - 0.5, dt));
+        Intent { position: [x.0, y.0, z.0], velocity: [x.1, y.1, z.1], tremor }
+    }
+
+    /// Free motion, contact, sliding, release.
+    fn plan_cycle(&mut self) {
+        let wanderings = 1 + self.rng.below(3);
+        for _ in 0..wanderings {
+            let to = [self.within(-0.09, -0.025), self.within(-0.07, 0.07), self.within(-0.05, 0.05)];
+            self.go(to, 0.5, 1.1);
+        }
+        let (y, z) = (self.within(-0.06, 0.06), self.within(-0.04, 0.04));
+        let depth = self.within(0.01, 0.022);
+        self.go([-0.004, y, z], 0.4, 0.8);
+        self.go([depth, y, z], 0.3, 0.6);
+        self.go([depth, y, z], 0.2, 0.8);
+        let strokes = 1 + self.rng.below(3);
+        for _ in 0..strokes {
+            let to = [self.within(0.01, 0.022), self.within(-0.08, 0.08), self.within(-0.05, 0.05)];
+            self.go(to, 0.6, 1.4);
+        }
+        let to = [self.within(-0.07, -0.03), self.within(-0.06, 0.06), self.within(-0.04, 0.04)];
+        self.go(to, 0.35, 0.7);
+    }
+
+    fn go(&mut self, to: Vector, shortest: f64, longest: f64) {
+        let seconds = self.within(shortest, longest);
+        self.plan.push_back(Movement { to, seconds });
+    }
+
+    fn within(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.rng.fraction()
+    }
+}
+
+/// Physiological tremor: white noise through a resonance near 9 Hz, in newtons.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tremor {
+    value: f64,
+    rate: f64,
+}
+
+impl Tremor {
+    const OMEGA: f64 = 56.5;
+    const DAMPING: f64 = 0.3;
+    /// Scales uniform noise in ±0.5 so that the tremor is about 0.05 N.
+    const GAIN: f64 = 4_000.0;
+
+    fn step(&mut self, noise: f64, dt: f64) -> f64 {
+        let pull = -Self::OMEGA * Self::OMEGA * self.value - 2.0 * Self::DAMPING * Self::OMEGA * self.rate;
+        self.rate += dt * (pull + Self::GAIN * noise);
+        self.value += dt * self.rate;
+        self.value
+    }
+}

@@ -1,0 +1,111 @@
+//! Leader, follower and wall: three springs, two masses.
+
+use super::Vector;
+use super::operator::Intent;
+
+/// The constants of the model, SI units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlantConfig {
+    /// Leader with the hand, kg.
+    pub(super) leader_mass: f64,
+    /// Follower, kg.
+    pub(super) follower_mass: f64,
+    /// How firmly the hand keeps to what it means, N/m.
+    pub(super) hand_stiffness: f64,
+    /// N·s/m.
+    pub(super) hand_damping: f64,
+    /// How firmly the follower's controller keeps to the leader, N/m.
+    pub(super) servo_stiffness: f64,
+    /// N·s/m.
+    pub(super) servo_damping: f64,
+    /// N/m.
+    pub(super) wall_stiffness: f64,
+    /// N·s/m, while the follower moves in; the wall never pulls.
+    pub(super) wall_damping: f64,
+    /// Coulomb friction per normal force.
+    pub(super) friction: f64,
+    /// Speed at which friction has most of its value, m/s: below it behaves like a viscous one, which keeps a step of 1 ms
+    /// stable.
+    pub(super) friction_speed: f64,
+}
+
+impl Default for PlantConfig {
+    fn default() -> Self {
+        Self {
+            leader_mass: 0.4,
+            follower_mass: 0.3,
+            hand_stiffness: 350.0,
+            hand_damping: 14.0,
+            servo_stiffness: 3_000.0,
+            servo_damping: 45.0,
+            wall_stiffness: 1_000.0,
+            wall_damping: 4.0,
+            friction: 0.3,
+            friction_speed: 0.01,
+        }
+    }
+}
+
+/// A point mass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Body {
+    pub(super) position: Vector,
+    pub(super) velocity: Vector,
+}
+
+/// Both devices, and the force between follower and wall.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plant {
+    pub(super) leader: Body,
+    pub(super) follower: Body,
+    /// On the follower, N.
+    pub(super) force: Vector,
+    config: PlantConfig,
+}
+
+impl Plant {
+    /// Both at rest at the same place in free space.
+    pub(super) fn at(position: Vector, config: PlantConfig) -> Self {
+        let body = Body { position, velocity: [0.0; 3] };
+        let force = config.wall_force(&body);
+        Self { leader: body, follower: body, force, config }
+    }
+
+    /// One step of semi-implicit Euler: velocities first, positions with the new velocities.
+    pub(super) fn step(&mut self, intent: &Intent, dt: f64) {
+        let config = &self.config;
+        for axis in 0..3 {
+            let (leader, follower) = (&mut self.leader, &mut self.follower);
+            let servo = config.servo_stiffness * (leader.position[axis] - follower.position[axis])
+                + config.servo_damping * (leader.velocity[axis] - follower.velocity[axis]);
+            let hand = config.hand_stiffness * (intent.position[axis] - leader.position[axis])
+                + config.hand_damping * (intent.velocity[axis] - leader.velocity[axis]);
+            leader.accelerate(axis, hand + intent.tremor[axis] + self.force[axis], config.leader_mass, dt);
+            follower.accelerate(axis, servo + self.force[axis], config.follower_mass, dt);
+        }
+        self.force = config.wall_force(&self.follower);
+    }
+}
+
+impl Body {
+    fn accelerate(&mut self, axis: usize, force: f64, mass: f64, dt: f64) {
+        self.velocity[axis] += dt * force / mass;
+        self.position[axis] += dt * self.velocity[axis];
+    }
+}
+
+impl PlantConfig {
+    /// Spring and damper along x, friction across. Zero outside the wall.
+    fn wall_force(&self, body: &Body) -> Vector {
+        let depth = body.position[0];
+        if depth <= 0.0 {
+            return [0.0; 3];
+        }
+        let normal = (self.wall_stiffness * depth + self.wall_damping * body.velocity[0]).max(0.0);
+        let [_, vy, vz] = body.velocity;
+        let speed = (vy * vy + vz * vz + self.friction_speed * self.friction_speed).sqrt();
+        let drag = self.friction * normal / speed;
+        // Adding zero turns a negative zero into zero.
+        [-normal + 0.0, -drag * vy + 0.0, -drag * vz + 0.0]
+    }
+}

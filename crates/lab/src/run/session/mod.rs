@@ -1,0 +1,257 @@
+//! The two ends of a session: devices, multiplexer and transport one way, transport and demultiplexer the other.
+
+mod devices;
+
+use std::collections::VecDeque;
+
+use taut_core::{
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, FlowId, Medium, Message, Node, NodeEvent, Packet, Sample, Seed,
+    SendError, Time, Transport, earliest,
+};
+use taut_media::{Demultiplexer, DemuxConfig, Multiplexer, MuxConfig, Scheme, TrendConfig};
+use taut_sim::{Network, Peer};
+
+use super::cross::FlowInfo;
+use super::inputs::{Inputs, RunError};
+use super::transports::{Carrier, PORTS, Side};
+use crate::metrics::StreamKey;
+use crate::scenario::{MultiplexerSpec, Scenario, Session, Stream};
+use devices::Devices;
+pub(super) use devices::vp8_frames;
+
+/// Adds operator and robot; flow 0 is forward, flow 1 backward.
+pub(super) fn add(
+    network: &mut Network,
+    session: &Session,
+    scenario: &Scenario,
+    seed: Seed,
+    inputs: &mut Inputs,
+    flows: &mut Vec<FlowInfo>,
+) -> Result<Vec<StreamKey>, RunError> {
+    let operator = network.next_address();
+    let robot = taut_core::Address(operator.0 + 1);
+    let (operator_port, robot_port) = PORTS;
+    let mut end = |name: &str, stream: &Option<Stream>, side, peer: Peer, far: &Option<Stream>| {
+        let carrier = Carrier::new(&session.transport, side, seed)?;
+        let peer = Peer { protocol: carrier.protocol(), dscp: stream.as_ref().map_or(0, |s| s.dscp), ..peer };
+        let outgoing = match stream {
+            None => None,
+            Some(stream) => Some(Outgoing::new(stream, name, &carrier, scenario, seed, inputs)?),
+        };
+        let reports =
+            matches!(far, Some(Stream { multiplexer: MultiplexerSpec::NetworkAware(_), .. })) && outgoing.is_some();
+        Ok::<_, RunError>(SessionNode::new(carrier, peer, outgoing, reports))
+    };
+    let (forward, backward) = (&session.forward, &session.backward);
+    let to_robot = Peer {
+        address: robot,
+        source_port: operator_port,
+        destination_port: robot_port,
+        flow: FlowId(0),
+        ..Peer::default()
+    };
+    let to_operator = Peer {
+        address: operator,
+        source_port: robot_port,
+        destination_port: operator_port,
+        flow: FlowId(1),
+        ..Peer::default()
+    };
+    let operator_node = end("forward", forward, Side::Opens, to_robot, backward)?;
+    let robot_node = end("backward", backward, Side::Waits, to_operator, forward)?;
+    let vertex = |network: &Network, name: &str| network.find(name).expect("a valid scenario names vertices that exist");
+    let (at_operator, at_robot) = (vertex(network, &session.operator), vertex(network, &session.robot));
+    network.node("operator", at_operator, Box::new(operator_node));
+    network.node("robot", at_robot, Box::new(robot_node));
+    network.flow(operator, robot);
+    network.flow(robot, operator);
+    flows.push(FlowInfo { name: "session forward".to_owned(), kind: "session" });
+    flows.push(FlowInfo { name: "session backward".to_owned(), kind: "session" });
+    Ok(vec![
+        StreamKey { from: operator, to: robot, name: "forward" },
+        StreamKey { from: robot, to: operator, name: "backward" },
+    ])
+}
+
+/// One end of a session.
+struct SessionNode {
+    carrier: Carrier,
+    peer: Peer,
+    outgoing: Option<Outgoing>,
+    demultiplexer: Demultiplexer,
+    /// Feed the delay of what arrives back to the peer.
+    reports: bool,
+    events: VecDeque<NodeEvent>,
+}
+
+/// What this end sends.
+struct Outgoing {
+    devices: Devices,
+    multiplexer: Multiplexer,
+    /// What the last messages carried, by tag, to say what was dropped.
+    recent: [Sample; RECENT],
+    tag: u64,
+    scratch: Vec<u8>,
+}
+
+/// More than any transport holds back.
+const RECENT: usize = 4096;
+
+const NOTHING: Sample = Sample { medium: Medium::Data, sequence: 0, created: Time::ZERO, size: Bytes::ZERO };
+
+impl Outgoing {
+    fn new(
+        stream: &Stream,
+        direction: &str,
+        carrier: &Carrier,
+        scenario: &Scenario,
+        seed: Seed,
+        inputs: &mut Inputs,
+    ) -> Result<Self, RunError> {
+        let devices = Devices::new(stream, direction, scenario.duration, seed, inputs)?;
+        let mut config = MuxConfig::new(scheme(stream)).sample_limit(128).frame_limit(64);
+        for medium in Medium::ALL {
+            // What is late is counted late at the receiver; the sender drops only what nobody waits for any more.
+            config = config.age_limit(medium, Duration::from_secs(1));
+        }
+        if let Some(packet) = stream.packet {
+            config = config.datagram(packet.saturating_sub(carrier.overhead()));
+        }
+        let multiplexer =
+            Multiplexer::new(config).map_err(|e| RunError(format!("session.{direction}.multiplexer: {e}")))?;
+        Ok(Self { devices, multiplexer, recent: [NOTHING; RECENT], tag: 0, scratch: Vec::new() })
+    }
+
+    /// Makes what is due and hands on whatever the multiplexer has ready.
+    fn pump(&mut self, now: Time, carrier: &mut Carrier, events: &mut VecDeque<NodeEvent>) {
+        self.devices.make(now, &mut self.multiplexer, events);
+        self.multiplexer.handle_timeout(now);
+        while let Some(transmit) = self.multiplexer.poll_transmit(now, &mut self.scratch) {
+            self.scratch.resize(self.scratch.len() + transmit.padding as usize, 0);
+            let sample = Sample {
+                medium: transmit.flow,
+                sequence: self.tag,
+                created: transmit.created,
+                size: Bytes::new(self.scratch.len() as u64),
+            };
+            self.tag += 1;
+            self.recent[(self.tag % RECENT as u64) as usize] = sample;
+            let message = Message {
+                data: std::mem::take(&mut self.scratch),
+                created: transmit.created,
+                tag: self.tag,
+                ..Message::default()
+            };
+            if let Err(error) = carrier.send(now, message) {
+                events.push_back(NodeEvent::Dropped(sample, cause(error)));
+            }
+        }
+        while let Some(event) = self.multiplexer.poll_event() {
+            events.push_back(event);
+        }
+    }
+}
+
+fn cause(error: SendError) -> DropCause {
+    match error {
+        SendError::TooLate => DropCause::TooLate,
+        SendError::TooLarge { .. } => DropCause::Malformed,
+        SendError::BufferFull(_) | SendError::Closed => DropCause::SendBufferFull,
+    }
+}
+
+fn scheme(stream: &Stream) -> Scheme {
+    match stream.multiplexer {
+        MultiplexerSpec::Separate => Scheme::Separate,
+        MultiplexerSpec::FixedFragment(fixed) => Scheme::FixedFragment { fragment: fixed.fragment },
+        MultiplexerSpec::VisualHaptic => Scheme::VisualHaptic {
+            media_rate: devices::frame_rate(stream),
+            with_sample: Duration::from_millis(1),
+            chunk: Duration::from_millis(15),
+        },
+        MultiplexerSpec::NetworkAware(aware) => {
+            let period = stream.haptic.as_ref().map_or(Duration::from_millis(1), |haptic| haptic.period);
+            let fragment = devices::frame_rate(stream) * period;
+            Scheme::NetworkAware { fragment, period, trend: TrendConfig::new().k_max(aware.max_samples) }
+        }
+    }
+}
+
+impl SessionNode {
+    fn new(carrier: Carrier, peer: Peer, outgoing: Option<Outgoing>, reports: bool) -> Self {
+        let demultiplexer = Demultiplexer::new(DemuxConfig::default());
+        Self { carrier, peer, outgoing, demultiplexer, reports, events: VecDeque::new() }
+    }
+
+    /// What the transport has to tell, to whom it concerns.
+    fn drain(&mut self, now: Time) {
+        while let Some(event) = self.carrier.poll_event() {
+            match event {
+                Event::Received { data, .. } => self.receive(now, &data),
+                Event::Dropped { tag, cause } => {
+                    let recent = self.outgoing.as_ref().map(|out| out.recent[(tag % RECENT as u64) as usize]);
+                    self.events.extend(recent.map(|sample| NodeEvent::Dropped(sample, cause)));
+                }
+                Event::Refused(cause) => self.events.push_back(NodeEvent::Refused(cause)),
+                Event::Gauge { name, value } => self.events.push_back(NodeEvent::Gauge { name, value }),
+                Event::Connected | Event::PathUp(_) | Event::PathDown(_) | Event::Closed => {}
+            }
+        }
+    }
+
+    fn receive(&mut self, now: Time, data: &[u8]) {
+        self.demultiplexer.handle_input(now, data, 0);
+        while let Some(event) = self.demultiplexer.poll_event() {
+            self.events.push_back(event);
+        }
+        if let Some(out) = &mut self.outgoing {
+            if let Some(report) = self.demultiplexer.take_report() {
+                let transit = Duration::from_nanos(report.transit_ns.max(0) as u64);
+                out.multiplexer.handle_delay(now, transit);
+            }
+            if self.reports
+                && let Some(report) = self.demultiplexer.report()
+            {
+                out.multiplexer.send_report(report);
+            }
+        }
+    }
+}
+
+impl Node for SessionNode {
+    fn handle_input(&mut self, now: Time, packet: Packet) {
+        if packet.meta.corrupted {
+            return self.events.push_back(NodeEvent::Refused(DropCause::Corrupted));
+        }
+        let padding = Peer::padding(&packet);
+        let (path, ecn) = (packet.meta.path, packet.meta.ecn);
+        self.carrier.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
+        self.drain(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if let Some(out) = &mut self.outgoing {
+            out.pump(now, &mut self.carrier, &mut self.events);
+        }
+        if self.carrier.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
+            self.carrier.handle_timeout(now);
+        }
+        self.drain(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        let mut payload = Vec::new();
+        let transmit = self.carrier.poll_transmit(now, &mut payload)?;
+        Some(self.peer.packet(payload, transmit))
+    }
+
+    fn poll_event(&mut self) -> Option<NodeEvent> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        let out = self.outgoing.as_ref();
+        let devices = out.and_then(|out| earliest(out.devices.poll_timeout(), out.multiplexer.poll_timeout()));
+        earliest(devices, self.carrier.poll_timeout())
+    }
+}

@@ -1,0 +1,149 @@
+//! From the scenario's words to transports.
+
+use taut_core::{
+    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit, Transport,
+    UDP_HEADER,
+};
+use taut_transport::etp::{Adaptive, Etp, EtpConfig, Gap};
+use taut_transport::tcp::{AckCounting, CongestionControl, Tcp, TcpConfig};
+use taut_transport::udp::{Udp, UdpConfig};
+
+use super::inputs::RunError;
+use crate::scenario::{Congestion, TcpSpec, TransportSpec};
+
+/// Bytes of an IPv4 and a TCP header without options.
+const TCP_IP_HEADERS: u64 = IPV4_HEADER + 20;
+
+pub(super) fn tcp_config(spec: &TcpSpec) -> TcpConfig {
+    TcpConfig {
+        congestion: match spec.congestion {
+            Congestion::Reno => CongestionControl::Reno,
+            Congestion::Newreno => CongestionControl::NewReno,
+            Congestion::Cubic => CongestionControl::Cubic,
+        },
+        counting: if spec.byte_counting { AckCounting::Bytes } else { AckCounting::Acks },
+        mss: spec.segment.saturating_sub(Bytes::new(TCP_IP_HEADERS)).get().clamp(64, 65_495) as u16,
+        ack_every: spec.ack_every,
+        sack: spec.sack,
+        limited_transmit: spec.limited_transmit,
+        initial_window: spec.initial_window,
+        min_rto: spec.min_rto,
+        ..TcpConfig::default()
+    }
+}
+
+/// Both ends of a bulk transfer: the one that receives, and the one that sends.
+pub(super) fn bulk_pair(config: &TcpConfig, seed: Seed, name: &str) -> (Tcp, Tcp) {
+    let mut rng = seed.stream(&format!("tcp/{name}"));
+    let mut ports = |local_port, remote_port| TcpConfig { local_port, remote_port, ..config.clone() };
+    let server = Tcp::server(ports(config.local_port, config.remote_port), Tcp::initial_sequence(&mut rng)).sink();
+    let client = Tcp::client(ports(config.remote_port, config.local_port), Tcp::initial_sequence(&mut rng));
+    (server, client.bulk(None))
+}
+
+/// Who opens the connection, where there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Opens,
+    Waits,
+}
+
+/// One end of whatever carries a session.
+pub(super) enum Carrier {
+    Udp(Udp),
+    Etp(Box<Etp>),
+    Tcp(Box<Tcp>),
+    SpacedTcp(Box<Gap<Tcp>>),
+}
+
+/// Operator's and robot's ports.
+pub(super) const PORTS: (u16, u16) = (49_152, 4_433);
+
+impl Carrier {
+    pub(super) fn new(spec: &TransportSpec, side: Side, seed: Seed) -> Result<Self, RunError> {
+        Ok(match spec {
+            TransportSpec::Udp => Self::Udp(Udp::new(UdpConfig::new())),
+            TransportSpec::Tcp(tcp) => Self::Tcp(Box::new(session_tcp(tcp, side, seed))),
+            TransportSpec::Etp(etp) => match (&etp.tcp, etp.gap) {
+                (Some(tcp), gap) => {
+                    let spaced = Gap::new(session_tcp(tcp, side, seed), gap.unwrap_or_default());
+                    Self::SpacedTcp(Box::new(spaced.map_err(RunError::new)?))
+                }
+                (None, gap) => {
+                    let config = match gap {
+                        Some(gap) => EtpConfig::fixed(gap),
+                        None => EtpConfig::adaptive(Adaptive::default()),
+                    };
+                    Self::Etp(Box::new(Etp::new(config.pack(etp.pack)).map_err(RunError::new)?))
+                }
+            },
+        })
+    }
+
+    /// What the IP header names.
+    pub(super) fn protocol(&self) -> Protocol {
+        match self {
+            Self::Udp(_) | Self::Etp(_) => Protocol::Udp,
+            Self::Tcp(_) | Self::SpacedTcp(_) => Protocol::Tcp,
+        }
+    }
+
+    /// Bytes on the wire around a message that travels alone.
+    pub(super) fn overhead(&self) -> Bytes {
+        Bytes::new(match self {
+            Self::Udp(_) => IPV4_HEADER + UDP_HEADER,
+            Self::Etp(_) => IPV4_HEADER + UDP_HEADER + taut_wire::etp::DATA_HEADER_LEN as u64,
+            Self::Tcp(_) | Self::SpacedTcp(_) => TCP_IP_HEADERS + 4,
+        })
+    }
+
+    fn inner(&mut self) -> &mut dyn Transport {
+        match self {
+            Self::Udp(udp) => udp,
+            Self::Etp(etp) => etp.as_mut(),
+            Self::Tcp(tcp) => tcp.as_mut(),
+            Self::SpacedTcp(spaced) => spaced.as_mut(),
+        }
+    }
+}
+
+fn session_tcp(spec: &TcpSpec, side: Side, seed: Seed) -> Tcp {
+    let (operator, robot) = PORTS;
+    let config = TcpConfig { trace: true, ..tcp_config(spec) };
+    match side {
+        Side::Opens => {
+            let isn = Tcp::initial_sequence(&mut seed.stream("session/operator/tcp"));
+            Tcp::client(TcpConfig { local_port: operator, remote_port: robot, ..config }, isn)
+        }
+        Side::Waits => {
+            let isn = Tcp::initial_sequence(&mut seed.stream("session/robot/tcp"));
+            Tcp::server(TcpConfig { local_port: robot, remote_port: operator, ..config }, isn)
+        }
+    }
+}
+
+impl Transport for Carrier {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        self.inner().send(now, message)
+    }
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.inner().handle_input(now, input);
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        self.inner().handle_timeout(now);
+    }
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.inner().poll_transmit(now, buffer)
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        self.inner().poll_event()
+    }
+    fn poll_timeout(&self) -> Option<Deadline> {
+        match self {
+            Self::Udp(udp) => udp.poll_timeout(),
+            Self::Etp(etp) => etp.poll_timeout(),
+            Self::Tcp(tcp) => tcp.poll_timeout(),
+            Self::SpacedTcp(spaced) => spaced.poll_timeout(),
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Even play-out of what arrives unevenly.
+
+use std::collections::BTreeMap;
+
+use taut_core::{Deadline, DropCause, Duration, Time};
+
+/// Interarrival jitter as RFC 3550 section 6.4.1 defines it: J += (|D| − J)/16, where D is the difference of two
+/// successive transit times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterarrivalJitter {
+    /// Sixteen times J, as in RFC 3550 appendix A.8, so that rounding does not stop it from falling.
+    scaled_ns: u64,
+    transit_ns: Option<i64>,
+}
+
+impl InterarrivalJitter {
+    /// Something sent at `sent`, on the sender's clock, arrived.
+    pub const fn update(&mut self, now: Time, sent: Time) {
+        let transit_ns = transit_ns(now, sent);
+        if let Some(before) = self.transit_ns {
+            let distance = transit_ns.wrapping_sub(before).unsigned_abs();
+            // Beyond four minutes it is a change of clock, not jitter; bounded, so that the sum cannot overflow.
+            let distance = if distance > 1 << 38 { 1 << 38 } else { distance };
+            self.scaled_ns = self.scaled_ns - self.scaled_ns / 16 + distance;
+        }
+        self.transit_ns = Some(transit_ns);
+    }
+
+    /// The estimate.
+    pub const fn get(&self) -> Duration {
+        Duration::from_nanos(self.scaled_ns / 16)
+    }
+}
+
+const fn transit_ns(now: Time, sent: Time) -> i64 {
+    now.as_nanos().wrapping_sub(sent.as_nanos()) as i64
+}
+
+/// How long the play-out buffer holds an item that had the shortest transit so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldTarget {
+    /// Always the same.
+    Fixed(Duration),
+    /// A multiple of the interarrival jitter, within bounds.
+    Adaptive {
+        /// Times the jitter; 4 covers nearly all of a bell-shaped one.
+        multiple: u64,
+        /// Never less.
+        min: Duration,
+        /// Never more.
+        max: Duration,
+    },
+}
+
+/// Holds items so that they leave with the spacing with which they were made.
+///
+/// An item with media time *m* leaves at *m* + (least transit so far) + target. No synchronised clocks are needed: their
+/// offset is part of the transit. The receiver's clock may drift away from the sender's; the least transit is therefore of
+/// the last two windows of 1024 items.
+///
+/// ```
+/// use taut_core::{Duration, Time};
+/// use taut_media::{HoldTarget, JitterBuffer, Playout};
+/// let ms = |n| Time::ZERO + Duration::from_millis(n);
+/// let mut buffer = JitterBuffer::new(HoldTarget::Fixed(Duration::from_millis(5)), 64);
+/// buffer.handle_input(ms(10), 0, ms(0), "first")?;
+/// assert_eq!(buffer.poll(ms(14)), None);
+/// assert_eq!(buffer.poll(ms(15)), Some(Playout::Item { sequence: 0, item: "first" }));
+/// # Ok::<(), taut_core::DropCause>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct JitterBuffer<T> {
+    target: HoldTarget,
+    limit: usize,
+    waiting: BTreeMap<u64, (Time, T)>,
+    next: Option<u64>,
+    jitter: InterarrivalJitter,
+    least: LeastTransit,
+    stats: JitterStats,
+}
+
+/// What leaves a play-out buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Playout<T> {
+    /// An item, in its time.
+    Item {
+        /// Its number.
+        sequence: u64,
+        /// The item.
+        item: T,
+    },
+    /// So many items did not come in time; the player bridges them. The next item follows at once.
+    Concealed {
+        /// The first of them.
+        sequence: u64,
+        /// How many.
+        count: u64,
+    },
+}
+
+/// Counts of a play-out buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JitterStats {
+    /// Items played.
+    pub played: u64,
+    /// Items that arrived after their time, or after a later one had been played.
+    pub late: u64,
+    /// Items that had arrived before.
+    pub duplicate: u64,
+    /// Items dropped because the buffer was full: the oldest goes.
+    pub overflow: u64,
+    /// Items that were missing when a later one was played, the late ones among them.
+    pub concealed: u64,
+}
+
+impl<T> JitterBuffer<T> {
+    /// An empty buffer for at most `limit` items (at least 1).
+    pub const fn new(target: HoldTarget, limit: usize) -> Self {
+        Self {
+            target,
+            limit: if limit == 0 { 1 } else { limit },
+            waiting: BTreeMap::new(),
+            next: None,
+            jitter: InterarrivalJitter { scaled_ns: 0, transit_ns: None },
+            least: LeastTransit { current: i64::MAX, previous: i64::MAX, count: 0 },
+            stats: JitterStats { played: 0, late: 0, duplicate: 0, overflow: 0, concealed: 0 },
+        }
+    }
+
+    /// An item arrived. `media_time`: when it was made, on the sender's clock.
+    ///
+    /// # Errors
+    /// [`DropCause::TooLate`] when its time has passed, [`DropCause::Duplicate`] when it is here already. Both are counted.
+    pub fn handle_input(
+        &mut self,
+        now: Time,
+        sequence: u64,
+        media_time: Time,
+        item: T,
+    ) -> Result<(), DropCause> {
+        self.jitter.update(now, media_time);
+        self.least.update(transit_ns(now, media_time));
+        let playout = self.playout_time(media_time);
+        if self.next.is_some_and(|next| sequence < next) || playout < now {
+            self.stats.late += 1;
+            return Err(DropCause::TooLate);
+        }
+        if self.waiting.contains_key(&sequence) {
+            self.stats.duplicate += 1;
+            return Err(DropCause::Duplicate);
+        }
+        self.waiting.insert(sequence, (playout, item));
+        if self.waiting.len() > self.limit {
+            self.waiting.pop_first();
+            self.stats.overflow += 1;
+        }
+        Ok(())
+    }
+
+    /// What leaves at or before `now`, in order.
+    pub fn poll(&mut self, now: Time) -> Option<Playout<T>> {
+        let (&sequence, &(playout, _)) = self.waiting.first_key_value()?;
+        if playout > now {
+            return None;
+        }
+        let next = self.next.unwrap_or(sequence);
+        if sequence > next {
+            self.next = Some(sequence);
+            self.stats.concealed += sequence - next;
+            return Some(Playout::Concealed { sequence: next, count: sequence - next });
+        }
+        let (sequence, (_, item)) = self.waiting.pop_first()?;
+        self.next = Some(sequence + 1);
+        self.stats.played += 1;
+        Some(Playout::Item { sequence, item })
+    }
+
+    /// When the next item leaves.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        self.waiting.first_key_value().map(|(_, (playout, _))| Deadline::new(*playout, "play-out"))
+    }
+
+    /// How long an item with the least transit is held now.
+    pub fn target(&self) -> Duration {
+        match self.target {
+            HoldTarget::Fixed(target) => target,
+            HoldTarget::Adaptive { multiple, min, max } => {
+                self.jitter.get().saturating_mul(multiple).max(min).min(max)
+            }
+        }
+    }
+
+    /// Counts so far.
+    pub const fn stats(&self) -> JitterStats {
+        self.stats
+    }
+
+    fn playout_time(&self, media_time: Time) -> Time {
+        let arrival_at_best = media_time.as_nanos().saturating_add_signed(self.least.get());
+        Time::from_nanos(arrival_at_best) + self.target()
+    }
+}
+
+/// The least transit of this window of items and the one before.
+#[derive(Clone, Copy, Debug)]
+struct LeastTransit {
+    current: i64,
+    previous: i64,
+    count: u32,
+}
+
+impl LeastTransit {
+    const WINDOW: u32 = 1024;
+
+    fn update(&mut self, transit_ns: i64) {
+        if self.count == Self::WINDOW {
+            (self.previous, self.current, self.count) = (self.current, i64::MAX, 0);
+        }
+        self.current = self.current.min(transit_ns);
+        self.count += 1;
+    }
+
+    fn get(&self) -> i64 {
+        self.current.min(self.previous)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn drain(buffer: &mut JitterBuffer<()>, until: Time) -> Vec<(Time, u64)> {
+        let mut played = Vec::new();
+        while let Some(deadline) = buffer.poll_timeout().filter(|deadline| deadline.at <= until) {
+            while let Some(playout) = buffer.poll(deadline.at) {
+                if let Playout::Item { sequence, .. } = playout {
+                    played.push((deadline.at, sequence));
+                }
+            }
+        }
+        played
+    }
+
+    #[test]
+    fn items_leave_with_the_spacing_with_which_they_were_made() {
+        let mut buffer = JitterBuffer::new(HoldTarget::Fixed(Duration::from_millis(30)), 64);
+        let mut played = Vec::new();
+        let mut arrivals: Vec<(u64, u64)> = (0..50).map(|i| (i, i * 20 + 100 + i * 7 % 25)).collect();
+        arrivals.sort_by_key(|&(_, arrival)| arrival);
+        for (sequence, arrival) in arrivals {
+            played.extend(drain(&mut buffer, at(arrival)));
+            buffer.handle_input(at(arrival), sequence, at(sequence * 20), ()).unwrap();
+        }
+        played.extend(drain(&mut buffer, Time::MAX));
+        assert_eq!(played, (0..50).map(|i| (at(i * 20 + 130), i)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_comes_too_late_is_counted_and_concealed() {
+        let mut buffer = JitterBuffer::new(HoldTarget::Fixed(Duration::from_millis(5)), 64);
+        buffer.handle_input(at(10), 0, at(0), ()).unwrap();
+        buffer.handle_input(at(14), 2, at(2), ()).unwrap();
+        assert_eq!(buffer.handle_input(at(14), 2, at(2), ()), Err(DropCause::Duplicate));
+        assert_eq!(buffer.poll(at(15)), Some(Playout::Item { sequence: 0, item: () }));
+        assert_eq!(buffer.poll(at(17)), Some(Playout::Concealed { sequence: 1, count: 1 }));
+        assert_eq!(buffer.poll(at(17)), Some(Playout::Item { sequence: 2, item: () }));
+        assert_eq!(buffer.handle_input(at(18), 1, at(1), ()), Err(DropCause::TooLate));
+        let expected = JitterStats { played: 2, late: 1, duplicate: 1, overflow: 0, concealed: 1 };
+        assert_eq!(buffer.stats(), expected);
+    }
+
+    #[test]
+    fn an_adaptive_buffer_follows_the_jitter_within_its_bounds() {
+        let (min, max) = (Duration::from_millis(2), Duration::from_millis(40));
+        let mut buffer = JitterBuffer::new(HoldTarget::Adaptive { multiple: 4, min, max }, 8);
+        for i in 0..100 {
+            let _ = buffer.handle_input(at(i * 20 + 50), i, at(i * 20), ());
+        }
+        assert_eq!(buffer.target(), min);
+        for i in 100..300 {
+            let _ = buffer.handle_input(at(i * 20 + 50 + i % 2 * 6), i, at(i * 20), ());
+        }
+        assert!(buffer.target() > Duration::from_millis(20) && buffer.target() <= max, "{}", buffer.target());
+    }
+
+    #[test]
+    fn a_full_buffer_drops_the_oldest() {
+        let mut buffer = JitterBuffer::new(HoldTarget::Fixed(Duration::from_secs(9)), 4);
+        (0..6).for_each(|i| buffer.handle_input(at(i), i, at(i), ()).unwrap());
+        assert_eq!(buffer.stats().overflow, 2);
+        assert_eq!(buffer.poll(at(20_000)), Some(Playout::Item { sequence: 2, item: () }));
+    }
+
+    /// RFC 3550 section 6.4.1: a constant difference D gives J → |D|.
+    #[test]
+    fn interarrival_jitter_converges_to_a_constant_difference() {
+        let mut jitter = InterarrivalJitter::default();
+        (0..200).for_each(|i| jitter.update(at(i * 10 + i % 2 * 3), at(i * 10)));
+        assert!(jitter.get().abs_diff(Duration::from_millis(3)) < Duration::from_micros(10));
+    }
+}

@@ -1,0 +1,97 @@
+//! The round-trip time: smoothed, and its minimum over a sliding window.
+
+use taut_core::{Duration, Time};
+
+const BUCKETS: usize = 10;
+
+/// Smoothed as by RFC 6298 section 2 (α = 1/8), with the minimum that the adaptive gap compares it to.
+#[derive(Debug)]
+pub(super) struct Rtt {
+    smoothed: Option<Duration>,
+    latest: Duration,
+    buckets: [Duration; BUCKETS],
+    width: Duration,
+    /// Which bucket is filled now, and since when.
+    current: usize,
+    began: Time,
+}
+
+impl Rtt {
+    /// The minimum reaches back by `window`, give or take a tenth of it.
+    pub(super) fn new(window: Duration) -> Self {
+        Self {
+            smoothed: None,
+            latest: Duration::ZERO,
+            buckets: [Duration::MAX; BUCKETS],
+            width: (window / BUCKETS as u64).max(Duration::from_nanos(1)),
+            current: 0,
+            began: Time::ZERO,
+        }
+    }
+
+    pub(super) fn sample(&mut self, now: Time, rtt: Duration) {
+        self.smoothed = Some(match self.smoothed {
+            None => rtt,
+            Some(smoothed) => (smoothed.saturating_mul(7) + rtt) / 8,
+        });
+        self.latest = rtt;
+        self.advance(now);
+        let bucket = &mut self.buckets[self.current];
+        *bucket = rtt.min(*bucket);
+    }
+
+    fn advance(&mut self, now: Time) {
+        let passed = now.saturating_since(self.began) / self.width;
+        for _ in 0..passed.min(BUCKETS as u64) {
+            self.current = (self.current + 1) % BUCKETS;
+            self.buckets[self.current] = Duration::MAX;
+        }
+        self.began += self.width.saturating_mul(passed);
+    }
+
+    /// `None` before the first sample.
+    pub(super) fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// Is the latest sample below the smoothed value?
+    pub(super) fn is_falling(&self) -> bool {
+        self.smoothed.is_some_and(|smoothed| self.latest < smoothed)
+    }
+
+    /// `None` before the first sample.
+    pub(super) fn min(&self) -> Option<Duration> {
+        self.smoothed?;
+        self.buckets.iter().min().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn an_eighth_of_each_sample_enters_the_smoothed_value() {
+        let mut rtt = Rtt::new(Duration::from_secs(10));
+        assert_eq!((rtt.smoothed(), rtt.min()), (None, None));
+        rtt.sample(Time::ZERO, MS * 80);
+        rtt.sample(Time::ZERO, MS * 160);
+        assert_eq!((rtt.smoothed(), rtt.min()), (Some(MS * 90), Some(MS * 80)));
+    }
+
+    #[test]
+    fn the_minimum_forgets_what_is_older_than_its_window() {
+        let mut rtt = Rtt::new(Duration::from_secs(10));
+        rtt.sample(Time::ZERO, MS * 10);
+        for second in 1..=9 {
+            rtt.sample(Time::ZERO + Duration::from_secs(second), MS * 50);
+            assert_eq!(rtt.min(), Some(MS * 10));
+        }
+        rtt.sample(Time::ZERO + Duration::from_secs(10), MS * 50);
+        assert_eq!(rtt.min(), Some(MS * 50));
+        rtt.sample(Time::ZERO + Duration::from_secs(1_000_000), MS * 70);
+        assert_eq!(rtt.min(), Some(MS * 70));
+    }
+}
