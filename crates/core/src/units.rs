@@ -250,8 +250,8 @@ impl FromStr for Probability {
 fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let smallest = units[units.len() - 1];
     let (suffix, scale) =
-        units.iter().find(|(_, scale)| value >= *scale && value % (*scale / 1000).max(1) == 0).unwrap_or(&smallest);
-    if value % scale == 0 {
+        units.iter().find(|(_, scale)| value >= *scale && value.is_multiple_of((*scale / 1000).max(1))).unwrap_or(&smallest);
+    if value.is_multiple_of(*scale) {
         write!(f, "{}{suffix}", value / scale)
     } else {
         write!(f, "{}{suffix}", value as f64 / *scale as f64)

@@ -118,7 +118,11 @@ fn values(run: &RunResult) -> Vec<Value> {
             let model = run.models.iter().find(|model| model.stream == *stream)?;
             model.rows.iter().find(|row| row.quantity == quantity).map(|row| row.predicted_ms)
         };
-        push(format!("{stream} d_min"), "ms", medium.delay_ms.min, predicted("d_min"));
+        let model = run.models.iter().find(|model| model.stream == *stream);
+        let floor = model.and_then(|model| model.rows.iter().find(|row| row.quantity == "d_min"));
+        let floor = floor.map_or(medium.delay_ms.min, |row| row.measured_ms);
+        push(format!("{stream} d_min"), "ms", floor, predicted("d_min"));
+        push(format!("{stream} smallest delay"), "ms", medium.delay_ms.min, None);
         push(format!("{stream} mean delay"), "ms", medium.delay_ms.mean, None);
         push(format!("{stream} p99 delay"), "ms", medium.delay_ms.p99, None);
         push(format!("{stream} d_max"), "ms", medium.delay_ms.max, predicted("d_max"));

@@ -137,7 +137,7 @@ pub struct MediumResult {
     pub jitter_max_ms: f64,
     /// Absolute differences of consecutive delays, in milliseconds.
     pub jitter_ms: Distribution,
-    /// Sample bytes delivered per second.
+    /// Bits of samples delivered per second.
     pub goodput_bps: f64,
     /// Samples (frames) delivered per second.
     pub rate_hz: f64,
@@ -167,9 +167,9 @@ pub struct FlowResult {
     pub dropped: BTreeMap<String, u64>,
     /// dropped / sent, per cent.
     pub loss_percent: f64,
-    /// Wire bytes sent per second after the warm-up.
+    /// Wire bits sent per second after the warm-up.
     pub sent_bps: f64,
-    /// Wire bytes delivered per second after the warm-up.
+    /// Wire bits delivered per second after the warm-up.
     pub delivered_bps: f64,
     /// Application bytes delivered / wire bytes sent; absent where a flow has no application bytes of its own.
     pub efficiency: Option<f64>,
@@ -200,6 +200,8 @@ pub struct LinkResult {
     pub queue_max_bytes: u64,
     /// The queue's mean over time, in bytes.
     pub queue_mean_bytes: f64,
+    /// What the queue holds at most, where it is limited in bytes.
+    pub queue_limit_bytes: Option<u64>,
     /// Bytes that left × 8 / (rate × time), where the rate is constant.
     pub utilisation: Option<f64>,
 }
@@ -213,6 +215,23 @@ pub struct ModelResult {
     pub rows: Vec<ModelRow>,
     /// The conditions under which the model holds.
     pub conditions: Vec<ModelCondition>,
+    /// The cycles of TCP's window, by how many segments it lost at their beginning. The model assumes one.
+    pub cycles: Vec<CycleResult>,
+}
+
+/// TCP's cycles with so many losses, each from the beginning of one fast recovery to the beginning of the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CycleResult {
+    /// Segments lost in the window that the cycle begins with.
+    pub losses: u64,
+    /// How many such cycles.
+    pub cycles: u64,
+    /// Mean over the cycles of the smallest delay in a cycle, in milliseconds.
+    pub floor_mean_ms: f64,
+    /// The smallest delay in any of them, in milliseconds.
+    pub floor_min_ms: f64,
+    /// Mean length of fast recovery, in milliseconds.
+    pub recovery_mean_ms: f64,
 }
 
 /// One predicted quantity.

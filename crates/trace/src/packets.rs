@@ -50,15 +50,20 @@ pub struct FiveTuple {
 impl Packets {
     /// The packets in the order of their times. At one and the same time the order stays.
     pub(crate) fn new(captured: Captured) -> Self {
-        let Captured { mut packets, flows, .. } = captured;
+        let Captured { mut packets, flows: found, .. } = captured;
         packets.sort_by_key(|(time_ns, ..)| *time_ns);
         let start_ns = packets.first().map_or(0, |(time_ns, ..)| *time_ns);
-        let row = |(time_ns, size, flow): (i64, Bytes, u32)| PacketRow {
-            time: Time::from_nanos(time_ns.abs_diff(start_ns)),
-            size,
-            flow,
+        let mut flows = Vec::with_capacity(found.len());
+        let mut numbers = vec![None; found.len()];
+        let row = |(time_ns, size, flow): (i64, Bytes, u32)| {
+            let flow = *numbers[flow as usize].get_or_insert_with(|| {
+                flows.push(found[flow as usize].clone());
+                flows.len() as u32 - 1
+            });
+            PacketRow { time: Time::from_nanos(time_ns.abs_diff(start_ns)), size, flow }
         };
-        Self { start_ns, rows: packets.into_iter().map(row).collect(), flows }
+        let rows = packets.into_iter().map(row).collect();
+        Self { start_ns, rows, flows }
     }
 
     /// Every packet, in the order of time.
@@ -66,7 +71,7 @@ impl Packets {
         &self.rows
     }
 
-    /// Every flow, in the order of its first packet in the file.
+    /// Every flow, in the order of its first packet.
     pub fn flows(&self) -> &[Flow] {
         &self.flows
     }
@@ -117,8 +122,7 @@ impl Captured {
     /// A sentence when packets were not in the order of time.
     pub(crate) fn note(&self) -> Option<String> {
         let count = self.out_of_order;
-        (count > 0)
-            .then(|| format!("packets that were not in the order of time, put in order: {count}"))
+        (count > 0).then(|| format!("packets that were not in the order of time, put in order: {count}"))
     }
 }
 
@@ -167,12 +171,12 @@ impl fmt::Display for Flow {
 }
 
 impl From<&str> for Flow {
-    /// The flow that is displayed as `text`.
+    /// The flow that is displayed as `text`, without blanks around it.
     fn from(text: &str) -> Self {
         // Only the text that it is displayed as: whatever else is a name must stay as it is.
         match FiveTuple::parse(text) {
             Some(tuple) if tuple.to_string() == text => Self::Tuple(tuple),
-            _ => Self::Named(text.to_owned()),
+            _ => Self::Named(text.trim().to_owned()),
         }
     }
 }

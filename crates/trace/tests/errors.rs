@@ -150,7 +150,8 @@ fn bad_mcap_is_refused_with_its_byte() {
     flipped[140] ^= 0x40;
     let message: &[u8] = &[7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     // Channel 7, no schema, topic `/x`, `json`, no metadata.
-    let channel: &[u8] = &[7, 0, 0, 0, 2, 0, 0, 0, b'/', b'x', 4, 0, 0, 0, b'j', b's', b'o', b'n', 0, 0, 0, 0];
+    let channel: &[u8] =
+        &[7, 0, 0, 0, 2, 0, 0, 0, b'/', b'x', 4, 0, 0, 0, b'j', b's', b'o', b'n', 0, 0, 0, 0];
     let footer: (u8, &[u8]) = (2, &[0; 20]);
     let with_data = |data: &[u8]| [message, data].concat();
     let not_json = with_data(b"{\"a\": 1,}");
@@ -182,7 +183,7 @@ nothing.mcap: there are no messages in it
 unknown_channel.mcap: byte 8: a message of channel 7, which no record describes
 not_json.mcap: byte 39: a message of /x (json) is not what it should be: trailing comma at line 1 column 9
 late.mcap: byte 39: a message's time is beyond the year 2262
-channel.mcap: byte 8: a record's content does not parse
+channel.mcap: byte 8: a record's fields do not fit into it, or are not UTF-8
 "#;
 
 #[test]

@@ -6,6 +6,7 @@ use taut_core::{Duration, Probability};
 use taut_trace::{Data, Recording, info, read, read_bytes, write, write_csv, write_mcap};
 
 /// The folder of recordings: `TAUT_DATA`, else beside the repository. `None`, said aloud, when it is not there.
+#[expect(clippy::print_stdout, reason = "a test that does nothing says so")]
 fn data(folder: &str) -> Option<PathBuf> {
     let root = std::env::var_os("TAUT_DATA").map(PathBuf::from);
     let root = root.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
@@ -19,11 +20,11 @@ fn data(folder: &str) -> Option<PathBuf> {
 
 fn haptic_recordings() -> Vec<(String, Recording)> {
     let Some(folder) = data("haptics-1dof") else { return Vec::new() };
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(folder).expect("a readable folder").flatten().map(|entry| entry.path());
     let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "csv")).collect();
     files.sort();
-    let name = |path: &PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
-    files.iter().map(|path| (name(path), read(path).unwrap())).collect()
+    let name = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    files.iter().map(|path| (name(path), read(path).expect("a recording"))).collect()
 }
 
 #[test]
@@ -33,9 +34,13 @@ fn haptic_recordings_have_their_rows_and_two_kilohertz() {
     for (name, recording) in &recordings {
         let info = info(recording);
         let interval = info.interval.unwrap();
-        let row = format!("{name} {} {:.4} {:.0} {}\n", info.rows, info.duration_s, info.rate_hz, interval.gaps.count);
+        let row = format!(
+            "{name} {} {:.4} {:.0} {}\n",
+            info.rows, info.duration_s, info.rate_hz, interval.gaps.count
+        );
         table.push_str(&row);
-        let names: Vec<_> = info.channels.iter().map(|channel| (channel.name.as_str(), channel.unit)).collect();
+        let names: Vec<_> =
+            info.channels.iter().map(|channel| (channel.name.as_str(), channel.unit)).collect();
         let expected = [
             ("leader_position", "rad"),
             ("follower_position", "rad"),
@@ -72,7 +77,8 @@ fn haptic_recordings_are_played_at_one_kilohertz_with_every_second_value() {
         let Data::Signals(signals) = recording.into_data() else { panic!("{name} is a table of signals") };
         let kilohertz = signals.resample(Duration::from_millis(1)).unwrap();
         assert_eq!(kilohertz.len(), signals.len().div_ceil(2), "{name}");
-        let (all, half) = (signals.channel("leader_torque").unwrap(), kilohertz.channel("leader_torque_nm").unwrap());
+        let (all, half) =
+            (signals.channel("leader_torque").unwrap(), kilohertz.channel("leader_torque_nm").unwrap());
         let every_second: Vec<f64> = all.values().iter().step_by(2).copied().collect();
         assert_eq!(half.values(), every_second, "{name}");
     }

@@ -1,5 +1,6 @@
 //! What is measured in a run, in memory that does not grow with it.
 
+mod cycles;
 mod distribution;
 mod flow;
 mod medium;
@@ -7,6 +8,7 @@ mod observer;
 mod series;
 mod skew;
 
+pub(crate) use cycles::CycleWatch;
 pub(crate) use distribution::Moments;
 pub(crate) use observer::{Metrics, StreamKey, Watch};
 

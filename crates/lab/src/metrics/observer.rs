@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use taut_core::{Address, Backlog, DropCause, Duration, LinkEvent, Medium, NodeEvent, Packet, Time};
 use taut_sim::{LinkId, Observer};
 
+use super::cycles::{CycleWatch, Cycles};
 use super::flow::{FlowMetrics, QueueMetrics};
 use super::medium::MediumMetrics;
 use super::series::Buckets;
 use super::skew::Skews;
-use crate::result::{FlowResult, MediumResult, Series, SkewResult};
+use crate::result::{CycleResult, FlowResult, MediumResult, Series, SkewResult};
 
 /// Which part of a run counts, and how finely its course is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +78,12 @@ pub(crate) struct Metrics {
     queues: Vec<QueueMetrics>,
     gauges: BTreeMap<(u16, &'static str), [Buckets; 2]>,
     refused: BTreeMap<(u16, &'static str), u64>,
+    cycles: Option<Cycles>,
 }
 
 impl Metrics {
     /// Measures these directions, flows and links.
-    pub(crate) fn new(watch: Watch, directions: &[StreamKey], flows: usize, links: usize) -> Self {
+    pub(crate) fn new(watch: Watch, directions: &[StreamKey], flows: usize, links: usize, cycles: Option<CycleWatch>) -> Self {
         let direction = |key: &StreamKey| Direction {
             key: *key,
             media: Medium::ALL.map(|medium| MediumMetrics::new(medium, watch)),
@@ -94,6 +96,7 @@ impl Metrics {
             queues: vec![QueueMetrics::new(watch); links],
             gauges: BTreeMap::new(),
             refused: BTreeMap::new(),
+            cycles: cycles.map(|watched| Cycles::new(watched, watch)),
         }
     }
 
@@ -113,6 +116,11 @@ impl Metrics {
     /// One flow's result.
     pub(crate) fn flow(&self, index: usize, name: &str, kind: &str, application_bps: Option<f64>) -> FlowResult {
         self.flows[index].to_result(name, kind, application_bps)
+    }
+
+    /// The mean over TCP's cycles of the smallest haptic delay, in milliseconds, and the cycles by their losses.
+    pub(crate) fn cycles(&self) -> (Option<f64>, Vec<CycleResult>) {
+        self.cycles.as_ref().map_or_else(Default::default, Cycles::to_result)
     }
 
     /// The largest queue of a link, and its mean over time, in bytes.
@@ -169,6 +177,9 @@ impl Observer for Metrics {
             && let Some(flow) = self.flows.get_mut(meta.flow.0 as usize)
         {
             flow.dropped(meta, *cause);
+            if let Some(cycles) = &mut self.cycles {
+                cycles.dropped(meta.flow);
+            }
         }
     }
 
@@ -194,6 +205,9 @@ impl Observer for Metrics {
                     && let Some(delay) = d.media[sample.medium as usize].delivered(now, &sample)
                 {
                     d.skews.delivered(sample.medium, delay);
+                    if let Some(cycles) = self.cycles.as_mut().filter(|_| sample.medium == Medium::Haptic) {
+                        cycles.delivered(self.directions.iter().find(|d| d.key.to == node).map(|d| d.key.name), delay);
+                    }
                 }
             }
             NodeEvent::Refused(cause) => {
@@ -205,6 +219,9 @@ impl Observer for Metrics {
                 }
             }
             NodeEvent::Gauge { name, value } => {
+                if let Some(cycles) = &mut self.cycles {
+                    cycles.gauge(now, node, name, value);
+                }
                 let watch = self.watch;
                 let fresh = || [watch.whole(), watch.zoom()];
                 for buckets in self.gauges.entry((node.0, name)).or_insert_with(fresh) {

@@ -33,8 +33,8 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
     );
     body.push_str(&verdict(campaign, runs));
     body.push_str(&section("Variants", &variant_table(campaign)));
+    body.push_str(&section("Comparison", &page::figures(&figures(campaign), 1)));
     body.push_str(&section("Measures", &measure_table(campaign, &measures)));
-    body.push_str(&section("Measures in pictures", &page::figures(&figures(campaign), 1)));
     page::document(&campaign.title, &body)
 }
 
@@ -78,10 +78,12 @@ fn find<'a>(variant: &'a VariantResult, head: &MeasureHead) -> Option<&'a Measur
     variant.measures.iter().find(|measure| measure.name == head.name)
 }
 
+/// Whether variants lie further apart than their confidence intervals are wide.
 fn differs(campaign: &CampaignResult, head: &MeasureHead) -> bool {
-    let ranges = campaign.variants.iter().filter_map(|variant| find(variant, head)).map(|m| (m.min, m.max));
-    let (lo, hi) = ranges.fold((f64::MAX, f64::MIN), |(lo, hi), (min, max)| (lo.min(min), hi.max(max)));
-    lo < hi
+    let found = || campaign.variants.iter().filter_map(|variant| find(variant, head));
+    let (lo, hi) = found().fold((f64::MAX, f64::MIN), |(lo, hi), m| (lo.min(m.mean), hi.max(m.mean)));
+    let noise = found().filter_map(|measure| measure.ci95).fold(0.0, f64::max);
+    hi - lo > 2.0 * noise
 }
 
 fn verdict(campaign: &CampaignResult, runs: usize) -> String {
@@ -137,38 +139,51 @@ fn seeds(seeds: &[u64]) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
+/// Whichever of variants and measures there are more of are the rows.
 fn measure_table(campaign: &CampaignResult, heads: &[MeasureHead]) -> String {
-    let mut table =
-        Table::new("Mean ± half-width of its 95 % confidence interval over the seeds").text("variant");
-    table = table.group("", 1);
-    for head in heads {
-        let unit = if head.unit.is_empty() {
-            String::new()
-        } else {
-            format!(" <small>{}</small>", escape(&head.unit))
-        };
-        let title = format!("{}{unit}", symbol_html(&head.name));
-        table = table
-            .group(&title, 1 + usize::from(head.predicted) + usize::from(head.reported))
-            .number("measured", "");
-        table = if head.predicted { table.number("model", "") } else { table };
-        table = if head.reported { table.number("source", "") } else { table };
-    }
-    for variant in &campaign.variants {
-        let mut cells = vec![symbol_html(&variant_name(variant))];
+    let title = "Mean ± half-width of its 95 % confidence interval over the seeds";
+    let mut table = Table::new(title);
+    if heads.len() <= campaign.variants.len() {
+        table = table.group("", 1).text("variant");
         for head in heads {
-            let measure = find(variant, head);
-            cells.push(measure.map_or_else(|| ABSENT.to_owned(), with_interval));
-            if head.predicted {
-                cells.push(optional(measure.and_then(|measure| measure.predicted), 4));
-            }
-            if head.reported {
-                cells.push(optional(measure.and_then(|measure| measure.reported), 4));
-            }
+            let title = format!("{} <small>{}</small>", symbol_html(&head.name), escape(&head.unit));
+            table = compared(table, &title, head.predicted, head.reported);
         }
-        table.row(&cells);
+        for variant in &campaign.variants {
+            let cells =
+                heads.iter().flat_map(|head| cells(find(variant, head), head.predicted, head.reported));
+            table.row(&std::iter::once(symbol_html(&variant_name(variant))).chain(cells).collect::<Vec<_>>());
+        }
+    } else {
+        let (predicted, reported) =
+            (heads.iter().any(|head| head.predicted), heads.iter().any(|head| head.reported));
+        table = table.group("", 2).text("measure").text("unit");
+        for variant in &campaign.variants {
+            table = compared(table, &symbol_html(&variant_name(variant)), predicted, reported);
+        }
+        for head in heads {
+            let cells =
+                campaign.variants.iter().flat_map(|variant| cells(find(variant, head), predicted, reported));
+            let names = [symbol_html(&head.name), escape(&head.unit)];
+            table.row(&names.into_iter().chain(cells).collect::<Vec<_>>());
+        }
     }
     if heads.is_empty() { String::new() } else { table.html() }
+}
+
+/// Adds the columns of what is compared, under one heading.
+fn compared(table: Table, title: &str, predicted: bool, reported: bool) -> Table {
+    let columns = 1 + usize::from(predicted) + usize::from(reported);
+    let table = table.group(title, columns).number("measured", "");
+    let table = if predicted { table.number("model", "") } else { table };
+    if reported { table.number("source", "") } else { table }
+}
+
+fn cells(measure: Option<&Measure>, predicted: bool, reported: bool) -> Vec<String> {
+    let measured = measure.map_or_else(|| ABSENT.to_owned(), with_interval);
+    let model = predicted.then(|| optional(measure.and_then(|measure| measure.predicted), 4));
+    let source = reported.then(|| optional(measure.and_then(|measure| measure.reported), 4));
+    std::iter::once(measured).chain(model).chain(source).collect()
 }
 
 fn with_interval(measure: &Measure) -> String {

@@ -16,6 +16,8 @@ const LEGEND_ROW: f64 = 19.0;
 const CHARACTER: f64 = 7.8;
 /// Distance of two labels' baselines at which they do not touch.
 const LABEL_GAP: f64 = 16.0;
+/// Points beyond which a line is drawn thin.
+const DENSE: usize = 250;
 const STYLE: &str = include_str!("chart.css");
 
 /// The colour (and, when colours run out, the dash) of one stream in every figure.
@@ -217,8 +219,10 @@ impl Chart {
         label + self.y.ticks.iter().map(|(_, text)| text_width(text)).fold(4.0 * CHARACTER, f64::max)
     }
 
+    /// Room for the labels of rules, and for what the last tick's text reaches beyond the plot.
     fn right(&self) -> f64 {
-        self.beside.iter().map(|(_, _, label)| text_width(label) + 8.0).fold(18.0, f64::max)
+        let last = self.x.ticks.last().map_or(0.0, |(_, text)| text_width(text) / 2.0);
+        self.beside.iter().map(|(_, _, label)| text_width(label) + 8.0).fold(last.max(18.0), f64::max)
     }
 
     /// Lays the entries out from left to right in as many rows as they need, and says how many.
@@ -316,7 +320,8 @@ impl Chart {
                     // A second point in the same place makes the round cap of a lone one visible.
                     path.push(path[0].clone());
                 }
-                let (class, name, path) = (ink.class(), escape(name), path.join(" "));
+                let fine = if points.len() > DENSE { " fine" } else { "" };
+                let (class, name, path) = (format!("{}{fine}", ink.class()), escape(name), path.join(" "));
                 write!(svg, "<polyline class=\"line {class}\" data-name=\"{name}\" points=\"{path}\"/>")
             }
             Mark::Horizontal(rule, at) => {

@@ -10,6 +10,7 @@
 mod axis;
 mod campaign;
 mod chart;
+mod distributions;
 mod format;
 mod page;
 mod run;

@@ -159,8 +159,14 @@ fn model(model: &ModelResult) -> String {
 
 fn condition(condition: &ModelCondition) -> String {
     let (class, mark) = if condition.holds { ("holds", "✓") } else { ("fails", "✗") };
-    let (name, why) = (symbol_html(&condition.name), escape(&condition.explanation));
+    let (name, why) = (condition_name(condition), escape(&condition.explanation));
     format!("<li class=\"{class}\"><i>{mark}</i><b>{name}</b> <span class=\"soft\">{why}</span></li>\n")
+}
+
+/// As markup; `load_below_rate` in words, anything else as it is.
+fn condition_name(condition: &ModelCondition) -> String {
+    let identifier = condition.name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    if identifier { escape(&condition.name.replace('_', " ")) } else { symbol_html(&condition.name) }
 }
 
 /// A warning when the model does not apply; nothing when it does.
@@ -170,7 +176,7 @@ fn outside(model: &ModelResult) -> String {
         return String::new();
     }
     let reasons = failing.iter().map(|condition| {
-        let name = symbol_html(&condition.name);
+        let name = condition_name(condition);
         if condition.explanation.is_empty() {
             name
         } else {

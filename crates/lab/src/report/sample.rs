@@ -178,7 +178,7 @@ fn model() -> ModelResult {
         conditions: vec![
             condition("B > 2μτ", "14 kB > 12 kB"),
             condition("R ≤ 0.65 μ", "1.096 Mbit/s ≤ 3.9 Mbit/s"),
-            condition("one loss a cycle", "431 losses in 431 cycles"),
+            condition("one_loss_a_cycle", "431 losses in 431 cycles"),
         ],
     }
 }
@@ -261,16 +261,20 @@ fn make_run() -> RunResult {
             link("operator → robot", 764_940, 0, 86, None),
         ],
         models: vec![model()],
-        conservation: Conservation {
-            holds: true,
-            sent: 1_795_252,
-            duplicated: 0,
-            delivered: 1_794_818,
-            dropped: drops(&[("queue full", 431)]),
-            held: 3,
-            violations: Vec::new(),
-        },
+        conservation: run_conservation(),
         series,
+    }
+}
+
+fn run_conservation() -> Conservation {
+    Conservation {
+        holds: true,
+        sent: 1_795_252,
+        duplicated: 0,
+        delivered: 1_794_818,
+        dropped: drops(&[("queue full", 431)]),
+        held: 3,
+        violations: Vec::new(),
     }
 }
 

@@ -163,6 +163,17 @@ fn nothing_measured_is_said_without_figures() {
 }
 
 #[test]
+fn a_campaign_of_few_variants_has_a_row_for_each_measure() {
+    let mut campaign = sample::campaign();
+    campaign.variants.truncate(2);
+    campaign.variants[1].measures.remove(0);
+    let html = campaign_html(&campaign);
+    assert_sound(&html, &campaign_figures(&campaign));
+    let measure = campaign.variants[0].measures.len();
+    assert_eq!(html.matches("<tr><th scope=\"row\">backward").count(), measure);
+}
+
+#[test]
 fn degenerate_series_are_drawn_as_far_as_they_go() {
     let cases: [(&[Option<f64>], usize); 7] = [
         (&[], 0),

@@ -44,13 +44,14 @@ impl<'a> Timeline<'a> {
         Self::stretch(series, 0, series.mean.len())
     }
 
-    /// A stretch from close by: the close-up's own series where there is one, otherwise some buckets of a long run after
-    /// its warm-up.
+    /// A stretch from close by: the close-up's own series where there is one, otherwise some buckets after the warm-up of a
+    /// run whose buckets were merged.
     pub(super) fn close_up(whole: &'a Series, close: Option<&'a Series>, warmup_s: f64) -> Option<Self> {
         if let Some(series) = close {
             return Some(Self::whole(series));
         }
-        if whole.mean.len() < 4 * CLOSE {
+        // What was drawn bucket by bucket looks no different from close by.
+        if Self::whole(whole).merged == 1 {
             return None;
         }
         let counts = |i: &usize| start(whole, *i) >= warmup_s && at(&whole.mean, *i).is_some();
@@ -193,10 +194,10 @@ mod tests {
 
     #[test]
     fn a_close_up_starts_after_the_warm_up_and_only_in_a_long_run() {
-        let long = series(vec![Some(1.0); 400]);
+        let long = series(vec![Some(1.0); 2000]);
         let close = Timeline::close_up(&long, None, 10.0).map(|timeline| (timeline.from_s, timeline.to_s));
         assert_eq!(close, Some((10.0, 25.0)));
         assert!(Timeline::close_up(&series(vec![Some(1.0); 100]), None, 10.0).is_none());
-        assert!(Timeline::close_up(&series(vec![None; 400]), None, 10.0).is_none());
+        assert!(Timeline::close_up(&series(vec![None; 2000]), None, 10.0).is_none());
     }
 }

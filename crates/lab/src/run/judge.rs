@@ -1,10 +1,12 @@
 //! Against the limits, and beside the model.
 
-use taut_core::{Bytes, Duration, Medium, Probability};
+use taut_core::{Address, Bytes, Duration, FlowId, Medium, Probability};
 use taut_qos::limits::{Check, Limits, check};
 use taut_qos::model::{Cbr, FixedFragment, SharedLink, Stream, TcpFlow, predict};
 
-use crate::result::{LimitResult, MediumResult, ModelCondition, ModelResult, ModelRow};
+use super::cross::FlowInfo;
+use crate::metrics::CycleWatch;
+use crate::result::{CycleResult, LimitResult, MediumResult, ModelCondition, ModelResult, ModelRow};
 use crate::scenario::{self, ElementSpec, MultiplexerSpec, Scenario, Traffic};
 
 /// Every limit of every medium.
@@ -34,7 +36,14 @@ fn limits_of(result: &MediumResult) -> Vec<LimitResult> {
 }
 
 /// The closed-form model's prediction for the stream that the scenario names, beside what was measured.
-pub(super) fn model(scenario: &Scenario, media: &[MediumResult]) -> Option<ModelResult> {
+///
+/// The model's d_min is that of a cycle of TCP's window, so it stands beside the mean over the cycles of the smallest
+/// delay in each; the smallest delay of all stands below.
+pub(super) fn model(
+    scenario: &Scenario,
+    media: &[MediumResult],
+    (floor_ms, cycles): (Option<f64>, Vec<CycleResult>),
+) -> Option<ModelResult> {
     let link = shared_link(scenario)?;
     let direction = scenario.model.as_ref()?.direction.name();
     let measured = |medium: &str| media.iter().find(|m| m.stream == format!("{direction} {medium}"));
@@ -47,7 +56,8 @@ pub(super) fn model(scenario: &Scenario, media: &[MediumResult]) -> Option<Model
         measured_ms,
     };
     let mut rows = vec![
-        row("d_min", "(8)", prediction.d_min_s, haptic.delay_ms.min),
+        row("d_min", "(8)", prediction.d_min_s, floor_ms.unwrap_or(haptic.delay_ms.min)),
+        row("smallest delay of all", "(8)", prediction.d_min_s, haptic.delay_ms.min),
         row("d_max", "(9)", prediction.d_max_s, haptic.delay_ms.max),
     ];
     rows.extend(prediction.jitter_max_s.map(|jitter| row("jitter", "(13)", jitter, haptic.jitter_max_ms)));
@@ -69,6 +79,23 @@ pub(super) fn model(scenario: &Scenario, media: &[MediumResult]) -> Option<Model
         stream: format!("{direction} haptic"),
         rows,
         conditions: prediction.validity.iter().map(condition).collect(),
+        cycles,
+    })
+}
+
+/// The TCP flow whose cycles the model speaks of, when it is the only one.
+pub(super) fn cycle_watch(scenario: &Scenario, nodes: &[String], flows: &[FlowInfo]) -> Option<CycleWatch> {
+    let model = scenario.model.as_ref()?;
+    let mut tcp = model.cross.iter().filter(|name| {
+        scenario.cross.get(*name).is_some_and(|cross| matches!(cross.traffic, Traffic::Tcp(_)) && cross.count == 1)
+    });
+    let (name, None) = (tcp.next()?, tcp.next()) else { return None };
+    let sender = nodes.iter().position(|node| *node == format!("{name} sender"))?;
+    let flow = flows.iter().position(|flow| flow.name == *name)?;
+    Some(CycleWatch {
+        sender: Address(sender as u16),
+        flow: FlowId(flow as u32),
+        direction: model.direction.name(),
     })
 }
 

@@ -19,6 +19,8 @@ pub(super) struct LinkInfo {
     pub(super) name: String,
     /// Of its only server, when it is constant.
     pub(super) rate: Option<Bitrate>,
+    /// Of its first server.
+    pub(super) queue_limit: Option<Bytes>,
 }
 
 /// Adds all vertices and links; returns the links in the order of their numbers.
@@ -36,7 +38,11 @@ pub(super) fn add(
         let find = |end: &str| network.find(end).expect("every end is a vertex");
         let (from, to): (VertexId, VertexId) = (find(ends.0), find(ends.1));
         let link = build_chain(chain, &name, seed, inputs)?;
-        infos.push(LinkInfo { rate: constant_rate(chain), name: name.clone() });
+        infos.push(LinkInfo {
+            rate: constant_rate(chain),
+            queue_limit: servers(chain).find_map(|server| server.queue.bytes),
+            name: name.clone(),
+        });
         network.link(name, from, to, Box::new(link));
         Ok::<(), RunError>(())
     };
@@ -66,12 +72,16 @@ pub(super) fn directions<'a>(name: &str, link: &'a LinkSpec) -> Vec<(String, &'a
     }
 }
 
-fn constant_rate(chain: &[ElementSpec]) -> Option<Bitrate> {
-    let mut servers = chain.iter().filter_map(|element| match element {
-        ElementSpec::Server(server) => Some(server.rate),
+fn servers(chain: &[ElementSpec]) -> impl Iterator<Item = &ServerSpec> {
+    chain.iter().filter_map(|element| match element {
+        ElementSpec::Server(server) => Some(server),
         _ => None,
-    });
-    let only = servers.next()?;
+    })
+}
+
+fn constant_rate(chain: &[ElementSpec]) -> Option<Bitrate> {
+    let mut servers = servers(chain);
+    let only = servers.next()?.rate;
     if servers.next().is_none() { only } else { None }
 }
 

@@ -61,9 +61,10 @@ pub fn run_with(
 ) -> Result<RunResult, RunError> {
     let mut stage = Stage::build(scenario, seed)?;
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
-    let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len());
     let network = std::mem::take(&mut stage.network);
     let nodes = network.node_names();
+    let cycles = judge::cycle_watch(scenario, &nodes, &stage.flows);
+    let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len(), cycles);
     let files = Files::create(extras, output, &nodes, &stage)?;
     let simulation =
         network.build((Ledger::default(), (metrics, (files.samples, (files.capture, files.events)))));
@@ -142,7 +143,7 @@ impl Stage {
             skews: metrics.skews(),
             flows: self.flows.iter().enumerate().map(flow).collect(),
             links: self.link_results(scenario, metrics, account),
-            models: judge::model(scenario, &media).into_iter().collect(),
+            models: judge::model(scenario, &media, metrics.cycles()).into_iter().collect(),
             conservation: conservation(account),
             series: metrics.series(nodes, &names, &link_names),
             media,
@@ -165,6 +166,7 @@ impl Stage {
                 held: link.held,
                 queue_max_bytes,
                 queue_mean_bytes,
+                queue_limit_bytes: info.queue_limit.map(taut_core::Bytes::get),
                 utilisation: capacity.map(|bits| link.bytes_left as f64 * 8.0 / bits),
             }
         };

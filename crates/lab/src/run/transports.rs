@@ -5,11 +5,11 @@ use taut_core::{
     UDP_HEADER,
 };
 use taut_transport::etp::{Adaptive, Etp, EtpConfig, Gap};
-use taut_transport::tcp::{AckCounting, CongestionControl, Tcp, TcpConfig};
+use taut_transport::tcp::{AckCounting, CongestionControl, FullAck, Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
 use super::inputs::RunError;
-use crate::scenario::{Congestion, TcpSpec, TransportSpec};
+use crate::scenario::{self, Congestion, TcpSpec, TransportSpec};
 
 /// Bytes of an IPv4 and a TCP header without options.
 const TCP_IP_HEADERS: u64 = IPV4_HEADER + 20;
@@ -26,6 +26,10 @@ pub(super) fn tcp_config(spec: &TcpSpec) -> TcpConfig {
         ack_every: spec.ack_every,
         sack: spec.sack,
         limited_transmit: spec.limited_transmit,
+        full_ack: match spec.full_ack {
+            scenario::FullAck::Flight => FullAck::Flight,
+            scenario::FullAck::Ssthresh => FullAck::Ssthresh,
+        },
         initial_window: spec.initial_window,
         min_rto: spec.min_rto,
         ..TcpConfig::default()

@@ -515,6 +515,9 @@ pub struct TcpSpec {
     /// Limited transmit (RFC 3042).
     #[serde(default)]
     pub limited_transmit: bool,
+    /// The window when NewReno's recovery ends (RFC 6582 section 3.2 step 3).
+    #[serde(default)]
+    pub full_ack: FullAck,
     /// Grow the window by bytes acknowledged (RFC 3465) or by acknowledgements.
     #[serde(default = "yes")]
     pub byte_counting: bool,
@@ -525,6 +528,17 @@ pub struct TcpSpec {
     #[serde(default = "one_second")]
     #[schemars(with = "String")]
     pub min_rto: Duration,
+}
+
+/// The window when NewReno's recovery ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FullAck {
+    /// Option 1: what is under way and one segment more, at most ssthresh.
+    #[default]
+    Flight,
+    /// Option 2: ssthresh.
+    Ssthresh,
 }
 
 /// Congestion controls.

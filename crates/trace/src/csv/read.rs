@@ -66,7 +66,9 @@ impl<'a> Table<'a> {
         let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
         let mut table =
             Self { text, reader, columns: Vec::new(), record: ByteRecord::new(), rows: 0, limits };
-        table.advance()?;
+        if !table.advance()? {
+            return Err(Fault::file(Problem::Empty));
+        }
         let problem = |problem| Fault::line(table.line(), problem);
         limits.check_columns(table.record.len()).map_err(problem)?;
         let columns: Vec<String> =

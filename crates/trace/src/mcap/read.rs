@@ -1,10 +1,9 @@
 //! From MCAP to the recording that its messages make.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use mcap::read::ChannelAccumulator;
-use mcap::records::{MessageHeader, Record};
+use mcap::records::{Channel, MessageHeader, SchemaHeader};
 use serde::Deserialize;
 use serde_json::Value;
 use taut_core::{Duration, Time};
@@ -16,6 +15,11 @@ use crate::error::{Fault, Problem};
 use crate::file::Limits;
 use crate::packets::Captured;
 use crate::{Data, Flow, Format, Impairment, Impairments, Opportunities, Packets, Recording};
+
+/// Longer arrays are scans or images, not signals: their numbers are left out.
+const MAX_ARRAY: usize = 64;
+/// Longer messages are not signals either, and would take many times their length in memory.
+const MAX_JSON: usize = 1 << 20;
 
 /// Reads a file that begins with the magic bytes.
 pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
@@ -57,16 +61,54 @@ enum Kind {
 }
 
 impl Visit for Content<'_> {
-    fn visit(&mut self, at: usize, record: Record<'_>) -> Result<(), Fault> {
-        let done = match record {
-            Record::Schema { header, data } => {
-                self.channels.add_schema(header, Cow::Owned(data.into_owned())).map_err(problem)
-            }
-            Record::Channel(channel) => self.channels.add_channel(channel).map_err(problem),
-            Record::Message { header, data } => self.take(header, &data),
-            _ => Ok(()),
+    fn schema(&mut self, header: SchemaHeader, data: &[u8]) -> Result<(), Problem> {
+        self.channels.add_schema_from_slice(header, data).map_err(problem)
+    }
+
+    fn channel(&mut self, channel: Channel) -> Result<(), Problem> {
+        self.channels.add_channel(channel).map_err(problem)
+    }
+
+    fn message(&mut self, header: MessageHeader, data: &[u8]) -> Result<(), Problem> {
+        let id = header.channel_id;
+        if !self.topics.contains_key(&id) {
+            let channel = self.channels.get(id);
+            let channel = channel.ok_or_else(|| {
+                Problem::Malformed(format!("a message of channel {id}, which no record describes"))
+            })?;
+            self.topics.insert(id, Topic::new(&channel));
+        }
+        let topic = self.topics.get_mut(&id).expect("it was just put there");
+        let time_ns = clock(header.log_time)?;
+        let not_json = |error: serde_json::Error| {
+            Problem::Malformed(format!("a message of {} is not what it should be: {error}", topic.label))
         };
-        done.map_err(|problem| Fault::byte(at, problem))
+        match topic.kind {
+            Kind::Numbers if data.len() <= MAX_JSON => {
+                let message: Value = serde_json::from_slice(data).map_err(not_json)?;
+                let mut numbers = Vec::new();
+                topic.numbers(&mut String::new(), &message, &mut self.samples, &mut numbers, self.limits)?;
+                if numbers.is_empty() {
+                    self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()));
+                } else {
+                    self.samples.push(header.log_time, id, &numbers, self.limits)?;
+                }
+            }
+            Kind::Packet => {
+                let message: PacketMessage = serde_json::from_slice(data).map_err(not_json)?;
+                self.packets.push(time_ns, u64::from(message.size_bytes), Flow::from(message.flow.as_str()));
+            }
+            Kind::Opportunity => self.opportunities.push(Time::from_nanos(header.log_time)),
+            Kind::Impairment => {
+                let message: ImpairmentMessage = serde_json::from_slice(data).map_err(not_json)?;
+                self.impairments.push(impairment(&message, self.impairments.first())?);
+            }
+            Kind::Numbers | Kind::Other => {
+                self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()))
+            }
+        }
+        let rows = [self.packets.len(), self.others.len(), self.opportunities.len(), self.impairments.len()];
+        self.limits.check_rows(rows.into_iter().sum())
     }
 }
 
@@ -84,47 +126,6 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Takes one message.
-    fn take(&mut self, header: MessageHeader, data: &[u8]) -> Result<(), Problem> {
-        let id = header.channel_id;
-        if !self.topics.contains_key(&id) {
-            let channel = self.channels.get(id);
-            let channel = channel.ok_or_else(|| {
-                Problem::Malformed(format!("a message of channel {id}, which no record describes"))
-            })?;
-            self.topics.insert(id, Topic::new(&channel));
-        }
-        let topic = self.topics.get_mut(&id).expect("it was just put there");
-        let time_ns = clock(header.log_time)?;
-        let not_json = |error: serde_json::Error| {
-            Problem::Malformed(format!("a message of {} is not what it should be: {error}", topic.label))
-        };
-        match topic.kind {
-            Kind::Numbers => {
-                let message: Value = serde_json::from_slice(data).map_err(not_json)?;
-                let mut numbers = Vec::new();
-                topic.numbers(&mut String::new(), &message, &mut self.samples, &mut numbers, self.limits)?;
-                if numbers.is_empty() {
-                    self.others.push(time_ns, data.len() as u64, Flow::Named(topic.label.clone()));
-                } else {
-                    self.samples.push(header.log_time, id, &numbers, self.limits)?;
-                }
-            }
-            Kind::Packet => {
-                let message: PacketMessage = serde_json::from_slice(data).map_err(not_json)?;
-                self.packets.push(time_ns, u64::from(message.size_bytes), Flow::from(message.flow.as_str()));
-            }
-            Kind::Opportunity => self.opportunities.push(Time::from_nanos(header.log_time)),
-            Kind::Impairment => {
-                let message: ImpairmentMessage = serde_json::from_slice(data).map_err(not_json)?;
-                self.impairments.push(impairment(&message, self.impairments.first())?);
-            }
-            Kind::Other => self.others.push(time_ns, data.len() as u64, Flow::Named(topic.label.clone())),
-        }
-        let rows = [self.packets.len(), self.others.len(), self.opportunities.len(), self.impairments.len()];
-        self.limits.check_rows(rows.into_iter().sum())
-    }
-
     /// The first kind of which there is any; the rest is left out with a note.
     fn finish(self) -> Result<Recording, Problem> {
         let mut notes = Vec::new();
@@ -132,9 +133,7 @@ impl<'a> Content<'a> {
         let data = if !self.samples.is_empty() {
             let (signals, left_out) = self.samples.into_signals(self.limits)?;
             if left_out > 0 {
-                notes.push(format!(
-                    "rows left out before every channel had a value: {left_out}"
-                ));
+                notes.push(format!("rows left out before every channel had a value: {left_out}"));
             }
             Data::Signals(signals)
         } else if self.packets.len() > 0 {
@@ -158,7 +157,9 @@ impl<'a> Content<'a> {
             let topics: Vec<String> = others.flows().iter().take(5).map(ToString::to_string).collect();
             let more = if others.flows().len() > topics.len() { ", …" } else { "" };
             let (count, topics) = (others.rows().len(), topics.join(", "));
-            notes.push(format!("messages left out because they are not JSON with numbers: {count}, on {topics}{more}"));
+            notes.push(format!(
+                "messages left out because they are not JSON with numbers: {count}, on {topics}{more}"
+            ));
         }
         Ok(Recording::new(Format::Mcap, data).with_notes(notes))
     }
@@ -213,14 +214,14 @@ impl Topic {
                     path.truncate(length);
                 }
             }
-            Value::Array(elements) => {
+            Value::Array(elements) if elements.len() <= MAX_ARRAY => {
                 for (index, value) in elements.iter().enumerate() {
                     join(path, &index.to_string());
                     self.numbers(path, value, samples, out, limits)?;
                     path.truncate(length);
                 }
             }
-            Value::Null | Value::Bool(_) | Value::String(_) => {}
+            Value::Array(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
         }
         Ok(())
     }

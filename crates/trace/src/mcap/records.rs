@@ -1,19 +1,23 @@
 //! From the bytes of a file to its schemas, channels and messages, in file order.
 //!
-//! The library's readers trust lengths inside an uncompressed chunk and inside an attachment, tell no offsets, and
-//! bound nothing. Records are framed here instead (a byte of operation, eight of length); the library decompresses
-//! chunks, checks their CRC and parses the three kinds of records that matter.
+//! The library's readers trust lengths: of records inside an uncompressed chunk, of attachments, of strings (up to 4 GB
+//! of memory for each); and they tell no offsets. Records are framed here instead (a byte of operation, eight of
+//! length), and so are the fields of the few kinds that matter. The library decompresses chunks and checks their CRC.
 
-use mcap::records::{Record, op};
+use std::collections::BTreeMap;
+
+use mcap::records::{Channel, MessageHeader, SchemaHeader, op};
 use mcap::sans_io::{LinearReadEvent, LinearReader, LinearReaderOptions};
-use mcap::{MAGIC, McapError, parse_record};
+use mcap::{MAGIC, McapError};
 
 use crate::error::{Fault, Problem};
 use crate::file::Limits;
 
-/// What is called with every schema, channel and message, and with the offset of the record, or of its chunk.
+/// What is called with every schema, channel and message. Faults are placed at the record, or at its chunk.
 pub(super) trait Visit {
-    fn visit(&mut self, at: usize, record: Record<'_>) -> Result<(), Fault>;
+    fn schema(&mut self, header: SchemaHeader, data: &[u8]) -> Result<(), Problem>;
+    fn channel(&mut self, channel: Channel) -> Result<(), Problem>;
+    fn message(&mut self, header: MessageHeader, data: &[u8]) -> Result<(), Problem>;
 }
 
 /// Walks through a whole file, which begins with the magic bytes.
@@ -21,10 +25,10 @@ pub(super) fn walk(data: &[u8], limits: &Limits, visitor: &mut impl Visit) -> Re
     let mut at = MAGIC.len();
     let mut content: u64 = 0;
     let mut in_data = true;
-    loop {
+    let end = loop {
         let frame = Frame::at(data, at).ok_or_else(|| Fault::byte(at, Problem::Truncated("a record")))?;
         match frame.opcode {
-            op::FOOTER => break at = frame.end,
+            op::FOOTER => break frame.end,
             // The summary after it repeats schemas and channels.
             op::DATA_END => in_data = false,
             op::CHUNK if in_data => walk_chunk(data, at, &frame, limits, &mut content, visitor)?,
@@ -32,11 +36,11 @@ pub(super) fn walk(data: &[u8], limits: &Limits, visitor: &mut impl Visit) -> Re
             _ => {}
         }
         at = frame.end;
-    }
-    match data[at..].strip_prefix(MAGIC) {
+    };
+    match data[end..].strip_prefix(MAGIC) {
         Some([]) => Ok(()),
-        Some(_) => Err(Fault::byte(at + MAGIC.len(), malformed("bytes after the end of the MCAP file"))),
-        None => Err(Fault::byte(at, Problem::Truncated("the magic bytes at its end"))),
+        Some(_) => Err(Fault::byte(end + MAGIC.len(), malformed("bytes after the end of the MCAP file"))),
+        None => Err(Fault::byte(end, Problem::Truncated("the magic bytes at its end"))),
     }
 }
 
@@ -67,12 +71,10 @@ fn walk_chunk(
     visitor: &mut impl Visit,
 ) -> Result<(), Fault> {
     let fault = |error| Fault::byte(at, problem(error));
-    let Record::Chunk { header, data: records } = parse_record(op::CHUNK, frame.body).map_err(fault)? else {
-        return Err(fault(McapError::UnexpectedEoc));
-    };
+    let header = ChunkHeader::parse(frame.body).ok_or_else(|| Fault::byte(at, unreadable()))?;
     *content = content.saturating_add(header.uncompressed_size);
     limits.check_bytes(*content).map_err(|problem| Fault::byte(at, problem))?;
-    if header.compression.is_empty() && !is_whole(&records) {
+    if header.compression.is_empty() && !is_whole(header.records) {
         return Err(Fault::byte(at, malformed("a record in this chunk is longer than the chunk")));
     }
     let longest = frame.body.len().max(usize::try_from(header.uncompressed_size).unwrap_or(usize::MAX));
@@ -111,16 +113,107 @@ fn is_whole(records: &[u8]) -> bool {
 }
 
 fn visit(at: usize, opcode: u8, body: &[u8], visitor: &mut impl Visit) -> Result<(), Fault> {
-    if !matches!(opcode, op::SCHEMA | op::CHANNEL | op::MESSAGE) {
-        return Ok(());
+    let visited = match opcode {
+        op::SCHEMA => parse_schema(body).map(|(header, data)| visitor.schema(header, data)),
+        op::CHANNEL => parse_channel(body).map(|channel| visitor.channel(channel)),
+        op::MESSAGE => parse_message(body).map(|(header, data)| visitor.message(header, data)),
+        _ => return Ok(()),
+    };
+    visited.unwrap_or_else(|| Err(unreadable())).map_err(|problem| Fault::byte(at, problem))
+}
+
+/// MCAP specification, Schema (op=0x03).
+fn parse_schema(body: &[u8]) -> Option<(SchemaHeader, &[u8])> {
+    let mut fields = Fields(body);
+    let header = SchemaHeader { id: fields.u16()?, name: fields.string()?, encoding: fields.string()? };
+    Some((header, fields.bytes()?))
+}
+
+/// MCAP specification, Channel (op=0x04).
+fn parse_channel(body: &[u8]) -> Option<Channel> {
+    let mut fields = Fields(body);
+    let (id, schema_id) = (fields.u16()?, fields.u16()?);
+    let (topic, message_encoding) = (fields.string()?, fields.string()?);
+    let mut map = Fields(fields.bytes()?);
+    let mut metadata = BTreeMap::new();
+    while !map.0.is_empty() {
+        metadata.insert(map.string()?, map.string()?);
     }
-    visitor.visit(at, parse_record(opcode, body).map_err(|error| Fault::byte(at, problem(error)))?)
+    Some(Channel { id, schema_id, topic, message_encoding, metadata })
+}
+
+/// MCAP specification, Message (op=0x05).
+fn parse_message(body: &[u8]) -> Option<(MessageHeader, &[u8])> {
+    let mut fields = Fields(body);
+    let (channel_id, sequence) = (fields.u16()?, fields.u32()?);
+    let header = MessageHeader { channel_id, sequence, log_time: fields.u64()?, publish_time: fields.u64()? };
+    Some((header, fields.0))
+}
+
+/// What matters of a chunk. MCAP specification, Chunk (op=0x06).
+struct ChunkHeader<'a> {
+    uncompressed_size: u64,
+    compression: String,
+    records: &'a [u8],
+}
+
+impl<'a> ChunkHeader<'a> {
+    fn parse(body: &'a [u8]) -> Option<Self> {
+        let mut fields = Fields(body);
+        let (_first_time, _last_time) = (fields.u64()?, fields.u64()?);
+        let uncompressed_size = fields.u64()?;
+        let _crc = fields.u32()?;
+        let compression = fields.string()?;
+        let length = usize::try_from(fields.u64()?).ok()?;
+        Some(Self { uncompressed_size, compression, records: fields.take(length)? })
+    }
+}
+
+/// Little-endian fields, one after the other; `None` where they end too soon.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.first_chunk().copied()
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Bytes behind their length.
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = self.u32()?;
+        self.take(length as usize)
+    }
+
+    fn string(&mut self) -> Option<String> {
+        String::from_utf8(self.bytes()?.to_vec()).ok()
+    }
+}
+
+fn unreadable() -> Problem {
+    malformed("a record's fields do not fit into it, or are not UTF-8")
 }
 
 pub(super) fn problem(error: McapError) -> Problem {
     match error {
         // The parser's own text is a page.
-        McapError::Parse(_) => malformed("a record's content does not parse"),
+        McapError::Parse(_) => unreadable(),
         McapError::UnexpectedEof | McapError::UnexpectedEoc => malformed("a chunk ends inside a record"),
         error => Problem::Malformed(error.to_string()),
     }

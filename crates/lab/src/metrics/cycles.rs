@@ -1,0 +1,111 @@
+//! The cycles of a TCP flow's window, and how far the delay beside it falls in each.
+
+use std::collections::BTreeMap;
+
+use taut_core::{Address, Duration, FlowId, Time};
+
+use super::distribution::Moments;
+use super::observer::Watch;
+use crate::result::CycleResult;
+
+/// Which flow, and the delay of which direction's haptic samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CycleWatch {
+    /// The node that sends the flow and reports `in_recovery`.
+    pub(crate) sender: Address,
+    /// The flow whose losses count.
+    pub(crate) flow: FlowId,
+    /// The direction whose delay is watched.
+    pub(crate) direction: &'static str,
+}
+
+/// A cycle runs from the beginning of one fast recovery to the beginning of the next.
+#[derive(Clone, Debug)]
+pub(super) struct Cycles {
+    watched: CycleWatch,
+    watch: Watch,
+    /// Lost since the cycle before began to recover: what the next recovery repairs.
+    losses: u64,
+    recovering: bool,
+    current: Option<Cycle>,
+    floors: Moments,
+    by_losses: BTreeMap<u64, Group>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cycle {
+    begun: Time,
+    losses: u64,
+    floor: Option<Duration>,
+    recovered: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    floor: Moments,
+    recovery: Moments,
+}
+
+/// More losses in one window share the last row.
+const MOST_LOSSES: u64 = 10;
+
+impl Cycles {
+    pub(super) fn new(watched: CycleWatch, watch: Watch) -> Self {
+        let (floors, by_losses) = Default::default();
+        Self { watched, watch, losses: 0, recovering: false, current: None, floors, by_losses }
+    }
+
+    pub(super) fn dropped(&mut self, flow: FlowId) {
+        if flow != self.watched.flow {
+            return;
+        }
+        match &mut self.current {
+            // Sent before the sender knew: this recovery repairs it as well.
+            Some(cycle) if self.recovering => cycle.losses += 1,
+            _ => self.losses += 1,
+        }
+    }
+
+    pub(super) fn delivered(&mut self, direction: Option<&str>, delay: Duration) {
+        if direction == Some(self.watched.direction)
+            && let Some(cycle) = &mut self.current
+        {
+            cycle.floor = Some(cycle.floor.map_or(delay, |floor| floor.min(delay)));
+        }
+    }
+
+    pub(super) fn gauge(&mut self, now: Time, node: Address, name: &str, value: f64) {
+        if node != self.watched.sender || name != "in_recovery" {
+            return;
+        }
+        self.recovering = value > 0.0;
+        if !self.recovering {
+            if let Some(cycle) = &mut self.current {
+                cycle.recovered = Some(now.saturating_since(cycle.begun));
+            }
+            return;
+        }
+        let next = Cycle { begun: now, losses: std::mem::take(&mut self.losses), floor: None, recovered: None };
+        if let Some(Cycle { begun, losses, floor: Some(floor), recovered: Some(recovered) }) = self.current.replace(next)
+            && self.watch.counts(begun)
+        {
+            self.floors.record(floor.as_millis_f64());
+            let group = self.by_losses.entry(losses.min(MOST_LOSSES)).or_default();
+            group.floor.record(floor.as_millis_f64());
+            group.recovery.record(recovered.as_millis_f64());
+        }
+    }
+
+    /// The mean of all floors, and the cycles by their losses.
+    pub(super) fn to_result(&self) -> (Option<f64>, Vec<CycleResult>) {
+        let row = |(losses, group): (&u64, &Group)| CycleResult {
+            losses: *losses,
+            cycles: group.floor.count,
+            floor_mean_ms: group.floor.mean,
+            floor_min_ms: group.floor.min,
+            recovery_mean_ms: group.recovery.mean,
+        };
+        let mean = (self.floors.count > 0).then_some(self.floors.mean);
+        (mean, self.by_losses.iter().map(row).collect())
+    }
+}

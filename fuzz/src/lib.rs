@@ -1,0 +1,130 @@
+//! What the fuzz targets do, as plain functions, so that the corpus is replayed by `cargo test` on stable too.
+//!
+//! Each takes any bytes. None may panic; what was read must survive being written and read again.
+//!
+//! ```text
+//! cargo +nightly fuzz run --features targets csv -- -max_total_time=150 -max_len=4096
+//! cargo test                      # replays corpus/
+//! ```
+
+use std::net::Ipv4Addr;
+
+use taut_core::{Bytes, Duration};
+use taut_trace::{Data, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
+use taut_wire::{etp as etp_wire, media as media_wire, tcp as tcp_wire};
+
+/// A target's body.
+pub type Body = fn(&[u8]);
+
+/// Every target by name; its corpus is the folder of that name.
+pub const TARGETS: [(&str, Body); 7] = [
+    ("csv", csv),
+    ("mcap", mcap),
+    ("pcap", pcap),
+    ("mahimahi", mahimahi),
+    ("tcp", tcp),
+    ("etp", etp),
+    ("media", media),
+];
+
+/// Tables.
+pub fn csv(data: &[u8]) {
+    recording("fuzz.csv", data);
+}
+
+/// MCAP files.
+pub fn mcap(data: &[u8]) {
+    recording("fuzz.mcap", data);
+}
+
+/// Captures, pcap and pcapng.
+pub fn pcap(data: &[u8]) {
+    recording("fuzz.pcap", data);
+}
+
+/// Delivery traces.
+pub fn mahimahi(data: &[u8]) {
+    // Anything else is another format's business.
+    if data.first().is_some_and(u8::is_ascii_digit) {
+        recording("fuzz.up", data);
+    }
+}
+
+fn recording(name: &str, data: &[u8]) {
+    // Small enough that one input takes milliseconds.
+    let limits = Limits::default().bytes(Bytes::new(1_000_000)).rows(2_000).values(20_000).columns(64);
+    match read_bytes_within(name, data, &limits) {
+        Ok(recording) => written_and_read(&recording),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(!text.contains(char::is_control) && text.len() < 2_000, "not one line: {text:?}");
+        }
+    }
+}
+
+fn written_and_read(recording: &Recording) {
+    assert!(!info(recording).to_string().is_empty());
+    if let Data::Signals(signals) = recording.data() {
+        let period = Duration::from_nanos((signals.duration().as_nanos() / 50).max(1));
+        assert!(!signals.resample(period).expect("some fifty rows").is_empty());
+    }
+    let text = write_csv(recording);
+    let again = read_bytes("again.csv", &text).expect("what was written is read");
+    assert!(again.data() == recording.data(), "{}", String::from_utf8_lossy(&text));
+    assert!(write_csv(&again) == text);
+    // Times before 0 have no form in MCAP.
+    if let Ok(file) = write_mcap(recording) {
+        assert!(
+            read_bytes("again.mcap", &file).expect("what was written is read").data() == recording.data()
+        );
+    }
+}
+
+/// TCP headers. Unknown options, and selective acknowledgements that do not fit beside the others, are not emitted:
+/// what was emitted once stays the same.
+pub fn tcp(data: &[u8]) {
+    let (source, destination) = (Ipv4Addr::LOCALHOST, Ipv4Addr::BROADCAST);
+    let _ = tcp_wire::checksum(source, destination, data, 0);
+    let Ok((header, length)) = tcp_wire::Repr::parse(data) else { return };
+    assert!(length <= data.len());
+    let mut bytes = Vec::new();
+    header.emit(&mut bytes);
+    assert_eq!(bytes.len(), header.len());
+    let (again, length) = tcp_wire::Repr::parse(&bytes).expect("what was emitted parses");
+    assert_eq!(length, bytes.len());
+    let mut emitted_again = Vec::new();
+    again.emit(&mut emitted_again);
+    assert_eq!(emitted_again, bytes);
+}
+
+/// Packets of the event-based transport. Every packet has one form.
+pub fn etp(data: &[u8]) {
+    let mut bytes = Vec::new();
+    match etp_wire::Packet::parse(data) {
+        Ok(etp_wire::Packet::Data(packet)) => {
+            assert!(packet.messages().all(|message| message.is_ok()));
+            packet.emit(&mut bytes);
+        }
+        Ok(etp_wire::Packet::Feedback(packet)) => packet.emit(&mut bytes),
+        Err(_) => return,
+    }
+    assert_eq!(bytes, data);
+}
+
+/// Datagrams of the media multiplexer. The first byte says how many zeros follow that were not stored.
+pub fn media(data: &[u8]) {
+    let Some((padding, data)) = data.split_first() else { return };
+    let Ok(view) = media_wire::MediaView::new_checked(data, u32::from(*padding)) else { return };
+    let header = view.header();
+    assert_eq!(view.samples().count(), usize::from(header.samples));
+    assert_eq!(view.fragments().count(), usize::from(header.fragments));
+    let mut bytes = Vec::new();
+    header.emit(&mut bytes);
+    view.samples().for_each(|sample| sample.emit(header.sent, &mut bytes));
+    view.fragments().for_each(|(fragment, _)| fragment.emit(header.sent, &mut bytes));
+    view.fragments().for_each(|(_, stored)| bytes.extend(stored));
+    let again =
+        media_wire::MediaView::new_checked(&bytes, u32::from(*padding)).expect("what was emitted parses");
+    assert_eq!(again.header(), header);
+    assert!(again.samples().eq(view.samples()) && again.fragments().eq(view.fragments()));
+}
