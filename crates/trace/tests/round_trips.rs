@@ -132,8 +132,10 @@ fn foreign_mcap() -> Vec<u8> {
     };
     let (fast, slow, camera) =
         (topic("/arm/joint", "json"), topic("/gripper", "json"), topic("/camera", "cdr"));
+    // A scan of 65 ranges is not 65 signals.
+    let first = format!(r#"{{"p": [0.5, 1], "name": "elbow", "scan": {:?}}}"#, [0; 65]);
     let messages: [(u16, u64, &str); 6] = [
-        (fast, 1_000, r#"{"p": [0.5, 1], "name": "elbow", "scan": [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#),
+        (fast, 1_000, &first),
         (slow, 2_000, r#"{"force": {"z": 7}}"#),
         (fast, 2_000, r#"{"p": [0.75, 2]}"#),
         (camera, 2_500, "\u{0}\u{1}..."),
