@@ -10,6 +10,7 @@
 use std::net::Ipv4Addr;
 
 use taut_core::{Bytes, Duration};
+use taut_lab::scenario::{Scenario, ScenarioError, Setting};
 use taut_trace::{Data, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
 use taut_wire::{etp as etp_wire, media as media_wire, tcp as tcp_wire};
 
@@ -17,7 +18,7 @@ use taut_wire::{etp as etp_wire, media as media_wire, tcp as tcp_wire};
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 7] = [
+pub const TARGETS: [(&str, Body); 8] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
@@ -25,6 +26,7 @@ pub const TARGETS: [(&str, Body); 7] = [
     ("tcp", tcp),
     ("etp", etp),
     ("media", media),
+    ("scenario", scenario),
 ];
 
 /// Tables.
@@ -127,4 +129,31 @@ pub fn media(data: &[u8]) {
         media_wire::MediaView::new_checked(&bytes, u32::from(*padding)).expect("what was emitted parses");
     assert_eq!(again.header(), header);
     assert!(again.samples().eq(view.samples()) && again.fragments().eq(view.fragments()));
+}
+
+/// Scenarios, and `--set` on them: each NUL in the text begins a setting.
+pub fn scenario(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut parts = text.split('\0');
+    let mut scenario = match Scenario::parse("fuzz.toml", parts.next().unwrap_or_default()) {
+        Ok(scenario) => scenario,
+        Err(error) => return one_line(&error),
+    };
+    for setting in parts.filter_map(|part| part.parse::<Setting>().ok()) {
+        match scenario.with(&[setting]) {
+            Ok(changed) => scenario = changed,
+            Err(error) => one_line(&error),
+        }
+    }
+    if let Err(error) = scenario.expand() {
+        one_line(&error);
+    }
+    let text = scenario.to_toml();
+    let again = Scenario::parse("again.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(again.to_toml(), text);
+}
+
+fn one_line(error: &ScenarioError) {
+    let text = error.to_string();
+    assert!(!text.contains(char::is_control), "not one line: {text:?}");
 }

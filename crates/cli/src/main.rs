@@ -1,5 +1,5 @@
 //! The `taut` command: arguments in, the lab's answers out.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its standard streams")]
+#![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
 mod plan;
 mod progress;
@@ -7,6 +7,7 @@ mod run;
 mod table;
 mod trace;
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -41,12 +42,10 @@ type Ended = Result<ExitCode, String>;
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    let ended = match Cli::parse().command {
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Plan(arguments) => plan::plan(&arguments),
-        Command::Trace(command) => trace::trace(&command),
-        Command::Replay(arguments) => run::replay(&arguments),
-        Command::Schema => schema(),
+    let ended = match Cli::try_parse() {
+        Ok(cli) => obey(cli.command),
+        Err(error) if error.use_stderr() => Err(one_line(&error)),
+        Err(help) => help.exit(),
     };
     ended.unwrap_or_else(|message| {
         eprintln!("taut: {message}");
@@ -54,8 +53,41 @@ fn main() -> ExitCode {
     })
 }
 
+/// What is wrong with the arguments, without the paragraphs about usage that follow.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let said = text.split("\n\n").take_while(|part| {
+        !["Usage:", "For more", "tip:"].iter().any(|beginning| part.trim_start().starts_with(beginning))
+    });
+    let said = said.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+    format!("{} (see --help)", said.strip_prefix("error: ").unwrap_or(&said))
+}
+
+/// Writes to standard output. Who reads it may stop before the end: that is no error.
+fn print(text: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        _ => Ok(()),
+    }
+}
+
+fn print_json<T: serde::Serialize>(value: &T) -> Result<(), String> {
+    let json = serde_json::to_string_pretty(value).map_err(|e| e.to_string())?;
+    print(&format!("{json}\n"))
+}
+
+fn obey(command: Command) -> Ended {
+    match command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Trace(command) => trace::trace(&command),
+        Command::Replay(arguments) => run::replay(&arguments),
+        Command::Schema => schema(),
+    }
+}
+
 fn schema() -> Ended {
-    let schema = schemars::schema_for!(taut_lab::scenario::Scenario);
-    println!("{}", serde_json::to_string_pretty(&schema).map_err(|e| e.to_string())?);
+    print_json(&schemars::schema_for!(taut_lab::scenario::Scenario))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_qos::model::{Cbr, FixedFragment, SharedLink, Stream, TcpFlow, predict};
 
-use crate::Ended;
+use crate::{Ended, print, print_json};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// Size of the drop-tail queue, such as 14kB
     #[arg(long)]
     buffer: Bytes,
-    /// Traffic beside the stream, separated by commas: tcp[:SEGMENT[:ACK_EVERY]], cbr:RATE[:PACKET]
+    /// Traffic beside the stream, separated by commas: `tcp[:SEGMENT[:ACK_EVERY]]`, `cbr:RATE[:PACKET]`
     #[arg(long, value_delimiter = ',', value_name = "FLOW,…")]
     cross: Vec<Flow>,
     /// One packet of the stream on the wire
@@ -103,9 +103,9 @@ pub(crate) fn plan(arguments: &Arguments) -> Ended {
     }
     let prediction = predict(&link).map_err(|e| e.to_string())?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&prediction).map_err(|e| e.to_string())?);
+        print_json(&prediction)?;
     } else {
-        println!("{prediction}");
+        print(&format!("{prediction}\n"))?;
     }
     let failed = prediction.compliant != Some(true);
     Ok(if failed && arguments.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })

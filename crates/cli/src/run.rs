@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use clap::Args;
 use taut_core::Seed;
 use taut_lab::job;
-use taut_lab::result::{CampaignResult, RunResult};
+use taut_lab::result::{CampaignResult, ModelResult, RunResult, VariantResult};
 use taut_lab::run::Extras;
-use taut_lab::scenario::{Scenario, Setting, Variant};
+use taut_lab::scenario::{Scenario, ScenarioError, Setting, Variant};
 
-use crate::Ended;
 use crate::progress::Bar;
 use crate::table::aligned;
+use crate::{Ended, print, print_json};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -76,7 +76,8 @@ const MOST_SEEDS: u64 = 10_000;
 
 fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let form = "write 1..20 (both included) or 1,5,9";
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is not a seed; {form}"));
+    let number =
+        |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is not a seed; {form}"));
     if let Some((first, last)) = text.split_once("..") {
         let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
         if first > last || last - first >= MOST_SEEDS {
@@ -89,9 +90,10 @@ fn parse_seeds(text: &str) -> Result<Seeds, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Ended {
     let scenario = Scenario::read(&arguments.scenario).map_err(|e| e.to_string())?;
-    let scenario = scenario.with(&arguments.settings).map_err(|e| e.to_string())?;
+    let place = |e: ScenarioError| format!("{}: {e}", arguments.scenario.display());
+    let scenario = scenario.with(&arguments.settings).map_err(place)?;
     if arguments.print {
-        print!("{}", scenario.to_toml());
+        print(&scenario.to_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
     let variants = chosen(&scenario, arguments)?;
@@ -101,18 +103,32 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         return run_one(arguments, only, *seed, extras);
     }
     if extras != Extras::default() {
-        return Err("--capture, --events and --samples are for a single run: give one --seed and one --variant".into());
+        return Err(
+            "--capture, --events and --samples are for a single run: give one --seed and one --variant"
+                .into(),
+        );
     }
     run_many(arguments, &scenario, &variants, &seeds)
 }
 
 fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Scenario)>, String> {
-    let mut variants = scenario.expand().map_err(|e| e.to_string())?;
+    let mut variants = scenario.expand().map_err(|e| format!("{}: {e}", arguments.scenario.display()))?;
+    for (_, variant) in &mut variants {
+        // A setting of the user's wins over the variant's own.
+        *variant = variant.with(&arguments.settings).map_err(|e| e.to_string())?;
+    }
     if let Some(text) = &arguments.variant {
-        let names: Vec<String> = variants.iter().map(|(variant, _)| format!("`{}`", variant.name)).collect();
+        let names: Vec<String> =
+            scenario.variants.iter().map(|variant| format!("`{}`", variant.name)).collect();
         variants.retain(|(variant, _)| variant.name.contains(text.as_str()));
         if variants.is_empty() {
-            return Err(format!("--variant {text}: there are {}", names.join(", ")));
+            let file = arguments.scenario.display();
+            return Err(match names.as_slice() {
+                [] => format!("{file}: --variant {text}: this scenario has no variants"),
+                names => {
+                    format!("{file}: --variant {text}: none is named so; there are {}", names.join(", "))
+                }
+            });
         }
     }
     Ok(variants)
@@ -120,29 +136,33 @@ fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Sc
 
 fn run_one(arguments: &Arguments, scenario: &Scenario, seed: u64, extras: Extras) -> Ended {
     let bar = Bar::new("simulating", arguments.quiet);
-    let done =
-        job::single(scenario, Seed::new(seed), extras, arguments.out.as_deref(), &mut |fraction| bar.set(fraction));
+    let done = job::single(scenario, Seed::new(seed), extras, arguments.out.as_deref(), &mut |fraction| {
+        bar.set(fraction)
+    });
     drop(bar);
-    let (result, files) = done.map_err(|e| e.to_string())?;
+    let (result, files) = done.map_err(|e| e.within(&arguments.scenario).to_string())?;
     if arguments.json {
         print_json(&result)?;
     } else {
-        print_run(&result);
-        print_files(&files);
+        print(&(run_text(&result) + &files_text(&files)))?;
     }
     status(&result, arguments.strict)
 }
 
-fn run_many(arguments: &Arguments, scenario: &Scenario, variants: &[(Variant, Scenario)], seeds: &[u64]) -> Ended {
+fn run_many(
+    arguments: &Arguments,
+    scenario: &Scenario,
+    variants: &[(Variant, Scenario)],
+    seeds: &[u64],
+) -> Ended {
     let bar = Bar::new(&format!("simulating {} runs", variants.len() * seeds.len()), arguments.quiet);
     let done = job::many(scenario, variants, seeds, arguments.out.as_deref(), &|fraction| bar.set(fraction));
     drop(bar);
-    let (result, files) = done.map_err(|e| e.to_string())?;
+    let (result, files) = done.map_err(|e| e.within(&arguments.scenario).to_string())?;
     if arguments.json {
         print_json(&result)?;
     } else {
-        print_campaign(&result);
-        print_files(&files);
+        print(&(campaign_text(&result) + &files_text(&files)))?;
     }
     let met = result.variants.iter().all(|variant| variant.met == variant.seeds.len() as u64);
     Ok(if met || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -156,10 +176,9 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Ended {
     if arguments.json {
         print_json(&replay.result)?;
     } else {
-        print_run(&replay.result);
-        print_files(&replay.files);
         let outcome = if replay.identical { "identical, byte for byte" } else { "DIFFERENT" };
-        println!("\nreplay of {}: {outcome}", arguments.run.display());
+        let outcome = format!("\nreplay of {}: {outcome}\n", arguments.run.display());
+        print(&(run_text(&replay.result) + &files_text(&replay.files) + &outcome))?;
     }
     if !replay.identical {
         eprintln!("taut: the run was made by taut {}, this is another build", replay.result.taut);
@@ -175,19 +194,12 @@ fn status(result: &RunResult, strict: bool) -> Ended {
     Ok(if result.verdict.met || !strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print_json<T: serde::Serialize>(value: &T) -> Result<(), String> {
-    println!("{}", serde_json::to_string_pretty(value).map_err(|e| e.to_string())?);
-    Ok(())
+fn files_text(files: &[PathBuf]) -> String {
+    let report = files.iter().find(|file| file.ends_with("report.html"));
+    report.map_or_else(String::new, |report| format!("\nreport: {}\n", report.display()))
 }
 
-fn print_files(files: &[PathBuf]) {
-    if let Some(report) = files.iter().find(|file| file.ends_with("report.html")) {
-        println!("\nreport: {}", report.display());
-    }
-}
-
-fn print_run(run: &RunResult) {
-    println!("{} (seed {}, {} s)\n", run.title, run.seed, run.duration_s);
+fn run_text(run: &RunResult) -> String {
     let limits: Vec<Vec<String>> = run
         .verdict
         .limits
@@ -201,34 +213,40 @@ fn print_run(run: &RunResult) {
             ]
         })
         .collect();
-    print!("{}", aligned(&limits));
-    for model in &run.models {
-        println!("\nclosed-form model, {}", model.stream);
-        let rows: Vec<Vec<String>> = model
-            .rows
-            .iter()
-            .map(|row| {
-                vec![
-                    format!("{} {}", row.quantity, row.equation),
-                    format!("predicted {:.3} ms", row.predicted_ms),
-                    format!("measured {:.3} ms", row.measured_ms),
-                    format!("{:+.3} ms", row.measured_ms - row.predicted_ms),
-                ]
-            })
-            .collect();
-        print!("{}", aligned(&rows));
-        for condition in model.conditions.iter().filter(|condition| !condition.holds) {
-            println!("  outside the model's validity: {}: {}", condition.name, condition.explanation);
-        }
-    }
-    println!("\n{}", if run.verdict.met { "PASS: every limit is met" } else { "FAIL: a limit is not met" });
+    let verdict = match (run.verdict.met, run.verdict.limits.is_empty()) {
+        (_, true) => "no verdict: there is no session, and limits are for sessions",
+        (true, false) => "PASS: every limit is met",
+        (false, false) => "FAIL: a limit is not met",
+    };
+    let models: String = run.models.iter().map(model_text).collect();
+    let head = format!("{} (seed {}, {} s)", run.title, run.seed, run.duration_s);
+    format!("{head}\n\n{}{models}\n{verdict}\n", aligned(&limits))
 }
 
-fn print_campaign(campaign: &CampaignResult) {
-    println!("{} ({} s a run)", campaign.title, campaign.duration_s);
-    for variant in &campaign.variants {
-        let name = if variant.name.is_empty() { "" } else { &variant.name };
-        println!("\n{name} (limits met in {} of {} runs)", variant.met, variant.seeds.len());
+fn model_text(model: &ModelResult) -> String {
+    let rows: Vec<Vec<String>> = model
+        .rows
+        .iter()
+        .map(|row| {
+            vec![
+                format!("{} {}", row.quantity, row.equation),
+                format!("predicted {:.3} ms", row.predicted_ms),
+                format!("measured {:.3} ms", row.measured_ms),
+                format!("{:+.3} ms", row.measured_ms - row.predicted_ms),
+            ]
+        })
+        .collect();
+    let outside = model.conditions.iter().filter(|condition| !condition.holds);
+    let outside: String = outside
+        .map(|condition| {
+            format!("  outside the model's validity: {}: {}\n", condition.name, condition.explanation)
+        })
+        .collect();
+    format!("\nclosed-form model, {}\n{}{outside}", model.stream, aligned(&rows))
+}
+
+fn campaign_text(campaign: &CampaignResult) -> String {
+    let variant = |variant: &VariantResult| {
         let rows: Vec<Vec<String>> = variant
             .measures
             .iter()
@@ -245,6 +263,9 @@ fn print_campaign(campaign: &CampaignResult) {
                 ]
             })
             .collect();
-        print!("{}", aligned(&rows));
-    }
+        let seeds = variant.seeds.len();
+        format!("\n{} (limits met in {} of {seeds} runs)\n{}", variant.name, variant.met, aligned(&rows))
+    };
+    let variants: String = campaign.variants.iter().map(variant).collect();
+    format!("{} ({} s a run)\n{variants}", campaign.title, campaign.duration_s)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::Ended;
+use crate::{Ended, print, print_json};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -32,15 +32,15 @@ pub(crate) fn trace(command: &Command) -> Ended {
             let recording = taut_trace::read(file).map_err(|e| e.to_string())?;
             let info = taut_trace::info(&recording);
             if *json {
-                println!("{}", serde_json::to_string_pretty(&info).map_err(|e| e.to_string())?);
+                print_json(&info)?;
             } else {
-                println!("{info}");
+                print(&format!("{info}\n"))?;
             }
         }
         Command::Convert { input, output } => {
             let recording = taut_trace::read(input).map_err(|e| e.to_string())?;
             taut_trace::write(output, &recording).map_err(|e| e.to_string())?;
-            println!("{} written", output.display());
+            print(&format!("{} written\n", output.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -184,7 +184,8 @@ impl ParseQuantityError {
 }
 
 const BYTES_FORM: &str = "a number of B, kB or MB that is not negative, such as 14kB";
-const BITRATE_FORM: &str = "a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit";
+const BITRATE_FORM: &str =
+    "a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit";
 const DURATION_FORM: &str = "a number of ns, us, ms, s or min that is not negative, such as 8ms";
 const PROBABILITY_FORM: &str = "a fraction from 0 to 1 or a percentage from 0% to 100%, such as 1%";
 
@@ -205,7 +206,11 @@ fn parse_scaled(
         && number.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
     let value: f64 = number.parse().map_err(|_| error())?;
     let scaled = (value * scale).round();
-    if plain && scaled.is_finite() && (0.0..9.0e18).contains(&scaled) { Ok(scaled as u64) } else { Err(error()) }
+    if plain && scaled.is_finite() && (0.0..9.0e18).contains(&scaled) {
+        Ok(scaled as u64)
+    } else {
+        Err(error())
+    }
 }
 
 impl FromStr for Bytes {
@@ -249,8 +254,10 @@ impl FromStr for Probability {
 /// The largest unit that leaves a whole number, or else the largest that leaves at least one.
 fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let smallest = units[units.len() - 1];
-    let (suffix, scale) =
-        units.iter().find(|(_, scale)| value >= *scale && value.is_multiple_of((*scale / 1000).max(1))).unwrap_or(&smallest);
+    let (suffix, scale) = units
+        .iter()
+        .find(|(_, scale)| value >= *scale && value.is_multiple_of((*scale / 1000).max(1)))
+        .unwrap_or(&smallest);
     if value.is_multiple_of(*scale) {
         write!(f, "{}{suffix}", value / scale)
     } else {

@@ -43,6 +43,10 @@ pub fn campaign(
             progress(*done);
         };
         let mut result = run(&variants[variant].1, Seed::new(seed), &mut tell)?;
+        if !result.conservation.holds {
+            let violations = result.conservation.violations.join("; ");
+            return Err(RunError::Scenario(format!("seed {seed}: packets do not add up: {violations}")));
+        }
         result.series.clear();
         Ok(CampaignRun { variant, result })
     };
@@ -152,8 +156,9 @@ fn percent(part: u64, whole: u64) -> f64 {
 /// The 97.5 % quantile of Student's t with n − 1 degrees of freedom.
 fn t95(n: u64) -> f64 {
     const T: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+        2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
+        2.045, 2.042,
     ];
     let freedom = n.saturating_sub(1).max(1) as usize;
     T.get(freedom - 1).copied().unwrap_or_else(|| 1.960 + 2.4 / freedom as f64)

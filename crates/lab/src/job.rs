@@ -7,8 +7,8 @@ use taut_core::Seed;
 use crate::campaign::{CampaignRun, campaign};
 use crate::report;
 use crate::result::{CampaignResult, RunResult};
-use crate::run::{Extras, Output, RunError, run_with};
-use crate::scenario::{Scenario, Variant};
+use crate::run::{Extras, Inputs, Output, RunError, run_with};
+use crate::scenario::{Scenario, Variant, unreadable};
 
 /// Runs one scenario without variants with one seed; with a folder, writes `run.json`, `report.html`, the figures and the
 /// extras there, all or none of them.
@@ -78,16 +78,25 @@ pub struct Replay {
 /// # Errors
 /// When it is not a `run.json`, or a file that the run read is not the same any more.
 pub fn replay(path: &Path, folder: Option<&Path>, progress: &mut dyn FnMut(f64)) -> Result<Replay, RunError> {
-    let error = |what: String| RunError(format!("{}: {what}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| error(format!("cannot be read: {e}")))?;
-    let recorded: RunResult = serde_json::from_slice(&bytes)
-        .map_err(|e| error(format!("is not a run.json of taut (line {}, column {}: {e})", e.line(), e.column())))?;
-    let scenario =
-        Scenario::parse(&format!("{} (scenario)", path.display()), &recorded.scenario).map_err(RunError::new)?;
-    let (mut result, files) = single(&scenario, Seed::new(recorded.seed), Extras::default(), folder, progress)?;
-    if let Some(changed) = recorded.inputs.iter().find(|input| !result.inputs.contains(input)) {
-        return Err(error(format!("{} is not the file that the run read (its SHA-256 differs)", changed.path)));
+    let error = |what: String| RunError::Scenario(format!("{}: {what}", path.display()));
+    let bytes = std::fs::read(path).map_err(|e| error(unreadable(&e)))?;
+    let recorded: RunResult =
+        serde_json::from_slice(&bytes).map_err(|e| error(format!("is not the run.json of a run: {e}")))?;
+    let scenario = Scenario::parse(&format!("{} (scenario)", path.display()), &recorded.scenario)
+        .map_err(RunError::scenario)?;
+    let mut inputs = Inputs::default();
+    for input in &recorded.inputs {
+        inputs.read(&input.path).map_err(|e| e.within(path))?;
+        if !inputs.list().contains(input) {
+            return Err(error(format!(
+                "{} is not the file that the run read: its SHA-256 differs",
+                input.path
+            )));
+        }
     }
+    let (mut result, files) =
+        single(&scenario, Seed::new(recorded.seed), Extras::default(), folder, progress)
+            .map_err(|e| e.within(path))?;
     if recorded.series.is_empty() {
         // A run of a campaign is kept without them.
         result.series.clear();
@@ -105,7 +114,7 @@ pub fn run_json(result: &RunResult) -> Result<Vec<u8>, RunError> {
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, RunError> {
-    let mut bytes = serde_json::to_vec_pretty(value).map_err(RunError::new)?;
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(RunError::output)?;
     bytes.push(b'\n');
     Ok(bytes)
 }

@@ -58,6 +58,12 @@ impl Bottleneck {
         Self { queue: queue.into(), server, in_service: None, due: Time::MAX }
     }
 
+    /// What waits: the packet in service does not.
+    #[inline]
+    pub(crate) fn queued(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
     /// Begins the packet in service at `at`, or finds out when to ask the queue again.
     #[inline]
     fn serve(&mut self, at: Time) {
@@ -147,9 +153,5 @@ impl Stage for Bottleneck {
         let mut held = self.queue.backlog();
         self.in_service.iter().for_each(|packet| held.add(packet.meta.size));
         held
-    }
-
-    fn queued(&self) -> Backlog {
-        self.queue.backlog()
     }
 }

@@ -16,8 +16,10 @@ use crate::{Bottleneck, Corrupt, Cut, Delay, Duplicate, Jitter, Loss};
 pub struct Chain {
     elements: Vec<Element>,
     sink: Sink,
-    /// When the first of the elements but the last is due; the last one is asked directly.
+    /// When the first of the elements but the last is due.
     inner_due: Time,
+    /// When the last one is.
+    last_due: Time,
 }
 
 /// One part of a [`Chain`].
@@ -49,25 +51,31 @@ impl Chain {
         for (ordinal, duplicate) in duplicates.enumerate() {
             duplicate.set_ordinal(ordinal);
         }
-        Self { elements, sink: Sink::default(), inner_due: Time::MAX }
+        Self { elements, sink: Sink::default(), inner_due: Time::MAX, last_due: Time::MAX }
     }
 
     /// Hands on what left the elements at or before `now`, but for the last one's, which `poll_transmit` takes.
     fn advance(&mut self, now: Time) {
-        self.inner_due = Time::MAX;
         let mut rest = self.elements.as_mut_slice();
         while let Some((element, tail)) = rest.split_first_mut() {
-            if tail.is_empty() {
-                break;
+            if !tail.is_empty() && element.due() <= now {
+                match element {
+                    Element::Delay(stage) => drain(stage, tail, &mut self.sink, now),
+                    Element::Bottleneck(stage) => drain(stage, tail, &mut self.sink, now),
+                    Element::Jitter(stage) => drain(stage, tail, &mut self.sink, now),
+                    Element::Loss(_) | Element::Duplicate(_) | Element::Corrupt(_) | Element::Cut(_) => {}
+                }
             }
-            match element {
-                Element::Delay(stage) => drain(stage, tail, &mut self.sink, now),
-                Element::Bottleneck(stage) => drain(stage, tail, &mut self.sink, now),
-                Element::Jitter(stage) => drain(stage, tail, &mut self.sink, now),
-                Element::Loss(_) | Element::Duplicate(_) | Element::Corrupt(_) | Element::Cut(_) => {}
-            }
-            self.inner_due = self.inner_due.min(element.due());
             rest = tail;
+        }
+        self.note_due();
+    }
+
+    #[inline]
+    fn note_due(&mut self) {
+        if let Some((last, inner)) = self.elements.split_last() {
+            self.inner_due = inner.iter().map(Element::due).min().unwrap_or(Time::MAX);
+            self.last_due = last.due();
         }
     }
 }
@@ -82,7 +90,7 @@ impl Link for Chain {
     #[inline]
     fn handle_input(&mut self, now: Time, packet: Packet) {
         push(&mut self.elements, &mut self.sink, now, packet);
-        self.advance(now);
+        self.note_due();
     }
 
     #[inline]
@@ -98,9 +106,10 @@ impl Link for Chain {
         if let Some(packet) = self.sink.out.pop_front() {
             return Some(packet);
         }
-        let last = self.elements.last_mut()?;
-        while last.due() <= now {
+        while self.last_due <= now {
+            let last = self.elements.last_mut()?;
             let packet = last.step(&mut self.sink.events);
+            self.last_due = last.due();
             if packet.is_some() {
                 return packet;
             }
@@ -115,14 +124,12 @@ impl Link for Chain {
 
     #[inline]
     fn poll_timeout(&self) -> Option<Deadline> {
-        let mut first = Deadline::new(Time::MAX, "never");
-        for element in &self.elements {
-            let at = element.due();
-            if at < first.at {
-                first = Deadline::new(at, element.why());
-            }
+        let at = self.inner_due.min(self.last_due);
+        if at == Time::MAX {
+            return None;
         }
-        (first.at < Time::MAX).then_some(first)
+        let first = self.elements.iter().find(|element| element.due() == at);
+        Some(Deadline::new(at, first.map_or("never", Element::why)))
     }
 
     fn held(&self) -> Backlog {
@@ -131,21 +138,13 @@ impl Link for Chain {
         held
     }
 
+    #[inline]
     fn queued(&self) -> Backlog {
         self.elements.iter().fold(Backlog::default(), |sum, element| sum + element.queued())
     }
 }
 
 impl Element {
-    fn stage(&self) -> Option<&dyn Stage> {
-        match self {
-            Self::Delay(stage) => Some(stage),
-            Self::Bottleneck(stage) => Some(stage),
-            Self::Jitter(stage) => Some(stage),
-            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => None,
-        }
-    }
-
     #[inline]
     fn due(&self) -> Time {
         match self {
@@ -166,16 +165,32 @@ impl Element {
         }
     }
 
+    #[inline]
     fn why(&self) -> &'static str {
-        self.stage().map_or("never", Stage::why)
+        match self {
+            Self::Delay(stage) => stage.why(),
+            Self::Bottleneck(stage) => stage.why(),
+            Self::Jitter(stage) => stage.why(),
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => "never",
+        }
     }
 
     fn held(&self) -> Backlog {
-        self.stage().map_or(Backlog::default(), Stage::held)
+        match self {
+            Self::Delay(stage) => stage.held(),
+            Self::Bottleneck(stage) => stage.held(),
+            Self::Jitter(stage) => stage.held(),
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => Backlog::default(),
+        }
     }
 
+    /// Only a bottleneck has a queueing discipline.
+    #[inline]
     fn queued(&self) -> Backlog {
-        self.stage().map_or(Backlog::default(), Stage::queued)
+        match self {
+            Self::Bottleneck(stage) => stage.queued(),
+            _ => Backlog::default(),
+        }
     }
 }
 

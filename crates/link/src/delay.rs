@@ -62,9 +62,8 @@ impl Stage for Delay {
 /// Packets with the times at which they leave, first in first out, and a bound.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayLine {
-    packets: VecDeque<Packet>,
-    /// When each of them leaves.
-    departures: VecDeque<Time>,
+    /// Each with when it leaves.
+    packets: VecDeque<(Time, Packet)>,
     held: Backlog,
     /// When the first one leaves.
     due: Time,
@@ -75,14 +74,7 @@ pub(crate) struct DelayLine {
 
 impl DelayLine {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            packets: VecDeque::new(),
-            departures: VecDeque::new(),
-            held: Backlog::default(),
-            due: Time::MAX,
-            last: Time::ZERO,
-            limit,
-        }
+        Self { packets: VecDeque::new(), held: Backlog::default(), due: Time::MAX, last: Time::ZERO, limit }
     }
 
     /// Leaves at `departure`, or with its predecessor when that is later.
@@ -97,16 +89,14 @@ impl DelayLine {
             self.due = self.last;
         }
         self.held.add(packet.meta.size);
-        self.departures.push_back(self.last);
-        self.packets.push_back(packet);
+        self.packets.push_back((self.last, packet));
     }
 
     /// The packet that leaves at `due`.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Packet> {
-        let packet = self.packets.pop_front()?;
-        self.departures.pop_front();
-        self.due = self.departures.front().copied().unwrap_or(Time::MAX);
+        let (_, packet) = self.packets.pop_front()?;
+        self.due = self.packets.front().map_or(Time::MAX, |(departure, _)| *departure);
         self.held.remove(packet.meta.size);
         Some(packet)
     }

@@ -18,8 +18,4 @@ pub(crate) trait Stage {
     fn why(&self) -> &'static str;
     /// All packets inside.
     fn held(&self) -> Backlog;
-    /// Those that wait in a queueing discipline.
-    fn queued(&self) -> Backlog {
-        Backlog::default()
-    }
 }

@@ -24,6 +24,7 @@ pub struct FrameSource {
     start: Time,
     period: Duration,
     next: u64,
+    next_at: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -55,17 +56,18 @@ impl FrameSource {
 
     fn with(medium: Medium, sizes: Sizes, period: Duration, start: Time) -> Self {
         assert!(!period.is_zero(), "a frame every 0 ns");
-        Self { medium, sizes, start, period, next: 0 }
+        Self { medium, sizes, start, period, next: 0, next_at: start }
     }
 
     /// The next frame, if it is made by `now`. Its creation time is exact even when the call is late.
     pub fn poll_sample(&mut self, now: Time) -> Option<Sample> {
-        let created = self.poll_timeout().at;
+        let created = self.next_at;
         if created > now {
             return None;
         }
         let (medium, sequence) = (self.medium, self.next);
         self.next += 1;
+        self.next_at = self.start + self.period.saturating_mul(self.next);
         let size = match &self.sizes {
             Sizes::Constant(size) => *size,
             Sizes::Table(table) => table.frames()[(sequence % table.frames().len() as u64) as usize].size,
@@ -75,7 +77,7 @@ impl FrameSource {
 
     /// When the next frame is made.
     pub fn poll_timeout(&self) -> Deadline {
-        Deadline::new(self.start + self.period.saturating_mul(self.next), "frame")
+        Deadline::new(self.next_at, "frame")
     }
 }
 

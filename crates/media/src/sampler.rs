@@ -28,6 +28,7 @@ pub struct Sampler {
     deadband: Option<DeadbandConfig>,
     last_sent: Vec<f64>,
     last_sent_at: Time,
+    /// The sample before, for the speed; kept only when the deadband is adaptive.
     previous: Vec<f64>,
     previous_at: Time,
 }
@@ -167,10 +168,9 @@ impl Sampler {
     /// # Errors
     /// See [`SamplerError`].
     pub fn offer(&mut self, now: Time, values: &[f64]) -> Result<Decision, SamplerError> {
-        let adaptive = self.deadband.is_some_and(|config| config.speed_gain > 0.0);
-        let elapsed = now.saturating_since(self.previous_at).as_secs_f64();
-        let known = adaptive && self.previous.len() == values.len() && elapsed > 0.0;
-        let speed = if known { distance(values, &self.previous) / elapsed } else { 0.0 };
+        let elapsed = now.saturating_since(self.previous_at);
+        let known = self.previous.len() == values.len() && !elapsed.is_zero();
+        let speed = if known { distance(values, &self.previous) / elapsed.as_secs_f64() } else { 0.0 };
         // Values that are not finite give a speed that is not; blame the values.
         self.offer_at_speed(now, values, if speed.is_finite() { speed } else { 0.0 })
     }
@@ -192,9 +192,11 @@ impl Sampler {
             self.last_sent.extend_from_slice(values);
             self.last_sent_at = now;
         }
-        self.previous.clear();
-        self.previous.extend_from_slice(values);
-        self.previous_at = now;
+        if self.deadband.is_some_and(|config| config.speed_gain > 0.0) {
+            self.previous.clear();
+            self.previous.extend_from_slice(values);
+            self.previous_at = now;
+        }
         Ok(decision)
     }
 

@@ -1,83 +1,58 @@
-//! Who is due next: a 4-ary heap that holds each component once, at the time of its current deadline.
+//! Who is due next: a tournament of all components, each at the time of its current deadline.
 //!
 //! Packets wait inside links, never here, so the agenda is as large as the network and no larger, however many packets
 //! are under way. Components due at the same time come in the order of their numbers.
 
-const ARITY: usize = 4;
+/// Later than every deadline that is kept.
 const NEVER: u64 = u64::MAX;
 
 /// Deadlines by component, `0..count`.
 pub(crate) struct Agenda {
-    /// Due time of each component, in nanoseconds; [`NEVER`] when it has none.
-    due: Vec<u64>,
-    /// Components in heap order.
-    heap: Vec<u32>,
-    /// Where each component is in `heap`.
-    place: Vec<u32>,
+    /// A complete binary tree, the root at 1 and the children of `i` at `2i` and `2i + 1`: the leaves are the components,
+    /// every other place holds the earlier of its children.
+    earliest: Vec<Entry>,
+    /// Where component 0 is in `earliest`: the number of leaves, a power of two.
+    leaves: usize,
+}
+
+/// A due time in nanoseconds above the number of the component: ordered by both, compared in one go.
+type Entry = u128;
+
+fn entry(due: u64, component: usize) -> Entry {
+    u128::from(due) << 64 | component as u128
 }
 
 impl Agenda {
     pub(crate) fn new(count: usize) -> Self {
-        let all: Vec<u32> = (0..u32::try_from(count).expect("fewer than 2^32 components")).collect();
-        Self { due: vec![NEVER; count], heap: all.clone(), place: all }
+        let leaves = count.next_power_of_two();
+        let mut agenda = Self { earliest: vec![entry(NEVER, usize::MAX); 2 * leaves], leaves };
+        (0..count).for_each(|component| agenda.set(component, None));
+        agenda
+    }
+
+    /// Everybody is due at the very beginning.
+    pub(crate) fn all_at_zero(count: usize) -> Self {
+        let mut agenda = Self::new(count);
+        (0..count).for_each(|component| agenda.set(component, Some(0)));
+        agenda
     }
 
     /// The component that is due first, and when.
     pub(crate) fn first(&self) -> Option<(u64, usize)> {
-        let component = *self.heap.first()? as usize;
-        let due = self.due[component];
-        (due != NEVER).then_some((due, component))
+        let first = self.earliest[1];
+        let due = (first >> 64) as u64;
+        (due != NEVER).then_some((due, first as usize))
     }
 
     /// Sets or clears a component's deadline.
     pub(crate) fn set(&mut self, component: usize, due: Option<u64>) {
-        let due = due.unwrap_or(NEVER);
-        let before = std::mem::replace(&mut self.due[component], due);
-        let place = self.place[component] as usize;
-        match due.cmp(&before) {
-            std::cmp::Ordering::Less => self.rise(place),
-            std::cmp::Ordering::Greater => self.sink(place),
-            std::cmp::Ordering::Equal => {}
+        let mut place = self.leaves + component;
+        let mut earliest = entry(due.unwrap_or(NEVER), component);
+        // As far up as anything changes.
+        while std::mem::replace(&mut self.earliest[place], earliest) != earliest && place > 1 {
+            earliest = earliest.min(self.earliest[place ^ 1]);
+            place >>= 1;
         }
-    }
-
-    fn key(&self, component: u32) -> (u64, u32) {
-        (self.due[component as usize], component)
-    }
-
-    fn put(&mut self, place: usize, component: u32) {
-        self.heap[place] = component;
-        self.place[component as usize] = place as u32;
-    }
-
-    fn rise(&mut self, mut place: usize) {
-        let component = self.heap[place];
-        let key = self.key(component);
-        while place > 0 {
-            let above = (place - 1) / ARITY;
-            if self.key(self.heap[above]) <= key {
-                break;
-            }
-            self.put(place, self.heap[above]);
-            place = above;
-        }
-        self.put(place, component);
-    }
-
-    fn sink(&mut self, mut place: usize) {
-        let component = self.heap[place];
-        let key = self.key(component);
-        loop {
-            let first = place * ARITY + 1;
-            let below = first..(first + ARITY).min(self.heap.len());
-            let Some(least) = below.min_by_key(|&p| self.key(self.heap[p])) else { break };
-            if key <= self.key(self.heap[least]) {
-                break;
-            }
-            self.put(place, self.heap[least]);
-            place = least;
-        }
-        self.put(place, component);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use etherparse::checksum::Sum16BitWords;
 use etherparse::{IpNumber, Ipv4Header, UdpHeader};
 use taut_core::{Address, Packet, PacketMeta, Protocol, Time};
 
@@ -13,8 +14,10 @@ const ENHANCED_PACKET: u32 = 6;
 /// LINKTYPE_IPV4: the packet begins with its IP header.
 const LINKTYPE_IPV4: u16 = 228;
 
-/// Writes what each node sends and receives, as `tcpdump` on that host would see it. The zeros that a packet has on the
-/// wire but nobody stored are left out, as with a snapshot length; the original length is right.
+/// Writes what each node sends and receives, as `tcpdump` on that host would see it, with a snapshot length: the zeros
+/// that a packet has on the wire but nobody stored are left out, and so is what follows a TCP header, for Wireshark
+/// guesses at protocols in streams that it does not know, and calls malformed what it guessed wrong. Checksums and the
+/// original length are right; a packet in which a bit was flipped has a wrong checksum.
 pub struct Capture<W> {
     out: W,
     error: Option<io::Error>,
@@ -92,29 +95,63 @@ fn ipv4(address: Address) -> [u8; 4] {
 }
 
 fn write_headers(frame: &mut Vec<u8>, packet: &Packet) -> io::Result<()> {
-    let meta = &packet.meta;
-    let ip = ipv4_header(meta)?;
+    let ip = ipv4_header(&packet.meta)?;
     ip.write(frame)?;
-    match meta.protocol {
-        Protocol::Udp => {
-            let length = ip.payload_len().map_err(io::Error::other)?;
-            // A checksum of zero says that there is none (RFC 768).
-            let udp = UdpHeader {
-                source_port: meta.source_port,
-                destination_port: meta.destination_port,
-                length,
-                checksum: 0,
-            };
-            frame.extend_from_slice(&udp.to_bytes());
-            frame.extend_from_slice(&packet.payload);
-        }
-        Protocol::Tcp => {
-            let start = frame.len();
-            frame.extend_from_slice(&packet.payload);
-            set_tcp_checksum(&mut frame[start..], &ip);
-        }
+    match packet.meta.protocol {
+        Protocol::Udp => write_udp(frame, packet, &ip),
+        Protocol::Tcp => write_tcp(frame, packet, &ip),
     }
     Ok(())
+}
+
+/// RFC 768.
+fn write_udp(frame: &mut Vec<u8>, packet: &Packet, ip: &Ipv4Header) {
+    let meta = &packet.meta;
+    let length = (meta.size.get() as u16).saturating_sub(Ipv4Header::MIN_LEN as u16);
+    let mut udp = UdpHeader {
+        source_port: meta.source_port,
+        destination_port: meta.destination_port,
+        length,
+        checksum: 0,
+    };
+    let sum = pseudo_header(ip, IpNumber::UDP, length).add_slice(&udp.to_bytes()).add_slice(&packet.payload);
+    // A checksum of zero would say that there is none.
+    udp.checksum = flawed(sum.to_ones_complement_with_no_zero().to_be(), meta.corrupted);
+    frame.extend_from_slice(&udp.to_bytes());
+    frame.extend_from_slice(&packet.payload);
+}
+
+/// RFC 9293 section 3.1.
+fn write_tcp(frame: &mut Vec<u8>, packet: &Packet, ip: &Ipv4Header) {
+    let start = frame.len();
+    frame.extend_from_slice(&packet.payload);
+    let segment = &mut frame[start..];
+    if segment.len() < TCP_MIN_HEADER {
+        return;
+    }
+    segment[16..18].fill(0);
+    let length = (packet.meta.size.get() as u16).saturating_sub(Ipv4Header::MIN_LEN as u16);
+    let checksum = pseudo_header(ip, IpNumber::TCP, length).add_slice(segment).ones_complement().to_be();
+    segment[16..18].copy_from_slice(&flawed(checksum, packet.meta.corrupted).to_be_bytes());
+    // Where a bit was flipped, perhaps in this length, only what every header has is sure.
+    let header = if packet.meta.corrupted { TCP_MIN_HEADER } else { usize::from(segment[12] >> 4) * 4 };
+    frame.truncate(start + header.clamp(TCP_MIN_HEADER, packet.payload.len()));
+}
+
+const TCP_MIN_HEADER: usize = 20;
+
+/// The zeros that were not stored add nothing to a sum.
+fn pseudo_header(ip: &Ipv4Header, protocol: IpNumber, length: u16) -> Sum16BitWords {
+    Sum16BitWords::new()
+        .add_4bytes(ip.source)
+        .add_4bytes(ip.destination)
+        .add_2bytes([0, protocol.0])
+        .add_2bytes(length.to_be_bytes())
+}
+
+/// The bytes of a packet with a flipped bit were stored after the flip: a right checksum over them would hide it.
+fn flawed(checksum: u16, corrupted: bool) -> u16 {
+    if corrupted { checksum ^ 1 } else { checksum }
 }
 
 fn ipv4_header(meta: &PacketMeta) -> io::Result<Ipv4Header> {
@@ -122,7 +159,8 @@ fn ipv4_header(meta: &PacketMeta) -> io::Result<Ipv4Header> {
         Protocol::Udp => IpNumber::UDP,
         Protocol::Tcp => IpNumber::TCP,
     };
-    let payload = u16::try_from(meta.size.get().saturating_sub(Ipv4Header::MIN_LEN as u64)).map_err(io::Error::other)?;
+    let payload = u16::try_from(meta.size.get().saturating_sub(Ipv4Header::MIN_LEN as u64))
+        .map_err(io::Error::other)?;
     let mut ip = Ipv4Header::new(payload, 64, protocol, ipv4(meta.source), ipv4(meta.destination))
         .map_err(io::Error::other)?;
     ip.identification = meta.id as u16;
@@ -137,22 +175,6 @@ fn ipv4_header(meta: &PacketMeta) -> io::Result<Ipv4Header> {
     .map_err(io::Error::other)?;
     ip.header_checksum = ip.calc_header_checksum();
     Ok(ip)
-}
-
-/// RFC 9293 section 3.1, over the pseudo header; the zeros that were not stored add nothing.
-fn set_tcp_checksum(segment: &mut [u8], ip: &Ipv4Header) {
-    if segment.len() < 20 {
-        return;
-    }
-    segment[16..18].fill(0);
-    let checksum = etherparse::checksum::Sum16BitWords::new()
-        .add_4bytes(ip.source)
-        .add_4bytes(ip.destination)
-        .add_2bytes([0, IpNumber::TCP.0])
-        .add_2bytes(ip.payload_len().unwrap_or(0).to_be_bytes())
-        .add_slice(segment)
-        .ones_complement();
-    segment[16..18].copy_from_slice(&checksum.to_ne_bytes());
 }
 
 fn write_option(body: &mut Vec<u8>, code: u16, value: &[u8]) {

@@ -1,8 +1,8 @@
 //! A node that is nothing but a transport: cross traffic, or one end of a test.
 
 use taut_core::{
-    Address, Bytes, Datagram, Deadline, DropCause, Event, FlowId, IPV4_HEADER, Node, NodeEvent, Packet, PacketMeta,
-    Protocol, Time, Transmit, Transport, UDP_HEADER,
+    Address, Bytes, Datagram, Deadline, DropCause, Event, FlowId, IPV4_HEADER, Node, NodeEvent, Packet,
+    PacketMeta, Protocol, Time, Transmit, Transport, UDP_HEADER,
 };
 
 /// Whom a node speaks to, and as which flow.
@@ -61,12 +61,14 @@ pub struct Endpoint<T> {
     peer: Peer,
     refused: Option<DropCause>,
     start: Time,
+    /// The empty buffer of the packet that arrived last, for the one that leaves next.
+    spare: Vec<u8>,
 }
 
 impl<T: Transport> Endpoint<T> {
     /// A transport that speaks to `peer`, from the beginning of the run.
     pub fn new(transport: T, peer: Peer) -> Self {
-        Self { transport, peer, refused: None, start: Time::ZERO }
+        Self { transport, peer, refused: None, start: Time::ZERO, spare: Vec::new() }
     }
 
     /// Stays silent until `start`.
@@ -85,6 +87,8 @@ impl<T: Transport> Node for Endpoint<T> {
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
         self.transport.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
+        self.spare = packet.payload;
+        self.spare.clear();
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -97,9 +101,8 @@ impl<T: Transport> Node for Endpoint<T> {
         if now < self.start {
             return None;
         }
-        let mut payload = Vec::new();
-        let transmit = self.transport.poll_transmit(now, &mut payload)?;
-        Some(self.peer.packet(payload, transmit))
+        let transmit = self.transport.poll_transmit(now, &mut self.spare)?;
+        Some(self.peer.packet(std::mem::take(&mut self.spare), transmit))
     }
 
     fn poll_event(&mut self) -> Option<NodeEvent> {

@@ -3,6 +3,7 @@
 use taut_core::{Address, Backlog, Link, Node, Packet, Time};
 
 use crate::agenda::Agenda;
+use crate::any_link::AnyLink;
 use crate::clock::NodeClock;
 use crate::network::{Network, Routes, VertexId};
 use crate::observer::{LinkId, Observer};
@@ -11,7 +12,7 @@ pub(crate) struct LinkSlot {
     pub(crate) name: String,
     pub(crate) from: VertexId,
     pub(crate) to: VertexId,
-    pub(crate) link: Box<dyn Link>,
+    pub(crate) link: AnyLink,
 }
 
 pub(crate) struct NodeSlot {
@@ -30,8 +31,10 @@ pub struct Simulation<O> {
     nodes: Vec<NodeSlot>,
     links: Vec<LinkSlot>,
     routes: Routes,
-    agenda: Agenda,
-    /// Components with something to poll; each is in here at most once.
+    /// When nodes and links are due: apart, so that the links, which are due most often, are few.
+    nodes_due: Agenda,
+    links_due: Agenda,
+    /// Components, first the nodes and then the links, with something to poll; each is in here at most once.
     restless: Vec<u32>,
     is_restless: Vec<bool>,
     next_id: u64,
@@ -42,15 +45,16 @@ pub struct Simulation<O> {
 impl<O: Observer> Simulation<O> {
     pub(crate) fn new(network: Network, routes: Routes, observer: O) -> Self {
         let count = network.nodes.len() + network.links.len();
-        let mut agenda = Agenda::new(count);
         // Every component is asked once at time zero: nodes begin, links report a first deadline of their own.
-        (0..count).for_each(|component| agenda.set(component, Some(0)));
+        let (nodes_due, links_due) =
+            (Agenda::all_at_zero(network.nodes.len()), Agenda::all_at_zero(network.links.len()));
         Self {
             now: Time::ZERO,
             nodes: network.nodes,
             links: network.links,
             routes,
-            agenda,
+            nodes_due,
+            links_due,
             restless: Vec::with_capacity(count),
             is_restless: vec![false; count],
             next_id: 0,
@@ -79,16 +83,17 @@ impl<O: Observer> Simulation<O> {
     /// # Panics
     /// When nodes answer each other for ever without time passing.
     pub fn run_until(&mut self, end: Time) {
-        while let Some((due, component)) = self.agenda.first() {
-            if due > end.as_nanos() {
-                break;
+        while let Some(component) = self.next(end) {
+            self.steps_at_now += 1;
+            assert!(
+                self.steps_at_now < LIVELOCK_STEPS,
+                "at {} nodes answer each other without end",
+                self.now
+            );
+            match component.checked_sub(self.nodes.len()) {
+                None => self.poll_node(component),
+                Some(link) => self.poll_link(link),
             }
-            if due > self.now.as_nanos() {
-                self.now = Time::from_nanos(due);
-                self.steps_at_now = 0;
-            }
-            self.wake(component);
-            self.settle();
         }
         self.now = self.now.max(end);
     }
@@ -98,39 +103,47 @@ impl<O: Observer> Simulation<O> {
         (self.observer, self.links.iter().map(|slot| slot.link.held()).collect())
     }
 
+    /// Who is to be polled next: somebody who may have something now, or else who is due first, woken at that time.
+    fn next(&mut self, end: Time) -> Option<usize> {
+        if let Some(component) = self.restless.pop() {
+            self.is_restless[component as usize] = false;
+            return Some(component as usize);
+        }
+        let (due, component) = self.first().filter(|(due, _)| *due <= end.as_nanos())?;
+        if due > self.now.as_nanos() {
+            self.now = Time::from_nanos(due);
+            self.steps_at_now = 0;
+        }
+        self.wake(component);
+        Some(component)
+    }
+
+    /// Who is due first, and when; a node before a link at the same time.
+    fn first(&self) -> Option<(u64, usize)> {
+        match (self.nodes_due.first(), self.links_due.first()) {
+            (Some(node), Some(link)) if node.0 <= link.0 => Some(node),
+            (node, None) => node,
+            (_, Some((due, link))) => Some((due, self.nodes.len() + link)),
+        }
+    }
+
     fn wake(&mut self, component: usize) {
         match component.checked_sub(self.nodes.len()) {
             None => {
                 let slot = &mut self.nodes[component];
                 slot.node.handle_timeout(slot.clock.read(self.now));
             }
-            Some(link) => {
-                let link_id = LinkId(link as u32);
-                let link = &mut self.links[link].link;
+            Some(index) => {
+                let link = &mut self.links[index].link;
                 link.handle_timeout(self.now);
-                self.observer.queued(self.now, link_id, link.queued());
+                self.observer.queued(self.now, LinkId(index as u32), link.queued());
             }
         }
-        self.mark(component);
     }
 
     fn mark(&mut self, component: usize) {
         if !std::mem::replace(&mut self.is_restless[component], true) {
             self.restless.push(component as u32);
-        }
-    }
-
-    /// Polls everyone who may have something until nobody has.
-    fn settle(&mut self) {
-        while let Some(component) = self.restless.pop() {
-            let component = component as usize;
-            self.is_restless[component] = false;
-            self.steps_at_now += 1;
-            assert!(self.steps_at_now < LIVELOCK_STEPS, "at {} nodes answer each other without end", self.now);
-            match component.checked_sub(self.nodes.len()) {
-                None => self.poll_node(component),
-                Some(link) => self.poll_link(component, link),
-            }
         }
     }
 
@@ -149,11 +162,12 @@ impl<O: Observer> Simulation<O> {
         while let Some(event) = slot.node.poll_event() {
             self.observer.node_event(self.now, address, &event);
         }
-        let due = slot.node.poll_timeout().map(|deadline| slot.clock.when(deadline.at).max(self.now).as_nanos());
-        self.agenda.set(index, due);
+        let due =
+            slot.node.poll_timeout().map(|deadline| slot.clock.when(deadline.at).max(self.now).as_nanos());
+        self.nodes_due.set(index, due);
     }
 
-    fn poll_link(&mut self, component: usize, index: usize) {
+    fn poll_link(&mut self, index: usize) {
         let id = LinkId(index as u32);
         while let Some(packet) = self.links[index].link.poll_transmit(self.now) {
             self.observer.left(self.now, id, &packet);
@@ -164,7 +178,7 @@ impl<O: Observer> Simulation<O> {
             self.observer.link_event(self.now, id, &event);
         }
         let due = slot.link.poll_timeout().map(|deadline| deadline.at.max(self.now).as_nanos());
-        self.agenda.set(component, due);
+        self.links_due.set(index, due);
     }
 
     /// Moves a packet on from a vertex: into its node, or into the next link.
@@ -177,9 +191,11 @@ impl<O: Observer> Simulation<O> {
             self.mark(destination);
             return;
         }
-        let choices = self.routes.choices(at, slot.vertex);
-        assert!(!choices.is_empty(), "node `{}` is not reachable and its flow was not declared", slot.name);
-        let id = choices[usize::from(packet.meta.path.0) % choices.len()];
+        let id = match self.routes.choices(at, slot.vertex) {
+            [] => panic!("node `{}` is not reachable and its flow was not declared", slot.name),
+            [only] => *only,
+            choices => choices[usize::from(packet.meta.path.0) % choices.len()],
+        };
         let index = id.0 as usize;
         let link = &mut self.links[index].link;
         self.observer.entered(self.now, id, &packet);

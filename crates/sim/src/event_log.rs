@@ -82,8 +82,12 @@ impl<W: Write> Observer for EventLog<W> {
             LinkEvent::Dropped { meta: PacketMeta { id, copy, .. }, cause } => {
                 Line::PacketDropped { at_ns, id, copy, link, cause: cause.name() }
             }
-            LinkEvent::Duplicated { meta: PacketMeta { id, copy, .. } } => Line::Duplicated { at_ns, id, copy, link },
-            LinkEvent::Corrupted { meta: PacketMeta { id, copy, .. } } => Line::Corrupted { at_ns, id, copy, link },
+            LinkEvent::Duplicated { meta: PacketMeta { id, copy, .. } } => {
+                Line::Duplicated { at_ns, id, copy, link }
+            }
+            LinkEvent::Corrupted { meta: PacketMeta { id, copy, .. } } => {
+                Line::Corrupted { at_ns, id, copy, link }
+            }
             LinkEvent::Marked { meta: PacketMeta { id, copy, .. } } => Line::Marked { at_ns, id, copy, link },
         });
     }

@@ -127,7 +127,13 @@ impl Ledger {
     }
 
     /// sent + duplicated = delivered + dropped + held, over the whole network.
-    fn check_ends(&self, dropped: &BTreeMap<String, u64>, held: u64, duplicated: u64, violations: &mut Vec<String>) {
+    fn check_ends(
+        &self,
+        dropped: &BTreeMap<String, u64>,
+        held: u64,
+        duplicated: u64,
+        violations: &mut Vec<String>,
+    ) {
         let dropped: u64 = dropped.values().sum();
         let (came, went) = (self.sent.packets + duplicated, self.delivered.packets + dropped + held);
         if came != went {
@@ -224,7 +230,10 @@ mod tests {
     use taut_core::Bytes;
 
     fn packet(id: u64) -> Packet {
-        Packet { meta: PacketMeta { id, size: Bytes::new(100), ..PacketMeta::default() }, payload: Vec::new() }
+        Packet {
+            meta: PacketMeta { id, size: Bytes::new(100), ..PacketMeta::default() },
+            payload: Vec::new(),
+        }
     }
 
     fn pass(ledger: &mut Ledger, entered: u64, left: u64) {

@@ -15,7 +15,7 @@
 //! let (left, right) = (network.vertex("left"), network.vertex("right"));
 //! let bottleneck = Bottleneck::new(Bitrate::from_bps(6_000_000), DropTail::default().limit_bytes(Bytes::new(14_000)));
 //! let chain = Chain::new(vec![Element::from(bottleneck), Element::from(Delay::new(Duration::from_millis(8)))]);
-//! network.link("bottleneck", left, right, Box::new(chain));
+//! network.link("bottleneck", left, right, chain);
 //! let sink = network.node("sink", right, Box::new(Sink::default()));
 //! let cbr = Cbr::new(Bitrate::from_bps(1_200_000), Bytes::new(150));
 //! let source = Source::new(sink, FlowId(0), Box::new(cbr));
@@ -28,6 +28,7 @@
 //! ```
 
 mod agenda;
+mod any_link;
 mod capture;
 mod clock;
 mod endpoint;
@@ -38,6 +39,7 @@ mod network;
 mod observer;
 pub mod traffic;
 
+pub use any_link::AnyLink;
 pub use capture::Capture;
 pub use clock::NodeClock;
 pub use endpoint::{Endpoint, Peer};

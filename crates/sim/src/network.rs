@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Address, Link, Node};
+use taut_core::{Address, Node};
 
+use crate::any_link::AnyLink;
 use crate::clock::NodeClock;
 use crate::engine::{LinkSlot, NodeSlot, Simulation};
 use crate::observer::{LinkId, Observer};
@@ -59,9 +60,15 @@ impl Network {
         self.vertices.iter().map(String::as_str)
     }
 
-    /// Adds a link in one direction.
-    pub fn link(&mut self, name: impl Into<String>, from: VertexId, to: VertexId, link: Box<dyn Link>) -> LinkId {
-        self.links.push(LinkSlot { name: name.into(), from, to, link });
+    /// Adds a link in one direction: a chain, or any other in a `Box`.
+    pub fn link(
+        &mut self,
+        name: impl Into<String>,
+        from: VertexId,
+        to: VertexId,
+        link: impl Into<AnyLink>,
+    ) -> LinkId {
+        self.links.push(LinkSlot { name: name.into(), from, to, link: link.into() });
         LinkId(self.links.len() as u32 - 1)
     }
 
@@ -151,6 +158,7 @@ impl Routes {
     }
 
     /// The links that lead from one vertex nearer to another; empty when it cannot be reached.
+    #[inline]
     pub(crate) fn choices(&self, from: VertexId, to: VertexId) -> &[LinkId] {
         let pair = from.0 as usize * self.vertices + to.0 as usize;
         &self.links[self.starts[pair] as usize..self.starts[pair + 1] as usize]

@@ -91,6 +91,8 @@ pub struct Udp {
     queue: VecDeque<Message>,
     events: VecDeque<Event>,
     stats: UdpStats,
+    /// The driver's empty buffer of the last `poll_transmit`: what arrives next is copied into it.
+    spare: Vec<u8>,
 }
 
 impl Udp {
@@ -101,6 +103,7 @@ impl Udp {
             queue: VecDeque::new(),
             events: VecDeque::from([Event::Connected]),
             stats: UdpStats::default(),
+            spare: Vec::new(),
         }
     }
 
@@ -138,16 +141,14 @@ impl Transport for Udp {
     }
 
     fn handle_input(&mut self, _now: Time, input: Datagram<'_>) {
-        match whole(&input, self.config.max_datagram) {
-            Some(data) => {
-                self.stats.received += 1;
-                self.events.push_back(Event::Received { data, path: input.path });
-            }
-            None => {
-                self.stats.refused += 1;
-                self.events.push_back(Event::Refused(DropCause::Malformed));
-            }
+        if !fits(&input, self.config.max_datagram) {
+            self.stats.refused += 1;
+            return self.events.push_back(Event::Refused(DropCause::Malformed));
         }
+        self.stats.received += 1;
+        let mut data = std::mem::take(&mut self.spare);
+        write_whole(&input, &mut data);
+        self.events.push_back(Event::Received { data, path: input.path });
     }
 
     fn handle_timeout(&mut self, _now: Time) {}
@@ -160,7 +161,12 @@ impl Transport for Udp {
                 continue;
             }
             self.stats.sent += 1;
-            buffer.extend_from_slice(&message.data);
+            // An empty buffer changes places with the message's: nothing is copied, nothing allocated.
+            if buffer.is_empty() {
+                self.spare = std::mem::replace(buffer, message.data);
+            } else {
+                buffer.extend_from_slice(&message.data);
+            }
             return Some(Transmit::default());
         }
         None
@@ -182,14 +188,21 @@ pub(crate) fn is_late(now: Time, message: &Message) -> bool {
 
 /// The datagram with the zeros that were not stored; `None` when it is longer than `limit`.
 pub(crate) fn whole(input: &Datagram<'_>, limit: Bytes) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    fits(input, limit).then(|| write_whole(input, &mut data))?;
+    Some(data)
+}
+
+fn fits(input: &Datagram<'_>, limit: Bytes) -> bool {
+    input.data.len() as u64 + u64::from(input.padding) <= limit.get()
+}
+
+/// Appends the datagram and the zeros that were not stored to `data`, which is empty.
+fn write_whole(input: &Datagram<'_>, data: &mut Vec<u8>) {
     let len = input.data.len() + input.padding as usize;
-    if len as u64 > limit.get() {
-        return None;
-    }
-    let mut data = Vec::with_capacity(len);
+    data.reserve(len);
     data.extend_from_slice(input.data);
     data.resize(len, 0);
-    Some(data)
 }
 
 #[cfg(test)]

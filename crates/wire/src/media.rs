@@ -346,37 +346,51 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    #[inline]
     fn take(&mut self, length: usize) -> Result<&'a [u8], MediaError> {
         let taken = self.data.get(self.at..self.at + length).ok_or(MediaError::Truncated)?;
         self.at += length;
         Ok(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], MediaError> {
         let taken = self.data[self.at..].first_chunk().ok_or(MediaError::Truncated)?;
         self.at += N;
         Ok(*taken)
     }
 
+    #[inline]
     fn byte(&mut self) -> Result<u8, MediaError> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    #[inline]
     fn u32(&mut self) -> Result<u32, MediaError> {
         self.array().map(u32::from_be_bytes)
     }
 
+    #[inline]
     fn u64(&mut self) -> Result<u64, MediaError> {
         self.array().map(u64::from_be_bytes)
     }
 
+    #[inline(always)]
     fn varint(&mut self) -> Result<u64, MediaError> {
-        let mut value: u64 = 0;
-        for shift in (0..64).step_by(7) {
+        // Most have one byte.
+        match self.byte()? {
+            byte if byte < 0x80 => Ok(u64::from(byte)),
+            first => self.long_varint(first),
+        }
+    }
+
+    fn long_varint(&mut self, first: u8) -> Result<u64, MediaError> {
+        let mut value = u64::from(first & 0x7f);
+        for shift in (7..64).step_by(7) {
             let byte = self.byte()?;
             let low = u64::from(byte & 0x7f);
             // The tenth byte has room for one bit; a last byte of 0 adds nothing.
-            if (shift == 63 && low > 1) || (byte == 0 && shift > 0) {
+            if (shift == 63 && low > 1) || byte == 0 {
                 return Err(MediaError::Varint);
             }
             value |= low << shift;
@@ -387,10 +401,12 @@ impl<'a> Cursor<'a> {
         Err(MediaError::Varint)
     }
 
+    #[inline]
     fn varint_u32(&mut self) -> Result<u32, MediaError> {
         u32::try_from(self.varint()?).map_err(|_| MediaError::Varint)
     }
 
+    #[inline]
     fn age(&mut self, sent: Time) -> Result<Time, MediaError> {
         sent.as_nanos().checked_sub(self.varint()?).map(Time::from_nanos).ok_or(MediaError::Age)
     }

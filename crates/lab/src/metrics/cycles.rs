@@ -85,8 +85,10 @@ impl Cycles {
             }
             return;
         }
-        let next = Cycle { begun: now, losses: std::mem::take(&mut self.losses), floor: None, recovered: None };
-        if let Some(Cycle { begun, losses, floor: Some(floor), recovered: Some(recovered) }) = self.current.replace(next)
+        let next =
+            Cycle { begun: now, losses: std::mem::take(&mut self.losses), floor: None, recovered: None };
+        if let Some(Cycle { begun, losses, floor: Some(floor), recovered: Some(recovered) }) =
+            self.current.replace(next)
             && self.watch.counts(begun)
         {
             self.floors.record(floor.as_millis_f64());

@@ -1,19 +1,17 @@
 //! A distribution of durations in bounded memory: exact count, mean, deviation and ends; percentiles to three digits.
 
-use hdrhistogram::Histogram;
 use taut_core::Duration;
 
+use super::histogram::Histogram;
 use crate::result::Distribution;
 
-/// Significant digits of percentiles.
-const DIGITS: u8 = 3;
 /// Most points of a cumulative distribution in a result.
 const CDF_POINTS: usize = 200;
 
 /// Durations, summed up.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
-    histogram: Histogram<u32>,
+    histogram: Histogram,
     count: u64,
     mean: f64,
     /// Sum of squared differences from the mean (Welford 1962).
@@ -24,8 +22,7 @@ pub(crate) struct Summary {
 
 impl Default for Summary {
     fn default() -> Self {
-        let histogram = Histogram::new(DIGITS).expect("three digits are allowed");
-        Self { histogram, count: 0, mean: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
+        Self { histogram: Histogram::default(), count: 0, mean: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
     }
 }
 
@@ -39,8 +36,7 @@ impl Summary {
         self.squares += difference * (nanos as f64 - self.mean);
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
-        // Auto-resizing: fails only when memory does.
-        let _ = self.histogram.record(nanos);
+        self.histogram.record(nanos);
     }
 
     /// How many values.
@@ -54,16 +50,17 @@ impl Summary {
             return Distribution::default();
         }
         let ms = |nanos: u64| nanos as f64 / 1e6;
-        let quantile = |q: f64| ms(self.histogram.value_at_quantile(q).clamp(self.min, self.max));
+        let mut quantiles = self.values_at([0.5, 0.95, 0.99, 0.999]);
+        let mut next = || quantiles.next().unwrap_or_default();
         Distribution {
             count: self.count,
             mean: self.mean / 1e6,
             sd: (self.squares / self.count as f64).sqrt() / 1e6,
             min: ms(self.min),
-            p50: quantile(0.5),
-            p95: quantile(0.95),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
+            p50: next(),
+            p95: next(),
+            p99: next(),
+            p999: next(),
             max: ms(self.max),
             cdf: self.cdf(),
         }
@@ -74,15 +71,20 @@ impl Summary {
         let body = (0..=140).map(|i| f64::from(i) / 140.0 * 0.99);
         // The tail in steps of the distance from one: 1e-2 … 1e-6.
         let tail = (1..=50).map(|i| 1.0 - 1e-2 * libm::pow(10.0, -f64::from(i) / 12.5));
+        let fractions = body.chain(tail).chain([1.0]);
         let mut points: Vec<(f64, f64)> = Vec::with_capacity(CDF_POINTS);
-        for q in body.chain(tail).chain([1.0]) {
-            let value = self.histogram.value_at_quantile(q).clamp(self.min, self.max) as f64 / 1e6;
+        for (value, q) in self.values_at(fractions.clone()).zip(fractions) {
             match points.last_mut() {
                 Some(last) if last.0 >= value => last.1 = q,
                 _ => points.push((value, q)),
             }
         }
         points
+    }
+
+    /// In milliseconds, at ascending fractions.
+    fn values_at(&self, fractions: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
+        self.histogram.values_at(fractions).map(|nanos| nanos.clamp(self.min, self.max) as f64 / 1e6)
     }
 }
 

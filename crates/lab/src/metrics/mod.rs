@@ -3,6 +3,7 @@
 mod cycles;
 mod distribution;
 mod flow;
+mod histogram;
 mod medium;
 mod observer;
 mod series;
@@ -11,4 +12,3 @@ mod skew;
 pub(crate) use cycles::CycleWatch;
 pub(crate) use distribution::Moments;
 pub(crate) use observer::{Metrics, StreamKey, Watch};
-

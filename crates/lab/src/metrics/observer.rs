@@ -77,13 +77,18 @@ pub(crate) struct Metrics {
     flows: Vec<FlowMetrics>,
     queues: Vec<QueueMetrics>,
     gauges: BTreeMap<(u16, &'static str), [Buckets; 2]>,
-    refused: BTreeMap<(u16, &'static str), u64>,
     cycles: Option<Cycles>,
 }
 
 impl Metrics {
     /// Measures these directions, flows and links.
-    pub(crate) fn new(watch: Watch, directions: &[StreamKey], flows: usize, links: usize, cycles: Option<CycleWatch>) -> Self {
+    pub(crate) fn new(
+        watch: Watch,
+        directions: &[StreamKey],
+        flows: usize,
+        links: usize,
+        cycles: Option<CycleWatch>,
+    ) -> Self {
         let direction = |key: &StreamKey| Direction {
             key: *key,
             media: Medium::ALL.map(|medium| MediumMetrics::new(medium, watch)),
@@ -95,7 +100,6 @@ impl Metrics {
             flows: vec![FlowMetrics::new(watch); flows],
             queues: vec![QueueMetrics::new(watch); links],
             gauges: BTreeMap::new(),
-            refused: BTreeMap::new(),
             cycles: cycles.map(|watched| Cycles::new(watched, watch)),
         }
     }
@@ -114,7 +118,13 @@ impl Metrics {
     }
 
     /// One flow's result.
-    pub(crate) fn flow(&self, index: usize, name: &str, kind: &str, application_bps: Option<f64>) -> FlowResult {
+    pub(crate) fn flow(
+        &self,
+        index: usize,
+        name: &str,
+        kind: &str,
+        application_bps: Option<f64>,
+    ) -> FlowResult {
         self.flows[index].to_result(name, kind, application_bps)
     }
 
@@ -128,22 +138,35 @@ impl Metrics {
         (self.queues[link].max, self.queues[link].mean())
     }
 
-    /// What nodes refused, by node and cause.
-    pub(crate) fn refused(&self) -> &BTreeMap<(u16, &'static str), u64> {
-        &self.refused
-    }
-
     /// Everything over time.
     pub(crate) fn series(&self, nodes: &[String], flows: &[String], links: &[String]) -> Vec<Series> {
         let media = self.directions.iter().flat_map(|d| d.media.iter().flat_map(|m| m.series(d.key.name)));
         let queues = self.queues.iter().zip(links).flat_map(|(queue, name)| queue.series(name));
         let rates = self.flows.iter().zip(flows).filter_map(|(flow, name)| flow.series(name));
-        let gauges = self.gauges.iter().flat_map(|((node, gauge), [whole, zoom])| {
+        // Whether TCP recovers is for the cycles; its steps make no plot.
+        let plotted = self.gauges.iter().filter(|((_, gauge), _)| *gauge != "in_recovery");
+        let gauges = plotted.flat_map(|((node, gauge), [whole, zoom])| {
             let (plot, unit) = gauge.rsplit_once('_').unwrap_or((gauge, ""));
             let name = &nodes[usize::from(*node)];
             [whole.to_result(plot, name, unit), zoom.to_result(&format!("{plot}_zoom"), name, unit)]
         });
         media.chain(queues).chain(rates.take(MOST_RATES)).chain(gauges.flatten().take(MOST_GAUGES)).collect()
+    }
+
+    /// Keeps the gauges that come first, as many as are shown.
+    fn gauge(&mut self, now: Time, key: (u16, &'static str), value: f64) {
+        let full = self.gauges.len() >= MOST_GAUGES;
+        if full && self.gauges.last_key_value().is_some_and(|(last, _)| key > *last) {
+            return;
+        }
+        let watch = self.watch;
+        let fresh = || [watch.whole(), watch.zoom()];
+        for buckets in self.gauges.entry(key).or_insert_with(fresh) {
+            buckets.record(now, value);
+        }
+        if self.gauges.len() > MOST_GAUGES {
+            self.gauges.pop_last();
+        }
     }
 
     fn direction(&mut self, by: impl Fn(&StreamKey) -> bool) -> Option<&mut Direction> {
@@ -206,12 +229,14 @@ impl Observer for Metrics {
                 {
                     d.skews.delivered(sample.medium, delay);
                     if let Some(cycles) = self.cycles.as_mut().filter(|_| sample.medium == Medium::Haptic) {
-                        cycles.delivered(self.directions.iter().find(|d| d.key.to == node).map(|d| d.key.name), delay);
+                        cycles.delivered(
+                            self.directions.iter().find(|d| d.key.to == node).map(|d| d.key.name),
+                            delay,
+                        );
                     }
                 }
             }
             NodeEvent::Refused(cause) => {
-                *self.refused.entry((node.0, cause.name())).or_default() += 1;
                 if cause == DropCause::Duplicate
                     && let Some(d) = self.direction(|key| key.to == node)
                 {
@@ -222,11 +247,7 @@ impl Observer for Metrics {
                 if let Some(cycles) = &mut self.cycles {
                     cycles.gauge(now, node, name, value);
                 }
-                let watch = self.watch;
-                let fresh = || [watch.whole(), watch.zoom()];
-                for buckets in self.gauges.entry((node.0, name)).or_insert_with(fresh) {
-                    buckets.record(now, value);
-                }
+                self.gauge(now, (node.0, name), value);
             }
         }
     }

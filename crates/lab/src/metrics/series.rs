@@ -18,6 +18,7 @@ const EMPTY: Bucket = Bucket { min: f64::INFINITY, max: f64::NEG_INFINITY, sum: 
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets {
     start: Time,
+    end: Time,
     width: Duration,
     buckets: Vec<Bucket>,
     /// The bucket of the value before, and where it ends: most values fall into the same one.
@@ -30,7 +31,8 @@ impl Buckets {
     pub(crate) fn new(start: Time, length: Duration, count: usize) -> Self {
         let width = Duration::from_nanos(length.as_nanos().div_ceil(count.max(1) as u64).max(1));
         let buckets = vec![EMPTY; count.max(1)];
-        Self { start, width, buckets, current: 0, current_end: start + width }
+        let end = start + width.saturating_mul(buckets.len() as u64);
+        Self { start, end, width, buckets, current: 0, current_end: start + width }
     }
 
     /// Adds a value at a time. Values outside the time that is covered are not kept.
@@ -40,7 +42,7 @@ impl Buckets {
 
     /// Adds a value that counts for `weight` in the mean.
     pub(crate) fn record_weighted(&mut self, at: Time, value: f64, weight: f64) {
-        if at < self.start {
+        if at < self.start || at >= self.end {
             return;
         }
         if at >= self.current_end || at + self.width < self.current_end {
@@ -48,8 +50,9 @@ impl Buckets {
             self.current_end = self.start + self.width.saturating_mul(self.current as u64 + 1);
         }
         if let Some(bucket) = self.buckets.get_mut(self.current) {
-            bucket.min = bucket.min.min(value);
-            bucket.max = bucket.max.max(value);
+            // Nothing that is recorded is not a number: plain comparisons do.
+            bucket.min = if value < bucket.min { value } else { bucket.min };
+            bucket.max = if value > bucket.max { value } else { bucket.max };
             bucket.sum += value * weight;
             bucket.weight += weight;
         }

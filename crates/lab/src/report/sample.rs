@@ -152,6 +152,7 @@ fn link(
         held: 3,
         queue_max_bytes,
         queue_mean_bytes: queue_max_bytes as f64 * 0.62,
+        queue_limit_bytes: (queue_max_bytes > 0).then_some(queue_max_bytes),
         utilisation,
     }
 }
@@ -180,6 +181,7 @@ fn model() -> ModelResult {
             condition("R ≤ 0.65 μ", "1.096 Mbit/s ≤ 3.9 Mbit/s"),
             condition("one_loss_a_cycle", "431 losses in 431 cycles"),
         ],
+        cycles: Vec::new(),
     }
 }
 

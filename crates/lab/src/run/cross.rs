@@ -80,7 +80,11 @@ fn add_one(
         Traffic::Cbr(f) => (Box::new(Cbr::new(f.rate, f.packet)), "cbr", start(f.packet / f.rate)),
         Traffic::Poisson(f) => {
             let rng = seed.stream(&format!("cross/{label}/arrivals"));
-            (Box::new(Poisson::new(f.rate, f.packet, rng)), "poisson", Time::ZERO + cross.start.unwrap_or_default())
+            (
+                Box::new(Poisson::new(f.rate, f.packet, rng)),
+                "poisson",
+                Time::ZERO + cross.start.unwrap_or_default(),
+            )
         }
         Traffic::Voice => {
             let rng = seed.stream(&format!("cross/{label}/speech"));
@@ -90,7 +94,9 @@ fn add_one(
             let interval = Duration::from_nanos(1_000_000_000 / u64::from(v.fps));
             (Box::new(video(v, interval)), "video", start(interval))
         }
-        Traffic::Replay(r) => (Box::new(replay(r, inputs)?), "replay", Time::ZERO + cross.start.unwrap_or_default()),
+        Traffic::Replay(r) => {
+            (Box::new(replay(r, label, inputs)?), "replay", Time::ZERO + cross.start.unwrap_or_default())
+        }
     };
     let sink = network.node(format!("{label} receiver"), to, Box::new(Sink::default()));
     let source = Source::new(sink, flow, pattern).between(start, stop);
@@ -127,7 +133,8 @@ fn add_tcp(
         protocol: Protocol::Tcp,
         dscp: 0,
     };
-    let config = TcpConfig { local_port: port, remote_port: EPHEMERAL, trace: true, ..transports::tcp_config(spec) };
+    let config =
+        TcpConfig { local_port: port, remote_port: EPHEMERAL, trace: true, ..transports::tcp_config(spec) };
     let (server, client) = transports::bulk_pair(&config, seed, label);
     let server = Endpoint::<Tcp>::new(server, peer(sender, acks, port, EPHEMERAL));
     let client = Endpoint::<Tcp>::new(client, peer(receiver, data, EPHEMERAL, port)).starting_at(start);
@@ -145,13 +152,21 @@ fn video(spec: &VideoTraffic, interval: Duration) -> Video {
     Video::new(frames, interval, spec.packet)
 }
 
-fn replay(spec: &ReplayTraffic, inputs: &mut Inputs) -> Result<Replay, RunError> {
-    let bytes = inputs.read(&spec.file)?;
-    let recording = taut_trace::read_bytes(&spec.file, &bytes).map_err(RunError::new)?;
+fn replay(spec: &ReplayTraffic, label: &str, inputs: &mut Inputs) -> Result<Replay, RunError> {
+    // The label of one of many flows has its number after the name.
+    let name = label.split('/').next().unwrap_or(label);
+    let error = |what: String| RunError::Scenario(format!("cross.{name}.traffic.replay.file: {what}"));
+    let bytes = inputs.read(&spec.file).map_err(|e| error(e.to_string()))?;
+    let recording = taut_trace::read_bytes(&spec.file, &bytes).map_err(|e| error(e.to_string()))?;
+    let kind = recording.data().kind();
     let Data::Packets(packets) = recording.into_data() else {
-        return Err(RunError(format!("{}: holds no packets; a pcap or pcapng file is needed", spec.file)));
+        return Err(error(format!(
+            "{}: holds {kind}; a pcap or pcapng file of packets is needed",
+            spec.file
+        )));
     };
-    let rows: Vec<_> = packets.rows().iter().map(|row| (row.time.saturating_since(Time::ZERO), row.size)).collect();
+    let rows: Vec<_> =
+        packets.rows().iter().map(|row| (row.time.saturating_since(Time::ZERO), row.size)).collect();
     let repeat = spec.repeat.then(|| rows.last().map(|(at, _)| *at).unwrap_or_default());
     Ok(Replay::new(rows, repeat))
 }

@@ -1,20 +1,42 @@
 //! Files that a scenario names: read once, remembered by their hash.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::result::Input;
+use crate::scenario::unreadable;
 
-/// Why a run cannot start: one line that names the file or the key.
+/// Why a run cannot be done: one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct RunError(pub String);
+pub enum RunError {
+    /// Something that the scenario asks for cannot be had; names the key, and the file with the place in it.
+    #[error("{0}")]
+    Scenario(String),
+    /// Files cannot be written; names the file.
+    #[error("{0}")]
+    Output(String),
+}
 
 impl RunError {
-    pub(crate) fn new(message: impl std::fmt::Display) -> Self {
-        Self(message.to_string())
+    pub(crate) fn scenario(message: impl std::fmt::Display) -> Self {
+        Self::Scenario(message.to_string())
+    }
+
+    pub(crate) fn output(message: impl std::fmt::Display) -> Self {
+        Self::Output(message.to_string())
+    }
+
+    /// The same, naming the file in which the scenario stands.
+    pub fn within(self, file: &Path) -> Self {
+        match self {
+            Self::Scenario(message) => Self::Scenario(format!("{}: {message}", file.display())),
+            output @ Self::Output(_) => output,
+        }
     }
 }
 
@@ -36,12 +58,14 @@ impl Inputs {
         if let Some((bytes, _)) = self.files.get(name) {
             return Ok(bytes.clone());
         }
-        let error = |what: String| RunError(format!("{name}: {what}"));
-        let size = std::fs::metadata(name).map_err(|e| error(format!("cannot be read: {e}")))?.len();
-        if size > SIZE_LIMIT {
+        let error = |what: String| RunError::Scenario(format!("{name}: {what}"));
+        let mut bytes = Vec::new();
+        let file = File::open(name).map_err(|e| error(unreadable(&e)))?;
+        file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes).map_err(|e| error(unreadable(&e)))?;
+        if bytes.len() as u64 > SIZE_LIMIT {
             return Err(error(format!("is larger than {SIZE_LIMIT} bytes")));
         }
-        let bytes = Arc::new(std::fs::read(name).map_err(|e| error(format!("cannot be read: {e}")))?);
+        let bytes = Arc::new(bytes);
         let hash = hex(&Sha256::digest(bytes.as_slice()));
         self.files.insert(name.to_owned(), (bytes.clone(), hash));
         Ok(bytes)

@@ -7,7 +7,7 @@ use taut_qos::model::{Cbr, FixedFragment, SharedLink, Stream, TcpFlow, predict};
 use super::cross::FlowInfo;
 use crate::metrics::CycleWatch;
 use crate::result::{CycleResult, LimitResult, MediumResult, ModelCondition, ModelResult, ModelRow};
-use crate::scenario::{self, ElementSpec, MultiplexerSpec, Scenario, Traffic};
+use crate::scenario::{self, ElementSpec, MultiplexerSpec, Scenario, Traffic, VideoSource};
 
 /// Every limit of every medium.
 pub(super) fn limits(media: &[MediumResult]) -> Vec<LimitResult> {
@@ -87,7 +87,10 @@ pub(super) fn model(
 pub(super) fn cycle_watch(scenario: &Scenario, nodes: &[String], flows: &[FlowInfo]) -> Option<CycleWatch> {
     let model = scenario.model.as_ref()?;
     let mut tcp = model.cross.iter().filter(|name| {
-        scenario.cross.get(*name).is_some_and(|cross| matches!(cross.traffic, Traffic::Tcp(_)) && cross.count == 1)
+        scenario
+            .cross
+            .get(*name)
+            .is_some_and(|cross| matches!(cross.traffic, Traffic::Tcp(_)) && cross.count == 1)
     });
     let (name, None) = (tcp.next()?, tcp.next()) else { return None };
     let sender = nodes.iter().position(|node| *node == format!("{name} sender"))?;
@@ -130,9 +133,11 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
         link.multiplexer = Some(FixedFragment {
             fragment: fixed.fragment,
             audio_frame: stream.audio.map(|audio| audio.rate * audio.frame),
+            // The bound is for frames of one size: a key frame of a real encode waits for many packets.
             video_period: stream
                 .video
                 .as_ref()
+                .filter(|video| video.source == VideoSource::Constant)
                 .map(|video| Duration::from_nanos(1_000_000_000 / u64::from(video.fps))),
         });
     }
@@ -140,7 +145,9 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
         let cross = scenario.cross.get(name)?;
         for _ in 0..cross.count {
             match &cross.traffic {
-                Traffic::Tcp(tcp) => link.tcp.push(TcpFlow { segment: tcp.segment, ack_every: tcp.ack_every }),
+                Traffic::Tcp(tcp) => {
+                    link.tcp.push(TcpFlow { segment: tcp.segment, ack_every: tcp.ack_every })
+                }
                 Traffic::Cbr(flow) | Traffic::Poisson(flow) => {
                     link.cbr.push(Cbr { rate: flow.rate, packet: flow.packet });
                 }

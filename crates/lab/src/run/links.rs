@@ -1,9 +1,9 @@
 //! From the scenario's words to links.
 
-use taut_core::{Bitrate, Bytes, Duration, Probability, Seed, Time};
+use taut_core::{Bitrate, Bytes, Duration, Probability, Rng, Seed, Time};
 use taut_link::{
-    Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, DropTail, Duplicate, Element, GilbertElliott, Jitter,
-    JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
+    Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, DropTail, Duplicate, Element,
+    GilbertElliott, Jitter, JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
 };
 use taut_sim::{Network, VertexId};
 use taut_trace::{Data, Impairment};
@@ -34,28 +34,30 @@ pub(super) fn add(
         network.vertex(vertex);
     }
     let mut infos = Vec::new();
-    let mut one = |network: &mut Network, name: String, ends: (&str, &str), chain: &[ElementSpec]| {
-        let find = |end: &str| network.find(end).expect("every end is a vertex");
-        let (from, to): (VertexId, VertexId) = (find(ends.0), find(ends.1));
-        let link = build_chain(chain, &name, seed, inputs)?;
-        infos.push(LinkInfo {
-            rate: constant_rate(chain),
-            queue_limit: servers(chain).find_map(|server| server.queue.bytes),
-            name: name.clone(),
-        });
-        network.link(name, from, to, Box::new(link));
-        Ok::<(), RunError>(())
-    };
+    let mut one =
+        |network: &mut Network, name: String, ends: (&str, &str), key: &str, chain: &[ElementSpec]| {
+            let find = |end: &str| network.find(end).expect("every end is a vertex");
+            let (from, to): (VertexId, VertexId) = (find(ends.0), find(ends.1));
+            let link = build_chain(chain, &name, key, seed, inputs)?;
+            infos.push(LinkInfo {
+                rate: constant_rate(chain),
+                queue_limit: servers(chain).find_map(|server| server.queue.bytes),
+                name: name.clone(),
+            });
+            network.link(name, from, to, link);
+            Ok::<(), RunError>(())
+        };
     for (name, link) in &scenario.links {
         for (label, from, to) in directions(name, link) {
-            one(network, label, (from, to), &link.chain)?;
+            one(network, label, (from, to), &format!("links.{name}"), &link.chain)?;
         }
     }
     for (name, lan) in &scenario.lans {
         for host in 1..=lan.hosts {
             let vertex = format!("{name}/{host}");
-            one(network, format!("{vertex} → {name}"), (&vertex, name), &lan.chain)?;
-            one(network, format!("{name} → {vertex}"), (name, &vertex), &lan.chain)?;
+            let key = format!("lans.{name}");
+            one(network, format!("{vertex} → {name}"), (&vertex, name), &key, &lan.chain)?;
+            one(network, format!("{name} → {vertex}"), (name, &vertex), &key, &lan.chain)?;
         }
     }
     Ok(infos)
@@ -85,47 +87,72 @@ fn constant_rate(chain: &[ElementSpec]) -> Option<Bitrate> {
     if servers.next().is_none() { only } else { None }
 }
 
-fn build_chain(chain: &[ElementSpec], name: &str, seed: Seed, inputs: &mut Inputs) -> Result<Chain, RunError> {
+fn build_chain(
+    chain: &[ElementSpec],
+    name: &str,
+    key: &str,
+    seed: Seed,
+    inputs: &mut Inputs,
+) -> Result<Chain, RunError> {
     let elements = chain.iter().enumerate().map(|(i, spec)| {
-        let rng = || seed.stream(&format!("link/{name}/{i}"));
-        Ok(match spec {
-            ElementSpec::Server(server) => Bottleneck::new(rate(server, inputs)?, queue(&server.queue)).into(),
-            ElementSpec::Delay(delay) => Delay::new(*delay).into(),
-            ElementSpec::DelayTable(table) => Delay::new(delays(table, inputs)?).into(),
-            ElementSpec::Jitter(jitter) => Element::from(self::jitter(jitter, rng())?),
-            ElementSpec::Loss(LossSpec::Bernoulli(p)) => Loss::bernoulli(*p, rng()).into(),
-            ElementSpec::Loss(LossSpec::GilbertElliott(ge)) => {
-                let parameters =
-                    GilbertElliott { p: ge.p, r: ge.r, loss_in_bad: ge.bad, loss_in_good: ge.good };
-                Loss::gilbert_elliott(parameters, rng()).into()
-            }
-            ElementSpec::LossTable(table) => Loss::bernoulli(losses(table, inputs)?, rng()).into(),
-            ElementSpec::Duplicate(p) => Duplicate::new(*p, rng()).into(),
-            ElementSpec::Corrupt(p) => Corrupt::new(*p, rng()).into(),
-            ElementSpec::Cut(cut) => {
-                let gate = Cut::at(Time::ZERO + cut.at);
-                match cut.until {
-                    Some(until) => gate.lasting(until.saturating_sub(cut.at)).into(),
-                    None => gate.into(),
-                }
-            }
+        element(spec, seed.stream(&format!("link/{name}/{i}")), inputs).map_err(|fault| {
+            let ElementFault { kind, message } = fault;
+            RunError::Scenario(format!("{key}.chain.{i}.{kind}: {message}"))
         })
     });
     Ok(Chain::new(elements.collect::<Result<Vec<Element>, RunError>>()?))
 }
 
-fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, RunError> {
+/// Which key of an element is at fault, and why.
+struct ElementFault {
+    kind: &'static str,
+    message: String,
+}
+
+fn element(spec: &ElementSpec, rng: Rng, inputs: &mut Inputs) -> Result<Element, ElementFault> {
+    let at = |kind| move |message| ElementFault { kind, message };
+    Ok(match spec {
+        ElementSpec::Server(server) => Bottleneck::new(rate(server, inputs)?, queue(&server.queue)).into(),
+        ElementSpec::Delay(delay) => Delay::new(*delay).into(),
+        ElementSpec::DelayTable(table) => {
+            Delay::new(delays(table, inputs).map_err(at("delay_table.file"))?).into()
+        }
+        ElementSpec::Jitter(jitter) => Element::from(self::jitter(jitter, rng).map_err(at("jitter"))?),
+        ElementSpec::Loss(LossSpec::Bernoulli(p)) => Loss::bernoulli(*p, rng).into(),
+        ElementSpec::Loss(LossSpec::GilbertElliott(ge)) => {
+            let parameters = GilbertElliott { p: ge.p, r: ge.r, loss_in_bad: ge.bad, loss_in_good: ge.good };
+            Loss::gilbert_elliott(parameters, rng).into()
+        }
+        ElementSpec::LossTable(table) => {
+            Loss::bernoulli(losses(table, inputs).map_err(at("loss_table.file"))?, rng).into()
+        }
+        ElementSpec::Duplicate(p) => Duplicate::new(*p, rng).into(),
+        ElementSpec::Corrupt(p) => Corrupt::new(*p, rng).into(),
+        ElementSpec::Cut(cut) => {
+            let gate = Cut::at(Time::ZERO + cut.at);
+            match cut.until {
+                Some(until) => gate.lasting(until.saturating_sub(cut.at)).into(),
+                None => gate.into(),
+            }
+        }
+    })
+}
+
+fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, ElementFault> {
     if let Some(name) = &server.mahimahi {
-        let bytes = inputs.read(name)?;
-        let text = std::str::from_utf8(&bytes).map_err(|e| RunError(format!("{name}: is not text: {e}")))?;
-        let trace = MahimahiTrace::parse(text).map_err(|e| RunError(format!("{name}: {e}")))?;
+        let fault = |message| ElementFault { kind: "server.mahimahi", message };
+        let bytes = inputs.read(name).map_err(|e| fault(e.to_string()))?;
+        let text =
+            std::str::from_utf8(&bytes).map_err(|_| fault(format!("{name}: this is not UTF-8 text")))?;
+        let trace = MahimahiTrace::parse(text).map_err(|e| fault(format!("{name}: {e}")))?;
         return Ok(trace.into());
     }
     if let Some(rows) = &server.rate_table {
         let first = rows.first().map(|row| row.rate).unwrap_or_default();
         let cells = rows.iter().map(|row| (row.at, Some(row.rate)));
-        let schedule = Schedule::column(first, cells).map_err(|e| RunError(format!("rate_table: {e}")))?;
-        return Ok(schedule.into());
+        let schedule = Schedule::column(first, cells);
+        let fault = |message| ElementFault { kind: "server.rate_table", message };
+        return Ok(schedule.map_err(|e| fault(e.to_string()))?.into());
     }
     Ok(server.rate.unwrap_or_default().into())
 }
@@ -146,7 +173,7 @@ fn queue(spec: &QueueSpec) -> DropTail {
     }
 }
 
-fn jitter(spec: &JitterSpec, rng: taut_core::Rng) -> Result<Jitter, RunError> {
+fn jitter(spec: &JitterSpec, rng: Rng) -> Result<Jitter, String> {
     let shape = match spec.distribution {
         Distribution::Uniform => Shape::Uniform,
         Distribution::Normal => Shape::Normal,
@@ -157,14 +184,14 @@ fn jitter(spec: &JitterSpec, rng: taut_core::Rng) -> Result<Jitter, RunError> {
         .distribution(shape)
         .correlation(spec.correlation)
         .reorder(spec.reorder);
-    Jitter::new(config, rng).map_err(|e| RunError(format!("jitter: {e}")))
+    Jitter::new(config, rng).map_err(|e| e.to_string())
 }
 
-fn delays(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Duration>, RunError> {
+fn delays(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Duration>, String> {
     schedule(table, "delay", inputs, |row| row.delay)
 }
 
-fn losses(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Probability>, RunError> {
+fn losses(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Probability>, String> {
     schedule(table, "packet_loss", inputs, |row| row.loss)
 }
 
@@ -174,18 +201,21 @@ fn schedule<T: Copy>(
     column: &str,
     inputs: &mut Inputs,
     of: impl Fn(&Impairment) -> Option<T>,
-) -> Result<Schedule<T>, RunError> {
-    let bytes = inputs.read(&table.file)?;
-    let recording = taut_trace::read_bytes(&table.file, &bytes).map_err(RunError::new)?;
+) -> Result<Schedule<T>, String> {
+    let bytes = inputs.read(&table.file).map_err(|e| e.to_string())?;
+    let recording = taut_trace::read_bytes(&table.file, &bytes).map_err(|e| e.to_string())?;
+    let kind = recording.data().kind();
     let Data::Impairments(impairments) = recording.into_data() else {
-        return Err(RunError(format!("{}: is not a table of impairments", table.file)));
+        return Err(format!(
+            "{}: holds {kind}; a table with start_time, stop_time and {column} is needed",
+            table.file
+        ));
     };
     let values: Vec<T> = impairments.rows().iter().filter_map(of).collect();
-    let error = |what: String| RunError(format!("{}: {column}: {what}", table.file));
     if values.is_empty() {
-        return Err(error("there is no such column".to_owned()));
+        return Err(format!("{}: has no column {column}", table.file));
     }
     let period = table.every.saturating_mul(values.len() as u64);
     let steps = Schedule::steps(table.every, values);
-    steps.and_then(|steps| steps.looping(period)).map_err(|e| error(e.to_string()))
+    steps.and_then(|steps| steps.looping(period)).map_err(|e| format!("{}: {column}: {e}", table.file))
 }

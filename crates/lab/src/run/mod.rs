@@ -66,20 +66,24 @@ pub fn run_with(
     let cycles = judge::cycle_watch(scenario, &nodes, &stage.flows);
     let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len(), cycles);
     let files = Files::create(extras, output, &nodes, &stage)?;
-    let simulation =
-        network.build((Ledger::default(), (metrics, (files.samples, (files.capture, files.events)))));
-    let mut simulation = simulation.map_err(RunError::new)?;
+    let simulation = network.build((Ledger::default(), (metrics, files.observer())));
+    let mut simulation = simulation.map_err(RunError::scenario)?;
     advance(&mut simulation, scenario.duration + scenario.drain, progress);
-    let ((ledger, (metrics, (samples, (capture, events)))), held) = simulation.finish();
-    samples.map(Samples::finish).transpose().map_err(RunError::new)?;
-    capture.map(Capture::finish).transpose().map_err(RunError::new)?;
-    events.map(EventLog::finish).transpose().map_err(RunError::new)?;
+    let ((ledger, (metrics, files)), held) = simulation.finish();
+    let (samples, (capture, events)) = files.unwrap_or_default();
+    samples.map(Samples::finish).transpose().map_err(RunError::output)?;
+    capture.map(Capture::finish).transpose().map_err(RunError::output)?;
+    events.map(EventLog::finish).transpose().map_err(RunError::output)?;
     let account = ledger.close(&held);
     Ok(stage.result(scenario, seed, &nodes, &metrics, &account))
 }
 
 /// In steps, so that progress can be told.
-fn advance<O: taut_sim::Observer>(simulation: &mut Simulation<O>, length: Duration, progress: &mut Progress<'_>) {
+fn advance<O: taut_sim::Observer>(
+    simulation: &mut Simulation<O>,
+    length: Duration,
+    progress: &mut Progress<'_>,
+) {
     const STEPS: u64 = 100;
     for step in 1..=STEPS {
         let nanos = u128::from(length.as_nanos()) * u128::from(step) / u128::from(STEPS);
@@ -194,13 +198,27 @@ struct Files {
     samples: Option<Samples>,
 }
 
+/// None of them, most often: then nothing is asked packet by packet.
+type FilesObserver =
+    Option<(Option<Samples>, (Option<Capture<BufWriter<File>>>, Option<EventLog<BufWriter<File>>>))>;
+
 impl Files {
-    fn create(extras: Extras, output: Option<&mut Output>, nodes: &[String], stage: &Stage) -> Result<Self, RunError> {
+    fn observer(self) -> FilesObserver {
+        let any = self.capture.is_some() || self.events.is_some() || self.samples.is_some();
+        any.then_some((self.samples, (self.capture, self.events)))
+    }
+
+    fn create(
+        extras: Extras,
+        output: Option<&mut Output>,
+        nodes: &[String],
+        stage: &Stage,
+    ) -> Result<Self, RunError> {
         let mut files = Self::default();
         let Some(output) = output else { return Ok(files) };
         if extras.capture {
             let out = output.create("packets.pcapng")?;
-            files.capture = Some(Capture::new(out, nodes).map_err(RunError::new)?);
+            files.capture = Some(Capture::new(out, nodes).map_err(RunError::output)?);
         }
         if extras.events {
             let links: Vec<String> = stage.links.iter().map(|link| link.name.clone()).collect();
@@ -208,7 +226,7 @@ impl Files {
         }
         if extras.samples {
             let out = output.create("samples.parquet")?;
-            files.samples = Some(Samples::new(out, stage.streams.clone()).map_err(RunError::new)?);
+            files.samples = Some(Samples::new(out, stage.streams.clone()).map_err(RunError::output)?);
         }
         Ok(files)
     }

@@ -17,14 +17,15 @@ pub(super) struct Signal {
 }
 
 impl Signal {
-    /// The values of the n-th sample; none when there is no signal.
-    pub(super) fn at(&self, tick: u64) -> &[f64] {
-        if self.width == 0 {
-            return &[];
-        }
-        let samples = self.values.len() / self.width;
-        let start = (tick % samples as u64) as usize * self.width;
-        &self.values[start..start + self.width]
+    /// The values of a row; none when there is no signal.
+    pub(super) fn at(&self, row: usize) -> &[f64] {
+        &self.values[row * self.width..][..self.width]
+    }
+
+    /// The row after this one; the first follows the last.
+    pub(super) fn after(&self, row: usize) -> usize {
+        let next = row + 1;
+        if next * self.width < self.values.len() { next } else { 0 }
     }
 }
 
@@ -40,7 +41,8 @@ pub(super) fn load(
         HapticSource::Simulated(simulated) => self::simulated(simulated.device, spec.period, duration, seed),
         HapticSource::Recording(recording) => {
             let key = format!("session.{direction}.haptic.source.recording");
-            recorded(recording, spec.period, inputs).map_err(|e| RunError(format!("{key}: {e}")))?
+            recorded(recording, spec.period, inputs)
+                .map_err(|fault| RunError::Scenario(format!("{key}.{}: {}", fault.key, fault.message)))?
         }
     };
     Ok(Arc::new(signal))
@@ -63,24 +65,36 @@ fn simulated(device: Device, period: Duration, duration: Duration, seed: Seed) -
     signal
 }
 
-fn recorded(spec: &RecordingSpec, period: Duration, inputs: &mut Inputs) -> Result<Signal, RunError> {
-    let bytes = inputs.read(&spec.file)?;
-    let recording = taut_trace::read_bytes(&spec.file, &bytes).map_err(RunError::new)?;
+/// Which key of a recording is at fault, and why.
+struct RecordingFault {
+    key: &'static str,
+    message: String,
+}
+
+fn recorded(spec: &RecordingSpec, period: Duration, inputs: &mut Inputs) -> Result<Signal, RecordingFault> {
+    let at = |key| move |message| RecordingFault { key, message };
+    let file = at("file");
+    let bytes = inputs.read(&spec.file).map_err(|e| file(e.to_string()))?;
+    let recording = taut_trace::read_bytes(&spec.file, &bytes).map_err(|e| file(e.to_string()))?;
+    let kind = recording.data().kind();
     let Data::Signals(signals) = recording.into_data() else {
-        return Err(RunError(format!("{}: holds no signals; a CSV or MCAP recording is needed", spec.file)));
+        return Err(file(format!(
+            "{}: holds {kind}; a CSV or MCAP recording of signals is needed",
+            spec.file
+        )));
     };
-    let resampled = signals.resample(period).map_err(|e| RunError(format!("{}: {e}", spec.file)))?;
-    let channels = spec.channels.iter().map(|name| {
-        resampled.channel(name).ok_or_else(|| {
-            let known: Vec<&str> = resampled.channels().iter().map(taut_trace::Channel::column).collect();
-            RunError(format!("{}: no channel `{name}`; there are {}", spec.file, known.join(", ")))
-        })
-    });
-    let channels = channels.collect::<Result<Vec<_>, _>>()?;
-    let rows = Signals::len(&resampled);
-    if channels.is_empty() || rows == 0 {
-        return Err(RunError(format!("{}: name at least one of its channels", spec.file)));
+    let known = || signals.channels().iter().map(taut_trace::Channel::column).collect::<Vec<_>>().join(", ");
+    let unknown = spec.channels.iter().find(|name| signals.channel(name).is_none());
+    if let Some(name) = unknown {
+        return Err(at("channels")(format!("{} has no channel `{name}`; there are {}", spec.file, known())));
     }
-    let values = (0..rows).flat_map(|row| channels.iter().map(move |channel| channel.values()[row])).collect();
+    if spec.channels.is_empty() {
+        return Err(at("channels")(format!("names none; there are {}", known())));
+    }
+    let resampled = signals.resample(period).map_err(|e| file(format!("{}: {e}", spec.file)))?;
+    let channels: Vec<_> = spec.channels.iter().filter_map(|name| resampled.channel(name)).collect();
+    let rows = Signals::len(&resampled);
+    let values =
+        (0..rows).flat_map(|row| channels.iter().map(move |channel| channel.values()[row])).collect();
     Ok(Signal { width: channels.len(), values })
 }

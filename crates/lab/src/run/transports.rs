@@ -1,8 +1,8 @@
 //! From the scenario's words to transports.
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit, Transport,
-    UDP_HEADER,
+    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit,
+    Transport, UDP_HEADER,
 };
 use taut_transport::etp::{Adaptive, Etp, EtpConfig, Gap};
 use taut_transport::tcp::{AckCounting, CongestionControl, FullAck, Tcp, TcpConfig};
@@ -39,8 +39,9 @@ pub(super) fn tcp_config(spec: &TcpSpec) -> TcpConfig {
 /// Both ends of a bulk transfer: the one that receives, and the one that sends.
 pub(super) fn bulk_pair(config: &TcpConfig, seed: Seed, name: &str) -> (Tcp, Tcp) {
     let mut rng = seed.stream(&format!("tcp/{name}"));
-    let mut ports = |local_port, remote_port| TcpConfig { local_port, remote_port, ..config.clone() };
-    let server = Tcp::server(ports(config.local_port, config.remote_port), Tcp::initial_sequence(&mut rng)).sink();
+    let ports = |local_port, remote_port| TcpConfig { local_port, remote_port, ..config.clone() };
+    let server =
+        Tcp::server(ports(config.local_port, config.remote_port), Tcp::initial_sequence(&mut rng)).sink();
     let client = Tcp::client(ports(config.remote_port, config.local_port), Tcp::initial_sequence(&mut rng));
     (server, client.bulk(None))
 }
@@ -71,14 +72,14 @@ impl Carrier {
             TransportSpec::Etp(etp) => match (&etp.tcp, etp.gap) {
                 (Some(tcp), gap) => {
                     let spaced = Gap::new(session_tcp(tcp, side, seed), gap.unwrap_or_default());
-                    Self::SpacedTcp(Box::new(spaced.map_err(RunError::new)?))
+                    Self::SpacedTcp(Box::new(spaced.map_err(RunError::scenario)?))
                 }
                 (None, gap) => {
                     let config = match gap {
                         Some(gap) => EtpConfig::fixed(gap),
                         None => EtpConfig::adaptive(Adaptive::default()),
                     };
-                    Self::Etp(Box::new(Etp::new(config.pack(etp.pack)).map_err(RunError::new)?))
+                    Self::Etp(Box::new(Etp::new(config.pack(etp.pack)).map_err(RunError::scenario)?))
                 }
             },
         })
@@ -100,15 +101,6 @@ impl Carrier {
             Self::Tcp(_) | Self::SpacedTcp(_) => TCP_IP_HEADERS + 4,
         })
     }
-
-    fn inner(&mut self) -> &mut dyn Transport {
-        match self {
-            Self::Udp(udp) => udp,
-            Self::Etp(etp) => etp.as_mut(),
-            Self::Tcp(tcp) => tcp.as_mut(),
-            Self::SpacedTcp(spaced) => spaced.as_mut(),
-        }
-    }
 }
 
 fn session_tcp(spec: &TcpSpec, side: Side, seed: Seed) -> Tcp {
@@ -126,28 +118,35 @@ fn session_tcp(spec: &TcpSpec, side: Side, seed: Seed) -> Tcp {
     }
 }
 
+/// Calls whichever transport it is; each call is resolved by the match alone.
+macro_rules! carried {
+    ($carrier:ident, $transport:ident => $call:expr) => {
+        match $carrier {
+            Carrier::Udp($transport) => $call,
+            Carrier::Etp($transport) => $call,
+            Carrier::Tcp($transport) => $call,
+            Carrier::SpacedTcp($transport) => $call,
+        }
+    };
+}
+
 impl Transport for Carrier {
     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        self.inner().send(now, message)
+        carried!(self, transport => transport.send(now, message))
     }
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.inner().handle_input(now, input);
+        carried!(self, transport => transport.handle_input(now, input));
     }
     fn handle_timeout(&mut self, now: Time) {
-        self.inner().handle_timeout(now);
+        carried!(self, transport => transport.handle_timeout(now));
     }
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.inner().poll_transmit(now, buffer)
+        carried!(self, transport => transport.poll_transmit(now, buffer))
     }
     fn poll_event(&mut self) -> Option<Event> {
-        self.inner().poll_event()
+        carried!(self, transport => transport.poll_event())
     }
     fn poll_timeout(&self) -> Option<Deadline> {
-        match self {
-            Self::Udp(udp) => udp.poll_timeout(),
-            Self::Etp(etp) => etp.poll_timeout(),
-            Self::Tcp(tcp) => tcp.poll_timeout(),
-            Self::SpacedTcp(spaced) => spaced.poll_timeout(),
-        }
+        carried!(self, transport => transport.poll_timeout())
     }
 }

@@ -1,14 +1,16 @@
 //! Experiments as data: the schema, reading it with errors that say where, and changing single keys.
 
+mod explain;
 mod place;
+mod reach;
 mod schema;
 mod set;
 mod validate;
 
 use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
-
-use serde::Deserialize;
 
 pub use schema::*;
 pub use set::Setting;
@@ -28,14 +30,14 @@ pub struct ScenarioError {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.origin)?;
+        write!(f, "{}", printable(&self.origin))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
         if !self.key.is_empty() {
-            write!(f, ": {}", self.key)?;
+            write!(f, ": {}", printable(&self.key))?;
         }
-        write!(f, ": {}", self.message)
+        write!(f, ": {}", printable(&self.message))
     }
 }
 
@@ -52,18 +54,19 @@ impl Scenario {
     pub fn parse(origin: &str, text: &str) -> Result<Self, ScenarioError> {
         let error = |line, key, message| ScenarioError { origin: origin.to_owned(), line, key, message };
         if text.trim().is_empty() {
-            return Err(error(None, String::new(), "is empty; a scenario has at least title, duration and links".into()));
+            return Err(error(
+                None,
+                String::new(),
+                "is empty; a scenario has at least title, duration and links".into(),
+            ));
         }
         if text.len() > SIZE_LIMIT {
             return Err(error(None, String::new(), format!("is longer than {SIZE_LIMIT} bytes")));
         }
-        let scenario: Self = toml::from_str(text).map_err(|e| {
-            let offset = e.span().map(|span| span.start);
-            let key = offset.map(|offset| place::key_at(text, offset)).unwrap_or_default();
-            error(offset.map(|offset| place::line_of(text, offset)), key, one_line(e.message()))
+        let (scenario, text) = explain::read(origin, text)?;
+        validate::check(&scenario).map_err(|fault| {
+            error(place::line_of_key(&text, &fault.key), fault.key.clone(), fault.message)
         })?;
-        validate::check(&scenario)
-            .map_err(|fault| error(place::line_of_key(text, &fault.key), fault.key.clone(), fault.message))?;
         Ok(scenario)
     }
 
@@ -73,19 +76,22 @@ impl Scenario {
     /// See [`ScenarioError`]; also when the file cannot be read, or a variant of it is not valid.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
         let origin = path.display().to_string();
-        let unreadable = |e: std::io::Error| ScenarioError {
-            origin: origin.clone(),
-            line: None,
-            key: String::new(),
-            message: format!("cannot be read: {e}"),
-        };
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        let mut scenario = Self::parse(&origin, &text)?;
-        scenario.expand().map_err(|error| ScenarioError {
-            line: place::line_of_text(&text, &error.key.replace("variant ", "")),
-            message: format!("{}: {}", error.origin.replace("--set ", ""), error.message),
-            origin: origin.clone(),
-            key: error.key,
+        let error =
+            |line, message| ScenarioError { origin: origin.clone(), line, key: String::new(), message };
+        let bytes = read_at_most(path, SIZE_LIMIT + 1).map_err(|e| error(None, unreadable(&e)))?;
+        let text = std::str::from_utf8(&bytes).map_err(|e| {
+            let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+            error(Some(line), "this is not UTF-8 text".to_owned())
+        })?;
+        let mut scenario = Self::parse(&origin, text)?;
+        scenario.each_variant().try_for_each(|(i, expanded)| match expanded {
+            Ok(_) => Ok(()),
+            Err(fault) => Err(ScenarioError {
+                line: place::line_of_key(text, &format!("variant.{i}")),
+                message: format!("{}: {}", fault.origin, fault.message),
+                origin: origin.clone(),
+                key: fault.key,
+            }),
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for name in scenario.files_mut() {
@@ -102,23 +108,20 @@ impl Scenario {
         if settings.is_empty() {
             return Ok(self.clone());
         }
-        let mut table = toml::Table::try_from(self).expect("a scenario is a table");
+        let mut scenario = self.clone();
         let mut origins = Vec::new();
         for setting in settings {
+            // One after the other, so that an error is the fault of the setting that it names.
+            let before = toml::Table::try_from(&scenario).expect("a scenario is a table");
             let origin = format!("--set {setting}");
-            let error = |message| ScenarioError {
+            scenario = set::with(&before, setting).map_err(|message| ScenarioError {
                 origin: origin.clone(),
                 line: None,
                 key: String::new(),
                 message,
-            };
-            set::apply(&mut table, setting).map_err(error)?;
-            // One after the other, so that an error is the fault of the setting that it names.
-            let scenario = Self::deserialize(table.clone()).map_err(|e| error(one_line(e.message())))?;
-            table = toml::Table::try_from(&scenario).expect("a scenario is a table");
+            })?;
             origins.push(origin);
         }
-        let scenario = Self::deserialize(table).expect("it was one a moment ago");
         validate::check(&scenario).map_err(|fault| ScenarioError {
             origin: origins.join(" "),
             line: None,
@@ -138,23 +141,61 @@ impl Scenario {
     /// # Errors
     /// When a variant sets a key that does not exist or a value that is not allowed.
     pub fn expand(&self) -> Result<Vec<(Variant, Self)>, ScenarioError> {
-        let mut base = self.clone();
-        base.variants.clear();
         if self.variants.is_empty() {
-            let itself = Variant { name: String::new(), set: Default::default(), reported: Default::default() };
-            return Ok(vec![(itself, base)]);
+            let itself =
+                Variant { name: String::new(), set: Default::default(), reported: Default::default() };
+            return Ok(vec![(itself, self.clone())]);
         }
-        let expanded = self.variants.iter().map(|variant| {
+        self.each_variant().map(|(i, scenario)| Ok((self.variants[i].clone(), scenario?))).collect()
+    }
+
+    /// Each variant's number, and the scenario that it makes.
+    fn each_variant(&self) -> impl Iterator<Item = (usize, Result<Self, ScenarioError>)> {
+        let base = Self { variants: Vec::new(), ..self.clone() };
+        self.variants.iter().enumerate().map(move |(i, variant)| {
             let settings: Vec<Setting> =
                 variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect();
-            let scenario = base.with(&settings).map_err(|mut error| {
-                error.key = format!("variant \"{}\"", variant.name);
-                error
-            })?;
-            Ok((variant.clone(), scenario))
-        });
-        expanded.collect()
+            let scenario = base.with(&settings).map_err(|fault| ScenarioError {
+                key: format!("variant \"{}\"", variant.name),
+                origin: fault.origin.replace("--set ", ""),
+                message: if fault.key.is_empty() {
+                    fault.message
+                } else {
+                    format!("{}: {}", fault.key, fault.message)
+                },
+                line: None,
+            });
+            (i, scenario)
+        })
     }
+}
+
+fn read_at_most(path: &Path, limit: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Why the operating system gave no file, without its number for it.
+pub(crate) fn unreadable(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::IsADirectory => "this is a folder, a file is needed".to_owned(),
+        ErrorKind::PermissionDenied => "may not be read".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+/// What a file says may be shown on a terminal: control characters are written out.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().fold(String::new(), |mut shown, c| {
+        if c.is_control() {
+            shown.extend(c.escape_default())
+        } else {
+            shown.push(c)
+        }
+        shown
+    })
 }
 
 /// Without `.` and without `name/..`: `scenarios/../data/x.csv` is `data/x.csv`.
@@ -170,9 +211,4 @@ fn tidy(path: &Path) -> String {
         }
     }
     tidied.display().to_string()
-}
-
-/// Messages of parsers may have several lines; an error here has one.
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,12 +1,12 @@
 //! What a scenario file may say. Every key is here, with its unit, its default and its range.
 //!
 //! Quantities are text with a unit: `"6Mbit"` (per second), `"14kB"`, `"8ms"`, `"1%"`. A choice among kinds is written
-//! `kind = { … }`, or just `"kind"` where it has nothing to set.
+//! `kind = { … }`, or just `"kind"` where nothing is set.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
 
 /// An experiment: a network, a session on it, cross traffic beside it, and the variants to compare.
@@ -18,7 +18,7 @@ pub struct Scenario {
     /// What the experiment is for, in a sentence or two.
     #[serde(default)]
     pub description: String,
-    /// How long samples are made. More than 0.
+    /// Samples made before this time are counted. More than 0.
     #[schemars(with = "String")]
     pub duration: Duration,
     /// Samples made before this time are not counted. Less than `duration`.
@@ -63,7 +63,7 @@ pub struct Lan {
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Both directions between two vertices, each made of its own copy of the chain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "two_ends", skip_serializing_if = "Option::is_none")]
     pub between: Option<[String; 2]>,
     /// One direction: from this vertex …
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -676,6 +676,14 @@ pub struct Variant {
     /// What the source reports for it, by the name of the measure: `{ "backward haptic d_min" = 9.21 }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reported: BTreeMap<String, f64>,
+}
+
+fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String; 2]>, D::Error> {
+    let ends = Vec::deserialize(deserializer)?;
+    let ends = ends.try_into().map_err(|ends: Vec<String>| {
+        de::Error::custom(format!("names {} vertices; a link is between two, [\"a\", \"b\"]", ends.len()))
+    });
+    ends.map(Some)
 }
 
 const fn one() -> u32 {

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use toml::{Table, Value};
 
+use super::{Scenario, explain};
+
 /// A key and its new value. The key may leave out what goes without saying: `cross.rate` is
 /// `cross.constant.traffic.cbr.rate` where no other key fits.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +55,17 @@ impl FromStr for Setting {
     }
 }
 
+/// The scenario of a table with one key changed.
+pub(super) fn with(table: &Table, setting: &Setting) -> Result<Scenario, String> {
+    let apply = |value: &Value| {
+        let mut changed = table.clone();
+        apply(&mut changed, &Setting { key: setting.key.clone(), value: value.clone() }).map(|()| changed)
+    };
+    explain::read_setting(&apply, &setting.value)
+}
+
 /// Changes the one place that the key means.
-pub(super) fn apply(table: &mut Table, setting: &Setting) -> Result<(), String> {
+fn apply(table: &mut Table, setting: &Setting) -> Result<(), String> {
     let wanted: Vec<&str> = setting.key.split('.').collect();
     let mut paths = Vec::new();
     list(table, &mut Vec::new(), &mut paths);
@@ -84,7 +95,15 @@ fn absent(wanted: &[&str], paths: &[Vec<String>]) -> Result<Vec<String>, String>
     match fitting.as_slice() {
         _ if exact => Ok(before.iter().map(|s| (*s).to_owned()).chain([last]).collect()),
         [one] => Ok(one.iter().cloned().chain([last]).collect()),
-        _ => Err(format!("no key `{}` in this scenario; `taut run FILE --print` shows all", wanted.join("."))),
+        _ => {
+            let alike = paths.iter().filter(|path| *path.last().expect("a path has parts") == last).take(6);
+            let alike: Vec<String> = alike.map(|path| path.join(".")).collect();
+            let hint = match alike.as_slice() {
+                [] => "`--print` shows all that there are".to_owned(),
+                some => format!("there is {}", some.join(", ")),
+            };
+            Err(format!("no key `{}` in this scenario; {hint}", wanted.join(".")))
+        }
     }
 }
 
@@ -123,7 +142,11 @@ fn put(place: &mut Value, path: &[String], value: Value) -> Result<(), String> {
     match place {
         Value::Array(items) => {
             let index = first.parse::<usize>().ok().filter(|i| *i < items.len());
-            put(&mut items[index.ok_or_else(|| format!("`{first}` is not an index of the list"))?], rest, value)
+            put(
+                &mut items[index.ok_or_else(|| format!("`{first}` is not an index of the list"))?],
+                rest,
+                value,
+            )
         }
         Value::Table(table) => {
             let inner = table.entry(first.clone()).or_insert_with(|| Value::Table(Table::new()));
@@ -159,7 +182,10 @@ mod tests {
     #[test]
     fn an_ambiguous_or_unknown_key_is_refused() {
         let mut table = table();
-        table["cross"].as_table_mut().unwrap().insert("b".into(), "rate = 1".parse::<Table>().unwrap().into());
+        table["cross"]
+            .as_table_mut()
+            .unwrap()
+            .insert("b".into(), "rate = 1".parse::<Table>().unwrap().into());
         assert!(apply(&mut table, &"cross.rate=1Mbit".parse().unwrap()).unwrap_err().contains("write more"));
         assert!(apply(&mut table, &"nothing.like.it=1".parse().unwrap()).unwrap_err().contains("no key"));
         assert!("no value".parse::<Setting>().is_err());

@@ -3,54 +3,83 @@
 use std::collections::BTreeSet;
 
 use taut_core::{Bitrate, Bytes, Duration};
+use taut_transport::etp::MAX_GAP;
 
+use super::reach;
 use super::schema::*;
 
-/// A key and what is wrong with it.
+/// A key (empty for the whole scenario) and what is wrong with it.
 pub(super) struct Fault {
     pub(super) key: String,
     pub(super) message: String,
 }
 
-type Checked = Result<(), Fault>;
+pub(super) type Checked = Result<(), Fault>;
 
-fn fault(key: impl Into<String>, message: impl Into<String>) -> Checked {
+pub(super) fn fault(key: impl Into<String>, message: impl Into<String>) -> Checked {
     Err(Fault { key: key.into(), message: message.into() })
 }
 
 fn within<T: PartialOrd + std::fmt::Display>(key: String, value: T, low: T, high: T) -> Checked {
-    if value >= low && value <= high { Ok(()) } else { fault(key, format!("{value} is not within {low} to {high}")) }
+    if value >= low && value <= high {
+        Ok(())
+    } else {
+        fault(key, format!("{value} is not within {low} to {high}"))
+    }
 }
 
 /// The longest run: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
+/// The most vertices, so that a table of routes between all of them stays small.
+const MOST_VERTICES: u64 = 4096;
+
 pub(super) fn check(scenario: &Scenario) -> Checked {
+    check_text("title", &scenario.title)?;
     within("duration".into(), scenario.duration, Duration::from_nanos(1), LONGEST)?;
     within("drain".into(), scenario.drain, Duration::ZERO, LONGEST)?;
     if scenario.warmup >= scenario.duration {
-        return fault("warmup", format!("{} is not less than the duration {}", scenario.warmup, scenario.duration));
+        return fault(
+            "warmup",
+            format!("{} is not less than the duration {}", scenario.warmup, scenario.duration),
+        );
     }
     for (name, lan) in &scenario.lans {
         let key = format!("lans.{name}");
+        check_text(&key, name)?;
         within(format!("{key}.hosts"), lan.hosts, 1, 1000)?;
         chain(&format!("{key}.chain"), &lan.chain)?;
     }
     for (name, link) in &scenario.links {
+        check_text(&format!("links.{name}"), name)?;
         ends(&format!("links.{name}"), link)?;
         chain(&format!("links.{name}.chain"), &link.chain)?;
     }
+    // Counted before they are listed.
+    let hosts: u64 = scenario.lans.values().map(|lan| u64::from(lan.hosts) + 1).sum();
+    if hosts > MOST_VERTICES || scenario.vertices().len() as u64 > MOST_VERTICES {
+        return fault("links", format!("links and LANs connect more than {MOST_VERTICES} vertices"));
+    }
     let vertices = scenario.vertices();
+    if scenario.session.is_none() && scenario.cross.is_empty() {
+        return fault("", "has neither `session` nor `cross`: nothing would be sent");
+    }
     if let Some(session) = &scenario.session {
         check_session(session, &vertices)?;
     }
     for (name, cross) in &scenario.cross {
+        check_text(&format!("cross.{name}"), name)?;
         check_cross(&format!("cross.{name}"), cross, scenario, &vertices)?;
     }
     if let Some(model) = &scenario.model {
         check_model(model, scenario)?;
     }
-    Ok(())
+    reach::check(scenario)
+}
+
+/// Names and titles are printed: they have no line breaks and nothing that moves a cursor.
+fn check_text(key: &str, text: &str) -> Checked {
+    if text.chars().any(char::is_control) { fault(key, "has a control character in it") } else { Ok(()) }
 }
 
 impl Scenario {
@@ -66,7 +95,10 @@ impl Scenario {
             }
         }
         let session = self.session.iter_mut();
-        let haptic = session.flat_map(|s| [&mut s.forward, &mut s.backward]).flatten().filter_map(|s| s.haptic.as_mut());
+        let haptic = session
+            .flat_map(|s| [&mut s.forward, &mut s.backward])
+            .flatten()
+            .filter_map(|s| s.haptic.as_mut());
         for haptic in haptic {
             if let HapticSource::Recording(recording) = &mut haptic.source {
                 files.push(&mut recording.file);
@@ -111,17 +143,21 @@ fn chain(key: &str, elements: &[ElementSpec]) -> Checked {
             ElementSpec::Jitter(jitter) => {
                 within(format!("{key}.jitter.correlation"), jitter.correlation, 0.0, 1.0)?;
                 within(format!("{key}.jitter.spread"), jitter.spread, Duration::ZERO, LONGEST)?;
+                within(format!("{key}.jitter.mean"), jitter.mean, Duration::ZERO, LONGEST)?;
             }
             ElementSpec::Cut(CutSpec { at, until: Some(until) }) if until <= at => {
                 return fault(format!("{key}.cut.until"), format!("{until} is not after {at}"));
             }
-            ElementSpec::DelayTable(table) | ElementSpec::LossTable(table) if table.every.is_zero() => {
-                return fault(format!("{key}.every"), "must be more than 0");
-            }
+            ElementSpec::DelayTable(table) => check_table(&format!("{key}.delay_table"), table)?,
+            ElementSpec::LossTable(table) => check_table(&format!("{key}.loss_table"), table)?,
             _ => {}
         }
     }
     Ok(())
+}
+
+fn check_table(key: &str, table: &TableSpec) -> Checked {
+    within(format!("{key}.every"), table.every, Duration::from_micros(1), LONGEST)
 }
 
 fn check_server(key: &str, server: &ServerSpec) -> Checked {
@@ -138,11 +174,17 @@ fn check_server(key: &str, server: &ServerSpec) -> Checked {
         }
         if let Some(i) = (1..rows.len()).find(|&i| rows[i].at <= rows[i - 1].at) {
             let (now, before) = (rows[i].at, rows[i - 1].at);
-            return fault(format!("{key}.rate_table.{i}.at"), format!("{now} is not after {before} of the row before"));
+            return fault(
+                format!("{key}.rate_table.{i}.at"),
+                format!("{now} is not after {before} of the row before"),
+            );
         }
     }
     if server.queue.packets == Some(0) {
         return fault(format!("{key}.queue.packets"), "must be at least 1");
+    }
+    if server.queue.bytes == Some(Bytes::ZERO) {
+        return fault(format!("{key}.queue.bytes"), "must be at least 1B");
     }
     Ok(())
 }
@@ -175,6 +217,9 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
         return fault(key, "needs at least one of `haptic`, `audio` and `video`");
     }
     within(format!("{key}.dscp"), stream.dscp, 0, 63)?;
+    if let Some(packet) = stream.packet {
+        within(format!("{key}.packet"), packet, Bytes::new(64), Bytes::new(1500))?;
+    }
     if let Some(haptic) = &stream.haptic {
         let key = format!("{key}.haptic");
         within(format!("{key}.period"), haptic.period, Duration::from_micros(10), Duration::from_secs(60))?;
@@ -183,7 +228,10 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
         within(format!("{key}.size"), haptic.size, Bytes::new(1), Bytes::new(1200))?;
         check_sampler(&format!("{key}.sampler"), &haptic.sampler)?;
         if matches!(haptic.source, HapticSource::Constant) && haptic.sampler != SamplerSpec::Every {
-            return fault(format!("{key}.sampler"), "needs a signal: set `source` to `simulated` or `recording`");
+            return fault(
+                format!("{key}.sampler"),
+                "needs a signal: set `source` to `simulated` or `recording`",
+            );
         }
     }
     if let Some(audio) = &stream.audio {
@@ -195,8 +243,17 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
         if video.source == VideoSource::Constant && video.rate.is_none() {
             return fault(format!("{key}.video.rate"), "is needed where `source` is `constant`");
         }
+        if let Some(rate) = video.rate {
+            within(
+                format!("{key}.video.rate"),
+                rate,
+                Bitrate::from_bps(1),
+                Bitrate::from_bps(1_000_000_000),
+            )?;
+        }
     }
-    let alone = |kind: &str| fault(format!("{key}.multiplexer"), format!("{kind} needs `haptic` samples to ride on"));
+    let alone =
+        |kind: &str| fault(format!("{key}.multiplexer"), format!("{kind} needs `haptic` samples to ride on"));
     match stream.multiplexer {
         MultiplexerSpec::Separate => Ok(()),
         MultiplexerSpec::FixedFragment(_) if stream.haptic.is_none() => alone("fixed_fragment"),
@@ -214,11 +271,12 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
 }
 
 fn check_sampler(key: &str, sampler: &SamplerSpec) -> Checked {
-    let (k, slope, floor) = match sampler {
+    let (kind, k, slope, floor) = match sampler {
         SamplerSpec::Every => return Ok(()),
-        SamplerSpec::Deadband(d) => (d.k, 0.0, d.floor),
-        SamplerSpec::VelocityDeadband(d) => (d.k, d.slope, d.floor),
+        SamplerSpec::Deadband(d) => ("deadband", d.k, 0.0, d.floor),
+        SamplerSpec::VelocityDeadband(d) => ("velocity_deadband", d.k, d.slope, d.floor),
     };
+    let key = format!("{key}.{kind}");
     within(format!("{key}.k"), k, 0.0, 1.0)?;
     within(format!("{key}.slope"), slope, 0.0, 1e6)?;
     within(format!("{key}.floor"), floor, 0.0, 1e9)
@@ -227,10 +285,16 @@ fn check_sampler(key: &str, sampler: &SamplerSpec) -> Checked {
 fn check_transport(key: &str, transport: &TransportSpec) -> Checked {
     match transport {
         TransportSpec::Udp => Ok(()),
-        TransportSpec::Etp(etp) => match &etp.tcp {
-            Some(tcp) => check_tcp(&format!("{key}.etp.tcp"), tcp),
-            None => Ok(()),
-        },
+        TransportSpec::Etp(etp) => {
+            within(format!("{key}.etp.gap"), etp.gap.unwrap_or_default(), Duration::ZERO, MAX_GAP)?;
+            match &etp.tcp {
+                Some(_) if etp.gap.is_none() => {
+                    fault(format!("{key}.etp.gap"), "is needed with `tcp`: only over UDP does the gap adapt")
+                }
+                Some(tcp) => check_tcp(&format!("{key}.etp.tcp"), tcp),
+                None => Ok(()),
+            }
+        }
         TransportSpec::Tcp(tcp) => check_tcp(&format!("{key}.tcp"), tcp),
     }
 }
@@ -238,7 +302,8 @@ fn check_transport(key: &str, transport: &TransportSpec) -> Checked {
 fn check_tcp(key: &str, tcp: &TcpSpec) -> Checked {
     within(format!("{key}.segment"), tcp.segment, Bytes::new(100), Bytes::new(65_535))?;
     within(format!("{key}.ack_every"), tcp.ack_every, 1, 100)?;
-    within(format!("{key}.initial_window"), tcp.initial_window, 1, 1000)
+    within(format!("{key}.initial_window"), tcp.initial_window, 1, 1000)?;
+    within(format!("{key}.min_rto"), tcp.min_rto, Duration::from_millis(1), Duration::from_secs(60))
 }
 
 fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSet<String>) -> Checked {
@@ -254,7 +319,13 @@ fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSe
     if let (Some(from), Some(to)) = (from, to)
         && from != to
     {
-        return fault(format!("{key}.to"), format!("pairs {from} hosts with {to}: the LANs must be of one size"));
+        return fault(
+            format!("{key}.to"),
+            format!("pairs {from} hosts with {to}: the LANs must be of one size"),
+        );
+    }
+    for (name, at) in [("start", cross.start), ("stop", cross.stop)] {
+        within(format!("{key}.{name}"), at.unwrap_or_default(), Duration::ZERO, LONGEST)?;
     }
     if let (start, Some(stop)) = (cross.start.unwrap_or_default(), cross.stop)
         && stop <= start
@@ -262,9 +333,8 @@ fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSe
         return fault(format!("{key}.stop"), format!("{stop} is not after {start}"));
     }
     match &cross.traffic {
-        Traffic::Cbr(flow) | Traffic::Poisson(flow) => {
-            within(format!("{key}.traffic.packet"), flow.packet, Bytes::new(28), Bytes::new(65_535))
-        }
+        Traffic::Cbr(flow) => check_rate(&format!("{key}.traffic.cbr"), flow),
+        Traffic::Poisson(flow) => check_rate(&format!("{key}.traffic.poisson"), flow),
         Traffic::Video(video) => {
             within(format!("{key}.traffic.video.fps"), video.fps, 1, 240)?;
             within(format!("{key}.traffic.video.packet"), video.packet, Bytes::new(100), Bytes::new(65_535))
@@ -272,6 +342,11 @@ fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSe
         Traffic::Tcp(tcp) => check_tcp(&format!("{key}.traffic.tcp"), tcp),
         Traffic::Voice | Traffic::Replay(_) => Ok(()),
     }
+}
+
+fn check_rate(key: &str, flow: &RateAndPacket) -> Checked {
+    within(format!("{key}.rate"), flow.rate, Bitrate::ZERO, Bitrate::from_bps(1_000_000_000_000))?;
+    within(format!("{key}.packet"), flow.packet, Bytes::new(28), Bytes::new(65_535))
 }
 
 fn check_model(model: &Model, scenario: &Scenario) -> Checked {
@@ -283,7 +358,10 @@ fn check_model(model: &Model, scenario: &Scenario) -> Checked {
         matches!(element, ElementSpec::Server(server) if server.rate.is_some() && server.queue.bytes.is_some())
     });
     if !shaped {
-        return fault("model.link", "this link has no server with a constant `rate` and a queue limited in `bytes`");
+        return fault(
+            "model.link",
+            "this link has no server with a constant `rate` and a queue limited in `bytes`",
+        );
     }
     for name in &model.cross {
         if !scenario.cross.contains_key(name) {

@@ -48,6 +48,8 @@ pub struct Multiplexer {
     datagram: Option<Bytes>,
     mtu: Bytes,
     age_limits: [Duration; 4],
+    /// Nothing that waits is too old until then.
+    fresh_until: Time,
 }
 
 /// How a multiplexer works.
@@ -60,6 +62,9 @@ pub struct MuxConfig {
     sample_limit: usize,
     frame_limit: usize,
 }
+
+/// 0 and 1 are versions of QUIC where the packet number stands: Wireshark would take the whole flow for it.
+const FIRST_PACKET: u32 = 2;
 
 /// A datagram to send: its bytes are in the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +194,10 @@ impl Multiplexer {
             frames: [(); FRAMED.len()].map(|()| FrameQueue::new(config.frame_limit)),
             events: VecDeque::new(),
             report: None,
-            packet_number: 0,
+            packet_number: FIRST_PACKET,
         };
         let MuxConfig { scheme, datagram, mtu, age_limits, .. } = config;
-        Ok(Self { lanes, policy: Policy::new(scheme), datagram, mtu, age_limits })
+        Ok(Self { lanes, policy: Policy::new(scheme), datagram, mtu, age_limits, fresh_until: Time::MAX })
     }
 
     /// A haptic sample or a frame was made. `payload`: its first bytes; zeros follow up to `sample.size`, so that a
@@ -206,6 +211,8 @@ impl Multiplexer {
         if sample.size.get() > longest || payload.len() as u64 > sample.size.get() {
             return self.lanes.events.push_back(NodeEvent::Dropped(sample, DropCause::Malformed));
         }
+        let limit = self.age_limits[sample.medium as usize];
+        self.fresh_until = self.fresh_until.min(sample.created + limit);
         let superseded = match sample.medium {
             Medium::Haptic => {
                 self.policy.tick(now, significant);
@@ -224,7 +231,7 @@ impl Multiplexer {
     /// The deadline has come.
     pub fn handle_timeout(&mut self, now: Time) {
         self.policy.time_out(now);
-        self.lanes.drop_old(now, &self.age_limits);
+        self.drop_old(now);
     }
 
     /// The receiver says how long a packet took; only changes matter, so a constant clock offset does no harm.
@@ -241,7 +248,7 @@ impl Multiplexer {
 
     /// The next datagram; its bytes are appended to `buffer`, which the caller has cleared.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<MuxTransmit> {
-        self.lanes.drop_old(now, &self.age_limits);
+        self.drop_old(now);
         let order = self.policy.next(&self.lanes, self.datagram, self.mtu)?;
         let (transmit, taken) = self.lanes.pack(now, &order, buffer)?;
         self.policy.settle(&order, taken, self.lanes.media_wait());
@@ -257,5 +264,12 @@ impl Multiplexer {
     /// call.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.policy.poll_timeout(&self.lanes)
+    }
+
+    /// Looks only when something may have become too old.
+    fn drop_old(&mut self, now: Time) {
+        if now > self.fresh_until {
+            self.fresh_until = self.lanes.drop_old(now, &self.age_limits);
+        }
     }
 }

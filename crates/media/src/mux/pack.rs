@@ -45,7 +45,42 @@ struct Plan {
     fragments: [FragmentRepr; MAX_FRAGMENTS],
     count: usize,
     bytes: u64,
+    /// Of the bytes and of the fragments' headers.
+    length: u64,
+    /// Left for more of them.
+    room: u64,
     oldest: Option<Time>,
+}
+
+impl Plan {
+    fn new(room: u64) -> Self {
+        let part = Part::Rest { offset: 1 };
+        let nothing = FragmentRepr { medium: Medium::Audio, frame: 0, part, length: 0, last: false };
+        Self { fragments: [nothing; MAX_FRAGMENTS], count: 0, bytes: 0, length: 0, room, oldest: None }
+    }
+
+    /// As much of the rest of a frame as fits. Says whether there may be room for more.
+    fn add(&mut self, now: Time, order: &Order, (mut fragment, created): (FragmentRepr, Time)) -> bool {
+        let budget = order.media.get() - self.bytes;
+        if self.count == order.fragments.min(MAX_FRAGMENTS) || budget == 0 {
+            return false;
+        }
+        let rest = fragment.length;
+        fragment.length = rest.min(budget.min(self.room) as u32);
+        let header = fragment.header_len(now) as u64;
+        fragment.length = fragment.length.min(self.room.saturating_sub(header) as u32);
+        fragment.last = fragment.length == rest;
+        if header > self.room || (fragment.length == 0 && rest > 0) {
+            return false;
+        }
+        self.room -= header + u64::from(fragment.length);
+        self.length += header + u64::from(fragment.length);
+        self.bytes += u64::from(fragment.length);
+        self.fragments[self.count] = fragment;
+        self.count += 1;
+        self.oldest = Some(self.oldest.map_or(created, |oldest| oldest.min(created)));
+        true
+    }
 }
 
 impl Lanes {
@@ -76,13 +111,14 @@ impl Lanes {
             samples: samples as u8,
             fragments: 0,
         };
-        let room = (order.longest.get() as usize)
-            .saturating_sub(header.buffer_len() + self.samples_len(now, samples));
+        let fixed = header.buffer_len() + self.samples_len(now, samples);
+        let room = (order.longest.get() as usize).saturating_sub(fixed);
         let plan = self.plan(now, order, room);
         if samples == 0 && plan.count == 0 {
             return None;
         }
         header.fragments = plan.count as u8;
+        out.reserve((fixed + plan.length as usize).max(order.shortest.get() as usize));
         header.emit(out);
         self.packet_number = self.packet_number.wrapping_add(1);
         self.report = None;
@@ -123,54 +159,32 @@ impl Lanes {
 
     /// Chooses fragments by priority and age, until the order, the room or the frames are exhausted.
     fn plan(&self, now: Time, order: &Order, room: usize) -> Plan {
-        let nothing = FragmentRepr {
-            medium: Medium::Audio,
-            frame: 0,
-            part: Part::Rest { offset: 1 },
-            length: 0,
-            last: false,
-        };
-        let mut plan = Plan { fragments: [nothing; MAX_FRAGMENTS], count: 0, bytes: 0, oldest: None };
-        let mut room = room as u64;
-        let most = order.fragments.min(MAX_FRAGMENTS);
-        let queues = self
-            .frames
-            .iter()
-            .zip(FRAMED)
-            .filter(|(_, medium)| order.only.is_none_or(|only| only == *medium));
-        for (mut fragment, sample) in queues.flat_map(|(queue, _)| queue.rests()) {
-            let budget = order.media.get() - plan.bytes;
-            if plan.count == most || budget == 0 {
+        let mut plan = Plan::new(room as u64);
+        for (queue, medium) in self.frames.iter().zip(&FRAMED) {
+            let wanted = order.only.is_none_or(|only| only == *medium);
+            if wanted && !(0..queue.len()).all(|index| plan.add(now, order, queue.rest(index))) {
                 break;
             }
-            let rest = fragment.length;
-            fragment.length = rest.min(budget.min(room) as u32);
-            let header = fragment.header_len(now) as u64;
-            fragment.length = fragment.length.min(room.saturating_sub(header) as u32);
-            fragment.last = fragment.length == rest;
-            if header > room || (fragment.length == 0 && rest > 0) {
-                break;
-            }
-            room -= header + u64::from(fragment.length);
-            plan.bytes += u64::from(fragment.length);
-            plan.fragments[plan.count] = fragment;
-            plan.count += 1;
-            plan.oldest = Some(plan.oldest.map_or(sample.created, |oldest| oldest.min(sample.created)));
         }
         plan
     }
 
-    /// Drops what is older than it may be, by medium.
-    pub(super) fn drop_old(&mut self, now: Time, limits: &[Duration; 4]) {
+    /// Drops what is older than it may be, by medium; says until when nothing more will be.
+    pub(super) fn drop_old(&mut self, now: Time, limits: &[Duration; 4]) -> Time {
         use taut_core::DropCause::TooLate;
-        while let Some(sample) = self.haptic.pop_older(now, limits[Medium::Haptic as usize]) {
+        let limit = limits[Medium::Haptic as usize];
+        while let Some(sample) = self.haptic.pop_older(now, limit) {
             self.events.push_back(NodeEvent::Dropped(sample, TooLate));
         }
+        let mut fresh_until = self.haptic.oldest().map_or(Time::MAX, |created| created + limit);
         for (queue, medium) in self.frames.iter_mut().zip(FRAMED) {
-            while let Some(frame) = queue.pop_older(now, limits[medium as usize]) {
+            let limit = limits[medium as usize];
+            while let Some(frame) = queue.pop_older(now, limit) {
                 self.events.push_back(NodeEvent::Dropped(frame, TooLate));
             }
+            fresh_until = queue.oldest().map_or(fresh_until, |created| fresh_until.min(created + limit));
         }
+        fresh_until
     }
 }
 

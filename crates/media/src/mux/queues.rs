@@ -33,7 +33,7 @@ impl SampleQueue {
     /// Adds a sample; its payload is filled with zeros up to its size. Gives back the oldest when there was no room.
     pub(super) fn push(&mut self, sample: Sample, payload: &[u8]) -> Option<Sample> {
         let superseded = if self.len == self.slots.len() { self.pop() } else { None };
-        let at = (self.head + self.len) % self.slots.len();
+        let at = self.place(self.len);
         let slot = &mut self.slots[at];
         slot.sample = sample;
         slot.payload.clear();
@@ -45,12 +45,23 @@ impl SampleQueue {
 
     /// The `index`-th oldest.
     pub(super) fn get(&self, index: usize) -> Option<&Slot> {
-        (index < self.len).then(|| &self.slots[(self.head + index) % self.slots.len()])
+        (index < self.len).then(|| &self.slots[self.place(index)])
+    }
+
+    /// Where in the ring the `index`-th oldest is; at most one turn ahead.
+    fn place(&self, index: usize) -> usize {
+        let place = self.head + index;
+        if place < self.slots.len() { place } else { place - self.slots.len() }
+    }
+
+    /// When the oldest sample was made.
+    pub(super) fn oldest(&self) -> Option<Time> {
+        (0..self.len).map(|index| self.slots[self.place(index)].sample.created).min()
     }
 
     pub(super) fn pop(&mut self) -> Option<Sample> {
         let sample = self.get(0)?.sample;
-        self.head = (self.head + 1) % self.slots.len();
+        self.head = self.place(1);
         self.len -= 1;
         Some(sample)
     }
@@ -93,6 +104,11 @@ impl FrameQueue {
         self.frames.front().map(|frame| frame.sample.size.get() - u64::from(frame.sent))
     }
 
+    /// When the oldest frame was made.
+    pub(super) fn oldest(&self) -> Option<Time> {
+        self.frames.iter().map(|frame| frame.sample.created).min()
+    }
+
     /// Adds a frame whose size fits 32 bits. Gives back the oldest when there was no room.
     pub(super) fn push(&mut self, sample: Sample, payload: &[u8]) -> Option<Sample> {
         let superseded = if self.frames.len() == self.limit { self.pop_front() } else { None };
@@ -113,16 +129,18 @@ impl FrameQueue {
         Some(frame.sample)
     }
 
-    /// What may be sent next of each frame, in order: the whole rest of it.
-    pub(super) fn rests(&self) -> impl Iterator<Item = (FragmentRepr, Sample)> {
-        self.frames.iter().map(|frame| {
-            let created = frame.sample.created;
-            let part =
-                if frame.sent == 0 { Part::First { created } } else { Part::Rest { offset: frame.sent } };
-            let length = frame.sample.size.get() as u32 - frame.sent;
-            let (medium, number) = (frame.sample.medium, frame.sample.sequence as u32);
-            (FragmentRepr { medium, frame: number, part, length, last: true }, frame.sample)
-        })
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// What may be sent next of the `index`-th oldest frame: the whole rest of it. Also says when the frame was made.
+    pub(super) fn rest(&self, index: usize) -> (FragmentRepr, Time) {
+        let WaitingFrame { sample, sent, .. } = &self.frames[index];
+        let created = sample.created;
+        let part = if *sent == 0 { Part::First { created } } else { Part::Rest { offset: *sent } };
+        let length = sample.size.get() as u32 - sent;
+        let (medium, frame) = (sample.medium, sample.sequence as u32);
+        (FragmentRepr { medium, frame, part, length, last: true }, created)
     }
 
     /// Takes `length` bytes of the front frame, appends those that are stored to `out` and says how many zeros follow.

@@ -12,7 +12,9 @@
 
 mod patterns;
 
-use taut_core::{Address, Bytes, Deadline, DropCause, FlowId, IPV4_HEADER, Node, NodeEvent, Packet, PacketMeta};
+use taut_core::{
+    Address, Bytes, Deadline, DropCause, FlowId, IPV4_HEADER, Node, NodeEvent, Packet, PacketMeta,
+};
 use taut_core::{Time, UDP_HEADER};
 
 pub use patterns::{Cbr, Poisson, Replay, Video, Voice};

@@ -9,19 +9,21 @@ use super::Pattern;
 pub struct Cbr {
     rate: Bitrate,
     packet: Bytes,
-    phase: Duration,
-    sent: u64,
+    at: Time,
+    /// What rounding down to nanoseconds has left out of `at` so far, in units of 1 ns divided by the rate: no rounding
+    /// adds up.
+    rest: u64,
 }
 
 impl Cbr {
     /// Packets of `packet` bytes on the wire, together at `rate`, the first at once.
     pub fn new(rate: Bitrate, packet: Bytes) -> Self {
-        Self { rate, packet, phase: Duration::ZERO, sent: 0 }
+        Self { rate, packet, at: Time::ZERO, rest: 0 }
     }
 
     /// The first packet leaves after `phase`.
     pub fn with_phase(mut self, phase: Duration) -> Self {
-        self.phase = phase;
+        self.at = Time::ZERO + phase;
         self
     }
 }
@@ -31,11 +33,15 @@ impl Pattern for Cbr {
         if self.rate == Bitrate::ZERO {
             return None;
         }
-        // From the count, not from the time before: no rounding adds up.
-        let nanos = u128::from(self.sent) * u128::from(self.packet.bits()) * 1_000_000_000;
-        let at = Duration::from_nanos((nanos / u128::from(self.rate.as_bps())) as u64);
-        self.sent += 1;
-        Some((Time::ZERO + self.phase + at, self.packet))
+        let at = self.at;
+        let work = self.packet.bits().saturating_mul(1_000_000_000);
+        self.at += Duration::from_nanos(work / self.rate.as_bps());
+        self.rest += work % self.rate.as_bps();
+        if self.rest >= self.rate.as_bps() {
+            self.rest -= self.rate.as_bps();
+            self.at += Duration::from_nanos(1);
+        }
+        Some((at, self.packet))
     }
 }
 
@@ -202,7 +208,8 @@ mod tests {
 
     #[test]
     fn poisson_has_its_mean_rate() {
-        let mut poisson = Poisson::new(Bitrate::from_bps(1_000_000), Bytes::new(125), Seed::new(1).stream("p"));
+        let mut poisson =
+            Poisson::new(Bitrate::from_bps(1_000_000), Bytes::new(125), Seed::new(1).stream("p"));
         assert!((rate(&mut poisson, 200) / 1e6 - 1.0).abs() < 0.01);
     }
 
@@ -217,7 +224,11 @@ mod tests {
     }
 
     fn libm_exp(x: f64) -> f64 {
-        (0..30).fold((1.0, 1.0), |(sum, term), n| (sum + term * x / f64::from(n + 1), term * x / f64::from(n + 1))).0
+        (0..30)
+            .fold((1.0, 1.0), |(sum, term), n| {
+                (sum + term * x / f64::from(n + 1), term * x / f64::from(n + 1))
+            })
+            .0
     }
 
     #[test]
@@ -228,7 +239,9 @@ mod tests {
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         let expected = [(0, 1040), (0, 1040), (0, 540), (80, 50), (120, 1040)];
         assert_eq!(packets, expected.map(|(ms, size)| (at(ms), Bytes::new(size))));
-        assert!(Video::new(vec![Bytes::ZERO], Duration::from_millis(40), Bytes::new(100)).next_packet().is_none());
+        assert!(
+            Video::new(vec![Bytes::ZERO], Duration::from_millis(40), Bytes::new(100)).next_packet().is_none()
+        );
     }
 
     #[test]
@@ -237,7 +250,8 @@ mod tests {
         let mut once = Replay::new(packets.clone(), None);
         assert_eq!(std::iter::from_fn(|| once.next_packet()).count(), 2);
         let mut again = Replay::new(packets, Some(Duration::from_millis(10)));
-        let times: Vec<_> = std::iter::from_fn(|| again.next_packet()).take(4).map(|(at, _)| at.as_nanos()).collect();
+        let times: Vec<_> =
+            std::iter::from_fn(|| again.next_packet()).take(4).map(|(at, _)| at.as_nanos()).collect();
         assert_eq!(times, [0, 3_000_000, 10_000_000, 13_000_000]);
         assert!(Replay::new(Vec::new(), Some(Duration::from_secs(1))).next_packet().is_none());
     }

@@ -90,7 +90,8 @@ pub struct Tcp {
     reset_due: bool,
     /// [`Event::Closed`] was reported.
     closed: bool,
-    gauges: [f64; 4],
+    /// What [`Tcp::trace`] told last.
+    told: [u64; 4],
 }
 
 /// What an endpoint has done.
@@ -213,7 +214,7 @@ impl Tcp {
             syn_sent: None,
             reset_due: false,
             closed: false,
-            gauges: [0.0; 4],
+            told: [0; 4],
             config,
         }
     }
@@ -368,20 +369,23 @@ impl Tcp {
         if !self.config.trace {
             return;
         }
-        let segments = |bytes: u64| bytes as f64 / self.sender.smss as f64;
         let congestion = &self.sender.congestion;
-        let values = [
+        let rtt = self.sender.rto.latest();
+        let values = [congestion.cwnd, congestion.ssthresh, u64::from(self.in_recovery()), rtt.as_nanos()];
+        if values.iter().zip(&self.told).all(|(value, told)| value == told) {
+            return;
+        }
+        let segments = |bytes: u64| bytes as f64 / self.sender.smss as f64;
+        let gauges = [
             ("cwnd_segments", segments(congestion.cwnd)),
             ("ssthresh_segments", segments(congestion.ssthresh)),
             ("in_recovery", f64::from(u8::from(self.in_recovery()))),
-            ("rtt_ms", self.sender.rto.latest().as_millis_f64()),
+            ("rtt_ms", rtt.as_millis_f64()),
         ];
-        for ((name, value), last) in values.into_iter().zip(&mut self.gauges) {
-            if value.to_bits() != last.to_bits() {
-                *last = value;
-                self.events.push_back(Event::Gauge { name, value });
-            }
-        }
+        let changed = values.iter().zip(&self.told).map(|(value, told)| value != told);
+        let changed = gauges.into_iter().zip(changed).filter(|(_, changed)| *changed);
+        self.events.extend(changed.map(|((name, value), _)| Event::Gauge { name, value }));
+        self.told = values;
     }
 }
 

@@ -10,11 +10,12 @@ use super::super::inputs::{Inputs, RunError};
 use super::super::signals;
 use crate::scenario::{Haptic, SamplerSpec, Stream, Video, VideoSource};
 
-/// All devices of one end.
+/// All devices of one end. They go on while the last samples that count are under way: frames ride on later samples.
 pub(super) struct Devices {
     haptic: Option<HapticDevice>,
     frames: Vec<FrameSource>,
-    stop: Time,
+    /// What is made next.
+    next: Option<Deadline>,
 }
 
 struct HapticDevice {
@@ -26,7 +27,7 @@ struct HapticDevice {
     sequence: u64,
     /// Values of one sample after the other; empty for a device without a signal.
     signal: Arc<signals::Signal>,
-    tick: u64,
+    row: usize,
     payload: Vec<u8>,
 }
 
@@ -56,31 +57,41 @@ impl Devices {
         });
         let video = stream.video.as_ref().map(|video| camera(video, phase("video", frame_period(video))));
         let frames = audio.into_iter().chain(video).collect();
-        Ok(Self { haptic, frames, stop: Time::ZERO + duration })
+        let mut devices = Self { haptic, frames, next: None };
+        devices.next = devices.first();
+        Ok(devices)
     }
 
     /// Everything that is made by `now`, oldest first within a medium.
-    pub(super) fn make(&mut self, now: Time, multiplexer: &mut Multiplexer, events: &mut VecDeque<NodeEvent>) {
+    pub(super) fn make(
+        &mut self,
+        now: Time,
+        multiplexer: &mut Multiplexer,
+        events: &mut VecDeque<NodeEvent>,
+    ) {
         // Frames before samples: a frame and a sample made at one instant travel together.
         for source in &mut self.frames {
-            while source.poll_timeout().at < self.stop
-                && let Some(frame) = source.poll_sample(now)
-            {
+            while let Some(frame) = source.poll_sample(now) {
                 events.push_back(NodeEvent::Made(frame));
                 multiplexer.handle_sample(now, frame, &[], true);
             }
         }
         if let Some(device) = &mut self.haptic {
-            while device.next <= now && device.next < self.stop {
+            while device.next <= now {
                 device.make(multiplexer, events);
             }
         }
+        self.next = self.first();
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Deadline> {
+        self.next
+    }
+
+    fn first(&self) -> Option<Deadline> {
         let haptic = self.haptic.as_ref().map(|device| Deadline::new(device.next, "haptic sample"));
         let frames = self.frames.iter().map(|source| Some(source.poll_timeout()));
-        frames.fold(haptic, earliest).filter(|deadline| deadline.at < self.stop)
+        frames.fold(haptic, earliest)
     }
 }
 
@@ -88,9 +99,9 @@ impl HapticDevice {
     fn new(spec: &Haptic, start: Time, signal: Arc<signals::Signal>) -> Self {
         let sampler = match &spec.sampler {
             SamplerSpec::Every => Sampler::every(),
-            SamplerSpec::Deadband(d) => Sampler::deadband(
-                DeadbandConfig::new().k(d.k).floor(d.floor).keep_alive(d.keep_alive),
-            ),
+            SamplerSpec::Deadband(d) => {
+                Sampler::deadband(DeadbandConfig::new().k(d.k).floor(d.floor).keep_alive(d.keep_alive))
+            }
             SamplerSpec::VelocityDeadband(d) => Sampler::deadband(
                 DeadbandConfig::new().k(d.k).floor(d.floor).speed_gain(d.slope).keep_alive(d.keep_alive),
             ),
@@ -103,7 +114,7 @@ impl HapticDevice {
             next: start,
             sequence: 0,
             signal,
-            tick: 0,
+            row: 0,
             payload: Vec::new(),
         }
     }
@@ -111,12 +122,16 @@ impl HapticDevice {
     /// One period's samples.
     fn make(&mut self, multiplexer: &mut Multiplexer, events: &mut VecDeque<NodeEvent>) {
         let created = self.next;
-        let values = self.signal.at(self.tick);
+        let values = self.signal.at(self.row);
         self.payload.clear();
         let room = self.size.get() as usize / 4;
-        self.payload.extend(values.iter().take(room).flat_map(|value| (*value as f32).to_be_bytes()));
+        for value in values.iter().take(room) {
+            self.payload.extend_from_slice(&(*value as f32).to_be_bytes());
+        }
         // A recording holds finite numbers only; its reader saw to that.
-        let decision = if values.is_empty() { Ok(true) } else {
+        let decision = if values.is_empty() {
+            Ok(true)
+        } else {
             self.sampler.offer(created, values).map(|decision| decision.is_send())
         };
         let significant = decision.unwrap_or(true);
@@ -127,7 +142,7 @@ impl HapticDevice {
             multiplexer.handle_sample(created, sample, &self.payload, significant);
         }
         self.next += self.cycle;
-        self.tick += 1;
+        self.row = self.signal.after(self.row);
     }
 }
 

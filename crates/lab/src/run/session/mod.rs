@@ -5,8 +5,8 @@ mod devices;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, FlowId, Medium, Message, Node, NodeEvent, Packet, Sample, Seed,
-    SendError, Time, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, FlowId, Medium, Message, Node, NodeEvent, Packet,
+    Reliability, Sample, Seed, SendError, Time, Transport, earliest,
 };
 use taut_media::{Demultiplexer, DemuxConfig, Multiplexer, MuxConfig, Scheme, TrendConfig};
 use taut_sim::{Network, Peer};
@@ -38,8 +38,8 @@ pub(super) fn add(
             None => None,
             Some(stream) => Some(Outgoing::new(stream, name, &carrier, scenario, seed, inputs)?),
         };
-        let reports =
-            matches!(far, Some(Stream { multiplexer: MultiplexerSpec::NetworkAware(_), .. })) && outgoing.is_some();
+        let reports = matches!(far, Some(Stream { multiplexer: MultiplexerSpec::NetworkAware(_), .. }))
+            && outgoing.is_some();
         Ok::<_, RunError>(SessionNode::new(carrier, peer, outgoing, reports))
     };
     let (forward, backward) = (&session.forward, &session.backward);
@@ -59,7 +59,9 @@ pub(super) fn add(
     };
     let operator_node = end("forward", forward, Side::Opens, to_robot, backward)?;
     let robot_node = end("backward", backward, Side::Waits, to_operator, forward)?;
-    let vertex = |network: &Network, name: &str| network.find(name).expect("a valid scenario names vertices that exist");
+    let vertex = |network: &Network, name: &str| {
+        network.find(name).expect("a valid scenario names vertices that exist")
+    };
     let (at_operator, at_robot) = (vertex(network, &session.operator), vertex(network, &session.robot));
     network.node("operator", at_operator, Box::new(operator_node));
     network.node("robot", at_robot, Box::new(robot_node));
@@ -82,6 +84,8 @@ struct SessionNode {
     /// Feed the delay of what arrives back to the peer.
     reports: bool,
     events: VecDeque<NodeEvent>,
+    /// The empty buffer of the packet that arrived last, for the one that leaves next.
+    spare: Vec<u8>,
 }
 
 /// What this end sends.
@@ -91,8 +95,12 @@ struct Outgoing {
     /// What the last messages carried, by tag, to say what was dropped.
     recent: [Sample; RECENT],
     tag: u64,
+    /// Empty: the next message is written into it.
     scratch: Vec<u8>,
 }
+
+/// The longest IP packet that Ethernet carries (RFC 894).
+const ETHERNET: Bytes = Bytes::new(1500);
 
 /// More than any transport holds back.
 const RECENT: usize = 4096;
@@ -109,7 +117,8 @@ impl Outgoing {
         inputs: &mut Inputs,
     ) -> Result<Self, RunError> {
         let devices = Devices::new(stream, direction, scenario.duration, seed, inputs)?;
-        let mut config = MuxConfig::new(scheme(stream)).sample_limit(128).frame_limit(64);
+        let room = ETHERNET.saturating_sub(carrier.overhead());
+        let mut config = MuxConfig::new(scheme(stream)).mtu(room).sample_limit(128).frame_limit(64);
         for medium in Medium::ALL {
             // What is late is counted late at the receiver; the sender drops only what nobody waits for any more.
             config = config.age_limit(medium, Duration::from_secs(1));
@@ -117,8 +126,8 @@ impl Outgoing {
         if let Some(packet) = stream.packet {
             config = config.datagram(packet.saturating_sub(carrier.overhead()));
         }
-        let multiplexer =
-            Multiplexer::new(config).map_err(|e| RunError(format!("session.{direction}.multiplexer: {e}")))?;
+        let multiplexer = Multiplexer::new(config)
+            .map_err(|e| RunError::Scenario(format!("session.{direction}.multiplexer: {e}")))?;
         Ok(Self { devices, multiplexer, recent: [NOTHING; RECENT], tag: 0, scratch: Vec::new() })
     }
 
@@ -140,6 +149,7 @@ impl Outgoing {
                 data: std::mem::take(&mut self.scratch),
                 created: transmit.created,
                 tag: self.tag,
+                reliability: reliability(transmit.flow),
                 ..Message::default()
             };
             if let Err(error) = carrier.send(now, message) {
@@ -150,6 +160,11 @@ impl Outgoing {
             events.push_back(event);
         }
     }
+}
+
+/// A newer sample makes an older one worthless; the next part of a frame does not.
+fn reliability(flow: Medium) -> Reliability {
+    if flow == Medium::Haptic { Reliability::Unreliable } else { Reliability::Reliable }
 }
 
 fn cause(error: SendError) -> DropCause {
@@ -180,18 +195,20 @@ fn scheme(stream: &Stream) -> Scheme {
 impl SessionNode {
     fn new(carrier: Carrier, peer: Peer, outgoing: Option<Outgoing>, reports: bool) -> Self {
         let demultiplexer = Demultiplexer::new(DemuxConfig::default());
-        Self { carrier, peer, outgoing, demultiplexer, reports, events: VecDeque::new() }
+        Self { carrier, peer, outgoing, demultiplexer, reports, events: VecDeque::new(), spare: Vec::new() }
     }
 
     /// What the transport has to tell, to whom it concerns.
     fn drain(&mut self, now: Time) {
         while let Some(event) = self.carrier.poll_event() {
             match event {
-                Event::Received { data, .. } => self.receive(now, &data),
+                Event::Received { data, .. } => self.receive(now, data),
                 Event::Dropped { tag, cause } => {
                     let recent = self.outgoing.as_ref().map(|out| out.recent[(tag % RECENT as u64) as usize]);
                     self.events.extend(recent.map(|sample| NodeEvent::Dropped(sample, cause)));
                 }
+                // What a transport received twice is its own affair; a sample that comes twice is found below.
+                Event::Refused(DropCause::Duplicate) => {}
                 Event::Refused(cause) => self.events.push_back(NodeEvent::Refused(cause)),
                 Event::Gauge { name, value } => self.events.push_back(NodeEvent::Gauge { name, value }),
                 Event::Connected | Event::PathUp(_) | Event::PathDown(_) | Event::Closed => {}
@@ -199,12 +216,14 @@ impl SessionNode {
         }
     }
 
-    fn receive(&mut self, now: Time, data: &[u8]) {
-        self.demultiplexer.handle_input(now, data, 0);
+    fn receive(&mut self, now: Time, mut data: Vec<u8>) {
+        self.demultiplexer.handle_input(now, &data, 0);
         while let Some(event) = self.demultiplexer.poll_event() {
             self.events.push_back(event);
         }
         if let Some(out) = &mut self.outgoing {
+            data.clear();
+            out.scratch = data;
             if let Some(report) = self.demultiplexer.take_report() {
                 let transit = Duration::from_nanos(report.transit_ns.max(0) as u64);
                 out.multiplexer.handle_delay(now, transit);
@@ -226,6 +245,8 @@ impl Node for SessionNode {
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
         self.carrier.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
+        self.spare = packet.payload;
+        self.spare.clear();
         self.drain(now);
     }
 
@@ -240,9 +261,8 @@ impl Node for SessionNode {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        let mut payload = Vec::new();
-        let transmit = self.carrier.poll_transmit(now, &mut payload)?;
-        Some(self.peer.packet(payload, transmit))
+        let transmit = self.carrier.poll_transmit(now, &mut self.spare)?;
+        Some(self.peer.packet(std::mem::take(&mut self.spare), transmit))
     }
 
     fn poll_event(&mut self) -> Option<NodeEvent> {
@@ -251,7 +271,8 @@ impl Node for SessionNode {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         let out = self.outgoing.as_ref();
-        let devices = out.and_then(|out| earliest(out.devices.poll_timeout(), out.multiplexer.poll_timeout()));
+        let devices =
+            out.and_then(|out| earliest(out.devices.poll_timeout(), out.multiplexer.poll_timeout()));
         earliest(devices, self.carrier.poll_timeout())
     }
 }

@@ -1,0 +1,99 @@
+# `make` lists what there is. Works from a bare Debian 12 with rustup: what is missing is installed by apt-get (as root).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint bench sweep fuzz doc deny clean
+
+# One folder for everything that is compiled, the fuzz targets' own workspace included.
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export PATH := $(PATH):$(HOME)/.cargo/bin
+# rust-toolchain.toml pins the compiler; where rustup neither has it nor can get it, its stable one must do.
+ifeq ($(shell cargo --version >/dev/null 2>&1 || echo absent),absent)
+export RUSTUP_TOOLCHAIN := stable
+endif
+
+TAUT := $(CARGO_TARGET_DIR)/release/taut
+DEMO := $(firstword $(wildcard scenarios/demo.toml) scenarios/shared-link.toml)
+FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
+# make sweep SEEDS=1..3 SCENARIOS=scenarios/telehaptic-qos/load.toml
+SEEDS ?= 1..20
+SCENARIOS ?= $(sort $(wildcard scenarios/*/*.toml))
+# make fuzz SECONDS_EACH=600
+SECONDS_EACH ?= 60
+
+# $(call need,command:package …): installs the packages whose commands are missing.
+define need
+@command -v cargo >/dev/null || { echo "make: cargo is missing; install Rust by rustup, https://rustup.rs" >&2; exit 1; }; \
+missing=(); \
+for pair in $(1); do command -v "$${pair%%:*}" >/dev/null || missing+=("$${pair#*:}"); done; \
+if [ $${#missing[@]} -gt 0 ]; then \
+	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
+		echo "make: install these first (on Debian, root's make does): $${missing[*]//,/ }" >&2; exit 1; \
+	fi; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -q; \
+	apt-get install -q -y --no-install-recommends $${missing[*]//,/ }; \
+fi
+endef
+# zstd and lz4, for MCAP, are C.
+BUILD_NEEDS := cc:gcc,libc6-dev
+TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' Makefile
+
+build: ## Build the taut command: target/release/taut
+	$(call need,$(BUILD_NEEDS))
+	cargo build --release --locked -p taut-cli
+
+demo: build ## Build, simulate one session on a shared link, write the report to out/demo
+	"$(TAUT)" run $(DEMO) --out out/demo
+	@echo "open out/demo/report.html in a browser; $(TAUT) replay out/demo/run.json runs it again, byte for byte"
+
+test: ## All that CI runs: lint, tests, doc tests, links and examples in the documentation, the fuzz corpus
+	$(call need,$(TEST_NEEDS))
+	@$(MAKE) --no-print-directory lint
+	cargo test --workspace --locked
+	.ci/docs
+	@# The fuzz workspace has no profile of its own for tests: with this one it shares what is compiled already.
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=line-tables-only \
+		cargo test --locked --manifest-path fuzz/Cargo.toml
+	@echo "make test: all is well"
+
+lint: ## Format, clippy, API documentation, licences; all without warnings
+	$(call need,$(BUILD_NEEDS))
+	cargo fmt --all --check
+	cargo fmt --all --check --manifest-path fuzz/Cargo.toml
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	.ci/licences
+
+bench: ## Measure the speed of the hot paths; see docs/performance.md
+	$(call need,$(BUILD_NEEDS))
+	cargo run --release --locked -p taut-benches
+
+sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCENARIOS=… for fewer)
+	@for scenario in $(SCENARIOS); do \
+		name=$${scenario#scenarios/}; out=out/sweep/$${name%.toml}; mkdir -p "$$out"; \
+		echo "== $$scenario"; \
+		"$(TAUT)" run "$$scenario" --seeds $(SEEDS) --out "$$out" | tee "$$out.txt"; \
+	done
+
+fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuzz; SECONDS_EACH=600 for longer)
+	$(call need,$(BUILD_NEEDS) c++:g++)
+	@for target in $(FUZZ_TARGETS); do \
+		echo "== $$target"; \
+		cargo +nightly fuzz run --features targets $$target -- -max_total_time=$(SECONDS_EACH) -max_len=4096; \
+	done
+
+doc: ## Build the API documentation: target/doc/taut_core/index.html
+	cargo doc --workspace --no-deps --locked
+
+deny: ## Check licences, bans and sources by cargo-deny, and advisories where its database can be fetched
+	@command -v cargo-deny >/dev/null || { echo "make: cargo install --locked cargo-deny" >&2; exit 1; }
+	cargo deny --locked check licenses bans sources
+	cargo deny --locked check advisories || echo "make: advisories NOT checked, or some found: see above" >&2
+
+clean: ## Remove what was built and written: target, out
+	rm -rf "$(CARGO_TARGET_DIR)" out

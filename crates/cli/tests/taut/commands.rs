@@ -1,0 +1,193 @@
+//! The other commands: schema, plan, trace; and what `run` prints.
+
+use serde_json::Value;
+
+use crate::world::{SCENARIO, World, ended};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e} in {text}"))
+}
+
+#[test]
+fn run_prints_json_that_is_the_run_json() {
+    let world = World::new("json");
+    world.write("s.toml", SCENARIO);
+    let printed = world.good("run s.toml --json --out out");
+    assert_eq!(printed.as_bytes(), world.read("out/run.json"));
+    assert_eq!(json(&printed)["conservation"]["holds"], true);
+    let campaign = world.good("run s.toml --seeds 1..2 --json --out many");
+    assert_eq!(campaign.as_bytes(), world.read("many/campaign.json"));
+    assert_eq!(json(&campaign)["variants"][0]["seeds"], serde_json::json!([1, 2]));
+}
+
+#[test]
+fn strict_makes_a_missed_limit_an_exit_status() {
+    let world = World::new("strict");
+    world.write("s.toml", SCENARIO);
+    assert!(world.good("run s.toml --strict").ends_with("\nPASS: every limit is met\n"));
+    let late = world.taut("run s.toml --strict --set links.delay=80ms");
+    assert_eq!((late.status, late.err.as_str()), (1, ""));
+    assert!(late.out.ends_with("\nFAIL: a limit is not met\n"), "{}", late.out);
+    assert!(world.good("run s.toml --set links.delay=80ms").ends_with("\nFAIL: a limit is not met\n"));
+}
+
+#[test]
+fn what_print_shows_is_a_scenario_that_gives_the_same_run() {
+    let world = World::new("print");
+    world.write("s.toml", SCENARIO);
+    world.write("printed.toml", world.good("run s.toml --set links.rate=5Mbit --print"));
+    assert_eq!(world.good("run printed.toml --json"), world.good("run s.toml --set links.rate=5Mbit --json"));
+}
+
+/// Follows a `$ref`.
+fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str() {
+        Some(reference) => root.pointer(reference.trim_start_matches('#')).unwrap(),
+        None => schema,
+    }
+}
+
+#[test]
+fn the_schema_knows_every_key_of_the_scenarios() {
+    let world = World::new("schema");
+    let schema = json(&world.good("schema"));
+    assert_eq!(schema["title"], "Scenario");
+    assert_eq!(schema["additionalProperties"], false);
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut folders = vec![folder];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "toml") {
+                seen += 1;
+                let table: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+                let value = serde_json::to_value(&table).unwrap();
+                check(&value, &schema, &schema).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            }
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn the_schema_refuses_what_the_command_refuses() {
+    let world = World::new("schema-refuses");
+    let schema = json(&world.good("schema"));
+    let refused = |text: String| {
+        let value = serde_json::to_value(text.parse::<toml::Table>().unwrap()).unwrap();
+        check(&value, &schema, &schema).unwrap_err()
+    };
+    assert!(
+        check(&serde_json::to_value(SCENARIO.parse::<toml::Table>().unwrap()).unwrap(), &schema, &schema)
+            .is_ok()
+    );
+    assert_eq!(refused(SCENARIO.replace("drain", "drainn")), "unknown key drainn");
+    assert_eq!(refused(SCENARIO.replace("title = \"t\"\n", "")), "title is missing");
+    assert_eq!(refused(SCENARIO.replace("\"6Mbit\"", "6")), "links: wire: chain: 0: no kind fits");
+}
+
+/// As much of JSON Schema as the schema uses.
+fn check(value: &Value, schema: &Value, root: &Value) -> Result<(), String> {
+    let schema = resolved(schema, root);
+    for kinds in ["oneOf", "anyOf"] {
+        if let Some(kinds) = schema[kinds].as_array()
+            && !kinds.iter().any(|kind| check(value, kind, root).is_ok())
+        {
+            return Err("no kind fits".to_owned());
+        }
+    }
+    if let Some(constant) = schema.get("const") {
+        return if constant == value { Ok(()) } else { Err(format!("{value} is not {constant}")) };
+    }
+    if let Some(values) = schema["enum"].as_array()
+        && !values.contains(value)
+    {
+        return Err(format!("{value} is not one of {values:?}"));
+    }
+    let types = match &schema["type"] {
+        Value::String(one) => vec![one.as_str()],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    let fits = types.iter().any(|kind| match *kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        other => other == "null" && value.is_null(),
+    });
+    if !fits {
+        return Err(format!("{value} is not {types:?}"));
+    }
+    for (i, item) in value.as_array().into_iter().flatten().enumerate() {
+        check(item, &schema["items"], root).map_err(|e| format!("{i}: {e}"))?;
+    }
+    let Some(object) = value.as_object() else { return Ok(()) };
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !object.contains_key(required) {
+            return Err(format!("{required} is missing"));
+        }
+    }
+    for (key, inner) in object {
+        let property = &schema["properties"][key];
+        let property = if property.is_null() { &schema["additionalProperties"] } else { property };
+        if property == &Value::Bool(false) {
+            return Err(format!("unknown key {key}"));
+        }
+        check(inner, property, root).map_err(|e| format!("{key}: {e}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn plan_answers_from_the_model() {
+    let world = World::new("plan");
+    let link = "plan --rate 6Mbit --delay 8ms --buffer 14kB --cross tcp,cbr:1.904Mbit";
+    let text = world.good(link);
+    assert!(text.contains("26.6"), "{text}");
+    let prediction = json(&world.good(&format!("{link} --json")));
+    assert_eq!(prediction["compliant"], true, "{prediction}");
+    assert_eq!(world.taut(&format!("{link} --strict")).status, 0);
+    let far = "plan --rate 6Mbit --delay 15ms --buffer 45kB --cross tcp,cbr:1.904Mbit";
+    assert_eq!(world.taut(&format!("{far} --strict")).status, 1);
+    assert_eq!(world.taut(far).status, 0);
+}
+
+#[test]
+fn traces_are_shown_and_converted_there_and_back() {
+    let world = World::new("trace");
+    world.write("r.csv", "time_s,position_m,force_n\n0,0.5,1\n0.001,0.25,2\n0.002,0.125,3\n");
+    assert!(world.good("trace info r.csv").contains("position"));
+    let info = json(&world.good("trace info r.csv --json"));
+    assert!(info.is_object(), "{info}");
+    assert_eq!(world.good("trace convert r.csv r.mcap"), "r.mcap written\n");
+    assert_eq!(world.good("trace convert r.mcap again.csv"), "again.csv written\n");
+    world.good("trace convert again.csv again.mcap");
+    assert_eq!(world.read("r.mcap"), world.read("again.mcap"));
+}
+
+#[test]
+fn a_capture_can_be_read_back_as_a_trace() {
+    let world = World::new("trace-capture");
+    world.write("s.toml", SCENARIO);
+    world.good("run s.toml --capture --out out");
+    let info = world.good("trace info out/packets.pcapng");
+    assert!(info.contains("packets"), "{info}");
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error() {
+    use std::io::{BufRead, BufReader};
+    let world = World::new("pipe");
+    let mut child = world.command("schema").stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // The pipe is closed after one line of many.
+    let mut line = String::new();
+    BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "{\n");
+    let ended = ended(child.wait_with_output().unwrap());
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""));
+}

@@ -1,0 +1,14 @@
+//! The `taut` command as a user meets it: the built program, its output, its files and its exit status.
+
+#[cfg(test)]
+mod arguments;
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod commands;
+#[cfg(test)]
+mod determinism;
+#[cfg(test)]
+mod wireshark;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,120 @@
+//! A folder of its own for each test, and the command run in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use sha2::{Digest, Sha256};
+
+/// A session and cross traffic on one link. `drain` is short, so that runs are.
+pub(crate) const SCENARIO: &str = r#"title = "t"
+duration = "1s"
+drain = "200ms"
+
+[links.wire]
+between = ["a", "b"]
+chain = [
+    { server = { rate = "6Mbit", queue = { bytes = "14kB" } } },
+    { delay = "8ms" },
+]
+
+[session]
+operator = "a"
+robot = "b"
+
+[session.backward]
+haptic = { period = "1ms" }
+
+[cross.noise]
+from = "a"
+to = "b"
+traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
+"#;
+
+/// A folder that a test has for itself, empty at first.
+pub(crate) struct World(PathBuf);
+
+/// How a command ended.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Ended {
+    pub(crate) status: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl World {
+    pub(crate) fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// The command, to be run in this folder.
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taut"));
+        command.current_dir(&self.0).args(arguments.split_whitespace());
+        command
+    }
+
+    pub(crate) fn taut(&self, arguments: &str) -> Ended {
+        ended(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs a command that must end well; returns what it said.
+    pub(crate) fn good(&self, arguments: &str) -> String {
+        let ended = self.taut(arguments);
+        assert_eq!((ended.status, ended.err.as_str()), (0, ""), "taut {arguments}");
+        ended.out
+    }
+
+    /// Every file below a folder by its name in it, with its SHA-256.
+    pub(crate) fn hashes(&self, folder: &str) -> Vec<(String, String)> {
+        let root = self.path(folder);
+        let mut found = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path.strip_prefix(&root).unwrap().display().to_string();
+                let hash = Sha256::digest(fs::read(&path).unwrap());
+                found.push((name, hash.iter().map(|byte| format!("{byte:02x}")).collect()));
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+pub(crate) fn ended(output: Output) -> Ended {
+    Ended {
+        status: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Compares line by line, so that a failure shows the line.
+#[track_caller]
+pub(crate) fn assert_lines(told: &str, expected: &str) {
+    for (told, expected) in told.lines().zip(expected.lines()) {
+        assert_eq!(told, expected);
+    }
+    assert_eq!(told.lines().count(), expected.lines().count(), "told:\n{told}");
+}

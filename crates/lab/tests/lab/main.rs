@@ -1,0 +1,14 @@
+//! The lab through its interface: scenarios in, results and files out.
+
+#[cfg(test)]
+mod combinations;
+#[cfg(test)]
+mod elements;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod recordings;
+#[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod world;
