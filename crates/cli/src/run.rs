@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use taut_core::Seed;
 use taut_lab::job;
-use taut_lab::result::{CampaignResult, ModelResult, RunResult, VariantResult};
+use taut_lab::result::{CampaignResult, CycleResult, ModelResult, RunResult, VariantResult};
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Scenario, ScenarioError, Setting, Variant};
 
@@ -242,7 +242,27 @@ fn model_text(model: &ModelResult) -> String {
             format!("  outside the model's validity: {}: {}\n", condition.name, condition.explanation)
         })
         .collect();
-    format!("\nclosed-form model, {}\n{}{outside}", model.stream, aligned(&rows))
+    format!(
+        "\nclosed-form model, {}\n{}{outside}{}",
+        model.stream,
+        aligned(&rows),
+        cycles_text(&model.cycles)
+    )
+}
+
+/// How far the delay falls, by how many segments TCP lost: what fast recovery does to the model's bound.
+fn cycles_text(cycles: &[CycleResult]) -> String {
+    let row = |cycle: &CycleResult| {
+        vec![
+            format!("{} cycles that lost {}", cycle.cycles, cycle.losses),
+            format!("recovery {:.1} ms", cycle.recovery_mean_ms),
+            format!("smallest delay {:.3} ms", cycle.floor_mean_ms),
+        ]
+    };
+    if cycles.is_empty() {
+        return String::new();
+    }
+    format!("cycles of TCP's window, means\n{}", aligned(&cycles.iter().map(row).collect::<Vec<_>>()))
 }
 
 fn campaign_text(campaign: &CampaignResult) -> String {

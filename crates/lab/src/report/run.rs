@@ -4,7 +4,8 @@ use super::format::{ABSENT, capitalised, causes, count, difference, escape, numb
 use super::page::{self, Table, margin_bar, section, warning};
 use super::run_figures;
 use crate::result::{
-    Conservation, Distribution, LimitResult, MediumResult, ModelCondition, ModelResult, RunResult, Verdict,
+    Conservation, CycleResult, Distribution, LimitResult, MediumResult, ModelCondition, ModelResult,
+    RunResult, Verdict,
 };
 
 /// The whole document.
@@ -154,7 +155,29 @@ fn model(model: &ModelResult) -> String {
         let items: String = model.conditions.iter().map(condition).collect();
         html.push_str(&format!("<p>The model holds when:</p>\n<ul class=\"conditions\">\n{items}</ul>\n"));
     }
+    if !model.cycles.is_empty() {
+        html.push_str(&cycles(&model.cycles));
+    }
     html
+}
+
+/// Why the smallest delays are where they are: the more segments a window loses, the longer TCP recovers, and the further
+/// the queue drains meanwhile.
+fn cycles(cycles: &[CycleResult]) -> String {
+    let mut table =
+        Table::new("Cycles of TCP's window, by the segments that each lost (the model assumes one)");
+    table = table.number("lost", "segments").number("cycles", "").number("recovery, mean", "ms");
+    table = table.number("smallest delay, mean", "ms").number("smallest delay of all", "ms");
+    for row in cycles {
+        table.row(&[
+            count(row.losses),
+            count(row.cycles),
+            number(row.recovery_mean_ms, 4),
+            number(row.floor_mean_ms, 4),
+            number(row.floor_min_ms, 4),
+        ]);
+    }
+    table.html()
 }
 
 fn condition(condition: &ModelCondition) -> String {
