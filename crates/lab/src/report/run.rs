@@ -381,7 +381,7 @@ fn conservation(conservation: &Conservation) -> String {
 fn replay(run: &RunResult) -> String {
     let mut html = format!(
         "<p>Everything here follows from the scenario below, the seed {} and taut {}. To run it again, bit by bit the \
-         same, and compare:</p>\n<div class=\"replay\"><pre><code>taut replay run.json</code></pre></div>\n",
+         same, and compare (from the folder where it was first run; with the path of its run.json):</p>\n<div class=\"replay\"><pre><code>taut replay run.json</code></pre></div>\n",
         run.seed,
         escape(&run.taut)
     );
