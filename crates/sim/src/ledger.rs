@@ -1,7 +1,8 @@
 //! The independent checker of conservation: no packet vanishes, none appears from nowhere.
 //!
 //! It shares no counter with the links or nodes that it checks. Besides counting, it adds up a hash of every packet's
-//! identity at each place, so that one packet lost and another delivered twice do not cancel out.
+//! identity at each place, so that one packet lost and another delivered twice do not cancel out. The identities are
+//! compared where nothing is held at the end: what a link still holds it tells in numbers only.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub struct Ledger {
     sent: Tally,
     delivered: Tally,
     links: Vec<LinkTally>,
-    /// Sent straight to a node at the same vertex, or from one link into the next: (entries into links) must explain all.
+    /// The latest time seen.
     latest: Time,
     backwards: u64,
 }

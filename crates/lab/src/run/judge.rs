@@ -78,7 +78,7 @@ pub(super) fn model(
     Some(ModelResult {
         stream: format!("{direction} haptic"),
         rows,
-        conditions: prediction.validity.iter().map(condition).collect(),
+        conditions: prediction.validity.iter().map(condition).chain(beyond_the_model(scenario)).collect(),
         cycles,
     })
 }
@@ -100,6 +100,42 @@ pub(super) fn cycle_watch(scenario: &Scenario, nodes: &[String], flows: &[FlowIn
         flow: FlowId(flow as u32),
         direction: model.direction.name(),
     })
+}
+
+/// What the model does not know of and this scenario has: said in the result, never silently left out.
+fn beyond_the_model(scenario: &Scenario) -> Vec<ModelCondition> {
+    let (Some(model), Some(session)) = (&scenario.model, &scenario.session) else { return Vec::new() };
+    let condition = |name: &str, holds: bool, explanation: &str| ModelCondition {
+        name: name.to_owned(),
+        holds,
+        explanation: explanation.to_owned(),
+    };
+    let known = |element: &ElementSpec| matches!(element, ElementSpec::Server(_) | ElementSpec::Delay(_));
+    let chain = scenario.links.get(&model.link).map_or(&[][..], |link| &link.chain);
+    let steady = |traffic: &Traffic| matches!(traffic, Traffic::Cbr(_) | Traffic::Tcp(_));
+    let named = |name: &String| model.cross.contains(name);
+    vec![
+        condition(
+            "stream_over_udp",
+            session.transport == scenario::TransportSpec::Udp,
+            "the model's stream keeps its pace; a transport that holds packets back does not",
+        ),
+        condition(
+            "only_rate_queue_and_delay",
+            chain.iter().all(known),
+            "the model's link has a rate, a queue and a delay; loss, jitter and the rest are not in it",
+        ),
+        condition(
+            "cross_is_constant_or_tcp",
+            scenario.cross.values().all(|cross| steady(&cross.traffic)),
+            "the model's cross traffic is CBR and bulk TCP",
+        ),
+        condition(
+            "all_cross_named",
+            scenario.cross.keys().all(named),
+            "cross traffic that `model.cross` does not name is not predicted",
+        ),
+    ]
 }
 
 /// What the model calls this scenario.
@@ -151,7 +187,8 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
                 Traffic::Cbr(flow) | Traffic::Poisson(flow) => {
                     link.cbr.push(Cbr { rate: flow.rate, packet: flow.packet });
                 }
-                _ => return None,
+                // Said by the condition `cross_is_constant_or_tcp`.
+                _ => {}
             }
         }
     }

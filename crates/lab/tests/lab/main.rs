@@ -1,6 +1,8 @@
 //! The lab through its interface: scenarios in, results and files out.
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod combinations;
 #[cfg(test)]
 mod elements;

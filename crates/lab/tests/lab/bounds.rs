@@ -1,0 +1,48 @@
+//! The closed-form bounds against the simulation: Gokhale et al., equations (8), (9) and (13).
+
+use std::path::Path;
+
+use taut_core::Seed;
+use taut_lab::run::run;
+use taut_lab::scenario::{Scenario, Setting};
+
+/// R in Mbit/s without TCP, and the CBR that makes it.
+const LOADS: [(&str, &str); 4] = [("1.096", "0bit"), ("2", "904kbit"), ("3", "1904kbit"), ("4", "2904kbit")];
+
+#[test]
+fn delay_jitter_and_loss_beside_tcp_are_as_predicted() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/shared-link.toml");
+    let base = Scenario::read(&file).unwrap();
+    for (load, rate) in LOADS {
+        let settings = [format!("cross.constant.rate={rate}"), "duration=100s".to_owned()];
+        let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+        let result = run(&base.with(&settings).unwrap(), Seed::new(1), &mut |_| {}).unwrap();
+        let row = |quantity: &str| {
+            let row = result.models[0].rows.iter().find(|row| row.quantity == quantity).unwrap();
+            row.measured_ms - row.predicted_ms
+        };
+        let haptic = result.media.iter().find(|medium| medium.stream == "backward haptic").unwrap();
+        assert!(row("d_max").abs() < 0.6, "R = {load}: d_max off by {}", row("d_max"));
+        assert!(row("d_min").abs() < 2.1, "R = {load}: d_min off by {}", row("d_min"));
+        assert!(row("jitter").abs() < 0.02, "R = {load}: jitter off by {}", row("jitter"));
+        assert!(haptic.loss_percent < 0.15, "R = {load}: loss {} %", haptic.loss_percent);
+        assert!(result.models[0].cycles.iter().map(|cycle| cycle.cycles).sum::<u64>() > 100, "R = {load}");
+    }
+}
+
+#[test]
+fn the_model_says_when_it_does_not_know_the_scenario() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/shared-link.toml");
+    let base = Scenario::read(&file).unwrap();
+    for (setting, condition) in [
+        ("session.transport=tcp", "stream_over_udp"),
+        ("cross.constant.traffic=voice", "cross_is_constant_or_tcp"),
+        ("links.bottleneck.chain.1={ loss = { bernoulli = \"5%\" } }", "only_rate_queue_and_delay"),
+        ("model.cross=[\"bulk\"]", "all_cross_named"),
+    ] {
+        let settings: Vec<Setting> = [setting, "duration=12s"].map(|text| text.parse().unwrap()).to_vec();
+        let result = run(&base.with(&settings).unwrap(), Seed::new(1), &mut |_| {}).unwrap();
+        let found = result.models[0].conditions.iter().find(|c| c.name == condition).unwrap();
+        assert!(!found.holds, "{setting}");
+    }
+}
