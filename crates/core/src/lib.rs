@@ -30,5 +30,7 @@ pub use node::{Medium, Node, NodeEvent, Sample};
 pub use packet::{Address, Ecn, FlowId, IPV4_HEADER, Packet, PacketMeta, PathId, Protocol, UDP_HEADER};
 pub use seed::{Rng, Seed};
 pub use time::{Duration, Time};
-pub use transport::{Datagram, Event, Message, Priority, Reliability, SendError, Transmit, Transport};
+pub use transport::{
+    Datagram, Event, Message, Priority, Reliability, SendError, StreamId, Transmit, Transport,
+};
 pub use units::{Bitrate, Bytes, ParseQuantityError, Probability};

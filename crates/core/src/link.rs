@@ -123,11 +123,21 @@ pub enum DropCause {
     SendBufferFull,
     /// Not a packet of this protocol.
     Malformed,
+    /// The sender stopped trying: a limit on retransmissions, or the connection ended.
+    Abandoned,
+    /// Its authentication failed, or it came from nobody that is trusted.
+    Unauthenticated,
+    /// Authentic, but seen before or too old to tell.
+    Replayed,
+    /// It holds a number that is not finite, or one out of every limit.
+    NotFinite,
+    /// The robot is stopped and takes no motion.
+    Stopped,
 }
 
 impl DropCause {
     /// Every cause, in the order of their counters.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 16] = [
         Self::Loss,
         Self::QueueFullPackets,
         Self::QueueFullBytes,
@@ -139,6 +149,11 @@ impl DropCause {
         Self::Duplicate,
         Self::SendBufferFull,
         Self::Malformed,
+        Self::Abandoned,
+        Self::Unauthenticated,
+        Self::Replayed,
+        Self::NotFinite,
+        Self::Stopped,
     ];
 
     /// Its name in results and traces.
@@ -155,6 +170,11 @@ impl DropCause {
             Self::Duplicate => "duplicate",
             Self::SendBufferFull => "send_buffer_full",
             Self::Malformed => "malformed",
+            Self::Abandoned => "abandoned",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Replayed => "replayed",
+            Self::NotFinite => "not_finite",
+            Self::Stopped => "stopped",
         }
     }
 }

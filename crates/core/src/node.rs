@@ -80,8 +80,8 @@ pub enum NodeEvent {
     Delivered(Sample),
     /// A sample was dropped at this node.
     Dropped(Sample, DropCause),
-    /// A packet that arrived here was of no use.
-    Refused(DropCause),
+    /// A packet, or a part of a sample in it, that arrived here was of no use. The medium is told where it is known.
+    Refused(Option<Medium>, DropCause),
     /// A number that moves, for plots: congestion window, gap, buffer.
     Gauge {
         /// Which, with its unit: `"cwnd_segments"`, `"gap_ms"`.

@@ -41,6 +41,8 @@ pub enum Protocol {
     Udp,
     /// A packet's payload begins with the TCP header.
     Tcp,
+    /// A packet's payload begins with the DCCP header (RFC 4340), IP protocol 33.
+    Dccp,
 }
 
 /// What a link or a queue may look at without opening the packet.

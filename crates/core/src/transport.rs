@@ -19,11 +19,19 @@ pub trait Transport {
     fn poll_event(&mut self) -> Option<Event>;
     /// When `handle_timeout` has something to do, and what.
     fn poll_timeout(&self) -> Option<Deadline>;
+    /// Says goodbye: what can still be told to the peer leaves by `poll_transmit`, and [`Event::Closed`] follows. A
+    /// transport without a connection has nothing to say.
+    fn close(&mut self, _now: Time) {}
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples 1, everything else after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority(pub u8);
+
+/// Which of a session's logical streams a message belongs to. Reliable messages of one stream arrive in order; streams
+/// do not wait for each other where the transport can keep them apart (QUIC, SCTP), and do over TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u16);
 
 /// What happens when it is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +54,8 @@ pub struct Message {
     pub deadline: Option<Duration>,
     /// How urgent.
     pub priority: Priority,
+    /// Which logical stream it belongs to.
+    pub stream: StreamId,
     /// What happens when it is lost.
     pub reliability: Reliability,
     /// The caller's own number for it, returned in events.
@@ -87,6 +97,8 @@ pub enum Event {
         data: Vec<u8>,
         /// Over which path.
         path: PathId,
+        /// On which logical stream; 0 from a transport that carries only one.
+        stream: StreamId,
     },
     /// A message that was offered here will not arrive.
     Dropped {

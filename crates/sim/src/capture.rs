@@ -100,6 +100,7 @@ fn write_headers(frame: &mut Vec<u8>, packet: &Packet) -> io::Result<()> {
     match packet.meta.protocol {
         Protocol::Udp => write_udp(frame, packet, &ip),
         Protocol::Tcp => write_tcp(frame, packet, &ip),
+        Protocol::Dccp => write_dccp(frame, packet, &ip),
     }
     Ok(())
 }
@@ -140,6 +141,18 @@ fn write_tcp(frame: &mut Vec<u8>, packet: &Packet, ip: &Ipv4Header) {
 
 const TCP_MIN_HEADER: usize = 20;
 
+/// RFC 4340 section 9: the checksum, bytes 6 and 7, covers the whole packet (CsCov 0).
+fn write_dccp(frame: &mut Vec<u8>, packet: &Packet, ip: &Ipv4Header) {
+    let start = frame.len();
+    frame.extend_from_slice(&packet.payload);
+    let segment = &mut frame[start..];
+    let Some(field) = segment.get_mut(6..8) else { return };
+    field.fill(0);
+    let length = (packet.meta.size.get() as u16).saturating_sub(Ipv4Header::MIN_LEN as u16);
+    let checksum = pseudo_header(ip, IpNumber::DCCP, length).add_slice(segment).ones_complement().to_be();
+    segment[6..8].copy_from_slice(&flawed(checksum, packet.meta.corrupted).to_be_bytes());
+}
+
 /// The zeros that were not stored add nothing to a sum.
 fn pseudo_header(ip: &Ipv4Header, protocol: IpNumber, length: u16) -> Sum16BitWords {
     Sum16BitWords::new()
@@ -158,6 +171,7 @@ fn ipv4_header(meta: &PacketMeta) -> io::Result<Ipv4Header> {
     let protocol = match meta.protocol {
         Protocol::Udp => IpNumber::UDP,
         Protocol::Tcp => IpNumber::TCP,
+        Protocol::Dccp => IpNumber::DCCP,
     };
     let payload = u16::try_from(meta.size.get().saturating_sub(Ipv4Header::MIN_LEN as u64))
         .map_err(io::Error::other)?;

@@ -25,10 +25,7 @@ pub struct Peer {
 impl Peer {
     /// The packet that carries `payload` and the zeros after it. The driver fills in the rest.
     pub fn packet(&self, payload: Vec<u8>, transmit: Transmit) -> Packet {
-        let header = match self.protocol {
-            Protocol::Udp => IPV4_HEADER + UDP_HEADER,
-            Protocol::Tcp => IPV4_HEADER,
-        };
+        let header = header_len(self.protocol);
         let size = Bytes::new(header + payload.len() as u64 + u64::from(transmit.padding));
         let meta = PacketMeta {
             size,
@@ -47,11 +44,16 @@ impl Peer {
 
     /// The zeros that follow a received packet's stored payload on the wire.
     pub fn padding(packet: &Packet) -> u32 {
-        let header = match packet.meta.protocol {
-            Protocol::Udp => IPV4_HEADER + UDP_HEADER,
-            Protocol::Tcp => IPV4_HEADER,
-        };
+        let header = header_len(packet.meta.protocol);
         packet.meta.size.saturating_sub(Bytes::new(header + packet.payload.len() as u64)).get() as u32
+    }
+}
+
+/// Bytes of the headers that the driver adds, not the transport.
+fn header_len(protocol: Protocol) -> u64 {
+    match protocol {
+        Protocol::Udp => IPV4_HEADER + UDP_HEADER,
+        Protocol::Tcp | Protocol::Dccp => IPV4_HEADER,
     }
 }
 
@@ -107,12 +109,12 @@ impl<T: Transport> Node for Endpoint<T> {
 
     fn poll_event(&mut self) -> Option<NodeEvent> {
         if let Some(cause) = self.refused.take() {
-            return Some(NodeEvent::Refused(cause));
+            return Some(NodeEvent::Refused(None, cause));
         }
         loop {
             match self.transport.poll_event()? {
                 Event::Gauge { name, value } => return Some(NodeEvent::Gauge { name, value }),
-                Event::Refused(cause) => return Some(NodeEvent::Refused(cause)),
+                Event::Refused(cause) => return Some(NodeEvent::Refused(None, cause)),
                 _ => {}
             }
         }

@@ -111,7 +111,7 @@ impl<W: Write> Observer for EventLog<W> {
             NodeEvent::Dropped(Sample { medium, sequence, .. }, cause) => {
                 Line::SampleDropped { at_ns, node, medium: medium.name(), sequence, cause: cause.name() }
             }
-            NodeEvent::Refused(cause) => Line::Refused { at_ns, node, cause: cause.name() },
+            NodeEvent::Refused(_, cause) => Line::Refused { at_ns, node, cause: cause.name() },
             NodeEvent::Gauge { name, value } => Line::Gauge { at_ns, node, name, value },
         };
         self.line(&line);

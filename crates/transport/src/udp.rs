@@ -21,13 +21,15 @@
 //! let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &datagram, padding: 0 };
 //! robot.handle_input(Time::ZERO, input);
 //! assert_eq!(robot.poll_event(), Some(Event::Connected));
-//! assert_eq!(robot.poll_event(), Some(Event::Received { data: b"pose".to_vec(), path: PathId(0) }));
+//! assert_eq!(robot.poll_event(), Some(Event::Received { data: b"pose".to_vec(), path: PathId(0), stream: StreamId(0) }));
 //! # Ok::<(), taut_core::SendError>(())
 //! ```
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, Datagram, Deadline, DropCause, Event, Message, SendError, Time, Transmit, Transport};
+use taut_core::{
+    Bytes, Datagram, Deadline, DropCause, Event, Message, SendError, StreamId, Time, Transmit, Transport,
+};
 
 /// The longest payload of a UDP datagram over IPv4: 65535 − 20 − 8 bytes.
 pub const MAX_PAYLOAD: Bytes = Bytes::new(65_507);
@@ -148,7 +150,7 @@ impl Transport for Udp {
         self.stats.received += 1;
         let mut data = std::mem::take(&mut self.spare);
         write_whole(&input, &mut data);
-        self.events.push_back(Event::Received { data, path: input.path });
+        self.events.push_back(Event::Received { data, path: input.path, stream: StreamId(0) });
     }
 
     fn handle_timeout(&mut self, _now: Time) {}
@@ -276,6 +278,6 @@ mod tests {
         assert_eq!(udp.poll_event(), Some(Event::Refused(DropCause::Malformed)));
         udp.handle_input(Time::ZERO, input(5));
         let data = b"12345\0\0\0\0\0".to_vec();
-        assert_eq!(udp.poll_event(), Some(Event::Received { data, path: PathId(2) }));
+        assert_eq!(udp.poll_event(), Some(Event::Received { data, path: PathId(2), stream: StreamId(0) }));
     }
 }

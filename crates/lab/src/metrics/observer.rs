@@ -236,11 +236,12 @@ impl Observer for Metrics {
                     }
                 }
             }
-            NodeEvent::Refused(cause) => {
+            NodeEvent::Refused(medium, cause) => {
                 if cause == DropCause::Duplicate
+                    && let Some(medium) = medium
                     && let Some(d) = self.direction(|key| key.to == node)
                 {
-                    d.media[Medium::Haptic as usize].duplicate();
+                    d.media[medium as usize].duplicate();
                 }
             }
             NodeEvent::Gauge { name, value } => {

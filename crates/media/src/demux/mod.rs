@@ -108,7 +108,7 @@ impl Demultiplexer {
     pub fn handle_input(&mut self, now: Time, data: &[u8], padding: u32) {
         let Ok(view) = MediaView::new_checked(data, padding) else {
             self.stats.malformed += 1;
-            return self.refuse(DropCause::Malformed);
+            return self.refuse(None, DropCause::Malformed);
         };
         let header = view.header();
         match self.packets.record(header.packet_number) {
@@ -121,11 +121,11 @@ impl Demultiplexer {
             Sighting::Reordered(_) => self.stats.packets_reordered += 1,
             Sighting::Duplicate => {
                 self.stats.packets_duplicate += 1;
-                return self.refuse(DropCause::Duplicate);
+                return self.refuse_all(&view, DropCause::Duplicate);
             }
             Sighting::TooOld => {
                 self.stats.packets_too_late += 1;
-                return self.refuse(DropCause::TooLate);
+                return self.refuse_all(&view, DropCause::TooLate);
             }
         }
         self.stats.packets += 1;
@@ -188,8 +188,8 @@ impl Demultiplexer {
                 self.stats.samples_reordered += 1;
                 sequence
             }
-            Sighting::Duplicate => return self.refuse(DropCause::Duplicate),
-            Sighting::TooOld => return self.refuse(DropCause::TooLate),
+            Sighting::Duplicate => return self.refuse(Some(Medium::Haptic), DropCause::Duplicate),
+            Sighting::TooOld => return self.refuse(Some(Medium::Haptic), DropCause::TooLate),
         };
         self.stats.samples += 1;
         let (number, payload) = &mut self.payloads[(sequence % Self::PAYLOADS) as usize];
@@ -210,12 +210,18 @@ impl Demultiplexer {
             }
             Outcome::Refused(cause) => {
                 self.stats.malformed += u64::from(cause == DropCause::Malformed);
-                self.refuse(cause);
+                self.refuse(Some(fragment.medium), cause);
             }
         }
     }
 
-    fn refuse(&mut self, cause: DropCause) {
-        self.events.push_back(NodeEvent::Refused(cause));
+    /// The whole datagram: every sample and fragment in it.
+    fn refuse_all(&mut self, view: &MediaView<'_>, cause: DropCause) {
+        view.samples().for_each(|_| self.refuse(Some(Medium::Haptic), cause));
+        view.fragments().for_each(|(fragment, _)| self.refuse(Some(fragment.medium), cause));
+    }
+
+    fn refuse(&mut self, medium: Option<Medium>, cause: DropCause) {
+        self.events.push_back(NodeEvent::Refused(medium, cause));
     }
 }

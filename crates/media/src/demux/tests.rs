@@ -190,7 +190,7 @@ fn an_incomplete_frame_is_given_up_after_the_window_and_counted() {
         last: true,
     };
     demux.handle_input(at(0), &datagram(9, at(0), rest), 1);
-    assert_eq!(demux.poll_event(), Some(NodeEvent::Refused(DropCause::TooLate)));
+    assert_eq!(demux.poll_event(), Some(NodeEvent::Refused(Some(Medium::Audio), DropCause::TooLate)));
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn fragments_that_contradict_each_other_are_refused() {
     };
     demux.handle_input(at(0), &datagram(0, at(0), fragment(10, 10, true)), 10);
     demux.handle_input(at(0), &datagram(1, at(0), fragment(15, 10, false)), 10);
-    assert_eq!(demux.poll_event(), Some(NodeEvent::Refused(DropCause::Malformed)));
+    assert_eq!(demux.poll_event(), Some(NodeEvent::Refused(Some(Medium::Video), DropCause::Malformed)));
     demux.handle_input(at(0), &datagram(2, at(0), fragment(5, 10, true)), 10);
-    assert_eq!(demux.poll_event(), Some(NodeEvent::Refused(DropCause::Malformed)));
+    assert_eq!(demux.poll_event(), Some(NodeEvent::Refused(Some(Medium::Video), DropCause::Malformed)));
     demux.handle_input(at(0), &datagram(3, at(0), fragment(12, 3, false)), 3);
-    assert_eq!(demux.poll_event(), Some(NodeEvent::Refused(DropCause::Duplicate)));
+    assert_eq!(demux.poll_event(), Some(NodeEvent::Refused(Some(Medium::Video), DropCause::Duplicate)));
     assert_eq!(demux.stats().malformed, 2);
 }
 

@@ -109,7 +109,7 @@ impl Node for Sink {
 
     fn poll_event(&mut self) -> Option<NodeEvent> {
         self.refused = self.refused.checked_sub(1)?;
-        Some(NodeEvent::Refused(DropCause::Corrupted))
+        Some(NodeEvent::Refused(None, DropCause::Corrupted))
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

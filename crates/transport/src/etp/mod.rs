@@ -57,8 +57,8 @@ mod rtt;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, Time, Transmit,
-    Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId, Time,
+    Transmit, Transport, earliest,
 };
 use taut_wire::etp::{
     DATA_HEADER_LEN, Data, Feedback, GAP_UNIT_NS, MESSAGE_HEADER_LEN, Packet, emit_message,
@@ -213,7 +213,7 @@ impl Etp {
             return self.refuse(cause);
         }
         for message in data.messages().filter_map(Result::ok) {
-            self.events.push_back(Event::Received { data: message.to_vec(), path });
+            self.events.push_back(Event::Received { data: message.to_vec(), path, stream: StreamId(0) });
         }
     }
 

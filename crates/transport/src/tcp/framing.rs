@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, DropCause, Event, Message, PathId, SendError, Time};
+use taut_core::{Bytes, DropCause, Event, Message, PathId, SendError, StreamId, Time};
 
 /// Bytes of the length.
 const PREFIX: usize = 4;
@@ -235,8 +235,11 @@ impl Deframer {
             bytes = &bytes[take..];
             if self.message.len() == self.message_len {
                 self.prefix_len = 0;
-                events
-                    .push_back(Event::Received { data: std::mem::take(&mut self.message), path: PathId(0) });
+                events.push_back(Event::Received {
+                    data: std::mem::take(&mut self.message),
+                    path: PathId(0),
+                    stream: StreamId(0),
+                });
             }
         }
         Ok(())
@@ -265,7 +268,8 @@ mod tests {
         assert_eq!(bytes, [0, 0, 0, 2, b'a', b'b', 0, 0, 0, 0]);
         let mut deframer = Deframer::new(Bytes::new(10));
         bytes.chunks(3).for_each(|piece| deframer.push(piece, &mut events).unwrap());
-        let received = |data: &[u8]| Event::Received { data: data.to_vec(), path: PathId(0) };
+        let received =
+            |data: &[u8]| Event::Received { data: data.to_vec(), path: PathId(0), stream: StreamId(0) };
         assert_eq!(events, [received(b"ab"), received(b"")]);
     }
 

@@ -209,7 +209,7 @@ impl SessionNode {
                 }
                 // What a transport received twice is its own affair; a sample that comes twice is found below.
                 Event::Refused(DropCause::Duplicate) => {}
-                Event::Refused(cause) => self.events.push_back(NodeEvent::Refused(cause)),
+                Event::Refused(cause) => self.events.push_back(NodeEvent::Refused(None, cause)),
                 Event::Gauge { name, value } => self.events.push_back(NodeEvent::Gauge { name, value }),
                 Event::Connected | Event::PathUp(_) | Event::PathDown(_) | Event::Closed => {}
             }
@@ -240,7 +240,7 @@ impl SessionNode {
 impl Node for SessionNode {
     fn handle_input(&mut self, now: Time, packet: Packet) {
         if packet.meta.corrupted {
-            return self.events.push_back(NodeEvent::Refused(DropCause::Corrupted));
+            return self.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
         }
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
