@@ -5,7 +5,7 @@ use crate::{Bytes, Deadline, Packet, PacketMeta, Time};
 /// Takes packets in and gives them out later, or not at all. A chain of links is a link.
 ///
 /// After every `handle_*` call the driver polls `poll_transmit` and `poll_event` until both are empty. Every packet
-/// that went in comes out, is reported as dropped with its cause, or is counted by [`Link::held`].
+/// that went in comes out, is reported as dropped with its cause, or is shown by [`Link::visit_held`].
 pub trait Link {
     /// A packet enters.
     fn handle_input(&mut self, now: Time, packet: Packet);
@@ -17,8 +17,14 @@ pub trait Link {
     fn poll_event(&mut self) -> Option<LinkEvent>;
     /// When `handle_timeout` has something to do, and what.
     fn poll_timeout(&self) -> Option<Deadline>;
-    /// Packets inside, wherever: waiting, in service or propagating.
-    fn held(&self) -> Backlog;
+    /// Shows every packet inside, wherever: waiting, in service or propagating; in no particular order.
+    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta));
+    /// How much is inside.
+    fn held(&self) -> Backlog {
+        let mut held = Backlog::default();
+        self.visit_held(&mut |meta| held.add(meta.size));
+        held
+    }
     /// Packets that wait in queues. The packet in service is not in the queue.
     fn queued(&self) -> Backlog;
 }
@@ -34,6 +40,8 @@ pub trait Queue {
     fn dequeue(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet>;
     /// What waits.
     fn backlog(&self) -> Backlog;
+    /// Shows every packet that waits, in no particular order.
+    fn visit(&self, visit: &mut dyn FnMut(&PacketMeta));
     /// When `dequeue` may succeed although it did not before: only shaping disciplines have one.
     fn poll_timeout(&self) -> Option<Deadline> {
         None

@@ -1,6 +1,6 @@
 //! A queue and the server that empties it.
 
-use taut_core::{Backlog, Duration, LinkEvent, Packet, Queue, Time};
+use taut_core::{Backlog, Duration, LinkEvent, Packet, PacketMeta, Queue, Time};
 
 use crate::mahimahi::{MahimahiTrace, Opportunities};
 use crate::rate::Serializer;
@@ -149,9 +149,8 @@ impl Stage for Bottleneck {
         }
     }
 
-    fn held(&self) -> Backlog {
-        let mut held = self.queue.backlog();
-        self.in_service.iter().for_each(|packet| held.add(packet.meta.size));
-        held
+    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+        self.queue.visit(visit);
+        self.in_service.iter().for_each(|packet| visit(&packet.meta));
     }
 }

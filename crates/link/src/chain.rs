@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, Time};
+use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, PacketMeta, Time};
 
 use crate::stage::Stage;
 use crate::{Bottleneck, Corrupt, Cut, Delay, Duplicate, Jitter, Loss};
@@ -132,10 +132,9 @@ impl Link for Chain {
         Some(Deadline::new(at, first.map_or("never", Element::why)))
     }
 
-    fn held(&self) -> Backlog {
-        let mut held = self.elements.iter().fold(Backlog::default(), |sum, element| sum + element.held());
-        self.sink.out.iter().for_each(|packet| held.add(packet.meta.size));
-        held
+    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+        self.elements.iter().for_each(|element| element.visit_held(visit));
+        self.sink.out.iter().for_each(|packet| visit(&packet.meta));
     }
 
     #[inline]
@@ -175,12 +174,12 @@ impl Element {
         }
     }
 
-    fn held(&self) -> Backlog {
+    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
         match self {
-            Self::Delay(stage) => stage.held(),
-            Self::Bottleneck(stage) => stage.held(),
-            Self::Jitter(stage) => stage.held(),
-            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => Backlog::default(),
+            Self::Delay(stage) => stage.visit_held(visit),
+            Self::Bottleneck(stage) => stage.visit_held(visit),
+            Self::Jitter(stage) => stage.visit_held(visit),
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => {}
         }
     }
 

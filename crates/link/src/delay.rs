@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Backlog, DropCause, Duration, LinkEvent, Packet, Time};
+use taut_core::{DropCause, Duration, LinkEvent, Packet, PacketMeta, Time};
 
 use crate::Schedule;
 use crate::stage::Stage;
@@ -54,8 +54,8 @@ impl Stage for Delay {
         "propagated"
     }
 
-    fn held(&self) -> Backlog {
-        self.line.held
+    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+        self.line.visit(visit);
     }
 }
 
@@ -64,7 +64,6 @@ impl Stage for Delay {
 pub(crate) struct DelayLine {
     /// Each with when it leaves.
     packets: VecDeque<(Time, Packet)>,
-    held: Backlog,
     /// When the first one leaves.
     due: Time,
     /// When the last one leaves, or left.
@@ -74,7 +73,7 @@ pub(crate) struct DelayLine {
 
 impl DelayLine {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { packets: VecDeque::new(), held: Backlog::default(), due: Time::MAX, last: Time::ZERO, limit }
+        Self { packets: VecDeque::new(), due: Time::MAX, last: Time::ZERO, limit }
     }
 
     /// Leaves at `departure`, or with its predecessor when that is later.
@@ -88,7 +87,6 @@ impl DelayLine {
         if self.packets.is_empty() {
             self.due = self.last;
         }
-        self.held.add(packet.meta.size);
         self.packets.push_back((self.last, packet));
     }
 
@@ -97,7 +95,6 @@ impl DelayLine {
     pub(crate) fn pop(&mut self) -> Option<Packet> {
         let (_, packet) = self.packets.pop_front()?;
         self.due = self.packets.front().map_or(Time::MAX, |(departure, _)| *departure);
-        self.held.remove(packet.meta.size);
         Some(packet)
     }
 
@@ -105,7 +102,7 @@ impl DelayLine {
         self.due
     }
 
-    pub(crate) fn held(&self) -> Backlog {
-        self.held
+    pub(crate) fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+        self.packets.iter().for_each(|(_, packet)| visit(&packet.meta));
     }
 }

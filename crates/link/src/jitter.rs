@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use taut_core::{Backlog, DropCause, Duration, LinkEvent, Packet, Rng, Time};
+use taut_core::{DropCause, Duration, LinkEvent, Packet, PacketMeta, Rng, Time};
 
 use crate::delay::DelayLine;
 use crate::stage::Stage;
@@ -175,10 +175,12 @@ impl Stage for Jitter {
         "jittered"
     }
 
-    fn held(&self) -> Backlog {
+    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
         match &self.inside {
-            Inside::InOrder(line) => line.held(),
-            Inside::Any(heap) => heap.held,
+            Inside::InOrder(line) => line.visit(visit),
+            Inside::Any(heap) => {
+                heap.heap.iter().for_each(|Reverse(departure)| visit(&departure.packet.meta))
+            }
         }
     }
 }
@@ -199,7 +201,6 @@ enum Inside {
 struct AnyOrder {
     heap: BinaryHeap<Reverse<Departure>>,
     entered: u64,
-    held: Backlog,
     limit: usize,
 }
 
@@ -209,7 +210,6 @@ impl AnyOrder {
             events.push(LinkEvent::Dropped { meta: packet.meta, cause: DropCause::DelayFull });
             return;
         }
-        self.held.add(packet.meta.size);
         self.heap.push(Reverse(Departure { at, ordinal: self.entered, packet }));
         self.entered += 1;
     }
@@ -217,7 +217,6 @@ impl AnyOrder {
     /// The packet that leaves at `due`.
     fn pop(&mut self) -> Option<Packet> {
         let Reverse(Departure { packet, .. }) = self.heap.pop()?;
-        self.held.remove(packet.meta.size);
         Some(packet)
     }
 

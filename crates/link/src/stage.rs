@@ -1,6 +1,6 @@
 //! What elements that hold packets have in common, inside this crate.
 
-use taut_core::{Backlog, LinkEvent, Packet, Time};
+use taut_core::{LinkEvent, Packet, PacketMeta, Time};
 
 /// An element that holds packets for a time. It keeps its own schedule: what is due happens as of when it is due, which
 /// may be before now.
@@ -16,6 +16,6 @@ pub(crate) trait Stage {
     fn step(&mut self, events: &mut Vec<LinkEvent>) -> Option<Packet>;
     /// What for.
     fn why(&self) -> &'static str;
-    /// All packets inside.
-    fn held(&self) -> Backlog;
+    /// Shows every packet inside.
+    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta));
 }

@@ -1,6 +1,6 @@
 //! What a network holds as a link.
 
-use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, Time};
+use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, PacketMeta, Time};
 use taut_link::Chain;
 
 /// Any link. A [`Chain`], which nearly all are, is called directly: the compiler then builds it into the loop of the
@@ -60,9 +60,8 @@ impl Link for AnyLink {
     fn poll_timeout(&self) -> Option<Deadline> {
         either!(self, link => link.poll_timeout())
     }
-    #[inline]
-    fn held(&self) -> Backlog {
-        either!(self, link => link.held())
+    fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+        either!(self, link => link.visit_held(visit));
     }
     #[inline]
     fn queued(&self) -> Backlog {

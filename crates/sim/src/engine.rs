@@ -1,6 +1,6 @@
 //! The loop: from deadline to deadline, and after each the packets move as far as they can without time passing.
 
-use taut_core::{Address, Backlog, Link, Node, Packet, Time};
+use taut_core::{Address, Link, Node, Packet, PacketMeta, Time};
 
 use crate::agenda::Agenda;
 use crate::any_link::AnyLink;
@@ -99,8 +99,13 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// Ends the run: the observer, and what each link still holds.
-    pub fn finish(self) -> (O, Vec<Backlog>) {
-        (self.observer, self.links.iter().map(|slot| slot.link.held()).collect())
+    pub fn finish(self) -> (O, Vec<Vec<PacketMeta>>) {
+        let held = |slot: &LinkSlot| {
+            let mut held = Vec::new();
+            slot.link.visit_held(&mut |meta| held.push(*meta));
+            held
+        };
+        (self.observer, self.links.iter().map(held).collect())
     }
 
     /// Who is to be polled next: somebody who may have something now, or else who is due first, woken at that time.

@@ -1,12 +1,12 @@
 //! The independent checker of conservation: no packet vanishes, none appears from nowhere.
 //!
 //! It shares no counter with the links or nodes that it checks. Besides counting, it adds up a hash of every packet's
-//! identity at each place, so that one packet lost and another delivered twice do not cancel out. The identities are
-//! compared where nothing is held at the end: what a link still holds it tells in numbers only.
+//! identity at each place, so that one packet lost and another delivered twice do not cancel out. What is still inside
+//! at the end it counts itself, packet by packet.
 
 use std::collections::BTreeMap;
 
-use taut_core::{Address, Backlog, DropCause, LinkEvent, Packet, PacketMeta, Time};
+use taut_core::{Address, DropCause, LinkEvent, Packet, PacketMeta, Time};
 
 use crate::observer::{LinkId, Observer};
 
@@ -23,6 +23,20 @@ impl Tally {
         self.packets += 1;
         self.bytes = self.bytes.wrapping_add(meta.size.get());
         self.identities = self.identities.wrapping_add(identity(meta));
+    }
+
+    fn of(metas: &[PacketMeta]) -> Self {
+        let mut tally = Self::default();
+        metas.iter().for_each(|meta| tally.add(meta));
+        tally
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            packets: self.packets + other.packets,
+            bytes: self.bytes.wrapping_add(other.bytes),
+            identities: self.identities.wrapping_add(other.identities),
+        }
     }
 }
 
@@ -94,19 +108,21 @@ pub struct LinkAccount {
 }
 
 impl Ledger {
-    /// Closes the books, given what each link says that it holds.
-    pub fn close(mut self, held: &[Backlog]) -> Account {
+    /// Closes the books, given the packets that each link still holds, in the order of the links.
+    pub fn close(mut self, held: &[Vec<PacketMeta>]) -> Account {
         self.links.resize(self.links.len().max(held.len()), LinkTally::default());
+        let mut tallies: Vec<Tally> = held.iter().map(|metas| Tally::of(metas)).collect();
+        tallies.resize(self.links.len(), Tally::default());
         let mut account = Account {
             sent: self.sent.packets,
             delivered: self.delivered.packets,
-            held: held.iter().map(|backlog| backlog.packets).sum(),
+            held: tallies.iter().map(|tally| tally.packets).sum(),
             ..Account::default()
         };
         if self.backwards > 0 {
             account.violations.push(format!("time went backwards {} times", self.backwards));
         }
-        for (number, (link, held)) in self.links.iter().zip(held).enumerate() {
+        for (number, (link, held)) in self.links.iter().zip(&tallies).enumerate() {
             check_link(number, link, held, &mut account.violations);
             let dropped = named(&link.by_cause);
             for (cause, count) in &dropped {
@@ -123,35 +139,24 @@ impl Ledger {
                 dropped,
             });
         }
-        self.check_ends(&account.dropped, account.held, account.duplicated, &mut account.violations);
+        self.check_ends(&tallies, &mut account.violations);
         account
     }
 
     /// sent + duplicated = delivered + dropped + held, over the whole network.
-    fn check_ends(
-        &self,
-        dropped: &BTreeMap<String, u64>,
-        held: u64,
-        duplicated: u64,
-        violations: &mut Vec<String>,
-    ) {
-        let dropped: u64 = dropped.values().sum();
-        let (came, went) = (self.sent.packets + duplicated, self.delivered.packets + dropped + held);
-        if came != went {
+    fn check_ends(&self, held: &[Tally], violations: &mut Vec<String>) {
+        let sum =
+            |part: fn(&LinkTally) -> Tally| self.links.iter().map(part).fold(Tally::default(), Tally::plus);
+        let (duplicated, dropped) = (sum(|link| link.duplicated), sum(|link| link.dropped));
+        let held = held.iter().copied().fold(Tally::default(), Tally::plus);
+        let (came, went) = (self.sent.plus(duplicated), self.delivered.plus(dropped).plus(held));
+        if came.packets != went.packets {
             violations.push(format!(
-                "network: {} sent + {duplicated} duplicated is not {} delivered + {dropped} dropped + {held} held",
-                self.sent.packets, self.delivered.packets
+                "network: {} sent + {} duplicated is not {} delivered + {} dropped + {} held",
+                self.sent.packets, duplicated.packets, self.delivered.packets, dropped.packets, held.packets
             ));
-        }
-        if held == 0 {
-            let sum = |part: fn(&LinkTally) -> Tally| {
-                self.links.iter().fold(0u64, |sum, link| sum.wrapping_add(part(link).identities))
-            };
-            let came = self.sent.identities.wrapping_add(sum(|link| link.duplicated));
-            let went = self.delivered.identities.wrapping_add(sum(|link| link.dropped));
-            if came != went {
-                violations.push("network: the packets that ended are not the packets that began".to_owned());
-            }
+        } else if came != went {
+            violations.push("network: the packets that ended are not the packets that began".to_owned());
         }
     }
 
@@ -169,21 +174,20 @@ impl Ledger {
     }
 }
 
-/// entered + duplicated = left + dropped + held: packets and bytes; identities too when nothing is held.
-fn check_link(number: usize, link: &LinkTally, held: &Backlog, violations: &mut Vec<String>) {
+/// entered + duplicated = left + dropped + held: packets, bytes, identities.
+fn check_link(number: usize, link: &LinkTally, held: &Tally, violations: &mut Vec<String>) {
     let (entered, left, dropped) = (link.entered, link.left, link.dropped);
-    if entered.packets + link.duplicated.packets != left.packets + dropped.packets + held.packets {
+    let (came, went) = (entered.plus(link.duplicated), left.plus(dropped).plus(*held));
+    if came.packets != went.packets {
         violations.push(format!(
             "link {number}: {} entered + {} duplicated is not {} left + {} dropped + {} held",
             entered.packets, link.duplicated.packets, left.packets, dropped.packets, held.packets
         ));
     }
-    if entered.bytes + link.duplicated.bytes != left.bytes + dropped.bytes + held.bytes.get() {
+    if came.bytes != went.bytes {
         violations.push(format!("link {number}: the bytes do not add up"));
     }
-    let came = entered.identities.wrapping_add(link.duplicated.identities);
-    let went = left.identities.wrapping_add(dropped.identities);
-    if held.packets == 0 && came != went {
+    if came.packets == went.packets && came.identities != went.identities {
         violations.push(format!("link {number}: the packets that left are not the packets that entered"));
     }
 }
@@ -249,7 +253,7 @@ mod tests {
         let mut ledger = Ledger::default();
         pass(&mut ledger, 1, 1);
         pass(&mut ledger, 2, 2);
-        assert!(ledger.close(&[Backlog::default()]).violations.is_empty());
+        assert!(ledger.close(&[Vec::new()]).violations.is_empty());
     }
 
     #[test]
@@ -257,7 +261,7 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.sent(Time::ZERO, &packet(1));
         ledger.entered(Time::ZERO, LinkId(0), &packet(1));
-        let violations = ledger.close(&[Backlog::default()]).violations;
+        let violations = ledger.close(&[Vec::new()]).violations;
         assert!(violations.iter().any(|v| v.contains("link 0: 1 entered")), "{violations:?}");
         assert!(violations.iter().any(|v| v.contains("network: 1 sent")), "{violations:?}");
     }
@@ -267,8 +271,24 @@ mod tests {
         let mut ledger = Ledger::default();
         pass(&mut ledger, 1, 2);
         pass(&mut ledger, 2, 2);
-        let violations = ledger.close(&[Backlog::default()]).violations;
+        let violations = ledger.close(&[Vec::new()]).violations;
         assert_eq!(violations.len(), 2, "{violations:?}");
+    }
+
+    #[test]
+    fn what_is_held_must_be_what_came_in_and_did_not_leave() {
+        let entered = |ids: &[u64]| {
+            let mut ledger = Ledger::default();
+            for id in ids {
+                ledger.sent(Time::ZERO, &packet(*id));
+                ledger.entered(Time::ZERO, LinkId(0), &packet(*id));
+            }
+            ledger
+        };
+        let holds = |id| [vec![packet(id).meta]];
+        assert_eq!(entered(&[1]).close(&holds(1)).violations, Vec::<String>::new());
+        assert_eq!(entered(&[1]).close(&holds(2)).violations.len(), 2);
+        assert_eq!(entered(&[1]).close(&holds(1)).held, 1);
     }
 
     #[test]

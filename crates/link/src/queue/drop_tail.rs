@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Backlog, Bytes, DropCause, LinkEvent, Packet, Queue, Time};
+use taut_core::{Backlog, Bytes, DropCause, LinkEvent, Packet, PacketMeta, Queue, Time};
 
 /// Drops a packet that does not fit any more; one that fits exactly is taken in.
 ///
@@ -82,13 +82,15 @@ impl Queue for DropTail {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+
+    fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+        self.packets.iter().for_each(|packet| visit(&packet.meta));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::PacketMeta;
-
     fn packet(id: u64, size: u64) -> Packet {
         Packet {
             meta: PacketMeta { id, size: Bytes::new(size), ..PacketMeta::default() },

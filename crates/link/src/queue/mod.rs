@@ -4,7 +4,7 @@ mod drop_tail;
 
 pub use drop_tail::DropTail;
 
-use taut_core::{Backlog, Deadline, LinkEvent, Packet, Queue, Time};
+use taut_core::{Backlog, Deadline, LinkEvent, Packet, PacketMeta, Queue, Time};
 
 /// Every discipline that a [`Bottleneck`](crate::Bottleneck) can have.
 ///
@@ -52,6 +52,12 @@ macro_rules! disciplines {
             fn backlog(&self) -> Backlog {
                 match self {
                     $(Self::$kind(queue) => queue.backlog(),)*
+                }
+            }
+
+            fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+                match self {
+                    $(Self::$kind(queue) => queue.visit(visit),)*
                 }
             }
 

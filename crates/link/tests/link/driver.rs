@@ -90,6 +90,7 @@ impl Driver<'_> {
         }
         let held = Backlog { packets: self.inside.len() as u64, bytes: self.bytes };
         assert_eq!(self.link.held(), held, "in + duplicated = out + dropped + held");
+        self.link.visit_held(&mut |meta| assert!(self.inside.contains(&(meta.id, meta.copy)), "{meta:?}"));
         assert!(self.link.queued().packets <= held.packets && self.link.queued().bytes <= held.bytes);
     }
 
