@@ -38,7 +38,7 @@ fi
 endef
 # zstd and lz4, for MCAP, are C.
 BUILD_NEEDS := cc:gcc,libc6-dev
-TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark
+TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' Makefile

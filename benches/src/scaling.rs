@@ -35,7 +35,7 @@ chain = [{{ server = {{ rate = "{rate}Mbit", queue = {{ bytes = "{buffer}kB" }} 
 from = "left"
 to = "right"
 count = {flows}
-traffic = {{ tcp = {{ segment = "578B", sack = false }} }}
+traffic = {{ tcp = {{ segment = "578B", sack = false, limited_transmit = false }} }}
 
 [cross.constant]
 from = "left"

@@ -88,6 +88,6 @@ fn obey(command: Command) -> Ended {
 }
 
 fn schema() -> Ended {
-    print_json(&schemars::schema_for!(taut_lab::scenario::Scenario))?;
+    print_json(&taut_lab::scenario::json_schema())?;
     Ok(ExitCode::SUCCESS)
 }

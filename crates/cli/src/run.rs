@@ -34,13 +34,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Also write every packet as packets.pcapng (needs --out)
-    #[arg(long, requires = "out")]
+    #[arg(long)]
     capture: bool,
     /// Also write every event as events.jsonl (needs --out)
-    #[arg(long, requires = "out")]
+    #[arg(long)]
     events: bool,
     /// Also write every delivered sample as samples.parquet (needs --out)
-    #[arg(long, requires = "out")]
+    #[arg(long)]
     samples: bool,
     /// Print the result as JSON instead of text
     #[arg(long)]
@@ -60,6 +60,10 @@ pub(crate) struct Arguments {
 pub(crate) struct ReplayArguments {
     /// The run.json of an earlier run
     run: PathBuf,
+    /// The folder where that run was started: the files that it read are named relative to it. Else they are looked for
+    /// in this folder, and in those above the run.json
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
     /// Write the report and its data to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -88,7 +92,27 @@ fn parse_seeds(text: &str) -> Result<Seeds, String> {
     text.split(',').map(number).collect::<Result<_, _>>().map(Seeds)
 }
 
+/// What is asked for besides the result goes to a folder.
+fn extras(arguments: &Arguments) -> Result<Extras, String> {
+    let Arguments { capture, events, samples, .. } = *arguments;
+    let asked = [
+        (capture, "--capture", "packets.pcapng"),
+        (events, "--events", "events.jsonl"),
+        (samples, "--samples", "samples.parquet"),
+    ];
+    match asked.iter().find(|(asked, ..)| *asked && arguments.out.is_none()) {
+        Some((_, option, file)) => {
+            let scenario = arguments.scenario.display();
+            Err(format!(
+                "{option} writes {file} to a folder; name it: taut run {scenario} {option} --out out"
+            ))
+        }
+        None => Ok(Extras { capture, events, samples }),
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Ended {
+    let extras = extras(arguments)?;
     let scenario = Scenario::read(&arguments.scenario).map_err(|e| e.to_string())?;
     let place = |e: ScenarioError| format!("{}: {e}", arguments.scenario.display());
     let scenario = scenario.with(&arguments.settings).map_err(place)?;
@@ -97,7 +121,6 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         return Ok(ExitCode::SUCCESS);
     }
     let variants = chosen(&scenario, arguments)?;
-    let extras = Extras { capture: arguments.capture, events: arguments.events, samples: arguments.samples };
     let seeds = arguments.seeds.as_ref().map_or_else(|| vec![arguments.seed], |seeds| seeds.0.clone());
     if let ([(_, only)], [seed]) = (variants.as_slice(), seeds.as_slice()) {
         return run_one(arguments, only, *seed, extras);
@@ -170,7 +193,10 @@ fn run_many(
 
 pub(crate) fn replay(arguments: &ReplayArguments) -> Ended {
     let bar = Bar::new("simulating", false);
-    let done = job::replay(&arguments.run, arguments.out.as_deref(), &mut |fraction| bar.set(fraction));
+    let done =
+        job::replay(&arguments.run, arguments.from.as_deref(), arguments.out.as_deref(), &mut |fraction| {
+            bar.set(fraction)
+        });
     drop(bar);
     let replay = done.map_err(|e| e.to_string())?;
     if arguments.json {

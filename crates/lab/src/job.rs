@@ -6,8 +6,8 @@ use taut_core::Seed;
 
 use crate::campaign::{CampaignRun, campaign};
 use crate::report;
-use crate::result::{CampaignResult, RunResult};
-use crate::run::{Extras, Inputs, Output, RunError, run_with};
+use crate::result::{CampaignResult, Input, RunResult};
+use crate::run::{Extras, Inputs, Output, RunError, run_reading};
 use crate::scenario::{Scenario, Variant, unreadable};
 
 /// Runs one scenario without variants with one seed; with a folder, writes `run.json`, `report.html`, the figures and the
@@ -22,8 +22,19 @@ pub fn single(
     folder: Option<&Path>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<(RunResult, Vec<PathBuf>), RunError> {
+    single_reading(Inputs::default(), scenario, seed, extras, folder, progress)
+}
+
+fn single_reading(
+    inputs: Inputs,
+    scenario: &Scenario,
+    seed: Seed,
+    extras: Extras,
+    folder: Option<&Path>,
+    progress: &mut dyn FnMut(f64),
+) -> Result<(RunResult, Vec<PathBuf>), RunError> {
     let mut output = folder.map(Output::new).transpose()?;
-    let result = run_with(scenario, seed, extras, output.as_mut(), progress)?;
+    let result = run_reading(inputs, scenario, seed, extras, output.as_mut(), progress)?;
     let Some(mut output) = output else { return Ok((result, Vec::new())) };
     output.write("run.json", &run_json(&result)?)?;
     output.write("report.html", report::run_html(&result).as_bytes())?;
@@ -75,34 +86,102 @@ pub struct Replay {
 
 /// Runs what a `run.json` says again and compares.
 ///
+/// The files that the run read are named relative to where it was started. They are looked for in `from`; without it,
+/// where we are and then in every folder above the `run.json`. Their SHA-256 says whether they are the right ones.
+///
 /// # Errors
-/// When it is not a `run.json`, or a file that the run read is not the same any more.
-pub fn replay(path: &Path, folder: Option<&Path>, progress: &mut dyn FnMut(f64)) -> Result<Replay, RunError> {
+/// When it is not a `run.json`, or a file that the run read cannot be found or is not the same any more.
+pub fn replay(
+    path: &Path,
+    from: Option<&Path>,
+    folder: Option<&Path>,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Replay, RunError> {
     let error = |what: String| RunError::Scenario(format!("{}: {what}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| error(unreadable(&e)))?;
+    let bytes = std::fs::read(path).map_err(|e| match path.join("run.json") {
+        inside if inside.exists() => error(format!("this is a folder; `taut replay {}`", inside.display())),
+        _ => error(unreadable(&e)),
+    })?;
     let recorded: RunResult =
-        serde_json::from_slice(&bytes).map_err(|e| error(format!("is not the run.json of a run: {e}")))?;
+        serde_json::from_slice(&bytes).map_err(|e| error(not_a_run(path, &bytes, &e)))?;
     let scenario = Scenario::parse(&format!("{} (scenario)", path.display()), &recorded.scenario)
         .map_err(RunError::scenario)?;
-    let mut inputs = Inputs::default();
-    for input in &recorded.inputs {
-        inputs.read(&input.path).map_err(|e| e.within(path))?;
-        if !inputs.list().contains(input) {
-            return Err(error(format!(
-                "{} is not the file that the run read: its SHA-256 differs",
-                input.path
-            )));
-        }
-    }
-    let (mut result, files) =
-        single(&scenario, Seed::new(recorded.seed), Extras::default(), folder, progress)
-            .map_err(|e| e.within(path))?;
+    let inputs = found(path, from, &recorded.inputs).map_err(error)?;
+    let seed = Seed::new(recorded.seed);
+    let (mut result, files) = single_reading(inputs, &scenario, seed, Extras::default(), folder, progress)
+        .map_err(|e| e.within(path))?;
     if recorded.series.is_empty() {
         // A run of a campaign is kept without them.
         result.series.clear();
     }
     let identical = run_json(&result)? == bytes;
     Ok(Replay { result, identical, files })
+}
+
+/// What the file is instead of a `run.json`, and which command it is for.
+fn not_a_run(path: &Path, bytes: &[u8], error: &serde_json::Error) -> String {
+    if serde_json::from_slice::<CampaignResult>(bytes).is_ok() {
+        let runs = path.parent().unwrap_or(Path::new("")).join("runs");
+        let one = first_file(&runs).unwrap_or_else(|| runs.join("…"));
+        return format!(
+            "is the result of a campaign; replay one of its runs: `taut replay {}`",
+            one.display()
+        );
+    }
+    let table = std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<toml::Table>().ok());
+    if table.is_some_and(|table| table.contains_key("links")) {
+        return format!("is a scenario, not the run.json of a run; `taut run {}` runs it", path.display());
+    }
+    format!("is not the run.json of a run: {error}")
+}
+
+/// The first file in a folder of folders, by name.
+fn first_file(folder: &Path) -> Option<PathBuf> {
+    let first = |folder: &Path| std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).min();
+    first(&first(folder)?)
+}
+
+/// The files that a run read, each the one that it read, from the first folder that has all of them.
+fn found(path: &Path, from: Option<&Path>, wanted: &[Input]) -> Result<Inputs, String> {
+    let here = Path::new("").to_owned();
+    let folders: Vec<PathBuf> = match from {
+        Some(from) => vec![from.to_owned()],
+        None => {
+            let path = std::path::absolute(path).map_err(|e| e.to_string())?;
+            std::iter::once(here).chain(path.ancestors().skip(1).map(Path::to_owned)).collect()
+        }
+    };
+    let mut fault: Option<String> = None;
+    for folder in folders {
+        let mut inputs = Inputs::relative_to(folder);
+        match wanted.iter().try_for_each(|input| check(&mut inputs, input)) {
+            Ok(()) => return Ok(inputs),
+            // A file that was changed says more than one that is not there.
+            Err(Missing::Changed(what)) => _ = fault.get_or_insert(what),
+            Err(Missing::Absent) => {}
+        }
+    }
+    Err(fault.unwrap_or_else(|| {
+        let names: Vec<&str> = wanted.iter().map(|input| input.path.as_str()).collect();
+        format!(
+            "cannot find {}, which the run read; name the folder where the run was started: --from DIR",
+            names.join(", ")
+        )
+    }))
+}
+
+/// Why a folder is not the one.
+enum Missing {
+    Absent,
+    Changed(String),
+}
+
+fn check(inputs: &mut Inputs, wanted: &Input) -> Result<(), Missing> {
+    inputs.read(&wanted.path).map_err(|_| Missing::Absent)?;
+    if inputs.list().contains(wanted) {
+        return Ok(());
+    }
+    Err(Missing::Changed(format!("{} is not the file that the run read: its SHA-256 differs", wanted.path)))
 }
 
 /// The content of a `run.json`.

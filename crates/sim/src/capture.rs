@@ -177,7 +177,8 @@ fn ipv4_header(meta: &PacketMeta) -> io::Result<Ipv4Header> {
         .map_err(io::Error::other)?;
     let mut ip = Ipv4Header::new(payload, 64, protocol, ipv4(meta.source), ipv4(meta.destination))
         .map_err(io::Error::other)?;
-    ip.identification = meta.id as u16;
+    // Never zero, which is what a sender writes that identifies nothing (RFC 6864 section 4.1).
+    ip.identification = (meta.id % u64::from(u16::MAX)) as u16 + 1;
     ip.dscp = meta.dscp.try_into().map_err(io::Error::other)?;
     ip.ecn = (match meta.ecn {
         taut_core::Ecn::NotCapable => 0u8,

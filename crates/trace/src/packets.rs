@@ -94,7 +94,30 @@ pub(crate) struct Captured {
     flows: Vec<Flow>,
     known: BTreeMap<Flow, u32>,
     out_of_order: u64,
+    sightings: Sightings,
 }
+
+/// Which IPv4 packets were captured where, so that one that passed several interfaces counts once.
+#[derive(Debug, Default)]
+struct Sightings {
+    /// Of each identity, the interface and the time (ns) where it was seen first.
+    first: BTreeMap<Identity, (u32, i64)>,
+    again: u64,
+}
+
+/// What tells an IPv4 packet from the others that its sender has under way (RFC 6864 section 4): addresses, protocol and
+/// identification; its length, too, because a sender of atomic datagrams need not keep the identification unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    pub(crate) source: [u8; 4],
+    pub(crate) destination: [u8; 4],
+    pub(crate) protocol: u8,
+    pub(crate) identification: u16,
+    pub(crate) length: u16,
+}
+
+/// How long a packet may be under way, in nanoseconds: the maximum datagram lifetime of RFC 6864 section 3.
+const LIFETIME_NS: u64 = 120_000_000_000;
 
 impl Captured {
     pub(crate) fn push(&mut self, time_ns: i64, size: u64, flow: Flow) {
@@ -111,6 +134,18 @@ impl Captured {
         self.packets.push((time_ns, Bytes::new(size), index));
     }
 
+    /// Whether this packet was captured at another interface already; then it is noted, and not to be pushed.
+    pub(crate) fn seen_elsewhere(&mut self, identity: Identity, interface: u32, time_ns: i64) -> bool {
+        let first = self.sightings.first.entry(identity).or_insert((interface, time_ns));
+        let elsewhere = first.0 != interface && time_ns.abs_diff(first.1) <= LIFETIME_NS;
+        if elsewhere {
+            self.sightings.again += 1;
+        } else {
+            *first = (interface, time_ns);
+        }
+        elsewhere
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.packets.len()
     }
@@ -119,10 +154,15 @@ impl Captured {
         self.packets.last().map(|(time_ns, ..)| *time_ns)
     }
 
-    /// A sentence when packets were not in the order of time.
-    pub(crate) fn note(&self) -> Option<String> {
-        let count = self.out_of_order;
-        (count > 0).then(|| format!("packets that were not in the order of time, put in order: {count}"))
+    /// A sentence when packets were not in the order of time, and one when some were seen at several interfaces.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        let (count, again) = (self.out_of_order, self.sightings.again);
+        let order =
+            (count > 0).then(|| format!("packets that were not in the order of time, put in order: {count}"));
+        let places = (again > 0).then(|| {
+            format!("packets seen at another interface before, counted where they were first: {again}")
+        });
+        order.into_iter().chain(places)
     }
 }
 

@@ -9,11 +9,14 @@ use pcap_parser::{
 
 use crate::error::{Fault, Problem};
 use crate::file::Limits;
-use crate::packets::Captured;
+use crate::packets::{Captured, Identity};
 use crate::{Data, FiveTuple, Flow, Format, Packets, Recording};
 
 /// Nanoseconds in a second.
 const SECOND: i128 = 1_000_000_000;
+
+/// The type of a section header block, the same in both byte orders.
+const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// Reads a capture in the format of libpcap.
 pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
@@ -29,7 +32,7 @@ pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
         let at = data.len() - rest.len();
         let (next, packet) = step(data, rest, "a packet", frame)?;
         let time_ns = i64::from(packet.ts_sec) * SECOND as i64 + i64::from(packet.ts_usec) * unit;
-        captured.push(time_ns, u64::from(packet.origlen), flow(header.network, packet.data));
+        captured.push(time_ns, u64::from(packet.origlen), flow(sliced(header.network, packet.data).as_ref()));
         limits.check_rows(captured.len()).map_err(|problem| Fault::byte(at, problem))?;
         rest = next;
     }
@@ -50,6 +53,9 @@ pub(crate) fn read_ng(data: &[u8], limits: &Limits) -> Result<Recording, Fault> 
     while !rest.is_empty() {
         let at = data.len() - rest.len();
         let parse = if section.big_endian { parse_block_be } else { parse_block_le };
+        if section.declares_less_than_a_block(rest) {
+            return Err(Fault::byte(at, Problem::Malformed("this is not a block".to_owned())));
+        }
         let (next, block) = step(data, rest, "a block", parse)?;
         match block {
             Block::SectionHeader(header) => {
@@ -64,13 +70,21 @@ pub(crate) fn read_ng(data: &[u8], limits: &Limits) -> Result<Recording, Fault> 
                 let size = u64::from(block.origlen);
                 // What the block says was captured; its data may be longer by padding.
                 let bytes = &block.data[..block.data.len().min(block.caplen as usize)];
-                captured.push(interface.time_ns(ticks, at)?, size, flow(interface.linktype, bytes));
+                let (time_ns, packet) = (interface.time_ns(ticks, at)?, sliced(interface.linktype, bytes));
+                // Both ends of a simulated network are in its capture, and both sides of a router in that of one.
+                let again = packet.as_ref().and_then(identity).is_some_and(|identity| {
+                    section.interfaces.len() > 1 && captured.seen_elsewhere(identity, block.if_id, time_ns)
+                });
+                if !again {
+                    captured.push(time_ns, size, flow(packet.as_ref()));
+                }
             }
             Block::SimplePacket(block) => {
                 let interface = section.interface(0, at)?;
                 untimed += 1;
                 let time_ns = captured.last_ns().unwrap_or(0);
-                captured.push(time_ns, u64::from(block.origlen), flow(interface.linktype, block.data));
+                let packet = sliced(interface.linktype, block.data);
+                captured.push(time_ns, u64::from(block.origlen), flow(packet.as_ref()));
             }
             _ => {}
         }
@@ -86,7 +100,7 @@ fn finish(format: Format, captured: Captured, mut notes: Vec<String>) -> Result<
     if captured.len() == 0 {
         return Err(Fault::file(Problem::Nothing("packets")));
     }
-    notes.extend(captured.note());
+    notes.extend(captured.notes());
     Ok(Recording::new(format, Data::Packets(Packets::new(captured))).with_notes(notes))
 }
 
@@ -113,6 +127,16 @@ struct Section {
 }
 
 impl Section {
+    /// The total length of a block is at least that of its type and its two lengths (draft-ietf-opsawg-pcapng section
+    /// 3.1); the parser subtracts before it looks. A section header, which may change the byte order, is its own affair.
+    fn declares_less_than_a_block(&self, block: &[u8]) -> bool {
+        const LEAST: u32 = 12;
+        let Some((kind, rest)) = block.split_first_chunk::<4>() else { return false };
+        let Some(length) = rest.first_chunk::<4>() else { return false };
+        let length = if self.big_endian { u32::from_be_bytes(*length) } else { u32::from_le_bytes(*length) };
+        *kind != SECTION_HEADER && length < LEAST
+    }
+
     fn interface(&self, id: u32, at: usize) -> Result<&Interface, Fault> {
         self.interfaces.get(id as usize).ok_or_else(|| {
             let problem = format!("a packet of interface {id}, which no block describes");
@@ -150,10 +174,10 @@ impl Interface {
     }
 }
 
-/// Which flow a frame belongs to.
-fn flow(linktype: Linktype, frame: &[u8]) -> Flow {
+/// Which flow a packet belongs to.
+fn flow(packet: Option<&LaxSlicedPacket<'_>>) -> Flow {
     let named = |name: &str| Flow::Named(name.to_owned());
-    match sliced(linktype, frame) {
+    match packet {
         Some(packet) => match &packet.net {
             Some(LaxNetSlice::Arp(_)) => named("arp"),
             Some(net) => {
@@ -163,6 +187,19 @@ fn flow(linktype: Linktype, frame: &[u8]) -> Flow {
         },
         None => named("not ip"),
     }
+}
+
+/// Of an IPv4 packet whose sender identifies it; zero is what senders of atomic datagrams write (RFC 6864 section 4.1).
+fn identity(packet: &LaxSlicedPacket<'_>) -> Option<Identity> {
+    let Some(LaxNetSlice::Ipv4(ip)) = &packet.net else { return None };
+    let header = ip.header();
+    (header.identification() != 0).then(|| Identity {
+        source: header.source(),
+        destination: header.destination(),
+        protocol: header.protocol().0,
+        identification: header.identification(),
+        length: header.total_len(),
+    })
 }
 
 /// Finds the IP header behind the link's.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ethernet, mcap_of, pcap, pcapng, udp};
+use common::{ethernet, mcap_of, pcap, pcapng, pcapng_of, udp};
 use taut_core::{Bytes, Time};
 use taut_trace::{
     Data, Flow, Format, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap,
@@ -110,6 +110,47 @@ fn pcapng_clocks_have_their_own_resolution_and_offset() {
     assert_eq!(packets.rows()[0].size, Bytes::new(33));
     assert_eq!(packets.flows(), [Flow::from("udp 10.0.0.1:5000 > 10.0.0.2:6000")]);
     assert_round_trip(&recording);
+}
+
+/// Both ends of one path in one capture, as a simulated run or a router has it.
+#[test]
+fn a_packet_that_was_captured_at_two_interfaces_counts_once() {
+    let identified = |identification: u16, payload: usize| {
+        let mut packet = udp(payload);
+        packet[4..6].copy_from_slice(&identification.to_be_bytes());
+        packet
+    };
+    let (one, two, zero) = (identified(1, 72), identified(2, 72), identified(0, 72));
+    let longer = identified(1, 172);
+    const SECOND: u64 = 1 << 32;
+    let recording = read_bytes(
+        "a.pcapng",
+        &pcapng_of(
+            2,
+            &[
+                (0, 0, &one),
+                (0, 1, &two),
+                (1, SECOND, &one),
+                (1, SECOND, &two),
+                // The link made a copy of it.
+                (1, SECOND, &two),
+                // Another packet: longer; the identification used again; none.
+                (1, SECOND, &longer),
+                (0, 2 * SECOND, &one),
+                (1, 3 * SECOND, &one),
+                (0, 4 * SECOND, &zero),
+                (1, 4 * SECOND, &zero),
+                // Too late to be the same.
+                (1, 200 * SECOND, &one),
+            ],
+        ),
+    );
+    let info = info(&recording.unwrap());
+    assert_eq!((info.rows, info.packets.unwrap().bytes), (7, 6 * 100 + 200));
+    assert_eq!(info.notes, ["packets seen at another interface before, counted where they were first: 4"]);
+    // One interface sees a packet twice when it was sent twice.
+    let twice = read_bytes("a.pcapng", &pcapng(&[(0, &one), (1, &one)])).unwrap();
+    assert_eq!(taut_trace::info(&twice).rows, 2);
 }
 
 #[test]

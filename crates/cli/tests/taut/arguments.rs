@@ -45,6 +45,9 @@ fn kinds_are_chosen_by_name_or_with_their_settings() {
     assert_eq!(table["session"]["transport"]["etp"]["gap"].as_str(), Some("2ms"));
     let table = printed(&world, &["noise.traffic={ poisson = { rate = '1Mbit', packet = '99B' } }"]);
     assert_eq!(table["cross"]["noise"]["traffic"]["poisson"]["packet"].as_str(), Some("99B"));
+    let table =
+        printed(&world, &["links.wire.chain.2={ loss = { bernoulli = \"1%\" } }", "wire.loss.bernoulli=5%"]);
+    assert_eq!(table["links"]["wire"]["chain"][2]["loss"]["bernoulli"].as_str(), Some("5%"));
     let table = printed(&world, &["links.wire.chain.1={ loss = { bernoulli = \"1%\" } }", "title=7"]);
     assert_eq!(table["links"]["wire"]["chain"][1]["loss"]["bernoulli"].as_str(), Some("1%"));
     assert_eq!(table["title"].as_str(), Some("7"));
@@ -62,6 +65,10 @@ fn later_settings_win() {
 fn wrong_arguments_are_one_line_and_exit_status_2() {
     let world = World::new("arguments");
     world.write("s.toml", two_flows());
+    world.write("package.json", "{}");
+    world.good("run s.toml --set duration=100ms --out one");
+    world.good("run s.toml --set duration=100ms --seeds 1..2 --out out");
+    let before = world.hashes("");
     let wrong = [
         "run s.toml --set cross.rate=1Mbit",
         "run s.toml --set crosss.hum.rate=1Mbit",
@@ -73,6 +80,8 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         "run s.toml --set links.rate=nan",
         "run s.toml --set links.rate=0Mbit",
         "run s.toml --set links.wire.chain.7=1",
+        "run s.toml --set wire.loss=5%",
+        "run s.toml --set links.wire.chain.2={loss={bernoulli=5%}}",
         "run s.toml --set transport=carrier_pigeon",
         "run s.toml --set transport.tcp.congestion=bbr",
         "run s.toml --set transport.udp.gap=1ms",
@@ -92,6 +101,7 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         "run s.toml --seed -1",
         "run s.toml --seed 1 --seeds 1..2",
         "run s.toml --capture",
+        "run s.toml --seeds 1..2 --samples",
         "run s.toml --seeds 1..2 --events --out out",
         "run s.toml --variant fast",
         "run s.toml --faster",
@@ -107,6 +117,12 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         "trace convert s.toml out.csv",
         "replay none.json",
         "replay s.toml",
+        "replay out/campaign.json",
+        "replay out",
+        "replay one",
+        "run one/run.json",
+        "run out/campaign.json",
+        "run package.json",
     ];
     let told = wrong.map(|arguments| {
         let ended = world.taut(arguments);
@@ -115,11 +131,11 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         format!("$ taut {arguments}\n{}", ended.err)
     });
     assert_lines(&told.concat(), TOLD);
-    assert_eq!(world.hashes("").len(), 1, "{:?}", world.hashes(""));
+    assert_eq!(world.hashes(""), before);
 }
 
 const TOLD: &str = r#"$ taut run s.toml --set cross.rate=1Mbit
-taut: s.toml: --set cross.rate=1Mbit: `cross.rate` may be any of cross.hum.traffic.cbr.rate, cross.noise.traffic.cbr.rate; write more of the key
+taut: s.toml: --set cross.rate=1Mbit: `cross.rate` may be any of cross.hum.traffic.cbr.rate, cross.noise.traffic.cbr.rate; write more of the key, such as hum.rate=1Mbit
 $ taut run s.toml --set crosss.hum.rate=1Mbit
 taut: s.toml: --set crosss.hum.rate=1Mbit: no key `crosss.hum.rate` in this scenario; there is cross.hum.traffic.cbr.rate, cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate
 $ taut run s.toml --set nothing=1
@@ -137,25 +153,29 @@ taut: s.toml: --set links.rate=nan: `nan` is not a rate; write a number of bit, 
 $ taut run s.toml --set links.rate=0Mbit
 taut: s.toml: --set links.rate=0Mbit: links.wire.chain.0.server.rate: must be more than 0; use `cut` for a link that passes nothing
 $ taut run s.toml --set links.wire.chain.7=1
-taut: s.toml: --set links.wire.chain.7=1: `7` is not an index of the list
+taut: s.toml: --set links.wire.chain.7=1: `7` is not an index of the list: 0 is its first, 2 adds one at its end
+$ taut run s.toml --set wire.loss=5%
+taut: s.toml: --set wire.loss=5%: unknown key; allowed here: `between`, `from`, `to`, `chain`; to add one, write 'links.wire.chain.2={ loss = { bernoulli = "1%" } }'
+$ taut run s.toml --set links.wire.chain.2={loss={bernoulli=5%}}
+taut: invalid value 'links.wire.chain.2={loss={bernoulli=5%}}' for '--set <KEY=VALUE>': `{loss={bernoulli=5%}}` is not TOML; text in it needs quotes, and the shell others around all: 'links.wire.chain.2={ loss = { bernoulli = "1%" } }' (see --help)
 $ taut run s.toml --set transport=carrier_pigeon
-taut: s.toml: --set transport=carrier_pigeon: `carrier_pigeon` is not one of `udp`, `etp`, `tcp`
+taut: s.toml: --set transport=carrier_pigeon: `carrier_pigeon` is not one of `udp`, `etp`, `tcp`; it is now transport=udp
 $ taut run s.toml --set transport.tcp.congestion=bbr
-taut: s.toml: --set transport.tcp.congestion=bbr: no key `transport.tcp.congestion` in this scenario; `--print` shows all that there are
+taut: s.toml: --set transport.tcp.congestion=bbr: no key `transport.tcp.congestion` in this scenario; it is now transport=udp
 $ taut run s.toml --set transport.udp.gap=1ms
 taut: s.toml: --set transport.udp.gap=1ms: no key `transport.udp.gap` in this scenario; there is session.backward.haptic.gap
 $ taut run s.toml --set transport=3
-taut: s.toml: --set transport=3: exactly one kind is needed, of `udp`, `etp`, `tcp`
+taut: s.toml: --set transport=3: exactly one kind is needed, of `udp`, `etp`, `tcp`; it is now transport=udp
 $ taut run s.toml --set links.wire.chain.1={loss={bernoulli=0.01}}
-taut: s.toml: --set links.wire.chain.1={ loss = { bernoulli = 0.01 } }: text in quotes is needed in it: "6Mbit", "8ms", "1%"
+taut: s.toml: --set links.wire.chain.1={ loss = { bernoulli = 0.01 } }: text in quotes is needed in it: "6Mbit", "8ms", "1%"; it is now links.wire.chain.1.delay=8ms
 $ taut run s.toml --set duration=0s
 taut: s.toml: --set duration=0s: duration: 0ns is not within 1ns to 86400s
 $ taut run s.toml --set warmup=1s
 taut: s.toml: --set warmup=1s: warmup: 1s is not less than the duration 1s
 $ taut run s.toml --set count=-1
-taut: s.toml: --set count=-1: `count` may be any of cross.hum.count, cross.noise.count; write more of the key
+taut: s.toml: --set count=-1: `count` may be any of cross.hum.count, cross.noise.count; write more of the key, such as hum.count=-1
 $ taut run s.toml --set hum.count=0.5
-taut: s.toml: --set hum.count=0.5: `0.5` is not a whole number, 0 or more
+taut: s.toml: --set hum.count=0.5: `0.5` is not a whole number, 0 or more; it is now hum.count=1
 $ taut run s.toml --set operator=mars
 taut: s.toml: --set operator=mars: session.operator: no link leads to `mars`; there are a, b
 $ taut run s.toml --set rate
@@ -175,7 +195,9 @@ taut: unexpected argument '-1' found (see --help)
 $ taut run s.toml --seed 1 --seeds 1..2
 taut: the argument '--seed <SEED>' cannot be used with '--seeds <SEEDS>' (see --help)
 $ taut run s.toml --capture
-taut: the following required arguments were not provided: --out <DIR> (see --help)
+taut: --capture writes packets.pcapng to a folder; name it: taut run s.toml --capture --out out
+$ taut run s.toml --seeds 1..2 --samples
+taut: --samples writes samples.parquet to a folder; name it: taut run s.toml --samples --out out
 $ taut run s.toml --seeds 1..2 --events --out out
 taut: --capture, --events and --samples are for a single run: give one --seed and one --variant
 $ taut run s.toml --variant fast
@@ -205,5 +227,17 @@ taut: s.toml: this is not CSV, MCAP, pcap, pcapng or mahimahi
 $ taut replay none.json
 taut: none.json: there is no such file
 $ taut replay s.toml
-taut: s.toml: is not the run.json of a run: expected ident at line 1 column 2
+taut: s.toml: is a scenario, not the run.json of a run; `taut run s.toml` runs it
+$ taut replay out/campaign.json
+taut: out/campaign.json: is the result of a campaign; replay one of its runs: `taut replay out/runs/01/seed-1.json`
+$ taut replay out
+taut: out: this is a folder, a file is needed
+$ taut replay one
+taut: one: this is a folder; `taut replay one/run.json`
+$ taut run one/run.json
+taut: one/run.json: is the result of a run, not a scenario; `taut replay one/run.json` runs it again
+$ taut run out/campaign.json
+taut: out/campaign.json: is the result of a campaign, not the scenario that was run
+$ taut run package.json
+taut: package.json: is JSON; a scenario is TOML
 "#;

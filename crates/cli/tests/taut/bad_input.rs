@@ -56,6 +56,11 @@ const EDITS: &[(&str, &str, &str)] = &[
     ("frames_in_part", r#"haptic = { period = "1ms" }"#, r#"video = { rate = "400kbit", fps = 2.5 }"#),
     ("dscp_64", r#"haptic = { period = "1ms" }"#, "haptic = { period = \"1ms\" }\ndscp = 64"),
     ("count_zero", r#"from = "a""#, "from = \"a\"\ncount = 0"),
+    (
+        "stop_of_a_bulk_transfer",
+        r#"traffic = { cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        "traffic = \"tcp\"\nstop = \"500ms\"",
+    ),
     ("packet_too_small", r#""150B""#, r#""5B""#),
     (
         "packet_without_room",
@@ -383,6 +388,7 @@ taut: frames_negative.toml:17: session.backward.video.fps: `-1` is not a whole n
 taut: frames_in_part.toml:17: session.backward.video.fps: `2.5` is not a whole number, 0 or more
 taut: dscp_64.toml:18: session.backward.dscp: 64 is not within 0 to 63
 taut: count_zero.toml:21: cross.noise.count: 0 is not within 1 to 1000
+taut: stop_of_a_bulk_transfer.toml:23: cross.noise.stop: is for other traffic: a bulk transfer over TCP never ends
 taut: packet_too_small.toml:22: cross.noise.traffic.cbr.packet: 5B is not within 28B to 65.535kB
 taut: packet_without_room.toml:18: session.backward.packet: 20B is not within 64B to 1.5kB
 taut: gap_too_long.toml:15: session.transport.etp.gap: 900s is not within 0ns to 655.35ms
@@ -414,25 +420,25 @@ taut: unknown_model_link.toml:20: model.link: no link `x`; there are wire
 taut: variant_of_no_key.toml:19: variant "x": nothing.here=1: no key `nothing.here` in this scenario; `--print` shows all that there are
 taut: variant_of_bad_value.toml:19: variant "x": cross.rate=-3Mbit: `-3Mbit` is not a rate; write a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit
 taut: variant_out_of_range.toml:19: variant "x": noise.count=0: cross.noise.count: 0 is not within 1 to 1000
-taut: variant_ambiguous.toml:19: variant "x": rate=3Mbit: `rate` may be any of cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate; write more of the key
+taut: variant_ambiguous.toml:19: variant "x": rate=3Mbit: `rate` may be any of cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate; write more of the key, such as cross.rate=3Mbit
 taut: variant_unknown_key.toml:21: variant.0.sets: unknown key; allowed here: `name`, `set`, `reported`
-taut: recording_absent.toml: session.backward.haptic.source.recording.file: none.csv: there is no such file
-taut: recording_empty.toml: session.backward.haptic.source.recording.file: empty.csv: the file is empty
-taut: recording_with_nan.toml: session.backward.haptic.source.recording.file: nan.csv:3: x: `NaN` is not a finite number
-taut: recording_unsorted.toml: session.backward.haptic.source.recording.file: unsorted.csv:3: time_s: 0.0035 is before 0.0040 of the line before; times must not go back
-taut: recording_truncated.toml: session.backward.haptic.source.recording.file: truncated.mcap: byte 372: the file ends inside a record; it is cut short
-taut: recording_of_no_such_channel.toml: session.backward.haptic.source.recording.channels: good.csv has no channel `z`; there are x, y
-taut: recording_of_no_channel.toml: session.backward.haptic.source.recording.channels: names none; there are x, y
-taut: recording_is_a_capture.toml: session.backward.haptic.source.recording.file: good.pcap: holds packets; a CSV or MCAP recording of signals is needed
-taut: replay_absent.toml: cross.noise.traffic.replay.file: none.pcap: there is no such file
-taut: replay_truncated.toml: cross.noise.traffic.replay.file: truncated.pcap: byte 24: the file ends inside a packet; it is cut short
-taut: replay_empty.toml: cross.noise.traffic.replay.file: empty.csv: the file is empty
-taut: replay_of_signals.toml: cross.noise.traffic.replay.file: good.csv: holds signals; a pcap or pcapng file of packets is needed
-taut: mahimahi_absent.toml: links.wire.chain.0.server.mahimahi: none.up: there is no such file
-taut: mahimahi_unsorted.toml: links.wire.chain.0.server.mahimahi: unsorted.up: line 3: 4 ms is before the previous line's 5 ms; times must not decrease
-taut: mahimahi_empty.toml: links.wire.chain.0.server.mahimahi: empty.csv: the trace is empty; it needs at least one line with a time in milliseconds
-taut: delays_of_signals.toml: links.wire.chain.1.delay_table.file: good.csv: holds signals; a table with start_time, stop_time and delay is needed
-taut: losses_without_column.toml: links.wire.chain.1.loss_table.file: delays.csv: has no column packet_loss
+taut: recording_absent.toml:17: session.backward.haptic.source.recording.file: none.csv: there is no such file
+taut: recording_empty.toml:17: session.backward.haptic.source.recording.file: empty.csv: the file is empty
+taut: recording_with_nan.toml:17: session.backward.haptic.source.recording.file: nan.csv:3: x: `NaN` is not a finite number
+taut: recording_unsorted.toml:17: session.backward.haptic.source.recording.file: unsorted.csv:3: time_s: 0.0035 is before 0.0040 of the line before; times must not go back
+taut: recording_truncated.toml:17: session.backward.haptic.source.recording.file: truncated.mcap: byte 372: the file ends inside a record; it is cut short
+taut: recording_of_no_such_channel.toml:17: session.backward.haptic.source.recording.channels: good.csv has no channel `z`; there are x, y
+taut: recording_of_no_channel.toml:17: session.backward.haptic.source.recording.channels: names none; there are x, y
+taut: recording_is_a_capture.toml:17: session.backward.haptic.source.recording.file: good.pcap: holds packets; a CSV or MCAP recording of signals is needed
+taut: replay_absent.toml:22: cross.noise.traffic.replay.file: none.pcap: there is no such file
+taut: replay_truncated.toml:22: cross.noise.traffic.replay.file: truncated.pcap: byte 24: the file ends inside a packet; it is cut short
+taut: replay_empty.toml:22: cross.noise.traffic.replay.file: empty.csv: the file is empty
+taut: replay_of_signals.toml:22: cross.noise.traffic.replay.file: good.csv: holds signals; a pcap or pcapng file of packets is needed
+taut: mahimahi_absent.toml:8: links.wire.chain.0.server.mahimahi: none.up: there is no such file
+taut: mahimahi_unsorted.toml:8: links.wire.chain.0.server.mahimahi: unsorted.up: line 3: 4 ms is before the previous line's 5 ms; times must not decrease
+taut: mahimahi_empty.toml:8: links.wire.chain.0.server.mahimahi: empty.csv: the trace is empty; it needs at least one line with a time in milliseconds
+taut: delays_of_signals.toml:9: links.wire.chain.1.delay_table.file: good.csv: holds signals; a table with start_time, stop_time and delay is needed
+taut: losses_without_column.toml:9: links.wire.chain.1.loss_table.file: delays.csv: has no column packet_loss
 taut: empty.toml: is empty; a scenario has at least title, duration and links
 taut: blank.toml: is empty; a scenario has at least title, duration and links
 taut: prose.toml:1: this is not TOML: key with no value, expected `=`, in `hello world`

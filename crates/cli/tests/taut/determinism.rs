@@ -144,3 +144,71 @@ fn a_replay_whose_recording_has_changed_stops_before_it_writes() {
     );
     assert!(!world.path("again").exists());
 }
+
+/// A scenario in a folder of its own that names a recording beside it, and a run of it.
+fn recorded(name: &str) -> World {
+    let world = World::new(name);
+    for folder in ["scenarios", "elsewhere"] {
+        std::fs::create_dir(world.path(folder)).unwrap();
+    }
+    let haptic = r#"haptic = { source = { recording = { file = "r.csv", channels = ["x"] } } }"#;
+    world.write("scenarios/s.toml", SCENARIO.replace(r#"haptic = { period = "1ms" }"#, haptic));
+    world.write("scenarios/r.csv", "time_s,x\n0,1\n0.5,2\n1,3\n");
+    world.good("run scenarios/s.toml --out out/deep");
+    world
+}
+
+#[test]
+fn a_replay_finds_its_files_from_any_folder() {
+    let world = recorded("replay-anywhere");
+    let replay = |folder: &str, run: &str, more: &str| {
+        let mut command = world.command(&format!("replay {run} {more}"));
+        ended(command.current_dir(world.path(folder)).output().unwrap())
+    };
+    for (folder, run) in
+        [("out/deep", "run.json"), ("elsewhere", "../out/deep/run.json"), (".", "out/deep/run.json")]
+    {
+        let ended = replay(folder, run, "");
+        assert_eq!((ended.status, ended.err.as_str()), (0, ""), "from {folder}");
+        assert!(ended.out.ends_with("identical, byte for byte\n"), "{}", ended.out);
+    }
+    // Another file of that name in the way is not taken for it.
+    std::fs::create_dir(world.path("elsewhere/scenarios")).unwrap();
+    world.write("elsewhere/scenarios/r.csv", "time_s,x\n0,1\n");
+    assert_eq!(replay("elsewhere", "../out/deep/run.json", "").status, 0);
+    // A result that was taken away from its files needs to be told where they are.
+    let away = World::new("replay-away");
+    away.write("run.json", world.read("out/deep/run.json"));
+    let ended = away.taut("replay run.json");
+    assert_eq!(ended.status, 2);
+    assert_eq!(
+        ended.err,
+        "taut: run.json: cannot find scenarios/r.csv, which the run read; name the folder where the run was started: --from DIR\n"
+    );
+    let from = format!("replay run.json --from {}", world.path("").display());
+    assert!(away.good(&from).ends_with("identical, byte for byte\n"));
+}
+
+#[test]
+fn files_that_a_variant_names_are_relative_to_the_scenario_too() {
+    let world = World::new("variant-files");
+    std::fs::create_dir(world.path("scenarios")).unwrap();
+    let variants = r#"
+[[variant]]
+name = "whole"
+set = { "session.backward.haptic.source" = { recording = { file = "r.csv", channels = ["x"] } } }
+
+[[variant]]
+name = "trace"
+set = { "links.wire.chain.0.server" = { mahimahi = "t.up" } }
+"#;
+    world.write("scenarios/s.toml", SCENARIO.to_owned() + variants);
+    world.write("scenarios/r.csv", "time_s,x\n0,1\n0.5,2\n1,3\n");
+    world.write("scenarios/t.up", "1\n2\n");
+    world.good("run scenarios/s.toml --out out");
+    for run in world.hashes("out/runs") {
+        let run: serde_json::Value =
+            serde_json::from_slice(&world.read(&format!("out/runs/{}", run.0))).unwrap();
+        assert_eq!(run["inputs"].as_array().unwrap().len(), 1);
+    }
+}

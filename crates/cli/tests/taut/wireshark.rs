@@ -42,7 +42,7 @@ traffic = { tcp = { sack = true } }
 [cross.plain]
 from = "a"
 to = "b"
-traffic = { tcp = { congestion = "cubic" } }
+traffic = { tcp = { congestion = "cubic", sack = false } }
 
 [cross.noise]
 from = "a"

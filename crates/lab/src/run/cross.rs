@@ -155,7 +155,7 @@ fn video(spec: &VideoTraffic, interval: Duration) -> Video {
 fn replay(spec: &ReplayTraffic, label: &str, inputs: &mut Inputs) -> Result<Replay, RunError> {
     // The label of one of many flows has its number after the name.
     let name = label.split('/').next().unwrap_or(label);
-    let error = |what: String| RunError::Scenario(format!("cross.{name}.traffic.replay.file: {what}"));
+    let error = |what: String| RunError::key(format!("cross.{name}.traffic.replay.file"), what);
     let bytes = inputs.read(&spec.file).map_err(|e| error(e.to_string()))?;
     let recording = taut_trace::read_bytes(&spec.file, &bytes).map_err(|e| error(e.to_string()))?;
     let kind = recording.data().kind();

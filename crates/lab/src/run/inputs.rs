@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::result::Input;
-use crate::scenario::unreadable;
+use crate::scenario::{Scenario, unreadable};
 
 /// Why a run cannot be done: one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +17,14 @@ pub enum RunError {
     /// Something that the scenario asks for cannot be had; names the key, and the file with the place in it.
     #[error("{0}")]
     Scenario(String),
+    /// What a key of the scenario names cannot be had; says why, with the file and the place in it.
+    #[error("{key}: {message}")]
+    Key {
+        /// The key, dotted.
+        key: String,
+        /// What is wrong.
+        message: String,
+    },
     /// Files cannot be written; names the file.
     #[error("{0}")]
     Output(String),
@@ -27,14 +35,23 @@ impl RunError {
         Self::Scenario(message.to_string())
     }
 
+    pub(crate) fn key(key: impl Into<String>, message: impl std::fmt::Display) -> Self {
+        Self::Key { key: key.into(), message: message.to_string() }
+    }
+
     pub(crate) fn output(message: impl std::fmt::Display) -> Self {
         Self::Output(message.to_string())
     }
 
-    /// The same, naming the file in which the scenario stands.
+    /// The same, naming the file in which the scenario stands, and the line of the key in it.
     pub fn within(self, file: &Path) -> Self {
+        let name = file.display();
         match self {
-            Self::Scenario(message) => Self::Scenario(format!("{}: {message}", file.display())),
+            Self::Scenario(message) => Self::Scenario(format!("{name}: {message}")),
+            Self::Key { key, message } => Self::Scenario(match Scenario::line_in(file, &key) {
+                Some(line) => format!("{name}:{line}: {key}: {message}"),
+                None => format!("{name}: {key}: {message}"),
+            }),
             output @ Self::Output(_) => output,
         }
     }
@@ -46,10 +63,17 @@ const SIZE_LIMIT: u64 = 1 << 30;
 /// Reads files, each once.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
+    /// What names are relative to; empty: to where we are.
+    folder: PathBuf,
     files: BTreeMap<String, (Arc<Vec<u8>>, String)>,
 }
 
 impl Inputs {
+    /// Reads files whose names are relative to a folder.
+    pub fn relative_to(folder: PathBuf) -> Self {
+        Self { folder, files: BTreeMap::new() }
+    }
+
     /// The bytes of a file.
     ///
     /// # Errors
@@ -60,7 +84,7 @@ impl Inputs {
         }
         let error = |what: String| RunError::Scenario(format!("{name}: {what}"));
         let mut bytes = Vec::new();
-        let file = File::open(name).map_err(|e| error(unreadable(&e)))?;
+        let file = File::open(self.folder.join(name)).map_err(|e| error(unreadable(&e)))?;
         file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes).map_err(|e| error(unreadable(&e)))?;
         if bytes.len() as u64 > SIZE_LIMIT {
             return Err(error(format!("is larger than {SIZE_LIMIT} bytes")));

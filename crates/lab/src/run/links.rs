@@ -97,7 +97,7 @@ fn build_chain(
     let elements = chain.iter().enumerate().map(|(i, spec)| {
         element(spec, seed.stream(&format!("link/{name}/{i}")), inputs).map_err(|fault| {
             let ElementFault { kind, message } = fault;
-            RunError::Scenario(format!("{key}.chain.{i}.{kind}: {message}"))
+            RunError::key(format!("{key}.chain.{i}.{kind}"), message)
         })
     });
     Ok(Chain::new(elements.collect::<Result<Vec<Element>, RunError>>()?))

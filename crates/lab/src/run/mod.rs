@@ -59,7 +59,19 @@ pub fn run_with(
     output: Option<&mut Output>,
     progress: &mut Progress<'_>,
 ) -> Result<RunResult, RunError> {
-    let mut stage = Stage::build(scenario, seed)?;
+    run_reading(Inputs::default(), scenario, seed, extras, output, progress)
+}
+
+/// The same, with files that may have been read already.
+pub(crate) fn run_reading(
+    inputs: Inputs,
+    scenario: &Scenario,
+    seed: Seed,
+    extras: Extras,
+    output: Option<&mut Output>,
+    progress: &mut Progress<'_>,
+) -> Result<RunResult, RunError> {
+    let mut stage = Stage::build(scenario, seed, inputs)?;
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let network = std::mem::take(&mut stage.network);
     let nodes = network.node_names();
@@ -102,9 +114,8 @@ struct Stage {
 }
 
 impl Stage {
-    fn build(scenario: &Scenario, seed: Seed) -> Result<Self, RunError> {
+    fn build(scenario: &Scenario, seed: Seed, mut inputs: Inputs) -> Result<Self, RunError> {
         let mut network = Network::new();
-        let mut inputs = Inputs::default();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();
         let streams = match &scenario.session {

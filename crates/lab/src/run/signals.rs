@@ -42,7 +42,7 @@ pub(super) fn load(
         HapticSource::Recording(recording) => {
             let key = format!("session.{direction}.haptic.source.recording");
             recorded(recording, spec.period, inputs)
-                .map_err(|fault| RunError::Scenario(format!("{key}.{}: {}", fault.key, fault.message)))?
+                .map_err(|fault| RunError::key(format!("{key}.{}", fault.key), fault.message))?
         }
     };
     Ok(Arc::new(signal))

@@ -150,3 +150,14 @@ impl Transport for Carrier {
         carried!(self, transport => transport.poll_timeout())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_and_the_transport_have_the_same_defaults() {
+        let spec: TcpSpec = toml::from_str("").unwrap();
+        assert_eq!(tcp_config(&spec), TcpConfig::default());
+    }
+}

@@ -1,6 +1,7 @@
 //! Experiments as data: the schema, reading it with errors that say where, and changing single keys.
 
 mod explain;
+mod json_schema;
 mod place;
 mod reach;
 mod schema;
@@ -12,6 +13,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
+pub use json_schema::json_schema;
 pub use schema::*;
 pub use set::Setting;
 
@@ -79,6 +81,9 @@ impl Scenario {
         let error =
             |line, message| ScenarioError { origin: origin.clone(), line, key: String::new(), message };
         let bytes = read_at_most(path, SIZE_LIMIT + 1).map_err(|e| error(None, unreadable(&e)))?;
+        if let Some(what) = result_instead(&bytes, path) {
+            return Err(error(None, what));
+        }
         let text = std::str::from_utf8(&bytes).map_err(|e| {
             let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
             error(Some(line), "this is not UTF-8 text".to_owned())
@@ -94,10 +99,19 @@ impl Scenario {
             }),
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        for name in scenario.files_mut() {
-            *name = tidy(&folder.join(&*name));
+        let found = |name: &mut String| *name = tidy(&folder.join(&*name));
+        scenario.files_mut().into_iter().for_each(found);
+        for (key, value) in scenario.variants.iter_mut().flat_map(|variant| &mut variant.set) {
+            let key = key.rsplit('.').next().unwrap_or(key);
+            files_of_setting(key, value).into_iter().for_each(found);
         }
         Ok(scenario)
+    }
+
+    /// The line of a key, or of the nearest table around it, in the file that a scenario was read from.
+    pub(crate) fn line_in(path: &Path, key: &str) -> Option<usize> {
+        let bytes = read_at_most(path, SIZE_LIMIT).ok()?;
+        place::line_of_key(std::str::from_utf8(&bytes).ok()?, key)
     }
 
     /// The same scenario with keys set, as `--set` and variants do.
@@ -168,6 +182,37 @@ impl Scenario {
             (i, scenario)
         })
     }
+}
+
+/// The names of files in what a variant sets: the keys that name files are `file` and `mahimahi`.
+fn files_of_setting<'a>(key: &str, value: &'a mut toml::Value) -> Vec<&'a mut String> {
+    match value {
+        toml::Value::String(name) if matches!(key, "file" | "mahimahi") => vec![name],
+        toml::Value::Table(table) => {
+            table.iter_mut().flat_map(|(key, value)| files_of_setting(key, value)).collect()
+        }
+        toml::Value::Array(items) => items.iter_mut().flat_map(|value| files_of_setting("", value)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Says so when the file is not a scenario but what a run of one wrote.
+fn result_instead(bytes: &[u8], path: &Path) -> Option<String> {
+    /// The first keys of a result stand within so many bytes.
+    const BEGINNING: usize = 4096;
+    let beginning = &bytes[..bytes.len().min(BEGINNING)];
+    let begins = |with: &[u8]| beginning.trim_ascii_start().starts_with(with);
+    let has = |key: &[u8]| beginning.windows(key.len()).any(|window| window == key);
+    if !begins(b"{") {
+        return None;
+    }
+    Some(match (has(b"\"taut\""), has(b"\"seed\"")) {
+        (true, true) => {
+            format!("is the result of a run, not a scenario; `taut replay {}` runs it again", path.display())
+        }
+        (true, false) => "is the result of a campaign, not the scenario that was run".to_owned(),
+        _ => "is JSON; a scenario is TOML".to_owned(),
+    })
 }
 
 fn read_at_most(path: &Path, limit: usize) -> std::io::Result<Vec<u8>> {

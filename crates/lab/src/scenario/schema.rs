@@ -510,10 +510,10 @@ pub struct TcpSpec {
     #[serde(default = "two")]
     pub ack_every: u32,
     /// Selective acknowledgements (RFC 2018).
-    #[serde(default)]
+    #[serde(default = "yes")]
     pub sack: bool,
     /// Limited transmit (RFC 3042).
-    #[serde(default)]
+    #[serde(default = "yes")]
     pub limited_transmit: bool,
     /// The window when NewReno's recovery ends (RFC 6582 section 3.2 step 3).
     #[serde(default)]
@@ -735,7 +735,7 @@ const fn fifty_eight() -> Bytes {
     Bytes::new(58)
 }
 const fn tcp_segment() -> Bytes {
-    Bytes::new(578)
+    Bytes::new(1500)
 }
 const fn mtu() -> Bytes {
     Bytes::new(1200)

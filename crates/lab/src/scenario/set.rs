@@ -51,43 +51,110 @@ impl FromStr for Setting {
         }
         // TOML where it is TOML (a number, true, a table), else text: quantities need no quotes.
         let parsed = format!("v = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("v"));
+        if parsed.is_none() && value.starts_with(['{', '[']) {
+            return Err(format!(
+                "`{value}` is not TOML; text in it needs quotes, and the shell others around all: \
+                 '{key}={{ loss = {{ bernoulli = \"1%\" }} }}'"
+            ));
+        }
         Ok(Self::new(key, parsed.unwrap_or_else(|| Value::String(value.to_owned()))))
     }
 }
 
-/// The scenario of a table with one key changed.
+/// The scenario of a table with one key changed. What cannot be set is told with an example of what can be.
 pub(super) fn with(table: &Table, setting: &Setting) -> Result<Scenario, String> {
+    let path = find(table, setting)?;
     let apply = |value: &Value| {
-        let mut changed = table.clone();
-        apply(&mut changed, &Setting { key: setting.key.clone(), value: value.clone() }).map(|()| changed)
+        let mut changed = Value::Table(table.clone());
+        put(&mut changed, &path, value.clone())?;
+        changed.try_into().map_err(|_| "this would replace the whole scenario".to_owned())
     };
-    explain::read_setting(&apply, &setting.value)
+    explain::read_setting(&apply, &setting.value).map_err(|message| {
+        match example(table, &path, &setting.key) {
+            Some(example) if !message.contains("such as") => format!("{message}; {example}"),
+            _ => message,
+        }
+    })
 }
 
-/// Changes the one place that the key means.
-fn apply(table: &mut Table, setting: &Setting) -> Result<(), String> {
+/// The one place that the key means.
+fn find(table: &Table, setting: &Setting) -> Result<Vec<String>, String> {
     let wanted: Vec<&str> = setting.key.split('.').collect();
     let mut paths = Vec::new();
     list(table, &mut Vec::new(), &mut paths);
     let exact = paths.iter().any(|path| path.iter().eq(&wanted));
     let fitting: Vec<&Vec<String>> = paths.iter().filter(|path| fits(&wanted, path)).collect();
-    let path: Vec<String> = match fitting.as_slice() {
-        _ if exact => wanted.iter().map(|s| (*s).to_owned()).collect(),
-        [one] => (*one).clone(),
-        [] => absent(&wanted, &paths)?,
-        many => {
-            let all: Vec<String> = many.iter().take(6).map(|path| path.join(".")).collect();
-            return Err(format!("`{}` may be any of {}; write more of the key", setting.key, all.join(", ")));
+    match fitting.as_slice() {
+        _ if exact => Ok(wanted.iter().map(|s| (*s).to_owned()).collect()),
+        [one] => Ok((*one).clone()),
+        [] => absent(table, &wanted, &paths),
+        [first, ..] => {
+            let all: Vec<String> = fitting.iter().take(6).map(|path| path.join(".")).collect();
+            let example = Setting { key: abbreviated(first, &paths), value: setting.value.clone() };
+            let all = all.join(", ");
+            Err(format!("`{}` may be any of {all}; write more of the key, such as {example}", setting.key))
         }
+    }
+}
+
+/// The shortest key that means this path and no other: one of its parts and its end, or else the whole path.
+fn abbreviated(path: &[String], paths: &[Vec<String>]) -> String {
+    let end = &path[path.len() - 1];
+    let short = path[..path.len() - 1].iter().map(|part| [part.as_str(), end.as_str()]);
+    let only = |key: &[&str; 2]| paths.iter().filter(|path| fits(key, path)).count() == 1;
+    short.into_iter().find(only).map_or_else(|| path.join("."), |key| key.join("."))
+}
+
+/// What may be written for a key, by what is there now; where nothing is there, an element that a link may get.
+fn example(table: &Table, path: &[String], key: &str) -> Option<String> {
+    let step = |place: &Value, part: &String| match place {
+        Value::Table(table) => table.get(part).cloned(),
+        Value::Array(items) => part.parse::<usize>().ok().and_then(|i| items.get(i).cloned()),
+        _ => None,
     };
-    let mut value = Value::Table(std::mem::take(table));
-    put(&mut value, &path, setting.value.clone())?;
-    *table = value.try_into().map_err(|_| "this would replace the whole scenario".to_owned())?;
-    Ok(())
+    let whole = Value::Table(table.clone());
+    let now = path.iter().try_fold(whole, |place, part| step(&place, part));
+    let Some(mut now) = now else { return new_element(table, path) };
+    let mut key = key.to_owned();
+    // `loss = { bernoulli = "1%" }` is shown as `loss.bernoulli=1%`.
+    while let Value::Table(inner) = &now
+        && let (1, Some((name, value))) = (inner.len(), inner.iter().next())
+    {
+        key = format!("{key}.{name}");
+        now = value.clone();
+    }
+    let now = Setting { key, value: now }.to_string();
+    let shown = if now.contains([' ', '"']) { format!("'{now}'") } else { now };
+    (shown.len() <= LONGEST_EXAMPLE).then(|| format!("it is now {shown}"))
+}
+
+/// Examples longer than this help nobody.
+const LONGEST_EXAMPLE: usize = 160;
+
+/// Elements of a link that many want to add, each with a value.
+const ELEMENTS: [(&str, &str); 6] = [
+    ("delay", "\"8ms\""),
+    ("jitter", "{ distribution = \"normal\", spread = \"1ms\" }"),
+    ("loss", "{ bernoulli = \"1%\" }"),
+    ("duplicate", "\"0.1%\""),
+    ("corrupt", "\"0.1%\""),
+    ("cut", "{ at = \"10s\", until = \"12s\" }"),
+];
+
+/// `links.up.loss` where the chain of `up` has no loss: how to add one.
+fn new_element(table: &Table, path: &[String]) -> Option<String> {
+    let [kind @ ("links" | "lans"), name, element] = path.iter().map(String::as_str).collect::<Vec<_>>()[..]
+    else {
+        return None;
+    };
+    let chain = table.get(kind)?.get(name)?.get("chain")?.as_array()?;
+    let (_, value) = ELEMENTS.iter().find(|(name, _)| *name == element)?;
+    let next = chain.len();
+    Some(format!("to add one, write '{kind}.{name}.chain.{next}={{ {element} = {value} }}'"))
 }
 
 /// A key that is not there now may be one with no default (an optional one): what is before it must exist.
-fn absent(wanted: &[&str], paths: &[Vec<String>]) -> Result<Vec<String>, String> {
+fn absent(table: &Table, wanted: &[&str], paths: &[Vec<String>]) -> Result<Vec<String>, String> {
     let last = wanted[wanted.len() - 1].to_owned();
     let before = &wanted[..wanted.len() - 1];
     let fitting: Vec<&Vec<String>> = paths.iter().filter(|path| fits(before, path)).collect();
@@ -99,12 +166,23 @@ fn absent(wanted: &[&str], paths: &[Vec<String>]) -> Result<Vec<String>, String>
             let alike = paths.iter().filter(|path| *path.last().expect("a path has parts") == last).take(6);
             let alike: Vec<String> = alike.map(|path| path.join(".")).collect();
             let hint = match alike.as_slice() {
-                [] => "`--print` shows all that there are".to_owned(),
+                [] => nearest(table, wanted, paths),
                 some => format!("there is {}", some.join(", ")),
             };
             Err(format!("no key `{}` in this scenario; {hint}", wanted.join(".")))
         }
     }
+}
+
+/// What there is of the beginning of a key that does not exist.
+fn nearest(table: &Table, wanted: &[&str], paths: &[Vec<String>]) -> String {
+    let known = (1..wanted.len()).rev().find_map(|parts| {
+        let beginning = &wanted[..parts];
+        let mut fitting = paths.iter().filter(|path| fits(beginning, path));
+        let (one, None) = (fitting.next()?, fitting.next()) else { return None };
+        example(table, one, &beginning.join("."))
+    });
+    known.unwrap_or_else(|| "`--print` shows all that there are".to_owned())
 }
 
 /// The last parts are equal and the others come in the same order.
@@ -141,12 +219,14 @@ fn put(place: &mut Value, path: &[String], value: Value) -> Result<(), String> {
     };
     match place {
         Value::Array(items) => {
-            let index = first.parse::<usize>().ok().filter(|i| *i < items.len());
-            put(
-                &mut items[index.ok_or_else(|| format!("`{first}` is not an index of the list"))?],
-                rest,
-                value,
-            )
+            let many = items.len();
+            let index = first.parse::<usize>().ok().filter(|i| *i <= many).ok_or_else(|| {
+                format!("`{first}` is not an index of the list: 0 is its first, {many} adds one at its end")
+            })?;
+            if index == many {
+                items.push(Value::Table(Table::new()));
+            }
+            put(&mut items[index], rest, value)
         }
         Value::Table(table) => {
             let inner = table.entry(first.clone()).or_insert_with(|| Value::Table(Table::new()));
@@ -172,11 +252,34 @@ mod tests {
 
     #[test]
     fn an_abbreviated_key_means_the_only_one_that_fits() {
-        let mut table = table();
-        apply(&mut table, &"cross.rate=3.9Mbit".parse().unwrap()).unwrap();
-        apply(&mut table, &"links.delay=15ms".parse().unwrap()).unwrap();
-        assert_eq!(table["cross"]["a"]["traffic"]["cbr"]["rate"].as_str(), Some("3.9Mbit"));
-        assert_eq!(table["links"]["l"]["chain"][0]["delay"].as_str(), Some("15ms"));
+        let path = |key: &str| find(&table(), &format!("{key}=1").parse().unwrap()).unwrap().join(".");
+        assert_eq!(path("cross.rate"), "cross.a.traffic.cbr.rate");
+        assert_eq!(path("links.delay"), "links.l.chain.0.delay");
+        assert_eq!(path("a.count"), "cross.a.count");
+    }
+
+    #[test]
+    fn an_index_one_past_the_end_of_a_list_adds_to_it() {
+        let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
+        let mut value = Value::Table(table());
+        put(&mut value, &path("links.l.chain.1"), Value::Integer(7)).unwrap();
+        assert_eq!(value["links"]["l"]["chain"][1], Value::Integer(7));
+        assert!(put(&mut value, &path("links.l.chain.3"), Value::Integer(7)).unwrap_err().contains("2 adds"));
+    }
+
+    #[test]
+    fn what_is_there_now_is_the_example() {
+        let text =
+            "[links.l]\nchain = [{ loss = { bernoulli = '1%' } }, { cut = { at = '1s', until = '2s' } }]";
+        let table: Table = text.parse().unwrap();
+        let shown = |key: &str| {
+            let path = find(&table, &format!("{key}=1").parse().unwrap()).unwrap();
+            example(&table, &path, key)
+        };
+        assert_eq!(shown("l.loss").unwrap(), "it is now l.loss.bernoulli=1%");
+        assert_eq!(shown("cut").unwrap(), "it is now 'cut={ at = \"1s\", until = \"2s\" }'");
+        assert_eq!(shown("l.delay").unwrap(), "to add one, write 'links.l.chain.2={ delay = \"8ms\" }'");
+        assert_eq!(shown("l.latency"), None);
     }
 
     #[test]
@@ -186,9 +289,12 @@ mod tests {
             .as_table_mut()
             .unwrap()
             .insert("b".into(), "rate = 1".parse::<Table>().unwrap().into());
-        assert!(apply(&mut table, &"cross.rate=1Mbit".parse().unwrap()).unwrap_err().contains("write more"));
-        assert!(apply(&mut table, &"nothing.like.it=1".parse().unwrap()).unwrap_err().contains("no key"));
+        let refused = |text: &str| find(&table, &text.parse().unwrap()).unwrap_err();
+        let told = refused("cross.rate=1Mbit");
+        assert!(told.ends_with("write more of the key, such as a.rate=1Mbit"), "{told}");
+        assert!(refused("nothing.like.it=1").contains("no key"));
         assert!("no value".parse::<Setting>().is_err());
+        assert!("a={ b = 5% }".parse::<Setting>().unwrap_err().contains("needs quotes"));
         assert!("=1".parse::<Setting>().is_err());
     }
 

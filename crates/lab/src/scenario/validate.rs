@@ -332,6 +332,9 @@ fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSe
     {
         return fault(format!("{key}.stop"), format!("{stop} is not after {start}"));
     }
+    if matches!(cross.traffic, Traffic::Tcp(_)) && cross.stop.is_some() {
+        return fault(format!("{key}.stop"), "is for other traffic: a bulk transfer over TCP never ends");
+    }
     match &cross.traffic {
         Traffic::Cbr(flow) => check_rate(&format!("{key}.traffic.cbr"), flow),
         Traffic::Poisson(flow) => check_rate(&format!("{key}.traffic.poisson"), flow),

@@ -22,8 +22,8 @@ const TRANSPORTS: [&str; 8] = [
     r#"{ etp = { gap = "2ms", pack = true } }"#,
     r#""tcp""#,
     r#"{ tcp = { sack = true, congestion = "cubic" } }"#,
-    r#"{ tcp = { congestion = "reno", limited_transmit = true, byte_counting = false, full_ack = "ssthresh" } }"#,
-    r#"{ etp = { gap = "1ms", tcp = { sack = true } } }"#,
+    r#"{ tcp = { congestion = "reno", sack = false, limited_transmit = false, byte_counting = false, full_ack = "ssthresh" } }"#,
+    r#"{ etp = { gap = "1ms", tcp = { sack = false } } }"#,
 ];
 
 #[test]

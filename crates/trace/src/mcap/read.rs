@@ -137,7 +137,7 @@ impl<'a> Content<'a> {
             }
             Data::Signals(signals)
         } else if self.packets.len() > 0 {
-            notes.extend(self.packets.note());
+            notes.extend(self.packets.notes());
             Data::Packets(Packets::new(self.packets))
         } else if !self.opportunities.is_empty() {
             let mut times = self.opportunities;

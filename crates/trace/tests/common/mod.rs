@@ -51,13 +51,19 @@ fn block(kind: u32, words: &[u32], data: &[u8]) -> Vec<u8> {
 /// A pcapng file, big endian, one interface of raw IP with a clock of 2³² ticks a second that began at 100 s; each
 /// packet its ticks and bytes.
 pub(crate) fn pcapng(packets: &[(u64, &[u8])]) -> Vec<u8> {
+    let packets: Vec<_> = packets.iter().map(|(ticks, data)| (0, *ticks, *data)).collect();
+    pcapng_of(1, &packets)
+}
+
+/// The same with several such interfaces; each packet the number of its interface, its ticks and bytes.
+pub(crate) fn pcapng_of(interfaces: u32, packets: &[(u32, u64, &[u8])]) -> Vec<u8> {
     let mut file = block(0x0a0d_0d0a, &[0x1a2b_3c4d, 0x0001_0000, u32::MAX, u32::MAX], &[]);
     // Options: if_tsresol 0x80|32, if_tsoffset 100, end.
     let options =
         [&[0, 9, 0, 1, 0x80 | 32, 0, 0, 0, 0, 14, 0, 8][..], &100u64.to_be_bytes(), &[0; 4]].concat();
-    file.extend(block(1, &[101 << 16, 65_535], &options));
-    for (ticks, data) in packets {
-        let words = [0, (ticks >> 32) as u32, *ticks as u32, data.len() as u32, data.len() as u32];
+    (0..interfaces).for_each(|_| file.extend(block(1, &[101 << 16, 65_535], &options)));
+    for (interface, ticks, data) in packets {
+        let words = [*interface, (ticks >> 32) as u32, *ticks as u32, data.len() as u32, data.len() as u32];
         file.extend(block(6, &words, data));
     }
     file

@@ -127,7 +127,7 @@ impl Outgoing {
             config = config.datagram(packet.saturating_sub(carrier.overhead()));
         }
         let multiplexer = Multiplexer::new(config)
-            .map_err(|e| RunError::Scenario(format!("session.{direction}.multiplexer: {e}")))?;
+            .map_err(|e| RunError::key(format!("session.{direction}.multiplexer"), e))?;
         Ok(Self { devices, multiplexer, recent: [NOTHING; RECENT], tag: 0, scratch: Vec::new() })
     }
 

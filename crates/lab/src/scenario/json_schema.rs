@@ -1,0 +1,60 @@
+//! The JSON Schema of scenario files: what the types say, and what the reader accepts beyond them.
+
+use serde_json::{Value, json};
+
+use super::Scenario;
+
+/// The JSON Schema (draft 2020-12) of scenario files, for editors and other programs.
+///
+/// A file that the reader accepts is valid. The reader refuses more: quantities that are none, values out of range, and
+/// names that do not exist.
+pub fn json_schema() -> Value {
+    let mut schema = schemars::schema_for!(Scenario).to_value();
+    let definitions = &mut schema["$defs"];
+    definitions["ServerSpec"]["oneOf"] =
+        json!([{ "required": ["rate"] }, { "required": ["mahimahi"] }, { "required": ["rate_table"] }]);
+    let all = definitions.clone();
+    for definition in definitions.as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
+        let bare = bare_kinds(definition, &all);
+        if let Some(kinds) = definition.get_mut("oneOf").and_then(Value::as_array_mut) {
+            kinds.extend(bare);
+        }
+    }
+    schema
+}
+
+/// Of a choice, the kinds that may be written as just their name: all of their settings have defaults.
+fn bare_kinds(choice: &Value, definitions: &Value) -> Vec<Value> {
+    let kinds = choice["oneOf"].as_array().into_iter().flatten();
+    let bare = kinds.filter_map(|kind| {
+        let (name, settings) = kind["properties"].as_object()?.iter().next()?;
+        let settings = &definitions[settings["$ref"].as_str()?.strip_prefix("#/$defs/")?];
+        let needed = settings.get("required").or(settings.get("oneOf"));
+        let all_defaults = settings["type"] == "object" && needed.is_none();
+        let what = kind["description"].as_str().unwrap_or_default();
+        let description = format!("{what} Every setting has its default.");
+        all_defaults.then(|| json!({ "description": description, "type": "string", "const": name }))
+    });
+    bare.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(schema: &Value, choice: &str) -> Vec<String> {
+        let kinds = schema["$defs"][choice]["oneOf"].as_array().unwrap();
+        let mut names: Vec<_> = kinds.iter().filter_map(|kind| kind["const"].as_str()).collect();
+        names.sort_unstable();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_kind_whose_settings_all_have_defaults_may_be_just_its_name() {
+        let schema = json_schema();
+        assert_eq!(names(&schema, "TransportSpec"), ["etp", "tcp", "udp"]);
+        assert_eq!(names(&schema, "SamplerSpec"), ["deadband", "every"]);
+        assert_eq!(names(&schema, "Traffic"), ["tcp", "video", "voice"]);
+        assert_eq!(names(&schema, "ElementSpec"), [""; 0]);
+    }
+}
