@@ -7,26 +7,38 @@
 //! cargo test                      # replays corpus/
 //! ```
 
+pub mod live;
+
 use std::net::Ipv4Addr;
 
 use taut_core::{Bytes, Duration};
 use taut_lab::scenario::{Scenario, ScenarioError, Setting};
 use taut_trace::{Data, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
-use taut_wire::{etp as etp_wire, media as media_wire, tcp as tcp_wire};
+use taut_transport::quic::frame as quic_frame;
+use taut_wire::{
+    dccp as dccp_wire, etp as etp_wire, media as media_wire, omni71 as omni71_wire, session as session_wire,
+    tcp as tcp_wire,
+};
 
 /// A target's body.
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 8] = [
+pub const TARGETS: [(&str, Body); 14] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
     ("mahimahi", mahimahi),
     ("tcp", tcp),
     ("etp", etp),
+    ("dccp", dccp),
     ("media", media),
+    ("omni71", omni71),
+    ("session", session),
     ("scenario", scenario),
+    ("quic_frames", quic_frames),
+    ("secured", live::secured),
+    ("sctp", live::sctp),
 ];
 
 /// Tables.
@@ -113,6 +125,58 @@ pub fn etp(data: &[u8]) {
     assert_eq!(bytes, data);
 }
 
+/// DCCP packets. Reserved bits, padding and options after one of a nonsensical length are not emitted.
+pub fn dccp(data: &[u8]) {
+    let addresses =
+        dccp_wire::Addresses::V4 { source: Ipv4Addr::LOCALHOST, destination: Ipv4Addr::BROADCAST };
+    let _ = dccp_wire::checksum(addresses, data, 0);
+    let Ok(view) = dccp_wire::View::new_checked(data) else { return };
+    let mut options = Vec::new();
+    for option in view.options() {
+        match option {
+            dccp_wire::DccpOption::AckVector(vector) => {
+                let runs = vector.runs(view.repr().sequence);
+                assert!(runs.map(|run| run.count).sum::<u64>() <= 253 * dccp_wire::MAX_RUN);
+            }
+            dccp_wire::DccpOption::LossIntervals(intervals) => assert!(intervals.iter().count() <= 28),
+            _ => {}
+        }
+        option.emit(&mut options);
+    }
+    let mut bytes = Vec::new();
+    view.repr().emit(&options, view.data(), &mut bytes);
+    let again = dccp_wire::View::new_checked(&bytes).expect("what was emitted parses");
+    assert_eq!(again.repr(), view.repr());
+    assert!(again.options().eq(view.options()) && again.data() == view.data());
+}
+
+/// State samples of a haptic device, and their acknowledgements. Every one has one form.
+pub fn omni71(data: &[u8]) {
+    let mut bytes = Vec::new();
+    match (omni71_wire::Repr::parse(data), omni71_wire::Ack::parse(data)) {
+        (Ok(sample), _) => {
+            assert_eq!(sample.is_finite(), !bytes_hold_a_number_that_is_not_finite(&data[16..68]));
+            sample.emit(&mut bytes);
+        }
+        (_, Ok(ack)) => ack.emit(&mut bytes),
+        _ => return,
+    }
+    assert_eq!(bytes, data);
+}
+
+fn bytes_hold_a_number_that_is_not_finite(data: &[u8]) -> bool {
+    data.chunks_exact(4).any(|number| number[3] & 0x7f == 0x7f && number[2] & 0x80 != 0)
+}
+
+/// Frames of a session. Every frame has one form.
+pub fn session(data: &[u8]) {
+    let Ok(frame) = session_wire::Frame::parse(data) else { return };
+    assert_eq!(frame.len(), data.len());
+    let mut bytes = Vec::new();
+    frame.emit(&mut bytes);
+    assert_eq!(bytes, data);
+}
+
 /// Datagrams of the media multiplexer. The first byte says how many zeros follow that were not stored.
 pub fn media(data: &[u8]) {
     let Some((padding, data)) = data.split_first() else { return };
@@ -129,6 +193,35 @@ pub fn media(data: &[u8]) {
         media_wire::MediaView::new_checked(&bytes, u32::from(*padding)).expect("what was emitted parses");
     assert_eq!(again.header(), header);
     assert!(again.samples().eq(view.samples()) && again.fragments().eq(view.fragments()));
+}
+
+/// What lies inside QUIC's datagrams and streams. The first byte says where the stream is cut in two. Every message has
+/// one form.
+pub fn quic_frames(data: &[u8]) {
+    let Some((cut, data)) = data.split_first() else { return };
+    let mut bytes = Vec::new();
+    if let Ok((stream, message)) = quic_frame::parse_datagram(data) {
+        quic_frame::emit_datagram_header(stream, &mut bytes);
+        bytes.extend(message);
+        assert_eq!(bytes, data);
+        bytes.clear();
+    }
+    let mut reassembler = quic_frame::Reassembler::new(1_000);
+    let (first, second) = data.split_at(usize::from(*cut).min(data.len()));
+    for piece in [first, second] {
+        reassembler.push(piece);
+        loop {
+            match reassembler.next_message() {
+                Ok(Some((stream, message))) => {
+                    quic_frame::emit_header(stream, message.len(), &mut bytes);
+                    bytes.extend(message);
+                }
+                Ok(None) => break,
+                Err(_) => return assert!(data.starts_with(&bytes)),
+            }
+        }
+    }
+    assert_eq!(bytes, data[..data.len() - reassembler.pending()]);
 }
 
 /// Scenarios, and `--set` on them: each NUL in the text begins a setting.

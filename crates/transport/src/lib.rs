@@ -4,8 +4,20 @@
 //! | --- | --- | --- |
 //! | [`udp`] | a datagram a message, nothing else | RFC 768 |
 //! | [`etp`] | UDP or TCP with a gap kept between successive packets | Wirz, Ferre, Marín et al., EuroHaptics 2008 |
+//! | [`quic`] | QUIC: streams, datagrams, TLS 1.3 with both sides known, migration, 0-RTT | RFC 9000, 9001, 9002, 9221 |
+//! | [`dccp`] | datagrams with congestion control: a window or a rate | RFC 4340, 4341, 4342, 5348, 6773 |
 //! | [`tcp`] | a model of TCP: Reno, NewReno, CUBIC, SACK | RFC 5681, 6582, 9438, 6675, 6298 |
+//! | [`sctp`] | streams, each message as reliable as it wants, over UDP | RFC 9260, 6951, 3758, 8260 |
+//!
+//! [`security`] seals them with Noise; [`identity`] says who speaks.
 
+pub mod dccp;
+pub mod entropy;
 pub mod etp;
+pub mod identity;
+pub mod quic;
+pub mod sctp;
+pub mod security;
 pub mod tcp;
 pub mod udp;
+mod waiting;

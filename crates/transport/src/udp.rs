@@ -11,7 +11,7 @@
 //! [`tcp`](crate::tcp) in one session: `control = reliable, haptic = unreliable`.
 //!
 //! ```
-//! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
+//! use taut_core::{Datagram, Ecn, Event, Message, PathId, StreamId, Time, Transport};
 //! use taut_transport::udp::{Udp, UdpConfig};
 //!
 //! let (mut operator, mut robot) = (Udp::new(UdpConfig::new()), Udp::new(UdpConfig::new()));

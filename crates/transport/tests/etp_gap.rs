@@ -395,6 +395,7 @@ proptest! {
                 data: vec![0; len],
                 created: now,
                 deadline: deadline_ms.map(|ms| MS * ms),
+                stream: StreamId(0),
                 priority: Priority(priority),
                 reliability: if must_arrive { Reliability::Reliable } else { Reliability::Unreliable },
                 tag: taken,

@@ -3,6 +3,9 @@
 //! Every format here refuses what it does not understand with an error that says what was wrong, and never panics on
 //! any input.
 
+pub mod dccp;
 pub mod etp;
 pub mod media;
+pub mod omni71;
+pub mod session;
 pub mod tcp;

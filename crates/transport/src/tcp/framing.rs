@@ -192,9 +192,22 @@ fn is_late(message: &Message, now: Time) -> bool {
     message.deadline.is_some_and(|deadline| now.saturating_since(message.created) >= deadline)
 }
 
-/// Cuts the stream into messages again.
+/// Cuts a byte stream into messages again: each is preceded by its length, four bytes, most significant first.
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use taut_core::{Bytes, Event};
+/// use taut_transport::tcp::Deframer;
+///
+/// let (mut deframer, mut events) = (Deframer::new(Bytes::new(1_000)), VecDeque::new());
+/// deframer.push(&[0, 0, 0, 2, b'h'], &mut events)?;
+/// assert!(events.is_empty());
+/// deframer.push(b"i", &mut events)?;
+/// assert!(matches!(events.pop_front(), Some(Event::Received { data, .. }) if data == b"hi"));
+/// # Ok::<(), taut_transport::tcp::TooLong>(())
+/// ```
 #[derive(Debug)]
-pub(super) struct Deframer {
+pub struct Deframer {
     prefix: [u8; PREFIX],
     prefix_len: usize,
     /// The message that is under way, and how long it will be.
@@ -204,15 +217,21 @@ pub(super) struct Deframer {
 }
 
 /// The peer announced a message longer than the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the peer announced a message longer than the limit")]
+pub struct TooLong;
 
 impl Deframer {
-    pub(super) fn new(max_message: Bytes) -> Self {
+    /// For messages of at most `max_message`.
+    pub fn new(max_message: Bytes) -> Self {
         Self { prefix: [0; PREFIX], prefix_len: 0, message: Vec::new(), message_len: 0, max_message }
     }
 
-    pub(super) fn push(&mut self, mut bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), TooLong> {
+    /// Takes the next bytes of the stream; every message that is whole now becomes an [`Event::Received`].
+    ///
+    /// # Errors
+    /// When the peer announces a message beyond the limit. There is no way to go on with this stream.
+    pub fn push(&mut self, mut bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), TooLong> {
         while !bytes.is_empty() {
             if self.prefix_len < PREFIX {
                 let take = bytes.len().min(PREFIX - self.prefix_len);

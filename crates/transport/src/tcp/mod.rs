@@ -66,6 +66,7 @@ use taut_core::{
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
 pub use self::config::{AckCounting, CongestionControl, FullAck, PartialAck, TcpConfig};
+pub use self::framing::{Deframer, TooLong};
 use self::framing::Source;
 use self::handshake::{Negotiated, State};
 use self::receiver::{Ack, Piece, Receiver, Verdict};

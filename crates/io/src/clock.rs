@@ -1,0 +1,115 @@
+//! The operating system's clocks.
+
+use std::fmt;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use taut_core::{Duration, Time};
+
+/// The monotonic clock, as [`Time`] since the moment at which this clock was started.
+///
+/// It is Linux' `CLOCK_MONOTONIC`: it never goes back, is slewed by NTP but not set, and stands still while the machine
+/// is suspended. Reading it takes some 20 ns and no system call. A copy tells the same time.
+///
+/// ```
+/// let clock = taut_io::Clock::start();
+/// let before = clock.now();
+/// assert!(clock.now() >= before);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// `CLOCK_MONOTONIC` at [`Time::ZERO`], in nanoseconds.
+    epoch: u64,
+}
+
+/// A reading of the wall clock: nanoseconds since 1970-01-01 00:00 UTC, leap seconds not counted. For people and files
+/// only: it can be set, forwards and backwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WallTime(u64);
+
+impl Clock {
+    /// A clock that shows zero now.
+    pub fn start() -> Self {
+        Self { epoch: nanos(clock_gettime(ClockId::Monotonic)) }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Time {
+        Time::from_nanos(nanos(clock_gettime(ClockId::Monotonic)).saturating_sub(self.epoch))
+    }
+
+    /// The wall clock.
+    pub fn wall(&self) -> WallTime {
+        WallTime(nanos(clock_gettime(ClockId::Realtime)))
+    }
+
+    /// When the kernel's stamp, of the wall clock, was taken: not later than now, [`Time::ZERO`] at the earliest.
+    ///
+    /// Both clocks are read for it, so that a wall clock that is set shifts only the stamps that were on their way.
+    pub fn at(&self, stamp: WallTime) -> Time {
+        let age = self.wall().0.saturating_sub(stamp.0);
+        self.now() - Duration::from_nanos(age)
+    }
+}
+
+impl WallTime {
+    /// From nanoseconds since 1970.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since 1970.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for WallTime {
+    /// Seconds since 1970 with nine decimals, as `candump` and `tcpdump -tt` write them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// CPU time that the calling thread has used.
+pub(crate) fn thread_cpu() -> Duration {
+    Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
+}
+
+fn nanos(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// For system calls that take one.
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    let nanos = duration.as_nanos();
+    Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as _ }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_of_the_wall_clock_becomes_the_time_at_which_it_was_taken() {
+        let clock = Clock::start();
+        let before = clock.now();
+        let stamp = clock.wall();
+        let after = clock.now();
+        let at = clock.at(stamp);
+        let slack = Duration::from_millis(1); // NTP may slew between the two readings; nobody sets the clock.
+        assert!(at + slack >= before && at <= after + slack, "{before} ≤ {at} ≤ {after}");
+    }
+
+    #[test]
+    fn a_stamp_from_the_future_is_now() {
+        let clock = Clock::start();
+        let ahead = WallTime::from_nanos(clock.wall().as_nanos() + 1_000_000_000);
+        assert!(clock.at(ahead) <= clock.now());
+    }
+
+    #[test]
+    fn wall_time_is_written_in_seconds() {
+        assert_eq!(WallTime::from_nanos(1_500_000_000_000_000_007).to_string(), "1500000000.000000007");
+    }
+}

@@ -1,0 +1,107 @@
+//! One direction: a device to read, a link, a device to write.
+
+use std::io;
+
+use taut_core::{DropCause, Link, LinkEvent, Packet, Time};
+
+use super::packet;
+use super::stats::DirectionStats;
+use super::tun::Tun;
+use crate::Clock;
+
+pub(super) struct Direction<L> {
+    link: L,
+    pub(super) stats: DirectionStats,
+    next_id: u64,
+    /// Bytes that may be inside the link.
+    limit: u64,
+    buffer: Box<[u8]>,
+}
+
+impl<L: Link> Direction<L> {
+    /// Packets read in one go, before the other direction has its turn.
+    const BATCH: usize = 64;
+
+    pub(super) fn new(link: L, limit: u64) -> Self {
+        let buffer = vec![0; usize::from(u16::MAX)].into();
+        Self { link, stats: DirectionStats::new(), next_id: 0, limit, buffer }
+    }
+
+    pub(super) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// When the next packet is due.
+    pub(super) fn due(&self) -> Time {
+        self.link.poll_timeout().map_or(Time::MAX, |deadline| deadline.at)
+    }
+
+    /// Takes in what waits at `from`, one batch at most, and writes what is due to `to`. True when there was any.
+    pub(super) fn turn(&mut self, clock: &Clock, from: &Tun, to: &Tun) -> io::Result<bool> {
+        let mut busy = self.deliver(clock, clock.now(), to);
+        for _ in 0..Self::BATCH {
+            let len = match from.read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(len) => len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            busy = true;
+            let now = clock.now();
+            // What was due before this packet came goes first, as of when it was due.
+            self.deliver(clock, now, to);
+            self.enter(now, len);
+            self.drain(clock, now, to);
+        }
+        Ok(busy)
+    }
+
+    fn enter(&mut self, now: Time, len: usize) {
+        let bytes = &self.buffer[..len];
+        let Some(meta) = packet::meta(bytes, self.next_id, now) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        if self.link.held().bytes.get() + len as u64 > self.limit {
+            return self.stats.drop(DropCause::QueueFullBytes);
+        }
+        self.next_id += 1;
+        self.stats.entered += 1;
+        self.stats.entered_bytes += len as u64;
+        self.link.handle_input(now, Packet { meta, payload: bytes.to_vec() });
+    }
+
+    /// Everything that is due at `now`, each packet as of its own deadline.
+    fn deliver(&mut self, clock: &Clock, now: Time, to: &Tun) -> bool {
+        let mut busy = false;
+        while let Some(deadline) = self.link.poll_timeout().filter(|deadline| deadline.at <= now) {
+            self.link.handle_timeout(deadline.at);
+            self.drain(clock, deadline.at, to);
+            busy = true;
+        }
+        busy
+    }
+
+    fn drain(&mut self, clock: &Clock, due: Time, to: &Tun) {
+        while let Some(mut packet) = self.link.poll_transmit(due) {
+            packet::mark(&mut packet.payload, packet.meta.ecn);
+            let written = to.write(&packet.payload);
+            self.stats.late(clock.now().saturating_since(due));
+            match written {
+                Ok(()) => {
+                    self.stats.left += 1;
+                    self.stats.left_bytes += packet.payload.len() as u64;
+                }
+                Err(_) => self.stats.refused += 1,
+            }
+        }
+        while let Some(event) = self.link.poll_event() {
+            match event {
+                LinkEvent::Dropped { cause, .. } => self.stats.drop(cause),
+                LinkEvent::Duplicated { .. } => self.stats.duplicated += 1,
+                LinkEvent::Corrupted { .. } => self.stats.corrupted += 1,
+                LinkEvent::Marked { .. } => self.stats.marked += 1,
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! An emulated network: any [`Link`] between two namespaces, in real time.
+//!
+//! What the simulator runs in virtual time is what runs here, element by element: an [`Emulator`] reads the IP packets
+//! that one namespace sends out of a TUN device, gives them to the link with the time at which they were read, and
+//! writes them into the other namespace's device when they are due. It sleeps until shortly before, then spins.
+//!
+//! * A packet's size is that of the IP packet. A link may look at ports, DSCP and ECN, as in the simulator.
+//! * [Congestion Experienced](taut_core::Ecn::CongestionExperienced) is written into the header. A flipped bit can be
+//!   anywhere in the packet, headers included; checksums are not repaired, so that the receiving kernel finds it.
+//! * A packet that waited in the kernel before it was read is late by that, and nobody can tell. What is told is
+//!   [`DirectionStats::lateness`], from when it was due to when it was written.
+//!
+//! Two namespaces 10 ms apart; it needs root:
+//!
+//! ```
+//! use std::net::UdpSocket;
+//! use taut_core::Duration;
+//! use taut_io::Namespace;
+//! use taut_io::emulate::{Emulator, Tun, TunConfig};
+//! use taut_link::{Chain, Delay};
+//!
+//! # let (operator, robot) = match (Namespace::new(), Namespace::new()) {
+//! #     (Ok(operator), Ok(robot)) => (operator, robot),
+//! #     _ => return Ok(()), // Not root.
+//! # };
+//! let a = Tun::new(&operator, &TunConfig::new("to-robot", "10.9.0.1".parse()?, 24))?;
+//! let b = Tun::new(&robot, &TunConfig::new("to-operator", "10.9.0.2".parse()?, 24))?;
+//! let link = || Chain::from(Delay::new(Duration::from_millis(10)));
+//! let emulator = Emulator::new(link(), link()).spawn(a, b)?;
+//!
+//! let operator = operator.run(|| UdpSocket::bind("10.9.0.1:0"))??;
+//! let robot = robot.run(|| UdpSocket::bind("10.9.0.2:4433"))??;
+//! operator.send_to(b"pose", "10.9.0.2:4433")?;
+//! assert_eq!(robot.recv(&mut [0; 10])?, 4);
+//!
+//! let stats = emulator.stop()?;
+//! assert_eq!((stats.up.entered, stats.up.left), (1, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod direction;
+mod packet;
+mod stats;
+mod tun;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use taut_core::{Bytes, Duration, Link, Time};
+
+pub use self::stats::{DirectionStats, EmulatorStats};
+pub use self::tun::{Tun, TunConfig};
+
+use self::direction::Direction;
+use crate::driver::poller::{Interest, Poller};
+use crate::{Clock, NamespaceError, ThreadOptions, Warning};
+
+/// A link in each direction between two [`Tun`] devices. See the [module](self).
+///
+/// One thread runs both directions, so that an emulator occupies one CPU at most.
+pub struct Emulator<U, D> {
+    up: Direction<U>,
+    down: Direction<D>,
+    early: Duration,
+    options: ThreadOptions,
+}
+
+/// An emulator at work. It stops when it is dropped.
+#[derive(Debug)]
+pub struct RunningEmulator {
+    shared: Arc<Shared>,
+    warnings: Receiver<Vec<Warning>>,
+    thread: Option<JoinHandle<Result<EmulatorStats, EmulatorError>>>,
+}
+
+/// An emulator that cannot be made, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// Only root may.
+    #[error("TUN devices need CAP_NET_ADMIN: run the same command by `sudo`")]
+    NotPermitted,
+    /// The kernel has none.
+    #[error(
+        "there is no /dev/net/tun: `modprobe tun` loads it, `mkdir -p /dev/net && mknod /dev/net/tun c 10 200` makes it"
+    )]
+    NoTun,
+    /// A namespace refused.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The system refused.
+    #[error("{what}: {error}")]
+    Refused {
+        /// What was asked of it.
+        what: &'static str,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    /// Of the last [`PUBLISH`].
+    stats: Mutex<Option<EmulatorStats>>,
+}
+
+/// How often the figures for others are brought up to date; also how fast the thread notices that it is to stop.
+const PUBLISH: Duration = Duration::from_millis(50);
+
+impl<U: Link, D: Link> Emulator<U, D> {
+    /// What is inside each direction at most, unless [`Emulator::limit`] says otherwise.
+    pub const DEFAULT_LIMIT: Bytes = Bytes::new(256_000_000);
+
+    /// `up` carries what the first device's namespace sends, `down` what the second's does.
+    pub fn new(up: U, down: D) -> Self {
+        let limit = Self::DEFAULT_LIMIT.get();
+        Self {
+            up: Direction::new(up, limit),
+            down: Direction::new(down, limit),
+            early: Duration::from_micros(100),
+            options: ThreadOptions::new(),
+        }
+    }
+
+    /// Wakes up so long before a packet is due, and spins. Default 100 µs, what a sleeping CPU may need to wake up. Costs
+    /// that much CPU for every packet on an otherwise idle link; [`Duration::MAX`]: never sleeps, one CPU always busy, and
+    /// no packet waits to be read.
+    pub fn early(mut self, early: Duration) -> Self {
+        self.early = early;
+        self
+    }
+
+    /// Bytes of packets inside each direction at most; the memory they occupy is little more. What comes beyond is dropped
+    /// as [`taut_core::DropCause::QueueFullBytes`]. Default [`Emulator::DEFAULT_LIMIT`].
+    pub fn limit(mut self, bytes: Bytes) -> Self {
+        self.up.set_limit(bytes.get());
+        self.down.set_limit(bytes.get());
+        self
+    }
+
+    /// How the thread is scheduled. Default: as any other. A thread under `SCHED_FIFO` that never sleeps is stopped by the
+    /// kernel for 50 ms of every second (sched(7), `sched_rt_runtime_us`): make [`Emulator::early`] 20 µs with it.
+    pub fn thread(mut self, options: ThreadOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Begins, on a thread of its own, and takes the devices.
+    ///
+    /// # Errors
+    /// When the devices cannot be waited for.
+    pub fn spawn(self, a: Tun, b: Tun) -> Result<RunningEmulator, EmulatorError>
+    where
+        U: Send + 'static,
+        D: Send + 'static,
+    {
+        let refused = |what| move |error| EmulatorError::Refused { what, error };
+        let poller = Poller::new().map_err(refused("epoll"))?;
+        for tun in [&a, &b] {
+            poller.add(rustix::fd::AsFd::as_fd(tun), 0, Interest::Readable).map_err(refused("epoll"))?;
+        }
+        let shared = Arc::new(Shared::default());
+        let (warning_sender, warnings) = sync_channel(1);
+        let worker = Worker { emulator: self, a, b, poller, shared: Arc::clone(&shared) };
+        let thread = std::thread::Builder::new()
+            .name("taut emulator".to_owned())
+            .spawn(move || worker.run(&warning_sender))
+            .map_err(refused("starting the emulator's thread"))?;
+        Ok(RunningEmulator { shared, warnings, thread: Some(thread) })
+    }
+}
+
+impl RunningEmulator {
+    /// What it has done so far, not older than 50 ms; `None` in the first 50 ms.
+    pub fn stats(&self) -> Option<EmulatorStats> {
+        self.shared.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the system refused of the [`ThreadOptions`]. Waits until the thread has asked; empty from the second call.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.warnings.recv().unwrap_or_default()
+    }
+
+    /// Stops it, and removes the devices. What is inside the links is lost.
+    ///
+    /// # Errors
+    /// When it could not go on before.
+    ///
+    /// # Panics
+    /// When a link panicked.
+    pub fn stop(mut self) -> Result<EmulatorStats, EmulatorError> {
+        self.shared.stop.store(true, Ordering::Release);
+        let thread = self.thread.take().expect("it is there until it is stopped");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for RunningEmulator {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // What went wrong there cannot be told from here.
+        }
+    }
+}
+
+struct Worker<U, D> {
+    emulator: Emulator<U, D>,
+    a: Tun,
+    b: Tun,
+    poller: Poller,
+    shared: Arc<Shared>,
+}
+
+impl<U: Link, D: Link> Worker<U, D> {
+    fn run(mut self, warnings: &SyncSender<Vec<Warning>>) -> Result<EmulatorStats, EmulatorError> {
+        let _ = warnings.send(self.emulator.options.apply()); // Nobody has to listen.
+        let clock = Clock::start();
+        let (mut sleeps, mut publish, mut ready) = (0, Time::ZERO + PUBLISH, Vec::new());
+        loop {
+            let emulator = &mut self.emulator;
+            let up = emulator.up.turn(&clock, &self.a, &self.b);
+            let down = emulator.down.turn(&clock, &self.b, &self.a);
+            let moved = |direction: io::Result<bool>| {
+                direction.map_err(|error| EmulatorError::Refused { what: "reading a TUN device", error })
+            };
+            let busy = moved(up)? | moved(down)?;
+            let now = clock.now();
+            if now >= publish {
+                self.publish(now, sleeps);
+                publish = now + PUBLISH;
+                if self.shared.stop.load(Ordering::Acquire) {
+                    return Ok(self.finish(now, sleeps));
+                }
+            }
+            let wake =
+                self.emulator.up.due().min(self.emulator.down.due()).min(publish + self.emulator.early)
+                    - self.emulator.early;
+            if !busy && wake > now {
+                sleeps += 1;
+                let waited = self.poller.wait(Some(wake - now), &mut ready);
+                waited.map_err(|error| EmulatorError::Refused { what: "epoll", error })?;
+            }
+        }
+    }
+
+    fn snapshot(&self, now: Time, sleeps: u64) -> EmulatorStats {
+        let (up, down) = (self.emulator.up.stats.clone(), self.emulator.down.stats.clone());
+        EmulatorStats { up, down, elapsed: now - Time::ZERO, sleeps, cpu: crate::clock::thread_cpu() }
+    }
+
+    fn publish(&self, now: Time, sleeps: u64) {
+        // Whoever reads copies only; if one does just now, the next time will do.
+        if let Ok(mut stats) = self.shared.stats.try_lock() {
+            *stats = Some(self.snapshot(now, sleeps));
+        }
+    }
+
+    fn finish(&mut self, now: Time, sleeps: u64) -> EmulatorStats {
+        self.emulator.up.stats.overrun = self.a.overruns();
+        self.emulator.down.stats.overrun = self.b.overruns();
+        self.snapshot(now, sleeps)
+    }
+}

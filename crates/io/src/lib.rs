@@ -1,0 +1,68 @@
+//! taut on a real machine: the only part of it that opens a socket or reads a clock.
+//!
+//! Everything else in taut is a state machine that is told the time. Here are those who tell it, and who carry its
+//! datagrams:
+//!
+//! | part | what it does | needs |
+//! | --- | --- | --- |
+//! | [`Clock`] | the monotonic clock as [`Time`](taut_core::Time), and stamps of the wall clock | |
+//! | [`Driver`] | one thread, many [`Machine`]s: waits for datagrams and deadlines, and calls the five verbs | |
+//! | [`UdpPort`] | the UDP sockets of a machine: addresses as paths, ECN, DSCP, GSO, GRO, kernel receive stamps | |
+//! | [`DccpPort`] | the same over raw IP, protocol 33 | `CAP_NET_RAW` |
+//! | [`tcp::KernelTcp`] | the kernel's TCP as a [`Transport`](taut_core::Transport) that owns its socket | |
+//! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
+//! | [`emulate`] | any [`Link`](taut_core::Link) between two namespaces, in real time | `CAP_NET_ADMIN` |
+//!
+//! It needs Linux 5.11 or newer. No async runtime stands between a socket and a protocol: a turn of the driver is one `epoll_pwait2`, one `recvmmsg`,
+//! the machine, one `sendto`.
+//!
+//! Two UDP transports on loopback, driven by one thread:
+//!
+//! ```
+//! use std::net::UdpSocket;
+//! use taut_core::{Duration, Event, Message};
+//! use taut_io::{Driver, DriverConfig, Plain, UdpPort, UdpPortConfig};
+//! use taut_transport::udp::{Udp, UdpConfig};
+//!
+//! let (operator, robot) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+//! let robot_address = robot.local_addr()?;
+//! let mut driver = Driver::new(DriverConfig::new())?;
+//! let port = UdpPort::new(operator, UdpPortConfig::new())?.to(robot_address);
+//! let operator = driver.add(Plain::new(Udp::new(UdpConfig::new())), port)?;
+//! let port = UdpPort::new(robot, UdpPortConfig::new())?;
+//! let robot = driver.add(Plain::new(Udp::new(UdpConfig::new())), port)?;
+//!
+//! driver.command(operator, Message { data: b"pose".to_vec(), ..Message::default() });
+//! let (mut got, end) = (None, driver.clock().now() + Duration::from_secs(1));
+//! while got.is_none() && driver.clock().now() < end {
+//!     driver.turn(end, &mut |id, event| {
+//!         if let (true, Event::Received { data, .. }) = (id == robot, event) {
+//!             got = Some(data);
+//!         }
+//!     })?;
+//! }
+//! assert_eq!(got.as_deref(), Some(&b"pose"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is measured where
+//! A late wake-up is lateness of the host, not of the network. [`DriverStats`] counts it, [`emulate::EmulatorStats`] has
+//! a histogram of it, and `benches/` holds a driver against bare sockets in the same run.
+
+mod clock;
+mod driver;
+pub mod emulate;
+mod machine;
+mod mailbox;
+mod namespace;
+mod port;
+pub mod tcp;
+mod thread;
+
+pub use clock::{Clock, WallTime};
+pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
+pub use machine::{Machine, Plain};
+pub use mailbox::{Mailbox, MailboxError, Running};
+pub use namespace::{Namespace, NamespaceError};
+pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
+pub use thread::{ThreadOptions, Warning};

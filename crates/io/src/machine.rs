@@ -1,0 +1,95 @@
+//! What a driver drives.
+
+use taut_core::{Datagram, Deadline, DropCause, Event, Message, SendError, Time, Transmit, Transport};
+
+/// A state machine with the five verbs of [`taut_core`], one more for the world outside its thread, and no input or
+/// output of its own: a transport, a session, or an application around one.
+///
+/// The [`Driver`](crate::Driver) calls a `handle_*` verb, then `poll_transmit` and `poll_event` until both are empty in
+/// one and the same round (an application may answer an event, inside `poll_event`, by sending), then `poll_timeout`.
+///
+/// [`Plain`] makes a machine of every [`Transport`]. It is a wrapper, and not an implementation for all transports, so
+/// that types of other crates can be machines too without being transports.
+pub trait Machine {
+    /// What is asked of it from outside its thread.
+    type Command;
+    /// What it tells.
+    type Event;
+
+    /// A datagram arrived, at `now`: where the port is told to (see
+    /// [`UdpPortConfig::kernel_stamps`](crate::UdpPortConfig::kernel_stamps)), when the kernel received it.
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>);
+    /// The deadline has come, or the descriptor of a machine that owns its socket is ready.
+    fn handle_timeout(&mut self, now: Time);
+    /// Somebody outside asks for something.
+    fn handle_command(&mut self, now: Time, command: Self::Command);
+    /// The next datagram to send; its bytes are appended to `buffer`, which is empty.
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit>;
+    /// What happened.
+    fn poll_event(&mut self, now: Time) -> Option<Self::Event>;
+    /// When `handle_timeout` has something to do, and what.
+    fn poll_timeout(&self) -> Option<Deadline>;
+}
+
+/// A transport by itself as a [`Machine`]: messages in, its events out. A message that it refuses at once is reported as
+/// [`Event::Dropped`].
+#[derive(Debug)]
+pub struct Plain<T> {
+    transport: T,
+    refused: Option<Event>,
+}
+
+impl<T: Transport> Plain<T> {
+    /// A machine that is `transport` and nothing more.
+    pub const fn new(transport: T) -> Self {
+        Self { transport, refused: None }
+    }
+
+    /// The transport.
+    pub const fn transport(&self) -> &T {
+        &self.transport
+    }
+
+    /// The transport, to call it directly; the driver notices at its next turn.
+    pub const fn transport_mut(&mut self) -> &mut T {
+        &mut self.transport
+    }
+}
+
+impl<T: Transport> Machine for Plain<T> {
+    type Command = Message;
+    type Event = Event;
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.transport.handle_input(now, input);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.transport.handle_timeout(now);
+    }
+
+    fn handle_command(&mut self, now: Time, message: Message) {
+        let tag = message.tag;
+        if let Err(error) = self.transport.send(now, message) {
+            let cause = match error {
+                SendError::BufferFull(_) => DropCause::SendBufferFull,
+                SendError::TooLarge { .. } => DropCause::Malformed,
+                SendError::TooLate => DropCause::TooLate,
+                SendError::Closed => DropCause::Abandoned,
+            };
+            self.refused = Some(Event::Dropped { tag, cause });
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.transport.poll_transmit(now, buffer)
+    }
+
+    fn poll_event(&mut self, _now: Time) -> Option<Event> {
+        self.refused.take().or_else(|| self.transport.poll_event())
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.transport.poll_timeout()
+    }
+}

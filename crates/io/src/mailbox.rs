@@ -1,0 +1,221 @@
+//! Reaching a driver from other threads.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::driver::{Driver, DriverError, MachineId};
+use crate::{Machine, ThreadOptions, Warning};
+
+/// A way to a driver's machines from other threads: a bounded channel, and an eventfd that wakes the driver. Sending
+/// never blocks; it costs one system call.
+pub struct Mailbox<M: Machine> {
+    notes: SyncSender<Note<M::Command>>,
+    wake: Arc<Wake>,
+}
+
+/// Why a command was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum MailboxError<C> {
+    /// The driver does not keep up: so many wait already.
+    #[error("the driver does not keep up: {} commands wait", Inbox::<()>::CAPACITY)]
+    Full(C),
+    /// The driver has ended.
+    #[error("the driver has ended")]
+    Ended(C),
+}
+
+/// A driver on a thread of its own. When it is dropped, the driver stops and the thread is waited for.
+pub struct Running<M: Machine> {
+    mailbox: Mailbox<M>,
+    events: Receiver<(MachineId, M::Event)>,
+    events_dropped: Arc<AtomicU64>,
+    warnings: Receiver<Vec<Warning>>,
+    thread: Option<JoinHandle<Result<Driver<M>, DriverError>>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Note<C> {
+    Command(MachineId, C),
+    Stop,
+}
+
+/// The driver's end.
+#[derive(Debug)]
+pub(crate) struct Inbox<C> {
+    notes: Receiver<Note<C>>,
+    sender: SyncSender<Note<C>>,
+    wake: Arc<Wake>,
+}
+
+#[derive(Debug)]
+struct Wake {
+    eventfd: OwnedFd,
+    stop: AtomicBool,
+}
+
+impl Wake {
+    fn wake(&self) {
+        // Full means that the driver has been woken 2⁶⁴ − 2 times and not looked: it will look.
+        let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
+    }
+}
+
+impl<M: Machine> Mailbox<M> {
+    /// Gives a machine a command.
+    ///
+    /// # Errors
+    /// When the mailbox is full or the driver has ended; the command comes back.
+    pub fn send(&self, id: MachineId, command: M::Command) -> Result<(), MailboxError<M::Command>> {
+        let sent = self.notes.try_send(Note::Command(id, command));
+        self.wake.wake();
+        sent.map_err(|error| match error {
+            TrySendError::Full(Note::Command(_, command)) => MailboxError::Full(command),
+            TrySendError::Disconnected(Note::Command(_, command)) => MailboxError::Ended(command),
+            TrySendError::Full(Note::Stop) | TrySendError::Disconnected(Note::Stop) => {
+                unreachable!("a command was sent")
+            }
+        })
+    }
+
+    /// Asks the driver to stop after its turn, also when the mailbox is full.
+    pub fn stop(&self) {
+        self.wake.stop.store(true, Ordering::Release);
+        self.wake.wake();
+    }
+}
+
+impl<M: Machine> Clone for Mailbox<M> {
+    fn clone(&self) -> Self {
+        Self { notes: self.notes.clone(), wake: Arc::clone(&self.wake) }
+    }
+}
+
+impl<M: Machine> fmt::Debug for Mailbox<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox").finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine> fmt::Debug for Running<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("events_dropped", &self.events_dropped).finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine> Running<M> {
+    /// How many events wait at most for whoever reads them; more are dropped and counted.
+    pub const EVENTS: usize = 4_096;
+
+    /// A way to the machines.
+    pub fn mailbox(&self) -> &Mailbox<M> {
+        &self.mailbox
+    }
+
+    /// What the machines tell.
+    pub fn events(&self) -> &Receiver<(MachineId, M::Event)> {
+        &self.events
+    }
+
+    /// Events that nobody read in time.
+    pub fn events_dropped(&self) -> u64 {
+        self.events_dropped.load(Ordering::Relaxed)
+    }
+
+    /// What the system refused of the [`ThreadOptions`]. Waits until the thread has asked; empty from the second call.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.warnings.recv().unwrap_or_default()
+    }
+
+    /// Stops the driver, and gives it back.
+    ///
+    /// # Errors
+    /// When the driver could not go on before.
+    ///
+    /// # Panics
+    /// When a machine panicked.
+    pub fn stop(mut self) -> Result<Driver<M>, DriverError> {
+        self.mailbox.stop();
+        let thread = self.thread.take().expect("it is there until it is stopped");
+        match thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl<M: Machine> Drop for Running<M> {
+    fn drop(&mut self) {
+        self.mailbox.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // What went wrong there cannot be told from here.
+        }
+    }
+}
+
+pub(crate) fn spawn<M>(mut driver: Driver<M>, options: ThreadOptions) -> io::Result<Running<M>>
+where
+    M: Machine + Send + 'static,
+    M::Command: Send,
+    M::Event: Send,
+{
+    let mailbox = driver.mailbox();
+    let (event_sender, events) = sync_channel(Running::<M>::EVENTS);
+    let (warning_sender, warnings) = sync_channel(1);
+    let events_dropped = Arc::new(AtomicU64::new(0));
+    let dropped = Arc::clone(&events_dropped);
+    let thread = std::thread::Builder::new().name("taut driver".to_owned()).spawn(move || {
+        let _ = warning_sender.send(options.apply()); // Nobody has to listen.
+        let outcome = driver.run(&mut |id, event| {
+            if event_sender.try_send((id, event)).is_err() {
+                dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        outcome.map(|()| driver)
+    })?;
+    Ok(Running { mailbox, events, events_dropped, warnings, thread: Some(thread) })
+}
+
+impl<C> Inbox<C> {
+    /// Commands that wait at most.
+    pub(crate) const CAPACITY: usize = 1_024;
+
+    pub(crate) fn new() -> io::Result<Self> {
+        let (sender, notes) = sync_channel(Self::CAPACITY);
+        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { notes, sender, wake: Arc::new(Wake { eventfd, stop: AtomicBool::new(false) }) })
+    }
+
+    pub(crate) fn mailbox<M: Machine<Command = C>>(&self) -> Mailbox<M> {
+        Mailbox { notes: self.sender.clone(), wake: Arc::clone(&self.wake) }
+    }
+
+    /// Before the notes are read: what comes after them wakes again.
+    pub(crate) fn acknowledge(&self) {
+        let _ = rustix::io::read(&self.wake.eventfd, &mut [0; 8]);
+    }
+
+    /// Some are left for the next turn.
+    pub(crate) fn wake(&self) {
+        self.wake.wake();
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Note<C>> {
+        if self.wake.stop.swap(false, Ordering::Acquire) {
+            return Some(Note::Stop);
+        }
+        self.notes.try_recv().ok()
+    }
+}
+
+impl<C> AsFd for Inbox<C> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.eventfd.as_fd()
+    }
+}

@@ -1,0 +1,205 @@
+//! What a machine's datagrams leave and arrive through.
+
+mod dccp;
+mod path;
+mod udp;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use taut_core::{Datagram, Ecn, PathId, Time, Transmit};
+
+use crate::Clock;
+
+pub use self::dccp::DccpPort;
+pub use self::udp::{UdpPort, UdpPortConfig};
+
+/// What a machine's datagrams leave and arrive through.
+#[derive(Debug)]
+pub enum Port {
+    /// UDP sockets.
+    Udp(UdpPort),
+    /// A raw socket for DCCP.
+    Dccp(DccpPort),
+    /// The machine owns its socket and does its own input and output, as [`tcp::KernelTcp`](crate::tcp::KernelTcp)
+    /// does. When this descriptor is readable, the machine's `handle_timeout` is called.
+    Descriptor(OwnedFd),
+}
+
+/// What went through a port. Everything that was dropped here is in one of the counters below `datagrams_sent`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStats {
+    /// Datagrams given to the machine.
+    pub datagrams_received: u64,
+    /// Their payload.
+    pub bytes_received: u64,
+    /// Datagrams that the kernel took.
+    pub datagrams_sent: u64,
+    /// Their payload.
+    pub bytes_sent: u64,
+    /// System calls that sent several datagrams at once (GSO).
+    pub batches_sent: u64,
+    /// System calls that received.
+    pub receive_calls: u64,
+    /// How often the socket's send buffer was full. The datagram waits, and so does the machine; nothing is lost.
+    pub blocked: u64,
+    /// Datagrams that the kernel refused to send: too long for the path, no route, a peer that is not there.
+    pub send_errors: u64,
+    /// Errors reported on receiving, such as a peer's ICMP port unreachable.
+    pub receive_errors: u64,
+    /// Datagrams from addresses for which the table of paths had no room.
+    pub paths_full: u64,
+    /// Datagrams that a machine wanted to send on a path that does not exist.
+    pub no_path: u64,
+    /// Datagrams that are not of the protocol, or not for this port number (raw sockets see those of others).
+    pub not_ours: u64,
+}
+
+/// A port that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// The system refused.
+    #[error("{what}: {error}")]
+    Refused {
+        /// What was asked of it.
+        what: &'static str,
+        /// What it said.
+        error: io::Error,
+    },
+    /// Raw sockets are for root.
+    #[error(
+        "a raw socket for DCCP needs CAP_NET_RAW: run it as root, or `setcap cap_net_raw+ep` the program"
+    )]
+    NotPermitted,
+    /// More sockets than a port can have.
+    #[error("a port has at most {0} sockets")]
+    TooManySockets(usize),
+}
+
+impl PortError {
+    pub(crate) fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Refused { what, error }
+    }
+}
+
+/// The kernel's buffer is full: wait until the socket is writable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blocked;
+
+/// What a port receives into: shared by all ports of a driver, as nothing in it outlives a turn.
+#[derive(Debug)]
+pub(crate) struct ReceiveBuffers {
+    bytes: Box<[u8]>,
+    datagrams: Vec<Received>,
+}
+
+/// One datagram in the buffers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    /// When it arrived.
+    pub(crate) at: Time,
+    path: PathId,
+    ecn: Ecn,
+    start: usize,
+    len: usize,
+}
+
+impl ReceiveBuffers {
+    /// Buffers in one call to receive.
+    const COUNT: usize = 8;
+    /// Bytes in each: what the kernel coalesces at most.
+    const SIZE: usize = 65_536;
+
+    pub(crate) fn new() -> Self {
+        Self { bytes: vec![0; Self::COUNT * Self::SIZE].into(), datagrams: Vec::new() }
+    }
+
+    /// How many datagrams the last call received.
+    pub(crate) fn len(&self) -> usize {
+        self.datagrams.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> (Time, Datagram<'_>) {
+        let Received { at, path, ecn, start, len } = self.datagrams[index];
+        (at, Datagram { path, ecn, data: &self.bytes[start..start + len], padding: 0 })
+    }
+}
+
+impl Port {
+    /// What went through it; nothing for a descriptor.
+    pub fn stats(&self) -> PortStats {
+        match self {
+            Self::Udp(port) => port.stats(),
+            Self::Dccp(port) => port.stats(),
+            Self::Descriptor(_) => PortStats::default(),
+        }
+    }
+
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        match self {
+            Self::Udp(port) => port.descriptors(),
+            Self::Dccp(port) => vec![port.as_fd()],
+            Self::Descriptor(descriptor) => vec![descriptor.as_fd()],
+        }
+    }
+
+    /// Reads what is there, one batch, into `buffers`.
+    pub(crate) fn receive(&mut self, socket: usize, clock: &Clock, buffers: &mut ReceiveBuffers) {
+        buffers.datagrams.clear();
+        match self {
+            Self::Udp(port) => port.receive(socket, clock, buffers),
+            Self::Dccp(port) => port.receive(clock, buffers),
+            Self::Descriptor(_) => {}
+        }
+    }
+
+    /// Takes a datagram to send. It is gone when this returns, or waits for more of its size until `flush`; `buffer` is
+    /// empty again.
+    pub(crate) fn transmit(&mut self, transmit: Transmit, buffer: &mut Vec<u8>) -> Result<(), Blocked> {
+        match self {
+            Self::Udp(port) => port.transmit(transmit, buffer),
+            Self::Dccp(port) => port.transmit(transmit, buffer),
+            Self::Descriptor(_) => {
+                buffer.clear(); // A machine that owns its socket has nothing to transmit.
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what waits.
+    pub(crate) fn flush(&mut self) -> Result<(), Blocked> {
+        match self {
+            Self::Udp(port) => port.flush(),
+            Self::Dccp(port) => port.flush(),
+            Self::Descriptor(_) => Ok(()),
+        }
+    }
+}
+
+impl From<UdpPort> for Port {
+    fn from(port: UdpPort) -> Self {
+        Self::Udp(port)
+    }
+}
+
+impl From<DccpPort> for Port {
+    fn from(port: DccpPort) -> Self {
+        Self::Dccp(port)
+    }
+}
+
+impl From<OwnedFd> for Port {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self::Descriptor(descriptor)
+    }
+}
+
+/// RFC 3168 section 5, figure 1.
+const fn ecn_bits(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotCapable => 0b00,
+        Ecn::Capable1 => 0b01,
+        Ecn::Capable0 => 0b10,
+        Ecn::CongestionExperienced => 0b11,
+    }
+}

@@ -1,0 +1,410 @@
+//! The kernel's TCP (RFC 9293) as a [`Transport`] that owns its socket.
+//!
+//! The kernel's congestion control and retransmissions, and our framing, priorities and deadlines: a message waits in a
+//! bounded queue here, the most urgent first, until the kernel takes it, and the kernel is made to take little
+//! (`TCP_NOTSENT_LOWAT`). From then on it arrives or the connection ends. Messages are framed as the
+//! [model](taut_transport::tcp) frames them, a length of four bytes before each.
+//!
+//! [`KernelTcp::poll_transmit`](Transport::poll_transmit) never has a datagram: it hands the queue to the kernel. What
+//! the kernel has for us is read by [`handle_timeout`](Transport::handle_timeout), which the driver calls when
+//! [`KernelTcp::descriptor`] is readable. Whoever wraps this transport passes that call on at all times.
+//!
+//! ```
+//! use std::net::TcpListener;
+//! use taut_core::{Event, Message, Time, Transport};
+//! use taut_io::tcp::{KernelTcp, KernelTcpConfig};
+//!
+//! let listener = TcpListener::bind("127.0.0.1:0")?;
+//! let mut client = KernelTcp::client(listener.local_addr()?, KernelTcpConfig::new())?;
+//! let mut server = KernelTcp::server(listener, KernelTcpConfig::new())?;
+//! client.send(Time::ZERO, Message { data: b"stop".to_vec(), ..Message::default() })?;
+//! let received = (0..).find_map(|_| {
+//!     for end in [&mut client, &mut server] {
+//!         end.handle_timeout(Time::ZERO);
+//!         end.poll_transmit(Time::ZERO, &mut Vec::new());
+//!     }
+//!     std::iter::from_fn(|| server.poll_event()).find_map(|event| match event {
+//!         Event::Received { data, .. } => Some(data),
+//!         _ => None,
+//!     })
+//! });
+//! assert_eq!(received.as_deref(), Some(&b"stop"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod outbox;
+mod socket;
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+
+use taut_core::{
+    Datagram, Deadline, DropCause, Duration, Event, Message, SendError, Time, Transmit, Transport,
+};
+use taut_transport::tcp::Deframer;
+
+pub use self::config::KernelTcpConfig;
+use self::outbox::Outbox;
+use crate::driver::poller::{Interest, Poller, Ready};
+
+/// One end of a conversation over the kernel's TCP. See the [module](self).
+///
+/// A client connects once: when that fails or the connection ends, [`Event::Closed`] is the last of it. A server talks to
+/// one peer at a time: who connects meanwhile is sent away ([`Event::Refused`] as unauthenticated), and so is who does
+/// not send a first whole message in time. It is connected when that message is there, and waits for the next peer after
+/// [`Event::Closed`].
+#[derive(Debug)]
+pub struct KernelTcp {
+    config: KernelTcpConfig,
+    state: State,
+    listener: Option<TcpListener>,
+    /// The listener and the stream, whichever there is: one descriptor for the driver for as long as this lives.
+    poller: Poller,
+    ready: Vec<Ready>,
+    outbox: Outbox,
+    deframer: Deframer,
+    events: VecDeque<Event>,
+    buffer: Box<[u8]>,
+    stats: KernelTcpStats,
+}
+
+/// What went through a [`KernelTcp`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelTcpStats {
+    /// Bytes that the kernel took, length prefixes included.
+    pub bytes_sent: u64,
+    /// Bytes that the kernel gave.
+    pub bytes_received: u64,
+    /// How often the kernel would take no more.
+    pub blocked: u64,
+    /// Peers that were sent away.
+    pub refused: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// A server without a peer.
+    Listening,
+    /// A client before its connection is there.
+    Connecting(TcpStream),
+    Open(Connection),
+    /// A client after its only connection.
+    Closed,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    /// The kernel takes no more for now.
+    blocked: bool,
+    /// A server's peer, until its first message is there.
+    first_message_by: Option<Time>,
+    /// Nothing more will be sent; the peer has until then to say the same.
+    closing: Option<Time>,
+    /// The end of our direction has been sent.
+    shut: bool,
+}
+
+const LISTENER: u64 = 0;
+const STREAM: u64 = 1;
+/// How long a peer may take to close its side.
+const LINGER: Duration = Duration::from_secs(1);
+/// Reads in one go, of [`BUFFER`] bytes each: more waits for the next call, as other machines do.
+const READS: usize = 16;
+const BUFFER: usize = 65_536;
+/// The kernel is asked what has arrived when so many messages are unaccounted for.
+const UNKNOWN: usize = 1_024;
+
+impl KernelTcp {
+    /// The end that connects. Returns at once; messages may be sent at once, and wait.
+    ///
+    /// # Errors
+    /// When there is no route or no descriptor.
+    pub fn client(remote: SocketAddr, config: KernelTcpConfig) -> io::Result<Self> {
+        let stream = socket::connect(remote, &config)?;
+        let mut this = Self::new(State::Closed, None, config)?;
+        this.poller.add(stream.as_fd(), STREAM, Interest::ReadableOrWritable)?;
+        this.state = State::Connecting(stream);
+        Ok(this)
+    }
+
+    /// The end that is connected to.
+    ///
+    /// # Errors
+    /// When the listener cannot be waited for.
+    pub fn server(listener: TcpListener, config: KernelTcpConfig) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let this = Self::new(State::Listening, Some(listener), config)?;
+        if let Some(listener) = &this.listener {
+            this.poller.add(listener.as_fd(), LISTENER, Interest::Readable)?;
+        }
+        Ok(this)
+    }
+
+    fn new(state: State, listener: Option<TcpListener>, config: KernelTcpConfig) -> io::Result<Self> {
+        Ok(Self {
+            state,
+            listener,
+            poller: Poller::new()?,
+            ready: Vec::new(),
+            outbox: Outbox::new(config.queue, config.max_message),
+            deframer: Deframer::new(config.max_message),
+            events: VecDeque::new(),
+            buffer: vec![0; BUFFER].into(),
+            stats: KernelTcpStats::default(),
+            config,
+        })
+    }
+
+    /// What the driver waits for: readable when there is something to do. A [`Port`](crate::Port) by `into()`. It is a
+    /// copy that stays good while this lives, also when this has moved into something else.
+    ///
+    /// # Errors
+    /// When the process may open no more descriptors.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.poller.as_fd().try_clone_to_owned()
+    }
+
+    /// The peer's address, while there is a connection, or a client's attempt at one.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        match &self.state {
+            State::Connecting(stream) | State::Open(Connection { stream, .. }) => stream.peer_addr().ok(),
+            State::Listening | State::Closed => None,
+        }
+    }
+
+    /// What went through it.
+    pub fn stats(&self) -> KernelTcpStats {
+        self.stats
+    }
+
+    fn work(&mut self, now: Time) {
+        if self.poller.wait(Some(Duration::ZERO), &mut self.ready).is_err() {
+            return self.end(); // Nothing can be known about the connection any more.
+        }
+        for index in 0..self.ready.len() {
+            let Ready { token, readable, writable } = self.ready[index];
+            if token == LISTENER {
+                self.accept(now);
+                continue;
+            }
+            if writable {
+                self.writable();
+            }
+            if readable {
+                self.read();
+            }
+        }
+        let Some(due) = self.due() else { return };
+        if now >= due {
+            self.time_out();
+        }
+    }
+
+    fn accept(&mut self, now: Time) {
+        let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) else { return };
+        let taken = matches!(self.state, State::Listening)
+            && socket::set_up(&stream, &self.config).is_ok()
+            && self.poller.add(stream.as_fd(), STREAM, Interest::Readable).is_ok();
+        if !taken {
+            return self.refuse();
+        }
+        let first_message_by = Some(now + self.config.first_message);
+        self.state = State::Open(Connection::new(stream, first_message_by));
+    }
+
+    fn refuse(&mut self) {
+        self.stats.refused += 1;
+        self.events.push_back(Event::Refused(DropCause::Unauthenticated));
+    }
+
+    /// The connection is there, or the kernel takes more, or there is an error that the next call will tell.
+    fn writable(&mut self) {
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::Connecting(stream) => match stream.take_error() {
+                Ok(None) => {
+                    let quiet = self.poller.change(stream.as_fd(), STREAM, Interest::Readable);
+                    self.state = State::Open(Connection::new(stream, None));
+                    match quiet {
+                        Ok(()) => self.events.push_back(Event::Connected),
+                        Err(_) => self.end(),
+                    }
+                }
+                Ok(Some(_)) | Err(_) => {
+                    self.outbox.abandon(&mut self.events);
+                    self.events.push_back(Event::Closed);
+                }
+            },
+            State::Open(mut connection) => {
+                connection.blocked = false;
+                let quiet = self.poller.change(connection.stream.as_fd(), STREAM, Interest::Readable);
+                self.state = State::Open(connection);
+                if quiet.is_err() {
+                    self.end();
+                }
+            }
+            other => self.state = other,
+        }
+    }
+
+    fn read(&mut self) {
+        for _ in 0..READS {
+            let State::Open(connection) = &mut self.state else { return };
+            let len = match connection.stream.read(&mut self.buffer) {
+                Ok(0) => return self.end(),
+                Ok(len) => len,
+                Err(error) if is_passing(&error) => return,
+                Err(_) => return self.end(),
+            };
+            if self.config.quick_ack {
+                let _ = socket::acknowledge_at_once(&connection.stream); // A hint.
+            }
+            self.stats.bytes_received += len as u64;
+            let known = self.events.len();
+            let whole = self.deframer.push(&self.buffer[..len], &mut self.events);
+            if self.events.len() > known && connection.first_message_by.take().is_some() {
+                self.events.insert(known, Event::Connected);
+            }
+            if whole.is_err() {
+                self.events.push_back(Event::Refused(DropCause::Malformed));
+                return self.end();
+            }
+            if len < self.buffer.len() {
+                return;
+            }
+        }
+    }
+
+    fn write(&mut self, now: Time) {
+        let State::Open(connection) = &mut self.state else { return };
+        while !connection.blocked && connection.first_message_by.is_none() {
+            let bytes = self.outbox.next(now, &mut self.events);
+            if bytes.is_empty() {
+                break;
+            }
+            match connection.stream.write(bytes) {
+                Ok(len) => {
+                    self.outbox.took(len);
+                    self.stats.bytes_sent += len as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.stats.blocked += 1;
+                    connection.blocked = true;
+                    let stream = connection.stream.as_fd();
+                    if self.poller.change(stream, STREAM, Interest::ReadableOrWritable).is_err() {
+                        return self.end();
+                    }
+                }
+                Err(error) if is_passing(&error) => {}
+                Err(_) => return self.end(),
+            }
+        }
+        if self.outbox.unknown() > UNKNOWN {
+            self.outbox.acknowledged_but(socket::unacknowledged(&connection.stream));
+        }
+        if connection.closing.is_some() && !connection.shut && self.outbox.is_empty() {
+            connection.shut = true;
+            let _ = connection.stream.shutdown(Shutdown::Write); // It may be over already.
+        }
+    }
+
+    /// The connection is over.
+    fn end(&mut self) {
+        let after = if self.listener.is_some() { State::Listening } else { State::Closed };
+        match std::mem::replace(&mut self.state, after) {
+            State::Open(connection) if connection.first_message_by.is_some() => self.refuse(),
+            State::Open(connection) => {
+                self.outbox.acknowledged_but(socket::unacknowledged(&connection.stream));
+                self.outbox.abandon(&mut self.events);
+                self.events.push_back(Event::Closed);
+            }
+            State::Connecting(_) => {
+                self.outbox.abandon(&mut self.events);
+                self.events.push_back(Event::Closed);
+            }
+            State::Listening | State::Closed => {}
+        }
+        self.deframer = Deframer::new(self.config.max_message);
+    }
+
+    fn due(&self) -> Option<Time> {
+        match &self.state {
+            State::Open(connection) => connection.first_message_by.or(connection.closing),
+            _ => None,
+        }
+    }
+
+    /// A peer that says nothing, or does not say goodbye.
+    fn time_out(&mut self) {
+        if let State::Open(connection) = &self.state {
+            socket::reset_on_close(&connection.stream);
+        }
+        self.end();
+    }
+}
+
+impl Connection {
+    fn new(stream: TcpStream, first_message_by: Option<Time>) -> Self {
+        Self { stream, blocked: false, first_message_by, closing: None, shut: false }
+    }
+}
+
+impl Transport for KernelTcp {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        let open = match &self.state {
+            State::Connecting(_) => true,
+            State::Open(connection) => connection.closing.is_none() && connection.first_message_by.is_none(),
+            State::Listening | State::Closed => false,
+        };
+        if !open {
+            return Err(SendError::Closed);
+        }
+        self.outbox.push(now, message, &mut self.events)
+    }
+
+    /// Nothing arrives but what the socket has.
+    fn handle_input(&mut self, now: Time, _input: Datagram<'_>) {
+        self.work(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.work(now);
+    }
+
+    /// Gives the kernel what it takes; never a datagram.
+    fn poll_transmit(&mut self, now: Time, _buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.write(now);
+        None
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        match &self.state {
+            State::Open(Connection { first_message_by: Some(at), .. }) => {
+                Some(Deadline::new(*at, "first message"))
+            }
+            State::Open(Connection { closing: Some(at), .. }) => Some(Deadline::new(*at, "linger")),
+            _ => None,
+        }
+    }
+
+    fn close(&mut self, now: Time) {
+        match &mut self.state {
+            State::Open(connection) if connection.closing.is_none() => {
+                connection.closing = Some(now + LINGER);
+            }
+            State::Connecting(_) => self.end(),
+            _ => {}
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

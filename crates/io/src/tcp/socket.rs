@@ -1,0 +1,68 @@
+//! The kernel's TCP sockets and their options.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
+
+use nix::libc;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use taut_core::Bytes;
+
+use super::KernelTcpConfig;
+
+/// A socket that is connecting.
+pub(super) fn connect(remote: SocketAddr, config: &KernelTcpConfig) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&remote.into()) {
+        Ok(()) => {}
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+        Err(error) => return Err(error),
+    }
+    let stream = TcpStream::from(socket);
+    set_up(&stream, config)?;
+    Ok(stream)
+}
+
+/// Sets every option that the configuration asks for.
+pub(super) fn set_up(stream: &TcpStream, config: &KernelTcpConfig) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(u32::try_from(config.not_sent.get()).unwrap_or(u32::MAX))?;
+    socket.set_send_buffer_size(to_usize(config.send_buffer))?;
+    let user_timeout = std::time::Duration::from_nanos(config.user_timeout.as_nanos());
+    socket.set_tcp_user_timeout((!user_timeout.is_zero()).then_some(user_timeout))?;
+    if config.dscp > 0 {
+        let class = u32::from(config.dscp) << 2;
+        let ipv4 = stream.local_addr()?.is_ipv4();
+        if ipv4 { socket.set_tos_v4(class)? } else { socket.set_tclass_v6(class)? }
+    }
+    Ok(())
+}
+
+/// `TCP_QUICKACK`; the kernel forgets it.
+pub(super) fn acknowledge_at_once(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_tcp_quickack(true)
+}
+
+/// Closing will send a reset: nothing lingers in the kernel.
+pub(super) fn reset_on_close(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO)); // Otherwise the kernel lingers.
+}
+
+/// Bytes that the kernel took and the peer's kernel has not acknowledged (`SIOCOUTQ`, tcp(7)); also of a connection that
+/// has ended.
+pub(super) fn unacknowledged(stream: &TcpStream) -> u64 {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request writes one `int` to `bytes`, which lives until the call returns. No crate of this workspace
+    // wraps it.
+    #[allow(unsafe_code)]
+    let status = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    // Who cannot be asked has acknowledged nothing, as far as anyone knows.
+    if status == 0 { u64::try_from(bytes).unwrap_or(0) } else { u64::MAX }
+}
+
+fn to_usize(bytes: Bytes) -> usize {
+    usize::try_from(bytes.get()).unwrap_or(usize::MAX)
+}

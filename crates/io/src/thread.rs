@@ -1,0 +1,142 @@
+//! What a thread asks of the scheduler, so that it runs when it is due.
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroU64;
+
+use nix::libc;
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+
+/// How a thread that must be on time is scheduled. Everything is off by default, but for the timer slack.
+///
+/// Each is a request: what the system refuses comes back as a [`Warning`] from [`ThreadOptions::apply`], and the thread
+/// runs all the same, less punctually.
+///
+/// | option | default | what it costs | needs |
+/// | --- | --- | --- | --- |
+/// | timer slack of 1 ns | always | timers are not bundled: more wake-ups | |
+/// | [`cpu`](Self::cpu) | none | the thread waits for that CPU although another may be idle | |
+/// | [`fifo`](Self::fifo) | none | a thread that spins starves all others on its CPU | `CAP_SYS_NICE` or `RLIMIT_RTPRIO` |
+/// | [`lock_memory`](Self::lock_memory) | off | all memory of the process stays resident | `CAP_IPC_LOCK` or `RLIMIT_MEMLOCK` |
+///
+/// ```
+/// let options = taut_io::ThreadOptions::new().cpu(0);
+/// std::thread::spawn(move || options.apply().iter().for_each(|warning| println!("{warning}"))).join().unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadOptions {
+    cpu: Option<usize>,
+    fifo: Option<u8>,
+    lock_memory: bool,
+}
+
+/// A request that was refused; the thread runs without it.
+#[derive(Debug)]
+pub struct Warning {
+    /// What was asked for, and how to be allowed to.
+    pub what: String,
+    /// What the system said.
+    pub error: io::Error,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.error)
+    }
+}
+
+impl ThreadOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs on this CPU only, counted from 0. Default: on any.
+    pub fn cpu(mut self, cpu: usize) -> Self {
+        self.cpu = Some(cpu);
+        self
+    }
+
+    /// Runs under `SCHED_FIFO` (sched(7)) at this priority, 1 to 99: before every thread without one. Default: none. Not
+    /// for a thread that never sleeps: the kernel stops it for 50 ms of every second (`sched_rt_runtime_us`).
+    pub fn fifo(mut self, priority: u8) -> Self {
+        self.fifo = Some(priority);
+        self
+    }
+
+    /// Keeps all memory of the process, present and future, from being paged out (mlockall(2)). Default: off.
+    pub fn lock_memory(mut self, on: bool) -> Self {
+        self.lock_memory = on;
+        self
+    }
+
+    /// Asks the system for all of it, for the calling thread.
+    pub fn apply(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let mut warn = |what: String, error: io::Error| warnings.push(Warning { what, error });
+        if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
+            warn("timer slack of 1 ns".to_owned(), error.into());
+        }
+        if let Some(cpu) = self.cpu
+            && let Err(error) = pin(cpu)
+        {
+            warn(format!("running on CPU {cpu}"), error);
+        }
+        if let Some(priority) = self.fifo
+            && let Err(error) = set_fifo(priority)
+        {
+            warn(
+                format!("SCHED_FIFO priority {priority} (grant it by `ulimit -r 99` or CAP_SYS_NICE)"),
+                error,
+            );
+        }
+        if self.lock_memory
+            && let Err(error) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
+        {
+            let what = "locking memory (grant it by `ulimit -l unlimited` or CAP_IPC_LOCK)";
+            warn(what.to_owned(), error.into());
+        }
+        warnings
+    }
+}
+
+fn pin(cpu: usize) -> io::Result<()> {
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+fn set_fifo(priority: u8) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
+    // SAFETY: the call reads `parameters`, which lives until it returns, and nothing else. No crate of this workspace
+    // wraps it.
+    #[allow(unsafe_code)]
+    let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings_of(options: ThreadOptions) -> Vec<String> {
+        let apply = move || options.apply().iter().map(ToString::to_string).collect();
+        std::thread::spawn(apply).join().expect("nothing panics")
+    }
+
+    #[test]
+    fn what_the_system_grants_gives_no_warning() {
+        assert_eq!(warnings_of(ThreadOptions::new().cpu(0)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_named_and_the_thread_goes_on() {
+        let warnings = warnings_of(ThreadOptions::new().cpu(1_000_000).fifo(200));
+        assert!(warnings[0].starts_with("running on CPU 1000000: "), "{warnings:?}");
+        assert!(warnings[1].starts_with("SCHED_FIFO priority 200"), "{warnings:?}");
+    }
+}

@@ -1,0 +1,312 @@
+//! The driver with UDP on loopback.
+
+use std::net::UdpSocket;
+use std::time::{Duration as StdDuration, Instant};
+
+use taut_core::{Duration, Ecn, Event, Message, PathId, Transmit};
+use taut_io::{Driver, DriverConfig, MachineId, MailboxError, Namespace, Plain, UdpPort, UdpPortConfig};
+use taut_transport::udp::{Udp, UdpConfig};
+
+use crate::machines::{Echo, Mirror, Told, loopback, namespaces, turn_until};
+
+fn driver<M: taut_io::Machine>() -> Driver<M> {
+    Driver::new(DriverConfig::new()).unwrap()
+}
+
+fn datagrams(events: &[(MachineId, Told)], of: MachineId) -> Vec<(PathId, Ecn, Vec<u8>)> {
+    let told = events.iter().filter(|(id, _)| *id == of);
+    told.filter_map(|(_, told)| match told {
+        Told::Datagram { path, ecn, data, .. } => Some((*path, *ecn, data.clone())),
+        Told::Woken(_) => None,
+    })
+    .collect()
+}
+
+#[test]
+fn messages_cross_the_loopback_and_come_back() {
+    let ((client, _), (server, server_address)) = (loopback(), loopback());
+    let mut pong = driver();
+    pong.add(Echo(Udp::new(UdpConfig::new())), UdpPort::new(server, UdpPortConfig::new()).unwrap()).unwrap();
+    let pong = pong.spawn().unwrap();
+
+    let mut ping = driver();
+    let port = UdpPort::new(client, UdpPortConfig::new()).unwrap().to(server_address).connected().unwrap();
+    let id = ping.add(Plain::new(Udp::new(UdpConfig::new())), port).unwrap();
+    for round in 0..500u64 {
+        ping.command(id, Message { data: round.to_le_bytes().to_vec(), ..Message::default() });
+        let is_back = |(_, event): &(MachineId, Event)| matches!(event, Event::Received { .. });
+        let events = turn_until(&mut ping, |events| events.iter().any(is_back));
+        let Some((_, Event::Received { data, path, .. })) = events.last() else {
+            panic!("round {round} is lost")
+        };
+        assert_eq!((data.as_slice(), *path), (&round.to_le_bytes()[..], PathId(0)));
+    }
+    let stats = ping.port_stats(id).unwrap();
+    assert_eq!((stats.datagrams_sent, stats.datagrams_received), (500, 500));
+    assert_eq!(stats.bytes_sent, 500 * 8);
+    assert_eq!(pong.stop().unwrap().stats().late_max, Duration::ZERO, "it had no deadline");
+}
+
+#[test]
+fn a_new_address_is_a_new_path_and_is_answered_there() {
+    let (server, server_address) = loopback();
+    let mut driver = driver();
+    let port = UdpPort::new(server, UdpPortConfig::new()).unwrap();
+    let id = driver.add(Mirror::answering(), port).unwrap();
+    let peers = [loopback().0, loopback().0, loopback().0];
+    for (index, peer) in peers.iter().enumerate() {
+        peer.send_to(&[index as u8], server_address).unwrap();
+    }
+    let events = turn_until(&mut driver, |events| events.len() == 3);
+    let expected = [0u8, 1, 2].map(|index| (PathId(index), Ecn::NotCapable, vec![index]));
+    assert_eq!(datagrams(&events, id), expected);
+    for (index, peer) in peers.iter().enumerate() {
+        peer.set_read_timeout(Some(StdDuration::from_secs(2))).unwrap();
+        let mut buffer = [0; 8];
+        assert_eq!(peer.recv(&mut buffer).unwrap(), 1);
+        assert_eq!(buffer[0], index as u8);
+    }
+}
+
+#[test]
+fn the_answer_comes_from_the_address_that_was_asked() {
+    let server = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let port_number = server.local_addr().unwrap().port();
+    let mut driver = driver();
+    let port = UdpPort::new(server, UdpPortConfig::new()).unwrap();
+    driver.add(Mirror::answering(), port).unwrap();
+    let (peer, _) = loopback();
+    peer.connect(("127.0.0.9", port_number)).unwrap(); // It would not hear anybody else.
+    peer.set_read_timeout(Some(StdDuration::from_secs(2))).unwrap();
+    peer.send(b"who").unwrap();
+    turn_until(&mut driver, |events| !events.is_empty());
+    assert_eq!(peer.recv(&mut [0; 8]).unwrap(), 3);
+}
+
+#[test]
+fn a_burst_leaves_in_one_system_call_and_arrives_whole_with_its_mark() {
+    let ((client, _), (server, server_address)) = (loopback(), loopback());
+    let mut driver = driver();
+    let config = UdpPortConfig::new().receive_buffer(400_000);
+    let client_port = UdpPort::new(client, config.dscp(46)).unwrap().to(server_address);
+    let from = driver.add(Mirror::default(), client_port).unwrap();
+    let to = driver.add(Mirror::default(), UdpPort::new(server, config).unwrap()).unwrap();
+    // Two sizes; the shorter one ends a batch.
+    let lengths = [[900usize; 40].as_slice(), &[100], &[900; 5]].concat();
+    let sent: Vec<Vec<u8>> = lengths.iter().enumerate().map(|(n, len)| vec![n as u8; *len]).collect();
+    for data in &sent {
+        let transmit = Transmit { ecn: Ecn::Capable0, ..Transmit::default() };
+        driver.command(from, (transmit, data.clone()));
+    }
+    let events = turn_until(&mut driver, |events| events.len() == sent.len());
+    let expected: Vec<_> = sent.into_iter().map(|data| (PathId(0), Ecn::Capable0, data)).collect();
+    let arrived = datagrams(&events, to);
+    assert_eq!(arrived.len(), expected.len());
+    for (arrived, expected) in arrived.iter().zip(&expected) {
+        assert_eq!((arrived.1, arrived.2.len(), arrived.2[0]), (expected.1, expected.2.len(), expected.2[0]));
+        assert!(arrived == expected, "all bytes");
+    }
+    let stats = driver.port_stats(from).unwrap();
+    assert_eq!((stats.datagrams_sent, stats.send_errors), (46, 0));
+    assert_eq!(stats.batches_sent, 2);
+}
+
+#[test]
+fn padding_is_sent_as_zeros() {
+    let ((client, _), (server, server_address)) = (loopback(), loopback());
+    let mut driver = driver();
+    let port = UdpPort::new(client, UdpPortConfig::new()).unwrap().to(server_address);
+    let from = driver.add(Mirror::default(), port).unwrap();
+    driver.add(Mirror::default(), UdpPort::new(server, UdpPortConfig::new()).unwrap()).unwrap();
+    driver.command(from, (Transmit { padding: 3, ..Transmit::default() }, b"ab".to_vec()));
+    let events = turn_until(&mut driver, |events| !events.is_empty());
+    assert!(matches!(&events[0].1, Told::Datagram { data, .. } if data == b"ab\0\0\0"));
+}
+
+#[test]
+fn a_datagram_that_waited_in_the_kernel_is_told_with_the_time_of_its_arrival() {
+    for kernel_stamps in [true, false] {
+        let ((client, _), (server, server_address)) = (loopback(), loopback());
+        let mut driver = driver();
+        let config = UdpPortConfig::new().kernel_stamps(kernel_stamps);
+        driver.add(Mirror::default(), UdpPort::new(server, config).unwrap()).unwrap();
+        // The first socket of a system that asks for stamps is given them a little later.
+        std::thread::sleep(StdDuration::from_millis(50));
+        let sent = driver.clock().now();
+        client.send_to(b"early", server_address).unwrap();
+        let arrived_by = driver.clock().now();
+        std::thread::sleep(StdDuration::from_millis(20));
+        let events = turn_until(&mut driver, |events| !events.is_empty());
+        let Told::Datagram { at, .. } = events[0].1 else { panic!("{events:?}") };
+        let slack = Duration::from_micros(100); // Two clocks are compared.
+        assert!(at + slack >= sent);
+        assert_eq!(at <= arrived_by + slack, kernel_stamps, "{sent} {at} {arrived_by}");
+    }
+}
+
+#[test]
+fn deadlines_come_in_time_and_none_is_left_out() {
+    let mut driver = Driver::new(DriverConfig::new().early(Duration::from_micros(50))).unwrap();
+    let mut ids = Vec::new();
+    for millis in [1, 3] {
+        let port = UdpPort::new(loopback().0, UdpPortConfig::new()).unwrap();
+        let machine = Mirror::waking(Duration::from_millis(millis));
+        ids.push(driver.add(machine, port).unwrap());
+    }
+    let began = Instant::now();
+    let events = turn_until(&mut driver, |events| events.len() == 400);
+    let times = |of| events.iter().filter(move |(id, _)| *id == of).map(|(_, told)| told);
+    let (fast, slow) = (times(ids[0]).count(), times(ids[1]).count());
+    assert_eq!(fast.div_ceil(3), slow, "{fast} and {slow}");
+    assert!(began.elapsed() >= StdDuration::from_millis(fast as u64 - 1), "none comes early");
+    let stats = driver.stats();
+    assert!(stats.timeouts >= 390 && stats.late_max < Duration::from_secs(1), "{stats:?}");
+}
+
+#[test]
+fn a_wait_is_not_rounded_to_milliseconds() {
+    let mut driver = driver::<Mirror>();
+    let mut waits: Vec<Duration> = (0..200)
+        .map(|_| {
+            let begin = driver.clock().now();
+            driver.turn(begin + Duration::from_micros(200), &mut |_, _| ()).unwrap();
+            driver.clock().now() - begin
+        })
+        .collect();
+    waits.sort();
+    assert!(waits[0] >= Duration::from_micros(200), "none ends early");
+    assert!(waits[20] < Duration::from_micros(800), "{:?}", waits[20]);
+}
+
+#[test]
+fn a_new_machine_is_told_the_time_also_when_a_datagram_comes_first_and_when_the_thread_spins() {
+    for busy_poll in [Duration::ZERO, Duration::MAX] {
+        let ((client, _), (server, server_address)) = (loopback(), loopback());
+        client.send_to(b"first", server_address).unwrap();
+        let mut driver = Driver::new(DriverConfig::new().busy_poll(busy_poll)).unwrap();
+        let port = UdpPort::new(server, UdpPortConfig::new()).unwrap();
+        driver.add(Mirror::waking(Duration::from_secs(3_600)), port).unwrap();
+        let events = turn_until(&mut driver, |events| events.len() == 2);
+        assert!(events.iter().any(|(_, told)| matches!(told, Told::Woken(_))), "{events:?}");
+    }
+}
+
+#[test]
+fn commands_and_events_cross_threads_and_the_mailbox_is_bounded() {
+    let mut driver = driver::<Plain<Udp>>();
+    let ((client, _), (server, server_address)) = (loopback(), loopback());
+    let port = UdpPort::new(client, UdpPortConfig::new()).unwrap().to(server_address);
+    let id = driver.add(Plain::new(Udp::new(UdpConfig::new())), port).unwrap();
+    let too_long = Message { data: vec![0; 2_000], tag: 7, ..Message::default() };
+    let mailbox = driver.mailbox();
+    // Nobody reads yet.
+    let sent = (0..).find(|_| mailbox.send(id, Message::default()).is_err()).unwrap();
+    assert_eq!(sent, 1_024);
+    assert!(matches!(mailbox.send(id, Message::default()), Err(MailboxError::Full(_))));
+    let running = driver.spawn().unwrap();
+    assert!(running.warnings().is_empty());
+    server.set_read_timeout(Some(StdDuration::from_secs(2))).unwrap();
+    (0..64).for_each(|_| assert_eq!(server.recv(&mut [0; 8]).unwrap(), 0));
+    while mailbox.send(id, too_long.clone()).is_err() {}
+    let dropped = Event::Dropped { tag: 7, cause: taut_core::DropCause::Malformed };
+    let end = Instant::now() + StdDuration::from_secs(5);
+    while running.events().recv_timeout(StdDuration::from_secs(2)).unwrap() != (id, dropped.clone()) {
+        assert!(Instant::now() < end);
+    }
+    let driver = running.stop().unwrap();
+    assert_eq!(driver.stats().commands, 1_025);
+    drop(driver);
+    assert!(matches!(mailbox.send(id, Message::default()), Err(MailboxError::Ended(_))));
+}
+
+#[test]
+fn a_machine_that_is_removed_hears_nothing_more_and_its_number_is_free() {
+    let mut driver = driver();
+    let (server, server_address) = loopback();
+    let (client, _) = loopback();
+    let machine = Mirror::waking(Duration::from_millis(1));
+    let id = driver.add(machine, UdpPort::new(server, UdpPortConfig::new()).unwrap()).unwrap();
+    turn_until(&mut driver, |events| !events.is_empty());
+    let (_, port) = driver.remove(id).unwrap();
+    client.send_to(b"hello", server_address).unwrap();
+    let mut events = 0;
+    let end = driver.clock().now() + Duration::from_millis(20);
+    while driver.clock().now() < end {
+        driver.turn(end, &mut |_, _| events += 1).unwrap();
+    }
+    assert_eq!(events, 0);
+    driver.command(id, (Transmit::default(), Vec::new()));
+    assert_eq!(driver.stats().commands_astray, 1);
+    assert_eq!(driver.add(Mirror::default(), port).unwrap(), id);
+    assert_eq!(turn_until(&mut driver, |events| !events.is_empty()).len(), 1, "it had waited in the socket");
+}
+
+#[test]
+fn a_hundred_sessions_share_a_thread() {
+    let mut driver = driver();
+    let mut pairs = Vec::new();
+    for _ in 0..100 {
+        let ((client, _), (server, server_address)) = (loopback(), loopback());
+        let port = UdpPort::new(client, UdpPortConfig::new()).unwrap().to(server_address);
+        let from = driver.add(Mirror::default(), port).unwrap();
+        let port = UdpPort::new(server, UdpPortConfig::new()).unwrap();
+        pairs.push((from, driver.add(Mirror::answering(), port).unwrap()));
+    }
+    for (index, (from, _)) in pairs.iter().enumerate() {
+        driver.command(*from, (Transmit::default(), vec![index as u8]));
+    }
+    let events = turn_until(&mut driver, |events| events.len() == 200);
+    for (index, (from, to)) in pairs.iter().enumerate() {
+        let expected = [(PathId(0), Ecn::NotCapable, vec![index as u8])];
+        assert_eq!(datagrams(&events, *from), expected);
+        assert_eq!(datagrams(&events, *to), expected);
+    }
+}
+
+#[test]
+fn errors_of_one_socket_are_counted_and_end_nothing() {
+    let mut driver = driver();
+    let (client, _) = loopback();
+    let (gone, gone_address) = loopback();
+    drop(gone);
+    let port = UdpPort::new(client, UdpPortConfig::new()).unwrap().to(gone_address).connected().unwrap();
+    let id = driver.add(Mirror::default(), port).unwrap();
+    // ICMP port unreachable comes back; then a datagram that no IP packet can hold, and a path that does not exist.
+    driver.command(id, (Transmit::default(), b"x".to_vec()));
+    driver.turn(driver.clock().now() + Duration::from_millis(20), &mut |_, _| ()).unwrap();
+    driver.turn(driver.clock().now() + Duration::from_millis(20), &mut |_, _| ()).unwrap();
+    driver.command(id, (Transmit::default(), vec![0; 70_000]));
+    driver.command(id, (Transmit { path: PathId(9), ..Transmit::default() }, vec![0]));
+    driver.turn(driver.clock().now() + Duration::from_millis(20), &mut |_, _| ()).unwrap();
+    let stats = driver.port_stats(id).unwrap();
+    assert_eq!((stats.datagrams_sent, stats.no_path), (1, 1), "{stats:?}");
+    assert_eq!(stats.send_errors, 1, "{stats:?}");
+    assert_eq!(stats.receive_errors, 1, "{stats:?}");
+}
+
+#[test]
+fn a_full_socket_makes_the_machine_wait_and_loses_nothing() {
+    let Some([a, b]) = namespaces() else { return };
+    Namespace::join((&a, "v0", "10.96.0.1/24"), (&b, "v0", "10.96.0.2/24")).unwrap();
+    // What waits in a queue counts against the sender's buffer.
+    let slow = "qdisc add dev v0 root tbf rate 20mbit burst 3000 limit 1000000";
+    let tc = || std::process::Command::new("tc").args(slow.split(' ')).status();
+    if !a.run(tc).unwrap().is_ok_and(|status| status.success()) {
+        return println!("skipped: `tc {slow}` needs iproute2 and the kernel's sch_tbf");
+    }
+    let client = a.run(|| UdpSocket::bind("10.96.0.1:0")).unwrap().unwrap();
+    let server = b.run(|| UdpSocket::bind("10.96.0.2:7")).unwrap().unwrap();
+    let mut driver = driver();
+    let config = UdpPortConfig::new().send_buffer(4_608);
+    let port = UdpPort::new(client, config).unwrap().to("10.96.0.2:7".parse().unwrap());
+    let from = driver.add(Mirror::default(), port).unwrap();
+    let config = UdpPortConfig::new().receive_buffer(1_000_000);
+    let to = driver.add(Mirror::default(), UdpPort::new(server, config).unwrap()).unwrap();
+    (0..200u8).for_each(|n| driver.command(from, (Transmit::default(), vec![n; 500 + usize::from(n % 3)])));
+    let events = turn_until(&mut driver, |events| events.len() == 200);
+    let order: Vec<u8> = datagrams(&events, to).iter().map(|(_, _, data)| data[0]).collect();
+    assert_eq!(order, (0..200).collect::<Vec<u8>>());
+    let stats = driver.port_stats(from).unwrap();
+    assert!(stats.blocked > 0, "{stats:?}");
+    assert_eq!((stats.datagrams_sent, stats.send_errors), (200, 0));
+}

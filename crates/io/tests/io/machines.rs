@@ -1,0 +1,143 @@
+//! Applications to drive.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, UdpSocket};
+
+use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
+use taut_io::{Driver, Machine, MachineId, Namespace, NamespaceError};
+
+/// Sends back every message that arrives over `transport`.
+pub(crate) struct Echo<T>(pub(crate) T);
+
+impl<T: Transport> Machine for Echo<T> {
+    type Command = Message;
+    type Event = Event;
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.0.handle_input(now, input);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.0.handle_timeout(now);
+    }
+
+    fn handle_command(&mut self, now: Time, message: Message) {
+        self.0.send(now, message).expect("there is room");
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.0.poll_transmit(now, buffer)
+    }
+
+    fn poll_event(&mut self, now: Time) -> Option<Event> {
+        let event = self.0.poll_event()?;
+        if let Event::Received { data, .. } = &event {
+            let message = Message { data: data.clone(), created: now, ..Message::default() };
+            self.0.send(now, message).expect("there is room");
+        }
+        Some(event)
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.0.poll_timeout()
+    }
+}
+
+/// Tells what arrived, and answers on the path that it came from. Commands are datagrams to send.
+#[derive(Default)]
+pub(crate) struct Mirror {
+    answers: bool,
+    /// Wakes up so often.
+    period: Option<Duration>,
+    due: Option<Time>,
+    out: VecDeque<(Transmit, Vec<u8>)>,
+    told: VecDeque<Told>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Told {
+    Datagram { at: Time, path: PathId, ecn: Ecn, data: Vec<u8> },
+    Woken(Time),
+}
+
+impl Mirror {
+    pub(crate) fn answering() -> Self {
+        Self { answers: true, ..Self::default() }
+    }
+
+    pub(crate) fn waking(period: Duration) -> Self {
+        Self { period: Some(period), ..Self::default() }
+    }
+}
+
+impl Machine for Mirror {
+    type Command = (Transmit, Vec<u8>);
+    type Event = Told;
+
+    fn handle_input(&mut self, at: Time, input: Datagram<'_>) {
+        let data = input.data.to_vec();
+        if self.answers {
+            self.out.push_back((Transmit { path: input.path, ..Transmit::default() }, data.clone()));
+        }
+        self.told.push_back(Told::Datagram { at, path: input.path, ecn: input.ecn, data });
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        let Some(period) = self.period else { return };
+        let due = *self.due.get_or_insert(now);
+        if now >= due {
+            self.told.push_back(Told::Woken(now));
+            self.due = Some(due + period);
+        }
+    }
+
+    fn handle_command(&mut self, _: Time, datagram: (Transmit, Vec<u8>)) {
+        self.out.push_back(datagram);
+    }
+
+    fn poll_transmit(&mut self, _: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let (transmit, data) = self.out.pop_front()?;
+        buffer.extend_from_slice(&data);
+        Some(transmit)
+    }
+
+    fn poll_event(&mut self, _: Time) -> Option<Told> {
+        self.told.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.due.map(|due| Deadline::new(due, "period"))
+    }
+}
+
+/// Turns until `enough` says so, 5 s at most; gives all events.
+pub(crate) fn turn_until<M: Machine>(
+    driver: &mut Driver<M>,
+    mut enough: impl FnMut(&[(MachineId, M::Event)]) -> bool,
+) -> Vec<(MachineId, M::Event)> {
+    let end = driver.clock().now() + Duration::from_secs(5);
+    let mut events = Vec::new();
+    while !enough(&events) && driver.clock().now() < end {
+        driver.turn(end, &mut |id, event| events.push((id, event))).expect("the driver goes on");
+    }
+    events
+}
+
+pub(crate) fn loopback() -> (UdpSocket, SocketAddr) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+    let address = socket.local_addr().expect("it is bound");
+    (socket, address)
+}
+
+/// So many namespaces; `None`, with the reason printed, where there can be none.
+pub(crate) fn namespaces<const N: usize>() -> Option<[Namespace; N]> {
+    let made: Result<Vec<_>, _> = (0..N).map(|_| Namespace::new()).collect();
+    match made {
+        Ok(namespaces) => namespaces.try_into().ok(),
+        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+            println!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,9 @@
+//! Real sockets on loopback, and in namespaces of their own where the system allows it.
+#![expect(clippy::disallowed_methods, reason = "tests wait for real time")]
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod dccp;
+mod driver;
+mod emulator;
+mod machines;
+mod tcp;

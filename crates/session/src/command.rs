@@ -1,0 +1,107 @@
+//! Commands that must arrive: repeated until they are acknowledged, over any transport.
+
+use taut_core::{Deadline, Duration, Time};
+use taut_wire::session::Command;
+
+/// A command on its way. Copies follow each other by the retransmission timeout, the first few without a backoff, then
+/// twice as far apart each time, until they go ten times a second or once per timeout, whichever is less often.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) kind: Kind,
+    pub(crate) number: u64,
+    pub(crate) created: Time,
+    epoch: u32,
+    copies: u32,
+    next: Time,
+    /// When the last copies were sent: an echo that is none of these measures nothing.
+    sent: [Time; Pending::REMEMBERED],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    EmergencyStop,
+    Resume,
+}
+
+impl Pending {
+    const REMEMBERED: usize = 16;
+    const BEFORE_BACKOFF: u32 = 4;
+    const LONGEST: Duration = Duration::from_millis(100);
+
+    pub(crate) fn new(now: Time, kind: Kind, number: u64, epoch: u32) -> Self {
+        Self { kind, number, created: now, epoch, copies: 0, next: now, sent: [Time::MAX; Self::REMEMBERED] }
+    }
+
+    /// How many copies were sent.
+    pub(crate) fn copies(&self) -> u32 {
+        self.copies
+    }
+
+    /// The next copy, if it is due.
+    pub(crate) fn poll(&mut self, now: Time, timeout: Duration) -> Option<Command> {
+        if now < self.next {
+            return None;
+        }
+        self.sent[self.copies as usize % Self::REMEMBERED] = now;
+        self.copies = self.copies.saturating_add(1);
+        let doublings = self.copies.saturating_sub(Self::BEFORE_BACKOFF).min(16);
+        self.next = now + timeout.saturating_mul(1 << doublings).min(Self::LONGEST.max(timeout));
+        Some(Command {
+            command: self.number,
+            epoch: self.epoch,
+            created_ns: self.created.as_nanos(),
+            sent_ns: now.as_nanos(),
+        })
+    }
+
+    /// The next copy goes at once: there is a new connection.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        self.next = now;
+    }
+
+    /// The round trip of the copy whose time of sending is echoed; `resolution` is that of the echo, ns.
+    pub(crate) fn round_trip(&self, now: Time, echo_ns: u64, resolution: u64) -> Option<Duration> {
+        let echoed =
+            |sent: &&Time| **sent < Time::MAX && sent.as_nanos() / resolution == echo_ns / resolution;
+        self.sent.iter().find(echoed).and_then(|sent| now.checked_since(*sent))
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Deadline {
+        let why = match self.kind {
+            Kind::EmergencyStop => "emergency stop",
+            Kind::Resume => "resume",
+        };
+        Deadline::new(self.next, why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn copies_follow_the_timeout_and_then_thin_out() {
+        let mut pending = Pending::new(Time::ZERO, Kind::EmergencyStop, 1, 0);
+        let mut gaps = Vec::new();
+        for _ in 0..12 {
+            let now = pending.poll_timeout().at;
+            assert!(pending.poll(now, MS * 10).is_some() && pending.poll(now, MS * 10).is_none());
+            gaps.push((pending.poll_timeout().at - now).as_nanos() / MS.as_nanos());
+        }
+        assert_eq!(gaps, [10, 10, 10, 10, 20, 40, 80, 100, 100, 100, 100, 100]);
+    }
+
+    #[test]
+    fn only_the_echo_of_a_copy_measures() {
+        let mut pending = Pending::new(Time::ZERO + MS, Kind::Resume, 1, 0);
+        pending.poll(Time::ZERO + MS, MS * 10);
+        pending.poll(Time::ZERO + MS * 11, MS * 10);
+        let now = Time::ZERO + MS * 15;
+        assert_eq!(pending.round_trip(now, 11_000_000, 1), Some(MS * 4));
+        assert_eq!(pending.round_trip(now, 1_000_000, 1), Some(MS * 14));
+        assert_eq!(pending.round_trip(now, 1_000_001, 1), None);
+        assert_eq!(pending.round_trip(now, 1_000_999, 1_000), Some(MS * 14));
+    }
+}

@@ -1,0 +1,297 @@
+//! How an operator and a robot behave.
+
+use taut_core::{Bytes, Duration};
+
+use crate::codec::Codec;
+use crate::limits::MotionLimits;
+use crate::queue::Order;
+
+const MS: Duration = Duration::from_millis(1);
+/// IPv4 and UDP.
+const HEADERS: Bytes = Bytes::new(28);
+
+/// Settings of an [`Operator`](crate::Operator).
+///
+/// ```
+/// use taut_core::Duration;
+/// use taut_session::{Codec, OperatorConfig};
+/// let config = OperatorConfig::new().codec(Codec::Omni71).rate(500).deadline(Duration::from_millis(50));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperatorConfig {
+    pub(crate) codec: Codec,
+    pub(crate) rate: u32,
+    pub(crate) least_rate: u32,
+    pub(crate) adaptive: bool,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) queue: usize,
+    pub(crate) order: Order,
+    pub(crate) reliable: bool,
+    pub(crate) clock_interval: Duration,
+    pub(crate) feedback_watchdog: Duration,
+    pub(crate) feedback_force: f32,
+    pub(crate) headers: Bytes,
+}
+
+impl Default for OperatorConfig {
+    fn default() -> Self {
+        Self {
+            codec: Codec::Native,
+            rate: 1000,
+            least_rate: 125,
+            adaptive: true,
+            deadline: Some(MS * 200),
+            queue: 2000,
+            order: Order::Newest,
+            reliable: false,
+            clock_interval: MS * 100,
+            feedback_watchdog: MS * 100,
+            feedback_force: f32::INFINITY,
+            headers: HEADERS,
+        }
+    }
+}
+
+impl OperatorConfig {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The bytes of the session. Default: native.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// States of priority normal per second, at most; 1 to 100 000. Those of priority high go up to twice as often.
+    /// Default 1000.
+    pub fn rate(mut self, hz: u32) -> Self {
+        self.rate = hz.clamp(1, 100_000);
+        self
+    }
+
+    /// Below this the rate is never stepped down, states per second; up to the rate. Default 125.
+    pub fn least_rate(mut self, hz: u32) -> Self {
+        self.least_rate = hz.clamp(1, 100_000);
+        self
+    }
+
+    /// Step the rate down when less than 85 % are delivered, and up again? Default: yes.
+    pub fn adaptive(mut self, yes: bool) -> Self {
+        self.adaptive = yes;
+        self
+    }
+
+    /// The age at which a state is worthless, wherever it is; from 1 µs up. The robot may be stricter. Default 200 ms.
+    pub fn deadline(mut self, age: Duration) -> Self {
+        self.deadline = Some(age);
+        self
+    }
+
+    /// States do not age here. The robot's own limit holds.
+    pub fn no_deadline(mut self) -> Self {
+        self.deadline = None;
+        self
+    }
+
+    /// States of each priority that wait for their turn, at most; at least 1. A full queue drops the oldest. Default 2000.
+    pub fn queue(mut self, states: usize) -> Self {
+        self.queue = states.max(1);
+        self
+    }
+
+    /// Which of the waiting states goes next. Default: the newest.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Ask the transport to repeat lost states until their deadline? Default: no; a newer one is there before.
+    pub fn reliable(mut self, yes: bool) -> Self {
+        self.reliable = yes;
+        self
+    }
+
+    /// How often the clocks are compared; 1 ms to 10 s. Default 100 ms, 40 B each.
+    pub fn clock_interval(mut self, interval: Duration) -> Self {
+        self.clock_interval = interval.clamp(MS, MS * 10_000);
+        self
+    }
+
+    /// Without fresh feedback for so long, the hand is told to let go of the last force
+    /// ([`FeedbackLost`](crate::OperatorEvent::FeedbackLost)); from 1 ms up. Default 100 ms.
+    pub fn feedback_watchdog(mut self, silence: Duration) -> Self {
+        self.feedback_watchdog = silence.max(MS);
+        self
+    }
+
+    /// The largest force that the hand is given, N: what the device bears. Default: infinite.
+    pub fn feedback_force(mut self, largest: f32) -> Self {
+        self.feedback_force = largest.max(0.0);
+        self
+    }
+
+    /// Bytes of headers that the driver adds to each datagram, for the account of what is on the wire. Default 28, IPv4
+    /// and UDP.
+    pub fn headers(mut self, bytes: Bytes) -> Self {
+        self.headers = bytes;
+        self
+    }
+}
+
+/// How long the robot needs for each state: none, or a simulated slow one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Processing {
+    /// A state is applied when it arrives.
+    #[default]
+    Immediate,
+    /// Each takes so long, one after the other.
+    Fixed(Duration),
+    /// Each takes a random time, uniform in [least, largest).
+    Uniform {
+        /// The least.
+        least: Duration,
+        /// The largest.
+        largest: Duration,
+    },
+}
+
+/// Settings of a [`Robot`](crate::Robot).
+///
+/// ```
+/// use taut_core::Duration;
+/// use taut_session::{MotionLimits, RobotConfig};
+/// let limits = MotionLimits::new().velocity(0.5).force(20.0);
+/// let config = RobotConfig::new().watchdog(Duration::from_millis(50)).limits(limits);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct RobotConfig {
+    pub(crate) codec: Codec,
+    pub(crate) watchdog: Duration,
+    pub(crate) max_age: Duration,
+    pub(crate) limits: MotionLimits,
+    pub(crate) processing: Processing,
+    pub(crate) queue: usize,
+    pub(crate) order: Order,
+    pub(crate) feedback_rate: u32,
+    pub(crate) feedback_deadline: Duration,
+    pub(crate) command_age: Duration,
+    pub(crate) takeover: Duration,
+    pub(crate) status_interval: Duration,
+    pub(crate) clock_interval: Duration,
+    pub(crate) headers: Bytes,
+}
+
+impl Default for RobotConfig {
+    fn default() -> Self {
+        Self {
+            codec: Codec::Native,
+            watchdog: MS * 100,
+            max_age: MS * 1000,
+            limits: MotionLimits::default(),
+            processing: Processing::Immediate,
+            queue: 2000,
+            order: Order::Newest,
+            feedback_rate: 1000,
+            feedback_deadline: MS * 200,
+            command_age: MS * 1000,
+            takeover: MS * 1000,
+            status_interval: MS * 50,
+            clock_interval: MS * 100,
+            headers: HEADERS,
+        }
+    }
+}
+
+impl RobotConfig {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The bytes of the session. Default: native.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// Without a fresh state for so long the robot stops, until the operator resumes; from 1 ms up. Default 100 ms.
+    pub fn watchdog(mut self, silence: Duration) -> Self {
+        self.watchdog = silence.max(MS);
+        self
+    }
+
+    /// No state is applied at this age, whatever deadline the operator gave it; from 1 ms up. Default 1 s.
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.max_age = age.max(MS);
+        self
+    }
+
+    /// Limits on motion and force. Default: none.
+    pub fn limits(mut self, limits: MotionLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How long each state takes before it is applied. Default: no time.
+    pub fn processing(mut self, processing: Processing) -> Self {
+        self.processing = processing;
+        self
+    }
+
+    /// States that wait for a slow robot, at most; at least 1. A full queue drops the oldest. Default 2000.
+    pub fn queue(mut self, states: usize) -> Self {
+        self.queue = states.max(1);
+        self
+    }
+
+    /// Which of the waiting states a slow robot takes next. Default: the newest.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Feedback per second, at most; 1 to 100 000. Default 1000.
+    pub fn feedback_rate(mut self, hz: u32) -> Self {
+        self.feedback_rate = hz.clamp(1, 100_000);
+        self
+    }
+
+    /// The age at which feedback is worthless. Default 200 ms.
+    pub fn feedback_deadline(mut self, age: Duration) -> Self {
+        self.feedback_deadline = age;
+        self
+    }
+
+    /// The age at which a resume is not obeyed any more: nobody expects it to move. Default 1 s.
+    pub fn command_age(mut self, age: Duration) -> Self {
+        self.command_age = age;
+        self
+    }
+
+    /// After so long a silence of its operator the robot takes another. Default 1 s.
+    pub fn takeover(mut self, silence: Duration) -> Self {
+        self.takeover = silence;
+        self
+    }
+
+    /// How often the robot reports its state, besides at once when it changes; 1 ms to 10 s. Default 50 ms, 96 B each.
+    pub fn status_interval(mut self, interval: Duration) -> Self {
+        self.status_interval = interval.clamp(MS, MS * 10_000);
+        self
+    }
+
+    /// How often the clocks are compared; 1 ms to 10 s. Default 100 ms, 40 B each.
+    pub fn clock_interval(mut self, interval: Duration) -> Self {
+        self.clock_interval = interval.clamp(MS, MS * 10_000);
+        self
+    }
+
+    /// Bytes of headers that the driver adds to each datagram, for the account of what is on the wire. Default 28, IPv4
+    /// and UDP.
+    pub fn headers(mut self, bytes: Bytes) -> Self {
+        self.headers = bytes;
+        self
+    }
+}

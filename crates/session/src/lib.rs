@@ -1,0 +1,59 @@
+//! A teleoperation session: an operator with a device, a robot, and between them any transport.
+//!
+//! [`Operator`] and [`Robot`] are the two ends. Both are sans-IO: generic over [`taut_core::Transport`], they have a
+//! transport's five verbs towards their driver and know no clock but the `now` that they are handed.
+//!
+//! | concern | where | what it does |
+//! | --- | --- | --- |
+//! | bytes | [`Codec`] | our own frames ([`taut_wire::session`]), or the source's 71 bytes ([`taut_wire::omni71`]) |
+//! | priorities | `queue` | emergency at once, high, normal at its rate; bounded; the newest first |
+//! | deadlines | `queue`, [`Robot`] | age since creation: before queueing, before sending, on arrival, before use |
+//! | delivery | `tracker`, `rate` | acknowledgements, round trips, losses; the rate steps down and up |
+//! | clocks | [`ClockEstimator`] | offset and drift with a bound on their error |
+//! | safety | `safety`, [`MotionLimits`] | watchdog, latched emergency stop, limits; beside the robot |
+//! | commands | `command` | stop and resume, repeated until acknowledged |
+//! | measures | [`Status`] | the status line, and everything as data |
+//!
+//! # What is always true
+//! - A robot moves only when it was told to resume, by an operator that knew of its last stop, and only by states that
+//!   were made after that resume.
+//! - No state is applied twice, out of order, at or beyond its deadline, or with a number that is not finite.
+//! - Everything that is made is delivered, dropped with its cause, or lost on the network; every drop is counted.
+//! - Memory is bounded, whatever the peer sends.
+//!
+//! Source: Clerix, *Comparative Analysis of QUIC and Other Network Protocols for Real-Time Robotic Control*, UHasselt/KU
+//! Leuven, 2025, for priorities, streams, rates and the sample; states are named after CRTK (Collaborative Robotics
+//! Toolkit).
+
+mod clock;
+mod codec;
+mod command;
+mod config;
+mod counters;
+mod histogram;
+mod latency;
+mod limits;
+mod operator;
+mod port;
+mod queue;
+mod rate;
+mod robot;
+mod safety;
+mod state;
+mod status;
+mod sync;
+mod tracker;
+mod window;
+
+pub use clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
+pub use codec::Codec;
+pub use config::{OperatorConfig, Processing, RobotConfig};
+pub use counters::StreamSummary;
+pub use latency::LatencySummary;
+pub use limits::{LimitPolicy, MotionLimits};
+pub use operator::{Operator, OperatorEvent, ResumeError, StateError};
+pub use queue::Order;
+pub use robot::{Robot, RobotEvent};
+pub use state::{Priority, State};
+pub use status::{ClockSummary, Status};
+pub use taut_wire::session::{Answer, Limits, RefusalReason, RobotState, StopCause, Verdict};

@@ -1,0 +1,415 @@
+//! The end with the device.
+
+mod event;
+mod receive;
+mod send;
+
+use std::collections::VecDeque;
+
+use taut_core::{Datagram, Deadline, DropCause, Duration, Rng, Time, Transmit, Transport, earliest};
+use taut_wire::session::{Body, Limits, RobotState, Role, StopCause};
+
+pub use self::event::{OperatorEvent, ResumeError, StateError};
+use self::receive::{FeedbackWatch, RobotView};
+use crate::clock::ClockEstimate;
+use crate::codec::{Codec, OMNI71_COMMAND};
+use crate::command::{Kind, Pending};
+use crate::config::OperatorConfig;
+use crate::counters::{Counters, stream_of};
+use crate::latency::{Latencies, RoundTrip};
+use crate::port::{Heard, Parcel, Port};
+use crate::queue::{Dropped, Outbox, Waiting};
+use crate::rate::RateAdapter;
+use crate::state::{Priority, State};
+use crate::status::{Account, Status};
+use crate::sync::ClockSync;
+use crate::tracker::Tracker;
+
+/// The operator's end of a session over any transport: sans-IO, with a transport's verbs towards its driver.
+///
+/// The driver calls them as [`taut_core`] says, and besides: [`send_state`](Self::send_state) for each sample of the
+/// device, [`emergency_stop`](Self::emergency_stop) and [`resume`](Self::resume) for the buttons.
+///
+/// ```
+/// use taut_core::{Datagram, Ecn, PathId, Seed, Time, Transport};
+/// use taut_session::{Operator, OperatorConfig, Robot, RobotConfig, RobotEvent, State};
+/// use taut_transport::udp::{Udp, UdpConfig};
+///
+/// let udp = || Udp::new(UdpConfig::new());
+/// let mut operator = Operator::new(udp(), OperatorConfig::new(), Seed::new(1).stream("operator"));
+/// let mut robot = Robot::new(udp(), RobotConfig::new(), Seed::new(1).stream("robot"));
+///
+/// // A network without delay, for as long as anybody has something to say.
+/// fn run(now: Time, operator: &mut Operator<Udp>, robot: &mut Robot<Udp>) {
+///     let mut data = Vec::new();
+///     loop {
+///         if operator.poll_transmit(now, &mut data).is_some() {
+///             robot.handle_input(now, Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &data, padding: 0 });
+///         } else if robot.poll_transmit(now, &mut data).is_some() {
+///             operator.handle_input(now, Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &data, padding: 0 });
+///         } else {
+///             return;
+///         }
+///         data.clear();
+///     }
+/// }
+///
+/// let now = Time::from_nanos(1_000_000_000);
+/// operator.handle_timeout(now);
+/// run(now, &mut operator, &mut robot);
+/// operator.resume(now)?;
+/// run(now, &mut operator, &mut robot);
+/// operator.send_state(now, State { position: [0.1, 0.0, 0.0], ..State::at(now) })?;
+/// run(now, &mut operator, &mut robot);
+///
+/// let applied = std::iter::from_fn(|| robot.poll_event());
+/// assert!(applied.into_iter().any(|event| matches!(event, RobotEvent::Apply { sequence: 1, .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Operator<T> {
+    config: OperatorConfig,
+    port: Port<T>,
+    phase: Phase,
+    now: Time,
+    /// When the session was opened.
+    began: Option<Time>,
+    events: VecDeque<OperatorEvent>,
+
+    outbox: Outbox,
+    dropped: Vec<Dropped>,
+    next_sequence: u64,
+    tracker: Tracker,
+    adapter: RateAdapter,
+
+    command: Option<Pending>,
+    next_command: u64,
+    /// The emergency stop was pressed and nothing was resumed since.
+    latched: bool,
+    next_hello: Time,
+    hellos: u32,
+
+    robot: RobotView,
+    feedback: FeedbackWatch,
+    sync: ClockSync,
+    round_trip: RoundTrip,
+    rtt: Latencies,
+    one_way: Latencies,
+    counters: Counters,
+}
+
+/// How far the session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The transport connects.
+    Connecting,
+    /// Hello was said.
+    Greeting,
+    /// Both know each other.
+    Open,
+    /// It is over.
+    Closed,
+}
+
+impl<T: Transport> Operator<T> {
+    /// An operator over `transport`; `rng` gives the session its number.
+    pub fn new(transport: T, config: OperatorConfig, mut rng: Rng) -> Self {
+        let adapter = RateAdapter::new(config.rate, config.least_rate, config.adaptive);
+        let mut port = Port::new(transport, config.codec, Role::Operator);
+        let native = config.codec == Codec::Native;
+        port.session = if native { (rng.next_u64() >> 32) as u32 | 1 } else { 1 };
+        Self {
+            phase: Phase::Connecting,
+            now: Time::ZERO,
+            began: None,
+            events: VecDeque::new(),
+            outbox: Outbox::new(config.queue, config.order, adapter.interval()),
+            dropped: Vec::new(),
+            next_sequence: 1,
+            tracker: Tracker::new(),
+            adapter,
+            command: None,
+            next_command: if native { 1 } else { OMNI71_COMMAND | 1 },
+            latched: false,
+            next_hello: Time::ZERO,
+            hellos: 0,
+            robot: RobotView::default(),
+            feedback: FeedbackWatch::default(),
+            sync: ClockSync::new(config.clock_interval),
+            round_trip: RoundTrip::default(),
+            rtt: Latencies::default(),
+            one_way: Latencies::default(),
+            counters: Counters::default(),
+            config,
+            port,
+        }
+    }
+
+    /// Takes a sample of the device and gives it its sequence number. It goes at once when the rate allows; otherwise it
+    /// waits, and [`Dropped`](OperatorEvent::Dropped) tells when it has to make way. A time of creation that is still to
+    /// come counts as `now`.
+    ///
+    /// # Errors
+    /// See [`StateError`]; each refusal is counted.
+    pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
+        let state = State { created: state.created.min(now), ..state };
+        let expires = self.config.deadline.map(|deadline| state.created + deadline);
+        let item = Waiting { sequence: self.next_sequence, state, expires };
+        if let Err(error) = self.admit(now, &item) {
+            self.counters.stream(stream_of(state.priority)).dropped.add(error.cause());
+            return Err(error);
+        }
+        self.next_sequence += 1;
+        if state.priority == Priority::Emergency {
+            self.transmit(now, &item, 0);
+        } else {
+            self.outbox.push(item, &mut self.dropped);
+        }
+        self.settle(now);
+        Ok(item.sequence)
+    }
+
+    fn admit(&self, now: Time, item: &Waiting) -> Result<(), StateError> {
+        if self.phase != Phase::Open {
+            Err(StateError::NotConnected)
+        } else if self.latched {
+            Err(StateError::Stopped)
+        } else if !item.state.is_finite() {
+            Err(StateError::NotFinite)
+        } else if item.is_late(now) {
+            Err(StateError::TooLate)
+        } else if item.state.priority == Priority::Emergency && self.config.codec == Codec::Omni71 {
+            Err(StateError::Codec)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Stops the robot and keeps it stopped until [`resume`](Self::resume). Goes at once, ahead of everything, and again
+    /// and again until it is acknowledged; states that wait are dropped. Before there is a session it is kept and goes
+    /// as soon as there is one.
+    pub fn emergency_stop(&mut self, now: Time) {
+        self.latched = true;
+        self.begin_command(now, Kind::EmergencyStop, 0);
+        self.outbox.flush(DropCause::Stopped, &mut self.dropped);
+        self.settle(now);
+    }
+
+    /// Lets the robot move again, after whatever stop the operator knows of; a stop that comes between is not released.
+    /// [`Resumed`](OperatorEvent::Resumed) or [`ResumeRefused`](OperatorEvent::ResumeRefused) follows. States may be sent
+    /// from now on; what was made before is not applied any more.
+    ///
+    /// # Errors
+    /// See [`ResumeError`].
+    pub fn resume(&mut self, now: Time) -> Result<(), ResumeError> {
+        if self.phase != Phase::Open {
+            return Err(ResumeError::NotConnected);
+        }
+        if self.command.as_ref().is_some_and(|pending| pending.kind == Kind::EmergencyStop) {
+            return Err(ResumeError::StopPending);
+        }
+        self.latched = false;
+        self.outbox.flush(DropCause::Stopped, &mut self.dropped);
+        self.begin_command(now, Kind::Resume, self.robot.epoch);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Goes on over another transport, when the first one has closed: says hello again. What was latched stays latched,
+    /// and an emergency stop that was not acknowledged goes as soon as it can. Gives the first transport back.
+    pub fn reconnect(&mut self, now: Time, transport: T) -> T {
+        let old = std::mem::replace(&mut self.port.transport, transport);
+        self.phase = Phase::Connecting;
+        self.command.take_if(|pending| pending.kind == Kind::Resume);
+        self.outbox.flush(DropCause::Abandoned, &mut self.dropped);
+        self.hellos = 0;
+        self.settle(now);
+        old
+    }
+
+    fn begin_command(&mut self, now: Time, kind: Kind, epoch: u32) {
+        self.command = Some(Pending::new(now, kind, self.next_command, epoch));
+        self.next_command += 1;
+        self.repeat_command(now);
+    }
+
+    /// Says goodbye, on which the robot stops, and closes the transport.
+    pub fn close(&mut self, now: Time) {
+        if self.phase == Phase::Open {
+            // Where this does not arrive, the watchdog stops the robot.
+            let _ = self.port.send(now, &Body::Goodbye, Parcel::urgent(now));
+        }
+        self.port.transport.close(now);
+        self.end();
+        self.settle(now);
+    }
+
+    fn end(&mut self) {
+        if self.phase != Phase::Closed {
+            self.phase = Phase::Closed;
+            self.outbox.flush(DropCause::Abandoned, &mut self.dropped);
+            self.events.push_back(OperatorEvent::Closed);
+        }
+    }
+
+    /// A datagram arrived.
+    pub fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.port.handle_input(now, input);
+        self.settle(now);
+    }
+
+    /// The deadline has come.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.port.transport.handle_timeout(now);
+        self.settle(now);
+    }
+
+    /// The next datagram to send; its bytes are appended to `buffer`, which the caller has cleared.
+    pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.port.poll_transmit(now, buffer)
+    }
+
+    /// What happened.
+    pub fn poll_event(&mut self) -> Option<OperatorEvent> {
+        self.listen(self.now);
+        self.report_drops();
+        self.events.pop_front()
+    }
+
+    /// When `handle_timeout` has something to do, and what.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let transport = self.port.poll_timeout();
+        let own = match self.phase {
+            Phase::Connecting | Phase::Closed => None,
+            Phase::Greeting => Some(Deadline::new(self.next_hello, "hello")),
+            Phase::Open => {
+                let command = self.command.as_ref().map(Pending::poll_timeout);
+                let sync = (self.config.codec == Codec::Native).then(|| self.sync.poll_timeout());
+                let watch = self.feedback.poll_timeout(self.config.feedback_watchdog);
+                earliest(earliest(command, self.outbox.poll_timeout()), earliest(sync, watch))
+            }
+        };
+        earliest(transport, own)
+    }
+
+    /// All measures since the session was opened.
+    pub fn status(&self, now: Time) -> Status {
+        let account = Account {
+            elapsed: self.began.map_or(Duration::ZERO, |began| now.saturating_since(began)),
+            state: self.robot.state,
+            cause: self.robot.cause,
+            counters: &self.counters,
+            traffic: &self.port.traffic,
+            headers: self.config.headers,
+            rtt: &self.rtt,
+            one_way: &self.one_way,
+            clock: self.sync.estimate(now),
+        };
+        Status {
+            allowed_hz: self.adapter.hz(),
+            unmatched_echoes: self.tracker.unmatched() + self.sync.unmatched(),
+            clock_steps: self.sync.steps(),
+            emergency: self.latched,
+            ..account.operator()
+        }
+    }
+
+    /// The robot's clock against this one, once they were compared.
+    pub fn clock(&self, now: Time) -> Option<ClockEstimate> {
+        self.sync.estimate(now)
+    }
+
+    /// How the robot was when it last said so, and why it stopped last.
+    pub fn robot(&self) -> (RobotState, StopCause) {
+        (self.robot.state, self.robot.cause)
+    }
+
+    /// The smoothed round trip, once there was a measurement.
+    pub fn smoothed_rtt(&self) -> Option<Duration> {
+        self.round_trip.smoothed()
+    }
+
+    /// States that wait for their turn here.
+    pub fn waiting(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// The transport, to look at.
+    pub fn transport(&self) -> &T {
+        &self.port.transport
+    }
+
+    /// The transport, for what the contract does not have. Sending through it breaks the session.
+    pub fn transport_mut(&mut self) -> &mut T {
+        &mut self.port.transport
+    }
+
+    /// Takes what came, then does what is due, most urgent first.
+    fn settle(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.listen(now);
+        match self.phase {
+            Phase::Connecting | Phase::Closed => {}
+            Phase::Greeting => self.greet(now),
+            Phase::Open => {
+                self.repeat_command(now);
+                while let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped) {
+                    self.transmit(now, &item, stream);
+                }
+                self.compare_clocks(now);
+                self.give_up(now);
+                if self.feedback.check(now, self.config.feedback_watchdog) {
+                    self.events.push_back(OperatorEvent::FeedbackLost);
+                }
+            }
+        }
+        self.report_drops();
+    }
+
+    fn listen(&mut self, now: Time) {
+        while let Some(heard) = self.port.poll() {
+            self.hear(now, heard);
+        }
+    }
+
+    fn hear(&mut self, now: Time, heard: Heard) {
+        match heard {
+            Heard::Connected => self.connected(now),
+            Heard::Frame(frame) => self.handle_frame(now, &frame),
+            Heard::Foreign(error) => {
+                self.counters.refused.add(DropCause::Malformed);
+                self.events.push_back(OperatorEvent::Incompatible(error));
+            }
+            Heard::Dropped { tag, cause } => self.dropped_by_transport(tag, cause),
+            Heard::Refused(cause) => {
+                self.counters.refused.add(cause);
+                self.events.push_back(OperatorEvent::Refused(cause));
+            }
+            Heard::PathUp(path) => self.events.push_back(OperatorEvent::PathUp(path)),
+            Heard::PathDown(path) => self.events.push_back(OperatorEvent::PathDown(path)),
+            Heard::Closed => self.end(),
+        }
+    }
+
+    fn connected(&mut self, now: Time) {
+        if self.phase != Phase::Connecting {
+            return;
+        }
+        if self.config.codec == Codec::Native {
+            self.phase = Phase::Greeting;
+            self.next_hello = now;
+        } else {
+            self.open(now, Limits::default(), Duration::ZERO);
+        }
+    }
+
+    fn open(&mut self, now: Time, limits: Limits, watchdog: Duration) {
+        self.phase = Phase::Open;
+        self.began.get_or_insert(now);
+        self.sync.restart(now);
+        if let Some(pending) = &mut self.command {
+            pending.hurry(now);
+        }
+        self.events.push_back(OperatorEvent::Connected { limits, watchdog });
+    }
+}

@@ -1,0 +1,224 @@
+//! What the robot says, as the operator understands it.
+
+use taut_core::{Deadline, DropCause, Duration, Time, Transport};
+use taut_wire::session::{
+    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, Feedback, Frame, Hello, RefusalReason,
+    RobotState, Role, StopCause,
+};
+
+use super::{Operator, OperatorEvent, Phase};
+use crate::clock::PeerTime;
+use crate::codec::Codec;
+use crate::command::Kind;
+use crate::limits::shorten;
+use crate::port::Parcel;
+use crate::state::State;
+use crate::sync::RelativeAge;
+use crate::window::{Sighting, Window};
+
+/// How the robot is, by its newest epoch: reports overtake each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RobotView {
+    pub(super) state: RobotState,
+    pub(super) cause: StopCause,
+    pub(super) epoch: u32,
+}
+
+impl Default for RobotView {
+    fn default() -> Self {
+        Self { state: RobotState::Disabled, cause: StopCause::Start, epoch: 0 }
+    }
+}
+
+/// The force that the hand is given, and until when.
+#[derive(Debug, Default)]
+pub(super) struct FeedbackWatch {
+    window: Window,
+    relative: RelativeAge,
+    /// When the last fresh one came, while the hand holds its force.
+    fresh: Option<Time>,
+}
+
+impl FeedbackWatch {
+    pub(super) fn poll_timeout(&self, watchdog: Duration) -> Option<Deadline> {
+        self.fresh.map(|fresh| Deadline::new(fresh + watchdog, "feedback watchdog"))
+    }
+
+    /// True once when the last force has become too old to hold.
+    pub(super) fn check(&mut self, now: Time, watchdog: Duration) -> bool {
+        self.fresh.take_if(|fresh| now >= *fresh + watchdog).is_some()
+    }
+}
+
+impl<T: Transport> Operator<T> {
+    pub(super) fn handle_frame(&mut self, now: Time, frame: &Frame) {
+        if frame.session != self.port.session {
+            // Meant for somebody else who came over the same way.
+            return self.refuse(DropCause::Unauthenticated);
+        }
+        match (&frame.body, self.phase) {
+            (_, Phase::Closed | Phase::Connecting) => {}
+            (Body::Hello(hello), Phase::Greeting) => self.handle_hello(now, hello),
+            (Body::Hello(_), Phase::Open) => {}
+            (Body::Refusal(reason), _) => self.handle_refusal(now, *reason),
+            (_, Phase::Greeting) => {}
+            (Body::Ack(ack), Phase::Open) => self.handle_ack(now, ack),
+            (Body::EmergencyStopAck(ack) | Body::ResumeAck(ack), Phase::Open) => self.handle_answer(now, ack),
+            (Body::ClockRequest(request), Phase::Open) => self.tell_time(now, *request),
+            (Body::ClockReply(reply), Phase::Open) => {
+                if let Some(rtt) = self.sync.answered(now, reply) {
+                    self.round_trip.record(rtt);
+                }
+            }
+            (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),
+            (Body::Feedback(feedback), Phase::Open) => self.handle_feedback(now, feedback),
+            (Body::Goodbye, Phase::Open) => {
+                self.port.transport.close(now);
+                self.end();
+            }
+            // What only operators say.
+            (Body::State(_) | Body::EmergencyStop(_) | Body::Resume(_), Phase::Open) => {
+                self.refuse(DropCause::Malformed);
+            }
+        }
+    }
+
+    fn refuse(&mut self, cause: DropCause) {
+        self.counters.refused.add(cause);
+        self.events.push_back(OperatorEvent::Refused(cause));
+    }
+
+    fn handle_hello(&mut self, now: Time, hello: &Hello) {
+        if hello.role != Role::Robot {
+            return self.refuse(DropCause::Malformed);
+        }
+        self.robot = RobotView { state: hello.state, cause: hello.cause, epoch: hello.epoch };
+        self.feedback = FeedbackWatch::default();
+        self.open(now, hello.limits, Duration::from_nanos(u64::from(hello.watchdog_us) * 1_000));
+        self.events.push_back(OperatorEvent::Robot { state: hello.state, cause: hello.cause });
+    }
+
+    fn handle_refusal(&mut self, now: Time, reason: RefusalReason) {
+        self.events.push_back(OperatorEvent::RefusedByRobot(reason));
+        if self.phase == Phase::Open {
+            // The robot does not know this session any more: it began anew, or another operator came between.
+            self.phase = Phase::Greeting;
+            self.hellos = 0;
+            self.next_hello = now;
+        }
+    }
+
+    /// The robot's state as of an epoch.
+    fn see(&mut self, epoch: u32, state: RobotState, cause: StopCause) {
+        let ahead = epoch.wrapping_sub(self.robot.epoch) as i32;
+        if ahead < 0 {
+            return;
+        }
+        let changed = (state, cause) != (self.robot.state, self.robot.cause);
+        self.robot = RobotView { state, cause, epoch };
+        if changed {
+            self.events.push_back(OperatorEvent::Robot { state, cause });
+        }
+    }
+
+    fn handle_ack(&mut self, now: Time, ack: &Ack) {
+        if self.config.codec == Codec::Native {
+            self.see(ack.epoch, ack.state, ack.cause);
+        }
+        let Some((sent, outcome)) = self.tracker.acknowledged(ack.sequence, ack.echo_ns) else { return };
+        if let Some(outcome) = outcome {
+            let rtt = now.saturating_since(sent);
+            self.round_trip.record(rtt);
+            self.rtt.record(rtt);
+            if let Some(clock) = self.sync.estimate(now) {
+                let arrived = clock.to_local(PeerTime(ack.received_ns));
+                self.one_way.record(arrived.saturating_since(sent));
+            }
+            self.account(now, outcome);
+            let (sequence, verdict) = (ack.sequence, ack.verdict);
+            self.events.push_back(OperatorEvent::Acknowledged { sequence, rtt, verdict });
+        }
+        for i in (0..32).filter(|i| ack.seen >> i & 1 != 0) {
+            if let Some(outcome) =
+                ack.sequence.checked_sub(1 + i).and_then(|before| self.tracker.seen(before))
+            {
+                self.account(now, outcome);
+            }
+        }
+    }
+
+    fn handle_answer(&mut self, now: Time, ack: &CommandAck) {
+        if self.config.codec == Codec::Native {
+            self.see(ack.epoch, ack.state, ack.cause);
+        }
+        let Some(pending) = self.command.take_if(|pending| pending.number == ack.command) else { return };
+        if let Some(rtt) = pending.round_trip(now, ack.echo_ns, self.config.codec.resolution()) {
+            self.round_trip.record(rtt);
+        }
+        let after = now.saturating_since(pending.created);
+        let native = self.config.codec == Codec::Native;
+        self.events.push_back(match (pending.kind, ack.answer) {
+            (Kind::EmergencyStop, _) => {
+                if !native {
+                    self.robot.state = RobotState::Fault;
+                }
+                OperatorEvent::EmergencyStopped { after }
+            }
+            (Kind::Resume, Answer::Done) => {
+                if !native {
+                    self.robot.state = RobotState::Enabled;
+                }
+                OperatorEvent::Resumed
+            }
+            // The robot compares clocks at this moment: the next copy finds it ready.
+            (Kind::Resume, Answer::ClockUnknown) => return self.command = Some(pending),
+            (Kind::Resume, answer) => OperatorEvent::ResumeRefused { answer: Some(answer) },
+        });
+    }
+
+    fn tell_time(&mut self, now: Time, request: ClockRequest) {
+        let at = now.as_nanos();
+        let reply = ClockReply { echo_ns: request.sent_ns, received_ns: at, sent_ns: at };
+        let _ = self.port.send(now, &Body::ClockReply(reply), Parcel::passing(now, 1));
+    }
+
+    fn handle_feedback(&mut self, now: Time, feedback: &Feedback) {
+        let wire = &feedback.state;
+        let stream = self.counters.stream(wire.stream);
+        stream.received += 1;
+        let cause = match self.feedback.window.record(wire.sequence) {
+            Sighting::Duplicate => {
+                stream.duplicate += 1;
+                Some(DropCause::Duplicate)
+            }
+            Sighting::Reordered => {
+                stream.reordered += 1;
+                Some(DropCause::Superseded)
+            }
+            Sighting::Newest if !wire.is_finite() => Some(DropCause::NotFinite),
+            Sighting::Newest => None,
+        };
+        let sent = wire.created_ns.saturating_add(u64::from(wire.waited_us) * 1_000);
+        let age = match self.config.codec {
+            Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), PeerTime(sent)),
+            Codec::Omni71 => Some(self.feedback.relative.age(now, wire.created_ns)),
+        };
+        let deadline = Duration::from_nanos(u64::from(wire.deadline_us) * 1_000);
+        let is_fresh = |age: &Duration| wire.deadline_us == 0 || *age < deadline;
+        let verdict = match (cause, age.filter(is_fresh)) {
+            (Some(cause), _) => Err(cause),
+            (None, None) => Err(DropCause::TooLate),
+            (None, Some(age)) => Ok(age),
+        };
+        match verdict {
+            Err(cause) => self.counters.stream(wire.stream).dropped.add(cause),
+            Ok(age) => {
+                self.feedback.fresh = Some(now);
+                let mut state = State::from_wire(wire, now - age);
+                shorten(&mut state.force, self.config.feedback_force);
+                let (sequence, applied) = (wire.sequence, feedback.applied);
+                self.events.push_back(OperatorEvent::Feedback { sequence, applied, state, age });
+            }
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! The end that moves.
+
+mod event;
+mod processing;
+mod receive;
+
+use std::collections::VecDeque;
+
+use taut_core::{
+    Datagram, Deadline, DropCause, Duration, Reliability, Rng, Time, Transmit, Transport, earliest,
+};
+use taut_wire::session::{Body, Feedback, RobotState, Role, STATUS_CAUSES, Status as Report, StopCause};
+
+pub use self::event::RobotEvent;
+use self::processing::Processor;
+use crate::clock::ClockEstimate;
+use crate::codec::Codec;
+use crate::config::RobotConfig;
+use crate::counters::{Counters, Drops};
+use crate::latency::Latencies;
+use crate::operator::StateError;
+use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of};
+use crate::queue::{Dropped, Order, Outbox, Waiting};
+use crate::safety::Safety;
+use crate::state::{Priority, State};
+use crate::status::{Account, Status};
+use crate::sync::{ClockSync, RelativeAge};
+use crate::window::Window;
+
+/// The robot's end of a session over any transport: sans-IO, with a transport's verbs towards its driver.
+///
+/// Whatever moves obeys its events: [`RobotEvent::Apply`] and [`RobotEvent::Stop`]. Whatever measures calls
+/// [`send_feedback`](Self::send_feedback). A button beside the robot calls [`emergency_stop`](Self::emergency_stop).
+///
+/// The driver must call [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so: the
+/// watchdog is one of its deadlines. When it is late, no state gets past the watchdog all the same: every verb looks at it
+/// first.
+///
+/// ```
+/// use taut_core::{Duration, Seed, Time};
+/// use taut_session::{MotionLimits, Robot, RobotConfig, RobotState};
+/// use taut_transport::udp::{Udp, UdpConfig};
+///
+/// let config = RobotConfig::new()
+///     .watchdog(Duration::from_millis(50))
+///     .limits(MotionLimits::new().velocity(0.5).force(20.0));
+/// let mut robot = Robot::new(Udp::new(UdpConfig::new()), config, Seed::new(1).stream("robot"));
+/// robot.handle_timeout(Time::ZERO);
+/// assert_eq!(robot.state(), RobotState::Disabled);
+/// robot.emergency_stop(Time::ZERO);
+/// assert_eq!(robot.state(), RobotState::Fault);
+/// ```
+#[derive(Debug)]
+pub struct Robot<T> {
+    config: RobotConfig,
+    port: Port<T>,
+    now: Time,
+    safety: Safety,
+    /// When the operator was heard last, while there is one.
+    operator: Option<Time>,
+    /// When the session was opened.
+    began: Option<Time>,
+    events: VecDeque<RobotEvent>,
+    closed: bool,
+
+    window: Window,
+    /// The highest sequence that was accepted, and the highest that was applied.
+    newest: u64,
+    applied: u64,
+    applied_count: u64,
+    /// States made before this, on the operator's clock, are from before the last resume.
+    floor_ns: u64,
+    /// Where the robot was told to be last, or measured itself before it was resumed.
+    at: Option<[f32; 3]>,
+    measured: Option<[f32; 3]>,
+    processor: Processor,
+    dropped: Vec<Dropped>,
+
+    outbox: Outbox,
+    next_feedback: u64,
+    feedback_dropped: Vec<Dropped>,
+    feedback_drops: Drops,
+
+    next_status: Time,
+    next_refusal: Time,
+    sync: ClockSync,
+    relative: RelativeAge,
+    rtt: Latencies,
+    one_way: Latencies,
+    counters: Counters,
+}
+
+/// The least time between two refusals: strangers are not helped to flood somebody.
+const REFUSAL_INTERVAL: Duration = Duration::from_millis(50);
+
+impl<T: Transport> Robot<T> {
+    /// A robot over `transport`. `rng` draws the first epoch of its stops and simulated processing times.
+    pub fn new(transport: T, config: RobotConfig, mut rng: Rng) -> Self {
+        let mut port = Port::new(transport, config.codec, Role::Robot);
+        port.session = u32::from(config.codec == Codec::Omni71);
+        let interval = Duration::from_nanos(1_000_000_000 / u64::from(config.feedback_rate));
+        let epoch = (rng.next_u64() >> 32) as u32;
+        Self {
+            now: Time::ZERO,
+            safety: Safety::new(config.watchdog, epoch),
+            operator: None,
+            began: None,
+            events: VecDeque::new(),
+            closed: false,
+            window: Window::default(),
+            newest: 0,
+            applied: 0,
+            applied_count: 0,
+            floor_ns: 0,
+            at: None,
+            measured: None,
+            processor: Processor::new(config.processing, config.queue, config.order, rng),
+            dropped: Vec::new(),
+            outbox: Outbox::new(config.queue, Order::Newest, interval),
+            next_feedback: 1,
+            feedback_dropped: Vec::new(),
+            feedback_drops: Drops::default(),
+            next_status: Time::ZERO,
+            next_refusal: Time::ZERO,
+            sync: ClockSync::new(config.clock_interval),
+            relative: RelativeAge::default(),
+            rtt: Latencies::default(),
+            one_way: Latencies::default(),
+            counters: Counters::default(),
+            config,
+            port,
+        }
+    }
+
+    /// Sends what the robot measures, its force above all, to the operator's hand; at most at the configured rate, the
+    /// newest first. Its position is where the limit of steps counts from after a resume.
+    ///
+    /// # Errors
+    /// When there is no operator, when a number is not finite, or when it is too old already.
+    pub fn send_feedback(&mut self, now: Time, state: State) -> Result<u64, StateError> {
+        self.guard(now);
+        let state = State { created: state.created.min(now), ..state };
+        if !state.is_finite() {
+            self.feedback_drops.add(DropCause::NotFinite);
+            return Err(StateError::NotFinite);
+        }
+        self.measured = Some(state.position);
+        let expires = Some(state.created + self.config.feedback_deadline);
+        let item = Waiting { sequence: self.next_feedback, state, expires };
+        let error = if self.operator.is_none() || self.closed {
+            Some(StateError::NotConnected)
+        } else {
+            item.is_late(now).then_some(StateError::TooLate)
+        };
+        if let Some(error) = error {
+            self.feedback_drops.add(error.cause());
+            return Err(error);
+        }
+        self.next_feedback += 1;
+        if state.priority == Priority::Emergency {
+            self.transmit(now, &item, 0);
+        } else {
+            self.outbox.push(item, &mut self.feedback_dropped);
+        }
+        self.settle(now);
+        Ok(item.sequence)
+    }
+
+    /// The button beside the robot: stops it and latches. Only [`release`](Self::release) lets go of it, and then motion
+    /// waits for the operator's resume. The operator is told at once.
+    pub fn emergency_stop(&mut self, now: Time) {
+        self.safety.stop_locally();
+        self.halt(now, StopCause::LocalEmergency);
+        self.settle(now);
+    }
+
+    /// The button beside the robot is released. The robot stays stopped until the operator resumes.
+    pub fn release(&mut self, now: Time) {
+        self.safety.release_local(self.operator.is_some());
+        self.next_status = now;
+        self.settle(now);
+    }
+
+    /// Stops, says goodbye and closes the transport.
+    pub fn close(&mut self, now: Time) {
+        if self.operator.is_some() {
+            let _ = self.port.send(now, &Body::Goodbye, Parcel::urgent(now));
+        }
+        self.port.transport.close(now);
+        self.end(now);
+        self.settle(now);
+    }
+
+    /// Waits for an operator over another transport, when the first one has closed. A latched emergency stop stays
+    /// latched, wherever it was pressed. Gives the first transport back.
+    pub fn reconnect(&mut self, now: Time, transport: T) -> T {
+        self.lose_operator(now, StopCause::LinkClosed);
+        self.closed = false;
+        let old = std::mem::replace(&mut self.port.transport, transport);
+        self.settle(now);
+        old
+    }
+
+    fn end(&mut self, now: Time) {
+        if !self.closed {
+            self.closed = true;
+            self.lose_operator(now, StopCause::LinkClosed);
+            self.outbox.flush(DropCause::Abandoned, &mut self.feedback_dropped);
+            self.events.push_back(RobotEvent::Closed);
+        }
+    }
+
+    /// A datagram arrived.
+    pub fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.guard(now);
+        self.port.handle_input(now, input);
+        self.settle(now);
+    }
+
+    /// The deadline has come.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.guard(now);
+        self.port.transport.handle_timeout(now);
+        self.settle(now);
+    }
+
+    /// The next datagram to send; its bytes are appended to `buffer`, which the caller has cleared.
+    pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.port.poll_transmit(now, buffer)
+    }
+
+    /// What happened, in the order in which it did.
+    pub fn poll_event(&mut self) -> Option<RobotEvent> {
+        self.listen(self.now);
+        self.report_drops();
+        self.events.pop_front()
+    }
+
+    /// When `handle_timeout` has something to do, and what.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let own = earliest(self.safety.poll_timeout(), self.processor.poll_timeout());
+        let own = earliest(own, self.outbox.poll_timeout());
+        let periodic = (self.operator.is_some() && self.config.codec == Codec::Native).then(|| {
+            earliest(Some(Deadline::new(self.next_status, "status")), Some(self.sync.poll_timeout()))
+        });
+        earliest(earliest(self.port.poll_timeout(), own), periodic.flatten())
+    }
+
+    /// How the robot is.
+    pub fn state(&self) -> RobotState {
+        self.safety.state()
+    }
+
+    /// Why it stopped last.
+    pub fn cause(&self) -> StopCause {
+        self.safety.cause()
+    }
+
+    /// All measures since the session was opened.
+    pub fn status(&self, now: Time) -> Status {
+        let account = Account {
+            elapsed: self.began.map_or(Duration::ZERO, |began| now.saturating_since(began)),
+            state: self.safety.state(),
+            cause: self.safety.cause(),
+            counters: &self.counters,
+            traffic: &self.port.traffic,
+            headers: self.config.headers,
+            rtt: &self.rtt,
+            one_way: &self.one_way,
+            clock: self.sync.estimate(now),
+        };
+        Status {
+            allowed_hz: f64::from(self.config.feedback_rate),
+            unmatched_echoes: self.sync.unmatched(),
+            clock_steps: self.sync.steps(),
+            emergency: self.safety.state() == RobotState::Fault,
+            ..account.robot(self.window.missing())
+        }
+    }
+
+    /// Feedback that was refused or dropped here, of this cause.
+    pub fn feedback_dropped(&self, cause: DropCause) -> u64 {
+        self.feedback_drops.of(cause)
+    }
+
+    /// The operator's clock against this one, once they were compared.
+    pub fn clock(&self, now: Time) -> Option<ClockEstimate> {
+        self.sync.estimate(now)
+    }
+
+    /// States that arrived and were neither applied nor dropped yet.
+    pub fn waiting(&self) -> usize {
+        self.processor.waiting()
+    }
+
+    /// The transport, to look at.
+    pub fn transport(&self) -> &T {
+        &self.port.transport
+    }
+
+    /// The transport, for what the contract does not have. Sending through it breaks the session.
+    pub fn transport_mut(&mut self) -> &mut T {
+        &mut self.port.transport
+    }
+
+    /// Comes before everything else: has the robot been left alone for too long?
+    fn guard(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        if self.safety.check(now) {
+            self.halt(now, StopCause::Watchdog);
+        }
+    }
+
+    /// The robot was stopped: nothing that waits may move it any more, and the operator shall know.
+    fn halt(&mut self, now: Time, why: StopCause) {
+        self.processor.flush(&mut self.dropped);
+        // What was dropped is told before the stop: in the order in which it happened to the robot.
+        self.report_drops();
+        self.events.push_back(RobotEvent::Stop { why });
+        self.next_status = now;
+    }
+
+    fn lose_operator(&mut self, now: Time, why: StopCause) {
+        if self.safety.pause(why) {
+            self.halt(now, why);
+        }
+        self.safety.leave(why);
+        self.operator = None;
+    }
+
+    /// Takes what came, then does what is due.
+    fn settle(&mut self, now: Time) {
+        self.guard(now);
+        self.listen(now);
+        while let Some(item) = self.processor.poll(now, &mut self.dropped) {
+            self.apply(now, item);
+        }
+        if self.operator.is_some() && !self.closed {
+            self.report(now);
+            while let Some((item, stream)) = self.outbox.pop(now, &mut self.feedback_dropped) {
+                self.transmit(now, &item, stream);
+            }
+            self.compare_clocks(now);
+        }
+        self.report_drops();
+    }
+
+    /// A state is ready for the device.
+    fn apply(&mut self, now: Time, mut item: Waiting) {
+        let cause = if !self.safety.is_enabled() {
+            Some(DropCause::Stopped)
+        } else if item.is_late(now) {
+            Some(DropCause::TooLate)
+        } else if item.sequence <= self.applied {
+            Some(DropCause::Superseded)
+        } else {
+            let limited = self.config.limits.apply(self.at, &mut item.state);
+            limited.is_err().then_some(DropCause::NotFinite)
+        };
+        if let Some(cause) = cause {
+            return self.dropped.push(item.dropped(cause));
+        }
+        let Waiting { sequence, state, .. } = item;
+        self.applied = sequence;
+        self.applied_count += 1;
+        self.at = Some(state.position);
+        self.counters.stream(crate::counters::stream_of(state.priority)).delivered += 1;
+        let age = now.saturating_since(state.created);
+        self.events.push_back(RobotEvent::Apply { sequence, state, age });
+    }
+
+    fn report(&mut self, now: Time) {
+        if now < self.next_status {
+            return;
+        }
+        self.next_status = now + self.config.status_interval;
+        let report = Report {
+            state: self.safety.state(),
+            cause: self.safety.cause(),
+            epoch: self.safety.epoch(),
+            received: self.counters.sum(|stream| stream.received),
+            applied: self.applied_count,
+            dropped: STATUS_CAUSES.map(|cause| self.counters.dropped(cause)),
+        };
+        let _ = self.port.send(now, &Body::Status(report), Parcel::passing(now, 0));
+    }
+
+    fn compare_clocks(&mut self, now: Time) {
+        if self.config.codec == Codec::Native
+            && let Some(request) = self.sync.poll(now)
+        {
+            let _ = self.port.send(now, &Body::ClockRequest(request), Parcel::passing(now, 1));
+        }
+    }
+
+    fn transmit(&mut self, now: Time, item: &Waiting, stream: u8) {
+        let Waiting { sequence, state, .. } = *item;
+        let deadline = Some(self.config.feedback_deadline);
+        let state = state.to_wire(now, sequence, stream, deadline);
+        let parcel = Parcel {
+            stream,
+            reliability: Reliability::Unreliable,
+            created: item.state.created,
+            deadline,
+            tag: sequence,
+        };
+        let body = Body::Feedback(Feedback { state, applied: self.applied });
+        match self.port.send(now, &body, parcel) {
+            Ok(()) => self.counters.stream(stream).sent += 1,
+            Err(error) => self.feedback_dropped.push(item.dropped(cause_of(error))),
+        }
+    }
+
+    fn report_drops(&mut self) {
+        for Dropped { sequence, priority, cause } in self.dropped.drain(..) {
+            self.counters.stream(crate::counters::stream_of(priority)).dropped.add(cause);
+            self.events.push_back(RobotEvent::Dropped { sequence, cause });
+        }
+        for Dropped { sequence, cause, .. } in self.feedback_dropped.drain(..) {
+            self.feedback_drops.add(cause);
+            self.events.push_back(RobotEvent::FeedbackDropped { sequence, cause });
+        }
+    }
+
+    fn hear(&mut self, now: Time, heard: Heard) {
+        match heard {
+            Heard::Connected => {}
+            Heard::Frame(frame) => self.handle_frame(now, &frame),
+            Heard::Foreign(error) => self.handle_foreign(now, error),
+            Heard::Dropped { tag: NO_TAG, .. } => {}
+            Heard::Dropped { tag, cause } => {
+                self.feedback_drops.add(cause);
+                self.events.push_back(RobotEvent::FeedbackDropped { sequence: tag, cause });
+            }
+            Heard::Refused(cause) => self.refuse(cause),
+            Heard::PathUp(path) => self.events.push_back(RobotEvent::PathUp(path)),
+            Heard::PathDown(path) => self.events.push_back(RobotEvent::PathDown(path)),
+            Heard::Closed => self.end(now),
+        }
+    }
+
+    fn refuse(&mut self, cause: DropCause) {
+        self.counters.refused.add(cause);
+        self.events.push_back(RobotEvent::Refused(cause));
+    }
+}

@@ -1,0 +1,273 @@
+//! What the operator says, as the robot understands it.
+
+use taut_core::{DropCause, Duration, Time, Transport};
+use taut_wire::session::{
+    Ack, Answer, Body, ClockReply, ClockRequest, Command, CommandAck, Error, Frame, Hello, RefusalReason,
+    Role, State as Wire, StopCause, Verdict,
+};
+
+use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
+use crate::clock::PeerTime;
+use crate::codec::Codec;
+use crate::port::{Heard, Parcel};
+use crate::queue::Waiting;
+use crate::state::{Priority, State};
+use crate::sync::RelativeAge;
+use crate::window::{Sighting, Window};
+
+/// What arrived in one call and is no emergency: looked at after all emergencies were.
+const BATCH: usize = 64;
+
+impl<T: Transport> Robot<T> {
+    /// Takes what came, emergency stops first: they are obeyed and acknowledged before anything that came with them.
+    pub(super) fn listen(&mut self, now: Time) {
+        let mut batch = [const { None }; BATCH];
+        loop {
+            let mut count = 0;
+            while count < BATCH
+                && let Some(heard) = self.port.poll()
+            {
+                match heard {
+                    Heard::Frame(Frame { body: Body::EmergencyStop(_), .. }) => self.hear(now, heard),
+                    heard => {
+                        batch[count] = Some(heard);
+                        count += 1;
+                    }
+                }
+            }
+            batch.iter_mut().take(count).filter_map(Option::take).for_each(|heard| self.hear(now, heard));
+            if count < BATCH {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn handle_frame(&mut self, now: Time, frame: &Frame) {
+        if self.closed {
+            return;
+        }
+        if let Body::Hello(hello) = &frame.body {
+            return self.handle_hello(now, frame.session, hello);
+        }
+        if self.config.codec == Codec::Omni71 && self.operator.is_none() {
+            self.adopt(now, frame.session);
+        }
+        if self.operator.is_none() || frame.session != self.port.session {
+            return self.handle_stranger(now, frame.session);
+        }
+        self.operator = Some(now);
+        match &frame.body {
+            Body::State(state) => self.handle_state(now, state),
+            Body::EmergencyStop(command) => self.handle_stop(now, command),
+            Body::Resume(command) => self.handle_resume(now, command),
+            Body::ClockRequest(request) => self.tell_time(now, *request),
+            Body::ClockReply(reply) => {
+                if let Some(rtt) = self.sync.answered(now, reply) {
+                    self.rtt.record(rtt);
+                }
+            }
+            Body::Goodbye => self.lose_operator(now, StopCause::OperatorLeft),
+            // What only robots say.
+            _ => self.refuse(DropCause::Malformed),
+        }
+    }
+
+    /// One operator at a time: another one is taken when the present one has been silent for long enough.
+    fn handle_hello(&mut self, now: Time, session: u32, hello: &Hello) {
+        if hello.role != Role::Operator {
+            return self.refuse(DropCause::Malformed);
+        }
+        let known = self.operator.is_some() && session == self.port.session;
+        let busy = self.operator.is_some_and(|heard| now.saturating_since(heard) < self.config.takeover);
+        if !known && busy {
+            return self.handle_stranger(now, session);
+        }
+        if !known {
+            if self.operator.is_some() {
+                self.lose_operator(now, StopCause::OperatorLeft);
+            }
+            self.adopt(now, session);
+        }
+        self.operator = Some(now);
+        let answer = Hello {
+            role: Role::Robot,
+            state: self.safety.state(),
+            cause: self.safety.cause(),
+            epoch: self.safety.epoch(),
+            rate_mhz: self.config.feedback_rate.saturating_mul(1_000),
+            watchdog_us: (self.config.watchdog.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
+            limits: self.config.limits.wire,
+        };
+        // When it cannot be sent, the operator says hello again.
+        let _ = self.port.send(now, &Body::Hello(answer), Parcel::urgent(now));
+    }
+
+    fn adopt(&mut self, now: Time, session: u32) {
+        self.port.session = session;
+        self.operator = Some(now);
+        self.began = Some(now);
+        self.window = Window::default();
+        (self.newest, self.applied, self.floor_ns) = (0, 0, 0);
+        self.relative = RelativeAge::default();
+        self.sync.restart(now);
+        self.safety.connect();
+        self.next_status = now;
+        self.events.push_back(RobotEvent::Connected { session });
+    }
+
+    /// Somebody who is not the operator. The answer goes the way that the transport goes; an operator to whom it does not
+    /// apply sees by the session that it does not.
+    fn handle_stranger(&mut self, now: Time, session: u32) {
+        self.refuse(DropCause::Unauthenticated);
+        if now < self.next_refusal {
+            return;
+        }
+        self.next_refusal = now + REFUSAL_INTERVAL;
+        let reason =
+            if self.operator.is_some() { RefusalReason::Busy } else { RefusalReason::UnknownSession };
+        let _ = self.port.send_as(now, session, &Body::Refusal(reason), Parcel::passing(now, 0));
+    }
+
+    /// A peer of another version gets a frame of this one: its first bytes say which that is.
+    pub(super) fn handle_foreign(&mut self, now: Time, error: Error) {
+        self.counters.refused.add(DropCause::Malformed);
+        self.events.push_back(RobotEvent::Incompatible(error));
+        if now >= self.next_refusal {
+            self.next_refusal = now + REFUSAL_INTERVAL;
+            let refusal = Body::Refusal(RefusalReason::UnsupportedVersion);
+            let _ = self.port.send_as(now, 1, &refusal, Parcel::passing(now, 0));
+        }
+    }
+
+    fn handle_stop(&mut self, now: Time, command: &Command) {
+        let fresh = self.safety.stop(command.command);
+        let answer = self.answer(now, command, Answer::Done);
+        // When it cannot be sent, the operator repeats the command.
+        let _ = self.port.send(now, &Body::EmergencyStopAck(answer), Parcel::urgent(now));
+        if fresh {
+            self.halt(now, StopCause::Emergency);
+        }
+    }
+
+    fn handle_resume(&mut self, now: Time, command: &Command) {
+        let native = self.config.codec == Codec::Native;
+        let age = if native {
+            self.sync.age(now, PeerTime(command.created_ns), PeerTime(command.sent_ns))
+        } else {
+            Some(self.relative.age(now, command.created_ns))
+        };
+        let was_enabled = self.safety.is_enabled();
+        let answer = match age {
+            None => Answer::ClockUnknown,
+            Some(age) if age >= self.config.command_age => Answer::TooLate,
+            Some(_) => self.safety.resume(now, command.command, native.then_some(command.epoch)),
+        };
+        if self.safety.is_enabled() && !was_enabled {
+            self.floor_ns = command.created_ns;
+            self.at = self.measured.or(self.at);
+            self.events.push_back(RobotEvent::Enabled);
+            self.next_status = now;
+        }
+        let answer = self.answer(now, command, answer);
+        let _ = self.port.send(now, &Body::ResumeAck(answer), Parcel::urgent(now));
+    }
+
+    fn answer(&self, now: Time, command: &Command, answer: Answer) -> CommandAck {
+        CommandAck {
+            command: command.command,
+            echo_ns: command.sent_ns,
+            received_ns: now.as_nanos(),
+            epoch: self.safety.epoch(),
+            answer,
+            state: self.safety.state(),
+            cause: self.safety.cause(),
+        }
+    }
+
+    fn tell_time(&mut self, now: Time, request: ClockRequest) {
+        let at = now.as_nanos();
+        let reply = ClockReply { echo_ns: request.sent_ns, received_ns: at, sent_ns: at };
+        let _ = self.port.send(now, &Body::ClockReply(reply), Parcel::passing(now, 1));
+    }
+
+    fn handle_state(&mut self, now: Time, wire: &Wire) {
+        let stream = self.counters.stream(wire.stream);
+        stream.received += 1;
+        // Nothing in a state with such a number is to be believed, its sequence included.
+        let judged = if wire.is_finite() {
+            let sighting = self.window.record(wire.sequence);
+            match sighting {
+                Sighting::Newest => {}
+                Sighting::Reordered => stream.reordered += 1,
+                Sighting::Duplicate => stream.duplicate += 1,
+            }
+            self.judge(now, wire, sighting)
+        } else {
+            Err(Verdict::NotFinite)
+        };
+        self.acknowledge(now, wire, judged.err().unwrap_or(Verdict::Taken));
+        let item = match judged {
+            Ok(item) => item,
+            Err(verdict) => {
+                let cause = verdict.cause().expect("what is not taken has a cause");
+                self.counters.stream(wire.stream).dropped.add(cause);
+                return self.events.push_back(RobotEvent::Dropped { sequence: wire.sequence, cause });
+            }
+        };
+        self.newest = wire.sequence;
+        self.safety.feed(now);
+        let ready = if wire.priority == Priority::Emergency {
+            Some(item)
+        } else {
+            self.processor.take(now, item, &mut self.dropped)
+        };
+        if let Some(item) = ready {
+            self.apply(now, item);
+        }
+    }
+
+    /// May this state go to the robot?
+    fn judge(&mut self, now: Time, wire: &Wire, sighting: Sighting) -> Result<Waiting, Verdict> {
+        if sighting == Sighting::Duplicate {
+            return Err(Verdict::Duplicate);
+        }
+        let waited = Duration::from_nanos(u64::from(wire.waited_us) * 1_000);
+        let sent = wire.created_ns.saturating_add(waited.as_nanos());
+        let age = match self.config.codec {
+            Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), PeerTime(sent)),
+            Codec::Omni71 => Some(self.relative.age(now, wire.created_ns)),
+        };
+        // Nobody knows how old it is: it may be of any age.
+        let age = age.ok_or(Verdict::TooLate)?;
+        self.one_way.record(age.saturating_sub(waited));
+        let deadline = match wire.deadline_us {
+            0 => self.config.max_age,
+            micros => Duration::from_nanos(u64::from(micros) * 1_000).min(self.config.max_age),
+        };
+        if age >= deadline {
+            return Err(Verdict::TooLate);
+        }
+        if !self.safety.is_enabled() || wire.created_ns < self.floor_ns {
+            return Err(Verdict::Stopped);
+        }
+        if wire.sequence <= self.newest {
+            return Err(Verdict::Superseded);
+        }
+        let state = State::from_wire(wire, now - age);
+        Ok(Waiting { sequence: wire.sequence, state, expires: Some(now + (deadline - age)) })
+    }
+
+    fn acknowledge(&mut self, now: Time, wire: &Wire, verdict: Verdict) {
+        let ack = Ack {
+            sequence: wire.sequence,
+            echo_ns: wire.created_ns,
+            received_ns: now.as_nanos(),
+            seen: self.window.before(wire.sequence),
+            epoch: self.safety.epoch(),
+            verdict,
+            state: self.safety.state(),
+            cause: self.safety.cause(),
+        };
+        let _ = self.port.send(now, &Body::Ack(ack), Parcel::passing(now, wire.stream));
+    }
+}

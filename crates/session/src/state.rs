@@ -1,0 +1,96 @@
+//! A state as devices make it and robots take it.
+
+use taut_core::{Duration, Time};
+use taut_wire::session as wire;
+pub use taut_wire::session::Priority;
+
+/// Pose, velocity and force of a device, or of a robot, at one time.
+///
+/// ```
+/// use taut_core::Time;
+/// use taut_session::{Priority, State};
+/// let state = State { position: [0.1, 0.0, -0.05], priority: Priority::High, ..State::at(Time::ZERO) };
+/// assert!(state.is_finite());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    /// When it was made, on this end's clock; age counts from here.
+    pub created: Time,
+    /// How urgent.
+    pub priority: Priority,
+    /// x, y, z in m.
+    pub position: [f32; 3],
+    /// A unit quaternion: w, x, y, z.
+    pub orientation_wxyz: [f32; 4],
+    /// x, y, z in m/s.
+    pub velocity: [f32; 3],
+    /// x, y, z in N.
+    pub force: [f32; 3],
+    /// The device is locked.
+    pub locked: bool,
+    /// 0 open … 65535 closed.
+    pub gripper: u16,
+}
+
+impl State {
+    /// At rest in the origin, upright, without force, not urgent, made at `created`.
+    pub const fn at(created: Time) -> Self {
+        Self {
+            created,
+            priority: Priority::Normal,
+            position: [0.0; 3],
+            orientation_wxyz: [1.0, 0.0, 0.0, 0.0],
+            velocity: [0.0; 3],
+            force: [0.0; 3],
+            locked: false,
+            gripper: 0,
+        }
+    }
+
+    /// Is every number finite?
+    pub fn is_finite(&self) -> bool {
+        let numbers =
+            self.position.iter().chain(&self.orientation_wxyz).chain(&self.velocity).chain(&self.force);
+        numbers.copied().all(f32::is_finite)
+    }
+
+    /// Read from the wire; `created` is when it was made on this end's clock.
+    pub(crate) const fn from_wire(wire: &wire::State, created: Time) -> Self {
+        Self {
+            created,
+            priority: wire.priority,
+            position: wire.position,
+            orientation_wxyz: wire.orientation_wxyz,
+            velocity: wire.velocity,
+            force: wire.force,
+            locked: wire.locked,
+            gripper: wire.gripper,
+        }
+    }
+
+    /// As it is sent at `now`.
+    pub(crate) fn to_wire(
+        self,
+        now: Time,
+        sequence: u64,
+        stream: u8,
+        deadline: Option<Duration>,
+    ) -> wire::State {
+        let micros = |duration: Duration| u32::try_from(duration.as_nanos() / 1_000).unwrap_or(u32::MAX);
+        wire::State {
+            sequence,
+            created_ns: self.created.as_nanos(),
+            waited_us: micros(now.saturating_since(self.created)),
+            // 0 would mean never.
+            deadline_us: deadline.map_or(0, |deadline| micros(deadline).max(1)),
+            priority: self.priority,
+            stream,
+            locked: self.locked,
+            gripper: self.gripper,
+            position: self.position,
+            orientation_wxyz: self.orientation_wxyz,
+            velocity: self.velocity,
+            force: self.force,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Asks the peer for its clock, and judges the age of what it made.
+
+use std::collections::VecDeque;
+
+use taut_core::{Deadline, Duration, Time};
+use taut_wire::session::{ClockReply, ClockRequest};
+
+use crate::clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
+
+/// Compares clocks again and again, more often at first.
+#[derive(Debug)]
+pub(crate) struct ClockSync {
+    estimator: ClockEstimator,
+    interval: Duration,
+    next: Time,
+    /// Requests since the estimate began.
+    asked: u32,
+    /// Requests that may still be answered.
+    open: VecDeque<Time>,
+    /// Answers to none of them.
+    unmatched: u64,
+}
+
+/// Requests at the beginning, and how far apart they are.
+const QUICK: (u32, Duration) = (8, Duration::from_millis(10));
+/// Requests that may be under way at once.
+const OPEN: usize = 64;
+
+impl ClockSync {
+    pub(crate) fn new(interval: Duration) -> Self {
+        Self {
+            estimator: ClockEstimator::new(),
+            interval,
+            next: Time::ZERO,
+            asked: 0,
+            open: VecDeque::new(),
+            unmatched: 0,
+        }
+    }
+
+    pub(crate) fn estimate(&self, now: Time) -> Option<ClockEstimate> {
+        self.estimator.estimate(now)
+    }
+
+    pub(crate) fn steps(&self) -> u64 {
+        self.estimator.steps()
+    }
+
+    pub(crate) fn unmatched(&self) -> u64 {
+        self.unmatched
+    }
+
+    /// The next request, if it is due.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<ClockRequest> {
+        if now < self.next {
+            return None;
+        }
+        self.asked = self.asked.saturating_add(1);
+        self.next = now + if self.asked <= QUICK.0 { QUICK.1.min(self.interval) } else { self.interval };
+        if self.open.len() >= OPEN {
+            self.open.pop_front();
+        }
+        self.open.push_back(now);
+        Some(ClockRequest { sent_ns: now.as_nanos() })
+    }
+
+    /// An answer came. Its round trip, when it answers a request of ours.
+    pub(crate) fn answered(&mut self, now: Time, reply: &ClockReply) -> Option<Duration> {
+        let Some(index) = self.open.iter().position(|sent| sent.as_nanos() == reply.echo_ns) else {
+            self.unmatched += 1;
+            return None;
+        };
+        let sent = self.open.remove(index)?;
+        let (received, answered) = (PeerTime(reply.received_ns), PeerTime(reply.sent_ns));
+        match self.estimator.record(sent, received, answered, now) {
+            Exchange::Impossible => {
+                self.unmatched += 1;
+                return None;
+            }
+            Exchange::Stepped => self.begin_again(now),
+            Exchange::Taken => {}
+        }
+        let there = Duration::from_nanos(reply.sent_ns - reply.received_ns);
+        Some((now - sent).saturating_sub(there))
+    }
+
+    /// How long ago the peer made something, and whether that can be: a time of making or sending that is still to come
+    /// means that a clock was set. Then nothing is known until the next answer.
+    pub(crate) fn age(&mut self, now: Time, created: PeerTime, sent: PeerTime) -> Option<Duration> {
+        let estimate = self.estimator.estimate(now)?;
+        if estimate.to_local(sent) > now + estimate.uncertainty {
+            self.estimator.reset();
+            self.begin_again(now);
+            return None;
+        }
+        Some(now.saturating_since(estimate.to_local(created)))
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Deadline {
+        Deadline::new(self.next, "clock")
+    }
+
+    /// There is a new peer.
+    pub(crate) fn restart(&mut self, now: Time) {
+        *self = Self::new(self.interval);
+        self.next = now;
+    }
+
+    fn begin_again(&mut self, now: Time) {
+        self.asked = 0;
+        self.next = now;
+        // Answers to what was asked before the clock was set would contradict those after it.
+        self.open.clear();
+    }
+}
+
+/// Judges age without comparing clocks: by how much longer something took than the fastest of the last seconds.
+///
+/// What it gives is the least that the age can be, but for the fastest one's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RelativeAge {
+    /// The least difference of clocks in the present window and in the last.
+    least: [Option<i64>; 2],
+    window_began: Time,
+}
+
+impl RelativeAge {
+    const WINDOW: Duration = Duration::from_secs(5);
+
+    pub(crate) fn age(&mut self, now: Time, created_ns: u64) -> Duration {
+        let difference = now.as_nanos().wrapping_sub(created_ns) as i64;
+        if now.saturating_since(self.window_began) >= Self::WINDOW {
+            self.least = [None, self.least[0]];
+            self.window_began = now;
+        }
+        let present = self.least[0].map_or(difference, |least| least.min(difference));
+        self.least[0] = Some(present);
+        let least = self.least[1].map_or(present, |last| last.min(present));
+        Duration::from_nanos(difference.wrapping_sub(least) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + MS * ms
+    }
+
+    fn reply(sent: Time, peer_ns: u64) -> ClockReply {
+        ClockReply { echo_ns: sent.as_nanos(), received_ns: peer_ns, sent_ns: peer_ns }
+    }
+
+    #[test]
+    fn an_answer_to_no_request_measures_nothing() {
+        let mut sync = ClockSync::new(MS * 100);
+        assert!(sync.poll(at(0)).is_some());
+        assert_eq!(sync.answered(at(5), &reply(at(1), 9)), None);
+        assert_eq!(sync.answered(at(5), &reply(at(0), 9)), Some(MS * 5));
+        assert_eq!(sync.answered(at(6), &reply(at(0), 9)), None, "answered already");
+        assert_eq!(sync.unmatched(), 2);
+        assert_eq!(sync.open.len(), 0);
+    }
+
+    #[test]
+    fn what_is_made_in_the_future_says_that_a_clock_was_set() {
+        let mut sync = ClockSync::new(MS * 100);
+        assert_eq!(sync.age(at(0), PeerTime(0), PeerTime(0)), None, "not compared yet");
+        sync.poll(at(10));
+        sync.answered(at(20), &reply(at(10), 15_000_000));
+        assert_eq!(sync.age(at(30), PeerTime(22_000_000), PeerTime(22_000_000)), Some(MS * 8));
+        assert!(sync.poll_timeout().at < at(21));
+        assert_eq!(sync.age(at(30), PeerTime(99_000_000), PeerTime(99_000_000)), None);
+        assert_eq!((sync.estimate(at(30)), sync.steps(), sync.poll_timeout().at), (None, 1, at(30)));
+    }
+
+    #[test]
+    fn relative_age_is_what_the_fastest_did_not_need() {
+        let mut ages = RelativeAge::default();
+        let peer = |ms: u64| at(1_000_000 + ms).as_nanos();
+        assert_eq!(ages.age(at(20), peer(0)), Duration::ZERO);
+        assert_eq!(ages.age(at(40), peer(10)), MS * 10);
+        assert_eq!(ages.age(at(35), peer(20)), Duration::ZERO);
+        assert_eq!(ages.age(at(60), peer(20)), MS * 25);
+        // Ten seconds later the route is 30 ms longer, and that is the new fastest.
+        assert_eq!(ages.age(at(6_045), peer(6_000)), MS * 30);
+        assert_eq!(ages.age(at(12_045), peer(12_000)), Duration::ZERO);
+    }
+}

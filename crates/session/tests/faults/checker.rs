@@ -1,0 +1,315 @@
+//! Judges an episode by what it sees from outside: samples that were made, datagrams, and the events of both ends.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use taut_core::{DropCause, Duration, LinkEvent, Time};
+use taut_session::{OperatorEvent, RobotEvent, Status};
+use taut_wire::session::{Body, Frame};
+
+use crate::harness::{MS, OPERATOR, Observer};
+use crate::{DEADLINE, WATCHDOG};
+
+/// What is known of one state; by its sequence.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    made: Option<Time>,
+    /// Dropped by the operator's end.
+    dropped: Option<DropCause>,
+    /// Datagrams with it that were sent, and copies that the network made.
+    copies: u32,
+    /// Of these, how many the network lost.
+    lost: u32,
+    /// How many the robot refused.
+    refused: u32,
+    /// Why, the first time.
+    why: Option<DropCause>,
+    applied: u32,
+}
+
+pub(crate) struct Checker {
+    /// A robot that applies at once: then no more than the watchdog may lie between two states.
+    immediate: bool,
+    fates: Vec<Fate>,
+    made: u64,
+    /// By the number of the datagram: the sequence of the state in it, 0 for anything else.
+    datagrams: Vec<u64>,
+    applied: u64,
+    last_applied: u64,
+    enabled: bool,
+    /// The robot's last sign of motion, or of being enabled.
+    moved: Time,
+    /// When resume was first pressed after the last stop.
+    released: Option<Time>,
+    clock_set: Option<Time>,
+    /// By how much the robot's estimate of the operator's clock was off, within the last deadline.
+    errors: VecDeque<(Time, Duration)>,
+    robot_drops: BTreeMap<&'static str, u64>,
+    operator_drops: BTreeMap<&'static str, u64>,
+    totals: Totals,
+}
+
+/// What happened in all episodes: faults that never happen prove nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) episodes: u64,
+    pub(crate) made: u64,
+    pub(crate) applied: u64,
+    pub(crate) lost: u64,
+    pub(crate) stops: BTreeMap<String, u64>,
+    pub(crate) resumes: u64,
+    pub(crate) clocks_set: u64,
+    pub(crate) steps_found: u64,
+    pub(crate) robot_drops: BTreeMap<&'static str, u64>,
+    pub(crate) operator_drops: BTreeMap<&'static str, u64>,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.episodes += other.episodes;
+        self.made += other.made;
+        self.applied += other.applied;
+        self.lost += other.lost;
+        self.resumes += other.resumes;
+        self.clocks_set += other.clocks_set;
+        self.steps_found += other.steps_found;
+        other.stops.iter().for_each(|(why, count)| *self.stops.entry(why.clone()).or_default() += count);
+        other.robot_drops.iter().for_each(|(why, count)| *self.robot_drops.entry(why).or_default() += count);
+        other
+            .operator_drops
+            .iter()
+            .for_each(|(why, count)| *self.operator_drops.entry(why).or_default() += count);
+    }
+
+    pub(crate) fn assert_that_faults_happened(&self) {
+        let happened = |counts: &BTreeMap<&'static str, u64>, causes: &[&str]| {
+            for cause in causes {
+                assert!(
+                    counts.get(cause).is_some_and(|count| *count > 0),
+                    "{cause} never happened: {self:?}"
+                );
+            }
+        };
+        happened(&self.robot_drops, &["duplicate", "superseded", "too_late", "stopped"]);
+        happened(&self.operator_drops, &["superseded", "stopped", "too_late", "queue_full_packets"]);
+        for why in ["Watchdog", "Emergency", "LocalEmergency"] {
+            assert!(self.stops.get(why).is_some_and(|count| *count > 0), "no {why}: {self:?}");
+        }
+        assert!(self.applied > self.made / 4 && self.lost > 0 && self.resumes > 0, "{self:?}");
+        assert!(self.clocks_set > 0 && self.steps_found > 0, "{self:?}");
+    }
+}
+
+impl Checker {
+    pub(crate) fn new(immediate: bool) -> Self {
+        Self {
+            immediate,
+            fates: Vec::new(),
+            made: 0,
+            datagrams: Vec::new(),
+            applied: 0,
+            last_applied: 0,
+            enabled: false,
+            moved: Time::ZERO,
+            released: None,
+            clock_set: None,
+            errors: VecDeque::new(),
+            robot_drops: BTreeMap::new(),
+            operator_drops: BTreeMap::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    pub(crate) fn made(&self) -> u64 {
+        self.made
+    }
+
+    pub(crate) fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Resume was pressed at the operator.
+    pub(crate) fn resume_pressed(&mut self, now: Time) {
+        self.released.get_or_insert(now);
+    }
+
+    /// Somebody sets a clock.
+    pub(crate) fn clock_set(&mut self, now: Time) {
+        self.clock_set = Some(now);
+        self.totals.clocks_set += 1;
+    }
+
+    fn fate(&mut self, sequence: u64) -> &mut Fate {
+        let index = sequence as usize;
+        if index >= self.fates.len() {
+            self.fates.resize(index + 1, Fate::default());
+        }
+        &mut self.fates[index]
+    }
+
+    fn in_datagram(&self, id: u64) -> Option<u64> {
+        self.datagrams.get(id as usize).copied().filter(|sequence| *sequence > 0)
+    }
+
+    fn check_applied(&mut self, now: Time, sequence: u64, age: Duration, clocks: Option<[Duration; 2]>) {
+        let made = self.fate(sequence).made.expect("a state that nobody made was applied");
+        assert!(self.enabled, "{sequence} was applied by a stopped robot at {now}");
+        assert!(sequence > self.last_applied, "{sequence} after {}", self.last_applied);
+        let released = self.released.expect("motion without a resume");
+        assert!(made >= released, "{sequence} was made at {made}, before the resume at {released}");
+        let true_age = now - made;
+        // How far the clocks' estimate is off decides by how much age may be misjudged; and both clocks drift.
+        assert!(clocks.is_some() || !self.immediate, "a state was applied although its age was unknown");
+        if let Some([error, stated]) = clocks
+            && self.clock_set.is_none_or(|set| now.saturating_since(set) > MS * 4_000)
+        {
+            assert!(error <= stated, "the clock is {error} off, said at most {stated}");
+        }
+        // A slow robot judged the age when the state arrived, by what it knew then.
+        let error = self.errors.iter().map(|(_, error)| *error).max().expect("its age was known then");
+        let drift = Duration::from_micros(50);
+        assert!(true_age < DEADLINE + error + drift, "{sequence} was {true_age} old");
+        assert!(age.abs_diff(true_age) <= error + drift, "{sequence} was {true_age} old, said {age}");
+        // Set clocks shorten the watchdog's time, and never lengthen it.
+        let silence = now - self.moved;
+        assert!(!self.immediate || silence <= WATCHDOG + drift, "{silence} without motion, and no stop");
+        self.moved = now;
+        self.last_applied = sequence;
+        self.applied += 1;
+    }
+
+    /// The books of the episode, closed when nothing is under way any more.
+    pub(crate) fn settle(&mut self, operator: &Status, robot: &Status) -> Totals {
+        let mut lost = 0;
+        let (mut dropped, mut refused) = (0, 0);
+        for (sequence, fate) in self.fates.iter().enumerate() {
+            if fate.made.is_none() {
+                assert_eq!((fate.copies, fate.applied), (0, 0), "{sequence} was never made: {fate:?}");
+                continue;
+            }
+            assert!(fate.applied <= 1, "{sequence} was applied {} times", fate.applied);
+            let arrived = fate.applied + fate.refused;
+            assert_eq!(fate.copies, fate.lost + arrived, "{sequence} does not add up: {fate:?}");
+            assert_eq!(
+                fate.dropped.is_some(),
+                fate.copies == 0,
+                "{sequence} is gone without a cause: {fate:?}"
+            );
+            match (fate.dropped, arrived, fate.applied) {
+                (Some(_), ..) => dropped += 1,
+                (None, 0, _) => lost += 1,
+                (None, _, 0) => refused += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(
+            self.made,
+            self.applied + dropped + refused + lost,
+            "made = applied + dropped + refused + lost"
+        );
+        // What both ends counted is what was seen.
+        assert_eq!(robot.dropped, self.robot_drops, "the robot's counters");
+        assert_eq!(robot.delivered, self.applied);
+        for (cause, count) in &self.operator_drops {
+            let counted = operator.dropped.get(cause).copied().unwrap_or(0);
+            assert!(counted >= *count, "{cause}: {counted} counted, {count} seen");
+        }
+        assert_eq!(operator.messages + dropped, self.made, "sent and dropped are what was made");
+        let totals = Totals {
+            episodes: 1,
+            made: self.made,
+            applied: self.applied,
+            lost,
+            steps_found: robot.clock_steps,
+            robot_drops: std::mem::take(&mut self.robot_drops),
+            operator_drops: std::mem::take(&mut self.operator_drops),
+            ..std::mem::take(&mut self.totals)
+        };
+        *self = Self::new(self.immediate);
+        totals
+    }
+}
+
+impl Observer for Checker {
+    fn transmitted(&mut self, _now: Time, from: usize, id: u64, bytes: &[u8]) {
+        let frame = Frame::parse(bytes).expect("only frames are sent");
+        let sequence = match frame.body {
+            Body::State(state) if from == OPERATOR => {
+                assert!(state.is_finite(), "{state:?} left the operator");
+                self.fate(state.sequence).copies += 1;
+                state.sequence
+            }
+            _ => 0,
+        };
+        self.datagrams.resize(id as usize, 0);
+        self.datagrams.push(sequence);
+    }
+
+    fn network(&mut self, _now: Time, _from: usize, event: &LinkEvent) {
+        match event {
+            LinkEvent::Dropped { meta, .. } => {
+                if let Some(sequence) = self.in_datagram(meta.id) {
+                    self.fate(sequence).lost += 1;
+                }
+            }
+            LinkEvent::Duplicated { meta } => {
+                if let Some(sequence) = self.in_datagram(meta.id) {
+                    self.fate(sequence).copies += 1;
+                }
+            }
+            LinkEvent::Corrupted { .. } | LinkEvent::Marked { .. } => {}
+        }
+    }
+
+    fn corrupted(&mut self, id: u64, _from: usize) {
+        if let Some(sequence) = self.in_datagram(id) {
+            self.fate(sequence).lost += 1;
+        }
+    }
+
+    fn made(&mut self, now: Time, sequence: u64) {
+        self.made += 1;
+        self.fate(sequence).made = Some(now);
+    }
+
+    fn operator(&mut self, _now: Time, event: &OperatorEvent) {
+        if let OperatorEvent::Dropped { sequence, cause } = event {
+            let fate = self.fate(*sequence);
+            assert_eq!(fate.dropped.replace(*cause), None, "{sequence} was dropped twice");
+            *self.operator_drops.entry(cause.name()).or_default() += 1;
+        }
+    }
+
+    fn robot(&mut self, now: Time, event: &RobotEvent, clocks: Option<[Duration; 2]>) {
+        let kept = if self.immediate { Duration::ZERO } else { DEADLINE + MS * 20 };
+        self.errors.extend(clocks.map(|[error, _]| (now, error)));
+        while self.errors.front().is_some_and(|(at, _)| now.saturating_since(*at) > kept) {
+            self.errors.pop_front();
+        }
+        match event {
+            RobotEvent::Apply { sequence, state, age } => {
+                assert!(state.is_finite());
+                self.check_applied(now, *sequence, *age, clocks);
+                self.fate(*sequence).applied += 1;
+            }
+            RobotEvent::Dropped { sequence, cause } => {
+                let fate = self.fate(*sequence);
+                fate.refused += 1;
+                fate.why.get_or_insert(*cause);
+                *self.robot_drops.entry(cause.name()).or_default() += 1;
+            }
+            RobotEvent::Enabled => {
+                assert!(self.released.is_some(), "nobody pressed resume after the stop");
+                self.enabled = true;
+                self.moved = now;
+                self.totals.resumes += 1;
+            }
+            RobotEvent::Stop { why } => {
+                self.enabled = false;
+                self.released = None;
+                *self.totals.stops.entry(format!("{why:?}")).or_default() += 1;
+            }
+            RobotEvent::Refused(cause) => *self.robot_drops.entry(cause.name()).or_default() += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Random faults, and an independent checker that knows nothing of how the session works.
+//!
+//! An episode is one session of some ten thousand states over a network that loses (alone and in bursts), reorders,
+//! duplicates, corrupts and is cut, with clocks that are off, drift and are set, and with buttons pressed at random. One
+//! seed, one episode.
+//!
+//! ```text
+//! cargo test -p taut-session --test faults                                        # 200 000 states
+//! cargo test -p taut-session --test faults --release -- --ignored --nocapture     # ten million
+//! TAUT_FAULTS_SEED=17 cargo test -p taut-session --test faults                    # one episode again
+//! ```
+
+// What a failure prints is how to replay it.
+#![allow(clippy::print_stdout)]
+
+mod checker;
+#[path = "../harness/mod.rs"]
+mod harness;
+
+use taut_core::{Duration, Probability, Rng, Seed, Time};
+use taut_link::{Chain, Corrupt, Cut, Duplicate, Element, GilbertElliott, Jitter, JitterConfig, Loss};
+use taut_session::{OperatorConfig, Order, Priority, Processing, RobotConfig, RobotState, State};
+use taut_transport::udp::Udp;
+
+use checker::{Checker, Totals};
+use harness::{Clock, MS, OPERATOR, ROBOT, World, udp};
+
+const STATES_PER_EPISODE: u64 = 10_000;
+pub(crate) const DEADLINE: Duration = Duration::from_millis(80);
+pub(crate) const WATCHDOG: Duration = Duration::from_millis(100);
+
+type Episode = World<Udp, Checker>;
+
+#[test]
+fn random_faults_break_no_promise() {
+    run(200_000);
+}
+
+#[test]
+#[ignore = "ten million states: run it with --release"]
+fn random_faults_break_no_promise_in_ten_million_states() {
+    run(10_000_000);
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+}
+
+fn run(states: u64) {
+    let mut totals = Totals::default();
+    if let Some(seed) = number("TAUT_FAULTS_SEED") {
+        totals.add(&episode(seed));
+    } else {
+        let episodes = number("TAUT_FAULTS_STATES").unwrap_or(states).div_ceil(STATES_PER_EPISODE);
+        (0..episodes).for_each(|seed| totals.add(&episode(seed)));
+        totals.assert_that_faults_happened();
+    }
+    println!("{totals:?}");
+}
+
+/// Prints how to run the episode again when it fails, however it fails.
+struct Replay(u64);
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!(
+                "replay: TAUT_FAULTS_SEED={} cargo test -p taut-session --test faults -- --nocapture",
+                self.0
+            );
+        }
+    }
+}
+
+fn episode(seed: u64) -> Totals {
+    let _replay = Replay(seed);
+    let mut rng = Seed::new(seed).stream("episode");
+    let mut world = set_up(seed, &mut rng);
+    world.run_until(world.now + MS * 100);
+    world.resume_now();
+    world.sampling = Some(MS);
+    world.measuring = (rng.below(2) == 0).then_some(MS);
+    while world.observer.made() < STATES_PER_EPISODE {
+        world.run_until(world.now + Duration::from_micros(200 + rng.below(60_000)));
+        act(&mut world, &mut rng);
+    }
+    recover(&mut world);
+    let (operator, robot) =
+        (world.operator.status(world.local(OPERATOR)), world.robot.status(world.local(ROBOT)));
+    world.observer.settle(&operator, &robot)
+}
+
+fn set_up(seed: u64, rng: &mut Rng) -> Episode {
+    let operator = OperatorConfig::new()
+        .deadline(DEADLINE)
+        .queue(1 + rng.below(100) as usize)
+        .order(if rng.below(2) == 0 { Order::Newest } else { Order::Fifo });
+    let processing = match rng.below(4) {
+        0 => Processing::Fixed(Duration::from_micros(rng.below(3_000))),
+        1 => Processing::Uniform {
+            least: Duration::ZERO,
+            largest: Duration::from_micros(1 + rng.below(5_000)),
+        },
+        _ => Processing::Immediate,
+    };
+    let robot = RobotConfig::new()
+        .watchdog(WATCHDOG)
+        .processing(processing)
+        .queue(1 + rng.below(50) as usize)
+        .order(if rng.below(2) == 0 { Order::Newest } else { Order::Fifo });
+    let checker = Checker::new(processing == Processing::Immediate);
+    let links = [link(seed, "up", rng), link(seed, "down", rng)];
+    let mut world = World::new(udp, operator, robot, links, checker);
+    for clock in &mut world.clocks {
+        let offset = Duration::from_millis(rng.below(100_000_000));
+        *clock = Clock { offset, drift_ppb: rng.below(200_000) as i64 - 100_000 };
+    }
+    world
+}
+
+fn link(seed: u64, name: &str, rng: &mut Rng) -> Chain {
+    let stream = |what: &str| Seed::new(seed).stream(&format!("{name}/{what}"));
+    let parts_per =
+        |rng: &mut Rng, most: f64| Probability::from_fraction(rng.fraction() * most).expect("a fraction");
+    let mut elements: Vec<Element> = Vec::new();
+    for _ in 0..rng.below(4) {
+        let from = Time::from_nanos(10_000_000_000) + Duration::from_millis(500 + rng.below(11_000));
+        elements.push(Cut::at(from).lasting(Duration::from_millis(20 + rng.below(1_500))).into());
+    }
+    let rate = parts_per(rng, 0.1);
+    elements.push(match rng.below(3) {
+        0 => Loss::bernoulli(rate, stream("loss")).into(),
+        1 => {
+            let bursts = GilbertElliott::with_bursts(rate, 2.0 + rng.fraction() * 20.0).expect("such bursts");
+            Loss::gilbert_elliott(bursts, stream("loss")).into()
+        }
+        _ => Loss::bernoulli(Probability::NEVER, stream("loss")).into(),
+    });
+    elements.push(Duplicate::new(parts_per(rng, 0.1), stream("duplicate")).into());
+    elements.push(Corrupt::new(parts_per(rng, 0.02), stream("corrupt")).into());
+    let spread = Duration::from_micros(rng.below(8_000));
+    let base = Duration::from_micros(500 + rng.below(25_000));
+    let jitter = JitterConfig::new(spread).mean(base + spread).reorder(rng.below(3) > 0);
+    elements.push(Jitter::new(jitter, stream("jitter")).expect("possible jitter").into());
+    Chain::new(elements)
+}
+
+/// Somebody does something.
+fn act(world: &mut Episode, rng: &mut Rng) {
+    let moves = world.robot.state() == RobotState::Enabled;
+    match rng.below(100) {
+        0..3 => world.emergency_stop(),
+        3..33 if !moves => world.resume_now(),
+        33..35 => {
+            world.robot.emergency_stop(world.local(ROBOT));
+            world.drain();
+        }
+        35..60 if !moves => {
+            world.robot.release(world.local(ROBOT));
+            world.drain();
+        }
+        60..62 => {
+            let end = rng.below(2) as usize;
+            let now = world.now;
+            world.observer.clock_set(now);
+            world.jump(end, Duration::from_millis(300 + rng.below(600)));
+        }
+        62..70 => (0..rng.below(60)).for_each(|_| {
+            let priority = [Priority::Normal, Priority::High, Priority::Emergency][rng.below(3) as usize];
+            world.send(State { priority, ..State::at(world.local(OPERATOR)) });
+        }),
+        70..75 => {
+            // Some of these are older than their deadline, or will be before they arrive.
+            let created = world.local(OPERATOR) - Duration::from_millis(rng.below(120));
+            world.send_made_at(world.now - (world.local(OPERATOR) - created), State::at(created));
+        }
+        75..77 => {
+            let broken = State { force: [f32::NAN, 0.0, 0.0], ..State::at(world.local(OPERATOR)) };
+            assert_eq!(world.send(broken), None, "not a number");
+        }
+        _ => {}
+    }
+}
+
+/// The network is well again, the buttons are released: then the robot must move.
+fn recover(world: &mut Episode) {
+    let well = || Chain::from(taut_link::Delay::new(MS * 2));
+    for from in [OPERATOR, ROBOT] {
+        // What was under way arrives first.
+        world.sampling = None;
+        world.measuring = None;
+        world.run_until(world.now + MS * 200);
+        world.links[from] = well();
+    }
+    world.sampling = Some(MS);
+    world.robot.release(world.local(ROBOT));
+    world.drain();
+    for _ in 0..20 {
+        world.run_until(world.now + MS * 300);
+        if world.robot.state() == RobotState::Enabled {
+            break;
+        }
+        world.resume_now();
+    }
+    let before = world.observer.applied();
+    world.run_until(world.now + MS * 1_000);
+    assert_eq!(world.robot.state(), RobotState::Enabled, "a robot that nothing stops any more");
+    assert!(
+        world.observer.applied() >= before + 100,
+        "and that moves: {}",
+        world.observer.applied() - before
+    );
+    world.sampling = None;
+    world.run_until(world.now + MS * 500);
+    let error = world.robot_clock_error().expect("the clocks were compared");
+    assert!(error[0] <= error[1], "the clock is {} off, said at most {}", error[0], error[1]);
+}
+
+impl Episode {
+    fn resume_now(&mut self) {
+        let now = self.now;
+        self.observer.resume_pressed(now);
+        self.resume();
+    }
+}

@@ -1,0 +1,118 @@
+//! The robot alone: watchdog, cuts, goodbyes.
+
+use taut_core::{DropCause, Duration, Transport};
+use taut_link::{Chain, Cut, Delay};
+use taut_session::{OperatorConfig, OperatorEvent, RobotConfig, RobotEvent, RobotState, State, StopCause};
+
+use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, dropped, tcp, udp};
+use crate::{delays, world};
+
+/// Cut both ways from 2 s to 4 s.
+fn cut() -> [Chain; 2] {
+    let way = || {
+        let cut = Cut::at(at_ms(2_000)).lasting(MS * 2_000);
+        Chain::new(vec![cut.into(), Delay::new(MS * 8).into()])
+    };
+    [way(), way()]
+}
+
+fn a_cut_link_stops_the_robot<T: Transport>(transport: impl Fn(usize) -> T, back_after: Duration) {
+    let mut world = world(transport, cut());
+    world.start();
+    world.run_until(at_ms(3_900));
+    let last = world.observer.applied().last().expect("it moved").0;
+    let stop = RobotEvent::Stop { why: StopCause::Watchdog };
+    let stopped = world.observer.robot_at(|event| *event == stop).expect("it stopped");
+    assert!((at_ms(2_000)..at_ms(2_010)).contains(&last), "{last}");
+    assert!(stopped <= last + MS * 100, "{stopped}, {last}");
+    assert_eq!(world.robot.state(), RobotState::Paused);
+    let lost =
+        world.observer.operator_at(|event| *event == OperatorEvent::FeedbackLost).expect("it was lost");
+    assert!(lost <= at_ms(2_109), "the hand lets go: {lost}");
+
+    world.run_until(at_ms(4_000) + back_after);
+    assert_eq!(
+        world.observer.applied().last().expect("it moved").0,
+        last,
+        "fresh states arrive, and nothing moves"
+    );
+    assert!(dropped(&world.robot.status(world.now), DropCause::Stopped) > 100);
+    assert_eq!(world.operator.robot(), (RobotState::Paused, StopCause::Watchdog));
+
+    assert!(world.resume());
+    let resumed = world.now;
+    world.run_until(resumed + MS * 200);
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    let applied = world.observer.applied();
+    assert!(applied.iter().filter(|(at, _)| *at > resumed).count() > 120);
+}
+
+#[test]
+fn a_cut_link_stops_the_robot_until_it_is_resumed_over_udp() {
+    a_cut_link_stops_the_robot(udp, MS * 500);
+}
+
+#[test]
+fn a_cut_link_stops_the_robot_until_it_is_resumed_over_tcp() {
+    // TCP's backed-off timer ends, and what it kept is repeated first.
+    a_cut_link_stops_the_robot(tcp, MS * 6_000);
+}
+
+#[test]
+fn a_watchdog_that_is_called_late_lets_no_state_past() {
+    let mut world = world(udp, delays(MS));
+    world.start();
+    world.run_until(at_ms(1_000));
+    // The driver slept for 300 ms; then a fresh state is the first thing that it sees.
+    let late = at_ms(1_300);
+    world.now = late;
+    world.send(State::at(world.local(OPERATOR)));
+    world.run_until(late + MS * 5);
+    let after = world.observer.applied().into_iter().filter(|(at, _)| *at >= late);
+    assert_eq!(after.count(), 0);
+    assert_eq!((world.robot.state(), world.robot.cause()), (RobotState::Paused, StopCause::Watchdog));
+}
+
+#[test]
+fn goodbye_stops_at_once() {
+    let mut world = world(udp, delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.operator.close(world.local(OPERATOR));
+    world.drain();
+    world.run_until(at_ms(1_006));
+    assert_eq!((world.robot.state(), world.robot.cause()), (RobotState::Disabled, StopCause::OperatorLeft));
+    let stop = RobotEvent::Stop { why: StopCause::OperatorLeft };
+    assert!(world.observer.robot_at(|event| *event == stop).expect("it stopped") <= at_ms(1_005));
+    assert!(world.operator.send_state(world.now, State::at(world.now)).is_err());
+}
+
+#[test]
+fn a_robot_that_begins_anew_is_greeted_anew_and_does_not_move() {
+    let mut world = world(udp, delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(1_000));
+    let rng = taut_core::Seed::new(99).stream("robot, its second life");
+    world.robot = taut_session::Robot::new(udp(ROBOT), RobotConfig::new(), rng);
+    world.run_until(at_ms(2_000));
+    assert_eq!(world.robot.state(), RobotState::Paused);
+    assert_eq!(world.operator.robot().0, RobotState::Paused, "the operator knows");
+    let before = world.observer.applied().len();
+    assert!(world.resume());
+    world.run_until(at_ms(2_100));
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    assert!(world.observer.applied().len() > before + 80);
+}
+
+#[test]
+fn a_shorter_watchdog_is_obeyed() {
+    let robot = RobotConfig::new().watchdog(MS * 20);
+    let mut world = World::new(udp, OperatorConfig::new(), robot, delays(MS), Log::default());
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.sampling = None;
+    world.run_until(at_ms(1_100));
+    let stop = RobotEvent::Stop { why: StopCause::Watchdog };
+    let last = world.observer.applied().last().expect("it moved").0;
+    assert_eq!(world.observer.robot_at(|event| *event == stop), Some(last + MS * 20));
+}

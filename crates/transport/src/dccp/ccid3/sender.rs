@@ -1,0 +1,433 @@
+//! The sender of data: the allowed rate (RFC 5348 section 4) and the window counter (RFC 4342 section 8.1).
+//!
+//! RFC 5348 section 4.5, which damps oscillations by following the root of the round trip, is left out.
+
+use taut_core::{Duration, Time};
+use taut_wire::dccp::LossIntervals;
+
+use super::equation::{INTERVALS, mean_interval, throughput};
+
+/// The longest time between two packets, t_mbi in seconds.
+const MAX_BACKOFF: f64 = 64.0;
+/// Weight of the old estimate of the round trip: very low, as RFC 5348 section 4.5 wants it where it is not followed.
+const Q: f64 = 0.1;
+/// The nofeedback timer before there is a round trip (section 4.2).
+const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
+/// Elements of X_recv_set (section 8.2.2).
+const RECEIVE_RATES: usize = 3;
+
+/// The state of RFC 5348 section 4, by its names there. Rates are bytes per second, times seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Ccid3 {
+    /// Bytes of a message, averaged.
+    s: f64,
+    x: f64,
+    x_bps: f64,
+    /// Round trip; `None` before it was measured.
+    r: Option<f64>,
+    p: f64,
+    tld: Time,
+    x_recv_set: Vec<(Time, f64)>,
+    fed_back: bool,
+    nofeedback: Option<Time>,
+    /// Nothing was sent since the timer was set.
+    idle: bool,
+    /// Nominal time of the last packet.
+    nominal: Option<Time>,
+    not_limited: [Time; 2],
+    t_new: Time,
+    t_next: Time,
+    counter: u8,
+    counter_at: Option<Time>,
+    /// No faster until then: the receiver is slow (RFC 4340 section 11.6).
+    hold_until: Time,
+    /// Times that the timer expired.
+    pub(crate) timeouts: u64,
+    /// Loss events that were reported.
+    pub(crate) loss_events: u64,
+}
+
+/// What a feedback packet says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Feedback {
+    /// When the packet was sent that it acknowledges.
+    pub(crate) sent: Time,
+    /// That packet's window counter, if it carried data.
+    pub(crate) counter: Option<u8>,
+    /// How long the receiver held it.
+    pub(crate) elapsed: Duration,
+    /// The receive rate.
+    pub(crate) x_recv: f64,
+    /// The loss event rate.
+    pub(crate) p: f64,
+    /// There is a loss event that was not reported before.
+    pub(crate) new_loss: bool,
+}
+
+impl Ccid3 {
+    /// With the round trip of the handshake, if it was measured: then the initial rate is a whole window in it (RFC 5348
+    /// section 4.2).
+    pub(crate) fn new(now: Time, s: usize, rtt: Option<Duration>) -> Self {
+        let s = s.max(1) as f64;
+        let r = rtt.map(|rtt| rtt.as_secs_f64().max(1e-6));
+        let mut this = Self {
+            s,
+            x: s,
+            x_bps: 0.0,
+            r,
+            p: 0.0,
+            tld: now,
+            x_recv_set: vec![(now, f64::INFINITY)],
+            fed_back: false,
+            nofeedback: None,
+            idle: true,
+            nominal: None,
+            not_limited: [Time::ZERO; 2],
+            t_new: Time::ZERO,
+            t_next: Time::ZERO,
+            counter: 0,
+            counter_at: None,
+            hold_until: Time::ZERO,
+            timeouts: 0,
+            loss_events: 0,
+        };
+        this.x = this.initial_rate().unwrap_or(s);
+        this
+    }
+
+    /// The loss event rate of reported intervals (RFC 4342 section 8.6, RFC 5348 section 5.4); 0 before the first loss.
+    pub(crate) fn loss_event_rate(intervals: LossIntervals<'_>) -> f64 {
+        let mut lengths = [0; INTERVALS];
+        let count = lengths.iter_mut().zip(intervals.iter()).map(|(length, i)| *length = i.data).count();
+        mean_interval(&lengths[..count]).map_or(0.0, |mean| 1.0 / mean)
+    }
+
+    /// The allowed rate in bytes of messages per second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.x
+    }
+
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        self.r.map(Duration::from_secs_f64)
+    }
+
+    /// W_init / R: 4380 bytes, but two to four packets.
+    fn initial_rate(&self) -> Option<f64> {
+        self.r.map(|r| (4.0 * self.s).min((2.0 * self.s).max(4380.0)) / r)
+    }
+
+    /// When the next packet may go: t_ipi = s/X after the nominal time of the last one (section 4.6).
+    pub(crate) fn next_send(&self) -> Time {
+        self.nominal.map_or(Time::ZERO, |last| last + Duration::from_secs_f64(self.s / self.x))
+    }
+
+    pub(crate) fn may_send(&self, now: Time) -> bool {
+        now >= self.next_send()
+    }
+
+    /// The window counter for a packet that goes now.
+    pub(crate) fn window_counter(&mut self, now: Time) -> u8 {
+        let since = now.saturating_since(*self.counter_at.get_or_insert(now)).as_secs_f64();
+        let quarters = self.r.map_or(0.0, |r| since / (r / 4.0)).min(5.0) as u8;
+        if quarters > 0 {
+            (self.counter, self.counter_at) = ((self.counter + quarters) & 0x0f, Some(now));
+        }
+        self.counter
+    }
+
+    /// A message of `bytes` went.
+    pub(crate) fn on_sent(&mut self, now: Time, bytes: usize) {
+        // Unused permissions of one round trip at most are kept (section 4.6).
+        let credit = now - Duration::from_secs_f64(self.r.unwrap_or(0.0));
+        self.nominal = Some(if self.nominal.is_none() { now } else { self.next_send().max(credit) });
+        if self.nofeedback.is_none() {
+            self.s = bytes.max(1) as f64;
+            self.x = self.initial_rate().unwrap_or(self.s);
+            self.nofeedback = Some(now + FIRST_TIMEOUT);
+        }
+        self.s += (bytes as f64 - self.s) / 16.0;
+        self.idle = false;
+        // Section 8.2.1: everything that was allowed has been sent, so the sender is not limited by its data.
+        if self.next_send() > now {
+            if self.not_limited[0] <= self.t_new {
+                self.not_limited[0] = now;
+            } else if self.not_limited[1] <= self.t_next {
+                self.not_limited[1] = now;
+            }
+        }
+    }
+
+    /// The receiver cannot keep up.
+    pub(crate) fn on_slow_receiver(&mut self, now: Time) {
+        self.hold_until = now + Duration::from_secs_f64(self.r.unwrap_or(1.0));
+    }
+
+    /// Section 4.3.
+    pub(crate) fn on_feedback(&mut self, now: Time, feedback: Feedback) {
+        let held = now.saturating_since(feedback.sent).saturating_sub(feedback.elapsed);
+        let sample = held.as_secs_f64().max(1e-6);
+        let first = !std::mem::replace(&mut self.fed_back, true);
+        let r = self.r.filter(|_| !first).map_or(sample, |r| Q * r + (1.0 - Q) * sample);
+        self.r = Some(r);
+        let rises = feedback.new_loss || feedback.p > self.p;
+        self.loss_events += u64::from(feedback.new_loss);
+        self.p = feedback.p;
+        let before = self.x;
+        let limit = self.receive_limit(now, feedback, rises);
+        if first && self.p == 0.0 {
+            self.x = self.initial_rate().unwrap_or(self.x);
+            self.tld = now;
+        } else {
+            self.update_rate(now, limit);
+        }
+        if now < self.hold_until {
+            self.x = self.x.min(before);
+        }
+        self.restart_timer(now);
+        self.jump_counter(now, feedback.counter);
+    }
+
+    /// The limit from X_recv_set: twice what arrives.
+    fn receive_limit(&mut self, now: Time, feedback: Feedback, rises: bool) -> f64 {
+        if self.is_data_limited(now, feedback) {
+            if rises {
+                self.x_recv_set.iter_mut().for_each(|(_, rate)| *rate /= 2.0);
+                self.maximize(now, 0.85 * feedback.x_recv);
+                return self.greatest_receive_rate();
+            }
+            self.maximize(now, feedback.x_recv);
+        } else {
+            let old = now - Duration::from_secs_f64(2.0 * self.r.unwrap_or(0.0));
+            self.x_recv_set.push((now, feedback.x_recv));
+            self.x_recv_set.retain(|(at, _)| *at >= old);
+            let surplus = self.x_recv_set.len().saturating_sub(RECEIVE_RATES);
+            self.x_recv_set.drain(..surplus);
+        }
+        2.0 * self.greatest_receive_rate()
+    }
+
+    /// Maximize X_recv_set().
+    fn maximize(&mut self, now: Time, x_recv: f64) {
+        self.x_recv_set.retain(|(_, rate)| rate.is_finite());
+        let greatest = self.x_recv_set.iter().fold(x_recv, |greatest, (_, rate)| greatest.max(*rate));
+        self.x_recv_set.clear();
+        self.x_recv_set.push((now, greatest));
+    }
+
+    fn greatest_receive_rate(&self) -> f64 {
+        self.x_recv_set.iter().fold(0.0, |greatest: f64, (_, rate)| greatest.max(*rate))
+    }
+
+    /// Did the sender send all it was allowed to at no time in the interval that the feedback covers (section 8.2.1)?
+    fn is_data_limited(&mut self, now: Time, feedback: Feedback) -> bool {
+        if feedback.x_recv == 0.0 {
+            return false;
+        }
+        self.t_new = feedback.sent;
+        self.t_next = now;
+        let t_old = self.t_new - Duration::from_secs_f64(self.r.unwrap_or(0.0));
+        let covers = |at: Time| t_old < at && at <= self.t_new;
+        let limited = !self.not_limited.iter().any(|at| covers(*at));
+        if self.not_limited[0] <= self.t_new && self.not_limited[1] > self.t_new {
+            self.not_limited[0] = self.not_limited[1];
+        }
+        limited
+    }
+
+    /// The end of step 4 of section 4.3.
+    fn update_rate(&mut self, now: Time, recv_limit: f64) {
+        let (r, least) = (self.r.unwrap_or(1.0), self.s / MAX_BACKOFF);
+        if self.p > 0.0 {
+            self.x_bps = throughput(self.s, r, self.p);
+            self.x = self.x_bps.min(recv_limit).max(least);
+        } else if now.saturating_since(self.tld).as_secs_f64() >= r {
+            self.x = (2.0 * self.x).min(recv_limit).max(self.initial_rate().unwrap_or(self.x));
+            self.tld = now;
+        }
+    }
+
+    /// max(4 R, 2 s/X).
+    fn restart_timer(&mut self, now: Time) {
+        let r = self.r.unwrap_or(FIRST_TIMEOUT.as_secs_f64() / 4.0);
+        self.nofeedback = Some(now + Duration::from_secs_f64((4.0 * r).max(2.0 * self.s / self.x)));
+        self.idle = true;
+    }
+
+    /// RFC 4342 section 8.1: what goes after an acknowledgement is a round trip later than what it acknowledges.
+    fn jump_counter(&mut self, now: Time, acknowledged: Option<u8>) {
+        let Some(least) = acknowledged.map(|counter| (counter + 4) & 0x0f) else { return };
+        let behind = least.wrapping_sub(self.counter) & 0x0f;
+        if (1..=4).contains(&behind) {
+            (self.counter, self.counter_at) = (least, Some(now));
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.nofeedback
+    }
+
+    /// Section 4.4.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if self.nofeedback.is_none_or(|timer| timer > now) {
+            return;
+        }
+        self.timeouts += u64::from(!self.idle);
+        let x_recv = self.greatest_receive_rate();
+        let recover = self.initial_rate();
+        let least = self.s / MAX_BACKOFF;
+        let recovered = recover
+            .is_some_and(|recover| if self.p > 0.0 { x_recv < recover } else { self.x < 2.0 * recover });
+        if self.idle && (recovered || recover.is_none()) {
+            // Idleness does not take away what a new connection would be given.
+        } else if self.p == 0.0 {
+            self.x = (self.x / 2.0).max(least);
+        } else {
+            let limit = if self.x_bps > 2.0 * x_recv { x_recv } else { self.x_bps / 2.0 };
+            let limit = limit.max(least);
+            self.x_recv_set.clear();
+            self.x_recv_set.push((now, limit / 2.0));
+            self.update_rate(now, limit);
+        }
+        self.restart_timer(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + MS * ms
+    }
+
+    fn feedback(sent: Time, x_recv: f64, p: f64) -> Feedback {
+        Feedback { sent, counter: None, elapsed: Duration::ZERO, x_recv, p, new_loss: false }
+    }
+
+    fn close(value: f64, expected: f64) -> bool {
+        (value / expected - 1.0).abs() < 1e-6
+    }
+
+    /// RFC 5348 section 4.2: min(4 s, max(2 s, 4380)) bytes in a round trip of 100 ms; one packet a second without one.
+    #[test]
+    fn the_initial_rate_is_a_window_in_a_round_trip() {
+        let initial = |s| Ccid3::new(at(0), s, Some(MS * 100)).rate();
+        assert!(close(initial(100), 4_000.0));
+        assert!(close(initial(1_400), 43_800.0));
+        assert!(close(initial(4_000), 80_000.0));
+        assert!(close(Ccid3::new(at(0), 100, None).rate(), 100.0));
+    }
+
+    /// Sends as fast as is allowed from `from` until `to`; when the last one went.
+    fn greedy(sender: &mut Ccid3, from: Time, to: Time) -> Time {
+        let mut now = from;
+        loop {
+            sender.on_sent(now, 100);
+            let next = sender.next_send().max(now);
+            if next > to {
+                return now;
+            }
+            now = next;
+        }
+    }
+
+    /// RFC 5348 section 4.3: doubled for each round trip, not beyond twice what arrives.
+    #[test]
+    fn slow_start_doubles_up_to_twice_the_receive_rate() {
+        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        let sent = greedy(&mut sender, at(0), at(0));
+        sender.on_feedback(at(100), feedback(sent, 0.0, 0.0));
+        assert!(close(sender.rate(), 4_000.0));
+        let sent = greedy(&mut sender, at(100), at(150));
+        sender.on_feedback(at(250), feedback(sent, 4_000.0, 0.0));
+        let r = sender.r.unwrap();
+        assert!(close(sender.rate(), 8_000.0), "{} {r}", sender.rate());
+        let sent = greedy(&mut sender, at(250), at(300));
+        sender.on_feedback(at(390), feedback(sent, 5_000.0, 0.0));
+        assert!(close(sender.rate(), 10_000.0), "{}", sender.rate());
+    }
+
+    #[test]
+    fn with_loss_the_equation_and_the_receive_rate_decide() {
+        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        sender.on_sent(at(0), 100);
+        sender.on_feedback(at(100), feedback(at(0), 0.0, 0.0));
+        let sent = greedy(&mut sender, at(100), at(110));
+        sender.on_feedback(at(210), feedback(sent, 50_000.0, 0.01));
+        let equation = throughput(100.0, sender.r.unwrap(), 0.01);
+        assert!(close(sender.rate(), equation));
+        let sent = greedy(&mut sender, at(211), at(300));
+        sender.on_feedback(at(400), feedback(sent, 1_000.0, 0.001));
+        let sent = greedy(&mut sender, at(500), at(600));
+        sender.on_feedback(at(700), feedback(sent, 1_000.0, 0.001));
+        assert!(close(sender.rate(), 2_000.0), "twice what arrives: {}", sender.rate());
+    }
+
+    /// RFC 5348 section 4.3: a sender that had less to send than it was allowed keeps its greatest receive rate.
+    #[test]
+    fn a_sender_limited_by_its_data_keeps_its_rate() {
+        let mut sender = Ccid3::new(at(0), 100, Some(MS * 10));
+        let limits: Vec<f64> = (1..40)
+            .map(|n| {
+                sender.on_sent(at(n * 10 - 10), 100);
+                sender.on_feedback(
+                    at(n * 10),
+                    feedback(at(n * 10 - 10), if n == 1 { 0.0 } else { 10_000.0 }, 0.0),
+                );
+                sender.rate()
+            })
+            .collect();
+        assert!(limits.iter().all(|rate| *rate >= 20_000.0), "{limits:?}");
+        assert!(sender.may_send(at(400)));
+    }
+
+    /// RFC 5348 section 4.4.
+    #[test]
+    fn silence_halves_the_rate_and_idleness_does_not() {
+        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        sender.on_sent(at(0), 100);
+        assert_eq!(sender.poll_timeout(), Some(at(2_000)));
+        sender.on_feedback(at(100), feedback(at(0), 0.0, 0.0));
+        assert_eq!(sender.poll_timeout(), Some(at(500)));
+        sender.handle_timeout(at(500));
+        assert!(close(sender.rate(), 4_000.0), "nothing was sent");
+        sender.on_sent(at(600), 100);
+        sender.handle_timeout(at(900));
+        assert!(close(sender.rate(), 2_000.0));
+        assert_eq!(sender.timeouts, 1);
+        for _ in 0..200 {
+            let now = sender.poll_timeout().expect("the timer runs");
+            sender.on_sent(now, 100);
+            sender.handle_timeout(now);
+        }
+        assert!(sender.rate() >= 100.0 / 64.0, "never less than a packet in 64 s");
+    }
+
+    /// RFC 5348 section 4.6, t_ipi = s/X: 4000 B/s, 100 bytes: 25 ms; permissions of 100 ms are kept.
+    #[test]
+    fn packets_are_paced_and_unused_permissions_expire() {
+        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        sender.on_sent(at(0), 100);
+        assert_eq!(sender.next_send(), at(25));
+        assert!(!sender.may_send(at(24)) && sender.may_send(at(25)));
+        let mut burst = 0;
+        while sender.may_send(at(1_000)) {
+            sender.on_sent(at(1_000), 100);
+            burst += 1;
+        }
+        assert_eq!(burst, 5, "four for a round trip and one for now");
+        assert_eq!(sender.next_send(), at(1_025));
+    }
+
+    /// RFC 4342 section 8.1: a step for each quarter of a round trip, five at most.
+    #[test]
+    fn the_window_counter_counts_quarters_of_a_round_trip() {
+        let mut sender = Ccid3::new(at(0), 100, Some(MS * 100));
+        let counters = [0, 24, 25, 60, 1_000].map(|ms| sender.window_counter(at(ms)));
+        assert_eq!(counters, [0, 0, 1, 2, 7]);
+        sender.on_feedback(at(1_001), Feedback { counter: Some(7), ..feedback(at(900), 0.0, 0.0) });
+        assert_eq!(sender.window_counter(at(1_001)), 11);
+    }
+}

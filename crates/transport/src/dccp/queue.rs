@@ -1,0 +1,131 @@
+//! What waits for permission to be sent.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use taut_core::{DropCause, Message, Priority, Reliability, Time};
+
+use crate::udp::is_late;
+
+/// Samples: of these the newest counts.
+const SAMPLES: Priority = Priority(1);
+
+/// A bounded queue: the most urgent goes first, in the order of arrival within a priority. A message too many costs the
+/// oldest of the least urgent its place, those that ought to be reliable last.
+#[derive(Clone, Debug)]
+pub(super) struct SendQueue {
+    waiting: BTreeMap<Priority, VecDeque<Message>>,
+    len: usize,
+    limit: usize,
+    samples: usize,
+}
+
+/// A message that will not be sent: its tag, and why.
+pub(super) type Dropped = (u64, DropCause);
+
+impl SendQueue {
+    pub(super) fn new(limit: usize, samples: usize) -> Self {
+        Self { waiting: BTreeMap::new(), len: 0, limit, samples }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Takes a message in; what loses its place for it, possibly itself, is returned.
+    pub(super) fn push(&mut self, message: Message) -> Option<Dropped> {
+        let priority = message.priority;
+        let queue = self.waiting.entry(priority).or_default();
+        queue.push_back(message);
+        self.len += 1;
+        let victims = if priority == SAMPLES && queue.len() > self.samples {
+            priority
+        } else if self.len > self.limit {
+            *self.waiting.iter().rev().find(|(_, queue)| !queue.is_empty())?.0
+        } else {
+            return None;
+        };
+        let queue = self.waiting.get_mut(&victims)?;
+        let sample = queue.iter().position(|message| message.reliability == Reliability::Unreliable);
+        let message = queue.remove(sample.unwrap_or(0))?;
+        self.len -= 1;
+        Some((message.tag, DropCause::Superseded))
+    }
+
+    /// The next message that is worth sending; the tags of those that are too old are handed to `late`.
+    pub(super) fn pop(&mut self, now: Time, mut late: impl FnMut(u64)) -> Option<Message> {
+        for queue in self.waiting.values_mut() {
+            while let Some(message) = queue.pop_front() {
+                self.len -= 1;
+                if !is_late(now, &message) {
+                    return Some(message);
+                }
+                late(message.tag);
+            }
+        }
+        None
+    }
+
+    /// Empties the queue.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Message> + '_ {
+        self.len = 0;
+        self.waiting.values_mut().flat_map(std::mem::take)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::Duration;
+
+    fn message(tag: u64, priority: u8) -> Message {
+        Message { tag, priority: Priority(priority), ..Message::default() }
+    }
+
+    fn tags(queue: &mut SendQueue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.pop(Time::ZERO, |_| {})).map(|message| message.tag).collect()
+    }
+
+    #[test]
+    fn urgent_messages_go_first_and_equals_in_order() {
+        let mut queue = SendQueue::new(8, 8);
+        for (tag, priority) in [(1, 2), (2, 1), (3, 0), (4, 1), (5, 2)] {
+            assert_eq!(queue.push(message(tag, priority)), None);
+        }
+        assert_eq!(tags(&mut queue), [3, 2, 4, 1, 5]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_full_queue_costs_the_oldest_of_the_least_urgent_its_place() {
+        let mut queue = SendQueue::new(3, 8);
+        for (tag, priority) in [(1, 0), (2, 5), (3, 5)] {
+            assert_eq!(queue.push(message(tag, priority)), None);
+        }
+        assert_eq!(queue.push(message(4, 0)), Some((2, DropCause::Superseded)));
+        assert_eq!(queue.push(message(5, 7)), Some((5, DropCause::Superseded)), "itself the least urgent");
+        assert_eq!(tags(&mut queue), [1, 4, 3]);
+    }
+
+    #[test]
+    fn of_samples_the_newest_count_and_reliable_ones_stay() {
+        let mut queue = SendQueue::new(64, 2);
+        queue.push(Message { reliability: Reliability::Reliable, ..message(1, 1) });
+        queue.push(message(2, 1));
+        assert_eq!(queue.push(message(3, 1)), Some((2, DropCause::Superseded)));
+        assert_eq!(tags(&mut queue), [1, 3]);
+    }
+
+    #[test]
+    fn what_is_too_old_is_not_sent() {
+        let mut queue = SendQueue::new(8, 8);
+        queue.push(Message { deadline: Some(Duration::from_millis(1)), ..message(1, 0) });
+        queue.push(message(2, 0));
+        let mut late = Vec::new();
+        let next = queue.pop(Time::ZERO + Duration::from_millis(1), |tag| late.push(tag));
+        assert_eq!((next.map(|message| message.tag), late), (Some(2), vec![1]));
+    }
+}

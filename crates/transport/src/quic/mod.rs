@@ -1,0 +1,488 @@
+//! QUIC (RFC 9000): reliable messages in streams, samples in datagrams, all of it encrypted and both sides known.
+//!
+//! The protocol is `quinn-proto`'s, a state machine as sans-IO as ours; TLS 1.3 is `rustls`'. What is here: who goes
+//! first, what is dropped, who is trusted, how time and chance get in, and one conversation as a [`Transport`].
+//!
+//! | message | travels as |
+//! | --- | --- |
+//! | [`Unreliable`](taut_core::Reliability::Unreliable) | a DATAGRAM frame (RFC 9221), never sent again |
+//! | [`Reliable`](taut_core::Reliability::Reliable) | a frame in a QUIC stream; eight streams, by [`StreamId`](taut_core::StreamId) modulo 8, none waits for another |
+//!
+//! What lies inside is in [`frame`].
+//!
+//! # Order and age
+//!
+//! Messages wait here, not in QUIC: the most urgent goes first, of samples the newest counts, age is checked when a
+//! message is offered and when it is its turn. QUIC is given one sample at a time, when the one before has left; so
+//! one sample at most grows old inside QUIC when congestion control holds it back. A reliable message that has been
+//! given to QUIC is delivered whatever its age. Priority 0 waits for neither queue nor rate, and its stream goes
+//! before all others.
+//!
+//! # One peer
+//!
+//! A server answers strangers only as far as a handshake; eight at once, the oldest makes room. The first that is
+//! trusted has the conversation; whoever comes later is refused, with [`Event::Refused`], and changes nothing, until
+//! the conversation has ended. A client that moves to another path is followed (RFC 9000 section 9); packets that
+//! are forged or were seen before are refused.
+//!
+//! On the client, [`Event::Connected`] means that the server is the right one. A server that does not trust the
+//! client says so half a round trip later: [`Event::Closed`], and [`CloseReason::NotTrusted`].
+//!
+//! # Early data
+//!
+//! With [`QuicConfig::resumption`], the second handshake between the same peers needs no signatures, and the client's
+//! unreliable messages travel in its first packet. Those of priority 0 do not, and reliable ones do not: an early
+//! packet may be recorded and sent again (RFC 8446 section 8), and what is a command shall not be done twice. A server
+//! takes each ticket once, and none from before it was started, so that a packet sent again is not taken early. On a
+//! server, early messages are received before `Connected`. Where the server does not take them, they are reported
+//! as dropped.
+//!
+//! # Determinism
+//!
+//! All randomness comes from the [`Entropy`] given, all time from the driver. With a seed, two runs are the same to
+//! the byte. (CUBIC and BBR compute with `cbrt` and the like of the system; [`Congestion::Paced`] and NewReno do not.)
+//!
+//! ```
+//! use taut_core::{Datagram, Ecn, Event, Message, PathId, Seed, Time, Transport};
+//! use taut_transport::entropy::Entropy;
+//! use taut_transport::identity::{Identity, Trust};
+//! use taut_transport::quic::{Quic, QuicConfig};
+//!
+//! let seed = Seed::new(1);
+//! let (operator, robot) = (Identity::from_seed(seed, "operator"), Identity::from_seed(seed, "robot"));
+//! let entropy = |name| Entropy::seeded(seed, name);
+//! let trust = Trust::only(robot.fingerprint());
+//! let mut client = Quic::client(QuicConfig::new(), &operator, trust, entropy("client"));
+//! let trust = Trust::only(operator.fingerprint());
+//! let mut server = Quic::server(QuicConfig::new(), &robot, trust, entropy("server"));
+//!
+//! client.send(Time::ZERO, Message { data: b"pose".to_vec(), ..Message::default() })?;
+//! let mut events = Vec::new();
+//! for _ in 0..8 {
+//!     let mut data = Vec::new();
+//!     for (from, to) in [(&mut client, &mut server)] {
+//!         while from.poll_transmit(Time::ZERO, &mut data).is_some() {
+//!             to.handle_input(Time::ZERO, Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &data, padding: 0 });
+//!             data.clear();
+//!         }
+//!         while to.poll_transmit(Time::ZERO, &mut data).is_some() {
+//!             from.handle_input(Time::ZERO, Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &data, padding: 0 });
+//!             data.clear();
+//!         }
+//!     }
+//!     events.extend(std::iter::from_fn(|| server.poll_event()));
+//! }
+//! assert!(events.contains(&Event::Connected));
+//! assert!(events.iter().any(|event| matches!(event, Event::Received { data, .. } if data == b"pose")));
+//! assert_eq!(server.peer(), Some(operator.fingerprint()));
+//! # Ok::<(), taut_core::SendError>(())
+//! ```
+
+mod carrier;
+mod clock;
+mod close;
+mod config;
+mod congestion;
+mod crypto;
+pub mod frame;
+mod lifecycle;
+mod outgoing;
+mod server;
+mod stats;
+mod tls;
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use quinn_proto::{ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig};
+use ring::hmac;
+use sha2::{Digest, Sha256};
+use taut_core::{
+    Bytes, Datagram, Deadline, DropCause, Ecn, Event, Message, PathId, Reliability, SendError, Time,
+    Transmit, Transport, earliest,
+};
+
+use self::carrier::Carrier;
+pub use self::close::CloseReason;
+pub use self::config::QuicConfig;
+pub use self::congestion::{Congestion, Paced};
+use self::stats::Observed;
+pub use self::stats::QuicStats;
+use self::tls::KeyLines;
+pub use self::tls::Resumption;
+use crate::entropy::Entropy;
+use crate::identity::{Fingerprint, Identity, Trust};
+use crate::udp::is_late;
+
+/// QUIC streams each way.
+const LANES: u16 = 8;
+/// Bytes of datagrams that quinn may keep; one sample is in it, or several urgent messages.
+const DATAGRAM_BUFFER: usize = 1 << 16;
+/// Around an unreliable message: flags, connection ID, packet number and tag of the packet, type and length of the
+/// frame as quinn reckons them, and our header.
+const DATAGRAM_OVERHEAD: u64 = 1 + 8 + 4 + 16 + 9 + 4;
+/// Answers to strangers that wait for the driver.
+const MAX_ANSWERS: usize = 16;
+
+/// One end of a QUIC conversation.
+pub struct Quic {
+    config: QuicConfig,
+    trust: Trust,
+    /// `None` while it is lent out.
+    entropy: Option<Entropy>,
+    endpoint: Endpoint,
+    role: Role,
+    connections: Vec<Connection>,
+    state: State,
+    peer: Option<Fingerprint>,
+    path: PathId,
+    /// A client's next path, until it may move.
+    next_path: Option<PathId>,
+    carrier: Carrier,
+    events: VecDeque<Event>,
+    /// What the endpoint says to those who have no connection.
+    answers: VecDeque<(PathId, Vec<u8>)>,
+    observed: Observed,
+    key_lines: Arc<KeyLines>,
+    deadline: Option<Deadline>,
+}
+
+enum Role {
+    /// It connects at the first call that brings the time.
+    Client(Option<Box<ClientConfig>>),
+    Server,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    /// No conversation yet; a client's attempt, if any, is the only connection.
+    Waiting,
+    /// The conversation is over this connection.
+    Open(ConnectionHandle),
+    Closed(CloseReason),
+}
+
+struct Connection {
+    handle: ConnectionHandle,
+    quic: quinn_proto::Connection,
+    began: Time,
+}
+
+impl Quic {
+    /// Connects to whichever of `trust` is at the other end of path 0 (or see [`Self::set_path`]).
+    pub fn client(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
+        let key_lines = Arc::new(KeyLines::default());
+        let key_log = config.key_log.then(|| key_lines.clone() as _);
+        let tls =
+            tls::client_config(identity, &trust, config.resumption.as_ref(), config.early_data, key_log);
+        let mut client = ClientConfig::new(Arc::new(tls));
+        client.transport_config(config.transport()).initial_dst_cid_provider(crypto::first_connection_id());
+        let role = Role::Client(Some(Box::new(client)));
+        Self::new(config, identity, trust, entropy, role, None, key_lines)
+    }
+
+    /// Waits for one of `trust`.
+    pub fn server(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
+        let key_lines = Arc::new(KeyLines::default());
+        let key_log = config.key_log.then(|| key_lines.clone() as _);
+        let tls =
+            tls::server_config(identity, &trust, config.resumption.as_ref(), config.early_data, key_log);
+        let server = server::config(&config, identity, tls);
+        Self::new(config, identity, trust, entropy, Role::Server, Some(server), key_lines)
+    }
+
+    fn new(
+        config: QuicConfig,
+        identity: &Identity,
+        trust: Trust,
+        mut entropy: Entropy,
+        role: Role,
+        server: Option<Arc<quinn_proto::ServerConfig>>,
+        key_lines: Arc<KeyLines>,
+    ) -> Self {
+        // RFC 9000 section 10.3.2: from a secret that outlives the process, so that a peer learns of a restart.
+        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, "stateless reset"));
+        let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
+        endpoint
+            .rng_seed(Some(entropy.key()))
+            .cid_generator(crypto::connection_ids())
+            .supported_versions(vec![1])
+            // RFC 9287 would hide from middleboxes, and from Wireshark, that this is QUIC.
+            .grease_quic_bit(false);
+        let deadline = matches!(role, Role::Client(_)).then(|| Deadline::new(Time::ZERO, "connect"));
+        Self {
+            carrier: Carrier::new(&config),
+            config,
+            trust,
+            entropy: Some(entropy),
+            endpoint: Endpoint::new(Arc::new(endpoint), server, false, None),
+            role,
+            connections: Vec::new(),
+            state: State::Waiting,
+            peer: None,
+            path: PathId(0),
+            next_path: None,
+            events: VecDeque::new(),
+            answers: VecDeque::new(),
+            observed: Observed::default(),
+            key_lines,
+            deadline,
+        }
+    }
+
+    /// Who is at the other end; `None` before [`Event::Connected`].
+    pub fn peer(&self) -> Option<Fingerprint> {
+        self.peer
+    }
+
+    /// The path that datagrams go to.
+    pub fn path(&self) -> PathId {
+        self.path
+    }
+
+    /// Client: goes on over another path (RFC 9000 section 9: active migration, with another connection ID), or begins
+    /// there. While the handshake is under way it may not move (section 9.1) and does so afterwards. On a server this
+    /// does nothing: it follows the client.
+    pub fn set_path(&mut self, now: Time, path: PathId) {
+        match (&self.role, self.connections.is_empty()) {
+            (Role::Server, _) => {}
+            (Role::Client(_), true) => self.path = path,
+            (Role::Client(_), false) => {
+                self.next_path = Some(path);
+                self.lent(now, |quic| quic.settle(now));
+            }
+        }
+    }
+
+    /// The longest unreliable message that is sent: 1158 B with datagrams of 1200 B.
+    pub fn max_unreliable(&self) -> Bytes {
+        Bytes::new(self.config.max_datagram.get() - DATAGRAM_OVERHEAD)
+    }
+
+    /// Why nothing flows any more; `None` while it may.
+    pub fn close_reason(&self) -> Option<&CloseReason> {
+        match &self.state {
+            State::Closed(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// The secrets of the connection since the last call, as lines of an NSS key log for Wireshark
+    /// (draft-ietf-tls-keylogfile); none unless [`QuicConfig::key_log`] is on.
+    pub fn take_key_log(&mut self) -> Vec<String> {
+        self.key_lines.take()
+    }
+
+    /// Does `work` with entropy and time at hand for TLS.
+    fn lent<R>(&mut self, now: Time, work: impl FnOnce(&mut Self) -> R) -> R {
+        let mut entropy = self.entropy.take();
+        let result = crypto::lend(&mut entropy, now, || work(self));
+        self.entropy = entropy;
+        result
+    }
+
+    /// A client's first steps.
+    fn start(&mut self, now: Time) {
+        let Role::Client(config) = &mut self.role else { return };
+        let Some(config) = config.take() else { return };
+        let started =
+            self.endpoint.connect(clock::instant(now), *config, address(PathId(0)), tls::SERVER_NAME);
+        let (handle, quic) =
+            started.expect("a valid name, address and version, and connection IDs in plenty");
+        self.connections.push(Connection { handle, quic, began: now });
+    }
+
+    fn index(&self, handle: ConnectionHandle) -> Option<usize> {
+        self.connections.iter().position(|connection| connection.handle == handle)
+    }
+
+    /// Where the address that quinn knows is a path of ours. A client's peer has one address only.
+    fn path_of(&self, address: SocketAddr) -> PathId {
+        match (&self.role, address.ip()) {
+            (Role::Server, std::net::IpAddr::V4(ip)) => PathId(ip.octets()[3]),
+            _ => self.path,
+        }
+    }
+
+    fn find_deadline(&mut self) {
+        let paced = self.carrier.wake().map(|at| Deadline::new(at, "paced"));
+        self.deadline = self.connections.iter_mut().fold(paced, |first, connection| {
+            let at = connection.quic.poll_timeout().map(clock::time);
+            earliest(first, at.map(|at| Deadline::new(at, "quic")))
+        });
+    }
+
+    fn refuse(&mut self, cause: DropCause) {
+        self.observed.refused(cause);
+        self.events.push_back(Event::Refused(cause));
+    }
+
+    /// An answer to somebody without a connection. A client has nothing to say to strangers.
+    fn answer(&mut self, path: PathId, data: Vec<u8>) {
+        if matches!(self.role, Role::Server) && !data.is_empty() && self.answers.len() < MAX_ANSWERS {
+            self.answers.push_back((path, data));
+        }
+    }
+
+    fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.start(now);
+        if let Some((path, data)) = self.answers.pop_front() {
+            buffer.extend_from_slice(&data);
+            return Some(Transmit { path, ..Transmit::default() });
+        }
+        for index in 0..self.connections.len() {
+            let connection = &mut self.connections[index];
+            let early = connection.quic.is_handshaking() && connection.quic.has_0rtt();
+            let client = matches!(self.role, Role::Client(_)) && self.state == State::Waiting;
+            if self.state == State::Open(connection.handle) || client && early {
+                self.carrier.hand_over(now, &mut connection.quic, &mut self.events);
+            }
+            if let Some(transmit) = connection.quic.poll_transmit(clock::instant(now), 1, buffer) {
+                let path = self.path_of(transmit.destination);
+                return Some(Transmit { path, ecn: ecn(transmit.ecn), padding: 0 });
+            }
+        }
+        self.settle(now);
+        None
+    }
+
+    fn input(&mut self, now: Time, input: Datagram<'_>) {
+        self.start(now);
+        let whole = input.data.len() + input.padding as usize;
+        if whole > usize::from(u16::MAX) {
+            return self.refuse(DropCause::Malformed);
+        }
+        let mut data = BytesMut::with_capacity(whole);
+        data.extend_from_slice(input.data);
+        data.resize(whole, 0);
+        let from = match self.role {
+            Role::Client(_) => address(PathId(0)),
+            Role::Server => address(input.path),
+        };
+        let mut answer = Vec::new();
+        let instant = clock::instant(now);
+        match self.endpoint.handle(instant, from, None, codepoint(input.ecn), data, &mut answer) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                let Some(index) = self.index(handle) else { return };
+                let judged = self.state == State::Open(handle);
+                let quic = &mut self.connections[index].quic;
+                let before = judged.then(|| quic.stats());
+                quic.handle_event(event);
+                let cause = before.and_then(|before| self.observed.judge(&before, &quic.stats(), input.data));
+                if let Some(cause) = cause {
+                    self.refuse(cause);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.on_incoming(now, input.path, incoming),
+            // A reset, or another version is offered.
+            Some(DatagramEvent::Response(_)) => {
+                self.answer(input.path, answer);
+                self.refuse(DropCause::Unauthenticated);
+            }
+            None => self.refuse(DropCause::Malformed),
+        }
+        self.settle(now);
+        self.gauges(now);
+    }
+}
+
+impl Transport for Quic {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        if matches!(self.state, State::Closed(_)) {
+            return Err(SendError::Closed);
+        }
+        let size = Bytes::new(message.data.len() as u64);
+        let limit = match message.reliability {
+            Reliability::Reliable => self.config.max_message,
+            Reliability::Unreliable => self.max_unreliable(),
+        };
+        if size > limit {
+            return Err(SendError::TooLarge { size, limit });
+        }
+        if is_late(now, &message) {
+            return Err(SendError::TooLate);
+        }
+        self.carrier.offer(message, &mut self.events)
+    }
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.lent(now, |quic| quic.input(now, input));
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.lent(now, |quic| {
+            quic.start(now);
+            for connection in &mut quic.connections {
+                connection.quic.handle_timeout(clock::instant(now));
+            }
+            quic.settle(now);
+        });
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.lent(now, |quic| quic.transmit(now, buffer))
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.deadline
+    }
+
+    fn close(&mut self, now: Time) {
+        for connection in &mut self.connections {
+            let goodbye = bytes::Bytes::new();
+            connection.quic.close(clock::instant(now), close::GOODBYE, goodbye);
+        }
+        self.role = match self.role {
+            // It never said hello.
+            Role::Client(_) => Role::Client(None),
+            Role::Server => Role::Server,
+        };
+        self.finish(CloseReason::Local);
+        self.lent(now, |quic| quic.settle(now));
+    }
+}
+
+impl std::fmt::Debug for Quic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Quic").field("state", &self.state).field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+/// A key for one purpose that comes from the identity's secret.
+fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(b"taut quic ");
+    hash.update(purpose.as_bytes());
+    hash.update(identity.to_bytes());
+    hash.finalize().into()
+}
+
+/// What quinn is told for a path: an address that exists nowhere (RFC 5737). Each path is another network to it, so
+/// that it measures the round trip anew after a move.
+fn address(path: PathId) -> SocketAddr {
+    (Ipv4Addr::new(198, 51, 100, path.0), 1).into()
+}
+
+fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotCapable => None,
+        Ecn::Capable1 => Some(EcnCodepoint::Ect1),
+        Ecn::Capable0 => Some(EcnCodepoint::Ect0),
+        Ecn::CongestionExperienced => Some(EcnCodepoint::Ce),
+    }
+}
+
+fn ecn(codepoint: Option<EcnCodepoint>) -> Ecn {
+    match codepoint {
+        None => Ecn::NotCapable,
+        Some(EcnCodepoint::Ect1) => Ecn::Capable1,
+        Some(EcnCodepoint::Ect0) => Ecn::Capable0,
+        Some(EcnCodepoint::Ce) => Ecn::CongestionExperienced,
+    }
+}

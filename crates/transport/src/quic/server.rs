@@ -1,0 +1,65 @@
+//! Whom a server speaks with.
+
+use std::sync::Arc;
+
+use quinn_proto::crypto::rustls::QuicServerConfig;
+use quinn_proto::{EndpointEvent, Incoming, ServerConfig};
+use ring::hkdf;
+use taut_core::{DropCause, PathId, Time};
+
+use super::crypto::Lent;
+use super::{Connection, Quic, QuicConfig, Role, State, clock, derive, tls};
+use crate::identity::Identity;
+
+/// Handshakes under way at a time.
+const MAX_HANDSHAKES: usize = 8;
+
+/// Quinn's half of a server's configuration.
+pub(super) fn config(config: &QuicConfig, identity: &Identity, tls: QuicServerConfig) -> Arc<ServerConfig> {
+    let token_key = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&derive(identity, "retry token"));
+    let mut server = ServerConfig::new(Arc::new(tls), Arc::new(token_key));
+    server
+        .transport_config(config.transport())
+        .time_source(Arc::new(Lent))
+        .max_incoming(MAX_HANDSHAKES)
+        .migration(true);
+    Arc::new(server)
+}
+
+impl Quic {
+    /// Somebody says hello.
+    pub(super) fn on_incoming(&mut self, now: Time, path: PathId, incoming: Incoming) {
+        let mut answer = Vec::new();
+        if self.state != State::Waiting {
+            let _ = self.endpoint.refuse(incoming, &mut answer);
+            self.answer(path, answer);
+            return self.refuse(DropCause::Unauthenticated);
+        }
+        if self.config.retry && !incoming.remote_address_validated() {
+            // It cannot fail: an address is validated by a Retry only.
+            let _ = self.endpoint.retry(incoming, &mut answer);
+            return self.answer(path, answer);
+        }
+        if self.connections.len() >= MAX_HANDSHAKES {
+            let oldest = self.connections.remove(0);
+            self.endpoint.handle_event(oldest.handle, EndpointEvent::drained());
+            self.refuse(DropCause::Unauthenticated);
+        }
+        match self.endpoint.accept(incoming, clock::instant(now), &mut answer, None) {
+            Ok((handle, quic)) => self.connections.push(Connection { handle, quic, began: now }),
+            Err(_) => {
+                self.answer(path, answer);
+                self.refuse(DropCause::Unauthenticated);
+            }
+        }
+    }
+
+    /// May samples be taken that this connection brings before its handshake is complete? TLS tells who it is from
+    /// the session that it resumes.
+    pub(super) fn takes_early(&self, index: usize) -> bool {
+        let quic = &self.connections[index].quic;
+        matches!(self.role, Role::Server)
+            && self.state == State::Waiting
+            && tls::peer(quic).is_some_and(|peer| self.trust.contains(&peer))
+    }
+}

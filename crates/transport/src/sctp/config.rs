@@ -1,0 +1,163 @@
+//! Settings of [`Sctp`](super::Sctp).
+
+use std::time::Duration as StdDuration;
+
+use dcsctp::api::Options;
+use taut_core::{Bytes, Duration};
+
+/// Settings of [`Sctp`](super::Sctp).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SctpConfig {
+    local_port: u16,
+    remote_port: u16,
+    packet: u64,
+    pub(super) max_message: Bytes,
+    pub(super) send_buffer: Bytes,
+    receive_buffer: Bytes,
+    pub(super) samples: usize,
+    pub(super) retransmissions: u16,
+    min_window: u64,
+    handshake_timeout: Duration,
+    heartbeat: Duration,
+    rto_min: Duration,
+    interleaving: bool,
+}
+
+impl Default for SctpConfig {
+    fn default() -> Self {
+        Self {
+            local_port: 5000,
+            remote_port: 5000,
+            packet: 1200,
+            max_message: Bytes::new(262_144),
+            send_buffer: Bytes::new(262_144),
+            receive_buffer: Bytes::new(1_048_576),
+            samples: 32,
+            retransmissions: 3,
+            min_window: 24_000,
+            handshake_timeout: Duration::from_millis(250),
+            heartbeat: Duration::from_secs(5),
+            rto_min: Duration::from_millis(400),
+            interleaving: true,
+        }
+    }
+}
+
+impl SctpConfig {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The SCTP ports, which are not the UDP ports. Default 5000 at both ends.
+    pub fn ports(mut self, local: u16, remote: u16) -> Self {
+        (self.local_port, self.remote_port) = (local, remote);
+        self
+    }
+
+    /// The longest SCTP packet, the payload of the UDP datagram. Default 1200 B; from 512 B to 65507 B, rounded down to
+    /// a multiple of 4. Leave room for 28 B when it is sealed.
+    pub fn max_packet(mut self, bytes: Bytes) -> Self {
+        self.packet = bytes.get().clamp(512, 65_507) & !3;
+        self
+    }
+
+    /// The longest message. Default 262144 B; at least 1 B. Cut to the send buffer, less 64 B.
+    pub fn max_message(mut self, bytes: Bytes) -> Self {
+        self.max_message = bytes.max(Bytes::new(1));
+        self
+    }
+
+    /// How much may wait to be sent, 64 B counted for every message besides its own. Default 262144 B; at least 4 kB.
+    pub fn send_buffer(mut self, bytes: Bytes) -> Self {
+        self.send_buffer = bytes.max(Bytes::new(4_000));
+        self
+    }
+
+    /// How much may wait for missing parts at the receiver. Default 1048576 B; at least 8 kB.
+    pub fn receive_buffer(mut self, bytes: Bytes) -> Self {
+        self.receive_buffer = bytes.max(Bytes::new(8_000));
+        self
+    }
+
+    /// How many unreliable messages of one stream may wait to be sent; the newest do. Default 32; at least 1. For a flow
+    /// of samples, each of which makes those before it worthless, 1 to 4 is right.
+    pub fn samples(mut self, messages: usize) -> Self {
+        self.samples = messages.max(1);
+        self
+    }
+
+    /// How often an unreliable message that was lost is sent again at most (RFC 7496 section 3.1). Default 3.
+    ///
+    /// Not 0: what is given up leaves a hole, and FORWARD TSN skips one hole each round trip (RFC 3758 section 3.5).
+    /// More losses than that, and the association stands still until its timer runs out. A repetition fills its hole
+    /// without waiting for the others.
+    pub fn retransmissions(mut self, times: u16) -> Self {
+        self.retransmissions = times;
+        self
+    }
+
+    /// What may be in flight however many packets are lost, until the retransmission timer runs out. Default 24 kB; at
+    /// least four packets, which is what RFC 9260 section 7.2.3 says. 1 kHz of 75 B needs 110 B for each
+    /// millisecond of round trip, twice that when losses are repaired. It takes this much of a shared link whoever
+    /// else is there.
+    pub fn min_window(mut self, bytes: Bytes) -> Self {
+        self.min_window = bytes.get();
+        self
+    }
+
+    /// How long INIT and COOKIE ECHO wait for an answer before they are sent again; the wait doubles each time, eight
+    /// times at most. Default 250 ms; from 10 ms to 60 s. RFC 9260 section 16 says 1 s.
+    pub fn handshake_timeout(mut self, wait: Duration) -> Self {
+        self.handshake_timeout = wait.clamp(Duration::from_millis(10), Duration::from_secs(60));
+        self
+    }
+
+    /// How often an idle path is probed, besides the retransmission timeout. Default 5 s; from 100 ms to 1 h. RFC 9260
+    /// section 16 says 30 s.
+    pub fn heartbeat(mut self, interval: Duration) -> Self {
+        self.heartbeat = interval.clamp(Duration::from_millis(100), Duration::from_secs(3600));
+        self
+    }
+
+    /// The shortest retransmission timeout. Default 400 ms; from 50 ms to 60 s. RFC 9260 section 16 says 1 s. It must
+    /// be longer than the peer's delayed acknowledgement (200 ms here), or what was not lost is sent again.
+    pub fn rto_min(mut self, rto: Duration) -> Self {
+        self.rto_min = rto.clamp(Duration::from_millis(50), Duration::from_secs(60));
+        self
+    }
+
+    /// Whether a long message may be interrupted by others (I-DATA, RFC 8260), where the peer can. Default true.
+    pub fn interleaving(mut self, on: bool) -> Self {
+        self.interleaving = on;
+        self
+    }
+
+    pub(super) fn longest(&self) -> Bytes {
+        self.max_message.min(self.send_buffer.saturating_sub(Bytes::new(crate::waiting::Waiting::COST)))
+    }
+
+    pub(super) fn options(&self) -> Options {
+        let std = |duration: Duration| StdDuration::from_nanos(duration.as_nanos());
+        let min_window = (self.min_window / self.packet).clamp(4, 100_000) as usize;
+        let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
+        Options {
+            local_port: self.local_port,
+            remote_port: self.remote_port,
+            mtu: self.packet as usize,
+            max_message_size: size(self.longest()),
+            max_send_buffer_size: size(self.send_buffer),
+            per_stream_send_queue_limit: size(self.send_buffer),
+            max_receiver_window_buffer_size: size(self.receive_buffer),
+            t1_init_timeout: std(self.handshake_timeout),
+            t1_cookie_timeout: std(self.handshake_timeout),
+            heartbeat_interval: std(self.heartbeat),
+            rto_min: std(self.rto_min),
+            rto_initial: std(self.rto_min.max(Duration::from_millis(500))),
+            cwnd_mtus_min: min_window,
+            cwnd_mtus_initial: min_window.max(10),
+            enable_message_interleaving: self.interleaving,
+            ..Options::default()
+        }
+    }
+}

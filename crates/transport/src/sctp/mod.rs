@@ -1,0 +1,462 @@
+//! SCTP (RFC 9260) over UDP (RFC 6951): streams that do not wait for each other, each message as reliable as it wants.
+//!
+//! The protocol is `dcsctp`, a state machine without input or output of its own; here it gets its clock, its randomness,
+//! a bounded buffer, and the shape of a [`Transport`]. The payload of a UDP datagram is a whole SCTP packet with its
+//! CRC32c; the UDP port is [`UDP_PORT`] unless both ends agree otherwise.
+//!
+//! | message | sent as |
+//! | --- | --- |
+//! | [`Reliability::Reliable`] | ordered in its stream, sent again until it arrives |
+//! | [`Reliability::Unreliable`] | unordered (U bit), sent again [`SctpConfig::retransmissions`] times at most |
+//!
+//! The priority is the last byte of the payload protocol identifier. Priority 0 overtakes everything that waits here;
+//! once given to SCTP, streams share the path by weight, and where both ends know RFC 8260 a long message does not hold
+//! up another stream's.
+//!
+//! A deadline holds until a message is given to SCTP: what is late by then is dropped and told. After that it is
+//! repeated although it is late, for two reasons. What SCTP gives up leaves a hole, and FORWARD TSN (RFC 3758) skips one
+//! hole each round trip: 1 kHz over 200 ms stands still at 1 % loss. And `dcsctp` 0.1.16 forgets the rest of a message
+//! whose lifetime ends when a part of it was sent, after which its stream waits for ever.
+//!
+//! `dcsctp` buffers without end. So messages wait in front of it, and it gets the next one when it has sent all of the
+//! last; of samples that wait, the newest count.
+//!
+//! **Not available: multi-homing** (RFC 9260 section 6.4, RFC 5061). No Rust implementation has it: one address pair at
+//! a time, no failover, no heartbeats to a second address. The peer may move: answers go to where its last valid
+//! packet came from (RFC 6951 section 5.4). For several paths use MTIP or multipath QUIC.
+//!
+//! The association's cookie carries no MAC, unlike RFC 9260 section 5.1.3 wants: on a network with strangers, put it
+//! inside [`Secured`](crate::security::Secured).
+//!
+//! ```
+//! use taut_core::{Datagram, Ecn, Event, Message, PathId, Seed, StreamId, Time, Transport};
+//! use taut_transport::entropy::Entropy;
+//! use taut_transport::sctp::{Sctp, SctpConfig};
+//!
+//! let entropy = |name| Entropy::seeded(Seed::new(1), name);
+//! let mut operator = Sctp::client(SctpConfig::new(), entropy("operator"));
+//! let mut robot = Sctp::server(SctpConfig::new(), entropy("robot"));
+//! let now = Time::ZERO;
+//! operator.send(now, Message { data: b"pose".to_vec(), stream: StreamId(2), ..Message::default() })?;
+//! operator.handle_timeout(now); // INIT
+//! let mut received = Vec::new();
+//! for _ in 0..3 {
+//!     for turn in 0..2 {
+//!         let (from, to) = if turn == 0 { (&mut operator, &mut robot) } else { (&mut robot, &mut operator) };
+//!         let mut packet = Vec::new();
+//!         while from.poll_transmit(now, &mut packet).is_some() {
+//!             to.handle_input(now, Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &packet, padding: 0 });
+//!             packet.clear();
+//!         }
+//!     }
+//!     received.extend(std::iter::from_fn(|| robot.poll_event()));
+//! }
+//! assert!(received.contains(&Event::Connected));
+//! let pose = Event::Received { data: b"pose".to_vec(), path: PathId(0), stream: StreamId(2) };
+//! assert!(received.contains(&pose));
+//! # Ok::<(), taut_core::SendError>(())
+//! ```
+
+mod config;
+mod socket;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+use dcsctp::api::{ErrorKind, SendOptions, SocketEvent};
+use taut_core::{
+    Bytes, Datagram, Deadline, DropCause, Ecn, Event, Message, PathId, Priority, Reliability, SendError,
+    StreamId, Time, Transmit, Transport,
+};
+
+use crate::entropy::Entropy;
+use crate::udp::{self, is_late};
+use crate::waiting::Waiting;
+pub use config::SctpConfig;
+use socket::Association;
+
+/// The UDP port of SCTP over UDP (RFC 6951 section 5.1, IANA).
+pub const UDP_PORT: u16 = 9899;
+/// How many messages that SCTP has not sent an emergency does not wait for.
+const EMERGENCIES: usize = 16;
+/// The payload protocol identifier: "tau" in ASCII, which IANA has given to nobody, and the priority.
+const PPID: u32 = u32::from_be_bytes(*b"tau\0");
+/// The same, when the message was empty and its one byte stands for none. SCTP carries no empty messages (RFC 9260
+/// section 3.3.1).
+const PPID_EMPTY: u32 = u32::from_be_bytes(*b"tav\0");
+
+/// What went through a [`Sctp`], in messages unless it says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SctpStats {
+    /// Taken by `send`.
+    pub offered: u64,
+    /// Given to SCTP.
+    pub handed: u64,
+    /// Dropped because newer ones needed the room.
+    pub superseded: u64,
+    /// Dropped because they were older than their deadline before they were sent whole.
+    pub too_late: u64,
+    /// Reliable ones given up after they were sent: their deadline passed or the association ended. Where only the
+    /// acknowledgement was lost, the message did arrive. Each was told by [`Event::Dropped`].
+    pub abandoned: u64,
+    /// Unreliable ones that are not repeated any more. Most of them arrived: SCTP gives up when the last repetition is
+    /// on its way. Not told by events.
+    pub let_go: u64,
+    /// Received.
+    pub received: u64,
+    /// Packets that were of no use.
+    pub refused: u64,
+    /// Packets that held something sent before.
+    pub retransmitted_packets: u64,
+}
+
+/// One end of an SCTP association. Not [`Send`]: it stays on the thread that made it.
+pub struct Sctp {
+    config: SctpConfig,
+    association: Association,
+    phase: Phase,
+    waiting: Waiting,
+    /// What SCTP has and did not finish, by the number that it knows it by.
+    handed: BTreeMap<u64, Handed>,
+    next_id: u64,
+    /// How many of those it has not sent whole.
+    unsent: usize,
+    path: PathId,
+    outgoing: VecDeque<(PathId, Vec<u8>)>,
+    events: VecDeque<Event>,
+    stats: SctpStats,
+    gauges: (u64, u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// A client that has not begun.
+    Idle,
+    Connecting,
+    Connected,
+    Closing,
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Handed {
+    tag: u64,
+    unreliable: bool,
+    sent: bool,
+}
+
+impl Sctp {
+    /// Bytes around a message in a packet of its own: common header 12, DATA chunk 16 (I-DATA 20), padded to 4.
+    pub const OVERHEAD: Bytes = Bytes::new(12 + 20);
+
+    /// The end that opens the association, with its first `handle_timeout`.
+    pub fn client(config: SctpConfig, entropy: Entropy) -> Self {
+        Self::new(config, entropy, Phase::Idle)
+    }
+
+    /// The end that waits for it.
+    pub fn server(config: SctpConfig, entropy: Entropy) -> Self {
+        Self::new(config, entropy, Phase::Connecting)
+    }
+
+    fn new(config: SctpConfig, entropy: Entropy, phase: Phase) -> Self {
+        Self {
+            config,
+            association: Association::new(&config.options(), entropy),
+            phase,
+            waiting: Waiting::new(config.send_buffer, config.samples),
+            handed: BTreeMap::new(),
+            next_id: 1,
+            unsent: 0,
+            path: PathId(0),
+            outgoing: VecDeque::new(),
+            events: VecDeque::new(),
+            stats: SctpStats::default(),
+            gauges: (0, 0),
+        }
+    }
+
+    /// What went through it.
+    pub fn stats(&self) -> SctpStats {
+        let retransmitted_packets =
+            self.association.metrics().map_or(0, |metrics| metrics.rtx_packets_count as u64);
+        SctpStats { retransmitted_packets, ..self.stats }
+    }
+
+    fn dropped(&mut self, tag: u64, cause: DropCause) {
+        match cause {
+            DropCause::Superseded => self.stats.superseded += 1,
+            DropCause::TooLate => self.stats.too_late += 1,
+            _ => self.stats.abandoned += 1,
+        }
+        self.events.push_back(Event::Dropped { tag, cause });
+    }
+
+    /// Takes in what the association did, and gives it what may go next.
+    fn pump(&mut self, now: Time) {
+        self.take_events(self.path);
+        self.feed(now);
+        self.observe();
+    }
+
+    fn feed(&mut self, now: Time) {
+        if !matches!(self.phase, Phase::Connected | Phase::Closing) {
+            return;
+        }
+        let mut late = Vec::new();
+        self.waiting.drop_late(now, |message| late.push(message.tag));
+        late.into_iter().for_each(|tag| self.dropped(tag, DropCause::TooLate));
+        while let Some(next) = self.waiting.peek() {
+            let turn = if next.priority == Priority(0) { EMERGENCIES } else { 1 };
+            if self.unsent >= turn {
+                return;
+            }
+            let Some(message) = self.waiting.pop() else { return };
+            self.hand_over(now, message);
+            self.take_events(self.path);
+        }
+    }
+
+    fn hand_over(&mut self, now: Time, message: Message) {
+        let (id, tag) = (self.next_id, message.tag);
+        self.next_id += 1;
+        let unreliable = message.reliability == Reliability::Unreliable;
+        let options = SendOptions {
+            unordered: unreliable,
+            // Not the deadline: see the module's documentation.
+            lifetime: None,
+            max_retransmissions: unreliable.then_some(self.config.retransmissions),
+            lifecycle_id: dcsctp::api::LifecycleId::new(id),
+        };
+        let priority = u32::from(message.priority.0);
+        let (ppid, payload) = match message.data {
+            data if data.is_empty() => (PPID_EMPTY | priority, vec![0]),
+            data => (PPID | priority, data),
+        };
+        self.handed.insert(id, Handed { tag, unreliable, sent: false });
+        self.unsent += 1;
+        self.stats.handed += 1;
+        let taken = self.association.send(now, message.stream, message.priority, ppid, payload, &options);
+        if !taken {
+            // Its own buffer is full, of emergencies only: everything else waits here.
+            self.finished(id);
+            self.dropped(tag, DropCause::SendBufferFull);
+        }
+    }
+
+    fn finished(&mut self, id: u64) -> Option<Handed> {
+        let handed = self.handed.remove(&id)?;
+        self.unsent -= usize::from(!handed.sent);
+        Some(handed)
+    }
+
+    fn given_up(&mut self, handed: Handed) {
+        if handed.unreliable {
+            self.stats.let_go += 1;
+        } else {
+            self.dropped(handed.tag, DropCause::Abandoned);
+        }
+    }
+
+    /// `path` is where packets go that answer what just came.
+    fn take_events(&mut self, path: PathId) {
+        while let Some(event) = self.association.poll_event() {
+            match event {
+                SocketEvent::SendPacket(packet) => self.outgoing.push_back((path, packet)),
+                SocketEvent::OnConnected() | SocketEvent::OnConnectionRestarted() => {
+                    self.phase = Phase::Connected;
+                    self.events.push_back(Event::Connected);
+                }
+                SocketEvent::OnClosed() | SocketEvent::OnAborted(..) => self.ended(),
+                SocketEvent::OnLifecycleMessageFullySent(id) => {
+                    if let Some(handed) = self.handed.get_mut(&id.value()) {
+                        self.unsent -= usize::from(!std::mem::replace(&mut handed.sent, true));
+                    }
+                }
+                SocketEvent::OnLifecycleMessageExpired(id) => {
+                    if let Some(handed) = self.finished(id.value()) {
+                        self.dropped(handed.tag, DropCause::TooLate);
+                    }
+                }
+                SocketEvent::OnLifecycleMessageMaybeExpired(id) => {
+                    if let Some(handed) = self.finished(id.value()) {
+                        self.given_up(handed);
+                    }
+                }
+                SocketEvent::OnLifecycleEnd(id) => drop(self.finished(id.value())),
+                _ => {}
+            }
+        }
+        while let Some(message) = self.association.receive() {
+            let data = if message.ppid.0 & !0xff == PPID_EMPTY { Vec::new() } else { message.payload };
+            self.stats.received += 1;
+            let stream = StreamId(message.stream_id.0);
+            self.events.push_back(Event::Received { data, path, stream });
+        }
+    }
+
+    fn ended(&mut self) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        self.phase = Phase::Closed;
+        let handed = std::mem::take(&mut self.handed);
+        self.unsent = 0;
+        for handed in handed.into_values() {
+            match handed.sent {
+                true => self.given_up(handed),
+                false => self.dropped(handed.tag, DropCause::Abandoned),
+            }
+        }
+        self.abandon_waiting();
+        self.events.push_back(Event::Closed);
+    }
+
+    fn abandon_waiting(&mut self) {
+        while let Some(message) = self.waiting.pop() {
+            self.dropped(message.tag, DropCause::Abandoned);
+        }
+    }
+
+    fn observe(&mut self) {
+        let Some(metrics) = self.association.metrics() else { return };
+        let (srtt, cwnd) = (metrics.srtt.as_nanos() as u64, metrics.cwnd_bytes as u64);
+        if srtt != self.gauges.0 {
+            self.events.push_back(Event::Gauge { name: "srtt_ms", value: srtt as f64 / 1e6 });
+        }
+        if cwnd != self.gauges.1 {
+            self.events.push_back(Event::Gauge { name: "cwnd_bytes", value: cwnd as f64 });
+        }
+        self.gauges = (srtt, cwnd);
+    }
+
+    /// A valid packet came from there.
+    fn moved_to(&mut self, path: PathId) {
+        if path != self.path {
+            if self.phase == Phase::Connected {
+                self.events.extend([Event::PathUp(path), Event::PathDown(self.path)]);
+            }
+            self.path = path;
+        }
+    }
+
+    fn take_packet(&mut self, path: PathId, packet: &[u8]) {
+        let initiates = packet.get(4..8) == Some(&[0; 4]);
+        let complaint = self.association.handle_input(packet);
+        match complaint {
+            // An INIT is nobody's proof of anything: its answer goes back, the association stays where it is.
+            None if initiates => {}
+            None => self.moved_to(path),
+            Some(ErrorKind::PeerReported) => {}
+            Some(_) => {
+                self.stats.refused += 1;
+                self.events.push_back(Event::Refused(DropCause::Malformed));
+            }
+        }
+        self.take_events(path);
+    }
+}
+
+impl Transport for Sctp {
+    /// The stream is the stream of SCTP. [`SendError::BufferFull`] comes only when reliable or more urgent messages fill
+    /// the buffer.
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        let (size, limit) = (Bytes::new(message.data.len() as u64), self.config.longest());
+        if matches!(self.phase, Phase::Closing | Phase::Closed) {
+            return Err(SendError::Closed);
+        }
+        if size > limit {
+            return Err(SendError::TooLarge { size, limit });
+        }
+        if is_late(now, &message) {
+            return Err(SendError::TooLate);
+        }
+        let mut superseded = Vec::new();
+        self.waiting.push(message, |message| superseded.push(message.tag))?;
+        self.stats.offered += 1;
+        superseded.into_iter().for_each(|tag| self.dropped(tag, DropCause::Superseded));
+        self.association.advance(now);
+        self.pump(now);
+        Ok(())
+    }
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        self.association.advance(now);
+        match input.padding {
+            0 => self.take_packet(input.path, input.data),
+            _ => {
+                let whole = udp::whole(&input, udp::MAX_PAYLOAD).unwrap_or_default();
+                self.take_packet(input.path, &whole);
+            }
+        }
+        self.pump(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.association.advance(now);
+        if self.phase == Phase::Idle {
+            self.phase = Phase::Connecting;
+            self.association.connect();
+        }
+        self.pump(now);
+    }
+
+    fn poll_transmit(&mut self, _now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let (path, packet) = self.outgoing.pop_front()?;
+        if buffer.is_empty() {
+            *buffer = packet;
+        } else {
+            buffer.extend_from_slice(&packet);
+        }
+        Some(Transmit { path, ecn: Ecn::NotCapable, padding: 0 })
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        match self.phase {
+            Phase::Idle => Some(Deadline::new(Time::ZERO, "handshake")),
+            Phase::Connecting => self.association.timeout().map(|at| Deadline::new(at, "handshake")),
+            Phase::Connected => self.association.timeout().map(|at| Deadline::new(at, "sctp timer")),
+            Phase::Closing => self.association.timeout().map(|at| Deadline::new(at, "shutdown")),
+            Phase::Closed => None,
+        }
+    }
+
+    /// Sends what is reliable and fits into SCTP's own buffer, then SHUTDOWN; closed when the peer agreed, or after a few
+    /// seconds without an answer. A second call sends ABORT, and it is closed at once.
+    fn close(&mut self, now: Time) {
+        self.association.advance(now);
+        match self.phase {
+            Phase::Connected => {
+                while let Some(message) = self.waiting.pop() {
+                    if message.reliability == Reliability::Reliable && !is_late(now, &message) {
+                        self.hand_over(now, message);
+                    } else {
+                        self.dropped(message.tag, DropCause::Abandoned);
+                    }
+                }
+                self.phase = Phase::Closing;
+                self.association.shutdown();
+                self.pump(now);
+            }
+            Phase::Closed => {}
+            Phase::Idle | Phase::Connecting | Phase::Closing => {
+                self.association.abort();
+                self.take_events(self.path);
+                self.ended();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Sctp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sctp").field("phase", &self.phase).field("stats", &self.stats).finish_non_exhaustive()
+    }
+}

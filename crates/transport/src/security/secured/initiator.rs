@@ -1,0 +1,171 @@
+//! What only the operator does: begin handshakes, repeat them, ping, ask for new keys.
+
+use taut_core::{Deadline, DropCause, Duration, PathId, Time, Transport, earliest};
+
+use super::{Phase, Role, Secured};
+use crate::security::config::SecurityConfig;
+use crate::security::header::{Control, Index, Offer, Verdict};
+use crate::security::noise::{Attempt, Peer};
+
+pub(super) struct Initiator {
+    pub(super) peer: Peer,
+    conversation: u64,
+    /// The conversation was open once.
+    begun: bool,
+    /// The greatest timestamp that was sent.
+    timestamp: u64,
+    trial: Option<Trial>,
+    /// Not before: the robot was busy.
+    not_before: Time,
+    /// When something was sealed last, and when a ping was.
+    sent: Time,
+    pinged: Time,
+}
+
+/// A handshake under way. Its bytes are repeated as they are: the robot answers any of the copies, and an answer to
+/// the first one is of use however late it comes.
+struct Trial {
+    attempt: Box<Attempt>,
+    bytes: Vec<u8>,
+    since: Time,
+    again: Time,
+    wait: Duration,
+}
+
+impl Initiator {
+    pub(super) fn new(peer: Peer, conversation: u64) -> Self {
+        Self {
+            peer,
+            conversation,
+            begun: false,
+            timestamp: 0,
+            trial: None,
+            not_before: Time::ZERO,
+            sent: Time::ZERO,
+            pinged: Time::ZERO,
+        }
+    }
+
+    fn next_timestamp(&mut self, now: Time, config: &SecurityConfig) -> u64 {
+        self.timestamp = config.epoch.saturating_add(now.as_nanos()).max(self.timestamp + 1);
+        self.timestamp
+    }
+}
+
+impl<T: Transport> Secured<T> {
+    pub(super) fn handle_response(
+        &mut self,
+        now: Time,
+        path: PathId,
+        receiver: Index,
+        noise: &[u8],
+    ) -> Result<(), DropCause> {
+        let Role::Initiator(initiator) = &mut self.role else { return Err(DropCause::Malformed) };
+        let stranger = DropCause::Unauthenticated;
+        let trial =
+            initiator.trial.as_mut().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
+        let answer = trial.attempt.complete(noise)?;
+        let trial = initiator.trial.take().expect("it was there");
+        let lost = initiator.begun && answer.verdict != Verdict::Continued;
+        if answer.verdict == Verdict::Busy {
+            self.stats.busy += 1;
+            initiator.not_before = now + self.config.silence;
+        }
+        if lost {
+            // The robot began anew or took another operator: what the transport inside remembers is of no use.
+            self.end(false);
+        } else if answer.verdict != Verdict::Busy {
+            self.stats.handshakes += 1;
+            self.stats.rekeys += u64::from(initiator.begun);
+            initiator.begun = true;
+            (initiator.sent, initiator.pinged, self.heard) = (now, now, now);
+            self.keys.replace(trial.attempt.into_keys(now, answer.index));
+            if self.phase == Phase::Waiting {
+                self.phase = Phase::Open;
+            }
+            self.moved_to(path);
+            // The robot uses the keys when it has seen them used.
+            self.post_control(Control::Ping);
+        }
+        Ok(())
+    }
+
+    pub(super) fn initiator_timeout(&mut self, now: Time) {
+        let Role::Initiator(initiator) = &mut self.role else { return };
+        if self.phase == Phase::Closed {
+            return;
+        }
+        if let Some(trial) = &mut initiator.trial {
+            if now >= trial.since + self.config.give_up {
+                return self.end(true);
+            }
+            if now >= trial.again {
+                trial.again = now + trial.wait;
+                trial.wait = SecurityConfig::next_wait(trial.wait);
+                let bytes = trial.bytes.clone();
+                self.post(self.path, bytes);
+            }
+        } else if self.begin_at().is_some_and(|(at, _)| now >= at) {
+            self.begin(now);
+        }
+        if self.ping_at().is_some_and(|at| now >= at) {
+            let Role::Initiator(initiator) = &mut self.role else { return };
+            (initiator.pinged, initiator.sent) = (now, now);
+            self.post_control(Control::Ping);
+        }
+    }
+
+    /// Something was sealed.
+    pub(super) fn initiator_sent(&mut self, now: Time) {
+        let Role::Initiator(initiator) = &mut self.role else { return };
+        initiator.sent = now;
+        let used_up =
+            self.keys.current.as_ref().is_some_and(|keys| keys.sealed() >= self.config.rekey_messages);
+        if used_up && initiator.trial.is_none() {
+            self.begin(now);
+        }
+    }
+
+    pub(super) fn initiator_deadline(&self) -> Option<Deadline> {
+        let Role::Initiator(initiator) = &self.role else { return None };
+        if self.phase == Phase::Closed {
+            return None;
+        }
+        let handshake = match &initiator.trial {
+            Some(trial) => {
+                let give_up = trial.since + self.config.give_up;
+                Some(Deadline::new(trial.again.min(give_up), "handshake"))
+            }
+            None => self.begin_at().map(|(at, why)| Deadline::new(at, why)),
+        };
+        earliest(handshake, self.ping_at().map(|at| Deadline::new(at, "ping")))
+    }
+
+    /// When the next handshake begins, and why.
+    fn begin_at(&self) -> Option<(Time, &'static str)> {
+        let Role::Initiator(initiator) = &self.role else { return None };
+        let Some(keys) = &self.keys.current else { return Some((initiator.not_before, "handshake")) };
+        let (old, silent) = (keys.born + self.config.rekey_after, self.heard + self.config.silence);
+        Some(if old < silent { (old, "rekey") } else { (silent, "silence") })
+    }
+
+    /// When to ping: nothing was said for a while, or nothing was heard.
+    fn ping_at(&self) -> Option<Time> {
+        let Role::Initiator(initiator) = &self.role else { return None };
+        self.keys.current.as_ref()?;
+        let every = if self.keys.confirmed { self.config.keepalive() } else { self.config.retransmit };
+        Some((initiator.sent + self.config.keepalive()).min(self.heard.max(initiator.pinged) + every))
+    }
+
+    fn begin(&mut self, now: Time) {
+        let Role::Initiator(initiator) = &mut self.role else { return };
+        let timestamp = initiator.next_timestamp(now, &self.config);
+        let offer = Offer { timestamp, conversation: initiator.conversation };
+        let mut bytes = Vec::new();
+        let attempt = Box::new(self.local.initiate(&initiator.peer, offer, &mut bytes));
+        let wait = self.config.retransmit;
+        let (again, wait) = (now + wait, SecurityConfig::next_wait(wait));
+        initiator.trial = Some(Trial { attempt, bytes: bytes.clone(), since: now, again, wait });
+        self.post(self.path, bytes);
+    }
+}

@@ -1,0 +1,99 @@
+//! Which counters were seen already.
+
+const WORDS: usize = 32;
+const WORD_BITS: u64 = u64::BITS as u64;
+
+/// How far behind the newest counter one may be and still be told from a replay: 31 words of 64.
+pub const REPLAY_WINDOW: u64 = (WORDS as u64 - 1) * WORD_BITS;
+
+/// A bitmap that slides by whole words (RFC 6479): one word is always being refilled, so nothing is ever shifted.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    bits: [u64; WORDS],
+    /// One more than the greatest counter seen; 0 when none was.
+    next: u64,
+}
+
+impl Window {
+    pub(crate) const fn new() -> Self {
+        Self { bits: [0; WORDS], next: 0 }
+    }
+
+    /// One more than the greatest counter seen.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Was `counter` never seen, and is it recent enough to tell?
+    pub(crate) fn is_new(&self, counter: u64) -> bool {
+        counter >= self.next
+            || (self.next - 1 - counter < REPLAY_WINDOW && self.bits[word(counter)] & bit(counter) == 0)
+    }
+
+    /// Remembers `counter`, which [`Self::is_new`] and authentic. Tells whether it is the greatest so far.
+    pub(crate) fn mark(&mut self, counter: u64) -> bool {
+        let newest = counter >= self.next;
+        if newest {
+            let (from, to) = (self.next.div_ceil(WORD_BITS), counter / WORD_BITS);
+            for index in from..=to.min(from.saturating_add(WORDS as u64 - 1)) {
+                self.bits[(index % WORDS as u64) as usize] = 0;
+            }
+            self.next = counter + 1;
+        }
+        self.bits[word(counter)] |= bit(counter);
+        newest
+    }
+}
+
+const fn word(counter: u64) -> usize {
+    (counter / WORD_BITS % WORDS as u64) as usize
+}
+
+const fn bit(counter: u64) -> u64 {
+    1 << (counter % WORD_BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn one_counter_passes_once() {
+        let mut window = Window::new();
+        assert!(window.is_new(0));
+        assert!(window.mark(0));
+        assert!(!window.is_new(0));
+        assert!(window.mark(5));
+        assert!(window.is_new(3));
+        assert!(!window.mark(3), "not the greatest");
+        assert!(!window.is_new(3));
+    }
+
+    #[test]
+    fn what_is_too_old_to_tell_does_not_pass() {
+        let mut window = Window::new();
+        window.mark(REPLAY_WINDOW + 9);
+        assert!(!window.is_new(9));
+        assert!(window.is_new(10));
+        window.mark(1 << 40);
+        assert!(window.is_new((1 << 40) - 1), "a jump clears everything");
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_a_set(steps in prop::collection::vec(0_u64..6_000, 1..400)) {
+            let (mut window, mut seen, mut greatest) = (Window::new(), BTreeSet::new(), None::<u64>);
+            for counter in steps {
+                let recent = greatest.is_none_or(|greatest| counter > greatest || greatest - counter < REPLAY_WINDOW);
+                prop_assert_eq!(window.is_new(counter), recent && !seen.contains(&counter));
+                if window.is_new(counter) {
+                    prop_assert_eq!(window.mark(counter), greatest.is_none_or(|greatest| counter > greatest));
+                    seen.insert(counter);
+                    greatest = greatest.max(Some(counter));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Messages that wait for their turn, bounded: of samples, the newest counts.
+
+use std::collections::VecDeque;
+
+use taut_core::{Bytes, Message, Reliability, SendError, Time};
+
+use crate::udp::is_late;
+
+/// A bounded queue in front of a transport that would keep everything that it is given.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    messages: VecDeque<Message>,
+    bytes: u64,
+    limit: Bytes,
+    /// How many unreliable messages of one stream.
+    samples: usize,
+}
+
+impl Waiting {
+    /// Holds at most `limit`, counting [`Self::COST`] for each message besides its bytes, and at most `samples` (1 or
+    /// more) unreliable messages of one stream.
+    pub(crate) fn new(limit: Bytes, samples: usize) -> Self {
+        Self { messages: VecDeque::new(), bytes: 0, limit, samples }
+    }
+
+    /// What a message without bytes counts.
+    pub(crate) const COST: u64 = 64;
+
+    /// Takes a message in. Where there is no room, the oldest of the least urgent that are unreliable, and no more
+    /// urgent than this one, go to `superseded`.
+    ///
+    /// # Errors
+    /// [`SendError::BufferFull`] when that would not make room; nothing has changed then.
+    pub(crate) fn push(
+        &mut self,
+        message: Message,
+        mut superseded: impl FnMut(Message),
+    ) -> Result<(), SendError> {
+        let free = self.limit.get().saturating_sub(self.bytes);
+        let yields = |other: &Message| {
+            other.reliability == Reliability::Unreliable && other.priority >= message.priority
+        };
+        if cost(&message) > free {
+            let yielding: u64 = self.messages.iter().filter(|other| yields(other)).map(cost).sum();
+            if cost(&message) > free + yielding {
+                return Err(SendError::BufferFull(self.limit));
+            }
+        }
+        while self.bytes + cost(&message) > self.limit.get() {
+            let least = self.messages.iter().filter(|other| yields(other)).map(|other| other.priority).max();
+            let victim =
+                self.messages.iter().position(|other| yields(other) && Some(other.priority) == least);
+            superseded(self.remove(victim.expect("there is room when all that yield are gone")));
+        }
+        if message.reliability == Reliability::Unreliable {
+            let alike = |other: &Message| {
+                other.reliability == Reliability::Unreliable && other.stream == message.stream
+            };
+            let count = self.messages.iter().filter(|other| alike(other)).count();
+            if let Some(oldest) = self.messages.iter().position(alike).filter(|_| count >= self.samples) {
+                superseded(self.remove(oldest));
+            }
+        }
+        self.bytes += cost(&message);
+        self.messages.push_back(message);
+        Ok(())
+    }
+
+    /// The next one: the oldest of the most urgent, or, when that is reliable, the oldest reliable one of its stream,
+    /// for those keep their order.
+    pub(crate) fn pop(&mut self) -> Option<Message> {
+        self.next().map(|index| self.remove(index))
+    }
+
+    /// The one that [`Self::pop`] would give.
+    pub(crate) fn peek(&self) -> Option<&Message> {
+        self.next().map(|index| &self.messages[index])
+    }
+
+    /// Takes out those that are older than their deadline.
+    pub(crate) fn drop_late(&mut self, now: Time, mut late: impl FnMut(Message)) {
+        while let Some(index) = self.messages.iter().position(|message| is_late(now, message)) {
+            late(self.remove(index));
+        }
+    }
+
+    fn next(&self) -> Option<usize> {
+        let urgent = self.messages.iter().map(|message| message.priority).min()?;
+        let first = self.messages.iter().position(|message| message.priority == urgent)?;
+        let chosen = &self.messages[first];
+        if chosen.reliability == Reliability::Unreliable {
+            return Some(first);
+        }
+        self.messages
+            .iter()
+            .position(|other| other.stream == chosen.stream && other.reliability == Reliability::Reliable)
+    }
+
+    fn remove(&mut self, index: usize) -> Message {
+        let message = self.messages.remove(index).expect("an index of this queue");
+        self.bytes -= cost(&message);
+        message
+    }
+}
+
+fn cost(message: &Message) -> u64 {
+    message.data.len() as u64 + Waiting::COST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::{Duration, Priority, StreamId};
+
+    fn message(tag: u64, priority: u8, reliability: Reliability) -> Message {
+        let data = vec![0; 36];
+        Message { data, tag, priority: Priority(priority), reliability, ..Message::default() }
+    }
+
+    fn sample(tag: u64, priority: u8) -> Message {
+        message(tag, priority, Reliability::Unreliable)
+    }
+
+    fn command(tag: u64, priority: u8) -> Message {
+        message(tag, priority, Reliability::Reliable)
+    }
+
+    fn push(waiting: &mut Waiting, message: Message) -> Result<Vec<u64>, SendError> {
+        let mut gone = Vec::new();
+        waiting.push(message, |message| gone.push(message.tag)).map(|()| gone)
+    }
+
+    #[test]
+    fn a_full_queue_gives_up_the_oldest_of_the_least_urgent_samples() {
+        let mut waiting = Waiting::new(Bytes::new(400), 9);
+        for message in [command(1, 9), sample(2, 1), sample(3, 5), sample(4, 5)] {
+            assert_eq!(push(&mut waiting, message), Ok(vec![]));
+        }
+        assert_eq!(push(&mut waiting, sample(5, 1)), Ok(vec![3]));
+        assert_eq!(push(&mut waiting, command(6, 1)), Ok(vec![4]));
+        let full = Err(SendError::BufferFull(Bytes::new(400)));
+        assert_eq!(push(&mut waiting, sample(7, 2)), full, "nobody yields to the less urgent");
+        assert_eq!(push(&mut waiting, command(8, 0)), Ok(vec![2]));
+        let order: Vec<u64> = std::iter::from_fn(|| waiting.pop()).map(|message| message.tag).collect();
+        assert_eq!(order, [1, 6, 8, 5], "the reliable ones of one stream in their order, from the first");
+        assert_eq!(waiting.bytes, 0);
+    }
+
+    #[test]
+    fn the_most_urgent_goes_first_and_streams_do_not_wait_for_each_other() {
+        let mut waiting = Waiting::new(Bytes::new(10_000), 9);
+        let on = |stream, message| Message { stream: StreamId(stream), ..message };
+        for message in [on(2, command(1, 2)), on(1, command(2, 1)), on(0, command(3, 0)), on(2, sample(4, 0))]
+        {
+            push(&mut waiting, message).unwrap();
+        }
+        let order: Vec<u64> = std::iter::from_fn(|| waiting.pop()).map(|message| message.tag).collect();
+        assert_eq!(order, [3, 4, 2, 1]);
+    }
+
+    #[test]
+    fn of_the_samples_of_a_stream_the_newest_few_wait() {
+        let mut waiting = Waiting::new(Bytes::new(10_000), 2);
+        let other = Message { stream: StreamId(1), ..sample(1, 5) };
+        for message in [other, command(2, 5), sample(3, 5), sample(4, 5)] {
+            assert_eq!(push(&mut waiting, message), Ok(vec![]));
+        }
+        assert_eq!(push(&mut waiting, sample(5, 5)), Ok(vec![3]));
+    }
+
+    #[test]
+    fn the_late_are_taken_out() {
+        let mut waiting = Waiting::new(Bytes::new(10_000), 9);
+        push(&mut waiting, Message { deadline: Some(Duration::from_millis(5)), ..sample(1, 0) }).unwrap();
+        push(&mut waiting, sample(2, 0)).unwrap();
+        let mut late = Vec::new();
+        waiting.drop_late(Time::ZERO + Duration::from_millis(5), |message| late.push(message.tag));
+        assert_eq!(late, [1]);
+        assert_eq!(waiting.peek().map(|message| message.tag), Some(2));
+    }
+}

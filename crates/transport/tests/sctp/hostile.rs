@@ -1,0 +1,109 @@
+use taut_core::{Datagram, DropCause, Ecn, Event, Message, PathId, Seed, Transport};
+use taut_transport::entropy::Entropy;
+use taut_transport::sctp::{Sctp, SctpConfig};
+
+use crate::net::MS;
+use crate::{command, connected, offer, pair, sample};
+
+#[test]
+fn random_datagrams_are_refused_and_counted() {
+    let mut net = connected(SctpConfig::new());
+    let mut rng = Seed::new(9).stream("noise");
+    let sample = net.sent.last().unwrap().3.clone();
+    for round in 0..50_000_u64 {
+        let mut data: Vec<u8> = (0..rng.below(120)).map(|_| rng.next_u64() as u8).collect();
+        for (to, from) in data.iter_mut().zip(&sample).take((round % 4 * 4) as usize) {
+            *to = *from;
+        }
+        net.deliver(1, PathId(3), &data);
+    }
+    assert_eq!(net.count(1, &Event::Refused(DropCause::Malformed)), 50_000);
+    assert_eq!(net.ends[1].stats().refused, 50_000);
+    let message = command(&net, 1, 50);
+    offer(&mut net, 1, message).unwrap();
+    assert_eq!(net.sent.last().unwrap().2, PathId(0), "nobody moved");
+}
+
+#[test]
+fn every_flipped_bit_is_found_by_the_checksum() {
+    let mut net = connected(SctpConfig::new());
+    net.ways[0].cut = true;
+    let message = command(&net, 1, 75);
+    offer(&mut net, 0, message).unwrap();
+    let packet = net.sent.last().unwrap().3.clone();
+    for bit in 0..packet.len() * 8 {
+        let mut flipped = packet.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        net.deliver(1, PathId(0), &flipped);
+    }
+    assert_eq!(net.received(1).count(), 0);
+    assert_eq!(net.ends[1].stats().refused, packet.len() as u64 * 8);
+    net.deliver(1, PathId(0), &packet);
+    assert_eq!(net.received(1).count(), 1);
+}
+
+/// RFC 9260 section 8.5: a stranger on another path does not know the verification tag.
+#[test]
+fn a_strangers_init_is_answered_where_it_came_from_and_changes_nothing() {
+    let mut net = connected(SctpConfig::new());
+    let mut stranger = pair(SctpConfig::new(), MS, 77);
+    stranger.run_until(taut_core::Time::ZERO);
+    let init = stranger.sent[0].3.clone();
+    let before = net.sent.len();
+    net.deliver(1, PathId(6), &init);
+    assert!(net.sent[before..].iter().all(|(_, from, path, _)| (*from, *path) == (1, PathId(6))));
+    let message = command(&net, 1, 50);
+    offer(&mut net, 1, message).unwrap();
+    assert_eq!(net.sent.last().unwrap().2, PathId(0));
+    net.run_for(MS * 20);
+    assert_eq!(net.received(0).count(), 1);
+}
+
+/// The golden INIT: chunk 1, our ports, tag 0, a CRC32c in little-endian (RFC 9260 section 6.8 and appendix A).
+#[test]
+fn the_first_packet_is_an_init_with_a_right_checksum() {
+    let mut client =
+        Sctp::client(SctpConfig::new().ports(5001, 5002), Entropy::seeded(Seed::new(1), "client"));
+    client.handle_timeout(taut_core::Time::ZERO);
+    let mut packet = Vec::new();
+    client.poll_transmit(taut_core::Time::ZERO, &mut packet).unwrap();
+    assert_eq!(packet[..8], [0x13, 0x89, 0x13, 0x8a, 0, 0, 0, 0]);
+    assert_eq!(packet[12], 1);
+    let claimed = u32::from_le_bytes(packet[8..12].try_into().unwrap());
+    packet[8..12].fill(0);
+    assert_eq!(claimed, crc32c(&packet));
+    assert_eq!(crc32c(b"123456789"), 0xe306_9283, "the check value of the Castagnoli polynomial");
+}
+
+/// RFC 9260 section 3.3.1: type 0; unordered, whole; stream 2; "tau" and the priority; the bytes.
+#[test]
+fn a_sample_is_the_golden_data_chunk() {
+    let mut net = connected(SctpConfig::new().interleaving(false));
+    let message = Message { data: b"pose1".to_vec(), ..sample(&net) };
+    offer(&mut net, 0, message).unwrap();
+    let packet = net.sent.last().unwrap().3.clone();
+    assert_eq!(packet[..4], [0x13, 0x88, 0x13, 0x88]);
+    assert_eq!(packet[12..16], [0, 0b0111, 0, 21]);
+    assert_eq!(packet[20..24], [0, 2, 0, 0]);
+    assert_eq!(packet[24..], *b"tau\x02pose1\0\0\0");
+}
+
+#[test]
+fn zeros_that_were_not_stored_are_part_of_the_packet() {
+    let mut net = connected(SctpConfig::new());
+    net.ways[0].cut = true;
+    let message = command(&net, 1, 300);
+    offer(&mut net, 0, message).unwrap();
+    let packet = net.sent.last().unwrap().3.clone();
+    let stored = packet.len() - 200;
+    assert!(packet[stored..].iter().all(|byte| *byte == 0));
+    let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: &packet[..stored], padding: 200 };
+    net.ends[1].handle_input(net.now, input);
+    net.drain(1);
+    assert_eq!(net.received(1).count(), 1);
+}
+
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
+}

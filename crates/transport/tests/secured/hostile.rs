@@ -1,0 +1,222 @@
+use taut_core::{Datagram, DropCause, Ecn, Event, PathId, Seed, Transport};
+use taut_transport::entropy::Entropy;
+use taut_transport::identity::Trust;
+use taut_transport::security::{REPLAY_WINDOW, Secured, SecurityConfig};
+
+use crate::net::{MS, Net, ms};
+use crate::{chat, heard, identity, last_from, open_pair, operator_named, pair, say, udp};
+
+const ELSEWHERE: PathId = PathId(7);
+
+fn refused(cause: DropCause) -> Event {
+    Event::Refused(cause)
+}
+
+#[test]
+fn an_identity_that_is_not_trusted_gets_no_answer() {
+    let config = SecurityConfig::new();
+    let mut net = Net::new([operator_named("stranger", config), crate::robot(config)], MS, 1);
+    net.run_until(ms(10));
+    assert!(net.sent.iter().all(|(_, from, ..)| *from == 0));
+    assert_eq!(net.count(1, &refused(DropCause::Unauthenticated)), 1);
+    assert!(!net.ends[1].is_open());
+}
+
+#[test]
+fn a_robot_with_another_key_is_not_believed() {
+    let config = SecurityConfig::new();
+    let trust = Trust::only(identity("operator").fingerprint());
+    let impostor =
+        Secured::responder(config, &identity("impostor"), trust, Entropy::seeded(Seed::new(1), "i"), udp);
+    let mut net = Net::new([operator_named("operator", config), impostor], MS, 1);
+    net.run_until(ms(10));
+    assert!(net.sent.iter().all(|(_, from, ..)| *from == 0));
+    assert_eq!(net.count(1, &refused(DropCause::Unauthenticated)), 1);
+    assert!(!net.ends[0].is_open());
+}
+
+#[test]
+fn a_datagram_is_taken_once_in_whatever_order() {
+    let mut net = open_pair();
+    net.ways[0].cut = true;
+    let first = net.sent.len();
+    for number in 0..100_u8 {
+        say(&mut net, 0, &[number]);
+    }
+    let datagrams: Vec<Vec<u8>> = net.sent[first..].iter().map(|(.., data)| data.clone()).collect();
+    for datagram in datagrams.iter().rev().chain(&datagrams) {
+        net.deliver(1, PathId(0), datagram);
+    }
+    assert_eq!(heard(&net, 1).len(), 100);
+    assert_eq!(heard(&net, 1)[0], [99]);
+    assert_eq!(net.count(1, &refused(DropCause::Replayed)), 100);
+    assert_eq!(net.ends[1].stats().replayed, 100);
+}
+
+#[test]
+fn what_is_too_old_to_tell_from_a_replay_is_refused() {
+    let mut net = open_pair();
+    net.ways[0].cut = true;
+    let first = net.sent.len();
+    (0..=REPLAY_WINDOW).for_each(|_| say(&mut net, 0, b"sample"));
+    let datagrams: Vec<Vec<u8>> = net.sent[first..].iter().map(|(.., data)| data.clone()).collect();
+    net.deliver(1, PathId(0), datagrams.last().unwrap());
+    net.deliver(1, PathId(0), &datagrams[0]);
+    net.deliver(1, PathId(0), &datagrams[1]);
+    assert_eq!(heard(&net, 1).len(), 2);
+    assert_eq!(net.count(1, &refused(DropCause::Replayed)), 1);
+}
+
+#[test]
+fn every_flipped_bit_and_every_missing_byte_is_noticed() {
+    let mut net = open_pair();
+    net.ways[0].cut = true;
+    say(&mut net, 0, &[0x5a; 75]);
+    let datagram = last_from(&net, 0);
+    assert_eq!(datagram.len(), 75 + 28);
+    for bit in 0..datagram.len() * 8 {
+        let mut flipped = datagram.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        net.deliver(1, ELSEWHERE, &flipped);
+    }
+    for len in 0..datagram.len() {
+        net.deliver(1, ELSEWHERE, &datagram[..len]);
+    }
+    net.deliver(1, ELSEWHERE, &[&datagram[..], &[0]].concat());
+    let input = Datagram { path: ELSEWHERE, ecn: Ecn::NotCapable, data: &datagram, padding: 1 };
+    net.ends[1].handle_input(net.now, input);
+    let stats = net.ends[1].stats();
+    assert_eq!(stats.unauthenticated + stats.malformed + stats.replayed, 103 * 8 + 103 + 2);
+    assert!(heard(&net, 1).is_empty());
+    // And none of them marked the counter as seen, moved the peer, or got an answer.
+    net.deliver(1, PathId(0), &datagram);
+    assert_eq!(heard(&net, 1).len(), 1);
+    assert_eq!(net.ends[1].stats().moved, 0);
+}
+
+#[test]
+fn every_flipped_bit_of_a_handshake_is_noticed() {
+    let mut net = pair(SecurityConfig::new().handshakes_per_second(1000));
+    net.ways.iter_mut().for_each(|way| way.cut = true);
+    net.run_until(ms(0));
+    let initiation = last_from(&net, 0);
+    for bit in 0..initiation.len() * 8 {
+        let mut flipped = initiation.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        net.deliver(1, PathId(0), &flipped);
+    }
+    assert!(net.sent.iter().all(|(_, from, ..)| *from == 0), "no answer to any of them");
+    net.deliver(1, PathId(0), &initiation);
+    let response = last_from(&net, 1);
+    for bit in 0..response.len() * 8 {
+        let mut flipped = response.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        net.deliver(0, PathId(0), &flipped);
+    }
+    assert!(!net.ends[0].is_open());
+    net.deliver(0, PathId(0), &response);
+    assert!(net.ends[0].is_open());
+}
+
+#[test]
+fn a_replayed_initiation_does_not_disturb_a_session() {
+    let mut net = open_pair();
+    let initiation = net.sent[0].3.clone();
+    for round in 0..50 {
+        net.deliver(1, ELSEWHERE, &initiation);
+        chat(&mut net, MS * 10);
+        assert_eq!(net.count(1, &refused(DropCause::Replayed)), round + 1);
+    }
+    assert_eq!(net.ends[1].stats().handshakes, 1);
+    assert!(net.sent.iter().all(|(_, _, path, _)| *path == PathId(0)), "nobody elsewhere was answered");
+    net.run_for(MS * 10);
+    assert_eq!(heard(&net, 1).len(), 500);
+}
+
+/// The robot answers, because it cannot know; but nobody has the keys, and nothing changes.
+#[test]
+fn an_initiation_replayed_after_a_restart_is_answered_and_leads_nowhere() {
+    let initiation = open_pair().sent[0].3.clone();
+    let mut net = pair(SecurityConfig::new());
+    net.ways[0].cut = true;
+    net.deliver(1, ELSEWHERE, &initiation);
+    let answers: Vec<PathId> = net.sent.iter().map(|(_, _, path, _)| *path).collect();
+    assert_eq!(answers, [ELSEWHERE]);
+    net.run_until(ms(5_000));
+    assert!(!net.ends[1].is_open());
+    assert!(net.events[1].is_empty());
+}
+
+#[test]
+fn the_operators_next_life_has_greater_times() {
+    let initiation = open_pair().sent[0].3.clone();
+    let mut net = pair(SecurityConfig::new().epoch(1));
+    net.deliver(1, ELSEWHERE, &initiation);
+    net.run_until(ms(100));
+    assert!(net.ends.iter().all(Secured::is_open));
+    assert!(
+        net.sent.iter().filter(|(_, from, ..)| *from == 1).skip(1).all(|(_, _, path, _)| *path == PathId(0))
+    );
+}
+
+#[test]
+fn a_hundred_thousand_random_datagrams_change_nothing() {
+    let mut net = open_pair();
+    let mut rng = Seed::new(3).stream("noise");
+    let sample = {
+        say(&mut net, 0, &[1; 75]);
+        last_from(&net, 0)
+    };
+    net.run_for(MS * 10);
+    let sent = net.sent.len();
+    for round in 0..100_000_u64 {
+        let mut data: Vec<u8> = (0..rng.below(160)).map(|_| rng.next_u64() as u8).collect();
+        // Three in four begin like one of ours.
+        for (to, from) in data.iter_mut().zip(&sample).take((round % 4 * 4) as usize) {
+            *to = *from;
+        }
+        if round % 8 == 7 {
+            data.resize(if round % 16 == 7 { 132 } else { 72 }, 0);
+            data[0] = if round % 16 == 7 { 1 } else { 2 };
+        }
+        net.ends[1].handle_input(
+            net.now,
+            Datagram { path: ELSEWHERE, ecn: Ecn::NotCapable, data: &data, padding: 0 },
+        );
+        while let Some(event) = net.ends[1].poll_event() {
+            assert!(matches!(event, Event::Refused(_)), "{event:?}");
+        }
+    }
+    let stats = net.ends[1].stats();
+    assert_eq!(stats.unauthenticated + stats.malformed + stats.replayed, 100_000);
+    assert_eq!(net.sent.len(), sent);
+    chat(&mut net, MS * 100);
+    net.run_for(MS * 10);
+    assert_eq!(heard(&net, 1).len(), 101);
+}
+
+/// A stranger that knows the robot's public key makes it compute, but not often.
+#[test]
+fn a_flood_of_initiations_is_limited_and_a_session_does_not_notice() {
+    let config = SecurityConfig::new();
+    let mut net = open_pair();
+    for flood in 0..200_u64 {
+        let entropy = Entropy::seeded(Seed::new(flood), "flood");
+        let mut stranger = Secured::initiator(
+            config,
+            &identity("stranger"),
+            identity("robot").fingerprint(),
+            entropy,
+            udp(),
+        );
+        let mut initiation = Vec::new();
+        stranger.handle_timeout(net.now);
+        stranger.poll_transmit(net.now, &mut initiation).expect("it begins");
+        net.deliver(1, ELSEWHERE, &initiation);
+        chat(&mut net, MS);
+    }
+    net.run_for(MS * 10);
+    // Ten at once, then three more in 0.199 s.
+    assert_eq!(net.ends[1].stats().limited, 200 - 13);
+    assert_eq!(heard(&net, 1).len(), 200);
+}

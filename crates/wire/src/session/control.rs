@@ -1,0 +1,272 @@
+//! Who talks to whom, who may move, and what the clocks read.
+
+use super::report::{RobotState, StopCause};
+use super::{Error, code_at, codes, emit_floats, f32_at, floats_at, reserved, u32_at, u64_at};
+
+codes! {
+    /// Which end of a session.
+    Role {
+        /// Holds the device.
+        Operator = 0 "operator",
+        /// Is moved.
+        Robot = 1 "robot",
+    }
+
+    /// What became of a command.
+    Answer {
+        /// It was done, now or when it came the first time.
+        Done = 0 "done",
+        /// The robot stopped once more after the stop that the command would release.
+        Superseded = 1 "superseded",
+        /// The emergency stop at the robot itself was pressed; only there can it be released.
+        HeldLocally = 2 "held_locally",
+        /// The robot cannot judge the age of motion yet: the clocks have not been compared.
+        ClockUnknown = 3 "clock_unknown",
+        /// The command is older than commands may be.
+        TooLate = 4 "too_late",
+    }
+
+    /// Why a robot does not take a peer for its operator.
+    RefusalReason {
+        /// Somebody else is.
+        Busy = 0 "busy",
+        /// This session is not known (any more); say hello.
+        UnknownSession = 1 "unknown_session",
+        /// The peer's version is not spoken here; the header says which is.
+        UnsupportedVersion = 2 "unsupported_version",
+    }
+}
+
+impl RefusalReason {
+    const AT: usize = 8;
+
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        code_at(bytes, Self::AT, Self::from_code)
+    }
+}
+
+/// An emergency stop or a resume.
+///
+/// | bytes | field | unit, range |
+/// | --- | --- | --- |
+/// | 8–15 | command | counts up from 1, for stops and resumes together |
+/// | 16–19 | epoch | of the stop that a resume releases; 0 in a stop |
+/// | 20–27 | created | ns, when the button was pressed |
+/// | 28–35 | sent | ns, of this copy |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// Counts up from 1, for stops and resumes together; repetitions keep it.
+    pub command: u64,
+    /// Of the stop that a resume releases, as the robot reported it; 0 in a stop.
+    pub epoch: u32,
+    /// When the button was pressed, ns.
+    pub created_ns: u64,
+    /// When this copy was sent, ns.
+    pub sent_ns: u64,
+}
+
+impl Command {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        Self {
+            command: u64_at(bytes, 8),
+            epoch: u32_at(bytes, 16),
+            created_ns: u64_at(bytes, 20),
+            sent_ns: u64_at(bytes, 28),
+        }
+    }
+
+    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&self.command.to_be_bytes());
+        buffer.extend_from_slice(&self.epoch.to_be_bytes());
+        buffer.extend_from_slice(&self.created_ns.to_be_bytes());
+        buffer.extend_from_slice(&self.sent_ns.to_be_bytes());
+    }
+}
+
+/// The acknowledgement of a command: what became of it, and how the robot is now.
+///
+/// | bytes | field | unit, range |
+/// | --- | --- | --- |
+/// | 8–15 | command | echoed |
+/// | 16–23 | echo | the copy's `sent`, ns of the reader's clock |
+/// | 24–31 | received | ns |
+/// | 32–35 | epoch | counts the robot's changes of state and stops, from a random number on |
+/// | 36 | answer | [`Answer`] |
+/// | 37 | state | [`RobotState`] |
+/// | 38 | cause | [`StopCause`] |
+/// | 39 | | zero |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandAck {
+    /// Which one.
+    pub command: u64,
+    /// When the copy that is answered was sent, ns of the reader's clock.
+    pub echo_ns: u64,
+    /// When it arrived, ns; this answer left then.
+    pub received_ns: u64,
+    /// Counts the robot's changes of state and stops.
+    pub epoch: u32,
+    /// What became of it.
+    pub answer: Answer,
+    /// How the robot is now.
+    pub state: RobotState,
+    /// Why it stopped last.
+    pub cause: StopCause,
+}
+
+impl CommandAck {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        reserved(bytes, 39..40)?;
+        Ok(Self {
+            command: u64_at(bytes, 8),
+            echo_ns: u64_at(bytes, 16),
+            received_ns: u64_at(bytes, 24),
+            epoch: u32_at(bytes, 32),
+            answer: code_at(bytes, 36, Answer::from_code)?,
+            state: code_at(bytes, 37, RobotState::from_code)?,
+            cause: code_at(bytes, 38, StopCause::from_code)?,
+        })
+    }
+
+    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&self.command.to_be_bytes());
+        buffer.extend_from_slice(&self.echo_ns.to_be_bytes());
+        buffer.extend_from_slice(&self.received_ns.to_be_bytes());
+        buffer.extend_from_slice(&self.epoch.to_be_bytes());
+        buffer.extend_from_slice(&[self.answer.code(), self.state.code(), self.cause.code(), 0]);
+    }
+}
+
+/// The first of four timestamps (RFC 5905 section 8), in bytes 8–15.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockRequest {
+    /// *T1*: when it was sent, ns of its sender's clock.
+    pub sent_ns: u64,
+}
+
+impl ClockRequest {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        Self { sent_ns: u64_at(bytes, 8) }
+    }
+
+    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&self.sent_ns.to_be_bytes());
+    }
+}
+
+/// Three of the four timestamps (RFC 5905 section 8): *T1* in bytes 8–15, *T2* in 16–23, *T3* in 24–31. The fourth is
+/// the time at which this arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockReply {
+    /// *T1*: the request's, echoed, ns of the reader's clock.
+    pub echo_ns: u64,
+    /// *T2*: when the request arrived, ns.
+    pub received_ns: u64,
+    /// *T3*: when this was sent, ns.
+    pub sent_ns: u64,
+}
+
+impl ClockReply {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        Self { echo_ns: u64_at(bytes, 8), received_ns: u64_at(bytes, 16), sent_ns: u64_at(bytes, 24) }
+    }
+
+    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+        for number in [self.echo_ns, self.received_ns, self.sent_ns] {
+            buffer.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+}
+
+/// What a robot lets itself be told; infinite where it does not limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Least x, y, z in m.
+    pub position_min: [f32; 3],
+    /// Largest x, y, z in m.
+    pub position_max: [f32; 3],
+    /// Largest magnitude of the velocity, m/s.
+    pub velocity: f32,
+    /// Largest magnitude of the force, N.
+    pub force: f32,
+    /// Longest way between two states applied one after the other, m.
+    pub step: f32,
+}
+
+impl Default for Limits {
+    /// None.
+    fn default() -> Self {
+        Self {
+            position_min: [f32::NEG_INFINITY; 3],
+            position_max: [f32::INFINITY; 3],
+            velocity: f32::INFINITY,
+            force: f32::INFINITY,
+            step: f32::INFINITY,
+        }
+    }
+}
+
+/// Who somebody is and how they are set. A robot answers an operator's with its own.
+///
+/// | bytes | field | unit, range |
+/// | --- | --- | --- |
+/// | 8 | role | [`Role`] |
+/// | 9 | state | [`RobotState`]; 0 from an operator |
+/// | 10 | cause | [`StopCause`]; 0 from an operator |
+/// | 11 | | zero |
+/// | 12–15 | epoch | counts the robot's changes of state and stops; 0 from an operator |
+/// | 16–19 | rate | states (feedback) in 1000 s |
+/// | 20–23 | watchdog | µs without fresh motion (feedback) after which the sender of this lets go |
+/// | 24–35 | position, least | 3 × m |
+/// | 36–47 | position, largest | 3 × m |
+/// | 48–51 | velocity | m/s |
+/// | 52–55 | force | N |
+/// | 56–59 | step | m |
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hello {
+    /// Which end.
+    pub role: Role,
+    /// How the robot is.
+    pub state: RobotState,
+    /// Why it stopped last.
+    pub cause: StopCause,
+    /// Counts the robot's changes of state and stops, from a random number on; 0 from an operator.
+    pub epoch: u32,
+    /// How often it sends, in mHz.
+    pub rate_mhz: u32,
+    /// After how long a silence it lets go, µs.
+    pub watchdog_us: u32,
+    /// What it accepts.
+    pub limits: Limits,
+}
+
+impl Hello {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        reserved(bytes, 11..12)?;
+        let limits = Limits {
+            position_min: floats_at(bytes, 24),
+            position_max: floats_at(bytes, 36),
+            velocity: f32_at(bytes, 48),
+            force: f32_at(bytes, 52),
+            step: f32_at(bytes, 56),
+        };
+        Ok(Self {
+            role: code_at(bytes, 8, Role::from_code)?,
+            state: code_at(bytes, 9, RobotState::from_code)?,
+            cause: code_at(bytes, 10, StopCause::from_code)?,
+            epoch: u32_at(bytes, 12),
+            rate_mhz: u32_at(bytes, 16),
+            watchdog_us: u32_at(bytes, 20),
+            limits,
+        })
+    }
+
+    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&[self.role.code(), self.state.code(), self.cause.code(), 0]);
+        buffer.extend_from_slice(&self.epoch.to_be_bytes());
+        buffer.extend_from_slice(&self.rate_mhz.to_be_bytes());
+        buffer.extend_from_slice(&self.watchdog_us.to_be_bytes());
+        emit_floats(&self.limits.position_min, buffer);
+        emit_floats(&self.limits.position_max, buffer);
+        emit_floats(&[self.limits.velocity, self.limits.force, self.limits.step], buffer);
+    }
+}

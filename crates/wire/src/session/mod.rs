@@ -1,0 +1,335 @@
+//! The frames of a session: what an operator and a robot say to each other, whatever transport is between them.
+//!
+//! One frame is one message of a transport. Numbers are big-endian; times are nanoseconds of the clock of the frame's
+//! sender, since an epoch of its own, unless a field is an echo of the reader's. Every frame has exactly one form:
+//! reserved bits are zero, lengths are exact.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +---------------+---------------+---------------+---------------+
+//! |      't'      |      's'      |    version    |     kind      |
+//! +---------------+---------------+---------------+---------------+
+//! |                 session, chosen by the operator               |
+//! +---------------------------------------------------------------+
+//! ```
+//!
+//! The first four bytes mean this in every version to come, so that a peer of another version gets a clear error
+//! ([`Error::UnsupportedVersion`]) and not a guess.
+//!
+//! | kind | frame | length in bytes | from |
+//! | --- | --- | --- | --- |
+//! | 1 | [`State`]: pose, velocity, force, gripper | 88 | operator |
+//! | 2 | [`Ack`] of a state | 43 | robot |
+//! | 3 | emergency stop, a [`Command`] | 36 | operator |
+//! | 4 | its acknowledgement, a [`CommandAck`] | 40 | robot |
+//! | 5 | resume, a [`Command`] | 36 | operator |
+//! | 6 | its acknowledgement, a [`CommandAck`] | 40 | robot |
+//! | 7 | [`ClockRequest`] | 16 | both |
+//! | 8 | [`ClockReply`] | 32 | both |
+//! | 9 | [`Hello`]: role, state, configuration | 60 | both |
+//! | 10 | [`Status`] of the robot | 96 | robot |
+//! | 11 | [`Feedback`]: the robot's state, its force | 96 | robot |
+//! | 12 | refusal, a [`RefusalReason`] | 9 | robot |
+//! | 13 | goodbye | 8 | both |
+//!
+//! ```
+//! use taut_wire::session::{Body, Command, Error, Frame};
+//! let stop = Command { command: 1, epoch: 0, created_ns: 5_000, sent_ns: 5_000 };
+//! let frame = Frame { session: 7, body: Body::EmergencyStop(stop) };
+//! let mut bytes = Vec::new();
+//! frame.emit(&mut bytes);
+//! assert_eq!(Frame::parse(&bytes), Ok(frame));
+//!
+//! bytes[2] = 9;
+//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 1 }));
+//! ```
+
+mod control;
+mod report;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use control::{
+    Answer, ClockReply, ClockRequest, Command, CommandAck, Hello, Limits, RefusalReason, Role,
+};
+pub use report::{Ack, RobotState, STATUS_CAUSES, Status, StopCause, Verdict};
+pub use state::{Feedback, Priority, State};
+
+/// The version that this module speaks.
+pub const VERSION: u8 = 1;
+/// What every frame begins with.
+pub const MAGIC: [u8; 2] = *b"ts";
+/// Bytes before the body of a frame.
+pub const HEADER_LEN: usize = 8;
+/// Bytes of the longest frame.
+pub const MAX_LEN: usize = 96;
+
+/// Where the fields of the header begin.
+mod field {
+    pub(super) const VERSION: usize = 2;
+    pub(super) const KIND: usize = 3;
+    pub(super) const SESSION: usize = 4;
+}
+
+/// A frame: whose session, and what is said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// The number that the operator drew for this session; not 0.
+    pub session: u32,
+    /// What is said.
+    pub body: Body,
+}
+
+/// What a frame says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Body {
+    /// The operator's device.
+    State(State),
+    /// A state arrived.
+    Ack(Ack),
+    /// Stop, and stay stopped.
+    EmergencyStop(Command),
+    /// Stopped.
+    EmergencyStopAck(CommandAck),
+    /// Move again.
+    Resume(Command),
+    /// Moving again, or why not.
+    ResumeAck(CommandAck),
+    /// What does your clock read?
+    ClockRequest(ClockRequest),
+    /// This.
+    ClockReply(ClockReply),
+    /// Who I am and how I am set.
+    Hello(Hello),
+    /// How the robot is.
+    Status(Status),
+    /// What the robot feels.
+    Feedback(Feedback),
+    /// You are not my operator, and why.
+    Refusal(RefusalReason),
+    /// I am leaving.
+    Goodbye,
+}
+
+/// Why bytes are not a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Not a frame of a session at all.
+    #[error("not a session frame: it does not begin with `ts`")]
+    Magic,
+    /// The peer speaks another version.
+    #[error(
+        "the peer speaks version {theirs} of the session protocol, this end speaks {ours}; upgrade the older one"
+    )]
+    UnsupportedVersion {
+        /// The peer's.
+        theirs: u8,
+        /// This end's.
+        ours: u8,
+    },
+    /// A kind that this version does not have.
+    #[error("unknown kind {0}")]
+    Kind(u8),
+    /// Not the length of this kind.
+    #[error("{found} bytes where exactly {needed} are needed")]
+    Length {
+        /// What it needs.
+        needed: usize,
+        /// What there is.
+        found: usize,
+    },
+    /// A field with a value that has no meaning in this version.
+    #[error("{value} at byte {at} has no meaning")]
+    Value {
+        /// Which byte.
+        at: usize,
+        /// What it holds.
+        value: u8,
+    },
+    /// Session 0 does not exist.
+    #[error("session 0 does not exist")]
+    Session,
+}
+
+impl Frame {
+    /// Reads a frame. Numbers are not looked at: see [`State::is_finite`].
+    ///
+    /// # Errors
+    /// When the bytes are not a frame of this version. The version is looked at before anything else but the magic.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.get(..MAGIC.len()).is_some_and(|magic| magic != MAGIC) {
+            return Err(Error::Magic);
+        }
+        if let Some(&theirs) = bytes.get(field::VERSION).filter(|version| **version != VERSION) {
+            return Err(Error::UnsupportedVersion { theirs, ours: VERSION });
+        }
+        if bytes.len() < HEADER_LEN {
+            return Err(Error::Length { needed: HEADER_LEN, found: bytes.len() });
+        }
+        let kind = bytes[field::KIND];
+        let needed = length_of(kind).ok_or(Error::Kind(kind))?;
+        if bytes.len() != needed {
+            return Err(Error::Length { needed, found: bytes.len() });
+        }
+        let session = u32_at(bytes, field::SESSION);
+        if session == 0 {
+            return Err(Error::Session);
+        }
+        let body = match kind {
+            1 => Body::State(State::parse(bytes)?),
+            2 => Body::Ack(Ack::parse(bytes)?),
+            3 => Body::EmergencyStop(Command::parse(bytes)),
+            4 => Body::EmergencyStopAck(CommandAck::parse(bytes)?),
+            5 => Body::Resume(Command::parse(bytes)),
+            6 => Body::ResumeAck(CommandAck::parse(bytes)?),
+            7 => Body::ClockRequest(ClockRequest::parse(bytes)),
+            8 => Body::ClockReply(ClockReply::parse(bytes)),
+            9 => Body::Hello(Hello::parse(bytes)?),
+            10 => Body::Status(Status::parse(bytes)?),
+            11 => Body::Feedback(Feedback::parse(bytes)?),
+            12 => Body::Refusal(RefusalReason::parse(bytes)?),
+            _ => Body::Goodbye,
+        };
+        Ok(Self { session, body })
+    }
+
+    /// Appends the frame.
+    pub fn emit(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&MAGIC);
+        buffer.extend_from_slice(&[VERSION, self.body.kind()]);
+        buffer.extend_from_slice(&self.session.to_be_bytes());
+        match &self.body {
+            Body::State(state) => state.emit(buffer),
+            Body::Ack(ack) => ack.emit(buffer),
+            Body::EmergencyStop(command) | Body::Resume(command) => command.emit(buffer),
+            Body::EmergencyStopAck(ack) | Body::ResumeAck(ack) => ack.emit(buffer),
+            Body::ClockRequest(request) => request.emit(buffer),
+            Body::ClockReply(reply) => reply.emit(buffer),
+            Body::Hello(hello) => hello.emit(buffer),
+            Body::Status(status) => status.emit(buffer),
+            Body::Feedback(feedback) => feedback.emit(buffer),
+            Body::Refusal(reason) => buffer.push(reason.code()),
+            Body::Goodbye => {}
+        }
+    }
+
+    /// How many bytes [`Frame::emit`] appends.
+    pub fn len(&self) -> usize {
+        length_of(self.body.kind()).expect("a body has a kind")
+    }
+
+    /// Never.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+impl Body {
+    /// Its number on the wire.
+    pub const fn kind(&self) -> u8 {
+        match self {
+            Self::State(_) => 1,
+            Self::Ack(_) => 2,
+            Self::EmergencyStop(_) => 3,
+            Self::EmergencyStopAck(_) => 4,
+            Self::Resume(_) => 5,
+            Self::ResumeAck(_) => 6,
+            Self::ClockRequest(_) => 7,
+            Self::ClockReply(_) => 8,
+            Self::Hello(_) => 9,
+            Self::Status(_) => 10,
+            Self::Feedback(_) => 11,
+            Self::Refusal(_) => 12,
+            Self::Goodbye => 13,
+        }
+    }
+}
+
+const fn length_of(kind: u8) -> Option<usize> {
+    match kind {
+        1 => Some(88),
+        2 => Some(43),
+        3 | 5 => Some(36),
+        4 | 6 => Some(40),
+        7 => Some(16),
+        8 => Some(32),
+        9 => Some(60),
+        10 | 11 => Some(MAX_LEN),
+        12 => Some(9),
+        13 => Some(HEADER_LEN),
+        _ => None,
+    }
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("the length was checked")
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(array(bytes, at))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(array(bytes, at))
+}
+
+fn f32_at(bytes: &[u8], at: usize) -> f32 {
+    f32::from_be_bytes(array(bytes, at))
+}
+
+fn floats_at<const N: usize>(bytes: &[u8], at: usize) -> [f32; N] {
+    std::array::from_fn(|i| f32_at(bytes, at + 4 * i))
+}
+
+fn emit_floats(numbers: &[f32], buffer: &mut Vec<u8>) {
+    numbers.iter().for_each(|number| buffer.extend_from_slice(&number.to_be_bytes()));
+}
+
+/// Reads a byte that only some values give a meaning to.
+fn code_at<T>(bytes: &[u8], at: usize, from_code: impl Fn(u8) -> Option<T>) -> Result<T, Error> {
+    from_code(bytes[at]).ok_or(Error::Value { at, value: bytes[at] })
+}
+
+/// Bytes that must be zero.
+fn reserved(bytes: &[u8], range: std::ops::Range<usize>) -> Result<(), Error> {
+    match range.clone().find(|at| bytes[*at] != 0) {
+        Some(at) => Err(Error::Value { at, value: bytes[at] }),
+        None => Ok(()),
+    }
+}
+
+/// A closed set of codes, counted from 0 in the order of its variants.
+macro_rules! codes {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $code:literal $text:literal,)* })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$doc])* $variant = $code,)* }
+
+        impl $name {
+            /// All of them, in the order of their codes.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// From the code on the wire.
+            pub const fn from_code(code: u8) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The code on the wire.
+            pub const fn code(self) -> u8 {
+                self as u8
+            }
+
+            /// Its name in results and traces.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    )*};
+}
+use codes;
