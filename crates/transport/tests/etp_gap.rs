@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use taut_core::{
     Bytes, Datagram, DropCause, Duration, Ecn, Event, Message, PathId, Priority, Reliability, SendError,
-    Time, Transport,
+    StreamId, Time, Transport,
 };
 use taut_transport::etp::{Adaptive, ConfigError, Etp, EtpConfig, Gap, MOTION_GAP};
 use taut_transport::tcp::{Tcp, TcpConfig};
