@@ -1,10 +1,15 @@
 //! The `taut` command: arguments in, the lab's answers out.
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
+mod emulate;
+mod host;
+mod identity;
+mod input;
+mod operator;
 mod plan;
 mod progress;
+mod robot;
 mod run;
-mod table;
 mod trace;
 
 use std::io::{ErrorKind, Write};
@@ -31,6 +36,14 @@ enum Command {
     Trace(trace::Command),
     /// Run again what a run.json says, and compare byte for byte
     Replay(run::ReplayArguments),
+    /// Make or show this host's identity, by which others trust it
+    Identity(identity::Arguments),
+    /// Beside the robot: let operators have it, one at a time
+    Robot(Box<robot::Arguments>),
+    /// The end with the device: steer a robot, feel it, measure the link
+    Operator(Box<operator::Arguments>),
+    /// Put a scenario's link between two network namespaces, in real time (needs root)
+    Emulate(emulate::Arguments),
     /// Print the JSON Schema of scenario files
     Schema,
 }
@@ -83,6 +96,10 @@ fn obey(command: Command) -> Ended {
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Trace(command) => trace::trace(&command),
         Command::Replay(arguments) => run::replay(&arguments),
+        Command::Identity(arguments) => identity::identity(&arguments),
+        Command::Robot(arguments) => robot::robot(&arguments),
+        Command::Operator(arguments) => operator::operator(&arguments),
+        Command::Emulate(arguments) => emulate::emulate(&arguments),
         Command::Schema => schema(),
     }
 }

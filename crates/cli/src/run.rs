@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use clap::Args;
 use taut_core::Seed;
 use taut_lab::job;
-use taut_lab::result::{CampaignResult, CycleResult, ModelResult, RunResult, VariantResult};
+use taut_lab::report::{campaign_text, run_text, written_text};
+use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Scenario, ScenarioError, Setting, Variant};
 
 use crate::progress::Bar;
-use crate::table::aligned;
 use crate::{Ended, print, print_json};
 
 #[derive(Args)]
@@ -163,11 +163,11 @@ fn run_one(arguments: &Arguments, scenario: &Scenario, seed: u64, extras: Extras
         bar.set(fraction)
     });
     drop(bar);
-    let (result, files) = done.map_err(|e| e.within(&arguments.scenario).to_string())?;
+    let (result, written) = done.map_err(|e| e.within(&arguments.scenario).to_string())?;
     if arguments.json {
         print_json(&result)?;
     } else {
-        print(&(run_text(&result) + &files_text(&files)))?;
+        print(&(run_text(&result) + &written_text(&written)))?;
     }
     status(&result, arguments.strict)
 }
@@ -181,11 +181,11 @@ fn run_many(
     let bar = Bar::new(&format!("simulating {} runs", variants.len() * seeds.len()), arguments.quiet);
     let done = job::many(scenario, variants, seeds, arguments.out.as_deref(), &|fraction| bar.set(fraction));
     drop(bar);
-    let (result, files) = done.map_err(|e| e.within(&arguments.scenario).to_string())?;
+    let (result, written) = done.map_err(|e| e.within(&arguments.scenario).to_string())?;
     if arguments.json {
         print_json(&result)?;
     } else {
-        print(&(campaign_text(&result) + &files_text(&files)))?;
+        print(&(campaign_text(&result) + &written_text(&written)))?;
     }
     let met = result.variants.iter().all(|variant| variant.met == variant.seeds.len() as u64);
     Ok(if met || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -204,7 +204,7 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Ended {
     } else {
         let outcome = if replay.identical { "identical, byte for byte" } else { "DIFFERENT" };
         let outcome = format!("\nreplay of {}: {outcome}\n", arguments.run.display());
-        print(&(run_text(&replay.result) + &files_text(&replay.files) + &outcome))?;
+        print(&(run_text(&replay.result) + &written_text(&replay.written) + &outcome))?;
     }
     if !replay.identical {
         eprintln!("taut: the run was made by taut {}, this is another build", replay.result.taut);
@@ -218,100 +218,4 @@ fn status(result: &RunResult, strict: bool) -> Ended {
         return Ok(ExitCode::FAILURE);
     }
     Ok(if result.verdict.met || !strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn files_text(files: &[PathBuf]) -> String {
-    let report = files.iter().find(|file| file.ends_with("report.html"));
-    report.map_or_else(String::new, |report| format!("\nreport: {}\n", report.display()))
-}
-
-fn run_text(run: &RunResult) -> String {
-    let limits: Vec<Vec<String>> = run
-        .verdict
-        .limits
-        .iter()
-        .map(|limit| {
-            vec![
-                format!("{} {}", limit.stream, limit.quantity),
-                format!("{:.3} {}", limit.value, limit.unit),
-                format!("limit {} {}", limit.limit, limit.unit),
-                if limit.met { "ok".to_owned() } else { "NOT MET".to_owned() },
-            ]
-        })
-        .collect();
-    let verdict = match (run.verdict.met, run.verdict.limits.is_empty()) {
-        (_, true) => "no verdict: there is no session, and limits are for sessions",
-        (true, false) => "PASS: every limit is met",
-        (false, false) => "FAIL: a limit is not met",
-    };
-    let models: String = run.models.iter().map(model_text).collect();
-    let head = format!("{} (seed {}, {} s)", run.title, run.seed, run.duration_s);
-    format!("{head}\n\n{}{models}\n{verdict}\n", aligned(&limits))
-}
-
-fn model_text(model: &ModelResult) -> String {
-    let rows: Vec<Vec<String>> = model
-        .rows
-        .iter()
-        .map(|row| {
-            vec![
-                format!("{} {}", row.quantity, row.equation),
-                format!("predicted {:.3} ms", row.predicted_ms),
-                format!("measured {:.3} ms", row.measured_ms),
-                format!("{:+.3} ms", row.measured_ms - row.predicted_ms),
-            ]
-        })
-        .collect();
-    let outside = model.conditions.iter().filter(|condition| !condition.holds);
-    let outside: String = outside
-        .map(|condition| {
-            format!("  outside the model's validity: {}: {}\n", condition.name, condition.explanation)
-        })
-        .collect();
-    format!(
-        "\nclosed-form model, {}\n{}{outside}{}",
-        model.stream,
-        aligned(&rows),
-        cycles_text(&model.cycles)
-    )
-}
-
-/// How far the delay falls, by how many segments TCP lost: what fast recovery does to the model's bound.
-fn cycles_text(cycles: &[CycleResult]) -> String {
-    let row = |cycle: &CycleResult| {
-        vec![
-            format!("{} cycles that lost {}", cycle.cycles, cycle.losses),
-            format!("recovery {:.1} ms", cycle.recovery_mean_ms),
-            format!("smallest delay {:.3} ms", cycle.floor_mean_ms),
-        ]
-    };
-    if cycles.is_empty() {
-        return String::new();
-    }
-    format!("cycles of TCP's window, means\n{}", aligned(&cycles.iter().map(row).collect::<Vec<_>>()))
-}
-
-fn campaign_text(campaign: &CampaignResult) -> String {
-    let variant = |variant: &VariantResult| {
-        let rows: Vec<Vec<String>> = variant
-            .measures
-            .iter()
-            .map(|measure| {
-                let optional = |what: &str, value: Option<f64>| {
-                    value.map_or_else(String::new, |value| format!("{what} {value:.3}"))
-                };
-                let interval = measure.ci95.map_or_else(String::new, |ci| format!(" ± {ci:.3}"));
-                vec![
-                    measure.name.clone(),
-                    format!("{:.3}{interval} {}", measure.mean, measure.unit),
-                    optional("model", measure.predicted),
-                    optional("source", measure.reported),
-                ]
-            })
-            .collect();
-        let seeds = variant.seeds.len();
-        format!("\n{} (limits met in {} of {seeds} runs)\n{}", variant.name, variant.met, aligned(&rows))
-    };
-    let variants: String = campaign.variants.iter().map(variant).collect();
-    format!("{} ({} s a run)\n{variants}", campaign.title, campaign.duration_s)
 }

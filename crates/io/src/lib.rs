@@ -10,6 +10,7 @@
 //! | [`UdpPort`] | the UDP sockets of a machine: addresses as paths, ECN, DSCP, GSO, GRO, kernel receive stamps | |
 //! | [`DccpPort`] | the same over raw IP, protocol 33 | `CAP_NET_RAW` |
 //! | [`tcp::KernelTcp`] | the kernel's TCP as a [`Transport`](taut_core::Transport) that owns its socket | |
+//! | [`session`] | operator and robot over any of the transports | |
 //! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
 //! | [`emulate`] | any [`Link`](taut_core::Link) between two namespaces, in real time | `CAP_NET_ADMIN` |
 //!
@@ -56,6 +57,7 @@ mod machine;
 mod mailbox;
 mod namespace;
 mod port;
+pub mod session;
 pub mod tcp;
 mod thread;
 

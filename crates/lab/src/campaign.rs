@@ -1,12 +1,16 @@
 //! Several seeds and variants, on all cores, summed up.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use rayon::prelude::*;
 use taut_core::Seed;
 
 use crate::metrics::Moments;
-use crate::result::{CampaignResult, Measure, RunResult, VariantResult};
+use crate::result::{
+    CampaignResult, LimitResult, LimitTally, Measure, MediumResult, ModelMeasure, ModelRow, RunResult,
+    VariantResult,
+};
 use crate::run::{RunError, run};
 use crate::scenario::{Scenario, Variant};
 
@@ -76,81 +80,207 @@ fn variant_result(variant: &Variant, seeds: &[u64], runs: &[&RunResult]) -> Vari
         settings: settings.collect(),
         seeds: seeds.to_vec(),
         met: runs.iter().filter(|run| run.verdict.met).count() as u64,
+        limits: limits(runs),
         measures: measures(runs, variant),
     }
 }
 
-/// Every measure of the first run, over all runs that have it.
-fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
-    let all: Vec<Vec<Value>> = runs.iter().map(|run| values(run)).collect();
-    let Some(first) = all.first() else { return Vec::new() };
-    let measure = |value: &Value| {
-        let mut moments = Moments::default();
-        for run in &all {
-            if let Some(found) = run.iter().find(|v| v.name == value.name) {
-                moments.record(found.value);
+/// Every limit that any run was held against, in the order in which they first appear.
+fn limits(runs: &[&RunResult]) -> Vec<LimitTally> {
+    let mut tallies: Vec<LimitTally> = Vec::new();
+    for run in runs {
+        for limit in &run.verdict.limits {
+            let same = |t: &&mut LimitTally| t.stream == limit.stream && t.quantity == limit.quantity;
+            match tallies.iter_mut().find(same) {
+                Some(tally) => tally.add(run.seed, limit),
+                None => tallies.push(LimitTally::of(run.seed, limit)),
             }
         }
-        Measure {
-            name: value.name.clone(),
+    }
+    tallies
+}
+
+impl LimitTally {
+    fn of(seed: u64, limit: &LimitResult) -> Self {
+        let mut tally = Self {
+            stream: limit.stream.clone(),
+            quantity: limit.quantity.clone(),
+            unit: limit.unit.clone(),
+            limit: limit.limit,
+            failed: 0,
+            not_judged: 0,
+            worst: None,
+            worst_seed: seed,
+        };
+        tally.add(seed, limit);
+        tally
+    }
+
+    fn add(&mut self, seed: u64, limit: &LimitResult) {
+        self.failed += u64::from(!limit.met);
+        match limit.value {
+            None => {
+                if self.not_judged == 0 {
+                    self.worst_seed = seed;
+                }
+                self.not_judged += 1;
+            }
+            Some(value) if self.worst.is_none_or(|worst| value > worst) => {
+                self.worst = Some(value);
+                if self.not_judged == 0 {
+                    self.worst_seed = seed;
+                }
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Every measure of any run, in the order in which they first appear, over the runs that have it.
+fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
+    let causes = causes(runs);
+    let mut found: Vec<(Value, Moments)> = Vec::new();
+    for value in runs.iter().flat_map(|run| values(run, &causes)) {
+        let number = value.value;
+        match found.iter_mut().find(|(first, _)| first.name == value.name) {
+            Some((_, moments)) => moments.record(number),
+            None => {
+                let mut moments = Moments::default();
+                moments.record(number);
+                found.push((value, moments));
+            }
+        }
+    }
+    let measure = |(value, moments): (Value, Moments)| {
+        let reported = |name: &str| variant.reported.get(name).copied();
+        Some(Measure {
+            reported: reported(&value.name).or_else(|| value.source_name.as_deref().and_then(reported)),
+            name: value.name,
             unit: value.unit.to_owned(),
-            mean: moments.mean,
+            runs: moments.count,
+            mean: moments.mean()?,
             ci95: moments.sample_sd().map(|sd| t95(moments.count) * sd / (moments.count as f64).sqrt()),
             min: moments.min,
             max: moments.max,
             predicted: value.predicted,
-            reported: variant.reported.get(&value.name).copied(),
-        }
+        })
     };
-    first.iter().map(measure).collect()
+    found.into_iter().filter_map(measure).collect()
+}
+
+/// By stream, the causes for which samples were dropped before they were sent, in any run: where one dropped none, that is
+/// a zero.
+type CausesOfStreams<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+fn causes<'a>(runs: &[&'a RunResult]) -> CausesOfStreams<'a> {
+    let mut causes = CausesOfStreams::new();
+    for medium in runs.iter().flat_map(|run| &run.media).filter(|medium| !medium.dropped.is_empty()) {
+        causes.entry(&medium.stream).or_default().extend(medium.dropped.keys().map(String::as_str));
+    }
+    causes
 }
 
 struct Value {
     name: String,
+    /// What a source calls it that does not say which of two it means.
+    source_name: Option<String>,
     unit: &'static str,
     value: f64,
     predicted: Option<f64>,
 }
 
-/// What a campaign keeps of a run.
-fn values(run: &RunResult) -> Vec<Value> {
-    let mut values = Vec::new();
-    let mut push = |name: String, unit, value, predicted| values.push(Value { name, unit, value, predicted });
-    for medium in &run.media {
-        let stream = &medium.stream;
-        let predicted = |quantity: &str| {
-            let model = run.models.iter().find(|model| model.stream == *stream)?;
-            model.rows.iter().find(|row| row.quantity == quantity).map(|row| row.predicted_ms)
-        };
-        let model = run.models.iter().find(|model| model.stream == *stream);
-        let floor = model.and_then(|model| model.rows.iter().find(|row| row.quantity == "d_min"));
-        let floor = floor.map_or(medium.delay_ms.min, |row| row.measured_ms);
-        push(format!("{stream} d_min"), "ms", floor, predicted("d_min"));
-        push(format!("{stream} smallest delay"), "ms", medium.delay_ms.min, None);
-        push(format!("{stream} mean delay"), "ms", medium.delay_ms.mean, None);
-        push(format!("{stream} p99 delay"), "ms", medium.delay_ms.p99, None);
-        push(format!("{stream} d_max"), "ms", medium.delay_ms.max, predicted("d_max"));
-        push(format!("{stream} sd of delay"), "ms", medium.delay_ms.sd, None);
-        push(format!("{stream} per-second mean of delay, sd"), "ms", medium.delay_buckets_ms.sd, None);
-        push(format!("{stream} per-second mean of delay, min"), "ms", medium.delay_buckets_ms.min, None);
-        push(format!("{stream} per-second mean of delay, max"), "ms", medium.delay_buckets_ms.max, None);
-        push(format!("{stream} jitter"), "ms", medium.jitter_max_ms, predicted("jitter"));
-        push(format!("{stream} loss"), "%", medium.loss_percent, None);
-        push(format!("{stream} late"), "%", percent(medium.late, medium.delivered), None);
+/// The numbers of a run; those that were not measured are left out.
+#[derive(Default)]
+struct Values(Vec<Value>);
+
+impl Values {
+    fn push(&mut self, name: String, unit: &'static str, value: Option<f64>) {
+        self.compared(name, None, unit, value, None);
     }
-    for flow in &run.flows {
-        push(format!("{} rate", flow.name), "Mbit/s", flow.delivered_bps / 1e6, None);
-        push(format!("{} packet delay", flow.name), "ms", flow.delay_ms.mean, None);
-        push(format!("{} packet delay sd", flow.name), "ms", flow.delay_ms.sd, None);
+
+    fn compared(
+        &mut self,
+        name: String,
+        source_name: Option<String>,
+        unit: &'static str,
+        value: Option<f64>,
+        predicted: Option<f64>,
+    ) {
+        self.0.extend(value.map(|value| Value { name, source_name, unit, value, predicted }));
     }
-    for skew in &run.skews {
-        push(format!("{} skew", skew.pair), "ms", skew.skew_ms.mean, None);
-    }
-    values
 }
 
-fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+/// What a campaign keeps of a run.
+fn values(run: &RunResult, causes: &CausesOfStreams<'_>) -> Vec<Value> {
+    let mut values = Values::default();
+    for medium in &run.media {
+        delays(run, medium, &mut values);
+        let (stream, buckets) = (&medium.stream, medium.delay_buckets_ms.as_ref());
+        let second = |what: &str| format!("{stream} per-second mean of delay, {what}");
+        values.push(second("sd"), "ms", buckets.map(|b| b.sd));
+        values.push(second("min"), "ms", buckets.map(|b| b.min));
+        values.push(second("max"), "ms", buckets.map(|b| b.max));
+        let jitter = row(run, stream, ModelMeasure::Jitter).map(|row| row.predicted_ms);
+        values.compared(format!("{stream} jitter"), None, "ms", medium.jitter_max_ms, jitter);
+        losses(medium, causes, &mut values);
+    }
+    for flow in &run.flows {
+        let (name, delay) = (&flow.name, flow.delay_ms.as_ref());
+        values.push(format!("{name} rate"), "Mbit/s", Some(flow.delivered_bps / 1e6));
+        values.push(format!("{name} packet delay"), "ms", delay.map(|d| d.mean));
+        values.push(format!("{name} packet delay sd"), "ms", delay.map(|d| d.sd));
+    }
+    for skew in &run.skews {
+        values.push(format!("{} skew", skew.pair), "ms", Some(skew.skew_ms.mean));
+    }
+    values.0
+}
+
+/// Least and largest delay: of TCP's cycles, where there are any, which is what a model or a source speaks of; and of the
+/// whole run.
+fn delays(run: &RunResult, medium: &MediumResult, values: &mut Values) {
+    let (stream, delay) = (&medium.stream, medium.delay_ms.as_ref());
+    let mut both = |name: &str, of_cycles, whole, value: Option<f64>| {
+        let (cycles, whole) = (row(run, stream, of_cycles), row(run, stream, whole));
+        let source_name = || Some(format!("{stream} {name}"));
+        if let Some(row) = cycles {
+            let title = format!("{stream} {name}, mean over TCP's cycles");
+            values.compared(title, source_name(), "ms", Some(row.measured_ms), Some(row.predicted_ms));
+        }
+        let source_name = if cycles.is_none() { source_name() } else { None };
+        let predicted = whole.map(|row| row.predicted_ms);
+        values.compared(format!("{stream} {name}, whole run"), source_name, "ms", value, predicted);
+    };
+    both("d_min", ModelMeasure::DMinOfCycles, ModelMeasure::DMin, delay.map(|d| d.min));
+    both("d_max", ModelMeasure::DMaxOfCycles, ModelMeasure::DMax, delay.map(|d| d.max));
+    values.push(format!("{stream} mean delay"), "ms", delay.map(|d| d.mean));
+    values.push(format!("{stream} p99 delay"), "ms", delay.map(|d| d.p99));
+    values.push(format!("{stream} sd of delay"), "ms", delay.map(|d| d.sd));
+}
+
+fn losses(medium: &MediumResult, causes: &CausesOfStreams<'_>, values: &mut Values) {
+    let stream = &medium.stream;
+    values.push(format!("{stream} loss"), "%", medium.loss_percent);
+    // Where all of it is the network's there is nothing to split.
+    if let Some(causes) = causes.get(stream.as_str()) {
+        let due = medium.made.saturating_sub(medium.withheld);
+        values.push(format!("{stream} loss in the network"), "%", percent(medium.lost_in_network, due));
+        for cause in causes {
+            let count = medium.dropped.get(*cause).copied().unwrap_or(0);
+            values.push(format!("{stream} loss, {}", cause.replace('_', " ")), "%", percent(count, due));
+        }
+    }
+    values.push(format!("{stream} late"), "%", percent(medium.late, medium.delivered));
+}
+
+/// A model's row about a stream.
+fn row<'a>(run: &'a RunResult, stream: &str, measure: ModelMeasure) -> Option<&'a ModelRow> {
+    let rows = run.models.iter().flat_map(|model| &model.rows);
+    rows.into_iter().find(|row| row.stream == stream && row.measure == measure)
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
 /// The 97.5 % quantile of Student's t with n − 1 degrees of freedom.

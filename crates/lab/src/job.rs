@@ -7,8 +7,19 @@ use taut_core::Seed;
 use crate::campaign::{CampaignRun, campaign};
 use crate::report;
 use crate::result::{CampaignResult, Input, RunResult};
-use crate::run::{Extras, Inputs, Output, RunError, run_reading};
+use crate::run::{Extras, Inputs, Kind, Output, RunError, run_reading, settle};
 use crate::scenario::{Scenario, Variant, unreadable};
+
+/// The files that came of a run or a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Those that were written.
+    pub files: Vec<PathBuf>,
+    /// Those of an earlier run in the same folder that belonged to the report that was replaced: they are gone.
+    pub removed: Vec<PathBuf>,
+    /// Results of other runs in the same folder, which have nothing to do with the report there now.
+    pub unrelated: Vec<PathBuf>,
+}
 
 /// Runs one scenario without variants with one seed; with a folder, writes `run.json`, `report.html`, the figures and the
 /// extras there, all or none of them.
@@ -21,7 +32,7 @@ pub fn single(
     extras: Extras,
     folder: Option<&Path>,
     progress: &mut dyn FnMut(f64),
-) -> Result<(RunResult, Vec<PathBuf>), RunError> {
+) -> Result<(RunResult, Written), RunError> {
     single_reading(Inputs::default(), scenario, seed, extras, folder, progress)
 }
 
@@ -32,17 +43,17 @@ fn single_reading(
     extras: Extras,
     folder: Option<&Path>,
     progress: &mut dyn FnMut(f64),
-) -> Result<(RunResult, Vec<PathBuf>), RunError> {
+) -> Result<(RunResult, Written), RunError> {
     let mut output = folder.map(Output::new).transpose()?;
     let result = run_reading(inputs, scenario, seed, extras, output.as_mut(), progress)?;
-    let Some(mut output) = output else { return Ok((result, Vec::new())) };
+    let Some(mut output) = output else { return Ok((result, Written::default())) };
     output.write("run.json", &run_json(&result)?)?;
     output.write("report.html", report::run_html(&result).as_bytes())?;
     for (name, svg) in report::run_figures(&result) {
         output.write(&format!("figures/{name}.svg"), svg.as_bytes())?;
     }
-    let files = output.commit()?;
-    Ok((result, files))
+    let written = commit(output, Kind::Run, &result.inputs)?;
+    Ok((result, written))
 }
 
 /// Runs every variant with every seed; with a folder, writes `campaign.json`, `report.html`, the figures and every run's
@@ -56,10 +67,10 @@ pub fn many(
     seeds: &[u64],
     folder: Option<&Path>,
     progress: &(dyn Fn(f64) + Sync),
-) -> Result<(CampaignResult, Vec<PathBuf>), RunError> {
+) -> Result<(CampaignResult, Written), RunError> {
     let output = folder.map(Output::new).transpose()?;
     let (result, runs) = campaign(scenario, variants, seeds, progress)?;
-    let Some(mut output) = output else { return Ok((result, Vec::new())) };
+    let Some(mut output) = output else { return Ok((result, Written::default())) };
     output.write("campaign.json", &json(&result)?)?;
     output.write("report.html", report::campaign_html(&result).as_bytes())?;
     for (name, svg) in report::campaign_figures(&result) {
@@ -69,8 +80,17 @@ pub fn many(
         let name = slug(*variant, &result.variants[*variant].name);
         output.write(&format!("runs/{name}/seed-{}.json", run.seed), &run_json(run)?)?;
     }
+    let inputs: Vec<Input> = runs.iter().flat_map(|run| run.result.inputs.iter().cloned()).collect();
+    let written = commit(output, Kind::Campaign, &inputs)?;
+    Ok((result, written))
+}
+
+/// Puts the files in their places, and sees to those that were there before.
+fn commit(output: Output, kind: Kind, read: &[Input]) -> Result<Written, RunError> {
+    let folder = output.folder().to_owned();
     let files = output.commit()?;
-    Ok((result, files))
+    let earlier = settle(&folder, kind, &files, read)?;
+    Ok(Written { files, removed: earlier.removed, unrelated: earlier.kept })
 }
 
 /// What a replay found.
@@ -81,7 +101,7 @@ pub struct Replay {
     /// Its `run.json` is the recorded one, byte for byte.
     pub identical: bool,
     /// The files that were written.
-    pub files: Vec<PathBuf>,
+    pub written: Written,
 }
 
 /// Runs what a `run.json` says again and compares.
@@ -108,14 +128,14 @@ pub fn replay(
         .map_err(RunError::scenario)?;
     let inputs = found(path, from, &recorded.inputs).map_err(error)?;
     let seed = Seed::new(recorded.seed);
-    let (mut result, files) = single_reading(inputs, &scenario, seed, Extras::default(), folder, progress)
+    let (mut result, written) = single_reading(inputs, &scenario, seed, Extras::default(), folder, progress)
         .map_err(|e| e.within(path))?;
     if recorded.series.is_empty() {
         // A run of a campaign is kept without them.
         result.series.clear();
     }
     let identical = run_json(&result)? == bytes;
-    Ok(Replay { result, identical, files })
+    Ok(Replay { result, identical, written })
 }
 
 /// What the file is instead of a `run.json`, and which command it is for.

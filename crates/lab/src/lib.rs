@@ -6,5 +6,6 @@ pub mod job;
 mod metrics;
 pub mod report;
 pub mod result;
+pub mod robot;
 pub mod run;
 pub mod scenario;

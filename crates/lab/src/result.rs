@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::scenario::Direction;
+
 /// One run of one scenario with one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -32,6 +34,8 @@ pub struct RunResult {
     pub media: Vec<MediumResult>,
     /// Between media of one direction.
     pub skews: Vec<SkewResult>,
+    /// What arrived at a node and was of no use, where nobody can say of which medium it was; nodes with any.
+    pub refusals: Vec<Refusals>,
     /// Per flow of packets, sessions and cross traffic alike.
     pub flows: Vec<FlowResult>,
     /// Per link.
@@ -71,15 +75,18 @@ pub struct LimitResult {
     pub quantity: String,
     /// The unit of value and limit: `"ms"` or `"%"`.
     pub unit: String,
-    /// What was measured.
-    pub value: f64,
+    /// What was measured; absent where there was nothing to measure.
+    pub value: Option<f64>,
     /// What is allowed.
     pub limit: f64,
-    /// value ≤ limit.
+    /// The value is there and within the limit.
     pub met: bool,
+    /// Why it could not be judged: `"nothing arrived"`. A limit that cannot be judged is not met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
-/// Summary of a distribution.
+/// Summary of a distribution of at least one value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// How many values.
@@ -104,11 +111,33 @@ pub struct Distribution {
     pub cdf: Vec<(f64, f64)>,
 }
 
+/// Means of one-second buckets, summarised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BucketMeans {
+    /// How many buckets with any values.
+    pub count: u64,
+    /// Mean of the means.
+    pub mean: f64,
+    /// Their standard deviation (population).
+    pub sd: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// Values that came more than half a minute after newer ones, when their bucket was closed: they are in no bucket, but
+    /// in every other figure.
+    pub left_out: u64,
+}
+
 /// One medium in one direction of one session.
+///
+/// `made = withheld + delivered + lost`, and `lost = lost_in_network +` everything `dropped`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MediumResult {
     /// `"backward haptic"`.
     pub stream: String,
+    /// Which way it goes.
+    pub direction: Direction,
     /// `"haptic"`, `"audio"`, `"video"`, `"data"`.
     pub medium: String,
     /// Samples or frames that the device made.
@@ -119,28 +148,42 @@ pub struct MediumResult {
     pub delivered: u64,
     /// Neither withheld nor delivered, of those that had the time to arrive.
     pub lost: u64,
+    /// Of the lost: sent, and not there (or not all of it) when the run ended.
+    pub lost_in_network: u64,
+    /// Of the lost: dropped before they were sent (a frame: before all of it was), by cause: `"superseded"` by a newer one,
+    /// `"too_late"` to be of use, …
+    pub dropped: BTreeMap<String, u64>,
     /// Delivered later than the medium's delay limit.
     pub late: u64,
     /// Delivered after a newer one.
     pub reordered: u64,
-    /// Arrived again after delivery.
+    /// Arrived again after delivery: samples, or parts of frames.
     pub duplicates: u64,
-    /// Dropped at an end, by cause.
-    pub dropped: BTreeMap<String, u64>,
-    /// lost / (made − withheld), per cent.
-    pub loss_percent: f64,
-    /// From creation to delivery of the whole sample, in milliseconds.
-    pub delay_ms: Distribution,
-    /// Means of one-second buckets of the delay, summarised, in milliseconds.
-    pub delay_buckets_ms: Distribution,
-    /// The largest positive difference of consecutive delays, in milliseconds.
-    pub jitter_max_ms: f64,
-    /// Absolute differences of consecutive delays, in milliseconds.
-    pub jitter_ms: Distribution,
+    /// Samples or parts of frames that arrived and were of no use for any other cause, by cause.
+    pub refused: BTreeMap<String, u64>,
+    /// lost / (made − withheld), per cent; absent when all were withheld.
+    pub loss_percent: Option<f64>,
+    /// From creation to delivery of the whole sample, in milliseconds; absent when none was delivered.
+    pub delay_ms: Option<Distribution>,
+    /// Of the delay by second of creation, in milliseconds; absent when none was delivered.
+    pub delay_buckets_ms: Option<BucketMeans>,
+    /// The largest positive difference of consecutive delays, in milliseconds; absent with less than two.
+    pub jitter_max_ms: Option<f64>,
+    /// Absolute differences of consecutive delays, in milliseconds; absent with less than two.
+    pub jitter_ms: Option<Distribution>,
     /// Bits of samples delivered per second.
     pub goodput_bps: f64,
     /// Samples (frames) delivered per second.
     pub rate_hz: f64,
+}
+
+/// What one node could not use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusals {
+    /// The node's name: `"operator"`, `"bulk receiver"`.
+    pub node: String,
+    /// Packets, by cause, in the whole run.
+    pub refused: BTreeMap<String, u64>,
 }
 
 /// How far two media of one direction are apart when they are presented.
@@ -152,12 +195,41 @@ pub struct SkewResult {
     pub skew_ms: Distribution,
 }
 
-/// One flow of packets.
+/// Whose packets a flow carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowOwner {
+    /// One direction of the session.
+    Session(Direction),
+    /// Cross traffic.
+    Cross {
+        /// Its name in the scenario.
+        entry: String,
+        /// Which of the entry's flows, from 0.
+        index: u32,
+        /// Which part of it.
+        part: FlowPart,
+    },
+}
+
+/// Which part of a conversation a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowPart {
+    /// From the sender to the receiver.
+    Data,
+    /// Acknowledgements, the other way.
+    Acks,
+}
+
+/// One flow of packets: what one node sends to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// Its name in the scenario: `"session backward"`, `"cross tcp"`.
+    /// How reports call it: `"session backward"`, `"bulk"`, `"bulk acks"`, `"voice/3"`.
     pub name: String,
-    /// `"session"`, `"tcp"`, `"tcp ack"`, `"cbr"`, …
+    /// Whose it is.
+    pub owner: FlowOwner,
+    /// `"session"`, `"tcp"`, `"tcp acks"`, `"cbr"`, …
     pub kind: String,
     /// Packets that its node sent in the whole run.
     pub sent: u64,
@@ -165,17 +237,19 @@ pub struct FlowResult {
     pub delivered: u64,
     /// Dropped on the way, by cause.
     pub dropped: BTreeMap<String, u64>,
-    /// dropped / sent, per cent.
-    pub loss_percent: f64,
+    /// dropped / sent, per cent; absent when nothing was sent.
+    pub loss_percent: Option<f64>,
     /// Wire bits sent per second after the warm-up.
     pub sent_bps: f64,
     /// Wire bits delivered per second after the warm-up.
     pub delivered_bps: f64,
     /// Application bytes delivered / wire bytes sent; absent where a flow has no application bytes of its own.
     pub efficiency: Option<f64>,
-    /// Network delay of packets, in milliseconds.
-    pub delay_ms: Distribution,
-    /// The transport's own counters, by name.
+    /// Network delay of packets, in milliseconds; absent when none arrived.
+    pub delay_ms: Option<Distribution>,
+    /// What the transport of the node that sends it counted in the whole run, by name: `"retransmitted"`, `"superseded"`,
+    /// `"gap_us"` (the last gap). Absent where there is no transport.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -230,14 +304,38 @@ pub struct CycleResult {
     pub floor_mean_ms: f64,
     /// The smallest delay in any of them, in milliseconds.
     pub floor_min_ms: f64,
+    /// Mean over the cycles of the largest delay in a cycle, in milliseconds.
+    pub ceiling_mean_ms: f64,
     /// Mean length of fast recovery, in milliseconds.
     pub recovery_mean_ms: f64,
 }
 
-/// One predicted quantity.
+/// What a row of a model is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelMeasure {
+    /// The smallest delay in a cycle of TCP's window, mean over the cycles.
+    DMinOfCycles,
+    /// The smallest delay of the whole run.
+    DMin,
+    /// The largest delay in a cycle of TCP's window, mean over the cycles.
+    DMaxOfCycles,
+    /// The largest delay of the whole run.
+    DMax,
+    /// The largest jitter.
+    Jitter,
+    /// A bound of the delay of whole frames.
+    FrameDelay,
+}
+
+/// One predicted quantity. There is no row where nothing was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelRow {
-    /// `"d_max"`.
+    /// The stream whose it is: `"backward haptic"`.
+    pub stream: String,
+    /// Which quantity.
+    pub measure: ModelMeasure,
+    /// The same in words: `"d_max, whole run"`.
     pub quantity: String,
     /// `"(9)"`.
     pub equation: String,
@@ -325,24 +423,49 @@ pub struct VariantResult {
     pub seeds: Vec<u64>,
     /// How many runs met every limit.
     pub met: u64,
+    /// Every limit that any run was held against.
+    pub limits: Vec<LimitTally>,
     /// Every measure over the seeds, in the order of a table's columns.
     pub measures: Vec<Measure>,
+}
+
+/// One limit over several seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LimitTally {
+    /// `"backward haptic"`.
+    pub stream: String,
+    /// `"delay"`, `"jitter"`, `"loss"`.
+    pub quantity: String,
+    /// `"ms"` or `"%"`.
+    pub unit: String,
+    /// What is allowed.
+    pub limit: f64,
+    /// How many runs did not meet it.
+    pub failed: u64,
+    /// Of these, in how many there was nothing to judge.
+    pub not_judged: u64,
+    /// The largest value of any run; absent when no run had one.
+    pub worst: Option<f64>,
+    /// The first seed of the worst run: one that could not be judged, or else the one with the largest value.
+    pub worst_seed: u64,
 }
 
 /// One measure over several seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// `"backward haptic d_max"`.
+    /// `"backward haptic d_max, whole run"`.
     pub name: String,
     /// `"ms"`.
     pub unit: String,
-    /// Mean over the seeds.
+    /// In how many runs it could be measured.
+    pub runs: u64,
+    /// Mean over these.
     pub mean: f64,
-    /// Half-width of the 95 % confidence interval of the mean (Student's t); absent with one seed.
+    /// Half-width of the 95 % confidence interval of the mean (Student's t); absent with one.
     pub ci95: Option<f64>,
-    /// Smallest over the seeds.
+    /// Smallest over the runs.
     pub min: f64,
-    /// Largest over the seeds.
+    /// Largest over the runs.
     pub max: f64,
     /// The model's prediction, where there is one.
     pub predicted: Option<f64>,

@@ -7,6 +7,7 @@ use taut_core::{Address, Duration, FlowId, Time};
 use super::distribution::Moments;
 use super::observer::Watch;
 use crate::result::CycleResult;
+use crate::scenario::Direction;
 
 /// Which flow, and the delay of which direction's haptic samples.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,18 @@ pub(crate) struct CycleWatch {
     /// The flow whose losses count.
     pub(crate) flow: FlowId,
     /// The direction whose delay is watched.
-    pub(crate) direction: &'static str,
+    pub(crate) direction: Direction,
+}
+
+/// What the cycles of a run have in common.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CycleSummary {
+    /// Mean of the smallest delay in each, in milliseconds; `None` without any cycle.
+    pub(crate) floor_ms: Option<f64>,
+    /// Mean of the largest delay in each, in milliseconds; `None` without any cycle.
+    pub(crate) ceiling_ms: Option<f64>,
+    /// By their losses.
+    pub(crate) by_losses: Vec<CycleResult>,
 }
 
 /// A cycle runs from the beginning of one fast recovery to the beginning of the next.
@@ -29,6 +41,7 @@ pub(super) struct Cycles {
     recovering: bool,
     current: Option<Cycle>,
     floors: Moments,
+    ceilings: Moments,
     by_losses: BTreeMap<u64, Group>,
 }
 
@@ -36,13 +49,15 @@ pub(super) struct Cycles {
 struct Cycle {
     begun: Time,
     losses: u64,
-    floor: Option<Duration>,
+    /// Smallest and largest delay so far.
+    delays: Option<(Duration, Duration)>,
     recovered: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     floor: Moments,
+    ceiling: Moments,
     recovery: Moments,
 }
 
@@ -51,8 +66,8 @@ const MOST_LOSSES: u64 = 10;
 
 impl Cycles {
     pub(super) fn new(watched: CycleWatch, watch: Watch) -> Self {
-        let (floors, by_losses) = Default::default();
-        Self { watched, watch, losses: 0, recovering: false, current: None, floors, by_losses }
+        let (floors, ceilings, by_losses) = Default::default();
+        Self { watched, watch, losses: 0, recovering: false, current: None, floors, ceilings, by_losses }
     }
 
     pub(super) fn dropped(&mut self, flow: FlowId) {
@@ -66,11 +81,12 @@ impl Cycles {
         }
     }
 
-    pub(super) fn delivered(&mut self, direction: Option<&str>, delay: Duration) {
-        if direction == Some(self.watched.direction)
+    pub(super) fn delivered(&mut self, direction: Direction, delay: Duration) {
+        if direction == self.watched.direction
             && let Some(cycle) = &mut self.current
         {
-            cycle.floor = Some(cycle.floor.map_or(delay, |floor| floor.min(delay)));
+            let (least, most) = cycle.delays.unwrap_or((delay, delay));
+            cycle.delays = Some((least.min(delay), most.max(delay)));
         }
     }
 
@@ -86,28 +102,36 @@ impl Cycles {
             return;
         }
         let next =
-            Cycle { begun: now, losses: std::mem::take(&mut self.losses), floor: None, recovered: None };
-        if let Some(Cycle { begun, losses, floor: Some(floor), recovered: Some(recovered) }) =
+            Cycle { begun: now, losses: std::mem::take(&mut self.losses), delays: None, recovered: None };
+        if let Some(Cycle { begun, losses, delays: Some((floor, ceiling)), recovered: Some(recovered) }) =
             self.current.replace(next)
             && self.watch.counts(begun)
         {
-            self.floors.record(floor.as_millis_f64());
+            let (floor, ceiling) = (floor.as_millis_f64(), ceiling.as_millis_f64());
+            self.floors.record(floor);
+            self.ceilings.record(ceiling);
             let group = self.by_losses.entry(losses.min(MOST_LOSSES)).or_default();
-            group.floor.record(floor.as_millis_f64());
+            group.floor.record(floor);
+            group.ceiling.record(ceiling);
             group.recovery.record(recovered.as_millis_f64());
         }
     }
 
-    /// The mean of all floors, and the cycles by their losses.
-    pub(super) fn to_result(&self) -> (Option<f64>, Vec<CycleResult>) {
-        let row = |(losses, group): (&u64, &Group)| CycleResult {
-            losses: *losses,
-            cycles: group.floor.count,
-            floor_mean_ms: group.floor.mean,
-            floor_min_ms: group.floor.min,
-            recovery_mean_ms: group.recovery.mean,
+    pub(super) fn to_result(&self) -> CycleSummary {
+        let row = |(losses, group): (&u64, &Group)| {
+            Some(CycleResult {
+                losses: *losses,
+                cycles: group.floor.count,
+                floor_mean_ms: group.floor.mean()?,
+                floor_min_ms: group.floor.min,
+                ceiling_mean_ms: group.ceiling.mean()?,
+                recovery_mean_ms: group.recovery.mean()?,
+            })
         };
-        let mean = (self.floors.count > 0).then_some(self.floors.mean);
-        (mean, self.by_losses.iter().map(row).collect())
+        CycleSummary {
+            floor_ms: self.floors.mean(),
+            ceiling_ms: self.ceilings.mean(),
+            by_losses: self.by_losses.iter().filter_map(row).collect(),
+        }
     }
 }

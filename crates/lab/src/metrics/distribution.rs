@@ -39,20 +39,15 @@ impl Summary {
         self.histogram.record(nanos);
     }
 
-    /// How many values.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// In milliseconds. All zero when nothing was recorded.
-    pub(crate) fn to_result(&self) -> Distribution {
+    /// In milliseconds. `None` when nothing was recorded.
+    pub(crate) fn to_result(&self) -> Option<Distribution> {
         if self.count == 0 {
-            return Distribution::default();
+            return None;
         }
         let ms = |nanos: u64| nanos as f64 / 1e6;
         let mut quantiles = self.values_at([0.5, 0.95, 0.99, 0.999]);
         let mut next = || quantiles.next().unwrap_or_default();
-        Distribution {
+        Some(Distribution {
             count: self.count,
             mean: self.mean / 1e6,
             sd: (self.squares / self.count as f64).sqrt() / 1e6,
@@ -63,7 +58,7 @@ impl Summary {
             p999: next(),
             max: ms(self.max),
             cdf: self.cdf(),
-        }
+        })
     }
 
     /// Points at even steps of the fraction, finer towards the tail.
@@ -92,7 +87,7 @@ impl Summary {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moments {
     pub(crate) count: u64,
-    pub(crate) mean: f64,
+    mean: f64,
     squares: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
@@ -118,16 +113,9 @@ impl Moments {
         (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
     }
 
-    /// Without percentiles.
-    pub(crate) fn to_result(self) -> Distribution {
-        Distribution {
-            count: self.count,
-            mean: self.mean,
-            sd: self.sd(),
-            min: self.min,
-            max: self.max,
-            ..Distribution::default()
-        }
+    /// The mean; `None` when nothing was recorded.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.mean)
     }
 }
 
@@ -139,7 +127,7 @@ mod tests {
     fn a_uniform_distribution_is_summed_up() {
         let mut summary = Summary::default();
         (1..=10_000).for_each(|i| summary.record(Duration::from_micros(i)));
-        let result = summary.to_result();
+        let result = summary.to_result().unwrap();
         assert_eq!((result.count, result.min, result.max), (10_000, 0.001, 10.0));
         assert!((result.mean - 5.0005).abs() < 1e-9);
         assert!((result.sd - 10.0 / 12f64.sqrt()).abs() < 1e-3);
@@ -149,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_all_zero() {
-        assert_eq!(Summary::default().to_result(), Distribution::default());
-        assert_eq!(Moments::default().to_result(), Distribution::default());
+    fn of_nothing_there_is_no_summary() {
+        assert_eq!(Summary::default().to_result(), None);
+        assert_eq!(Moments::default().mean(), None);
     }
 }

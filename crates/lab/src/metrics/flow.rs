@@ -1,13 +1,13 @@
 //! One flow of packets, and one link's queue.
 
-use std::collections::BTreeMap;
+use taut_core::{Backlog, Bytes, DropCause, Packet, Time};
 
-use taut_core::{Backlog, Bytes, DropCause, Packet, PacketMeta, Time};
-
+use super::causes::Causes;
 use super::distribution::Summary;
 use super::observer::Watch;
 use super::series::Buckets;
 use crate::result::{FlowResult, Series};
+use crate::run::FlowInfo;
 
 /// Packets of one flow, from node to node.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct FlowMetrics {
     delivered: u64,
     sent_counted: Bytes,
     delivered_counted: Bytes,
-    dropped: [u64; DropCause::ALL.len()],
+    dropped: Causes,
     delay: Summary,
     rate: Buckets,
     watch: Watch,
@@ -29,7 +29,7 @@ impl FlowMetrics {
             delivered: 0,
             sent_counted: Bytes::ZERO,
             delivered_counted: Bytes::ZERO,
-            dropped: [0; DropCause::ALL.len()],
+            dropped: Causes::default(),
             delay: Summary::default(),
             rate: watch.rates(),
             watch,
@@ -52,32 +52,28 @@ impl FlowMetrics {
         }
     }
 
-    pub(super) fn dropped(&mut self, _meta: &PacketMeta, cause: DropCause) {
-        self.dropped[cause as usize] += 1;
+    pub(super) fn dropped(&mut self, cause: DropCause) {
+        self.dropped.count(cause);
     }
 
-    pub(super) fn to_result(&self, name: &str, kind: &str, application_bytes: Option<f64>) -> FlowResult {
+    /// `application_bps`: bits of samples that it delivers per second.
+    pub(super) fn to_result(&self, info: &FlowInfo, application_bps: Option<f64>) -> FlowResult {
         let seconds = self.watch.counted().as_secs_f64();
-        let dropped: BTreeMap<String, u64> = DropCause::ALL
-            .iter()
-            .zip(self.dropped)
-            .filter(|(_, count)| *count > 0)
-            .map(|(cause, count)| (cause.name().to_owned(), count))
-            .collect();
-        let lost: u64 = dropped.values().sum();
+        let lost = self.dropped.total();
         let sent_bps = self.sent_counted.bits() as f64 / seconds;
         FlowResult {
-            name: name.to_owned(),
-            kind: kind.to_owned(),
+            name: info.name.clone(),
+            owner: info.owner.clone(),
+            kind: info.kind.to_owned(),
             sent: self.sent,
             delivered: self.delivered,
-            loss_percent: if self.sent == 0 { 0.0 } else { 100.0 * lost as f64 / self.sent as f64 },
-            dropped,
+            dropped: self.dropped.to_result(),
+            loss_percent: (self.sent > 0).then(|| 100.0 * lost as f64 / self.sent as f64),
             sent_bps,
             delivered_bps: self.delivered_counted.bits() as f64 / seconds,
-            efficiency: application_bytes.filter(|_| sent_bps > 0.0).map(|bps| bps / sent_bps),
+            efficiency: application_bps.filter(|_| sent_bps > 0.0).map(|bps| bps / sent_bps),
             delay_ms: self.delay.to_result(),
-            counters: BTreeMap::new(),
+            counters: info.counters.take(),
         }
     }
 

@@ -3,10 +3,13 @@
 use taut_core::{Bytes, DropCause, Duration, Medium, Sample, Time};
 use taut_qos::limits::Limits;
 
-use super::distribution::{Moments, Summary};
+use super::causes::Causes;
+use super::distribution::Summary;
 use super::observer::Watch;
+use super::seconds::Seconds;
 use super::series::Buckets;
-use crate::result::{Distribution, MediumResult, Series};
+use crate::result::{MediumResult, Series};
+use crate::scenario::Direction;
 
 /// Counts, delays and jitter of one medium.
 #[derive(Clone, Debug)]
@@ -20,7 +23,8 @@ pub(super) struct MediumMetrics {
     late: u64,
     reordered: u64,
     duplicates: u64,
-    dropped: [u64; DropCause::ALL.len()],
+    dropped: Causes,
+    refused: Causes,
     bytes: Bytes,
     newest: Option<u64>,
     /// Of the sample delivered before: its delay.
@@ -28,7 +32,7 @@ pub(super) struct MediumMetrics {
     delay: Summary,
     jitter: Summary,
     jitter_max: Duration,
-    per_second: Buckets,
+    seconds: Seconds,
     whole: Buckets,
     zoom: Buckets,
 }
@@ -45,14 +49,15 @@ impl MediumMetrics {
             late: 0,
             reordered: 0,
             duplicates: 0,
-            dropped: [0; DropCause::ALL.len()],
+            dropped: Causes::default(),
+            refused: Causes::default(),
             bytes: Bytes::ZERO,
             newest: None,
             before: None,
             delay: Summary::default(),
             jitter: Summary::default(),
             jitter_max: Duration::ZERO,
-            per_second: watch.per_second(),
+            seconds: watch.seconds(),
             whole: watch.whole(),
             zoom: watch.zoom(),
         }
@@ -67,11 +72,17 @@ impl MediumMetrics {
     }
 
     pub(super) fn dropped(&mut self, sample: &Sample, cause: DropCause) {
-        self.dropped[cause as usize] += u64::from(self.watch.counts(sample.created));
+        if self.watch.counts(sample.created) {
+            self.dropped.count(cause);
+        }
     }
 
-    pub(super) fn duplicate(&mut self) {
-        self.duplicates += 1;
+    /// Something of this medium arrived that was of no use.
+    pub(super) fn refused(&mut self, cause: DropCause) {
+        match cause {
+            DropCause::Duplicate => self.duplicates += 1,
+            other => self.refused.count(other),
+        }
     }
 
     /// Returns the delay when the sample counts.
@@ -92,7 +103,7 @@ impl MediumMetrics {
             self.newest = Some(sample.sequence);
         }
         self.delay.record(delay);
-        self.per_second.record(sample.created, ms);
+        self.seconds.record(sample.created, ms);
         if let Some(before) = self.before.replace(delay) {
             self.jitter.record(delay.abs_diff(before));
             self.jitter_max = self.jitter_max.max(delay.saturating_sub(before));
@@ -101,46 +112,47 @@ impl MediumMetrics {
     }
 
     pub(super) fn anything(&self) -> bool {
-        self.made > 0 || self.delivered > 0
+        self.made > 0 || self.delivered > 0 || self.duplicates > 0 || self.refused.total() > 0
     }
 
-    pub(super) fn to_result(&self, direction: &str) -> MediumResult {
+    pub(super) fn to_result(&self, direction: Direction) -> MediumResult {
         let due = self.made - self.withheld.min(self.made);
         let lost = due.saturating_sub(self.delivered);
         let seconds = self.watch.counted().as_secs_f64();
-        let dropped = DropCause::ALL.iter().zip(self.dropped).filter(|(_, count)| *count > 0);
+        let jitter_ms = self.jitter.to_result();
         MediumResult {
-            stream: format!("{direction} {}", self.medium.name()),
+            stream: self.stream(direction),
+            direction,
             medium: self.medium.name().to_owned(),
             made: self.made,
             withheld: self.withheld,
             delivered: self.delivered,
             lost,
+            lost_in_network: lost.saturating_sub(self.dropped.total()),
+            dropped: self.dropped.to_result(),
             late: self.late,
             reordered: self.reordered,
             duplicates: self.duplicates,
-            dropped: dropped.map(|(cause, count)| (cause.name().to_owned(), count)).collect(),
-            loss_percent: if due == 0 { 0.0 } else { 100.0 * lost as f64 / due as f64 },
+            refused: self.refused.to_result(),
+            loss_percent: (due > 0).then(|| 100.0 * lost as f64 / due as f64),
             delay_ms: self.delay.to_result(),
-            delay_buckets_ms: self.bucket_means(),
-            jitter_max_ms: self.jitter_max.as_millis_f64(),
-            jitter_ms: self.jitter.to_result(),
+            delay_buckets_ms: self.seconds.to_result(),
+            jitter_max_ms: jitter_ms.is_some().then(|| self.jitter_max.as_millis_f64()),
+            jitter_ms,
             goodput_bps: self.bytes.bits() as f64 / seconds,
             rate_hz: self.delivered as f64 / seconds,
         }
     }
 
-    /// As a source that averages over its collection interval would report the delay.
-    fn bucket_means(&self) -> Distribution {
-        let mut moments = Moments::default();
-        self.per_second.means().for_each(|mean| moments.record(mean));
-        moments.to_result()
-    }
-
-    pub(super) fn series(&self, direction: &str) -> Vec<Series> {
-        let name = format!("{direction} {}", self.medium.name());
+    pub(super) fn series(&self, direction: Direction) -> Vec<Series> {
+        let name = self.stream(direction);
         let whole = self.whole.to_result("delay", &name, "ms");
         let zoom = self.zoom.to_result("delay_zoom", &name, "ms");
         whole.into_iter().chain(zoom).collect()
+    }
+
+    /// Its name in results.
+    fn stream(&self, direction: Direction) -> String {
+        format!("{} {}", direction.name(), self.medium.name())
     }
 }

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use taut_core::{Address, Backlog, DropCause, Duration, LinkEvent, Medium, NodeEvent, Packet, Time};
+use taut_core::{Address, Backlog, DropCause, Duration, LinkEvent, Medium, NodeEvent, Packet, Sample, Time};
 use taut_sim::{LinkId, Observer};
 
-use super::cycles::{CycleWatch, Cycles};
+use super::causes::Causes;
+use super::cycles::{CycleSummary, CycleWatch, Cycles};
 use super::flow::{FlowMetrics, QueueMetrics};
 use super::medium::MediumMetrics;
+use super::seconds::Seconds;
 use super::series::Buckets;
 use super::skew::Skews;
-use crate::result::{CycleResult, FlowResult, MediumResult, Series, SkewResult};
+use crate::result::{FlowResult, MediumResult, Refusals, Series, SkewResult};
+use crate::run::FlowInfo;
+use crate::scenario::Direction;
 
 /// Which part of a run counts, and how finely its course is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +48,8 @@ impl Watch {
     pub(super) fn zoom(self) -> Buckets {
         Buckets::new(Time::ZERO + self.warmup, ZOOM.min(self.counted()), ZOOM_BUCKETS)
     }
-    pub(super) fn per_second(self) -> Buckets {
-        let seconds = self.counted().as_nanos().div_ceil(1_000_000_000).max(1);
-        Buckets::new(Time::ZERO + self.warmup, Duration::from_secs(seconds), seconds as usize)
+    pub(super) fn seconds(self) -> Seconds {
+        Seconds::new(Time::ZERO + self.warmup)
     }
     pub(super) fn rates(self) -> Buckets {
         Buckets::new(Time::ZERO, self.duration, WHOLE_BUCKETS / 4)
@@ -60,11 +63,12 @@ pub(crate) struct StreamKey {
     pub(crate) from: Address,
     /// The node that they are delivered to.
     pub(crate) to: Address,
-    /// `"forward"`, `"backward"`.
-    pub(crate) name: &'static str,
+    /// Which way that is.
+    pub(crate) direction: Direction,
 }
 
-struct Direction {
+/// What is measured of one direction.
+struct Way {
     key: StreamKey,
     media: [MediumMetrics; Medium::ALL.len()],
     skews: Skews,
@@ -73,7 +77,8 @@ struct Direction {
 /// Measures everything that a result holds.
 pub(crate) struct Metrics {
     watch: Watch,
-    directions: Vec<Direction>,
+    ways: Vec<Way>,
+    refusals: BTreeMap<u16, Causes>,
     flows: Vec<FlowMetrics>,
     queues: Vec<QueueMetrics>,
     gauges: BTreeMap<(u16, &'static str), [Buckets; 2]>,
@@ -89,14 +94,15 @@ impl Metrics {
         links: usize,
         cycles: Option<CycleWatch>,
     ) -> Self {
-        let direction = |key: &StreamKey| Direction {
+        let way = |key: &StreamKey| Way {
             key: *key,
             media: Medium::ALL.map(|medium| MediumMetrics::new(medium, watch)),
             skews: Skews::default(),
         };
         Self {
             watch,
-            directions: directions.iter().map(direction).collect(),
+            ways: directions.iter().map(way).collect(),
+            refusals: BTreeMap::new(),
             flows: vec![FlowMetrics::new(watch); flows],
             queues: vec![QueueMetrics::new(watch); links],
             gauges: BTreeMap::new(),
@@ -106,30 +112,33 @@ impl Metrics {
 
     /// Per direction and medium, those that had any samples.
     pub(crate) fn media(&self) -> Vec<MediumResult> {
-        let of = |d: &Direction| -> Vec<MediumResult> {
-            d.media.iter().filter(|m| m.anything()).map(|m| m.to_result(d.key.name)).collect()
+        let of = |way: &Way| -> Vec<MediumResult> {
+            way.media.iter().filter(|m| m.anything()).map(|m| m.to_result(way.key.direction)).collect()
         };
-        self.directions.iter().flat_map(of).collect()
+        self.ways.iter().flat_map(of).collect()
     }
 
     /// Between media.
     pub(crate) fn skews(&self) -> Vec<SkewResult> {
-        self.directions.iter().flat_map(|d| d.skews.to_results(d.key.name)).collect()
+        self.ways.iter().flat_map(|way| way.skews.to_results(way.key.direction.name())).collect()
+    }
+
+    /// What nodes could not use, where its medium is not known; of nodes with any.
+    pub(crate) fn refusals(&self, nodes: &[String]) -> Vec<Refusals> {
+        let one = |(node, causes): (&u16, &Causes)| Refusals {
+            node: nodes.get(usize::from(*node)).cloned().unwrap_or_default(),
+            refused: causes.to_result(),
+        };
+        self.refusals.iter().map(one).collect()
     }
 
     /// One flow's result.
-    pub(crate) fn flow(
-        &self,
-        index: usize,
-        name: &str,
-        kind: &str,
-        application_bps: Option<f64>,
-    ) -> FlowResult {
-        self.flows[index].to_result(name, kind, application_bps)
+    pub(crate) fn flow(&self, index: usize, info: &FlowInfo, application_bps: Option<f64>) -> FlowResult {
+        self.flows[index].to_result(info, application_bps)
     }
 
-    /// The mean over TCP's cycles of the smallest haptic delay, in milliseconds, and the cycles by their losses.
-    pub(crate) fn cycles(&self) -> (Option<f64>, Vec<CycleResult>) {
+    /// The haptic delay in the cycles of TCP's window.
+    pub(crate) fn cycles(&self) -> CycleSummary {
         self.cycles.as_ref().map_or_else(Default::default, Cycles::to_result)
     }
 
@@ -140,7 +149,10 @@ impl Metrics {
 
     /// Everything over time.
     pub(crate) fn series(&self, nodes: &[String], flows: &[String], links: &[String]) -> Vec<Series> {
-        let media = self.directions.iter().flat_map(|d| d.media.iter().flat_map(|m| m.series(d.key.name)));
+        let of = |way: &Way| -> Vec<Series> {
+            way.media.iter().flat_map(|medium| medium.series(way.key.direction)).collect()
+        };
+        let media = self.ways.iter().flat_map(of);
         let queues = self.queues.iter().zip(links).flat_map(|(queue, name)| queue.series(name));
         let rates = self.flows.iter().zip(flows).filter_map(|(flow, name)| flow.series(name));
         // Whether TCP recovers is for the cycles; its steps make no plot.
@@ -169,8 +181,25 @@ impl Metrics {
         }
     }
 
-    fn direction(&mut self, by: impl Fn(&StreamKey) -> bool) -> Option<&mut Direction> {
-        self.directions.iter_mut().find(|d| by(&d.key))
+    /// Whose samples this node makes.
+    fn from(&mut self, node: Address) -> Option<&mut Way> {
+        self.ways.iter_mut().find(|way| way.key.from == node)
+    }
+
+    fn sample_delivered(&mut self, now: Time, node: Address, sample: &Sample) {
+        let Some(way) = self.ways.iter_mut().find(|way| way.key.to == node) else { return };
+        let Some(delay) = way.media[sample.medium as usize].delivered(now, sample) else { return };
+        way.skews.delivered(sample.medium, delay);
+        if let (Medium::Haptic, Some(cycles)) = (sample.medium, &mut self.cycles) {
+            cycles.delivered(way.key.direction, delay);
+        }
+    }
+
+    fn refused(&mut self, node: Address, medium: Option<Medium>, cause: DropCause) {
+        match (medium, self.ways.iter_mut().find(|way| way.key.to == node)) {
+            (Some(medium), Some(way)) => way.media[medium as usize].refused(cause),
+            _ => self.refusals.entry(node.0).or_default().count(cause),
+        }
     }
 }
 
@@ -199,7 +228,7 @@ impl Observer for Metrics {
         if let LinkEvent::Dropped { meta, cause } = event
             && let Some(flow) = self.flows.get_mut(meta.flow.0 as usize)
         {
-            flow.dropped(meta, *cause);
+            flow.dropped(*cause);
             if let Some(cycles) = &mut self.cycles {
                 cycles.dropped(meta.flow);
             }
@@ -209,41 +238,22 @@ impl Observer for Metrics {
     fn node_event(&mut self, now: Time, node: Address, event: &NodeEvent) {
         match *event {
             NodeEvent::Made(sample) => {
-                if let Some(d) = self.direction(|key| key.from == node) {
-                    d.media[sample.medium as usize].made(&sample);
+                if let Some(way) = self.from(node) {
+                    way.media[sample.medium as usize].made(&sample);
                 }
             }
             NodeEvent::Withheld(sample) => {
-                if let Some(d) = self.direction(|key| key.from == node) {
-                    d.media[sample.medium as usize].withheld(&sample);
+                if let Some(way) = self.from(node) {
+                    way.media[sample.medium as usize].withheld(&sample);
                 }
             }
             NodeEvent::Dropped(sample, cause) => {
-                if let Some(d) = self.direction(|key| key.from == node) {
-                    d.media[sample.medium as usize].dropped(&sample, cause);
+                if let Some(way) = self.from(node) {
+                    way.media[sample.medium as usize].dropped(&sample, cause);
                 }
             }
-            NodeEvent::Delivered(sample) => {
-                if let Some(d) = self.direction(|key| key.to == node)
-                    && let Some(delay) = d.media[sample.medium as usize].delivered(now, &sample)
-                {
-                    d.skews.delivered(sample.medium, delay);
-                    if let Some(cycles) = self.cycles.as_mut().filter(|_| sample.medium == Medium::Haptic) {
-                        cycles.delivered(
-                            self.directions.iter().find(|d| d.key.to == node).map(|d| d.key.name),
-                            delay,
-                        );
-                    }
-                }
-            }
-            NodeEvent::Refused(medium, cause) => {
-                if cause == DropCause::Duplicate
-                    && let Some(medium) = medium
-                    && let Some(d) = self.direction(|key| key.to == node)
-                {
-                    d.media[medium as usize].duplicate();
-                }
-            }
+            NodeEvent::Delivered(sample) => self.sample_delivered(now, node, &sample),
+            NodeEvent::Refused(medium, cause) => self.refused(node, medium, cause),
             NodeEvent::Gauge { name, value } => {
                 if let Some(cycles) = &mut self.cycles {
                     cycles.gauge(now, node, name, value);

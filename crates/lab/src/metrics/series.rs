@@ -58,11 +58,6 @@ impl Buckets {
         }
     }
 
-    /// Means of the buckets that have any.
-    pub(crate) fn means(&self) -> impl Iterator<Item = f64> {
-        self.buckets.iter().filter(|bucket| bucket.weight > 0.0).map(|bucket| bucket.sum / bucket.weight)
-    }
-
     /// The sum of each bucket over its length: a rate from amounts.
     pub(crate) fn sums_per_second(&self, plot: &str, name: &str, unit: &str) -> Option<Series> {
         let mut series = self.to_result(plot, name, unit)?;
@@ -113,7 +108,6 @@ mod tests {
         assert_eq!(series.mean, [Some(2.0), Some(5.0), None, Some(7.0)]);
         assert_eq!(series.min[0], Some(1.0));
         assert_eq!(series.max[0], Some(3.0));
-        assert_eq!(buckets.means().count(), 3);
     }
 
     #[test]

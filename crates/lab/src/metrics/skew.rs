@@ -37,12 +37,13 @@ impl Skews {
     }
 
     pub(super) fn to_results(&self, direction: &str) -> Vec<SkewResult> {
-        let measured = self.pairs.iter().zip(PAIRS).filter(|(signed, _)| signed.shifted.count() > 0);
-        let results = measured.map(|(signed, (first, second))| SkewResult {
-            pair: format!("{direction} {}–{}", first.name(), second.name()),
-            skew_ms: shift_back(signed.shifted.to_result()),
-        });
-        results.collect()
+        let result = |(signed, (first, second)): (&Signed, (Medium, Medium))| {
+            Some(SkewResult {
+                pair: format!("{direction} {}–{}", first.name(), second.name()),
+                skew_ms: shift_back(signed.shifted.to_result()?),
+            })
+        };
+        self.pairs.iter().zip(PAIRS).filter_map(result).collect()
     }
 }
 

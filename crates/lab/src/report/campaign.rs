@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
 use super::format::{ABSENT, capitalised, escape, number, optional, slug, symbol_html};
 use super::page::{self, Figure, Table, section};
-use crate::result::{CampaignResult, Measure, VariantResult};
+use crate::result::{CampaignResult, LimitTally, Measure, VariantResult};
 
 const MEASURED: Ink = Ink(0);
 const PREDICTED: Ink = Ink(1);
@@ -91,8 +91,10 @@ fn verdict(campaign: &CampaignResult, runs: usize) -> String {
         return page::warning("Nothing was run.");
     }
     let met: u64 = campaign.variants.iter().map(|variant| variant.met).sum();
-    let all = |variant: &&VariantResult| variant.met == variant.seeds.len() as u64;
-    let sound = campaign.variants.iter().filter(all).count();
+    if campaign.variants.iter().all(|variant| variant.limits.is_empty()) {
+        return "<div class=\"verdict open\"><strong>No limits were set</strong></div>\n".to_owned();
+    }
+    let sound = campaign.variants.iter().filter(|variant| passes(variant)).count();
     let (class, mark) = if met == runs as u64 { ("met", "✓") } else { ("failed", "✗") };
     let variants = campaign.variants.len();
     let detail = match variants {
@@ -103,24 +105,58 @@ fn verdict(campaign: &CampaignResult, runs: usize) -> String {
     format!("<div class=\"verdict {class}\"><strong>{mark} {headline}</strong>\n{detail}</div>\n")
 }
 
-fn variant_name(variant: &VariantResult) -> String {
+/// Whether every seed meets every limit.
+pub(super) fn passes(variant: &VariantResult) -> bool {
+    variant.met == variant.seeds.len() as u64
+}
+
+/// Each limit that any seed does not meet, in how many, and how bad it is in the worst; plain text.
+pub(super) fn failures(variant: &VariantResult) -> Vec<String> {
+    let failed = |tally: &LimitTally| {
+        let (unit, seed) = (&tally.unit, tally.worst_seed);
+        let worst = match (tally.not_judged, tally.worst) {
+            (0, Some(worst)) => format!("at worst {} {unit} (seed {seed})", number(worst, 4)),
+            (0, None) => format!("at worst in seed {seed}"),
+            (n, _) => format!("in {n} of them it cannot be judged, for too little arrived (seed {seed})"),
+        };
+        let (of, limit) = (variant.seeds.len(), number(tally.limit, 4));
+        let name = format!("{} {}", tally.stream, tally.quantity);
+        format!("{name}: in {} of {of} seeds, {worst}; limit {limit} {unit}", tally.failed)
+    };
+    variant.limits.iter().filter(|tally| tally.failed > 0).map(failed).collect()
+}
+
+pub(super) fn variant_name(variant: &VariantResult) -> String {
     if variant.name.is_empty() { "as it is".to_owned() } else { variant.name.clone() }
 }
 
 fn variant_table(campaign: &CampaignResult) -> String {
-    let mut table =
-        Table::new("").text("variant").text("sets").text("seeds").number("runs", "").number("met", "");
+    let mut table = Table::new("")
+        .text("variant")
+        .text("verdict")
+        .text("not met")
+        .text("sets")
+        .text("seeds")
+        .number("runs", "");
+    table = table.number("met", "");
     for variant in &campaign.variants {
         let setting =
             |(key, value): &(String, String)| format!("<code>{} = {}</code>", escape(key), escape(value));
         let settings = variant.settings.iter().map(setting).collect::<Vec<_>>().join("<br/>");
-        let class = if variant.met == variant.seeds.len() as u64 { "yes" } else { "no" };
+        let (class, verdict) = match (variant.limits.is_empty(), passes(variant)) {
+            (true, _) => ("soft", ABSENT),
+            (false, true) => ("yes", "PASS"),
+            (false, false) => ("no", "FAIL"),
+        };
+        let failures: Vec<String> = failures(variant).iter().map(|failure| escape(failure)).collect();
         table.row(&[
             symbol_html(&variant_name(variant)),
+            format!("<span class=\"{class}\">{verdict}</span>"),
+            if failures.is_empty() { ABSENT.to_owned() } else { failures.join("<br/>") },
             if settings.is_empty() { ABSENT.to_owned() } else { settings },
             seeds(&variant.seeds),
             variant.seeds.len().to_string(),
-            format!("<span class=\"{class}\">{}</span>", variant.met),
+            variant.met.to_string(),
         ]);
     }
     table.html()
@@ -141,7 +177,8 @@ fn seeds(seeds: &[u64]) -> String {
 
 /// Whichever of variants and measures there are more of are the rows.
 fn measure_table(campaign: &CampaignResult, heads: &[MeasureHead]) -> String {
-    let title = "Mean ± half-width of its 95 % confidence interval over the seeds";
+    let title =
+        "Mean ± half-width of its 95 % confidence interval over the seeds; smallest – largest of any seed";
     let mut table = Table::new(title);
     if heads.len() <= campaign.variants.len() {
         table = table.group("", 1).text("variant");
@@ -173,17 +210,26 @@ fn measure_table(campaign: &CampaignResult, heads: &[MeasureHead]) -> String {
 
 /// Adds the columns of what is compared, under one heading.
 fn compared(table: Table, title: &str, predicted: bool, reported: bool) -> Table {
-    let columns = 1 + usize::from(predicted) + usize::from(reported);
-    let table = table.group(title, columns).number("measured", "");
+    let columns = 2 + usize::from(predicted) + usize::from(reported);
+    let table = table.group(title, columns).number("mean", "").number("min – max", "");
     let table = if predicted { table.number("model", "") } else { table };
     if reported { table.number("source", "") } else { table }
 }
 
 fn cells(measure: Option<&Measure>, predicted: bool, reported: bool) -> Vec<String> {
-    let measured = measure.map_or_else(|| ABSENT.to_owned(), with_interval);
+    let text = |of: fn(&Measure) -> String| measure.map_or_else(|| ABSENT.to_owned(), of);
+    let measured = [text(with_interval), text(extremes)];
     let model = predicted.then(|| optional(measure.and_then(|measure| measure.predicted), 4));
     let source = reported.then(|| optional(measure.and_then(|measure| measure.reported), 4));
-    std::iter::once(measured).chain(model).chain(source).collect()
+    measured.into_iter().chain(model).chain(source).collect()
+}
+
+/// The best and the worst seed.
+fn extremes(measure: &Measure) -> String {
+    match measure.runs {
+        1 => ABSENT.to_owned(),
+        _ => format!("{} – {}", number(measure.min, 4), number(measure.max, 4)),
+    }
 }
 
 fn with_interval(measure: &Measure) -> String {

@@ -18,6 +18,8 @@ const CHARACTER: f64 = 7.8;
 const LABEL_GAP: f64 = 16.0;
 /// Points beyond which a line is drawn thin.
 const DENSE: usize = 250;
+/// How every figure begins.
+pub(super) const BEGINS: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\"";
 const STYLE: &str = include_str!("chart.css");
 
 /// The colour (and, when colours run out, the dash) of one stream in every figure.
@@ -54,6 +56,8 @@ pub(super) enum Rule {
     Bound,
     /// What is allowed.
     Limit,
+    /// What there is room for.
+    Capacity,
 }
 
 impl Rule {
@@ -61,6 +65,7 @@ impl Rule {
         match self {
             Self::Bound => "bound",
             Self::Limit => "limit",
+            Self::Capacity => "capacity",
         }
     }
 }
@@ -189,7 +194,7 @@ impl Chart {
             height: self.height,
         };
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" \
+            "{BEGINS} viewBox=\"0 0 {} {}\" role=\"img\" \
              aria-label=\"{}\">{before}{legend}",
             coordinate(WIDTH),
             coordinate(frame.top + frame.height + BOTTOM),

@@ -10,8 +10,9 @@ pub(super) fn delays(run: &RunResult, inks: &mut Inks) -> Vec<Figure> {
     let mut samples = Vec::new();
     for medium in &run.media {
         let (name, ink) = (medium.stream.as_str(), inks.stream(&medium.stream));
+        let Some(distribution) = &medium.delay_ms else { continue };
         let limit = delay_limit(run, name).filter(|limit| limit.is_finite());
-        samples.push(Sample { name, ink, limit, distribution: &medium.delay_ms });
+        samples.push(Sample { name, ink, limit, distribution });
     }
     samples.retain(|sample| sample.points().next().is_some());
     let mut figures = Vec::new();

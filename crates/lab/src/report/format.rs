@@ -1,5 +1,7 @@
 //! Numbers, names and markup as a reader sees them: the only place where a report turns a float into text.
 
+use crate::result::MediumResult;
+
 /// What stands for a quantity that is absent, or that is not a number.
 pub(super) const ABSENT: &str = "–";
 
@@ -87,7 +89,9 @@ pub(super) fn escape(text: &str) -> String {
 /// A name as HTML: escaped, and `d_max` with a subscript wherever a word has that shape.
 pub(super) fn symbol_html(name: &str) -> String {
     let word = |word: &str| match subscripted(word) {
-        Some((base, index)) => format!("{}<sub>{}</sub>", escape(base), escape(index)),
+        Some((base, index, rest)) => {
+            format!("{}<sub>{}</sub>{}", escape(base), escape(index), escape(rest))
+        }
         None => escape(word),
     };
     name.split(' ').map(word).collect::<Vec<_>>().join(" ")
@@ -99,30 +103,33 @@ pub(super) fn symbol_svg(name: &str) -> String {
     let mut lowered = false;
     for (i, word) in name.split(' ').enumerate() {
         let space = if i > 0 { " " } else { "" };
-        if lowered {
-            svg.push_str("<tspan dy=\"-3\">");
-        }
-        match subscripted(word) {
-            Some((base, _)) => svg.push_str(&format!("{space}{}", escape(base))),
-            None => svg.push_str(&format!("{space}{}", escape(word))),
-        }
-        if lowered {
-            svg.push_str("</tspan>");
-        }
-        lowered = false;
-        if let Some((_, index)) = subscripted(word) {
+        let (base, index, rest) = subscripted(word).unwrap_or((word, "", ""));
+        raised(&mut svg, &mut lowered, &format!("{space}{}", escape(base)));
+        if !index.is_empty() {
             svg.push_str(&format!("<tspan dy=\"3\" class=\"sub\">{}</tspan>", escape(index)));
             lowered = true;
         }
+        raised(&mut svg, &mut lowered, &escape(rest));
     }
     svg
 }
 
-/// `d_max` as `("d", "max")`. Longer words with an underscore are identifiers, not symbols.
-fn subscripted(word: &str) -> Option<(&str, &str)> {
+/// Text on the line again after an index.
+fn raised(svg: &mut String, lowered: &mut bool, text: &str) {
+    if *lowered && !text.is_empty() {
+        svg.push_str(&format!("<tspan dy=\"-3\">{text}</tspan>"));
+        *lowered = false;
+    } else {
+        svg.push_str(text);
+    }
+}
+
+/// `d_max,` as `("d", "max", ",")`. Longer words with an underscore are identifiers, not symbols.
+fn subscripted(word: &str) -> Option<(&str, &str, &str)> {
     let (base, index) = word.split_once('_')?;
+    let (index, rest) = index.split_at(index.trim_end_matches([',', ';', ':']).len());
     let short = (1..=2).contains(&base.chars().count()) && (1..=6).contains(&index.chars().count());
-    (short && !index.contains('_')).then_some((base, index))
+    (short && !index.contains('_')).then_some((base, index, rest))
 }
 
 /// A name fit for a file: lower case letters, digits and single hyphens.
@@ -139,11 +146,28 @@ pub(super) fn capitalised(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
+/// A name of a cause or a counter in words: `"queue full bytes"`.
+pub(super) fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
 /// `"queue full 12, expired 3"` as markup: counts by cause or by name, without those that are zero.
 pub(super) fn causes(counts: &std::collections::BTreeMap<String, u64>) -> String {
-    let each =
-        counts.iter().filter(|(_, n)| **n > 0).map(|(why, n)| format!("{} {}", escape(why), count(*n)));
+    let each = counts
+        .iter()
+        .filter(|(_, n)| **n > 0)
+        .map(|(why, n)| format!("{} {}", escape(&spaced(why)), count(*n)));
     each.collect::<Vec<_>>().join(", ")
+}
+
+/// Where the lost samples of a medium were lost, as `"superseded 14 990, lost in the network 12"`; `None` where all were lost
+/// in the network, or none was.
+pub(super) fn loss_split(medium: &MediumResult) -> Option<String> {
+    if medium.dropped.is_empty() {
+        return None;
+    }
+    let network = format!("lost in the network {}", count(medium.lost_in_network));
+    Some(format!("{}, {network}", causes(&medium.dropped)))
 }
 
 /// The factor and the unit in which quantities of `unit` up to `largest` read well; `bytes` become `B` or `kB` (1000 B).
@@ -206,6 +230,11 @@ mod tests {
             "d<tspan dy=\"3\" class=\"sub\">max</tspan><tspan dy=\"-3\"> of</tspan>"
         );
         assert_eq!(symbol_html("queue_max_bytes"), "queue_max_bytes");
+        assert_eq!(symbol_html("d_min, whole run"), "d<sub>min</sub>, whole run");
+        assert_eq!(
+            symbol_svg("d_min, whole"),
+            "d<tspan dy=\"3\" class=\"sub\">min</tspan><tspan dy=\"-3\">,</tspan> whole"
+        );
     }
 
     #[test]

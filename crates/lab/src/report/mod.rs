@@ -1,4 +1,5 @@
-//! Reports: what a run or a campaign found, as one HTML file that needs nothing else, and its figures as SVG files.
+//! Reports: what a run or a campaign found, as one HTML file that needs nothing else, its figures as SVG files, and text for
+//! a terminal.
 //!
 //! The same result gives the same bytes: no dates, no identifiers drawn at random, and no number is formatted
 //! outside one module. Everything that comes from a scenario is escaped. What was not measured, and what is not a
@@ -19,11 +20,17 @@ mod run_figures;
 mod sample;
 #[cfg(test)]
 mod tests;
+mod text;
 mod timeline;
 
 use std::collections::BTreeSet;
 
 use crate::result::{CampaignResult, RunResult};
+
+/// How every figure's file begins.
+pub(crate) const FIGURE_BEGINS: &str = chart::BEGINS;
+
+pub use text::{campaign_text, run_text, written_text};
 
 /// The report of one run: a whole HTML document, to be opened from a file, without a network.
 pub fn run_html(run: &RunResult) -> String {

@@ -1,6 +1,10 @@
 //! The page of one run, section by section.
 
-use super::format::{ABSENT, capitalised, causes, count, difference, escape, number, optional, symbol_html};
+use taut_core::DropCause;
+
+use super::format::{
+    ABSENT, capitalised, causes, count, difference, escape, loss_split, number, optional, symbol_html,
+};
 use super::page::{self, Table, margin_bar, section, warning};
 use super::run_figures;
 use crate::result::{
@@ -43,6 +47,7 @@ fn header(run: &RunResult) -> String {
 /// The answer first, and whatever speaks against believing it.
 fn verdict(run: &RunResult) -> String {
     let failed: Vec<&LimitResult> = run.verdict.limits.iter().filter(|limit| !limit.met).collect();
+    let reason = |limit: &&LimitResult| format!("<p>{}</p>\n", broken(run, limit));
     let (class, headline, reasons) = if run.verdict.limits.is_empty() && run.verdict.met {
         ("open", "No limits were set", "<p>The scenario does not say what its streams need.</p>\n".to_owned())
     } else if run.verdict.met {
@@ -50,7 +55,7 @@ fn verdict(run: &RunResult) -> String {
     } else if failed.is_empty() {
         ("failed", "Does not meet its limits", "<p>No single limit says why.</p>\n".to_owned())
     } else {
-        ("failed", "Does not meet its limits", failed.iter().map(|limit| broken(limit)).collect())
+        ("failed", "Does not meet its limits", failed.iter().map(reason).collect())
     };
     let mark = match class {
         "met" => "✓ ",
@@ -76,7 +81,10 @@ fn verdict(run: &RunResult) -> String {
 }
 
 fn tightest(verdict: &Verdict) -> String {
-    let share = |limit: &LimitResult| if limit.limit > 0.0 { limit.value / limit.limit } else { 0.0 };
+    let share = |limit: &LimitResult| {
+        let value = limit.value.filter(|_| limit.limit > 0.0).unwrap_or(0.0);
+        if value == 0.0 { 0.0 } else { value / limit.limit }
+    };
     let tightest = verdict
         .limits
         .iter()
@@ -86,21 +94,25 @@ fn tightest(verdict: &Verdict) -> String {
     let scope =
         if all == 1 { "Its one limit is met.".to_owned() } else { format!("All {all} limits are met.") };
     let nearest = tightest.map_or_else(String::new, |limit| {
-        let (value, allowed, unit) = (number(limit.value, 4), number(limit.limit, 4), escape(&limit.unit));
+        let (value, allowed, unit) = (optional(limit.value, 4), number(limit.limit, 4), escape(&limit.unit));
         let name = format!("{} of {}", escape(&limit.quantity), escape(&limit.stream));
         format!(" The tightest: {name}, {value} of {allowed} {unit}.")
     });
     format!("<p>{scope}{nearest}</p>\n")
 }
 
-fn broken(limit: &LimitResult) -> String {
+/// Why a limit is not met, as markup.
+fn broken(run: &RunResult, limit: &LimitResult) -> String {
+    let (quantity, stream) = (escape(&capitalised(&limit.quantity)), escape(&limit.stream));
+    let (allowed, unit) = (number(limit.limit, 4), escape(&limit.unit));
+    if let Some(reason) = &limit.reason {
+        return format!("{quantity} of {stream}: {}; the limit is {allowed} {unit}.", escape(reason));
+    }
+    let split = run.media.iter().find(|medium| medium.stream == limit.stream && limit.quantity == "loss");
+    let split = split.and_then(loss_split).map_or_else(String::new, |split| format!(" Of it: {split}."));
     format!(
-        "<p>{} of {} is {} {unit}; the limit is {} {unit}.</p>\n",
-        escape(&capitalised(&limit.quantity)),
-        escape(&limit.stream),
-        number(limit.value, 4),
-        number(limit.limit, 4),
-        unit = escape(&limit.unit)
+        "{quantity} of {stream} is {} {unit}; the limit is {allowed} {unit}.{split}",
+        optional(limit.value, 4)
     )
 }
 
@@ -108,12 +120,13 @@ fn limits(verdict: &Verdict) -> String {
     let mut table = Table::new("").text("stream").text("limit").number("measured", "").number("allowed", "");
     table = table.text("margin").text("met");
     for limit in &verdict.limits {
+        let margin = margin_bar(limit.value.unwrap_or(f64::NAN), limit.limit, limit.met);
         table.row(&[
             escape(&limit.stream),
             format!("{} ({})", escape(&limit.quantity), escape(&limit.unit)),
-            number(limit.value, 4),
+            optional(limit.value, 4),
             number(limit.limit, 4),
-            margin_bar(limit.value, limit.limit, limit.met),
+            limit.reason.as_deref().map_or(margin, escape),
             yes_no(limit.met),
         ]);
     }
@@ -168,6 +181,7 @@ fn cycles(cycles: &[CycleResult]) -> String {
         Table::new("Cycles of TCP's window, by the segments that each lost (the model assumes one)");
     table = table.number("lost", "segments").number("cycles", "").number("recovery, mean", "ms");
     table = table.number("smallest delay, mean", "ms").number("smallest delay of all", "ms");
+    table = table.number("largest delay, mean", "ms");
     for row in cycles {
         table.row(&[
             count(row.losses),
@@ -175,6 +189,7 @@ fn cycles(cycles: &[CycleResult]) -> String {
             number(row.recovery_mean_ms, 4),
             number(row.floor_mean_ms, 4),
             number(row.floor_min_ms, 4),
+            number(row.ceiling_mean_ms, 4),
         ]);
     }
     table.html()
@@ -213,78 +228,84 @@ fn outside(model: &ModelResult) -> String {
     ))
 }
 
-/// A statistic of a distribution; absent when there were no values.
-fn statistic(distribution: &Distribution, value: f64) -> String {
-    if distribution.count == 0 { ABSENT.to_owned() } else { number(value, 4) }
-}
-
 fn media(run: &RunResult) -> String {
-    let mut fate = Table::new("What became of the samples")
-        .text("stream")
-        .number("made", "")
-        .number("withheld", "on purpose");
-    fate = fate
-        .number("delivered", "")
-        .number("lost", "")
-        .number("loss", "%")
-        .number("late", "")
-        .number("reordered", "");
-    fate = fate
-        .number("duplicates", "")
-        .number("rate", "Hz")
-        .number("goodput", "kbit/s")
-        .text("dropped at an end");
     let mut timing =
         Table::new("Delay and jitter").text("stream").number("delay, mean", "ms").number("sd", "ms");
     timing = timing.number("min", "ms").number("median", "ms").number("95 %", "ms").number("99 %", "ms");
     timing = timing.number("99.9 %", "ms").number("max", "ms").number("1 s means", "min–max, ms");
     timing = timing.number("jitter, mean", "ms").number("99 %", "ms").number("largest rise", "ms");
-    for medium in &run.media {
-        fate.row(&medium_fate(medium));
-        timing.row(&medium_timing(medium));
-    }
-    format!("{}{}", fate.html(), timing.html())
+    run.media.iter().for_each(|medium| timing.row(&medium_timing(medium)));
+    format!("{}{}{}", fates(&run.media), timing.html(), refusals(run))
 }
 
-fn medium_fate(medium: &MediumResult) -> [String; 12] {
-    [
-        escape(&medium.stream),
-        count(medium.made),
-        count(medium.withheld),
-        count(medium.delivered),
-        count(medium.lost),
-        number(medium.loss_percent, 3),
-        count(medium.late),
-        count(medium.reordered),
-        count(medium.duplicates),
-        number(medium.rate_hz, 4),
-        number(medium.goodput_bps / 1e3, 4),
-        or_none(causes(&medium.dropped)),
-    ]
+/// What became of the samples: withheld and superseded ones beside what the network lost, each on its own.
+fn fates(media: &[MediumResult]) -> String {
+    let mut table = Table::new("What became of the samples");
+    table = table.group("", 4).group("lost", 6).group("", 5);
+    table = table.text("stream").number("made", "").number("withheld", "on purpose").number("delivered", "");
+    table = table.number("in all", "").number("in all", "%").number("in the network", "");
+    table = table.number("superseded", "by newer").number("too late", "to send").text("else");
+    table = table.number("late", "").number("reordered", "").number("duplicates", "");
+    table = table.number("rate", "Hz").number("goodput", "kbit/s");
+    for medium in media {
+        let cause = |name: &str| medium.dropped.get(name).copied().unwrap_or(0);
+        let mut others = medium.dropped.clone();
+        others.retain(|name, _| ![SUPERSEDED, TOO_LATE].contains(&name.as_str()));
+        table.row(&[
+            escape(&medium.stream),
+            count(medium.made),
+            count(medium.withheld),
+            count(medium.delivered),
+            count(medium.lost),
+            optional(medium.loss_percent, 3),
+            count(medium.lost_in_network),
+            count(cause(SUPERSEDED)),
+            count(cause(TOO_LATE)),
+            or_none(causes(&others)),
+            count(medium.late),
+            count(medium.reordered),
+            count(medium.duplicates),
+            number(medium.rate_hz, 4),
+            number(medium.goodput_bps / 1e3, 4),
+        ]);
+    }
+    table.html()
 }
+
+const SUPERSEDED: &str = DropCause::Superseded.name();
+const TOO_LATE: &str = DropCause::TooLate.name();
 
 fn medium_timing(medium: &MediumResult) -> [String; 13] {
-    let (delay, jitter, buckets) = (&medium.delay_ms, &medium.jitter_ms, &medium.delay_buckets_ms);
-    let means = if buckets.count == 0 {
-        ABSENT.to_owned()
-    } else {
-        format!("{} – {}", number(buckets.min, 4), number(buckets.max, 4))
-    };
+    let delay = |of: fn(&Distribution) -> f64| optional(medium.delay_ms.as_ref().map(of), 4);
+    let jitter = |of: fn(&Distribution) -> f64| optional(medium.jitter_ms.as_ref().map(of), 4);
+    let means = medium.delay_buckets_ms.as_ref();
     [
         escape(&medium.stream),
-        statistic(delay, delay.mean),
-        statistic(delay, delay.sd),
-        statistic(delay, delay.min),
-        statistic(delay, delay.p50),
-        statistic(delay, delay.p95),
-        statistic(delay, delay.p99),
-        statistic(delay, delay.p999),
-        statistic(delay, delay.max),
-        means,
-        statistic(jitter, jitter.mean),
-        statistic(jitter, jitter.p99),
-        statistic(jitter, medium.jitter_max_ms),
+        delay(|d| d.mean),
+        delay(|d| d.sd),
+        delay(|d| d.min),
+        delay(|d| d.p50),
+        delay(|d| d.p95),
+        delay(|d| d.p99),
+        delay(|d| d.p999),
+        delay(|d| d.max),
+        means.map_or_else(|| ABSENT.to_owned(), |b| format!("{} – {}", number(b.min, 4), number(b.max, 4))),
+        jitter(|d| d.mean),
+        jitter(|d| d.p99),
+        optional(medium.jitter_max_ms, 4),
     ]
+}
+
+/// What arrived and was of no use; nothing when there was nothing.
+fn refusals(run: &RunResult) -> String {
+    let mut table = Table::new("What arrived and was of no use").text("where").text("refused, by cause");
+    for medium in run.media.iter().filter(|medium| !medium.refused.is_empty()) {
+        table.row(&[escape(&medium.stream), causes(&medium.refused)]);
+    }
+    for node in &run.refusals {
+        table.row(&[format!("packets at {}", escape(&node.node)), causes(&node.refused)]);
+    }
+    table.html()
 }
 
 fn or_none(text: String) -> String {
@@ -299,20 +320,20 @@ fn flows(run: &RunResult) -> String {
     table = table.number("delay, mean", "ms").number("99 %", "ms").number("max", "ms");
     let mut counters = Table::new("What their transports counted").text("flow").text("counters");
     for flow in &run.flows {
-        let delay = &flow.delay_ms;
+        let delay = flow.delay_ms.as_ref();
         table.row(&[
             escape(&flow.name),
             escape(&flow.kind),
             count(flow.sent),
             count(flow.delivered),
-            number(flow.loss_percent, 3),
+            optional(flow.loss_percent, 3),
             or_none(causes(&flow.dropped)),
             number(flow.sent_bps / 1e3, 4),
             number(flow.delivered_bps / 1e3, 4),
             optional(flow.efficiency.map(|share| share * 100.0), 3),
-            statistic(delay, delay.mean),
-            statistic(delay, delay.p99),
-            statistic(delay, delay.max),
+            optional(delay.map(|d| d.mean), 4),
+            optional(delay.map(|d| d.p99), 4),
+            optional(delay.map(|d| d.max), 4),
         ]);
         let counted = causes(&flow.counters);
         if !counted.is_empty() {

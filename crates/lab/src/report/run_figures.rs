@@ -6,7 +6,7 @@ use super::distributions;
 use super::format::{capitalised, number, scaled_unit, slug};
 use super::page::Figure;
 use super::timeline::{Bucket, Timeline};
-use crate::result::{RunResult, Series};
+use crate::result::{ModelMeasure, RunResult, Series};
 
 /// Lines that one figure carries before it becomes a tangle.
 pub(super) const LINES: usize = 6;
@@ -126,21 +126,19 @@ struct Reference {
     label: String,
 }
 
-/// The model's delays and the limit of one stream. A model may also bound the other media of its direction.
+/// The model's delays and the limit of one stream.
 fn references(run: &RunResult, stream: &str) -> Vec<Reference> {
-    let mut references = Vec::new();
-    let (direction, medium) = stream.split_once(' ').unwrap_or((stream, ""));
-    let other = format!("{medium} delay bound");
-    for model in &run.models {
-        for row in &model.rows {
-            let label = if model.stream == stream && row.quantity.starts_with("d_") {
-                &row.quantity
-            } else if model.stream.split(' ').next() == Some(direction) && row.quantity == other {
-                "bound"
-            } else {
-                continue;
-            };
-            let (value, label) = (row.predicted_ms, format!("{label} {}", number(row.predicted_ms, 4)));
+    let mut references: Vec<Reference> = Vec::new();
+    for row in run.models.iter().flat_map(|model| &model.rows).filter(|row| row.stream == stream) {
+        let label = match row.measure {
+            ModelMeasure::DMinOfCycles | ModelMeasure::DMin => "d_min",
+            ModelMeasure::DMaxOfCycles | ModelMeasure::DMax => "d_max",
+            ModelMeasure::FrameDelay => "bound",
+            ModelMeasure::Jitter => continue,
+        };
+        let (value, label) = (row.predicted_ms, format!("{label} {}", number(row.predicted_ms, 4)));
+        // The model has one value for what is measured in two ways.
+        if !references.iter().any(|known| known.label == label) {
             references.push(Reference { rule: Rule::Bound, value, label });
         }
     }
@@ -150,6 +148,25 @@ fn references(run: &RunResult, stream: &str) -> Vec<Reference> {
     }
     references.retain(|reference| reference.value.is_finite());
     references
+}
+
+/// What the queues of these links hold at most, each value once.
+fn capacities(run: &RunResult, subjects: &[Subject<'_>]) -> Vec<Reference> {
+    let of = |subject: &Subject<'_>| run.links.iter().find(|link| link.name == subject.whole.name);
+    let mut limits: Vec<u64> =
+        subjects.iter().filter_map(of).filter_map(|link| link.queue_limit_bytes).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let capacity = |limit: u64| {
+        let value = limit as f64;
+        let (factor, unit) = scaled_unit("bytes", value);
+        Reference {
+            rule: Rule::Capacity,
+            value,
+            label: format!("limit {} {unit}", number(value * factor, 4)),
+        }
+    };
+    limits.into_iter().map(capacity).collect()
 }
 
 pub(super) fn delay_limit(run: &RunResult, stream: &str) -> Option<f64> {
@@ -194,7 +211,8 @@ fn over_time(run: &RunResult, kind: &str, inks: &mut Inks) -> Vec<Figure> {
             }
             let title =
                 if let [only] = some { format!("{title} of {}", only.whole.name) } else { title.clone() };
-            let mut more = timelines(run, some, &title, quantity, &stem, &[], inks);
+            let limits = if kind == "queue" { capacities(run, some) } else { Vec::new() };
+            let mut more = timelines(run, some, &title, quantity, &stem, &limits, inks);
             if let (Some(first), false) = (more.first_mut(), omitted.is_empty()) {
                 first.caption.push_str(&format!(
                     " Not drawn, for there is hardly anything to see: {}.",
@@ -256,8 +274,17 @@ fn banded(timelines: &[Timeline<'_>]) -> bool {
 
 fn timeline_caption(timelines: &[Timeline<'_>]) -> String {
     let Some(first) = timelines.first() else { return String::new() };
-    let what = if banded(timelines) { "Mean, and smallest to largest," } else { "Mean" };
-    format!("{what} per {}\u{a0}s.", number(first.step_s(), 3))
+    let (step, line) = (number(first.step_s(), 3), number(first.step_s() * line_step(timelines) as f64, 3));
+    match (banded(timelines), step == line) {
+        (true, true) => format!("Mean, and smallest to largest, per {step}\u{a0}s."),
+        (true, false) => format!("Smallest to largest per {step}\u{a0}s; line: mean per {line}\u{a0}s."),
+        (false, _) => format!("Mean per {line}\u{a0}s."),
+    }
+}
+
+/// Buckets that each point of the figure's lines is the mean of.
+fn line_step(timelines: &[Timeline<'_>]) -> usize {
+    timelines.iter().map(Timeline::line_step).max().unwrap_or(1)
 }
 
 fn timeline_chart(
@@ -289,7 +316,7 @@ fn timeline_chart(
     if run.warmup_s > from && run.warmup_s < to {
         chart.span(from, run.warmup_s);
     }
-    let bands = banded(timelines);
+    let (bands, step) = (banded(timelines), line_step(timelines));
     for timeline in timelines {
         let ink = inks.series(timeline.series);
         let stretches = timeline.stretches();
@@ -297,7 +324,8 @@ fn timeline_chart(
             stretches.iter().for_each(|stretch| chart.band(ink, band(stretch, factor)));
         }
         for stretch in &stretches {
-            let points = stretch.iter().map(|bucket| (bucket.middle_s(), bucket.mean * factor)).collect();
+            let points = stretch.chunks(step).map(Bucket::together);
+            let points = points.map(|bucket| (bucket.middle_s(), bucket.mean * factor)).collect();
             chart.line(ink, &timeline.series.name, points);
         }
         chart.legend_line(ink, &timeline.series.name);

@@ -112,6 +112,10 @@ fn what_a_scenario_says_cannot_become_markup() {
     run.flows[0].name = evil.to_owned();
     run.flows[0].kind = evil.to_owned();
     run.flows[0].counters.insert(evil.to_owned(), 1);
+    run.verdict.limits[4].reason = Some(evil.to_owned());
+    run.media[0].refused.insert(evil.to_owned(), 1);
+    run.refusals[0].node = evil.to_owned();
+    run.refusals[0].refused.insert(evil.to_owned(), 1);
     run.links[0].name = evil.to_owned();
     run.models[0].stream = evil.to_owned();
     run.models[0].rows[0].quantity = format!("d_{evil}");
@@ -128,6 +132,8 @@ fn what_a_scenario_says_cannot_become_markup() {
     assert_eq!(run_html(&run).matches("<script>").count(), 1);
     let mut campaign = sample::campaign();
     campaign.title = evil.to_owned();
+    let tally = &mut campaign.variants[4].limits[0];
+    (tally.stream, tally.quantity, tally.unit) = (evil.to_owned(), evil.to_owned(), evil.to_owned());
     campaign.variants[0].name = evil.to_owned();
     campaign.variants[0].settings[0] = (evil.to_owned(), evil.to_owned());
     campaign.variants[0].measures[0].name = evil.to_owned();
@@ -207,13 +213,13 @@ fn values_that_are_no_numbers_become_dashes() {
         cdf: vec![(f64::NAN, 0.5), (1.0, f64::NAN), (7.0, 1.0)],
         ..Distribution::default()
     };
-    run.media[0].delay_ms = broken.clone();
-    run.media[1].delay_ms = Distribution { cdf: vec![(10.0, 1.0)], ..broken.clone() };
-    run.media[2].delay_ms = Distribution::default();
-    run.media[0].loss_percent = f64::NAN;
+    run.media[0].delay_ms = Some(broken.clone());
+    run.media[1].delay_ms = Some(Distribution { cdf: vec![(10.0, 1.0)], ..broken.clone() });
+    run.media[2].delay_ms = None;
+    run.media[0].loss_percent = Some(f64::NAN);
     run.skews[0].skew_ms = broken;
     run.skews[1].skew_ms = Distribution { cdf: vec![(f64::NAN, 1.0)], ..Distribution::default() };
-    run.verdict.limits[3].value = f64::NAN;
+    run.verdict.limits[3].value = Some(f64::NAN);
     run.verdict.limits[4].limit = 0.0;
     run.verdict.limits[6].limit = f64::INFINITY;
     run.models[0].rows[0].predicted_ms = 0.0;
@@ -238,6 +244,44 @@ fn a_failed_limit_is_named_in_words() {
     assert!(html.contains("Outside the model's validity"));
     assert!(html.contains("do not add up"));
     assert!(run_html(&sample::run()).contains("All 12 limits are met."));
+}
+
+#[test]
+fn a_queue_is_drawn_with_its_limit() {
+    let figures = run_figures(&sample::run());
+    for stem in ["queue", "queue-zoom"] {
+        let (_, svg) = figures.iter().find(|(name, _)| name == stem).unwrap();
+        assert!(svg.contains("class=\"rule capacity\"") && svg.contains(">limit 14 kB</text>"), "{stem}");
+    }
+    let mut unlimited = sample::run();
+    unlimited.links.iter_mut().for_each(|link| link.queue_limit_bytes = None);
+    assert!(run_figures(&unlimited).iter().all(|(_, svg)| !svg.contains("rule capacity")));
+}
+
+#[test]
+fn each_value_of_a_model_is_drawn_once() {
+    let html = run_html(&sample::run());
+    let svg =
+        &run_figures(&sample::run()).into_iter().find(|(name, _)| name == "delay-backward-haptic").unwrap().1;
+    assert_eq!((svg.matches("rule bound").count(), svg.matches(">min</tspan>").count()), (2, 1), "{svg}");
+    assert!(
+        html.contains("d<sub>min</sub>, mean over TCP&#39;s cycles")
+            && html.contains("d<sub>min</sub>, whole run")
+    );
+}
+
+#[test]
+fn a_stream_of_which_nothing_was_delivered_has_dashes_and_no_zero() {
+    let mut run = sample::run();
+    let medium = &mut run.media[1];
+    (medium.delivered, medium.lost) = (0, medium.made);
+    (medium.delay_ms, medium.delay_buckets_ms) = (None, None);
+    (medium.jitter_ms, medium.jitter_max_ms) = (None, None);
+    assert_run_sound(&run);
+    let html = run_html(&run);
+    let dashes =
+        format!("<tr><th scope=\"row\">backward haptic</th>{}</tr>", "<td class=\"n\">–</td>".repeat(12));
+    assert!(html.contains(&dashes), "{html}");
 }
 
 #[test]

@@ -7,6 +7,9 @@ const POINTS: usize = 600;
 /// Buckets of the whole run's series that a close-up shows, when it has none of its own.
 const CLOSE: usize = 60;
 
+/// Points of a line that cannot follow its values.
+const MEANS: usize = 40;
+
 /// Times the usual distance of samples, beyond which there is a silence.
 const LONG: f64 = 1.6;
 
@@ -21,6 +24,19 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
+    /// Several neighbours as one.
+    pub(super) fn together(some: &[Self]) -> Self {
+        let (first, last) = (some[0], some[some.len() - 1]);
+        let of = |value: fn(&Self) -> f64| some.iter().map(value);
+        Self {
+            from_s: first.from_s,
+            to_s: last.to_s,
+            min: of(|bucket| bucket.min).fold(first.min, f64::min),
+            mean: of(|bucket| bucket.mean).sum::<f64>() / some.len() as f64,
+            max: of(|bucket| bucket.max).fold(first.max, f64::max),
+        }
+    }
+
     /// Where its mean is drawn.
     pub(super) fn middle_s(&self) -> f64 {
         (self.from_s + self.to_s) / 2.0
@@ -74,6 +90,24 @@ impl<'a> Timeline<'a> {
         self.series.bucket_s * self.merged as f64
     }
 
+    /// Of how many buckets a point of the line is the mean. One, where the line follows the values. Where they swing faster
+    /// than buckets follow each other, as beside TCP's window in a long run, the means of single buckets would show a beat of
+    /// the two that is not there; means of many buckets, each of several swings, do not.
+    pub(super) fn line_step(&self) -> usize {
+        let filled: Vec<&Bucket> = self.buckets.iter().flatten().collect();
+        if filled.len() <= MEANS || !self.varies_inside() || self.follows(&filled) {
+            return 1;
+        }
+        filled.len().div_ceil(MEANS)
+    }
+
+    /// Whether the means go up and down as the values do: then they reach far, and inside of a bucket little happens.
+    fn follows(&self, filled: &[&Bucket]) -> bool {
+        let inside = quantile(0.5, filled.iter().map(|bucket| bucket.max - bucket.min));
+        let means = || filled.iter().map(|bucket| bucket.mean);
+        inside < 0.3 * (quantile(0.95, means()) - quantile(0.05, means()))
+    }
+
     /// Whether any bucket held different values.
     pub(super) fn varies_inside(&self) -> bool {
         self.buckets.iter().flatten().any(|bucket| bucket.min < bucket.max)
@@ -89,9 +123,7 @@ impl<'a> Timeline<'a> {
     pub(super) fn stretches(&self) -> Vec<Vec<Bucket>> {
         let filled: Vec<Bucket> = self.buckets.iter().flatten().copied().collect();
         let distance = |pair: &[Bucket]| pair[1].from_s - pair[0].from_s;
-        let mut distances: Vec<f64> = filled.windows(2).map(distance).collect();
-        distances.sort_by(f64::total_cmp);
-        let usual = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
+        let usual = quantile(0.5, filled.windows(2).map(distance));
         filled.chunk_by(|a, b| b.from_s - a.from_s <= LONG * usual).map(<[Bucket]>::to_vec).collect()
     }
 
@@ -126,6 +158,14 @@ fn hold(buckets: &mut [Option<Bucket>], step_s: f64) {
         }
         before = *bucket;
     }
+}
+
+/// The value that this share of all is not above; 0 of none.
+fn quantile(share: f64, values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let place = (share * sorted.len() as f64) as usize;
+    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
 /// Where bucket `i` begins.
@@ -170,6 +210,43 @@ mod tests {
         let timeline = Timeline::whole(&series);
         assert!(timeline.stretches()[0].len() <= POINTS);
         assert_eq!(Timeline::range(&[timeline], 0.0), Some((5.0, 99.0)));
+    }
+
+    /// Buckets over a sawtooth from 10 to 26 with so many of them in a cycle.
+    fn sawtooth(per_cycle: f64) -> Series {
+        let bucket = |i: usize| {
+            let at = |j: usize| {
+                let phase = (i as f64 + j as f64 / 50.0) / per_cycle;
+                10.0 + 16.0 * (phase - phase.floor())
+            };
+            let values: Vec<f64> = (0..50).map(at).collect();
+            let mean = values.iter().sum::<f64>() / 50.0;
+            (
+                values.iter().copied().fold(f64::MAX, f64::min),
+                mean,
+                values.iter().copied().fold(0.0, f64::max),
+            )
+        };
+        let buckets: Vec<_> = (0..500).map(bucket).collect();
+        let column = |of: fn(&(f64, f64, f64)) -> f64| buckets.iter().map(|b| Some(of(b))).collect();
+        Series { min: column(|b| b.0), mean: column(|b| b.1), max: column(|b| b.2), ..series(Vec::new()) }
+    }
+
+    #[test]
+    fn a_line_that_cannot_follow_a_sawtooth_shows_its_mean_and_no_beat() {
+        for per_cycle in [0.13, 0.411, 0.495, 0.7, 1.01, 1.9, 2.6] {
+            let series = sawtooth(per_cycle);
+            let timeline = Timeline::whole(&series);
+            let step = timeline.line_step();
+            assert!(step > 1, "{per_cycle} buckets a cycle");
+            for point in timeline.stretches()[0].chunks(step).filter(|chunk| chunk.len() == step) {
+                let mean = Bucket::together(point).mean;
+                assert!((mean - 18.0).abs() < 2.0, "{per_cycle} buckets a cycle: {mean}");
+            }
+        }
+        for per_cycle in [6.0, 12.0, 25.0, 400.0] {
+            assert_eq!(Timeline::whole(&sawtooth(per_cycle)).line_step(), 1, "{per_cycle} buckets a cycle");
+        }
     }
 
     #[test]

@@ -6,15 +6,29 @@ use taut_sim::{Endpoint, Network, Peer, VertexId};
 use taut_trace::Data;
 use taut_transport::tcp::{Tcp, TcpConfig};
 
+use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::transports;
+use crate::result::{FlowOwner, FlowPart};
 use crate::scenario::{Cross, ReplayTraffic, Scenario, TcpSpec, Traffic, VideoTraffic};
 
-/// One flow of packets: what results call it and what kind it is.
-#[derive(Clone, Debug)]
-pub(super) struct FlowInfo {
-    pub(super) name: String,
-    pub(super) kind: &'static str,
+/// One of the flows that an entry of cross traffic makes.
+struct One<'a> {
+    /// The entry's name.
+    entry: &'a str,
+    cross: &'a Cross,
+    /// Which of its flows, from 0.
+    index: u32,
+    /// How results call it.
+    label: String,
+    from: VertexId,
+    to: VertexId,
+}
+
+impl One<'_> {
+    fn owner(&self, part: FlowPart) -> FlowOwner {
+        FlowOwner::Cross { entry: self.entry.to_owned(), index: self.index, part }
+    }
 }
 
 /// Adds all cross traffic; flows are numbered on from `flows`.
@@ -26,14 +40,14 @@ pub(super) fn add(
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(), RunError> {
     for (name, cross) in &scenario.cross {
-        for (i, (from, to)) in pairs(cross, scenario).into_iter().enumerate() {
+        for (index, (from, to)) in (0..).zip(pairs(cross, scenario)) {
             let label = if cross.count == 1 && !cross.from.ends_with("/*") && !cross.to.ends_with("/*") {
                 name.clone()
             } else {
-                format!("{name}/{}", i + 1)
+                format!("{name}/{}", index + 1)
             };
-            let ends = (vertex(network, &from), vertex(network, &to));
-            add_one(network, &label, cross, ends, seed, inputs, flows)?;
+            let (from, to) = (vertex(network, &from), vertex(network, &to));
+            add_one(network, &One { entry: name, cross, index, label, from, to }, seed, inputs, flows)?;
         }
     }
     Ok(())
@@ -57,13 +71,12 @@ fn pairs(cross: &Cross, scenario: &Scenario) -> Vec<(String, String)> {
 
 fn add_one(
     network: &mut Network,
-    label: &str,
-    cross: &Cross,
-    (from, to): (VertexId, VertexId),
+    one: &One<'_>,
     seed: Seed,
     inputs: &mut Inputs,
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(), RunError> {
+    let One { label, cross, .. } = one;
     let flow = FlowId(flows.len() as u32);
     let mut rng = seed.stream(&format!("cross/{label}"));
     let stop = cross.stop.map_or(Time::MAX, |stop| Time::ZERO + stop);
@@ -74,7 +87,7 @@ fn add_one(
     let (pattern, kind, start): (Box<dyn Pattern>, _, _) = match &cross.traffic {
         Traffic::Tcp(tcp) => {
             let start = start(TCP_START);
-            add_tcp(network, label, tcp, (from, to), start, seed, flows);
+            add_tcp(network, one, tcp, start, seed, flows);
             return Ok(());
         }
         Traffic::Cbr(f) => (Box::new(Cbr::new(f.rate, f.packet)), "cbr", start(f.packet / f.rate)),
@@ -95,14 +108,20 @@ fn add_one(
             (Box::new(video(v, interval)), "video", start(interval))
         }
         Traffic::Replay(r) => {
-            (Box::new(replay(r, label, inputs)?), "replay", Time::ZERO + cross.start.unwrap_or_default())
+            (Box::new(replay(r, one.entry, inputs)?), "replay", Time::ZERO + cross.start.unwrap_or_default())
         }
     };
-    let sink = network.node(format!("{label} receiver"), to, Box::new(Sink::default()));
+    let sink = network.node(format!("{label} receiver"), one.to, Box::new(Sink::default()));
     let source = Source::new(sink, flow, pattern).between(start, stop);
-    let source = network.node(format!("{label} sender"), from, Box::new(source));
+    let source = network.node(format!("{label} sender"), one.from, Box::new(source));
     network.flow(source, sink);
-    flows.push(FlowInfo { name: label.to_owned(), kind });
+    flows.push(FlowInfo {
+        name: label.clone(),
+        owner: one.owner(FlowPart::Data),
+        kind,
+        sender: source,
+        counters: Counters::default(),
+    });
     Ok(())
 }
 
@@ -111,17 +130,15 @@ const TCP_START: Duration = Duration::from_millis(100);
 
 fn add_tcp(
     network: &mut Network,
-    label: &str,
+    one: &One<'_>,
     spec: &TcpSpec,
-    (from, to): (VertexId, VertexId),
     start: Time,
     seed: Seed,
     flows: &mut Vec<FlowInfo>,
 ) {
+    let label = &one.label;
     let data = FlowId(flows.len() as u32);
     let acks = FlowId(data.0 + 1);
-    flows.push(FlowInfo { name: label.to_owned(), kind: "tcp" });
-    flows.push(FlowInfo { name: format!("{label} acks"), kind: "tcp acks" });
     let port = 5001u16.wrapping_add(data.0 as u16);
     let receiver = network.next_address();
     let sender = taut_core::Address(receiver.0 + 1);
@@ -136,10 +153,26 @@ fn add_tcp(
     let config =
         TcpConfig { local_port: port, remote_port: EPHEMERAL, trace: true, ..transports::tcp_config(spec) };
     let (server, client) = transports::bulk_pair(&config, seed, label);
-    let server = Endpoint::<Tcp>::new(server, peer(sender, acks, port, EPHEMERAL));
-    let client = Endpoint::<Tcp>::new(client, peer(receiver, data, EPHEMERAL, port)).starting_at(start);
-    let receiver = network.node(format!("{label} receiver"), to, Box::new(server));
-    let sender = network.node(format!("{label} sender"), from, Box::new(client));
+    let [sent, acked]: [Counters; 2] = Default::default();
+    let (server, client) = (Counted::new(server, acked.clone()), Counted::new(client, sent.clone()));
+    let server = Endpoint::<Counted<Tcp>>::new(server, peer(sender, acks, port, EPHEMERAL));
+    let client = Endpoint::<Counted<Tcp>>::new(client, peer(receiver, data, EPHEMERAL, port));
+    let receiver = network.node(format!("{label} receiver"), one.to, Box::new(server));
+    let sender = network.node(format!("{label} sender"), one.from, Box::new(client.starting_at(start)));
+    flows.push(FlowInfo {
+        name: label.clone(),
+        owner: one.owner(FlowPart::Data),
+        kind: "tcp",
+        sender,
+        counters: sent,
+    });
+    flows.push(FlowInfo {
+        name: format!("{label} acks"),
+        owner: one.owner(FlowPart::Acks),
+        kind: "tcp acks",
+        sender: receiver,
+        counters: acked,
+    });
     network.flow(sender, receiver);
     network.flow(receiver, sender);
 }
@@ -152,10 +185,8 @@ fn video(spec: &VideoTraffic, interval: Duration) -> Video {
     Video::new(frames, interval, spec.packet)
 }
 
-fn replay(spec: &ReplayTraffic, label: &str, inputs: &mut Inputs) -> Result<Replay, RunError> {
-    // The label of one of many flows has its number after the name.
-    let name = label.split('/').next().unwrap_or(label);
-    let error = |what: String| RunError::key(format!("cross.{name}.traffic.replay.file"), what);
+fn replay(spec: &ReplayTraffic, entry: &str, inputs: &mut Inputs) -> Result<Replay, RunError> {
+    let error = |what: String| RunError::key(format!("cross.{entry}.traffic.replay.file"), what);
     let bytes = inputs.read(&spec.file).map_err(|e| error(e.to_string()))?;
     let recording = taut_trace::read_bytes(&spec.file, &bytes).map_err(|e| error(e.to_string()))?;
     let kind = recording.data().kind();

@@ -1,12 +1,14 @@
 //! Against the limits, and beside the model.
 
-use taut_core::{Address, Bytes, Duration, FlowId, Medium, Probability};
+use taut_core::{Bytes, Duration, FlowId, Medium, Probability};
 use taut_qos::limits::{Check, Limits, check};
 use taut_qos::model::{Cbr, FixedFragment, SharedLink, Stream, TcpFlow, predict};
 
-use super::cross::FlowInfo;
-use crate::metrics::CycleWatch;
-use crate::result::{CycleResult, LimitResult, MediumResult, ModelCondition, ModelResult, ModelRow};
+use super::flows::FlowInfo;
+use crate::metrics::{CycleSummary, CycleWatch};
+use crate::result::{
+    FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure, ModelResult, ModelRow,
+};
 use crate::scenario::{self, ElementSpec, MultiplexerSpec, Scenario, Traffic, VideoSource};
 
 /// Every limit of every medium.
@@ -17,57 +19,70 @@ pub(super) fn limits(media: &[MediumResult]) -> Vec<LimitResult> {
 fn limits_of(result: &MediumResult) -> Vec<LimitResult> {
     let medium = Medium::ALL.into_iter().find(|medium| medium.name() == result.medium);
     let Some(limits) = medium.and_then(Limits::for_medium) else { return Vec::new() };
-    let ms = |value: f64| Duration::from_secs_f64(value / 1e3);
-    let loss = Probability::from_fraction((result.loss_percent / 100.0).clamp(0.0, 1.0)).unwrap_or_default();
-    let verdict = check(limits, ms(result.delay_ms.max), ms(result.jitter_max_ms), loss);
-    let one = |quantity: &str, unit: &str, check: Check, scale: f64| LimitResult {
+    let ms = |value: Option<f64>| Duration::from_secs_f64(value.unwrap_or_default() / 1e3);
+    let delay = result.delay_ms.as_ref().map(|delay| delay.max);
+    let loss = Probability::from_fraction((result.loss_percent.unwrap_or_default() / 100.0).clamp(0.0, 1.0));
+    let verdict = check(limits, ms(delay), ms(result.jitter_max_ms), loss.unwrap_or_default());
+    let reason = match result.delivered {
+        0 => Some("nothing arrived"),
+        1 if result.jitter_max_ms.is_none() => Some("only one arrived"),
+        _ => None,
+    };
+    let one = |quantity: &str, unit: &str, measured: bool, check: Check, scale: f64| LimitResult {
         stream: result.stream.clone(),
         quantity: quantity.to_owned(),
         unit: unit.to_owned(),
-        value: check.value * scale,
+        value: measured.then_some(check.value * scale),
         limit: check.limit * scale,
-        met: check.met && result.delivered > 0,
+        met: measured && check.met && result.delivered > 0,
+        reason: reason.filter(|_| !measured || result.delivered == 0).map(str::to_owned),
     };
     vec![
-        one("delay", "ms", verdict.delay_s, 1e3),
-        one("jitter", "ms", verdict.jitter_s, 1e3),
-        one("loss", "%", verdict.loss, 100.0),
+        one("delay", "ms", delay.is_some(), verdict.delay_s, 1e3),
+        one("jitter", "ms", result.jitter_max_ms.is_some(), verdict.jitter_s, 1e3),
+        one("loss", "%", result.loss_percent.is_some(), verdict.loss, 100.0),
     ]
 }
 
 /// The closed-form model's prediction for the stream that the scenario names, beside what was measured.
 ///
-/// The model's d_min is that of a cycle of TCP's window, so it stands beside the mean over the cycles of the smallest
-/// delay in each; the smallest delay of all stands below.
+/// The model's d_min and d_max are those of a cycle of TCP's window, so they stand beside the means over the cycles of the
+/// smallest and the largest delay in each; those of the whole run stand below.
 pub(super) fn model(
     scenario: &Scenario,
     media: &[MediumResult],
-    (floor_ms, cycles): (Option<f64>, Vec<CycleResult>),
+    cycles: CycleSummary,
 ) -> Option<ModelResult> {
     let link = shared_link(scenario)?;
-    let direction = scenario.model.as_ref()?.direction.name();
-    let measured = |medium: &str| media.iter().find(|m| m.stream == format!("{direction} {medium}"));
-    let haptic = measured("haptic")?;
+    let direction = scenario.model.as_ref()?.direction;
+    let measured =
+        |medium: Medium| media.iter().find(|m| m.direction == direction && m.medium == medium.name());
+    let haptic = measured(Medium::Haptic)?;
     let prediction = predict(&link).ok()?;
-    let row = |quantity: &str, equation: &str, predicted_s: f64, measured_ms: f64| ModelRow {
-        quantity: quantity.to_owned(),
-        equation: equation.to_owned(),
-        predicted_ms: predicted_s * 1e3,
-        measured_ms,
+    let mut rows = Vec::new();
+    let mut row = |of: &MediumResult, measure, quantity: &str, equation: &str, predicted_s: f64, measured| {
+        let (stream, quantity, equation) = (of.stream.clone(), quantity.to_owned(), equation.to_owned());
+        let predicted_ms = predicted_s * 1e3;
+        let row = |measured_ms| ModelRow { stream, measure, quantity, equation, predicted_ms, measured_ms };
+        rows.extend(Option::map(measured, row));
     };
-    let mut rows = vec![
-        row("d_min", "(8)", prediction.d_min_s, floor_ms.unwrap_or(haptic.delay_ms.min)),
-        row("smallest delay of all", "(8)", prediction.d_min_s, haptic.delay_ms.min),
-        row("d_max", "(9)", prediction.d_max_s, haptic.delay_ms.max),
-    ];
-    rows.extend(prediction.jitter_max_s.map(|jitter| row("jitter", "(13)", jitter, haptic.jitter_max_ms)));
-    let media_delays = prediction.media;
-    for (medium, predicted) in [
-        ("audio", media_delays.as_ref().and_then(|m| m.audio_s)),
-        ("video", media_delays.as_ref().and_then(|m| m.video_s)),
-    ] {
+    let (least, most) = (prediction.d_min_s, prediction.d_max_s);
+    let delay = haptic.delay_ms.as_ref();
+    row(haptic, ModelMeasure::DMinOfCycles, "d_min, mean over TCP's cycles", "(8)", least, cycles.floor_ms);
+    row(haptic, ModelMeasure::DMin, "d_min, whole run", "(8)", least, delay.map(|delay| delay.min));
+    row(haptic, ModelMeasure::DMaxOfCycles, "d_max, mean over TCP's cycles", "(9)", most, cycles.ceiling_ms);
+    row(haptic, ModelMeasure::DMax, "d_max, whole run", "(9)", most, delay.map(|delay| delay.max));
+    if let Some(jitter) = prediction.jitter_max_s {
+        row(haptic, ModelMeasure::Jitter, "jitter", "(13)", jitter, haptic.jitter_max_ms);
+    }
+    let bounds = prediction.media.as_ref();
+    for (medium, predicted) in
+        [(Medium::Audio, bounds.and_then(|m| m.audio_s)), (Medium::Video, bounds.and_then(|m| m.video_s))]
+    {
         if let (Some(predicted), Some(result)) = (predicted, measured(medium)) {
-            rows.push(row(&format!("{medium} delay bound"), "", predicted, result.delay_ms.max));
+            let quantity = format!("{} delay bound", medium.name());
+            let largest = result.delay_ms.as_ref().map(|delay| delay.max);
+            row(result, ModelMeasure::FrameDelay, &quantity, "", predicted, largest);
         }
     }
     let condition = |c: &taut_qos::model::Condition| ModelCondition {
@@ -76,30 +91,26 @@ pub(super) fn model(
         explanation: c.explanation.clone(),
     };
     Some(ModelResult {
-        stream: format!("{direction} haptic"),
+        stream: haptic.stream.clone(),
         rows,
         conditions: prediction.validity.iter().map(condition).chain(beyond_the_model(scenario)).collect(),
-        cycles,
+        cycles: cycles.by_losses,
     })
 }
 
 /// The TCP flow whose cycles the model speaks of, when it is the only one.
-pub(super) fn cycle_watch(scenario: &Scenario, nodes: &[String], flows: &[FlowInfo]) -> Option<CycleWatch> {
+pub(super) fn cycle_watch(scenario: &Scenario, flows: &[FlowInfo]) -> Option<CycleWatch> {
     let model = scenario.model.as_ref()?;
-    let mut tcp = model.cross.iter().filter(|name| {
-        scenario
-            .cross
-            .get(*name)
-            .is_some_and(|cross| matches!(cross.traffic, Traffic::Tcp(_)) && cross.count == 1)
-    });
-    let (name, None) = (tcp.next()?, tcp.next()) else { return None };
-    let sender = nodes.iter().position(|node| *node == format!("{name} sender"))?;
-    let flow = flows.iter().position(|flow| flow.name == *name)?;
-    Some(CycleWatch {
-        sender: Address(sender as u16),
-        flow: FlowId(flow as u32),
-        direction: model.direction.name(),
-    })
+    let of_model = |flow: &&FlowInfo| match &flow.owner {
+        FlowOwner::Cross { entry, part: FlowPart::Data, .. } => {
+            model.cross.contains(entry)
+                && matches!(scenario.cross.get(entry).map(|cross| &cross.traffic), Some(Traffic::Tcp(_)))
+        }
+        _ => false,
+    };
+    let mut tcp = (0..).zip(flows).filter(|(_, flow)| of_model(flow));
+    let ((number, flow), None) = (tcp.next()?, tcp.next()) else { return None };
+    Some(CycleWatch { sender: flow.sender, flow: FlowId(number), direction: model.direction })
 }
 
 /// What the model does not know of and this scenario has: said in the result, never silently left out.

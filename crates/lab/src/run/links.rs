@@ -87,7 +87,7 @@ fn constant_rate(chain: &[ElementSpec]) -> Option<Bitrate> {
     if servers.next().is_none() { only } else { None }
 }
 
-fn build_chain(
+pub(super) fn build_chain(
     chain: &[ElementSpec],
     name: &str,
     key: &str,

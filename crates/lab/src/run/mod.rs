@@ -1,6 +1,10 @@
 //! One run: a scenario and a seed in, a result out.
 
 mod cross;
+mod earlier;
+mod emulation;
+mod files;
+mod flows;
 mod inputs;
 mod judge;
 mod links;
@@ -10,21 +14,27 @@ mod session;
 mod signals;
 mod transports;
 
-use std::fs::File;
-use std::io::BufWriter;
-
 use taut_core::{Duration, Seed, Time};
-use taut_sim::{Account, Capture, EventLog, Ledger, Network, Simulation};
+use taut_sim::{Account, Ledger, Network, Simulation};
 
+pub(crate) use earlier::{Kind, settle};
+pub use emulation::{LinkPair, link_pair};
+pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
 
 use crate::metrics::{Metrics, StreamKey, Watch};
-use crate::result::{Conservation, LinkResult, RunResult, Verdict};
+use crate::result::{Conservation, FlowOwner, LinkResult, MediumResult, RunResult, Verdict};
 use crate::scenario::Scenario;
-use cross::FlowInfo;
+use files::Files;
 use links::LinkInfo;
-use samples::Samples;
+
+/// Every packet of a run.
+const PACKETS: &str = "packets.pcapng";
+/// Every event of a run.
+const EVENTS: &str = "events.jsonl";
+/// Every delivered sample of a run.
+const SAMPLES: &str = "samples.parquet";
 
 /// What to write besides the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,17 +85,15 @@ pub(crate) fn run_reading(
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let network = std::mem::take(&mut stage.network);
     let nodes = network.node_names();
-    let cycles = judge::cycle_watch(scenario, &nodes, &stage.flows);
+    let cycles = judge::cycle_watch(scenario, &stage.flows);
     let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len(), cycles);
-    let files = Files::create(extras, output, &nodes, &stage)?;
-    let simulation = network.build((Ledger::default(), (metrics, files.observer())));
+    let links: Vec<String> = stage.links.iter().map(|link| link.name.clone()).collect();
+    let files = Files::create(extras, output, &nodes, &links, &stage.streams)?;
+    let simulation = network.build((Ledger::default(), (metrics, files)));
     let mut simulation = simulation.map_err(RunError::scenario)?;
     advance(&mut simulation, scenario.duration + scenario.drain, progress);
     let ((ledger, (metrics, files)), held) = simulation.finish();
-    let (samples, (capture, events)) = files.unwrap_or_default();
-    samples.map(Samples::finish).transpose().map_err(RunError::output)?;
-    capture.map(Capture::finish).transpose().map_err(RunError::output)?;
-    events.map(EventLog::finish).transpose().map_err(RunError::output)?;
+    files.map_or(Ok(()), Files::finish)?;
     let account = ledger.close(&held);
     Ok(stage.result(scenario, seed, &nodes, &metrics, &account))
 }
@@ -136,13 +144,8 @@ impl Stage {
     ) -> RunResult {
         let media = metrics.media();
         let limits = judge::limits(&media);
-        let goodput = |direction: &str| {
-            media.iter().filter(|m| m.stream.starts_with(direction)).map(|m| m.goodput_bps).sum::<f64>()
-        };
-        let flow = |(i, info): (usize, &FlowInfo)| {
-            let application = info.name.strip_prefix("session ").map(goodput);
-            metrics.flow(i, &info.name, info.kind, application)
-        };
+        let flow =
+            |(i, info): (usize, &FlowInfo)| metrics.flow(i, info, application_bps(&info.owner, &media));
         let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
         let link_names: Vec<String> = self.links.iter().map(|link| link.name.clone()).collect();
         RunResult {
@@ -156,6 +159,7 @@ impl Stage {
             inputs: self.inputs.list(),
             verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
             skews: metrics.skews(),
+            refusals: metrics.refusals(nodes),
             flows: self.flows.iter().enumerate().map(flow).collect(),
             links: self.link_results(scenario, metrics, account),
             models: judge::model(scenario, &media, metrics.cycles()).into_iter().collect(),
@@ -201,44 +205,8 @@ fn conservation(account: &Account) -> Conservation {
     }
 }
 
-/// Files that grow during a run.
-#[derive(Default)]
-struct Files {
-    capture: Option<Capture<BufWriter<File>>>,
-    events: Option<EventLog<BufWriter<File>>>,
-    samples: Option<Samples>,
-}
-
-/// None of them, most often: then nothing is asked packet by packet.
-type FilesObserver =
-    Option<(Option<Samples>, (Option<Capture<BufWriter<File>>>, Option<EventLog<BufWriter<File>>>))>;
-
-impl Files {
-    fn observer(self) -> FilesObserver {
-        let any = self.capture.is_some() || self.events.is_some() || self.samples.is_some();
-        any.then_some((self.samples, (self.capture, self.events)))
-    }
-
-    fn create(
-        extras: Extras,
-        output: Option<&mut Output>,
-        nodes: &[String],
-        stage: &Stage,
-    ) -> Result<Self, RunError> {
-        let mut files = Self::default();
-        let Some(output) = output else { return Ok(files) };
-        if extras.capture {
-            let out = output.create("packets.pcapng")?;
-            files.capture = Some(Capture::new(out, nodes).map_err(RunError::output)?);
-        }
-        if extras.events {
-            let links: Vec<String> = stage.links.iter().map(|link| link.name.clone()).collect();
-            files.events = Some(EventLog::new(output.create("events.jsonl")?, nodes, &links));
-        }
-        if extras.samples {
-            let out = output.create("samples.parquet")?;
-            files.samples = Some(Samples::new(out, stage.streams.clone()).map_err(RunError::output)?);
-        }
-        Ok(files)
-    }
+/// Bits of samples per second that arrive by a flow of the session.
+fn application_bps(owner: &FlowOwner, media: &[MediumResult]) -> Option<f64> {
+    let FlowOwner::Session(direction) = owner else { return None };
+    Some(media.iter().filter(|medium| medium.direction == *direction).map(|medium| medium.goodput_bps).sum())
 }

@@ -27,6 +27,11 @@ impl Output {
         Ok(output)
     }
 
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Begins a file.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ impl Observer for Samples {
     fn node_event(&mut self, now: Time, node: Address, event: &NodeEvent) {
         let NodeEvent::Delivered(sample) = event else { return };
         let Some(stream) = self.streams.iter().find(|stream| stream.to == node) else { return };
-        self.direction.push(stream.name.into());
+        self.direction.push(stream.direction.name().into());
         self.medium.push(sample.medium.name().into());
         let row = [sample.sequence, sample.created.as_nanos(), now.as_nanos(), sample.size.get()];
         self.numbers.iter_mut().zip(row).for_each(|(column, value)| column.push(value as i64));

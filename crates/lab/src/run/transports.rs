@@ -8,6 +8,7 @@ use taut_transport::etp::{Adaptive, Etp, EtpConfig, Gap};
 use taut_transport::tcp::{AckCounting, CongestionControl, FullAck, Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
+use super::flows::{self, Counts};
 use super::inputs::RunError;
 use crate::scenario::{self, Congestion, TcpSpec, TransportSpec};
 
@@ -100,6 +101,21 @@ impl Carrier {
             Self::Etp(_) => IPV4_HEADER + UDP_HEADER + taut_wire::etp::DATA_HEADER_LEN as u64,
             Self::Tcp(_) | Self::SpacedTcp(_) => TCP_IP_HEADERS + 4,
         })
+    }
+}
+
+impl Counts for Carrier {
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        match self {
+            Self::Udp(udp) => flows::udp(udp.stats()),
+            Self::Etp(etp) => flows::etp(&etp.stats()),
+            Self::Tcp(tcp) => flows::tcp(tcp.stats()),
+            Self::SpacedTcp(spaced) => {
+                let mut counts = flows::sampling(spaced.sampling());
+                counts.extend(flows::tcp(spaced.inner().stats()));
+                counts
+            }
+        }
     }
 }
 

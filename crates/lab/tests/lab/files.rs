@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
 use taut_core::Seed;
-use taut_lab::job::single;
+use taut_lab::job::{many, single};
 use taut_lab::run::{Extras, Output};
 
 use crate::world::{medium, short};
@@ -23,8 +23,8 @@ fn samples_read_back_as_they_were_delivered() {
     let chain = r#"{ server = { rate = "6Mbit" } }, { delay = "8ms" }, { loss = { bernoulli = "2%" } }"#;
     let scenario = short(chain, "", "haptic = {}\naudio = {}\nvideo = { source = \"vp8\" }");
     let extras = Extras { samples: true, ..Extras::default() };
-    let (result, files) = single(&scenario, Seed::new(3), extras, Some(&folder), &mut |_| ()).unwrap();
-    assert!(files.contains(&folder.join("samples.parquet")), "{files:?}");
+    let (result, written) = single(&scenario, Seed::new(3), extras, Some(&folder), &mut |_| ()).unwrap();
+    assert!(written.files.contains(&folder.join("samples.parquet")), "{written:?}");
     let reader = SerializedFileReader::new(File::open(folder.join("samples.parquet")).unwrap()).unwrap();
     let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
     let end = scenario.duration.as_nanos() as i64;
@@ -37,7 +37,8 @@ fn samples_read_back_as_they_were_delivered() {
         assert_eq!(of.len() as u64, medium.delivered, "{stream}");
         let delay = |row: &&Row| (row.get_long(4).unwrap() - row.get_long(3).unwrap()) as f64 / 1e6;
         let mean = of.iter().map(delay).sum::<f64>() / of.len() as f64;
-        assert!((mean - medium.delay_ms.mean).abs() < 1e-6, "{stream}: {mean} {}", medium.delay_ms.mean);
+        let told = medium.delay_ms.as_ref().unwrap().mean;
+        assert!((mean - told).abs() < 1e-6, "{stream}: {mean} {told}");
         let mut sequences: Vec<i64> = of.iter().map(|row| row.get_long(2).unwrap()).collect();
         sequences.sort_unstable();
         sequences.dedup();
@@ -69,4 +70,84 @@ fn an_output_that_is_committed_replaces_what_was_there() {
     }
     assert_eq!(std::fs::read(folder.join("one.txt")).unwrap(), b"newer");
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+/// Everything in a folder, by its path in it.
+fn listed(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inner) = folders.pop() {
+        for path in std::fs::read_dir(inner).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(folder).unwrap().display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_belonged_to_an_earlier_run_in_the_folder_goes_and_nothing_else() {
+    let folder = folder("earlier");
+    let scenario = |backward| short(r#"{ server = { rate = "6Mbit" } }, { delay = "8ms" }"#, "", backward);
+    let all = Extras { capture: true, events: true, samples: true };
+    let both = scenario("haptic = {}\nvideo = { source = \"vp8\" }");
+    single(&both, Seed::new(1), all, Some(&folder), &mut |_| ()).unwrap();
+    assert!(folder.join("figures/delay-backward-video.svg").exists(), "{:?}", listed(&folder));
+    let foreign = ["notes.txt", "figures/my-own.svg", "figures/notes.txt", "other.pcapng"];
+    foreign.iter().for_each(|name| std::fs::write(folder.join(name), "<svg>mine</svg>").unwrap());
+    let (_, written) =
+        single(&scenario("haptic = {}"), Seed::new(1), Extras::default(), Some(&folder), &mut |_| ())
+            .unwrap();
+    let gone: Vec<PathBuf> =
+        ["packets.pcapng", "events.jsonl", "samples.parquet", "figures/delay-backward-video.svg"]
+            .map(|name| folder.join(name))
+            .to_vec();
+    assert!(gone.iter().all(|path| written.removed.contains(path)), "{:?}", written.removed);
+    let mut expected = written.files.clone();
+    expected.extend(foreign.map(|name| folder.join(name)));
+    expected.sort();
+    assert_eq!(listed(&folder).iter().map(|name| folder.join(name)).collect::<Vec<_>>(), expected);
+    assert_eq!(written.unrelated, [] as [PathBuf; 0]);
+}
+
+#[test]
+fn results_of_a_campaign_are_never_removed_but_named() {
+    let folder = folder("campaign-then-run");
+    let scenario = short(r#"{ delay = "8ms" }"#, "", "haptic = {}");
+    let variants = scenario.expand().unwrap();
+    let (_, campaign) = many(&scenario, &variants, &[1, 2], Some(&folder), &|_| ()).unwrap();
+    let (_, run) = single(&scenario, Seed::new(1), Extras::default(), Some(&folder), &mut |_| ()).unwrap();
+    let named = ["campaign.json", "runs/01/seed-1.json", "runs/01/seed-2.json"].map(|name| folder.join(name));
+    assert_eq!(run.unrelated, named);
+    assert!(named.iter().all(|path| path.exists()));
+    assert!(
+        campaign
+            .files
+            .iter()
+            .filter(|path| path.starts_with(folder.join("figures")))
+            .all(|path| { run.files.contains(path) || !path.exists() })
+    );
+    let (_, again) = many(&scenario, &variants, &[2], Some(&folder), &|_| ()).unwrap();
+    assert_eq!(again.unrelated, [folder.join("run.json"), folder.join("runs/01/seed-1.json")]);
+}
+
+#[test]
+fn a_recording_that_this_run_read_is_not_removed() {
+    let folder = folder("own-input");
+    let first = short(r#"{ delay = "8ms" }"#, "", "haptic = {}");
+    let extras = Extras { capture: true, ..Extras::default() };
+    single(&first, Seed::new(1), extras, Some(&folder), &mut |_| ()).unwrap();
+    let capture = folder.join("packets.pcapng");
+    let cross = format!(
+        "{}\n[cross.again]\nfrom = \"a\"\nto = \"b\"\ntraffic = {{ replay = {{ file = {:?} }} }}\n",
+        first.to_toml(),
+        capture.display().to_string()
+    );
+    let second = taut_lab::scenario::Scenario::parse("again.toml", &cross).unwrap();
+    let (_, written) = single(&second, Seed::new(1), Extras::default(), Some(&folder), &mut |_| ()).unwrap();
+    assert!(capture.exists() && !written.removed.contains(&capture), "{written:?}");
 }

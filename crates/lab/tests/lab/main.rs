@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod campaigns;
+#[cfg(test)]
 mod combinations;
 #[cfg(test)]
 mod elements;
@@ -10,6 +12,8 @@ mod elements;
 mod files;
 #[cfg(test)]
 mod recordings;
+#[cfg(test)]
+mod results;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]

@@ -58,9 +58,12 @@ pub(crate) fn done(what: &str, scenario: &Scenario) -> RunResult {
 fn check_medium(what: &str, medium: &MediumResult) {
     let what = format!("{what}: {}", medium.stream);
     assert_eq!(medium.made, medium.withheld + medium.delivered + medium.lost, "{what}: {medium:?}");
-    assert_eq!(medium.delay_ms.count, medium.delivered, "{what}");
+    let dropped: u64 = medium.dropped.values().sum();
+    assert_eq!(medium.lost, medium.lost_in_network + dropped, "{what}: {medium:?}");
+    let count = medium.delay_ms.as_ref().map(|delay| delay.count);
+    assert_eq!(count, (medium.delivered > 0).then_some(medium.delivered), "{what}");
     assert!(medium.late <= medium.delivered && medium.reordered <= medium.delivered, "{what}");
-    assert!((0.0..=100.0).contains(&medium.loss_percent), "{what}: {}", medium.loss_percent);
+    assert!(medium.loss_percent.is_none_or(|loss| (0.0..=100.0).contains(&loss)), "{what}: {medium:?}");
 }
 
 /// Of one stream, such as `backward haptic`.

@@ -1,21 +1,24 @@
 //! The two ends of a session: devices, multiplexer and transport one way, transport and demultiplexer the other.
 
+mod carried;
 mod devices;
 
 use std::collections::VecDeque;
 
 use taut_core::{
     Bytes, Datagram, Deadline, DropCause, Duration, Event, FlowId, Medium, Message, Node, NodeEvent, Packet,
-    Reliability, Sample, Seed, SendError, Time, Transport, earliest,
+    Reliability, Seed, SendError, Time, Transport, earliest,
 };
 use taut_media::{Demultiplexer, DemuxConfig, Multiplexer, MuxConfig, Scheme, TrendConfig};
 use taut_sim::{Network, Peer};
 
-use super::cross::FlowInfo;
+use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::transports::{Carrier, PORTS, Side};
 use crate::metrics::StreamKey;
-use crate::scenario::{MultiplexerSpec, Scenario, Session, Stream};
+use crate::result::FlowOwner;
+use crate::scenario::{Direction, MultiplexerSpec, Scenario, Session, Stream};
+use carried::Carried;
 use devices::Devices;
 pub(super) use devices::vp8_frames;
 
@@ -31,15 +34,17 @@ pub(super) fn add(
     let operator = network.next_address();
     let robot = taut_core::Address(operator.0 + 1);
     let (operator_port, robot_port) = PORTS;
-    let mut end = |name: &str, stream: &Option<Stream>, side, peer: Peer, far: &Option<Stream>| {
+    let counters: [Counters; 2] = Default::default();
+    let mut end = |direction: Direction, stream: &Option<Stream>, side, peer: Peer, far: &Option<Stream>| {
         let carrier = Carrier::new(&session.transport, side, seed)?;
         let peer = Peer { protocol: carrier.protocol(), dscp: stream.as_ref().map_or(0, |s| s.dscp), ..peer };
         let outgoing = match stream {
             None => None,
-            Some(stream) => Some(Outgoing::new(stream, name, &carrier, scenario, seed, inputs)?),
+            Some(stream) => Some(Outgoing::new(stream, direction.name(), &carrier, scenario, seed, inputs)?),
         };
         let reports = matches!(far, Some(Stream { multiplexer: MultiplexerSpec::NetworkAware(_), .. }))
             && outgoing.is_some();
+        let carrier = Counted::new(carrier, counters[direction as usize].clone());
         Ok::<_, RunError>(SessionNode::new(carrier, peer, outgoing, reports))
     };
     let (forward, backward) = (&session.forward, &session.backward);
@@ -57,8 +62,8 @@ pub(super) fn add(
         flow: FlowId(1),
         ..Peer::default()
     };
-    let operator_node = end("forward", forward, Side::Opens, to_robot, backward)?;
-    let robot_node = end("backward", backward, Side::Waits, to_operator, forward)?;
+    let operator_node = end(Direction::Forward, forward, Side::Opens, to_robot, backward)?;
+    let robot_node = end(Direction::Backward, backward, Side::Waits, to_operator, forward)?;
     let vertex = |network: &Network, name: &str| {
         network.find(name).expect("a valid scenario names vertices that exist")
     };
@@ -67,17 +72,22 @@ pub(super) fn add(
     network.node("robot", at_robot, Box::new(robot_node));
     network.flow(operator, robot);
     network.flow(robot, operator);
-    flows.push(FlowInfo { name: "session forward".to_owned(), kind: "session" });
-    flows.push(FlowInfo { name: "session backward".to_owned(), kind: "session" });
+    let [forward, backward] = counters;
+    for (direction, sender, counters) in
+        [(Direction::Forward, operator, forward), (Direction::Backward, robot, backward)]
+    {
+        let (name, owner) = (format!("session {}", direction.name()), FlowOwner::Session(direction));
+        flows.push(FlowInfo { name, owner, kind: "session", sender, counters });
+    }
     Ok(vec![
-        StreamKey { from: operator, to: robot, name: "forward" },
-        StreamKey { from: robot, to: operator, name: "backward" },
+        StreamKey { from: operator, to: robot, direction: Direction::Forward },
+        StreamKey { from: robot, to: operator, direction: Direction::Backward },
     ])
 }
 
 /// One end of a session.
 struct SessionNode {
-    carrier: Carrier,
+    carrier: Counted<Carrier>,
     peer: Peer,
     outgoing: Option<Outgoing>,
     demultiplexer: Demultiplexer,
@@ -92,8 +102,7 @@ struct SessionNode {
 struct Outgoing {
     devices: Devices,
     multiplexer: Multiplexer,
-    /// What the last messages carried, by tag, to say what was dropped.
-    recent: [Sample; RECENT],
+    carried: Carried,
     tag: u64,
     /// Empty: the next message is written into it.
     scratch: Vec<u8>,
@@ -101,11 +110,6 @@ struct Outgoing {
 
 /// The longest IP packet that Ethernet carries (RFC 894).
 const ETHERNET: Bytes = Bytes::new(1500);
-
-/// More than any transport holds back.
-const RECENT: usize = 4096;
-
-const NOTHING: Sample = Sample { medium: Medium::Data, sequence: 0, created: Time::ZERO, size: Bytes::ZERO };
 
 impl Outgoing {
     fn new(
@@ -128,23 +132,23 @@ impl Outgoing {
         }
         let multiplexer = Multiplexer::new(config)
             .map_err(|e| RunError::key(format!("session.{direction}.multiplexer"), e))?;
-        Ok(Self { devices, multiplexer, recent: [NOTHING; RECENT], tag: 0, scratch: Vec::new() })
+        Ok(Self { devices, multiplexer, carried: Carried::new(), tag: 0, scratch: Vec::new() })
     }
 
     /// Makes what is due and hands on whatever the multiplexer has ready.
-    fn pump(&mut self, now: Time, carrier: &mut Carrier, events: &mut VecDeque<NodeEvent>) {
+    fn pump(&mut self, now: Time, carrier: &mut Counted<Carrier>, events: &mut VecDeque<NodeEvent>) {
+        let before = events.len();
         self.devices.make(now, &mut self.multiplexer, events);
+        for event in events.range(before..) {
+            if let NodeEvent::Made(sample) = event {
+                self.carried.made(*sample);
+            }
+        }
         self.multiplexer.handle_timeout(now);
         while let Some(transmit) = self.multiplexer.poll_transmit(now, &mut self.scratch) {
             self.scratch.resize(self.scratch.len() + transmit.padding as usize, 0);
-            let sample = Sample {
-                medium: transmit.flow,
-                sequence: self.tag,
-                created: transmit.created,
-                size: Bytes::new(self.scratch.len() as u64),
-            };
             self.tag += 1;
-            self.recent[(self.tag % RECENT as u64) as usize] = sample;
+            self.carried.offered(self.tag, transmit.created, &self.scratch);
             let message = Message {
                 data: std::mem::take(&mut self.scratch),
                 created: transmit.created,
@@ -153,11 +157,16 @@ impl Outgoing {
                 ..Message::default()
             };
             if let Err(error) = carrier.send(now, message) {
-                events.push_back(NodeEvent::Dropped(sample, cause(error)));
+                self.carried.dropped(self.tag, cause(error), events);
             }
         }
         while let Some(event) = self.multiplexer.poll_event() {
-            events.push_back(event);
+            events.extend(match event {
+                NodeEvent::Dropped(sample, cause) => {
+                    self.carried.once(sample).map(|sample| NodeEvent::Dropped(sample, cause))
+                }
+                other => Some(other),
+            });
         }
     }
 }
@@ -193,7 +202,7 @@ fn scheme(stream: &Stream) -> Scheme {
 }
 
 impl SessionNode {
-    fn new(carrier: Carrier, peer: Peer, outgoing: Option<Outgoing>, reports: bool) -> Self {
+    fn new(carrier: Counted<Carrier>, peer: Peer, outgoing: Option<Outgoing>, reports: bool) -> Self {
         let demultiplexer = Demultiplexer::new(DemuxConfig::default());
         Self { carrier, peer, outgoing, demultiplexer, reports, events: VecDeque::new(), spare: Vec::new() }
     }
@@ -204,11 +213,10 @@ impl SessionNode {
             match event {
                 Event::Received { data, .. } => self.receive(now, data),
                 Event::Dropped { tag, cause } => {
-                    let recent = self.outgoing.as_ref().map(|out| out.recent[(tag % RECENT as u64) as usize]);
-                    self.events.extend(recent.map(|sample| NodeEvent::Dropped(sample, cause)));
+                    if let Some(out) = &mut self.outgoing {
+                        out.carried.dropped(tag, cause, &mut self.events);
+                    }
                 }
-                // What a transport received twice is its own affair; a sample that comes twice is found below.
-                Event::Refused(DropCause::Duplicate) => {}
                 Event::Refused(cause) => self.events.push_back(NodeEvent::Refused(None, cause)),
                 Event::Gauge { name, value } => self.events.push_back(NodeEvent::Gauge { name, value }),
                 Event::Connected | Event::PathUp(_) | Event::PathDown(_) | Event::Closed => {}

@@ -1,0 +1,90 @@
+//! What earlier runs left in an output folder.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::inputs::RunError;
+use super::{EVENTS, PACKETS, SAMPLES};
+use crate::report;
+use crate::result::Input;
+
+/// What the files of a folder belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One run.
+    Run,
+    /// A campaign.
+    Campaign,
+}
+
+/// What became of the files of earlier runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Earlier {
+    /// Files that belonged to what was replaced, and are gone.
+    pub(crate) removed: Vec<PathBuf>,
+    /// Results of another run or campaign that are still there.
+    pub(crate) kept: Vec<PathBuf>,
+}
+
+/// After `written` was written to the folder: removes what belonged to the report that it replaced, which would pass for its
+/// own, and names the results that have nothing to do with it. Only files are looked at that taut itself writes. One that
+/// this run read stays.
+///
+/// # Errors
+/// When a file cannot be removed.
+pub(crate) fn settle(
+    folder: &Path,
+    kind: Kind,
+    written: &[PathBuf],
+    read: &[Input],
+) -> Result<Earlier, RunError> {
+    let is_input =
+        |path: &Path| read.iter().any(|input| Path::new(&input.path).file_name() == path.file_name());
+    let other = |path: &PathBuf| path.is_file() && !written.contains(path) && !is_input(path);
+    let named = |names: &[&str]| names.iter().map(|name| folder.join(name)).filter(other).collect::<Vec<_>>();
+    let extras = named(&[PACKETS, EVENTS, SAMPLES]);
+    let mut results = named(&["run.json", "campaign.json"]);
+    results.extend(
+        children(&folder.join("runs"))
+            .iter()
+            .flat_map(|run| children(run))
+            .filter(other)
+            .filter(|path| is_run(path)),
+    );
+    let figures = children(&folder.join("figures")).into_iter().filter(other).filter(|path| is_figure(path));
+    let (removed, kept) = match kind {
+        Kind::Run => (figures.chain(extras).collect::<Vec<_>>(), results),
+        Kind::Campaign => (figures.collect(), extras.into_iter().chain(results).collect()),
+    };
+    for path in &removed {
+        fs::remove_file(path).map_err(|e| {
+            RunError::Output(format!("{}: of an earlier run, cannot be removed: {e}", path.display()))
+        })?;
+    }
+    Ok(Earlier { removed, kept })
+}
+
+/// What is in a folder, by name; nothing when it is none.
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// `seed-7.json`
+fn is_run(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let seed = name.strip_prefix("seed-").and_then(|rest| rest.strip_suffix(".json"));
+    seed.is_some_and(|seed| seed.parse::<u64>().is_ok())
+}
+
+/// A figure begins as those of reports do: nobody else's drawing is touched.
+fn is_figure(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let file = File::open(path).map(|file| file.take(report::FIGURE_BEGINS.len() as u64));
+    path.extension().is_some_and(|extension| extension == "svg")
+        && file.and_then(|mut file| file.read_to_end(&mut beginning)).is_ok()
+        && beginning == report::FIGURE_BEGINS.as_bytes()
+}

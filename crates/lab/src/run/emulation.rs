@@ -1,0 +1,117 @@
+//! A scenario's link by itself, for whoever drives it: the emulator in real time.
+
+use taut_core::Seed;
+use taut_link::Chain;
+
+use super::inputs::{Inputs, RunError};
+use super::links::{build_chain, directions};
+use crate::scenario::Scenario;
+
+/// Both directions of one link between two places.
+#[derive(Debug)]
+pub struct LinkPair {
+    /// The link's name in the scenario.
+    pub name: String,
+    /// The place that `up` leads away from.
+    pub a: String,
+    /// The place that `up` leads to.
+    pub b: String,
+    /// From `a` to `b`.
+    pub up: Chain,
+    /// From `b` to `a`; nothing in it where the scenario has no way back.
+    pub down: Chain,
+}
+
+/// The link called `name`, or the only one: the very chains that a run with this seed has, schedules and all, their time
+/// zero being that of whoever drives them. A one-way link comes with the one that leads back, where there is one.
+///
+/// # Errors
+/// When there is no such link, or several and no name; when a file that it names cannot be used.
+pub fn link_pair(
+    scenario: &Scenario,
+    name: Option<&str>,
+    seed: Seed,
+    inputs: &mut Inputs,
+) -> Result<LinkPair, RunError> {
+    let names = || scenario.links.keys().cloned().collect::<Vec<_>>().join(", ");
+    let name = match (name, scenario.links.keys().next()) {
+        (Some(name), _) if scenario.links.contains_key(name) => name,
+        (Some(name), _) => {
+            return Err(RunError::scenario(format!("there is no link `{name}`; there are {}", names())));
+        }
+        (None, Some(only)) if scenario.links.len() == 1 => only,
+        (None, _) => {
+            return Err(RunError::scenario(format!("which link? There are {}; name one by --link", names())));
+        }
+    };
+    let mut build = |name: &str, label: &str| {
+        build_chain(&scenario.links[name].chain, label, &format!("links.{name}"), seed, inputs)
+    };
+    let ways = directions(name, &scenario.links[name]);
+    let Some((label, a, b)) = ways.first() else {
+        return Err(RunError::scenario(format!("link `{name}` leads nowhere")));
+    };
+    let up = build(name, label)?;
+    let back = scenario
+        .links
+        .iter()
+        .flat_map(|(other, link)| directions(other, link).into_iter().map(move |way| (other, way)))
+        .find(|(_, (_, from, to))| (from, to) == (b, a));
+    let down = match &back {
+        Some((other, (label, ..))) => build(other, label)?,
+        None => Chain::new(Vec::new()),
+    };
+    Ok(LinkPair { name: name.to_owned(), a: (*a).to_owned(), b: (*b).to_owned(), up, down })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::{Link, Packet, Time};
+
+    const TWO: &str = r#"title = "t"
+duration = "1s"
+
+[links.there]
+from = "a"
+to = "b"
+chain = [{ delay = "8ms" }]
+
+[links.back]
+from = "b"
+to = "a"
+chain = [{ delay = "3ms" }]
+
+[session]
+operator = "a"
+robot = "b"
+
+[session.backward]
+haptic = { period = "1ms" }
+"#;
+
+    fn pair(text: &str, name: Option<&str>) -> Result<LinkPair, RunError> {
+        let scenario = Scenario::parse("t.toml", text).unwrap();
+        link_pair(&scenario, name, Seed::new(1), &mut Inputs::default())
+    }
+
+    fn delay_ns(link: &mut Chain) -> u64 {
+        link.handle_input(Time::ZERO, Packet::default());
+        link.poll_timeout().unwrap().at.as_nanos()
+    }
+
+    #[test]
+    fn a_one_way_link_comes_with_the_one_that_leads_back() {
+        let mut there = pair(TWO, Some("there")).unwrap();
+        assert_eq!((there.a.as_str(), there.b.as_str()), ("a", "b"));
+        assert_eq!((delay_ns(&mut there.up), delay_ns(&mut there.down)), (8_000_000, 3_000_000));
+    }
+
+    #[test]
+    fn among_several_links_one_must_be_named() {
+        let error = pair(TWO, None).unwrap_err().to_string();
+        assert_eq!(error, "which link? There are back, there; name one by --link");
+        let error = pair(TWO, Some("wire")).unwrap_err().to_string();
+        assert_eq!(error, "there is no link `wire`; there are back, there");
+    }
+}

@@ -1,0 +1,142 @@
+//! Flows of packets: whose they are, and what their transports counted.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use taut_core::{Address, Datagram, Deadline, Event, Message, SendError, Time, Transmit, Transport};
+use taut_transport::etp::{EtpStats, Sampling};
+use taut_transport::tcp::{Tcp, TcpStats};
+use taut_transport::udp::UdpStats;
+
+use crate::result::FlowOwner;
+
+/// One flow of packets; its number is its place in the list of flows.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowInfo {
+    /// How results call it.
+    pub(crate) name: String,
+    /// Whose it is.
+    pub(crate) owner: FlowOwner,
+    /// What kind of traffic.
+    pub(crate) kind: &'static str,
+    /// The node that sends it.
+    pub(crate) sender: Address,
+    /// What its transport counted: empty before the run is over, and where there is no transport.
+    pub(crate) counters: Counters,
+}
+
+/// Counts by name, shared between a transport inside the network and whoever reads them when it is gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters(Rc<RefCell<BTreeMap<String, u64>>>);
+
+impl Counters {
+    /// What was counted; empties it.
+    pub(crate) fn take(&self) -> BTreeMap<String, u64> {
+        self.0.take()
+    }
+}
+
+/// A transport that counts.
+pub(super) trait Counts {
+    /// What was counted so far, by name.
+    fn counts(&self) -> Vec<(&'static str, u64)>;
+}
+
+/// A transport that leaves what it counted behind when it is dropped: the simulator drops its nodes at the end of a run.
+pub(super) struct Counted<T: Transport + Counts> {
+    transport: T,
+    counters: Counters,
+}
+
+impl<T: Transport + Counts> Counted<T> {
+    pub(super) fn new(transport: T, counters: Counters) -> Self {
+        Self { transport, counters }
+    }
+}
+
+impl<T: Transport + Counts> Drop for Counted<T> {
+    fn drop(&mut self) {
+        let counts = self.transport.counts().into_iter().map(|(name, count)| (name.to_owned(), count));
+        self.counters.0.replace(counts.collect());
+    }
+}
+
+impl<T: Transport + Counts> Transport for Counted<T> {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        self.transport.send(now, message)
+    }
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.transport.handle_input(now, input);
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        self.transport.handle_timeout(now);
+    }
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.transport.poll_transmit(now, buffer)
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        self.transport.poll_event()
+    }
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.transport.poll_timeout()
+    }
+    fn close(&mut self, now: Time) {
+        self.transport.close(now);
+    }
+}
+
+impl Counts for Tcp {
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        tcp(self.stats())
+    }
+}
+
+pub(super) fn tcp(stats: TcpStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("segments_sent", stats.segments_sent),
+        ("retransmitted", stats.retransmitted),
+        ("fast_retransmits", stats.fast_retransmits),
+        ("timeouts", stats.timeouts),
+        ("recoveries", stats.recoveries),
+        ("acks_sent", stats.acks_sent),
+        ("duplicate_acks", stats.duplicate_acks),
+        ("duplicate_segments", stats.duplicate_segments),
+    ]
+}
+
+pub(super) fn udp(stats: UdpStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("offered", stats.offered),
+        ("sent", stats.sent),
+        ("superseded", stats.superseded),
+        ("too_late", stats.too_late),
+        ("received", stats.received),
+        ("refused", stats.refused),
+    ]
+}
+
+pub(super) fn etp(stats: &EtpStats) -> Vec<(&'static str, u64)> {
+    let mut counts = sampling(stats.sampling);
+    counts.extend([
+        ("gap_us", stats.gap.as_nanos() / 1_000),
+        ("packets_sent", stats.packets_sent),
+        ("packets_received", stats.packets_received),
+        ("packets_missing", stats.packets_missing),
+        ("feedback_sent", stats.feedback_sent),
+        ("feedback_received", stats.feedback_received),
+        ("refused", stats.refused),
+    ]);
+    counts
+}
+
+/// What a gap cost, over whatever transport.
+pub(super) fn sampling(sampling: Sampling) -> Vec<(&'static str, u64)> {
+    vec![
+        ("offered", sampling.offered),
+        ("sent", sampling.sent),
+        ("superseded", sampling.superseded),
+        ("too_late", sampling.too_late),
+        ("refused_below", sampling.refused_below),
+    ]
+}

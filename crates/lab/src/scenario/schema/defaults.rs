@@ -1,0 +1,58 @@
+//! What keys are when a scenario does not say; each stands in the documentation of its key.
+
+use taut_core::{Bitrate, Bytes, Duration, Probability};
+
+pub(super) const fn one() -> u32 {
+    1
+}
+pub(super) const fn two() -> u32 {
+    2
+}
+pub(super) const fn four() -> u32 {
+    4
+}
+pub(super) const fn ten() -> u32 {
+    10
+}
+pub(super) const fn twenty_five() -> u32 {
+    25
+}
+pub(super) const fn yes() -> bool {
+    true
+}
+pub(super) const fn tenth() -> f64 {
+    0.1
+}
+pub(super) const fn always() -> Probability {
+    Probability::ALWAYS
+}
+pub(super) const fn one_millisecond() -> Duration {
+    Duration::from_millis(1)
+}
+pub(super) const fn twenty_milliseconds() -> Duration {
+    Duration::from_millis(20)
+}
+pub(super) const fn hundred_milliseconds() -> Duration {
+    Duration::from_millis(100)
+}
+pub(super) const fn one_second() -> Duration {
+    Duration::from_secs(1)
+}
+pub(super) const fn two_seconds() -> Duration {
+    Duration::from_secs(2)
+}
+pub(super) const fn g711_rate() -> Bitrate {
+    Bitrate::from_bps(64_000)
+}
+pub(super) const fn haptic_size() -> Bytes {
+    Bytes::new(24)
+}
+pub(super) const fn fifty_eight() -> Bytes {
+    Bytes::new(58)
+}
+pub(super) const fn tcp_segment() -> Bytes {
+    Bytes::new(1500)
+}
+pub(super) const fn mtu() -> Bytes {
+    Bytes::new(1200)
+}

@@ -1,0 +1,199 @@
+//! Networks: links, what they are made of, and stars of them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+use taut_core::{Bitrate, Bytes, Duration, Probability};
+
+use super::defaults;
+
+/// A star: hosts around a switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lan {
+    /// How many hosts. 1 to 1000.
+    pub hosts: u32,
+    /// What every host's link to the switch is made of, in each direction.
+    pub chain: Vec<ElementSpec>,
+}
+
+/// A link in both directions (`between`) or in one (`from`, `to`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Both directions between two vertices, each made of its own copy of the chain.
+    #[serde(default, deserialize_with = "two_ends", skip_serializing_if = "Option::is_none")]
+    pub between: Option<[String; 2]>,
+    /// One direction: from this vertex …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// … to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// What packets pass through, in this order. Empty: a wire without delay.
+    #[serde(default)]
+    pub chain: Vec<ElementSpec>,
+}
+
+/// One element of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ElementSpec {
+    /// A queue and the rate that empties it.
+    Server(ServerSpec),
+    /// Propagation: every packet takes this long.
+    Delay(#[schemars(with = "String")] Duration),
+    /// Propagation from a table that changes over time.
+    DelayTable(TableSpec),
+    /// A random extra delay.
+    Jitter(JitterSpec),
+    /// Random loss.
+    Loss(LossSpec),
+    /// Loss from a table that changes over time.
+    LossTable(TableSpec),
+    /// Packets come twice with this probability.
+    Duplicate(#[schemars(with = "String")] Probability),
+    /// One bit is flipped with this probability.
+    Corrupt(#[schemars(with = "String")] Probability),
+    /// Nothing passes from a time on.
+    Cut(CutSpec),
+}
+
+/// A queue and the rate that empties it. The packet in service is not in the queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSpec {
+    /// A constant rate. Exactly one of `rate`, `mahimahi` and `rate_table` is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub rate: Option<Bitrate>,
+    /// Delivery opportunities from a mahimahi trace file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mahimahi: Option<String>,
+    /// A rate that changes over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_table: Option<Vec<RateRow>>,
+    /// The queue before it.
+    #[serde(default)]
+    pub queue: QueueSpec,
+}
+
+/// From a time on, a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateRow {
+    /// From when.
+    #[schemars(with = "String")]
+    pub at: Duration,
+    /// How fast.
+    #[schemars(with = "String")]
+    pub rate: Bitrate,
+}
+
+/// Drop-tail limits: in bytes, in packets, or both. Without any, 1000 packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSpec {
+    /// At most this many bytes wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub bytes: Option<Bytes>,
+    /// At most this many packets wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
+}
+
+/// A table of impairments (columns `delay`, `jitter`, `packet_loss`), one row per `every`, again from the top at its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TableSpec {
+    /// The file, relative to the scenario.
+    pub file: String,
+    /// How long a row lasts.
+    #[serde(default = "defaults::one_second")]
+    #[schemars(with = "String")]
+    pub every: Duration,
+}
+
+/// A random extra delay: `mean + spread × x`, never below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JitterSpec {
+    /// How x is distributed.
+    pub distribution: Distribution,
+    /// The mean of the extra delay.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub mean: Duration,
+    /// uniform: half the width; normal: standard deviation; pareto: scale.
+    #[schemars(with = "String")]
+    pub spread: Duration,
+    /// Correlation of successive values, 0 to 1.
+    #[serde(default)]
+    pub correlation: f64,
+    /// May packets overtake each other?
+    #[serde(default)]
+    pub reorder: bool,
+}
+
+/// Distributions of jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Uniform in [−1, 1].
+    Uniform,
+    /// Standard normal.
+    Normal,
+    /// Pareto, heavy tail to the right.
+    Pareto,
+}
+
+/// Random loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LossSpec {
+    /// Each packet by itself.
+    Bernoulli(#[schemars(with = "String")] Probability),
+    /// Two states with a loss rate each.
+    GilbertElliott(GilbertElliottSpec),
+}
+
+/// Gilbert–Elliott, the four parameters of `tc netem loss gemodel`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GilbertElliottSpec {
+    /// Good to bad, per packet.
+    #[schemars(with = "String")]
+    pub p: Probability,
+    /// Bad to good, per packet.
+    #[schemars(with = "String")]
+    pub r: Probability,
+    /// Loss in the bad state.
+    #[serde(default = "defaults::always")]
+    #[schemars(with = "String")]
+    pub bad: Probability,
+    /// Loss in the good state.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub good: Probability,
+}
+
+/// Nothing passes from `at` (until `until`, if given).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CutSpec {
+    /// From when.
+    #[schemars(with = "String")]
+    pub at: Duration,
+    /// Until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub until: Option<Duration>,
+}
+
+fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String; 2]>, D::Error> {
+    let ends = Vec::deserialize(deserializer)?;
+    let ends = ends.try_into().map_err(|ends: Vec<String>| {
+        de::Error::custom(format!("names {} vertices; a link is between two, [\"a\", \"b\"]", ends.len()))
+    });
+    ends.map(Some)
+}

@@ -1,0 +1,262 @@
+//! A session: its ends, its media, and how they share packets.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use taut_core::{Bitrate, Bytes, Duration};
+
+use super::defaults;
+use super::transport::TransportSpec;
+
+/// A teleoperation session between two vertices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// The operator's vertex.
+    pub operator: String,
+    /// The robot's vertex.
+    pub robot: String,
+    /// What carries it, in both directions.
+    #[serde(default)]
+    pub transport: TransportSpec,
+    /// What the operator sends: motion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<Stream>,
+    /// What the robot sends: force, audio, video.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backward: Option<Stream>,
+}
+
+/// What one side sends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// Samples of motion or force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub haptic: Option<Haptic>,
+    /// Audio frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<Audio>,
+    /// Video frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<Video>,
+    /// How the media share packets.
+    #[serde(default)]
+    pub multiplexer: MultiplexerSpec,
+    /// Haptic packets are padded to this length on the wire, IP and UDP headers included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub packet: Option<Bytes>,
+    /// Differentiated services code point, 0 to 63.
+    #[serde(default)]
+    pub dscp: u8,
+}
+
+/// Haptic samples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Haptic {
+    /// Where they come from.
+    #[serde(default)]
+    pub source: HapticSource,
+    /// One sample every period.
+    #[serde(default = "defaults::one_millisecond")]
+    #[schemars(with = "String")]
+    pub period: Duration,
+    /// Added to the period, as ETP's own sender keeps its inter-packet gap: the cycle is `period + gap`.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub gap: Duration,
+    /// Samples made at once in each period, one packet each. 1 to 100.
+    #[serde(default = "defaults::one")]
+    pub burst: u32,
+    /// Bytes of one sample.
+    #[serde(default = "defaults::haptic_size")]
+    #[schemars(with = "String")]
+    pub size: Bytes,
+    /// Which samples are worth sending.
+    #[serde(default)]
+    pub sampler: SamplerSpec,
+}
+
+/// Where haptic samples come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum HapticSource {
+    /// No signal: only its packets matter.
+    #[default]
+    Constant,
+    /// A simulated operator and a follower that touches a wall.
+    Simulated(SimulatedSpec),
+    /// A recording (CSV or MCAP), again from the top at its end.
+    Recording(RecordingSpec),
+}
+
+/// Which side of the simulated pair.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedSpec {
+    /// `leader`: position and velocity of the operator's hand; `follower`: position and force at the wall.
+    pub device: Device,
+}
+
+/// One of two devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    /// In the operator's hand.
+    Leader,
+    /// At the robot.
+    Follower,
+}
+
+/// Channels of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordingSpec {
+    /// The file, relative to the scenario.
+    pub file: String,
+    /// Which channels make a sample, such as `["follower_torque_nm"]`.
+    pub channels: Vec<String>,
+}
+
+/// Which samples are worth sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum SamplerSpec {
+    /// Every one.
+    #[default]
+    Every,
+    /// Weber's law: one that differs from the last one sent by a fraction of it.
+    Deadband(DeadbandSpec),
+    /// The fraction grows with speed.
+    VelocityDeadband(VelocityDeadbandSpec),
+}
+
+/// Constant deadband.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeadbandSpec {
+    /// The fraction, 0 to 1. In use: 0.05 to 0.15.
+    #[serde(default = "defaults::tenth")]
+    pub k: f64,
+    /// Changes below this are never sent, in the signal's unit.
+    #[serde(default)]
+    pub floor: f64,
+    /// Send at least this often, so that silence is not loss.
+    #[serde(default = "defaults::hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub keep_alive: Duration,
+}
+
+/// Deadband that grows with speed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VelocityDeadbandSpec {
+    /// The fraction at rest, 0 to 1.
+    #[serde(default = "defaults::tenth")]
+    pub k: f64,
+    /// Added per unit of speed.
+    pub slope: f64,
+    /// Changes below this are never sent.
+    #[serde(default)]
+    pub floor: f64,
+    /// Send at least this often.
+    #[serde(default = "defaults::hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub keep_alive: Duration,
+}
+
+/// Audio at a constant rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Audio {
+    /// Rate of the encoded audio.
+    #[serde(default = "defaults::g711_rate")]
+    #[schemars(with = "String")]
+    pub rate: Bitrate,
+    /// Length of a frame.
+    #[serde(default = "defaults::twenty_milliseconds")]
+    #[schemars(with = "String")]
+    pub frame: Duration,
+}
+
+/// Video frames.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Video {
+    /// Where their sizes come from.
+    #[serde(default)]
+    pub source: VideoSource,
+    /// Frames a second, 1 to 240.
+    #[serde(default = "defaults::twenty_five")]
+    pub fps: u32,
+    /// Rate of the encoded video; for a table, its sizes are scaled to it if given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub rate: Option<Bitrate>,
+}
+
+/// Where the sizes of video frames come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VideoSource {
+    /// All equal: `rate / fps`.
+    #[default]
+    Constant,
+    /// A real VP8 encode, 25 fps at 400 kbit/s.
+    Vp8,
+}
+
+/// How media share packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum MultiplexerSpec {
+    /// A packet per haptic sample; audio and video frames in packets of their own.
+    #[default]
+    Separate,
+    /// Every haptic packet carries a fragment of fixed size, audio first.
+    FixedFragment(FixedFragmentSpec),
+    /// Significant samples go with a millisecond's worth of video; else video goes in chunks.
+    VisualHaptic,
+    /// Several samples a packet when the delay rises.
+    NetworkAware(NetworkAwareSpec),
+}
+
+/// Fixed fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FixedFragmentSpec {
+    /// Bytes of audio or video in each packet.
+    #[serde(default = "defaults::fifty_eight")]
+    #[schemars(with = "String")]
+    pub fragment: Bytes,
+}
+
+/// Network-aware packetisation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkAwareSpec {
+    /// Most samples a packet, 1 to 16.
+    #[serde(default = "defaults::four")]
+    pub max_samples: u32,
+}
+
+/// A session's two directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Operator to robot.
+    Forward,
+    /// Robot to operator.
+    Backward,
+}
+
+impl Direction {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+        }
+    }
+}

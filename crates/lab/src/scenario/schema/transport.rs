@@ -1,0 +1,95 @@
+//! What carries a session, and TCP as cross traffic.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use taut_core::{Bytes, Duration};
+
+use super::defaults;
+
+/// What carries a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TransportSpec {
+    /// A datagram a message.
+    #[default]
+    Udp,
+    /// UDP with a gap between packets.
+    Etp(EtpSpec),
+    /// TCP, messages framed in its stream.
+    Tcp(TcpSpec),
+}
+
+/// ETP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EtpSpec {
+    /// A fixed gap; without it, the gap adapts to round-trip time and loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub gap: Option<Duration>,
+    /// Pack waiting samples into one packet instead of superseding them.
+    #[serde(default)]
+    pub pack: bool,
+    /// Keep the gap over TCP instead of UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpSpec>,
+}
+
+/// TCP's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpSpec {
+    /// Congestion control.
+    #[serde(default)]
+    pub congestion: Congestion,
+    /// Length of a full segment on the wire, IP and TCP headers included. 100 to 65535.
+    #[serde(default = "defaults::tcp_segment")]
+    #[schemars(with = "String")]
+    pub segment: Bytes,
+    /// An acknowledgement every so many segments. 1 to 100.
+    #[serde(default = "defaults::two")]
+    pub ack_every: u32,
+    /// Selective acknowledgements (RFC 2018).
+    #[serde(default = "defaults::yes")]
+    pub sack: bool,
+    /// Limited transmit (RFC 3042).
+    #[serde(default = "defaults::yes")]
+    pub limited_transmit: bool,
+    /// The window when NewReno's recovery ends (RFC 6582 section 3.2 step 3).
+    #[serde(default)]
+    pub full_ack: FullAck,
+    /// Grow the window by bytes acknowledged (RFC 3465) or by acknowledgements.
+    #[serde(default = "defaults::yes")]
+    pub byte_counting: bool,
+    /// Initial window in segments. 1 to 1000.
+    #[serde(default = "defaults::ten")]
+    pub initial_window: u32,
+    /// Smallest retransmission timeout.
+    #[serde(default = "defaults::one_second")]
+    #[schemars(with = "String")]
+    pub min_rto: Duration,
+}
+
+/// The window when NewReno's recovery ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FullAck {
+    /// Option 1: what is under way and one segment more, at most ssthresh.
+    #[default]
+    Flight,
+    /// Option 2: ssthresh.
+    Ssthresh,
+}
+
+/// Congestion controls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Congestion {
+    /// RFC 5681.
+    Reno,
+    /// RFC 6582.
+    #[default]
+    Newreno,
+    /// RFC 9438.
+    Cubic,
+}

@@ -1,0 +1,138 @@
+//! Several seeds and variants, summed up.
+
+use std::path::Path;
+
+use taut_lab::campaign::campaign;
+use taut_lab::report::{campaign_html, campaign_text};
+use taut_lab::result::CampaignResult;
+use taut_lab::scenario::{Scenario, Setting};
+
+use crate::world::short;
+
+fn run(scenario: &Scenario, seeds: &[u64]) -> CampaignResult {
+    campaign(scenario, &scenario.expand().unwrap(), seeds, &|_| ()).unwrap().0
+}
+
+fn shipped(name: &str, settings: &[&str]) -> Scenario {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    Scenario::read(&file).unwrap().with(&settings).unwrap()
+}
+
+#[test]
+fn each_variant_says_which_limit_failed_in_how_many_seeds() {
+    let variants = r#"
+[[variant]]
+name = "near"
+
+[[variant]]
+name = "far"
+set = { "links.wire.chain" = [{ delay = "40ms" }] }
+
+[[variant]]
+name = "cut"
+set = { "links.wire.chain" = [{ cut = { at = "0s" } }] }
+"#;
+    let text = short(r#"{ delay = "8ms" }"#, "", "haptic = {}").to_toml() + variants;
+    let result = run(&Scenario::parse("variants.toml", &text).unwrap(), &[1, 2, 3]);
+    let tally = |variant: usize, quantity: &str| {
+        let limits = &result.variants[variant].limits;
+        limits.iter().find(|t| t.stream == "backward haptic" && t.quantity == quantity).unwrap()
+    };
+    assert_eq!((tally(0, "delay").failed, tally(0, "delay").worst), (0, Some(8.0)));
+    assert_eq!(
+        (tally(1, "delay").failed, tally(1, "loss").failed, tally(1, "delay").worst),
+        (3, 0, Some(40.0))
+    );
+    assert_eq!(
+        (tally(2, "delay").failed, tally(2, "delay").not_judged, tally(2, "delay").worst),
+        (3, 3, None)
+    );
+    let text = campaign_text(&result);
+    for line in [
+        "near: PASS: every limit is met in all of 3 runs",
+        "far: FAIL: every limit is met in 0 of 3 runs",
+        "  backward haptic delay: in 3 of 3 seeds, at worst 40 ms (seed 1); limit 30 ms",
+        "  backward haptic delay: in 3 of 3 seeds, in 3 of them it cannot be judged, for too little arrived (seed 1); limit 30 ms",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    let html = campaign_html(&result);
+    assert!(html.contains(">PASS<") && html.contains(">FAIL<"));
+    assert!(html.contains("backward haptic delay: in 3 of 3 seeds, at worst 40 ms (seed 1); limit 30 ms"));
+    // Of the variant where nothing arrived there is no delay: no zero.
+    assert!(!result.variants[2].measures.iter().any(|measure| measure.name.contains("delay")));
+}
+
+#[test]
+fn a_measure_has_its_mean_its_interval_and_its_worst_seed() {
+    let chain = r#"{ delay = "8ms" }, { loss = { bernoulli = "5%" } }"#;
+    let result = run(&short(chain, "", "haptic = {}"), &[1, 2, 3, 4]);
+    let loss = result.variants[0].measures.iter().find(|m| m.name == "backward haptic loss").unwrap();
+    assert!(
+        loss.runs == 4 && loss.min < loss.mean && loss.mean < loss.max && loss.ci95.is_some(),
+        "{loss:?}"
+    );
+    let text = campaign_text(&result);
+    let line = text.lines().find(|line| line.trim_start().starts_with("backward haptic loss")).unwrap();
+    let ends = format!("{:.3} – {:.3}", loss.min, loss.max);
+    assert!(line.contains(" ± ") && line.contains(&ends), "{line}");
+    assert!(campaign_html(&result).contains("min – max"));
+}
+
+#[test]
+fn measures_that_only_some_runs_have_are_summed_up_over_those() {
+    // A single packet that is lost or not: where it is, there is no delay.
+    let chain = r#"{ delay = "8ms" }, { loss = { bernoulli = "50%" } }"#;
+    let result = run(&short(chain, "", "haptic = { period = \"1s\" }"), &(1..=12).collect::<Vec<_>>());
+    let of = |name: &str| result.variants[0].measures.iter().find(|m| m.name == name).unwrap();
+    let (delay, loss) = (of("backward haptic mean delay"), of("backward haptic loss"));
+    assert!(delay.runs < 12 && delay.runs > 0 && loss.runs == 12, "{delay:?} {loss:?}");
+    assert!(delay.min > 8.0 - 1e-9, "no zero for a run without any: {delay:?}");
+    assert!(campaign_text(&result).contains(&format!("in {} of 12 runs", delay.runs)));
+}
+
+#[test]
+fn delay_ends_are_told_of_tcps_cycles_and_of_the_whole_run() {
+    let scenario = shipped("telehaptic-qos/load.toml", &["duration=20s", "warmup=5s"]);
+    let scenario = Scenario { variants: scenario.variants[1..3].to_vec(), ..scenario };
+    let result = run(&scenario, &[1, 2]);
+    for variant in &result.variants {
+        let of = |name: &str| variant.measures.iter().find(|m| m.name == name).unwrap();
+        for (end, reported) in [("d_min", 9.21), ("d_max", 26.4)] {
+            let cycles = of(&format!("backward haptic {end}, mean over TCP's cycles"));
+            let whole = of(&format!("backward haptic {end}, whole run"));
+            assert!(cycles.predicted.is_some() && whole.predicted == cycles.predicted);
+            assert_eq!(whole.reported, None, "{end}");
+            let source = (variant.name == "R = 2 Mbit/s").then_some(reported);
+            assert!(source.is_none() || cycles.reported == source, "{end}: {:?}", cycles.reported);
+        }
+        let mean = |name: &str| of(name).mean;
+        let (least, most) =
+            (mean("backward haptic d_min, whole run"), mean("backward haptic d_max, whole run"));
+        assert!(least < mean("backward haptic d_min, mean over TCP's cycles"));
+        assert!(most > mean("backward haptic d_max, mean over TCP's cycles"));
+        assert!(!variant.measures.iter().any(|m| m.name == "forward haptic d_min, mean over TCP's cycles"));
+    }
+}
+
+/// Whether TCP has cycles in it or not.
+#[test]
+fn what_a_source_reports_stands_beside_a_measure() {
+    for (name, duration) in [
+        ("telehaptic-qos/load.toml", "duration=1s"),
+        ("telehaptic-qos/load.toml", "duration=12s"),
+        ("etp/wide-area.toml", "duration=1s"),
+    ] {
+        let scenario = shipped(name, &["warmup=0s", duration]);
+        for (variant, expanded) in scenario.expand().unwrap() {
+            let alone = [(variant.clone(), expanded)];
+            let (result, _) = campaign(&scenario, &alone, &[1], &|_| ()).unwrap();
+            let mut found: Vec<f64> = result.variants[0].measures.iter().filter_map(|m| m.reported).collect();
+            let mut wanted: Vec<f64> = variant.reported.values().copied().collect();
+            found.sort_by(f64::total_cmp);
+            wanted.sort_by(f64::total_cmp);
+            assert_eq!(found, wanted, "{name} {duration} {}", variant.name);
+        }
+    }
+}
