@@ -80,7 +80,7 @@ sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCE
 		"$(TAUT)" run "$$scenario" --seeds $(SEEDS) --out "$$out" | tee "$$out.txt"; \
 	done
 
-oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then some twenty minutes; see oracle/README.md
+oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then ten minutes on two cores; see oracle/README.md
 	TAUT="$(TAUT)" oracle/compare
 
 fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuzz; SECONDS_EACH=600 for longer)

@@ -66,8 +66,8 @@ use taut_core::{
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
 pub use self::config::{AckCounting, CongestionControl, FullAck, PartialAck, TcpConfig};
-pub use self::framing::{Deframer, TooLong};
 use self::framing::Source;
+pub use self::framing::{Deframer, TooLong};
 use self::handshake::{Negotiated, State};
 use self::receiver::{Ack, Piece, Receiver, Verdict};
 use self::recovery::Acknowledgement;
@@ -443,6 +443,10 @@ impl Transport for Tcp {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    fn close(&mut self, _now: Time) {
+        Tcp::close(self);
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

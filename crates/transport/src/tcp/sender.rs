@@ -322,7 +322,10 @@ impl Sender {
         self.stats.timeouts += 1;
         self.timeouts_in_a_row += 1;
         let first = self.timeouts_in_a_row == 1;
-        self.congestion.on_timeout(self.max - self.una, first);
+        // Fast recovery reduced the window for these losses already, and what is not acknowledged in sequence is no longer
+        // what is under way: much of it arrived. RFC 5681 equation 4 gives an upper limit only.
+        let reduce = first && matches!(self.recovery, Recovery::Open);
+        self.congestion.on_timeout(self.max - self.una, reduce);
         if let Some(board) = &mut self.board {
             board.high_rxt = 0;
             if !first {

@@ -254,3 +254,23 @@ fn min_rto_of_linux_notices_a_dead_path_sooner() {
     let rto = net.client.retransmission_timeout();
     assert!(rto >= ms(200) && rto < ms(300), "{rto}");
 }
+
+#[test]
+fn timeout_in_recovery_leaves_the_threshold_that_recovery_set() {
+    // RFC 5681 equation 4 is an upper limit. Segment 5 and its retransmission are lost; by the time of the timeout far more
+    // than a window has arrived out of order, and none of that is under way.
+    for sack in [false, true] {
+        let mut net = net(&TcpConfig { sack, ..config() }, &[]);
+        let (mut lost, fifth) = (0, 1001 + 5 * MSS as u32);
+        net.forward.script = Box::new(move |_, record| {
+            let hit = record.len > 0 && record.repr.sequence == fifth && lost < 2;
+            lost += u32::from(hit);
+            hit
+        });
+        net.run_until(at_ms(1300));
+        let stats = net.client.stats();
+        assert_eq!((stats.recoveries, stats.timeouts), (1, 1), "SACK {sack}");
+        let threshold = net.client.slow_start_threshold().expect("a loss was noticed");
+        assert!(threshold <= Bytes::new(11 * MSS), "SACK {sack}: {threshold}");
+    }
+}

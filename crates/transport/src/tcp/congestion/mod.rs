@@ -121,10 +121,10 @@ impl Congestion {
         self.ssthresh = left.max(2 * self.smss);
     }
 
-    /// The retransmission timer expired with `flight` bytes outstanding, for the first time for this segment or again
-    /// (RFC 5681 section 3.1: then `ssthresh` stays).
-    pub(super) fn on_timeout(&mut self, flight: u64, first: bool) {
-        if first {
+    /// The retransmission timer expired with `flight` bytes outstanding. `reduce`: the window was not reduced for these
+    /// losses before, neither by an earlier timeout of the segment (RFC 5681 section 3.1) nor by fast recovery.
+    pub(super) fn on_timeout(&mut self, flight: u64, reduce: bool) {
+        if reduce {
             self.on_loss(flight);
         }
         if let Some(cubic) = &mut self.cubic {
