@@ -9,6 +9,10 @@ mod commands;
 #[cfg(test)]
 mod determinism;
 #[cfg(test)]
+mod emulation;
+#[cfg(test)]
+mod sessions;
+#[cfg(test)]
 mod wireshark;
 #[cfg(test)]
 mod world;

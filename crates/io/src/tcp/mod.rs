@@ -74,6 +74,8 @@ pub struct KernelTcp {
 /// What went through a [`KernelTcp`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelTcpStats {
+    /// Connections that came about, whatever became of them.
+    pub connections: u64,
     /// Bytes that the kernel took, length prefixes included.
     pub bytes_sent: u64,
     /// Bytes that the kernel gave.
@@ -212,6 +214,7 @@ impl KernelTcp {
         if !taken {
             return self.refuse();
         }
+        self.stats.connections += 1;
         let first_message_by = Some(now + self.config.first_message);
         self.state = State::Open(Connection::new(stream, first_message_by));
     }
@@ -226,6 +229,7 @@ impl KernelTcp {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Connecting(stream) => match stream.take_error() {
                 Ok(None) => {
+                    self.stats.connections += 1;
                     let quiet = self.poller.change(stream.as_fd(), STREAM, Interest::Readable);
                     self.state = State::Open(Connection::new(stream, None));
                     match quiet {

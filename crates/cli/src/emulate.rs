@@ -1,0 +1,152 @@
+//! `taut emulate`: a scenario's link between two namespaces, in real time.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+
+use clap::Args;
+use serde_json::{Value, json};
+use taut_core::{Bytes, DropCause, Duration, Seed};
+use taut_io::emulate::{DirectionStats, Emulator, EmulatorStats, Tun, TunConfig};
+use taut_io::{Clock, Namespace};
+use taut_lab::run::{Inputs, link_pair};
+use taut_lab::scenario::{Scenario, Setting};
+
+use crate::host::{OnSignal, Scheduling, json_line};
+use crate::{Ended, print};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The scenario that has the link, a TOML file
+    scenario: PathBuf,
+    /// Two network namespaces; `ip netns add NAME` makes one. The link leads from the first to the second
+    #[arg(long, value_name = "NS_A,NS_B", value_delimiter = ',', required = true)]
+    between: Vec<String>,
+    /// Which of the scenario's links, where it has several
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
+    /// Set a key of the scenario: wire.delay=15ms. Repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<Setting>,
+    /// The seed of what is random in the link
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The addresses of the two ends
+    #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "10.77.0.1,10.77.0.2")]
+    addresses: Vec<IpAddr>,
+    /// The name of the device in both namespaces
+    #[arg(long, default_value = "taut0")]
+    device: String,
+    /// End after so long; otherwise at Ctrl-C
+    #[arg(long = "for", value_name = "DURATION")]
+    duration: Option<Duration>,
+    /// A line of statistics so often
+    #[arg(long, value_name = "DURATION", default_value = "1s")]
+    every: Duration,
+    /// Print statistics as JSON Lines
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    scheduling: Scheduling,
+}
+
+pub(crate) fn emulate(arguments: &Arguments) -> Ended {
+    let file = arguments.scenario.display();
+    let scenario = Scenario::read(&arguments.scenario).map_err(|error| error.to_string())?;
+    let scenario = scenario.with(&arguments.settings).map_err(|error| format!("{file}: {error}"))?;
+    let seed = Seed::new(arguments.seed);
+    let pair = link_pair(&scenario, arguments.link.as_deref(), seed, &mut Inputs::default());
+    let pair = pair.map_err(|error| error.within(&arguments.scenario).to_string())?;
+    let [a, b] = &arguments.between[..] else { return Err("--between takes two namespaces: a,b".into()) };
+    let [at_a, at_b] = arguments.addresses[..] else { return Err("--addresses takes two addresses".into()) };
+    let tun = |namespace: &str, address: IpAddr| {
+        let namespace = Namespace::open(namespace).map_err(|error| error.to_string())?;
+        let prefix = if address.is_ipv4() { 24 } else { 64 };
+        let config = TunConfig::new(&arguments.device, address, prefix);
+        Tun::new(&namespace, &config).map_err(|error| error.to_string())
+    };
+    let (first, second) = (tun(a, at_a)?, tun(b, at_b)?);
+    let emulator = Emulator::new(pair.up, pair.down).early(arguments.scheduling.early_or_default());
+    let emulator = emulator.thread(arguments.scheduling.thread());
+    let running = emulator.spawn(first, second).map_err(|error| error.to_string())?;
+    for warning in running.warnings() {
+        eprintln!("taut: goes on without {warning}");
+    }
+    let (stop, stopped) = channel();
+    let _signals = OnSignal::new(move || {
+        let _ = stop.send(()); // Whoever does not listen any more has ended.
+    })?;
+    let clock = Clock::start();
+    if !arguments.json {
+        let ends = format!("{a} ({at_a}, `{}` of the scenario) ⇄ {b} ({at_b}, `{}`)", pair.a, pair.b);
+        print(&format!("link `{}`: {ends}\n", pair.name))?;
+    }
+    let end = arguments.duration.map(|duration| clock.now() + duration);
+    let mut next = clock.now() + arguments.every;
+    loop {
+        let until = end.map_or(next, |end| end.min(next));
+        let wait = std::time::Duration::from_nanos(until.saturating_since(clock.now()).as_nanos());
+        let interrupted = !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout));
+        if interrupted || end.is_some_and(|end| clock.now() >= end) {
+            break;
+        }
+        next += arguments.every;
+        if let Some(stats) = running.stats() {
+            tell(arguments.json, "statistics", &clock, &stats)?;
+        }
+    }
+    let stats = running.stop().map_err(|error| error.to_string())?;
+    tell(arguments.json, "summary", &clock, &stats)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(json: bool, event: &str, clock: &Clock, stats: &EmulatorStats) -> Result<(), String> {
+    if json {
+        let more = [
+            ("up", direction_json(&stats.up)),
+            ("down", direction_json(&stats.down)),
+            ("cpu_s", json!(stats.cpu.as_secs_f64())),
+        ];
+        return print(&json_line(event, clock.now(), more));
+    }
+    let seconds = stats.elapsed.as_secs_f64();
+    let (up, down) = (direction_text(&stats.up), direction_text(&stats.down));
+    let cpu = stats.cpu.as_secs_f64() / seconds.max(1e-9) * 100.0;
+    print(&format!("{seconds:>7.1} s  → {up}  ← {down}  CPU {cpu:.0}%\n"))
+}
+
+/// By percentiles, in µs.
+fn lateness_us(stats: &DirectionStats) -> [f64; 2] {
+    [50.0, 99.0].map(|percentile| stats.lateness_at(percentile).as_nanos() as f64 / 1e3)
+}
+
+fn direction_text(stats: &DirectionStats) -> String {
+    let dropped: u64 = stats.dropped.values().sum::<u64>() + stats.overrun;
+    let bytes = Bytes::new(stats.left_bytes).get() as f64 / 1e6;
+    let [p50, p99] = lateness_us(stats);
+    format!("{} packets, {bytes:.1} MB, {dropped} dropped, late p50 {p50:.0} p99 {p99:.0} µs", stats.left)
+}
+
+fn direction_json(stats: &DirectionStats) -> Value {
+    let dropped: serde_json::Map<String, Value> = stats
+        .dropped
+        .iter()
+        .map(|(cause, count): (&DropCause, _)| (cause.name().to_owned(), json!(count)))
+        .collect();
+    let [p50, p99] = lateness_us(stats);
+    json!({
+        "entered": stats.entered,
+        "left": stats.left,
+        "left_bytes": stats.left_bytes,
+        "dropped": dropped,
+        "duplicated": stats.duplicated,
+        "corrupted": stats.corrupted,
+        "marked": stats.marked,
+        "refused": stats.refused,
+        "malformed": stats.malformed,
+        "overrun": stats.overrun,
+        "lateness_p50_us": p50,
+        "lateness_p99_us": p99,
+    })
+}

@@ -1,0 +1,147 @@
+//! What commands on real sockets share: signals, the session's thread and its scheduling, output line by line.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use clap::Args;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use taut_core::{Duration, Time};
+use taut_io::{DriverConfig, ThreadOptions};
+
+/// How the thread that must be on time is run.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Scheduling {
+    /// Wake up so long before a deadline and spin: punctual to some µs, at the cost of that much CPU each time [default:
+    /// 0us; of emulate: 100us]
+    #[arg(long, value_name = "DURATION")]
+    early: Option<Duration>,
+    /// Run on this CPU only, counted from 0
+    #[arg(long)]
+    cpu: Option<usize>,
+    /// Run under SCHED_FIFO at this priority (needs CAP_SYS_NICE)
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    fifo: Option<u8>,
+}
+
+impl Scheduling {
+    pub(crate) fn driver(self) -> DriverConfig {
+        DriverConfig::new().early(self.early.unwrap_or(Duration::ZERO))
+    }
+
+    /// For an emulator.
+    pub(crate) fn early_or_default(self) -> Duration {
+        self.early.unwrap_or(Duration::from_micros(100))
+    }
+
+    pub(crate) fn thread(self) -> ThreadOptions {
+        let options = self.cpu.map_or(ThreadOptions::new(), |cpu| ThreadOptions::new().cpu(cpu));
+        self.fifo.map_or(options, |priority| options.fifo(priority))
+    }
+
+    /// Asks for it, for the thread that calls. What the system refuses is said, and goes on without.
+    pub(crate) fn apply(self) {
+        for warning in self.thread().apply() {
+            eprintln!("taut: goes on without {warning}");
+        }
+    }
+}
+
+/// Calls back at SIGINT, SIGTERM and SIGHUP; at the second one the process ends. Not any more once it is dropped.
+pub(crate) struct OnSignal(Handle);
+
+impl OnSignal {
+    pub(crate) fn new(mut first: impl FnMut() + Send + 'static) -> Result<Self, String> {
+        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
+        let mut signals = signals.map_err(|error| format!("signals: {error}"))?;
+        let handle = signals.handle();
+        let work = move || {
+            for (count, signal) in signals.forever().enumerate() {
+                if count > 0 {
+                    // Whoever asks twice does not want to wait for a goodbye.
+                    ratatui::restore();
+                    std::process::exit(128 + signal);
+                }
+                first();
+            }
+        };
+        let thread = std::thread::Builder::new().name("taut signals".to_owned()).spawn(work);
+        thread.map_err(|error| format!("a thread: {error}"))?;
+        Ok(Self(handle))
+    }
+}
+
+impl Drop for OnSignal {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// The session's thread: what it tells, and how it ends. Who listens may be slow; then some of it is left out, and the
+/// session does not wait.
+pub(crate) struct Session<Remote, Note, R> {
+    pub(crate) remote: Remote,
+    pub(crate) notes: Receiver<(Time, Note)>,
+    thread: JoinHandle<R>,
+}
+
+/// Notes that wait at most.
+const NOTES: usize = 4_096;
+
+impl<Remote, Note, R> Session<Remote, Note, R>
+where
+    Remote: Send + 'static,
+    Note: Send + 'static,
+    R: Send + 'static,
+{
+    /// Starts `work`, which says through the first channel how to reach it. An early end is its result.
+    pub(crate) fn start(
+        scheduling: Scheduling,
+        work: impl FnOnce(SyncSender<Remote>, SyncSender<(Time, Note)>) -> R + Send + 'static,
+    ) -> Result<Result<Self, R>, String> {
+        let (remote_sender, remotes) = sync_channel(1);
+        let (note_sender, notes) = sync_channel(NOTES);
+        let run = move || {
+            scheduling.apply();
+            work(remote_sender, note_sender)
+        };
+        let thread = std::thread::Builder::new().name("taut session".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| format!("a thread: {error}"))?;
+        Ok(match remotes.recv() {
+            Ok(remote) => Ok(Self { remote, notes, thread }),
+            Err(_) => Err(join(thread)),
+        })
+    }
+
+    /// How it ended.
+    pub(crate) fn join(self) -> R {
+        drop(self.notes);
+        join(self.thread)
+    }
+}
+
+fn join<R>(thread: JoinHandle<R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// `HOST:PORT`, the first address that the name has.
+pub(crate) fn resolve(text: &str) -> Result<SocketAddr, String> {
+    let mut addresses = text
+        .to_socket_addrs()
+        .map_err(|error| format!("`{text}`: {error}; write HOST:PORT, such as 10.0.0.2:4433"))?;
+    addresses.next().ok_or_else(|| format!("`{text}` has no address"))
+}
+
+/// One line of JSON: what happened, when, and more.
+pub(crate) fn json_line(
+    event: &str,
+    at: Time,
+    more: impl IntoIterator<Item = (&'static str, serde_json::Value)>,
+) -> String {
+    let mut line = serde_json::Map::new();
+    line.insert("event".to_owned(), event.into());
+    line.insert("t_s".to_owned(), at.as_secs_f64().into());
+    line.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    format!("{}\n", serde_json::Value::Object(line))
+}

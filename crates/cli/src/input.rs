@@ -1,0 +1,207 @@
+//! What the operator's device measures: a simulated hand, or a recording.
+
+use std::str::FromStr;
+
+use taut_core::{Duration, Seed, Time};
+use taut_lab::demo;
+use taut_session::{Priority, State};
+use taut_trace::{Data, Signals};
+
+/// `demo`, `demo:SEED` or `trace:FILE`.
+#[derive(Clone, Debug)]
+pub(crate) enum Input {
+    Demo(Seed),
+    Trace(String),
+}
+
+impl FromStr for Input {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "demo" => Ok(Self::Demo(Seed::new(1))),
+            Some(("demo", seed)) => {
+                let seed = seed.parse().map_err(|_| format!("`{seed}` is not a seed; write demo:7"))?;
+                Ok(Self::Demo(Seed::new(seed)))
+            }
+            Some(("trace", file)) if !file.is_empty() => Ok(Self::Trace(file.to_owned())),
+            _ => Err(format!("`{text}` is no input; write demo, demo:SEED or trace:FILE")),
+        }
+    }
+}
+
+/// The device's states, one a period.
+pub(crate) type Device = Box<dyn Iterator<Item = State> + Send>;
+
+impl Input {
+    /// The device; its recording is over after one lap unless it `repeats`. `channels` names those of x, y, z, and of the
+    /// velocity along them, where the recording's own names do not tell.
+    pub(crate) fn open(
+        &self,
+        period: Duration,
+        channels: &[String],
+        repeats: bool,
+        priority: Priority,
+    ) -> Result<Device, String> {
+        let device: Device = match self {
+            Self::Demo(seed) => Box::new(simulated(*seed, period)),
+            Self::Trace(file) => {
+                let states = recorded(file, period, channels)?;
+                if repeats { Box::new(states.into_iter().cycle()) } else { Box::new(states.into_iter()) }
+            }
+        };
+        Ok(Box::new(device.map(move |state| State { priority, ..state })))
+    }
+}
+
+/// The simulated hand makes a row every millisecond; another period takes the row of its time.
+fn simulated(seed: Seed, period: Duration) -> impl Iterator<Item = State> + Send {
+    let mut rows = demo::Session::new(seed);
+    let mut row = rows.next().expect("it never ends");
+    let mut due = Time::ZERO;
+    std::iter::from_fn(move || {
+        while row.time + demo::PERIOD <= due {
+            row = rows.next()?;
+        }
+        due += period;
+        let (position, velocity) =
+            (row.leader_position.map(|x| x as f32), row.leader_velocity.map(|v| v as f32));
+        Some(State { position, velocity, ..State::at(Time::ZERO) })
+    })
+}
+
+/// Columns of a recording: along x, y and z, each of which may be missing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Columns<'a> {
+    position: [Option<&'a [f64]>; 3],
+    velocity: [Option<&'a [f64]>; 3],
+    orientation_wxyz: Option<[&'a [f64]; 4]>,
+}
+
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+fn recorded(file: &str, period: Duration, channels: &[String]) -> Result<Vec<State>, String> {
+    let recording = taut_trace::read(file.as_ref()).map_err(|e| e.to_string())?;
+    let kind = recording.data().kind();
+    let Data::Signals(signals) = recording.into_data() else {
+        return Err(format!("{file}: holds {kind}; a CSV or MCAP recording of signals is needed"));
+    };
+    let signals = signals.resample(period).map_err(|e| format!("{file}: {e}"))?;
+    let columns = if channels.is_empty() {
+        guessed(&signals).ok_or_else(|| {
+            format!(
+                "{file}: which channels are x, y and z? Name them by --channels; there are {}",
+                known(&signals)
+            )
+        })?
+    } else {
+        named(&signals, channels).map_err(|e| format!("{file}: {e}"))?
+    };
+    let at = |column: Option<&[f64]>, row: usize| column.map_or(0.0, |values| values[row] as f32);
+    let state = |row: usize| State {
+        position: columns.position.map(|column| at(column, row)),
+        velocity: columns.velocity.map(|column| at(column, row)),
+        orientation_wxyz: match columns.orientation_wxyz {
+            Some(columns) => columns.map(|values| values[row] as f32),
+            None => [1.0, 0.0, 0.0, 0.0],
+        },
+        ..State::at(Time::ZERO)
+    };
+    Ok((0..signals.len()).map(state).collect())
+}
+
+fn known(signals: &Signals) -> String {
+    let names: Vec<_> = signals.channels().iter().map(taut_trace::Channel::column).collect();
+    names.join(", ")
+}
+
+/// One to three positions, or three positions and three velocities.
+fn named<'a>(signals: &'a Signals, channels: &[String]) -> Result<Columns<'a>, String> {
+    if channels.len() > 3 && channels.len() != 6 {
+        return Err("--channels takes one to three positions, or three positions and three velocities".into());
+    }
+    let find = |name: &String| {
+        let channel = signals.channel(name);
+        let channel =
+            channel.ok_or_else(|| format!("has no channel `{name}`; there are {}", known(signals)))?;
+        Ok(channel.values())
+    };
+    let found: Vec<&[f64]> = channels.iter().map(find).collect::<Result<_, String>>()?;
+    let column = |index: usize| found.get(index).copied();
+    Ok(Columns {
+        position: std::array::from_fn(column),
+        velocity: std::array::from_fn(|axis| column(3 + axis)),
+        orientation_wxyz: None,
+    })
+}
+
+/// By the names that recordings of ROS and of devices have: `pose.position.x`, `leader_position_x_m`, `position_x`.
+fn guessed(signals: &Signals) -> Option<Columns<'_>> {
+    let of = |quantity: &str, part: &str| {
+        let ending = format!("{quantity}_{part}");
+        let fits = |channel: &&taut_trace::Channel| plain(channel.name()).ends_with(&ending);
+        signals.channels().iter().find(fits).map(taut_trace::Channel::values)
+    };
+    let along = |quantity: &str| AXES.map(|axis| of(quantity, axis));
+    let position = along("position");
+    if position.iter().all(Option::is_none) {
+        return None;
+    }
+    let orientation = ["w", "x", "y", "z"].map(|part| of("orientation", part));
+    let orientation_wxyz = match orientation {
+        [Some(w), Some(x), Some(y), Some(z)] => Some([w, x, y, z]),
+        _ => None,
+    };
+    Some(Columns { position, velocity: along("velocity"), orientation_wxyz })
+}
+
+/// Small letters, and an underscore for whatever separates.
+fn plain(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signals(text: &str) -> Signals {
+        match taut_trace::read_bytes("t.csv", text.as_bytes()).unwrap().into_data() {
+            Data::Signals(signals) => signals,
+            other => panic!("{}", other.kind()),
+        }
+    }
+
+    #[test]
+    fn channels_are_found_by_the_names_that_recordings_have() {
+        let ros = signals("time_s,pose.position.x,pose.position.y,pose.position.z\n0,1,2,3\n");
+        let columns = guessed(&ros).unwrap();
+        assert_eq!(
+            columns.position.map(|column| column.unwrap()[0].to_bits()),
+            [1.0f64, 2.0, 3.0].map(f64::to_bits)
+        );
+        let csv = signals("time_s,leader_position_x_m,leader_velocity_x_m_s\n0,1,2\n");
+        let columns = guessed(&csv).unwrap();
+        assert_eq!(columns.position[0].unwrap(), [1.0]);
+        assert!(columns.position[1].is_none());
+        assert!(guessed(&signals("time_s,torque_nm\n0,1\n")).is_none());
+    }
+
+    #[test]
+    fn the_simulated_hand_has_the_period_that_it_is_asked_for() {
+        let every = |millis| {
+            let device =
+                Input::Demo(Seed::new(1)).open(Duration::from_millis(millis), &[], false, Priority::Normal);
+            device.unwrap().take(100).map(|state| state.position.map(f32::to_bits)).collect::<Vec<_>>()
+        };
+        let (one, two) = (every(1), every(2));
+        assert_eq!(one[98], two[49]);
+        assert_ne!(one[98], one[97]);
+    }
+
+    #[test]
+    fn inputs_are_written_in_one_of_three_ways() {
+        assert!(matches!("demo:7".parse(), Ok(Input::Demo(seed)) if seed == Seed::new(7)));
+        assert!(matches!("trace:a:b.mcap".parse(), Ok(Input::Trace(file)) if file == "a:b.mcap"));
+        assert!("trace:".parse::<Input>().unwrap_err().contains("trace:FILE"));
+    }
+}

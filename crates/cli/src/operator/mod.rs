@@ -1,0 +1,300 @@
+//! `taut operator`: the end with the device.
+
+mod output;
+mod tui;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::mpsc::SyncSender;
+
+use clap::{Args, ValueEnum};
+use taut_core::{Duration, Time};
+use taut_io::session::{
+    Credentials, Endpoint, OperateConfig, OperateError, OperatorCommand, OperatorMachine, OperatorNote,
+    Progress, Remote, ResumePolicy, TransportKind, Trouble, operate,
+};
+use taut_io::{Clock, Driver};
+use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
+use taut_transport::identity::{Fingerprint, Trust};
+
+use self::output::Output;
+use crate::host::{self, OnSignal, Scheduling};
+use crate::input::{Device, Input};
+use crate::robot::parse_codec;
+use crate::{Ended, identity};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Where the robot listens
+    #[arg(long, value_name = "HOST:PORT")]
+    connect: String,
+    /// The robot's fingerprint; `taut robot` prints it
+    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
+    robot_id: Option<Fingerprint>,
+    /// quic, udp, tcp, sctp, dccp or etp
+    #[arg(long, default_value = "quic")]
+    transport: TransportKind,
+    /// What the device does: trace:FILE (CSV or MCAP), or demo[:SEED], a simulated hand
+    #[arg(long, default_value = "demo")]
+    input: Input,
+    /// The recording's channels for x, y, z and, it may be, the velocity along them
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    channels: Vec<String>,
+    /// Play the recording over and over
+    #[arg(long)]
+    repeat: bool,
+    /// States per second
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rate: u32,
+    /// End after so many states
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    messages: Option<u64>,
+    /// How urgent the states are
+    #[arg(long, value_enum, default_value_t)]
+    priority: Urgency,
+    /// Have lost states repeated until their deadline (quic, tcp, sctp)
+    #[arg(long)]
+    reliable: bool,
+    /// The age at which a state is worthless
+    #[arg(long, value_name = "DURATION", default_value = "200ms")]
+    deadline: Duration,
+    /// When to let the robot move without being asked: with --tui never, else at the start
+    #[arg(long, value_enum)]
+    resume: Option<Resume>,
+    /// The bytes of the session: native, or omni71 for peers that know nothing else
+    #[arg(long, default_value = "native", value_parser = parse_codec)]
+    codec: Codec,
+    /// The file of this host's identity, as for `taut identity`
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Without any security: for the lab only
+    #[arg(long, conflicts_with = "robot_id")]
+    plaintext: bool,
+    /// A status line after so many states (10000) or so often (1s) [default: 10000; with --json 1s]
+    #[arg(long, value_name = "N|DURATION")]
+    every: Option<Every>,
+    /// Print what happens as JSON Lines
+    #[arg(long, conflicts_with = "tui")]
+    json: bool,
+    /// Show the session on the whole terminal; keys: e emergency stop, r resume, q quit
+    #[arg(long)]
+    tui: bool,
+    /// Take e, r and q as lines from standard input
+    #[arg(long, conflicts_with = "tui")]
+    commands: bool,
+    #[command(flatten)]
+    scheduling: Scheduling,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Urgency {
+    #[default]
+    Normal,
+    High,
+    Emergency,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Resume {
+    /// Only a person does
+    Never,
+    /// Once, when the session begins
+    Start,
+    /// After every stop but an emergency: for measurements, not beside people
+    Always,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Every {
+    Messages(u64),
+    Time(Duration),
+}
+
+impl FromStr for Every {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text.parse::<u64>(), text.parse::<Duration>()) {
+            (Ok(messages @ 1..), _) => Ok(Self::Messages(messages)),
+            (_, Ok(time)) if !time.is_zero() => Ok(Self::Time(time)),
+            _ => Err(format!("`{text}` is neither a number of states nor a time; write 10000 or 1s")),
+        }
+    }
+}
+
+type Machine = OperatorMachine<Device>;
+type Session = host::Session<Remote<Machine>, OperatorNote, Result<Progress, OperateError>>;
+
+/// How often the terminal is told.
+const FRAME: Duration = Duration::from_millis(100);
+
+impl Arguments {
+    fn period(&self) -> Duration {
+        Duration::from_nanos(1_000_000_000 / u64::from(self.rate))
+    }
+
+    fn device(&self) -> Result<Device, String> {
+        let priority = match self.priority {
+            Urgency::Normal => Priority::Normal,
+            Urgency::High => Priority::High,
+            Urgency::Emergency => Priority::Emergency,
+        };
+        self.input.open(self.period(), &self.channels, self.repeat, priority)
+    }
+
+    fn config(&self) -> OperateConfig {
+        // What is to arrive whatever happens does not make way for what is newer.
+        let order = if self.reliable { Order::Fifo } else { Order::Newest };
+        let session = OperatorConfig::new()
+            .codec(self.codec)
+            .rate(self.rate)
+            .deadline(self.deadline)
+            .reliable(self.reliable)
+            .order(order);
+        let (report_messages, report_period) = match (self.tui, self.every) {
+            (true, _) => (None, Some(FRAME)),
+            (false, Some(Every::Messages(messages))) => (Some(messages), None),
+            (false, Some(Every::Time(period))) => (None, Some(period)),
+            (false, None) if self.json => (None, Some(Duration::from_secs(1))),
+            (false, None) => (Some(10_000), None),
+        };
+        let resume = match self.resume {
+            Some(Resume::Never) => ResumePolicy::Never,
+            Some(Resume::Start) => ResumePolicy::Start,
+            Some(Resume::Always) => ResumePolicy::Always,
+            None if self.tui => ResumePolicy::Never,
+            None => ResumePolicy::Start,
+        };
+        let (period, limit) = (self.period(), self.messages);
+        OperateConfig { session, period, limit, resume, report_messages, report_period }
+    }
+
+    fn credentials(&self) -> Result<Option<Credentials>, String> {
+        match self.robot_id {
+            Some(robot) => {
+                let identity = identity::load(self.identity.as_deref())?;
+                Ok(Some(Credentials { identity, trust: Trust::only(robot) }))
+            }
+            None => {
+                eprintln!("taut: WITHOUT SECURITY: whoever is on the way can read and change this session");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Why there is no session, and what to do about it.
+    fn advice(&self, error: &OperateError, own: Option<&Fingerprint>) -> String {
+        let (at, transport) = (&self.connect, self.transport);
+        let trouble = match error {
+            OperateError::NotConnected(trouble) => trouble,
+            OperateError::Lost(trouble) => {
+                return format!("the session with {at} was lost and did not come back within 5 s: {trouble}");
+            }
+            other => return other.to_string(),
+        };
+        let own = own.map_or_else(|| "this identity".to_owned(), ToString::to_string);
+        match trouble {
+            Trouble::NoAnswer => format!(
+                "no answer from {at} within 5 s: is `taut robot --transport {transport}` listening there, with \
+                 --trust {own}, and is --robot-id its fingerprint?"
+            ),
+            Trouble::Unreachable => format!(
+                "cannot connect to {at}: nobody listens there; start `taut robot --transport {transport}` first"
+            ),
+            Trouble::Busy => {
+                format!("the robot at {at} has another operator: try again when that one has gone")
+            }
+            Trouble::NotTrusted => {
+                format!("the robot at {at} does not trust this operator: start it with --trust {own}")
+            }
+            Trouble::WrongPeer => {
+                format!(
+                    "who answers at {at} is not the robot of --robot-id: compare it with what `taut robot` prints"
+                )
+            }
+            Trouble::SentAway => format!(
+                "the robot at {at} sent us away: it has another operator, or was started without --trust {own}, or \
+                 is not the one of --robot-id"
+            ),
+            Trouble::Ended(why) => format!("no session with {at}: {why}"),
+        }
+    }
+}
+
+pub(crate) fn operator(arguments: &Arguments) -> Ended {
+    let (device, config, credentials) = (arguments.device()?, arguments.config(), arguments.credentials()?);
+    let own = credentials.as_ref().map(|known| known.identity.fingerprint());
+    let clock = Clock::start();
+    let remote = host::resolve(&arguments.connect)?;
+    let endpoint = Endpoint::connect(arguments.transport, remote, credentials, &clock);
+    let endpoint = endpoint.map_err(|error| error.to_string())?;
+    let driver_config = arguments.scheduling.driver();
+    let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, OperatorNote)>| {
+        let driver = Driver::new(driver_config)?.with_clock(clock);
+        let started = |remote| drop(remotes.send(remote));
+        // Who listens too slowly misses some.
+        let tell = &mut |at, note| drop(notes.try_send((at, note)));
+        operate(driver, &endpoint, &config, device, started, tell)
+    };
+    let session = match Session::start(arguments.scheduling, work)? {
+        Ok(session) => session,
+        Err(ended) => return failed(arguments, ended.map(drop), own.as_ref()),
+    };
+    let closing = session.remote.clone();
+    let _signals = OnSignal::new(move || {
+        closing.send(OperatorCommand::Close);
+    })?;
+    let ended = if arguments.tui { tui::show(session, arguments) } else { lines(session, arguments) }?;
+    match ended {
+        Ok((at, progress)) => {
+            Output { json: arguments.json }.summary(at, &progress)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => failed(arguments, Err(error), own.as_ref()),
+    }
+}
+
+fn failed(arguments: &Arguments, ended: Result<(), OperateError>, own: Option<&Fingerprint>) -> Ended {
+    if let Err(error) = ended {
+        eprintln!("taut: {}", arguments.advice(&error, own));
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// How a session ended, and when.
+type Outcome = Result<(Time, Progress), OperateError>;
+
+/// Prints line by line.
+fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
+    if arguments.commands {
+        let remote = session.remote.clone();
+        // It waits for standard input until the process ends.
+        std::thread::spawn(move || take_commands(&remote));
+    }
+    let (out, mut last, mut connected) = (Output { json: arguments.json }, Time::ZERO, false);
+    for (at, note) in &session.notes {
+        // What was never open is not closed either: why is said at the end.
+        connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
+        if connected {
+            out.note(at, &note)?;
+        }
+        last = at;
+    }
+    Ok(session.join().map(|progress| (last, progress)))
+}
+
+fn take_commands(remote: &Remote<Machine>) {
+    for line in std::io::stdin().lines() {
+        let command = match line.as_deref().map(str::trim) {
+            Ok("e") => OperatorCommand::EmergencyStop,
+            Ok("r") => OperatorCommand::Resume,
+            Ok("q") => OperatorCommand::Close,
+            Ok(other) => {
+                eprintln!("taut: `{other}` is no command; there are e, r, q");
+                continue;
+            }
+            Err(_) => return,
+        };
+        remote.send(command);
+    }
+}

@@ -1,0 +1,139 @@
+//! What an operator's session prints: text, or JSON Lines.
+
+use serde_json::{Value, json};
+use taut_core::Time;
+use taut_io::session::{OperatorNote, Progress};
+use taut_session::{LatencySummary, OperatorEvent, RefusalReason};
+
+use crate::host::json_line;
+use crate::print;
+
+pub(super) struct Output {
+    pub(super) json: bool,
+}
+
+impl Output {
+    pub(super) fn note(&self, at: Time, note: &OperatorNote) -> Result<(), String> {
+        if self.json {
+            return match as_json(note) {
+                Some((event, more)) => print(&json_line(event, at, more)),
+                None => Ok(()),
+            };
+        }
+        match note {
+            OperatorNote::Progress(progress) => print(&format!("{}\n", progress.status)),
+            OperatorNote::Event(event) => match told(event) {
+                Some(text) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
+                None => Ok(()),
+            },
+            OperatorNote::Done => Ok(()),
+        }
+    }
+
+    pub(super) fn summary(&self, at: Time, progress: &Progress) -> Result<(), String> {
+        if self.json {
+            return print(&json_line("summary", at, of_progress(progress)));
+        }
+        print(&format!("{}\n{}", progress.status, summary(progress)))
+    }
+}
+
+/// What happened, in words; `None` when it is not worth a line.
+pub(super) fn told(event: &OperatorEvent) -> Option<String> {
+    Some(match event {
+        OperatorEvent::Connected { watchdog, .. } if watchdog.is_zero() => "connected".to_owned(),
+        OperatorEvent::Connected { watchdog, .. } => {
+            format!("connected; the robot stops after {watchdog} without a state")
+        }
+        OperatorEvent::Robot { state, cause } => {
+            format!("the robot is {}; its last stop: {}", state.name(), cause.name())
+        }
+        OperatorEvent::EmergencyStopped { after } => {
+            format!("EMERGENCY STOP, acknowledged after {:.1} ms", after.as_millis_f64())
+        }
+        OperatorEvent::EmergencyStopUnanswered => "EMERGENCY STOP: NO ANSWER, goes on being sent".to_owned(),
+        OperatorEvent::Resumed => "resumed: the robot moves".to_owned(),
+        OperatorEvent::ResumeRefused { answer: None } => "resume: no answer".to_owned(),
+        OperatorEvent::ResumeRefused { answer: Some(answer) } => format!("resume refused: {}", answer.name()),
+        OperatorEvent::FeedbackLost => "no fresh force from the robot: let go".to_owned(),
+        OperatorEvent::Rate { hz } => format!("the rate is {hz:.0}/s now"),
+        OperatorEvent::RefusedByRobot(RefusalReason::Busy) => "the robot has another operator".to_owned(),
+        OperatorEvent::RefusedByRobot(reason) => format!("refused by the robot: {}", reason.name()),
+        OperatorEvent::Incompatible(error) => format!("the robot speaks another version: {error}"),
+        OperatorEvent::Closed => "closed".to_owned(),
+        _ => return None,
+    })
+}
+
+fn as_json(note: &OperatorNote) -> Option<(&'static str, Vec<(&'static str, Value)>)> {
+    Some(match note {
+        OperatorNote::Progress(progress) => ("status", of_progress(progress)),
+        OperatorNote::Done => ("done", Vec::new()),
+        OperatorNote::Event(event) => match event {
+            OperatorEvent::Connected { watchdog, .. } => {
+                ("connected", vec![("watchdog_ms", json!(watchdog.as_millis_f64()))])
+            }
+            OperatorEvent::Robot { state, cause } => {
+                ("robot", vec![("state", json!(state.name())), ("cause", json!(cause.name()))])
+            }
+            OperatorEvent::EmergencyStopped { after } => {
+                ("emergency_stopped", vec![("after_ms", json!(after.as_millis_f64()))])
+            }
+            OperatorEvent::EmergencyStopUnanswered => ("emergency_stop_unanswered", Vec::new()),
+            OperatorEvent::Resumed => ("resumed", Vec::new()),
+            OperatorEvent::ResumeRefused { answer } => {
+                ("resume_refused", vec![("answer", json!(answer.map(|answer| answer.name())))])
+            }
+            OperatorEvent::FeedbackLost => ("feedback_lost", Vec::new()),
+            OperatorEvent::Rate { hz } => ("rate", vec![("hz", json!(hz))]),
+            OperatorEvent::RefusedByRobot(reason) => ("refused", vec![("reason", json!(reason.name()))]),
+            OperatorEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
+            OperatorEvent::Closed => ("closed", Vec::new()),
+            _ => return None,
+        },
+    })
+}
+
+fn of_progress(progress: &Progress) -> Vec<(&'static str, Value)> {
+    vec![
+        ("status", json!(progress.status)),
+        ("made", json!(progress.made)),
+        ("missed", json!(progress.missed)),
+        ("robot_position_m", json!(progress.robot_position)),
+        ("robot_force_n", json!(progress.robot_force)),
+    ]
+}
+
+/// The table at the end.
+fn summary(progress: &Progress) -> String {
+    let status = &progress.status;
+    let row = |name: &str, latency: &LatencySummary| {
+        let LatencySummary { p50_ms, p95_ms, p99_ms, max_ms, .. } = latency;
+        format!("  {name:<22}{p50_ms:>10.3}{p95_ms:>10.3}{p99_ms:>10.3}{max_ms:>10.3}\n")
+    };
+    let mut text = format!("  {:<22}{:>10}{:>10}{:>10}{:>10}\n", "ms", "p50", "p95", "p99", "max");
+    text += &row("round trip", &status.rtt);
+    if status.one_way.count > 0 {
+        text += &row("one way, by the clocks", &status.one_way);
+    }
+    let fates = format!(
+        "  {} sent, {} delivered, {} lost, {} late; {} dropped here{}\n",
+        status.messages,
+        status.delivered,
+        status.lost,
+        status.late,
+        status.dropped.values().sum::<u64>(),
+        causes(progress)
+    );
+    let missed = match progress.missed {
+        0 => String::new(),
+        missed => format!("  {missed} samples were missed: this host was too late\n"),
+    };
+    format!("{text}{fates}{missed}")
+}
+
+fn causes(progress: &Progress) -> String {
+    let causes: Vec<_> =
+        progress.status.dropped.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
+    if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) }
+}

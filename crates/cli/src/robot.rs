@@ -1,0 +1,293 @@
+//! `taut robot`: beside the robot, real or simulated.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::mpsc::SyncSender;
+
+use clap::Args;
+use serde_json::{Value, json};
+use taut_core::{Duration, Time};
+use taut_io::session::{
+    Credentials, Endpoint, Plant, Remote, RobotCommand, RobotMachine, RobotNote, TransportKind, serve,
+};
+use taut_io::{Clock, Driver};
+use taut_lab::robot::{Environment, SimulatedRobot};
+use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status};
+use taut_transport::identity::{Fingerprint, Trust};
+
+use crate::host::{OnSignal, Scheduling, Session, json_line};
+use crate::{Ended, identity, print};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Where to listen: 0.0.0.0:4433 is port 4433 of every address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// The fingerprint of an operator that may have the robot; `taut identity` shows it. Repeatable
+    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
+    trust: Vec<Fingerprint>,
+    /// quic, udp, tcp, sctp, dccp or etp
+    #[arg(long, default_value = "quic")]
+    transport: TransportKind,
+    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall: sim[:free|foam|spring|wall]
+    #[arg(long, default_value = "sim", value_name = "ROBOT")]
+    robot: Simulated,
+    /// Stop after so long without a fresh state
+    #[arg(long, default_value = "100ms")]
+    watchdog: Duration,
+    /// Keep the position within this box, m: x,y,z,x,y,z, the least corner first
+    #[arg(long, value_name = "BOX", value_delimiter = ',', allow_hyphen_values = true)]
+    position_limit: Vec<f32>,
+    /// The largest speed, m/s
+    #[arg(long, value_name = "M/S")]
+    velocity_limit: Option<f32>,
+    /// The largest commanded force, N
+    #[arg(long, value_name = "N")]
+    force_limit: Option<f32>,
+    /// The longest way from one state to the next, m
+    #[arg(long, value_name = "M")]
+    step_limit: Option<f32>,
+    /// Drop states beyond a limit, instead of bringing them within it
+    #[arg(long)]
+    refuse: bool,
+    /// The bytes of the session: native, or omni71 for peers that know nothing else
+    #[arg(long, default_value = "native", value_parser = parse_codec)]
+    codec: Codec,
+    /// The file of this host's identity, as for `taut identity`
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Without any security: for the lab only
+    #[arg(long, conflicts_with = "trust")]
+    plaintext: bool,
+    /// Print what happens as JSON Lines
+    #[arg(long)]
+    json: bool,
+    /// A report so often while there is an operator
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    every: Duration,
+    #[command(flatten)]
+    scheduling: Scheduling,
+}
+
+pub(crate) fn parse_codec(text: &str) -> Result<Codec, String> {
+    match text {
+        "native" => Ok(Codec::Native),
+        "omni71" => Ok(Codec::Omni71),
+        _ => Err(format!("`{text}` is not a codec; there are native, omni71")),
+    }
+}
+
+/// A simulated robot, by what it touches.
+#[derive(Clone, Copy, Debug)]
+struct Simulated(Environment);
+
+impl FromStr for Simulated {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let environment = match text.split_once(':') {
+            None if text == "sim" => Some(Environment::default()),
+            Some(("sim", name)) => {
+                Environment::ALL.into_iter().find(|environment| environment.name() == name)
+            }
+            _ => None,
+        };
+        let names = Environment::ALL.map(Environment::name).join(", sim:");
+        environment.map(Self).ok_or_else(|| format!("`{text}` is not a robot; there are sim, sim:{names}"))
+    }
+}
+
+/// The simulated robot beside a session.
+struct Device(SimulatedRobot);
+
+impl Plant for Device {
+    fn enable(&mut self) {}
+
+    fn apply(&mut self, state: &State) {
+        self.0.follow(state.position.map(f64::from), state.velocity.map(f64::from));
+    }
+
+    fn stop(&mut self) {
+        self.0.hold();
+    }
+
+    fn step(&mut self) -> State {
+        self.0.step();
+        State {
+            position: self.0.position().map(|x| x as f32),
+            velocity: self.0.velocity().map(|v| v as f32),
+            force: self.0.force().map(|f| f as f32),
+            ..State::at(Time::ZERO)
+        }
+    }
+}
+
+impl Arguments {
+    fn limits(&self) -> Result<MotionLimits, String> {
+        let mut limits = MotionLimits::new();
+        if let [a, b, c, d, e, f] = self.position_limit[..] {
+            limits = limits.position([a, b, c], [d, e, f]);
+        }
+        let numbers = [
+            ("--velocity-limit", self.velocity_limit),
+            ("--force-limit", self.force_limit),
+            ("--step-limit", self.step_limit),
+        ];
+        if let Some((name, _)) =
+            numbers.iter().find(|(_, limit)| limit.is_some_and(|limit| limit.is_nan() || limit < 0.0))
+        {
+            return Err(format!("{name} is a number from 0 up"));
+        }
+        if !matches!(self.position_limit.len(), 0 | 6)
+            || self.position_limit.iter().any(|limit| limit.is_nan())
+        {
+            return Err("--position-limit is six numbers, separated by commas: x,y,z,x,y,z".into());
+        }
+        limits = self.velocity_limit.map_or(limits, |limit| limits.velocity(limit));
+        limits = self.force_limit.map_or(limits, |limit| limits.force(limit));
+        limits = self.step_limit.map_or(limits, |limit| limits.step(limit));
+        Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
+    }
+
+    fn config(&self) -> Result<RobotConfig, String> {
+        Ok(RobotConfig::new().codec(self.codec).watchdog(self.watchdog).limits(self.limits()?))
+    }
+
+    fn credentials(&self) -> Result<Option<Credentials>, String> {
+        if self.plaintext {
+            eprintln!("taut: WITHOUT SECURITY: whoever reaches {} can move this robot", self.listen);
+            return Ok(None);
+        }
+        let identity = identity::load(self.identity.as_deref())?;
+        Ok(Some(Credentials { identity, trust: Trust::from_iter(self.trust.iter().copied()) }))
+    }
+}
+
+type Machine = RobotMachine<Device>;
+
+pub(crate) fn robot(arguments: &Arguments) -> Ended {
+    let (config, credentials) = (arguments.config()?, arguments.credentials()?);
+    let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
+    let clock = Clock::start();
+    let endpoint = Endpoint::listen(arguments.transport, arguments.listen, credentials, &clock);
+    let endpoint = endpoint.map_err(|error| error.to_string())?;
+    let address = endpoint.local_addr().map_err(|error| error.to_string())?;
+    let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);
+    let plant = Device(SimulatedRobot::new(arguments.robot.0));
+    let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
+        let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
+        let started = |remote| drop(remotes.send(remote));
+        // Who listens too slowly misses some.
+        let tell = &mut |at, note| drop(notes.try_send((at, note)));
+        serve(driver, &endpoint, config, plant, Some(period), started, tell)
+            .map_err(|error| error.to_string())
+    };
+    let session = Session::start(arguments.scheduling, work)?.map_err(ended_early)?;
+    let remote = session.remote.clone();
+    let _signals = OnSignal::new(move || {
+        remote.send(RobotCommand::Close);
+    })?;
+    let out = Output { json: arguments.json };
+    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
+    for (at, note) in &session.notes {
+        out.note(at, &note)?;
+    }
+    let status = session.join()?;
+    out.summary(clock.now(), &status)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ended_early(result: Result<Status, String>) -> String {
+    result.err().unwrap_or_else(|| "the session ended before it began".to_owned())
+}
+
+struct Output {
+    json: bool,
+}
+
+impl Output {
+    fn listening(
+        &self,
+        at: Time,
+        address: SocketAddr,
+        transport: TransportKind,
+        fingerprint: Option<&Fingerprint>,
+    ) -> Result<(), String> {
+        let identity = fingerprint.map(ToString::to_string);
+        if self.json {
+            let more = [
+                ("address", json!(address.to_string())),
+                ("transport", json!(transport.name())),
+                ("identity", json!(identity)),
+            ];
+            return print(&json_line("listening", at, more));
+        }
+        let identity = identity.unwrap_or_else(|| "a robot without identity".to_owned());
+        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n"))
+    }
+
+    fn note(&self, at: Time, note: &RobotNote) -> Result<(), String> {
+        if self.json {
+            let (event, more) = as_json(note);
+            return print(&json_line(event, at, more));
+        }
+        match as_text(note) {
+            Some(text) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
+            None => Ok(()),
+        }
+    }
+
+    fn summary(&self, at: Time, status: &Status) -> Result<(), String> {
+        if self.json {
+            return print(&json_line("summary", at, [("status", json!(status))]));
+        }
+        if status.messages == 0 {
+            return print("ended; no state came\n");
+        }
+        print(&format!("ended\n{status}\n"))
+    }
+}
+
+fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
+    match note {
+        RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
+        RobotNote::Stopped { why, silence, position } => {
+            let silence_ms = silence.map(Duration::as_millis_f64);
+            let more = vec![
+                ("why", json!(why.name())),
+                ("silence_ms", json!(silence_ms)),
+                ("position_m", json!(position)),
+            ];
+            ("stopped", more)
+        }
+        RobotNote::Event(event) => match event {
+            RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
+            RobotEvent::Enabled => ("enabled", Vec::new()),
+            RobotEvent::Refused(cause) => ("refused", vec![("cause", json!(cause.name()))]),
+            RobotEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
+            RobotEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
+            RobotEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
+            RobotEvent::Closed => ("closed", Vec::new()),
+            _ => ("other", Vec::new()),
+        },
+    }
+}
+
+fn as_text(note: &RobotNote) -> Option<String> {
+    Some(match note {
+        RobotNote::Progress(status) => status.to_string(),
+        RobotNote::Stopped { why, silence: Some(silence), .. } => {
+            format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())
+        }
+        RobotNote::Stopped { why, .. } => format!("STOPPED: {}", why.name()),
+        RobotNote::Event(event) => match event {
+            RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume".to_owned(),
+            RobotEvent::Enabled => "resumed: the robot moves".to_owned(),
+            RobotEvent::Refused(cause) => format!("refused: {}", cause.name()),
+            RobotEvent::Incompatible(error) => format!("refused: {error}"),
+            RobotEvent::Closed => "the link is closed".to_owned(),
+            _ => return None,
+        },
+    })
+}

@@ -1,0 +1,90 @@
+//! A session between two namespaces, through the emulator.
+
+use std::process::Command;
+
+use serde_json::Value;
+use taut_io::{Namespace, NamespaceError};
+
+use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::world::{World, ended};
+
+const TEN_MS: &str = r#"title = "ten milliseconds each way"
+duration = "1s"
+
+[links.wire]
+between = ["operator", "robot"]
+chain = [{ delay = "10ms" }]
+
+[cross.noise]
+from = "operator"
+to = "robot"
+traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
+"#;
+
+/// Two namespaces; `None`, with the reason printed, where they cannot be made.
+fn namespaces() -> Option<(Namespace, Namespace)> {
+    match (Namespace::named("taut-cli-a"), Namespace::named("taut-cli-b")) {
+        (Ok(a), Ok(b)) => Some((a, b)),
+        (Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)), _) => {
+            println!("skipped: {error}");
+            None
+        }
+        (Err(error), _) | (_, Err(error)) => panic!("{error}"),
+    }
+}
+
+/// The command, inside a namespace.
+fn inside(namespace: &Namespace, command: &Command) -> Command {
+    let mut inside = Command::new("ip");
+    inside.args(["netns", "exec", namespace.name().unwrap()]);
+    inside.arg(command.get_program()).args(command.get_args());
+    inside.current_dir(command.get_current_dir().unwrap());
+    inside
+}
+
+#[test]
+fn ten_milliseconds_each_way_are_a_round_trip_of_twenty() {
+    let Some((a, b)) = namespaces() else { return };
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("emulation");
+    world.write("wire.toml", TEN_MS);
+    let between = format!("{},{}", a.name().unwrap(), b.name().unwrap());
+    let emulate = world.command(&format!("emulate wire.toml --between {between} --json --every 100ms"));
+    let mut emulator = Running::start(emulate);
+    emulator.wait_for("statistics");
+
+    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+    let (robot_id, operator_id) = (identity("robot"), identity("operator"));
+    let robot = format!("robot --listen 10.77.0.2:4433 --identity robot --trust {operator_id} --json");
+    let mut robot = Running::start(inside(&b, &world.command(&robot)));
+    robot.wait_for("listening");
+    let operator = format!(
+        "operator --connect 10.77.0.2:4433 --robot-id {robot_id} --identity operator --messages 2000 --json"
+    );
+    let operated = ended(inside(&a, &world.command(&operator)).output().unwrap());
+    assert_eq!(operated.status, 0, "{operated:?}");
+    let summary: Value = serde_json::from_str(operated.out.lines().last().unwrap()).unwrap();
+    let (code, stats) = emulator.end("-TERM");
+    println!(
+        "RTT p50 {} ms, p99 {} ms; late p50 {} µs, p99 {} µs",
+        summary["status"]["rtt"]["p50_ms"],
+        summary["status"]["rtt"]["p99_ms"],
+        stats["up"]["lateness_p50_us"],
+        stats["up"]["lateness_p99_us"]
+    );
+    assert_eq!((code, stats["event"].as_str()), (0, Some("summary")), "{stats}");
+    let p50 = summary["status"]["rtt"]["p50_ms"].as_f64().unwrap();
+    assert!((20.0..21.0).contains(&p50), "{summary}");
+    assert!(stats["up"]["left"].as_u64().unwrap() > 1_000, "{stats}");
+}
+
+#[test]
+fn without_namespaces_a_line_says_how_to_make_them() {
+    let world = World::new("emulation-wrong");
+    world.write("wire.toml", TEN_MS);
+    let ended = world.taut("emulate wire.toml --between no-such-a,no-such-b");
+    assert_eq!((ended.status, ended.err.lines().count()), (2, 1), "{ended:?}");
+    assert!(ended.err.contains("`ip netns add no-such-a` makes it"), "{}", ended.err);
+    let ended = world.taut("emulate wire.toml --between a,b --link fibre");
+    assert!(ended.err.contains("there is no link `fibre`; there are wire"), "{}", ended.err);
+}

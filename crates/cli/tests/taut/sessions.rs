@@ -1,0 +1,341 @@
+//! Robot and operator over loopback, as two processes.
+
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::world::{Ended, World, ended};
+
+const TRANSPORTS: [&str; 6] = ["quic", "udp", "tcp", "sctp", "dccp", "etp"];
+
+/// What is timed does not run beside what is timed.
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A process of a session. It is killed with its test.
+pub(crate) struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    _alive: Sender<()>,
+}
+
+fn signal(pid: u32, signal: &str) {
+    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let pid = child.id();
+        let (alive, dead) = channel::<()>();
+        std::thread::spawn(move || {
+            // Whatever goes wrong, a test ends.
+            if dead.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+                signal(pid, "-KILL");
+            }
+        });
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines, _alive: alive }
+    }
+
+    /// The next line of JSON that reports `event`.
+    pub(crate) fn wait_for(&mut self, event: &str) -> Value {
+        for line in self.lines.by_ref() {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            if line["event"] == event {
+                return line;
+            }
+        }
+        panic!("it ended without `{event}`");
+    }
+
+    pub(crate) fn say(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Asks it to end, and gives what it said last.
+    pub(crate) fn end(mut self, signal: &str) -> (i32, Value) {
+        self::signal(self.child.id(), signal);
+        let last = self.lines.by_ref().map(Result::unwrap).last().unwrap_or_default();
+        let status = self.child.wait().unwrap();
+        (status.code().unwrap_or(-1), serde_json::from_str(&last).unwrap_or_default())
+    }
+
+    /// As by a power cut.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder with identities, and a robot that trusts two operators.
+struct Site {
+    world: World,
+    transport: &'static str,
+    robot: Running,
+    robot_id: String,
+    address: String,
+}
+
+impl Site {
+    fn new(name: &str, transport: &'static str) -> Self {
+        let world = World::new(&format!("session-{name}-{transport}"));
+        let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+        let (robot_id, one, two) = (identity("robot"), identity("one"), identity("two"));
+        let mut robot = Running::start(world.command(&format!(
+            "robot --listen 127.0.0.1:0 --transport {transport} --identity robot --trust {one} --trust {two} --json"
+        )));
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        Self { world, transport, robot, robot_id, address }
+    }
+
+    fn operator(&self, who: &str, robot_id: &str, more: &str) -> Command {
+        let Self { transport, address, .. } = self;
+        self.world.command(&format!(
+            "operator --connect {address} --robot-id {robot_id} --transport {transport} --identity {who} --json {more}"
+        ))
+    }
+
+    fn start(&self, who: &str, more: &str) -> Running {
+        Running::start(self.operator(who, &self.robot_id, more))
+    }
+
+    fn run(&self, who: &str, more: &str) -> Ended {
+        ended(self.operator(who, &self.robot_id, more).output().unwrap())
+    }
+}
+
+fn last(ended: &Ended) -> Value {
+    assert_eq!(ended.status, 0, "{ended:?}");
+    serde_json::from_str(ended.out.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn every_transport_delivers_everything_on_loopback() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for transport in TRANSPORTS {
+        let site = Site::new("all", transport);
+        let reliable = if matches!(transport, "quic" | "tcp" | "sctp") { "--reliable" } else { "" };
+        let summary = last(&site.run("one", &format!("--messages 2000 {reliable}")));
+        let status = &summary["status"];
+        println!(
+            "{transport}: RTT p50 {} ms, p99 {} ms, {} samples missed",
+            status["rtt"]["p50_ms"], status["rtt"]["p99_ms"], summary["missed"]
+        );
+        let sent = status["messages"].as_u64().unwrap();
+        if reliable.is_empty() {
+            // What waits makes way for what is newer, when this host was late.
+            let superseded = status["dropped"]["superseded"].as_u64().unwrap_or(0);
+            assert_eq!(sent + superseded, 2_000, "{transport}: {summary}");
+        } else {
+            assert_eq!(sent, 2_000, "{transport}: {summary}");
+        }
+        assert_eq!(status["delivered"], sent, "{transport}: {summary}");
+        let rtt = status["rtt"]["p50_ms"].as_f64().unwrap();
+        assert!(rtt > 0.0 && rtt < 20.0, "{transport}: {summary}");
+        let (code, summary) = site.robot.end("-TERM");
+        assert_eq!((code, summary["event"].as_str()), (0, Some("summary")), "{transport}");
+        assert!(
+            summary["status"]["delivered"].as_u64().unwrap() > 0,
+            "{transport}: the robot moved: {summary}"
+        );
+    }
+}
+
+#[test]
+fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for transport in ["quic", "tcp", "udp"] {
+        let site = Site::new("strangers", transport);
+        let mut first = site.start("one", "");
+        first.wait_for("resumed");
+
+        let second = site.run("two", "--messages 10");
+        assert_eq!(second.status, 1, "{transport}: {second:?}");
+        assert!(second.err.contains("has another operator"), "{transport}: {}", second.err);
+        let stranger = site.run("stranger", "--messages 10");
+        assert_eq!(stranger.status, 1, "{transport}: {stranger:?}");
+        let wrong = ended(site.operator("two", &fingerprint(&site.world), "").output().unwrap());
+        assert_eq!(wrong.status, 1, "{transport}: {wrong:?}");
+
+        // The first did not notice: it still moves the robot.
+        first.wait_for("status");
+        let (code, summary) = first.end("-INT");
+        assert_eq!(
+            (code, summary["status"]["state"].as_str()),
+            (0, Some("ENABLED")),
+            "{transport}: {summary}"
+        );
+        assert_eq!(summary["status"]["lost"], 0, "{transport}: {summary}");
+
+        // Nobody has it now: what stood in the way was who they are.
+        let stranger = site.run("stranger", "--messages 10");
+        assert!(stranger.err.contains("--trust taut:"), "{transport}: {}", stranger.err);
+        let wrong = ended(site.operator("two", &fingerprint(&site.world), "").output().unwrap());
+        assert!(wrong.err.contains("--robot-id"), "{transport}: {}", wrong.err);
+        last(&site.run("two", "--messages 10"));
+    }
+}
+
+/// Of somebody else than the robot.
+fn fingerprint(world: &World) -> String {
+    world.taut("identity --path somebody").out.trim().to_owned()
+}
+
+#[test]
+fn an_emergency_stop_is_acknowledged_and_holds_until_resume() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for transport in TRANSPORTS {
+        let mut site = Site::new("emergency", transport);
+        let mut operator = site.start("one", "--commands");
+        operator.wait_for("resumed");
+        operator.say("e");
+        let after = operator.wait_for("emergency_stopped")["after_ms"].as_f64().unwrap();
+        println!("{transport}: acknowledged after {after} ms");
+        assert!(after < 50.0, "{transport}: {after} ms");
+        assert_eq!(site.robot.wait_for("stopped")["why"], "emergency", "{transport}");
+        operator.say("r");
+        operator.wait_for("resumed");
+        site.robot.wait_for("enabled");
+        operator.say("q");
+        let summary = operator.wait_for("summary");
+        assert_eq!(summary["status"]["state"], "ENABLED", "{transport}");
+        assert_eq!(operator.child.wait().unwrap().code(), Some(0), "{transport}");
+    }
+}
+
+#[test]
+fn a_robot_whose_operator_vanishes_stops_by_its_watchdog() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for transport in TRANSPORTS {
+        let mut site = Site::new("vanishes", transport);
+        let mut operator = site.start("one", "");
+        site.robot.wait_for("enabled");
+        operator.wait_for("status");
+        operator.kill();
+        let stopped = site.robot.wait_for("stopped");
+        let silence = stopped["silence_ms"].as_f64().unwrap();
+        println!("{transport}: {} after {silence} ms", stopped["why"]);
+        // The kernel closes a TCP connection for the dead; nobody speaks for the others. What a busy host adds is its own.
+        let expected = if transport == "tcp" { 0.0..130.0 } else { 99.0..130.0 };
+        assert!(expected.contains(&silence), "{transport}: {stopped}");
+        // The next one gets it.
+        last(&site.run("two", "--messages 10"));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_one_line_that_says_what_to_do() {
+    let world = World::new("session-wrong");
+    let id = world.taut("identity --path id").out.trim().to_owned();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = nobody.local_addr().unwrap();
+    let in_use = world.taut(&format!("robot --listen {taken} --transport tcp --identity id --trust {id}"));
+    assert_eq!((in_use.status, in_use.err.lines().count()), (2, 1));
+    assert!(in_use.err.contains("is in use: listen on another port"), "{}", in_use.err);
+    drop(nobody);
+    let absent =
+        world.taut(&format!("operator --connect {taken} --transport tcp --identity id --robot-id {id}"));
+    assert_eq!((absent.status, absent.err.lines().count()), (1, 1));
+    assert!(absent.err.contains("nobody listens there; start `taut robot"), "{}", absent.err);
+    let plain = world.taut(&format!("operator --connect {taken} --transport quic --plaintext"));
+    assert!(plain.err.contains("QUIC is always encrypted"), "{}", plain.err);
+    for (arguments, told) in [
+        ("operator --connect x", "--robot-id"),
+        ("robot --listen 127.0.0.1:0", "--trust"),
+        ("robot --listen 127.0.0.1:0 --plaintext --robot arm", "there are sim, sim:free"),
+        ("operator --connect x:1 --plaintext --transport ipx", "there are quic, udp, tcp"),
+        ("operator --connect x:1 --plaintext --input joystick", "trace:FILE"),
+        ("operator --connect no-port --plaintext --transport udp", "HOST:PORT"),
+    ] {
+        let ended = world.taut(arguments);
+        assert_eq!(ended.status, 2, "taut {arguments}: {ended:?}");
+        assert!(ended.err.lines().last().unwrap().contains(told), "taut {arguments}: {}", ended.err);
+    }
+}
+
+#[test]
+fn an_identity_is_made_once_for_its_owner_alone() {
+    let world = World::new("identity");
+    let made = world.taut("identity --path keys/me");
+    assert_eq!(made.status, 0, "{made:?}");
+    assert!(made.out.starts_with("taut:") && made.out.lines().count() == 1);
+    assert_eq!(world.good("identity --path keys/me"), made.out);
+    let mode = std::fs::metadata(world.path("keys/me")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let json: Value = serde_json::from_str(&world.good("identity --path keys/me --json")).unwrap();
+    assert_eq!((json["fingerprint"].as_str(), json["new"].as_bool()), (Some(made.out.trim()), Some(false)));
+
+    let config = world.path("config");
+    let found = ended(world.command("identity").env("XDG_CONFIG_HOME", &config).output().unwrap());
+    assert!(found.err.contains("config/taut/identity"), "{found:?}");
+
+    std::fs::set_permissions(world.path("keys/me"), PermissionsExt::from_mode(0o644)).unwrap();
+    let ended = world.taut("identity --path keys/me");
+    assert_eq!(ended.status, 2);
+    assert!(ended.err.contains("chmod 600"), "{}", ended.err);
+    world.write("text", "hello");
+    std::fs::set_permissions(world.path("text"), PermissionsExt::from_mode(0o600)).unwrap();
+    assert!(world.taut("identity --path text").err.contains("is not an identity"));
+}
+
+#[test]
+fn a_recording_is_played_once_and_ends_the_session() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let site = Site::new("trace", "udp");
+    let rows: String = (0..300).map(|ms| format!("{ms},{}\n", f64::from(ms) * 1e-4)).collect();
+    site.world.write("hand.csv", format!("time_ms,leader_position_x_m\n{rows}"));
+    let summary = last(&site.run("one", "--input trace:hand.csv"));
+    let (made, missed) = (summary["made"].as_u64().unwrap(), summary["missed"].as_u64().unwrap());
+    assert_eq!(made + missed, 300, "{summary}");
+    let x = summary["robot_position_m"][0].as_f64().unwrap();
+    assert!(x > 0.005, "the robot followed the hand to the spring and into it: {summary}");
+}
+
+#[test]
+fn the_terminal_is_as_it_was_when_a_signal_ends_the_view() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let site = Site::new("terminal", "udp");
+    let Site { world, address, robot_id, .. } = &site;
+    let pid = world.path("pid").display().to_string();
+    let taut = env!("CARGO_BIN_EXE_taut");
+    let view = format!(
+        "{taut} operator --connect {address} --transport udp --robot-id {robot_id} --identity one --tui"
+    );
+    // A terminal of its own (script(1)), and the number of the process that draws on it.
+    let shell = format!("stty rows 24 cols 80; echo $$ > {pid}; exec {view}");
+    let mut script = Command::new("script");
+    script.args(["-qefc", &shell, "/dev/null"]).current_dir(world.path("."));
+    script.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut child) = script.spawn() else {
+        println!("skipped: there is no script(1)");
+        return;
+    };
+    let (mut out, mut seen) = (child.stdout.take().unwrap(), Vec::new());
+    let mut buffer = [0; 4096];
+    while !String::from_utf8_lossy(&seen).contains("PAUSED") {
+        let len = out.read(&mut buffer).unwrap();
+        assert!(len > 0, "{}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&buffer[..len]);
+    }
+    let drawing: u32 = String::from_utf8(world.read("pid")).unwrap().trim().parse().unwrap();
+    signal(drawing, "-TERM");
+    out.read_to_end(&mut seen).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let seen = String::from_utf8_lossy(&seen);
+    let (entered, left) = (seen.find("\u{1b}[?1049h"), seen.rfind("\u{1b}[?1049l"));
+    assert!(entered.is_some() && left > entered, "the screen from before is back: {seen:?}");
+    assert!(seen.rfind("[Status]") > left, "the summary is on it: {seen:?}");
+}

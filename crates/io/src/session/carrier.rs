@@ -1,0 +1,191 @@
+//! Whichever transport it is.
+
+use std::fmt;
+
+use taut_core::{Datagram, Deadline, Event, Message, SendError, Time, Transmit, Transport};
+use taut_transport::dccp::Dccp;
+use taut_transport::etp::Etp;
+use taut_transport::quic::{CloseReason, Quic};
+use taut_transport::sctp::Sctp;
+use taut_transport::security::{Sealed, Secured, SecuredStats};
+use taut_transport::udp::Udp;
+
+use crate::tcp::KernelTcp;
+
+/// One end of whatever carries a session over real sockets.
+pub enum Carrier {
+    /// QUIC, with its own security.
+    Quic(Box<Quic>),
+    /// UDP under Noise.
+    Udp(Box<Secured<Udp>>),
+    /// SCTP over UDP, under Noise.
+    Sctp(Box<Secured<Sctp>>),
+    /// DCCP over UDP, under Noise.
+    Dccp(Box<Secured<Dccp>>),
+    /// ETP under Noise.
+    Etp(Box<Secured<Etp>>),
+    /// The kernel's TCP, its messages under Noise.
+    Tcp(Box<Sealed<KernelTcp>>),
+    /// The kernel's TCP in the clear: for the lab.
+    PlainTcp(Box<KernelTcp>),
+    /// Any other in the clear: for the lab.
+    Plain(Box<dyn Transport>),
+    /// None, between two conversations.
+    Absent,
+}
+
+/// Why there is no session (any more), as far as this end can know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// Nothing was heard at all.
+    #[error("no answer")]
+    NoAnswer,
+    /// Nobody takes connections there.
+    #[error("nobody listens there")]
+    Unreachable,
+    /// The peer has a session with somebody else.
+    #[error("the robot has another operator")]
+    Busy,
+    /// The peer does not trust this identity.
+    #[error("the robot does not trust this identity")]
+    NotTrusted,
+    /// The peer is not the one that is trusted here.
+    #[error("the peer is not the robot that is trusted here")]
+    WrongPeer,
+    /// The peer ended a connection before it was one: any of the three above.
+    #[error("the robot sent us away: it has another operator or does not trust this identity")]
+    SentAway,
+    /// It was there, and ended.
+    #[error("{0}")]
+    Ended(String),
+}
+
+/// Calls whichever transport it is.
+macro_rules! carried {
+    ($carrier:ident, $transport:ident => $call:expr, $absent:expr) => {
+        match $carrier {
+            Carrier::Quic($transport) => $call,
+            Carrier::Udp($transport) => $call,
+            Carrier::Sctp($transport) => $call,
+            Carrier::Dccp($transport) => $call,
+            Carrier::Etp($transport) => $call,
+            Carrier::Tcp($transport) => $call,
+            Carrier::PlainTcp($transport) => $call,
+            Carrier::Plain($transport) => $call,
+            Carrier::Absent => $absent,
+        }
+    };
+}
+
+impl Carrier {
+    /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
+    pub(super) fn serves_again(&self) -> bool {
+        matches!(self, Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::PlainTcp(_))
+    }
+
+    /// Has the next conversation begun already?
+    pub(super) fn is_open(&self) -> bool {
+        match self {
+            Self::Udp(secured) => secured.is_open(),
+            Self::Sctp(secured) => secured.is_open(),
+            Self::Dccp(secured) => secured.is_open(),
+            Self::Etp(secured) => secured.is_open(),
+            _ => false,
+        }
+    }
+
+    /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
+    pub(super) fn lingers(&self) -> bool {
+        !matches!(self, Self::Quic(_) | Self::Absent) && self.poll_timeout().is_some()
+    }
+
+    /// What stands in the way. At the operator; the robot's end looks at its counters.
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            Self::Quic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
+            Self::Udp(secured) => of_secured(secured.stats()),
+            Self::Sctp(secured) => of_secured(secured.stats()),
+            Self::Dccp(secured) => of_secured(secured.stats()),
+            Self::Etp(secured) => of_secured(secured.stats()),
+            Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
+                (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
+                (_, stats) if stats.unauthenticated > 0 => Trouble::WrongPeer,
+                (_, stats) if stats.opened > 0 => Trouble::Ended("the connection ended".to_owned()),
+                _ => Trouble::SentAway,
+            },
+            Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
+            Self::PlainTcp(_) => Trouble::SentAway,
+            Self::Plain(_) | Self::Absent => Trouble::NoAnswer,
+        }
+    }
+
+    /// Bytes that the kernel's TCP was given and gave, which no port counts; `None` for other transports.
+    pub fn stream_bytes(&self) -> Option<(u64, u64)> {
+        let stats = match self {
+            Self::Tcp(sealed) => sealed.inner().stats(),
+            Self::PlainTcp(tcp) => tcp.stats(),
+            _ => return None,
+        };
+        Some((stats.bytes_sent, stats.bytes_received))
+    }
+}
+
+fn of_quic(reason: &CloseReason) -> Trouble {
+    match reason {
+        CloseReason::TimedOut => Trouble::NoAnswer,
+        CloseReason::Busy => Trouble::Busy,
+        CloseReason::NotTrusted => Trouble::NotTrusted,
+        CloseReason::PeerUntrusted => Trouble::WrongPeer,
+        other => Trouble::Ended(other.to_string()),
+    }
+}
+
+fn of_secured(stats: SecuredStats) -> Trouble {
+    match stats {
+        SecuredStats { busy: 1.., .. } => Trouble::Busy,
+        SecuredStats { opened: 1.., .. } => {
+            Trouble::Ended("nothing was heard of the robot any more".to_owned())
+        }
+        _ => Trouble::NoAnswer,
+    }
+}
+
+impl Transport for Carrier {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        carried!(self, transport => transport.send(now, message), Err(SendError::Closed))
+    }
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        carried!(self, transport => transport.handle_input(now, input), ());
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        carried!(self, transport => transport.handle_timeout(now), ());
+    }
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        carried!(self, transport => transport.poll_transmit(now, buffer), None)
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        carried!(self, transport => transport.poll_event(), None)
+    }
+    fn poll_timeout(&self) -> Option<Deadline> {
+        carried!(self, transport => transport.poll_timeout(), None)
+    }
+    fn close(&mut self, now: Time) {
+        carried!(self, transport => transport.close(now), ());
+    }
+}
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Quic(_) => "Quic",
+            Self::Udp(_) => "Udp",
+            Self::Sctp(_) => "Sctp",
+            Self::Dccp(_) => "Dccp",
+            Self::Etp(_) => "Etp",
+            Self::Tcp(_) => "Tcp",
+            Self::PlainTcp(_) => "PlainTcp",
+            Self::Plain(_) => "Plain",
+            Self::Absent => "Absent",
+        })
+    }
+}

@@ -1,0 +1,365 @@
+//! An address, a transport and an identity: what makes conversations.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::str::FromStr;
+
+use taut_core::{Bytes, Duration, Priority, Time, Transport};
+use taut_transport::dccp::{Dccp, DccpConfig};
+use taut_transport::etp::{Adaptive, Etp, EtpConfig};
+use taut_transport::identity::{Identity, Trust};
+use taut_transport::quic::{Quic, QuicConfig};
+use taut_transport::sctp::{Sctp, SctpConfig};
+use taut_transport::security::{Sealed, Secured, SecurityConfig};
+use taut_transport::udp::{Udp, UdpConfig};
+
+use super::carrier::Carrier;
+use super::entropy::{os_entropy, os_seed};
+use crate::tcp::{KernelTcp, KernelTcpConfig};
+use crate::{Clock, Port, PortError, UdpPort, UdpPortConfig};
+
+/// A transport by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TransportKind {
+    /// QUIC.
+    #[default]
+    Quic,
+    /// UDP.
+    Udp,
+    /// The kernel's TCP.
+    Tcp,
+    /// SCTP over UDP (RFC 6951).
+    Sctp,
+    /// DCCP over UDP (RFC 6773).
+    Dccp,
+    /// ETP over UDP.
+    Etp,
+}
+
+/// Who this end is, and whom it speaks with.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// This end's.
+    pub identity: Identity,
+    /// A robot: the operators that may have it. An operator: the one robot.
+    pub trust: Trust,
+}
+
+/// One end's address and identity. The socket stays for as long as this lives; each conversation gets a new
+/// [`Carrier`] and a new [`Port`].
+#[derive(Debug)]
+pub struct Endpoint {
+    kind: TransportKind,
+    /// `None`: in the clear.
+    credentials: Option<Credentials>,
+    socket: Socket,
+    /// Of an operator: the robot's.
+    remote: Option<SocketAddr>,
+    /// ns since 1970 at the clock's zero.
+    epoch: u64,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Datagrams(UdpSocket),
+    Listener(TcpListener),
+    /// A TCP client has a new socket each time.
+    None,
+}
+
+/// An endpoint that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// Somebody else has that address.
+    #[error("{0} is in use: listen on another port, or end the program that has it (`ss -lunpt` shows it)")]
+    InUse(SocketAddr),
+    /// It is not an address of this host.
+    #[error("{0} is not an address of this host: `ip address` lists them, 0.0.0.0 stands for all")]
+    NotOurs(SocketAddr),
+    /// A port below 1024.
+    #[error("{0}: ports below 1024 are for root; choose a higher one")]
+    NotPermitted(SocketAddr),
+    /// QUIC cannot be had in the clear.
+    #[error("QUIC is always encrypted; choose another transport to go without")]
+    AlwaysEncrypted,
+    /// An operator trusts exactly one robot.
+    #[error("an operator needs the fingerprint of one robot")]
+    OneRobot,
+    /// The system refused.
+    #[error("{what}: {error}")]
+    Refused {
+        /// What was asked of it.
+        what: String,
+        /// What it said.
+        error: io::Error,
+    },
+    /// A port refused.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// How long an operator tries to connect, or to come back.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// What sealing adds to a datagram, [`Secured::OVERHEAD`], fits between this and Ethernet's 1472 B.
+const ROOM: Bytes = Bytes::new(1_400);
+
+impl TransportKind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Quic, Self::Udp, Self::Tcp, Self::Sctp, Self::Dccp, Self::Etp];
+
+    /// Its name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quic => "quic",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Sctp => "sctp",
+            Self::Dccp => "dccp",
+            Self::Etp => "etp",
+        }
+    }
+
+    /// Can it repeat what was lost?
+    pub const fn is_reliable(self) -> bool {
+        matches!(self, Self::Quic | Self::Tcp | Self::Sctp)
+    }
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for TransportKind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("`{text}` is not a transport; there are {names}")
+        })
+    }
+}
+
+impl Endpoint {
+    /// The robot's end, at `address`. Without credentials it is in the clear, for the lab only.
+    ///
+    /// # Errors
+    /// When the address cannot be had, or QUIC is asked for in the clear.
+    pub fn listen(
+        kind: TransportKind,
+        address: SocketAddr,
+        credentials: Option<Credentials>,
+        clock: &Clock,
+    ) -> Result<Self, EndpointError> {
+        let socket = if kind == TransportKind::Tcp {
+            TcpListener::bind(address).map(Socket::Listener)
+        } else {
+            UdpSocket::bind(address).map(Socket::Datagrams)
+        };
+        let socket = socket.map_err(|error| of_bind(address, error))?;
+        Self::new(kind, credentials, socket, None, clock)
+    }
+
+    /// The operator's end, for the robot at `remote`. Without credentials it is in the clear, for the lab only.
+    ///
+    /// # Errors
+    /// When there is no socket to be had, QUIC is asked for in the clear, or not exactly one robot is trusted.
+    pub fn connect(
+        kind: TransportKind,
+        remote: SocketAddr,
+        credentials: Option<Credentials>,
+        clock: &Clock,
+    ) -> Result<Self, EndpointError> {
+        if credentials.as_ref().is_some_and(|known| known.trust.len() != 1) {
+            return Err(EndpointError::OneRobot);
+        }
+        let any = match remote {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let socket = if kind == TransportKind::Tcp {
+            Socket::None
+        } else {
+            Socket::Datagrams(UdpSocket::bind(any).map_err(|error| of_bind(any, error))?)
+        };
+        Self::new(kind, credentials, socket, Some(remote), clock)
+    }
+
+    fn new(
+        kind: TransportKind,
+        credentials: Option<Credentials>,
+        socket: Socket,
+        remote: Option<SocketAddr>,
+        clock: &Clock,
+    ) -> Result<Self, EndpointError> {
+        if kind == TransportKind::Quic && credentials.is_none() {
+            return Err(EndpointError::AlwaysEncrypted);
+        }
+        let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
+        Ok(Self { kind, credentials, socket, remote, epoch })
+    }
+
+    /// Which transport.
+    pub fn kind(&self) -> TransportKind {
+        self.kind
+    }
+
+    /// The robot's address, of an operator's end.
+    pub fn remote(&self) -> Option<SocketAddr> {
+        self.remote
+    }
+
+    /// Where it listens; nothing for a TCP client.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        match &self.socket {
+            Socket::Datagrams(socket) => socket.local_addr(),
+            Socket::Listener(listener) => listener.local_addr(),
+            Socket::None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// What a new conversation needs.
+    ///
+    /// # Errors
+    /// When the process may open no more descriptors, or there is no route.
+    pub fn open(&self) -> Result<(Carrier, Port), EndpointError> {
+        if self.kind == TransportKind::Tcp {
+            return self.open_tcp();
+        }
+        let carrier = match &self.credentials {
+            Some(credentials) => self.secured(credentials),
+            None => Carrier::Plain(self.plain()),
+        };
+        Ok((carrier, self.port()?))
+    }
+
+    /// A port without a memory of whom it heard.
+    pub(super) fn port(&self) -> Result<Port, EndpointError> {
+        let Socket::Datagrams(socket) = &self.socket else { unreachable!("TCP has no such port") };
+        let socket = socket.try_clone().map_err(refused("another descriptor of the socket"))?;
+        let port = UdpPort::new(socket, UdpPortConfig::new().paths(64))?;
+        Ok(match self.remote {
+            Some(remote) => port.to(remote).into(),
+            None => port.into(),
+        })
+    }
+
+    fn open_tcp(&self) -> Result<(Carrier, Port), EndpointError> {
+        let config = KernelTcpConfig::new();
+        let tcp = match (&self.socket, self.remote) {
+            (Socket::Listener(listener), _) => {
+                listener.try_clone().and_then(|listener| KernelTcp::server(listener, config))
+            }
+            (_, Some(remote)) => KernelTcp::client(remote, config),
+            _ => unreachable!("an end listens or connects"),
+        };
+        let tcp = tcp.map_err(refused("a TCP socket"))?;
+        let port = tcp.descriptor().map_err(refused("a descriptor"))?.into();
+        let Some(Credentials { identity, trust }) = &self.credentials else {
+            return Ok((Carrier::PlainTcp(Box::new(tcp)), port));
+        };
+        let (config, entropy) = (self.security(), os_entropy());
+        let sealed = match self.peer() {
+            Some(peer) => Sealed::initiator(config, identity, peer, entropy, tcp),
+            None => Sealed::responder(config, identity, trust.clone(), entropy, tcp),
+        };
+        Ok((Carrier::Tcp(Box::new(sealed)), port))
+    }
+
+    fn secured(&self, credentials: &Credentials) -> Carrier {
+        let is_client = self.remote.is_some();
+        match self.kind {
+            TransportKind::Quic => {
+                let Credentials { identity, trust } = credentials;
+                let config = quic_config();
+                let make = if is_client { Quic::client } else { Quic::server };
+                Carrier::Quic(Box::new(make(config, identity, trust.clone(), os_entropy())))
+            }
+            TransportKind::Udp => Carrier::Udp(self.around(credentials, udp)),
+            TransportKind::Sctp => Carrier::Sctp(self.around(credentials, move || sctp(is_client))),
+            TransportKind::Dccp => Carrier::Dccp(self.around(credentials, move || dccp(is_client))),
+            TransportKind::Etp => Carrier::Etp(self.around(credentials, etp)),
+            TransportKind::Tcp => unreachable!("TCP is sealed by messages"),
+        }
+    }
+
+    fn plain(&self) -> Box<dyn Transport> {
+        let is_client = self.remote.is_some();
+        match self.kind {
+            TransportKind::Udp => Box::new(udp()),
+            TransportKind::Sctp => Box::new(sctp(is_client)),
+            TransportKind::Dccp => Box::new(dccp(is_client)),
+            TransportKind::Etp => Box::new(etp()),
+            TransportKind::Quic | TransportKind::Tcp => unreachable!("made elsewhere"),
+        }
+    }
+
+    /// Noise around the datagrams of a transport.
+    fn around<T: Transport>(
+        &self,
+        credentials: &Credentials,
+        mut make: impl FnMut() -> T + Send + 'static,
+    ) -> Box<Secured<T>> {
+        let Credentials { identity, trust } = credentials;
+        let (config, entropy) = (self.security(), os_entropy());
+        Box::new(match self.peer() {
+            Some(peer) => Secured::initiator(config, identity, peer, entropy, make()),
+            None => Secured::responder(config, identity, trust.clone(), entropy, make),
+        })
+    }
+
+    /// The one robot that an operator trusts.
+    fn peer(&self) -> Option<taut_transport::identity::Fingerprint> {
+        self.remote.and_then(|_| self.credentials.as_ref()?.trust.iter().next())
+    }
+
+    fn security(&self) -> SecurityConfig {
+        SecurityConfig::new().epoch(self.epoch).give_up(PATIENCE)
+    }
+}
+
+/// A link that is silent for 2 s is gone: until then the robot lets nobody else in.
+fn quic_config() -> QuicConfig {
+    QuicConfig::new().idle_timeout(Duration::from_secs(2)).keep_alive(Duration::from_millis(500))
+}
+
+fn udp() -> Udp {
+    Udp::new(UdpConfig::new().max_datagram(ROOM))
+}
+
+fn etp() -> Etp {
+    // Acknowledgements and forces share the gap: what waits goes together.
+    let config = EtpConfig::adaptive(Adaptive::default()).pack(true).max_datagram(ROOM);
+    let config = config.urgent(Some(Priority(0)));
+    Etp::new(config).expect("the settings are within their ranges")
+}
+
+fn sctp(is_client: bool) -> Sctp {
+    let config = SctpConfig::new().samples(4);
+    if is_client { Sctp::client(config, os_entropy()) } else { Sctp::server(config, os_entropy()) }
+}
+
+fn dccp(is_client: bool) -> Dccp {
+    let config = DccpConfig::new().max_datagram(ROOM).expect("within its range").connect_timeout(PATIENCE);
+    let rng = os_seed().stream("dccp");
+    if is_client { Dccp::client(config, rng) } else { Dccp::server(config, rng) }
+}
+
+fn of_bind(address: SocketAddr, error: io::Error) -> EndpointError {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => EndpointError::InUse(address),
+        io::ErrorKind::AddrNotAvailable => EndpointError::NotOurs(address),
+        io::ErrorKind::PermissionDenied => EndpointError::NotPermitted(address),
+        _ => EndpointError::Refused { what: address.to_string(), error },
+    }
+}
+
+fn refused(what: &str) -> impl FnOnce(io::Error) -> EndpointError {
+    let what = what.to_owned();
+    move |error| EndpointError::Refused { what, error }
+}

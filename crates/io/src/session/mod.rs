@@ -1,0 +1,56 @@
+//! Sessions on real sockets: which transport, whose identity, which address; and the loops around both ends.
+//!
+//! | part | what it does |
+//! | --- | --- |
+//! | [`TransportKind`] | the transports by name |
+//! | [`Endpoint`] | makes a [`Carrier`] and its [`Port`](crate::Port) for each conversation: the socket stays, the rest is new |
+//! | [`Carrier`] | whichever transport it is, sealed or not |
+//! | [`OperatorMachine`] | an operator that sends samples at a rate, resumes as it is told, and reports |
+//! | [`RobotMachine`] | a robot with something that moves: a [`Plant`] |
+//! | [`operate`], [`serve`] | the loops: connecting, losing the link, beginning anew, saying goodbye |
+//!
+//! The loops run on the thread that calls them. [`Remote`] reaches them from other threads.
+
+mod carrier;
+mod endpoint;
+mod entropy;
+mod operate;
+mod operator;
+mod robot;
+mod serve;
+
+pub use self::carrier::{Carrier, Trouble};
+pub use self::endpoint::{Credentials, Endpoint, EndpointError, TransportKind};
+pub use self::entropy::{os_entropy, os_identity, os_seed};
+pub use self::operate::{OperateConfig, OperateError, operate};
+pub use self::operator::{
+    OperatorCommand, OperatorMachine, OperatorNote, Progress, ResumePolicy, RoundTrips,
+};
+pub use self::robot::{Plant, RobotCommand, RobotMachine, RobotNote};
+pub use self::serve::{ServeError, serve};
+
+use crate::{Machine, MachineId, Mailbox};
+
+/// A way to the one machine of a loop, from other threads. It can be copied.
+#[derive(Debug)]
+pub struct Remote<M: Machine> {
+    mailbox: Mailbox<M>,
+    id: MachineId,
+}
+
+impl<M: Machine> Clone for Remote<M> {
+    fn clone(&self) -> Self {
+        Self { mailbox: self.mailbox.clone(), id: self.id }
+    }
+}
+
+impl<M: Machine> Remote<M> {
+    const fn new(mailbox: Mailbox<M>, id: MachineId) -> Self {
+        Self { mailbox, id }
+    }
+
+    /// Gives the machine a command; false when it has ended or does not keep up.
+    pub fn send(&self, command: M::Command) -> bool {
+        self.mailbox.send(self.id, command).is_ok()
+    }
+}

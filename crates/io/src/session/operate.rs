@@ -1,0 +1,200 @@
+//! The loop around an operator.
+
+use taut_core::{Duration, Time};
+use taut_session::{Operator, OperatorConfig, State};
+
+use super::Remote;
+use super::carrier::Trouble;
+use super::endpoint::{Endpoint, EndpointError, PATIENCE};
+use super::entropy::os_seed;
+use super::operator::{OperatorMachine, OperatorNote, Progress, ResumePolicy};
+use crate::{Driver, DriverError, MachineId};
+
+/// How an operator is run.
+#[derive(Clone, Debug)]
+pub struct OperateConfig {
+    /// The session's.
+    pub session: OperatorConfig,
+    /// Time between two samples of the device.
+    pub period: Duration,
+    /// Samples to send; `None`: until the device has no more, or somebody closes.
+    pub limit: Option<u64>,
+    /// When it resumes by itself.
+    pub resume: ResumePolicy,
+    /// Report every so many samples.
+    pub report_messages: Option<u64>,
+    /// Report every so often.
+    pub report_period: Option<Duration>,
+}
+
+/// A session that could not be had, or could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum OperateError {
+    /// There was none within 5 s, or it was refused.
+    #[error("{0}")]
+    NotConnected(Trouble),
+    /// It was lost, and did not come back within 5 s.
+    #[error("{0}")]
+    Lost(Trouble),
+    /// An endpoint refused.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The driver cannot go on.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+/// Between two attempts to connect again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// For so long a robot may take somebody for its operator that has vanished.
+const BUSY: Duration = Duration::from_millis(2_500);
+/// A goodbye that takes longer does not arrive any more.
+const GOODBYE: Duration = Duration::from_millis(1_500);
+
+/// Runs an operator with `device` on this thread until it is done, or closed through the [`Remote`] that `started` is
+/// given. A link that is lost is connected again for 5 s; the robot stays stopped meanwhile and, but for
+/// [`ResumePolicy::Always`], afterwards. Gives everything that was measured.
+///
+/// # Errors
+/// See [`OperateError`].
+pub fn operate<I: Iterator<Item = State>>(
+    driver: Driver<OperatorMachine<I>>,
+    endpoint: &Endpoint,
+    config: &OperateConfig,
+    device: I,
+    started: impl FnOnce(Remote<OperatorMachine<I>>),
+    tell: &mut dyn FnMut(Time, OperatorNote),
+) -> Result<Progress, OperateError> {
+    let (carrier, port) = endpoint.open()?;
+    let operator = Operator::new(carrier, config.session.clone(), os_seed().stream("operator"));
+    let mut machine =
+        OperatorMachine::new(operator, device, config.period, config.limit).resumes(config.resume);
+    if let Some(samples) = config.report_messages {
+        machine = machine.reports_by_number(samples);
+    }
+    if let Some(period) = config.report_period {
+        machine = machine.reports_by_time(period);
+    }
+    let mut driver = driver;
+    let id = driver.add(machine, port)?;
+    started(Remote::new(driver.mailbox(), id));
+    let mut this = Loop { driver, id, endpoint, tell };
+    this.run()?;
+    // The goodbye is not part of what is measured.
+    let now = this.driver.clock().now();
+    let progress = this.machine().progress(now);
+    this.say_goodbye()?;
+    Ok(progress)
+}
+
+/// Will it not help to try again?
+fn is_final(trouble: &Trouble, was_connected: bool, waited: Duration, closed: bool) -> bool {
+    match trouble {
+        Trouble::NoAnswer => false,
+        Trouble::NotTrusted | Trouble::WrongPeer => closed,
+        // A robot lets go of an operator that has vanished after a second or two.
+        Trouble::Busy => waited >= if was_connected { PATIENCE } else { BUSY },
+        Trouble::Unreachable | Trouble::SentAway | Trouble::Ended(_) => closed && !was_connected,
+    }
+}
+
+struct Loop<'a, I: Iterator<Item = State>> {
+    driver: Driver<OperatorMachine<I>>,
+    id: MachineId,
+    endpoint: &'a Endpoint,
+    tell: &'a mut dyn FnMut(Time, OperatorNote),
+}
+
+/// What a turn brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    connected: bool,
+    closed: bool,
+    done: bool,
+}
+
+impl<I: Iterator<Item = State>> Loop<'_, I> {
+    fn machine(&self) -> &OperatorMachine<I> {
+        self.driver.machine(self.id).expect("it is there until it is replaced")
+    }
+
+    fn turn(&mut self, until: Time) -> Result<Seen, DriverError> {
+        use taut_session::OperatorEvent::{Closed, Connected};
+        let (mut seen, clock, tell) = (Seen::default(), self.driver.clock(), &mut self.tell);
+        self.driver.turn(until, &mut |_, note| {
+            match &note {
+                OperatorNote::Event(Connected { .. }) => seen.connected = true,
+                OperatorNote::Event(Closed) => seen.closed = true,
+                OperatorNote::Done => seen.done = true,
+                _ => {}
+            }
+            tell(clock.now(), note);
+        })?;
+        Ok(seen)
+    }
+
+    /// Until it is done, closed from here, or lost.
+    fn run(&mut self) -> Result<(), OperateError> {
+        let mut waits = Some(self.driver.clock().now());
+        let mut was_connected = false;
+        loop {
+            let until = waits.map_or(Time::MAX, |since| since + PATIENCE);
+            let seen = self.turn(until)?;
+            let now = self.driver.clock().now();
+            if seen.connected {
+                (was_connected, waits) = (true, None);
+            }
+            if seen.done || self.machine().is_closing() {
+                return Ok(());
+            }
+            if seen.closed {
+                waits.get_or_insert(now);
+            }
+            let Some(since) = waits else { continue };
+            let trouble = self.machine().trouble();
+            if now >= until || is_final(&trouble, was_connected, now - since, seen.closed) {
+                let error = if was_connected { OperateError::Lost } else { OperateError::NotConnected };
+                return Err(error(trouble));
+            }
+            if seen.closed {
+                self.wait((now + AGAIN).min(since + PATIENCE))?;
+                if self.machine().is_closing() {
+                    return Ok(());
+                }
+                self.reconnect()?;
+            }
+        }
+    }
+
+    fn wait(&mut self, until: Time) -> Result<(), DriverError> {
+        while self.driver.clock().now() < until && !self.machine().is_closing() {
+            self.turn(until)?;
+        }
+        Ok(())
+    }
+
+    /// A new carrier and a new port, under the same number.
+    fn reconnect(&mut self) -> Result<(), OperateError> {
+        let (carrier, port) = self.endpoint.open()?;
+        let (mut machine, _) = self.driver.remove(self.id).expect("it is there");
+        machine.reconnect(self.driver.clock().now(), carrier);
+        let id = self.driver.add(machine, port)?;
+        assert_eq!(id, self.id, "the only machine gets the number that has become free");
+        Ok(())
+    }
+
+    fn say_goodbye(&mut self) -> Result<(), DriverError> {
+        let now = self.driver.clock().now();
+        if !self.machine().is_closing()
+            && let Some(machine) = self.driver.machine_mut(self.id)
+        {
+            machine.close(now);
+        }
+        let until = now + GOODBYE;
+        self.turn(now)?;
+        while self.machine().lingers() && self.driver.clock().now() < until {
+            self.turn(until)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,371 @@
+//! An operator with a device: samples at a rate, the buttons, and what is worth telling.
+
+use taut_core::{Datagram, Deadline, Duration, Time, Transmit, earliest};
+use taut_session::{Operator, OperatorEvent, RobotState, State, Status};
+
+use super::carrier::{Carrier, Trouble};
+use crate::Machine;
+
+/// When an operator lets the robot move by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResumePolicy {
+    /// Never: a person does, by [`OperatorCommand::Resume`].
+    Never,
+    /// Once, when it has connected.
+    #[default]
+    Start,
+    /// After every stop but an emergency: for measurements over links that fail. Not beside people.
+    Always,
+}
+
+/// What an operator is asked from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorCommand {
+    /// The emergency button.
+    EmergencyStop,
+    /// Let the robot move again.
+    Resume,
+    /// Say goodbye.
+    Close,
+}
+
+/// How a session goes.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Since it began.
+    pub status: Status,
+    /// Round trips since the last such report.
+    pub round_trips: RoundTrips,
+    /// Samples that the device made, whether or not they could be sent.
+    pub made: u64,
+    /// Samples that the device should have made while this host was too late to ask it.
+    pub missed: u64,
+    /// Where the robot says it is, m.
+    pub robot_position: [f32; 3],
+    /// What the robot feels, N.
+    pub robot_force: [f32; 3],
+}
+
+/// Round trips of some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RoundTrips {
+    /// How many.
+    pub count: u64,
+    /// Their mean, ms; 0 when there were none.
+    pub mean_ms: f64,
+    /// The longest, ms.
+    pub max_ms: f64,
+}
+
+/// What an operator tells those around it. What happens a thousand times a second is summed up.
+#[derive(Clone, Debug)]
+pub enum OperatorNote {
+    /// Something happened.
+    Event(OperatorEvent),
+    /// It is time for a report.
+    Progress(Box<Progress>),
+    /// All samples were made, and it is known what became of them.
+    Done,
+}
+
+/// An operator, the device in its hand, and a clock that asks the device at a rate.
+///
+/// Samples are made from the first resume on, whatever happens then: a hand does not hold still because the robot does.
+#[derive(Debug)]
+pub struct OperatorMachine<I> {
+    operator: Operator<Carrier>,
+    device: I,
+    period: Duration,
+    policy: ResumePolicy,
+    /// Samples that are still to be sent; `None`: without end.
+    left: Option<u64>,
+    report_messages: Option<u64>,
+    report_period: Option<Duration>,
+
+    started: bool,
+    next_sample: Option<Time>,
+    next_report: Option<Time>,
+    /// Sent, for reports by number.
+    sent: u64,
+    reported: u64,
+    /// Another attempt to resume.
+    retry: Option<Time>,
+    /// Since when all that is to be sent was sent.
+    drained: Option<Time>,
+    next_look: Time,
+    done: bool,
+    closing: bool,
+
+    progress: Progress,
+    sum_ms: f64,
+}
+
+/// Between two attempts to resume.
+const RETRY: Duration = Duration::from_millis(100);
+/// How often it is looked whether everything is known.
+const LOOK: Duration = Duration::from_millis(10);
+/// When nothing more is waited for.
+const DRAIN: Duration = Duration::from_secs(2);
+
+impl<I: Iterator<Item = State>> OperatorMachine<I> {
+    /// An operator whose device is asked every `period`, at least 1 µs, for its next state; its time of creation is when
+    /// it was asked. The device ends when it has no more, or after `limit` samples that could be sent.
+    pub fn new(operator: Operator<Carrier>, device: I, period: Duration, limit: Option<u64>) -> Self {
+        Self {
+            operator,
+            device,
+            period: period.max(Duration::from_micros(1)),
+            policy: ResumePolicy::default(),
+            left: limit,
+            report_messages: None,
+            report_period: None,
+            started: false,
+            next_sample: None,
+            next_report: None,
+            sent: 0,
+            reported: 0,
+            retry: None,
+            drained: None,
+            next_look: Time::ZERO,
+            done: false,
+            closing: false,
+            progress: Progress::default(),
+            sum_ms: 0.0,
+        }
+    }
+
+    /// When it resumes by itself. Default: once, at the start.
+    pub fn resumes(mut self, policy: ResumePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Reports every so many samples sent; at least 1. Default: not.
+    pub fn reports_by_number(mut self, samples: u64) -> Self {
+        self.report_messages = Some(samples.max(1));
+        self
+    }
+
+    /// Reports every so often; at least 1 ms. Default: not.
+    pub fn reports_by_time(mut self, period: Duration) -> Self {
+        self.report_period = Some(period.max(Duration::from_millis(1)));
+        self
+    }
+
+    /// The session.
+    pub fn operator(&self) -> &Operator<Carrier> {
+        &self.operator
+    }
+
+    /// Why there is no session, as far as this end can know.
+    pub fn trouble(&self) -> Trouble {
+        self.operator.transport().trouble()
+    }
+
+    /// Everything so far.
+    pub fn progress(&self, now: Time) -> Progress {
+        let mut progress = self.progress.clone();
+        progress.status = self.operator.status(now);
+        // The kernel's TCP has its own count: no datagram of it passes here.
+        if let Some((sent, _)) = self.operator.transport().stream_bytes()
+            && progress.status.elapsed_s > 0.0
+        {
+            progress.status.throughput_bps = sent as f64 * 8.0 / progress.status.elapsed_s;
+        }
+        progress
+    }
+
+    /// Says goodbye.
+    pub(super) fn close(&mut self, now: Time) {
+        self.next_sample = None;
+        self.closing = true;
+        self.operator.close(now);
+    }
+
+    /// Was it closed here?
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Goes on over another carrier.
+    pub(super) fn reconnect(&mut self, now: Time, carrier: Carrier) {
+        self.operator.reconnect(now, carrier);
+    }
+
+    pub(super) fn lingers(&self) -> bool {
+        self.operator.transport().lingers()
+    }
+
+    fn make(&mut self, now: Time) {
+        let Some(due) = self.next_sample else { return };
+        if now < due {
+            return;
+        }
+        // What the hand did while this host was too late to look is gone, in a recording as in a real one. One sample is
+        // made up for, as the session's limit of the rate does.
+        let behind = now.saturating_since(due) / self.period;
+        let missed = behind.saturating_sub(1);
+        self.progress.missed += missed;
+        let past = usize::try_from(missed).unwrap_or(usize::MAX);
+        if past > 0 {
+            self.device.nth(past - 1);
+        }
+        self.next_sample = Some(due + self.period * (missed + 1));
+        self.make_one(now);
+    }
+
+    fn make_one(&mut self, now: Time) {
+        let state = if self.left == Some(0) { None } else { self.device.next() };
+        let Some(state) = state else {
+            self.next_sample = None;
+            self.drained = Some(now);
+            return;
+        };
+        self.progress.made += 1;
+        // Why one is refused is in the counters.
+        if self.operator.send_state(now, State { created: now, ..state }).is_ok() {
+            self.left = self.left.map(|left| left - 1);
+            self.sent += 1;
+        }
+    }
+
+    fn resume(&mut self, now: Time) {
+        self.retry = match self.operator.resume(now) {
+            Ok(()) => None,
+            Err(_) => Some(now + RETRY),
+        };
+    }
+
+    /// What an event means here; `None` when nobody else needs to know.
+    fn notice(&mut self, now: Time, event: OperatorEvent) -> Option<OperatorNote> {
+        match event {
+            OperatorEvent::Acknowledged { rtt, .. } => {
+                let ms = rtt.as_millis_f64();
+                let trips = &mut self.progress.round_trips;
+                (trips.count, trips.max_ms) = (trips.count + 1, trips.max_ms.max(ms));
+                self.sum_ms += ms;
+                return None;
+            }
+            OperatorEvent::Feedback { state, .. } => {
+                (self.progress.robot_position, self.progress.robot_force) = (state.position, state.force);
+                return None;
+            }
+            OperatorEvent::Dropped { .. } | OperatorEvent::Refused(_) => return None,
+            OperatorEvent::Connected { .. } => match self.policy {
+                ResumePolicy::Start if !self.started => self.resume(now),
+                ResumePolicy::Always => self.resume(now),
+                _ => {}
+            },
+            OperatorEvent::Robot { state: RobotState::Paused, .. }
+                if self.policy == ResumePolicy::Always && self.started =>
+            {
+                self.resume(now);
+            }
+            OperatorEvent::Resumed => {
+                self.retry = None;
+                if !self.started {
+                    self.started = true;
+                    self.next_sample = Some(now);
+                    self.next_report = self.report_period.map(|period| now + period);
+                }
+            }
+            OperatorEvent::ResumeRefused { .. } => {
+                let again = self.policy == ResumePolicy::Always
+                    || self.policy == ResumePolicy::Start && !self.started;
+                self.retry = again.then_some(now + RETRY);
+            }
+            _ => {}
+        }
+        Some(OperatorNote::Event(event))
+    }
+
+    fn report(&mut self, now: Time) -> OperatorNote {
+        let trips = &mut self.progress.round_trips;
+        trips.mean_ms = if trips.count == 0 { 0.0 } else { self.sum_ms / trips.count as f64 };
+        let progress = self.progress(now);
+        (self.progress.round_trips, self.sum_ms) = (RoundTrips::default(), 0.0);
+        OperatorNote::Progress(Box::new(progress))
+    }
+
+    /// A report, when it is time for one.
+    fn poll_report(&mut self, now: Time) -> Option<OperatorNote> {
+        if let Some(every) = self.report_messages
+            && self.sent >= self.reported + every
+        {
+            self.reported += every;
+            return Some(self.report(now));
+        }
+        let (period, due) = (self.report_period?, self.next_report?);
+        if now < due {
+            return None;
+        }
+        self.next_report = Some((due + period).max(now));
+        Some(self.report(now))
+    }
+
+    /// Is it known what became of every sample?
+    fn poll_done(&mut self, now: Time) -> Option<OperatorNote> {
+        let since = self.drained?;
+        if self.done || now < self.next_look {
+            return None;
+        }
+        self.next_look = now + LOOK;
+        let status = self.operator.status(now);
+        let known = self.operator.waiting() == 0 && status.delivered + status.lost >= status.messages;
+        if !known && now.saturating_since(since) < DRAIN {
+            return None;
+        }
+        self.done = true;
+        Some(OperatorNote::Done)
+    }
+}
+
+impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
+    type Command = OperatorCommand;
+    type Event = OperatorNote;
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.operator.handle_input(now, input);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.operator.handle_timeout(now);
+        if self.retry.is_some_and(|at| now >= at) {
+            self.resume(now);
+        }
+        self.make(now);
+    }
+
+    fn handle_command(&mut self, now: Time, command: OperatorCommand) {
+        match command {
+            OperatorCommand::EmergencyStop => {
+                self.retry = None;
+                self.operator.emergency_stop(now);
+            }
+            // Refused while there is no session or the stop is not acknowledged: the person presses again.
+            OperatorCommand::Resume => drop(self.operator.resume(now)),
+            OperatorCommand::Close => self.close(now),
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.operator.poll_transmit(now, buffer)
+    }
+
+    fn poll_event(&mut self, now: Time) -> Option<OperatorNote> {
+        while let Some(event) = self.operator.poll_event() {
+            if let Some(note) = self.notice(now, event) {
+                return Some(note);
+            }
+        }
+        self.poll_report(now).or_else(|| self.poll_done(now))
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        let at = |at: Option<Time>, why| at.map(|at| Deadline::new(at, why));
+        let look = self.drained.filter(|_| !self.done).map(|_| self.next_look);
+        let own = earliest(at(self.next_sample, "sample"), at(self.next_report, "report"));
+        let own = earliest(own, earliest(at(self.retry, "resume"), at(look, "look")));
+        earliest(self.operator.poll_timeout(), own)
+    }
+}

@@ -1,0 +1,214 @@
+//! A robot with something that moves.
+
+use taut_core::{Datagram, Deadline, Duration, Time, Transmit, earliest};
+use taut_session::{Robot, RobotEvent, State, Status, StopCause};
+
+use super::carrier::Carrier;
+use crate::Machine;
+
+/// What moves: a simulation, or the way to a controller.
+pub trait Plant {
+    /// How often it is stepped.
+    const PERIOD: Duration = Duration::from_millis(1);
+
+    /// The operator resumed: states follow.
+    fn enable(&mut self);
+    /// Go there.
+    fn apply(&mut self, state: &State);
+    /// Stop where you are, and stay.
+    fn stop(&mut self);
+    /// One [`Plant::PERIOD`] passes; what is measured after it. Its time of creation does not matter.
+    fn step(&mut self) -> State;
+}
+
+/// What a robot is asked from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RobotCommand {
+    /// The emergency button beside it.
+    EmergencyStop,
+    /// That button is released.
+    Release,
+    /// Say goodbye.
+    Close,
+}
+
+/// What a robot tells those around it. What happens a thousand times a second is summed up.
+#[derive(Clone, Debug)]
+pub enum RobotNote {
+    /// Something happened.
+    Event(RobotEvent),
+    /// It stopped.
+    Stopped {
+        /// Why.
+        why: StopCause,
+        /// How long after the last state that it applied; `None`: it had applied none since it was resumed.
+        silence: Option<Duration>,
+        /// Where it stands, m.
+        position: [f32; 3],
+    },
+    /// It is time for a report.
+    Progress(Box<Status>),
+}
+
+/// A robot and what moves, stepped at its rate; what it measures is fed back while there is an operator.
+#[derive(Debug)]
+pub struct RobotMachine<P> {
+    robot: Robot<Carrier>,
+    plant: P,
+    next_step: Time,
+    /// When a state was applied last, since the last resume.
+    applied: Option<Time>,
+    position: [f32; 3],
+    has_operator: bool,
+    closing: bool,
+    report_period: Option<Duration>,
+    next_report: Time,
+}
+
+/// Steps at once, when the host was late; those beyond are left out: the plant stood still.
+const MOST_STEPS: u32 = 100;
+
+impl<P: Plant> RobotMachine<P> {
+    /// A robot around `plant`.
+    pub fn new(robot: Robot<Carrier>, plant: P) -> Self {
+        Self {
+            robot,
+            plant,
+            next_step: Time::ZERO,
+            applied: None,
+            position: [0.0; 3],
+            has_operator: false,
+            closing: false,
+            report_period: None,
+            next_report: Time::ZERO,
+        }
+    }
+
+    /// Reports every so often while there is an operator; at least 1 ms. Default: not.
+    pub fn reports_by_time(mut self, period: Duration) -> Self {
+        self.report_period = Some(period.max(Duration::from_millis(1)));
+        self
+    }
+
+    /// The session.
+    pub fn robot(&self) -> &Robot<Carrier> {
+        &self.robot
+    }
+
+    /// Everything since the session began.
+    pub fn status(&self, now: Time) -> Status {
+        let mut status = self.robot.status(now);
+        if let Some((_, received)) = self.robot.transport().stream_bytes()
+            && status.elapsed_s > 0.0
+        {
+            status.throughput_bps = received as f64 * 8.0 / status.elapsed_s;
+        }
+        status
+    }
+
+    /// Waits for the next operator over another carrier. Gives the last one back.
+    pub(super) fn reconnect(&mut self, now: Time, carrier: Carrier) -> Carrier {
+        self.robot.reconnect(now, carrier)
+    }
+
+    /// Was it closed here?
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    pub(super) fn lingers(&self) -> bool {
+        self.robot.transport().lingers()
+    }
+
+    fn step(&mut self, now: Time) {
+        if now < self.next_step {
+            return;
+        }
+        let behind = (now - self.next_step) / P::PERIOD;
+        let steps = (behind + 1).min(u64::from(MOST_STEPS));
+        let mut measured = None;
+        for _ in 0..steps {
+            measured = Some(self.plant.step());
+        }
+        self.next_step += P::PERIOD * (behind + 1);
+        if let Some(state) = measured {
+            self.position = state.position;
+            if self.has_operator {
+                // Why one is refused is in the counters.
+                let _ = self.robot.send_feedback(now, State { created: now, ..state });
+            }
+        }
+    }
+
+    /// Does what an event says; `None` when nobody else needs to know.
+    fn notice(&mut self, now: Time, event: RobotEvent) -> Option<RobotNote> {
+        match event {
+            RobotEvent::Apply { state, .. } => {
+                self.plant.apply(&state);
+                self.applied = Some(now);
+                return None;
+            }
+            RobotEvent::Stop { why } => {
+                self.plant.stop();
+                let silence = self.applied.take().map(|applied| now.saturating_since(applied));
+                return Some(RobotNote::Stopped { why, silence, position: self.position });
+            }
+            RobotEvent::Enabled => self.plant.enable(),
+            RobotEvent::Connected { .. } => {
+                self.has_operator = true;
+                self.next_report = self.report_period.map_or(Time::MAX, |period| now + period);
+            }
+            RobotEvent::Closed => self.has_operator = false,
+            RobotEvent::Dropped { .. } | RobotEvent::FeedbackDropped { .. } => return None,
+            _ => {}
+        }
+        Some(RobotNote::Event(event))
+    }
+}
+
+impl<P: Plant> Machine for RobotMachine<P> {
+    type Command = RobotCommand;
+    type Event = RobotNote;
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.robot.handle_input(now, input);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.robot.handle_timeout(now);
+        self.step(now);
+    }
+
+    fn handle_command(&mut self, now: Time, command: RobotCommand) {
+        match command {
+            RobotCommand::EmergencyStop => self.robot.emergency_stop(now),
+            RobotCommand::Release => self.robot.release(now),
+            RobotCommand::Close => {
+                self.closing = true;
+                self.robot.close(now);
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.robot.poll_transmit(now, buffer)
+    }
+
+    fn poll_event(&mut self, now: Time) -> Option<RobotNote> {
+        while let Some(event) = self.robot.poll_event() {
+            if let Some(note) = self.notice(now, event) {
+                return Some(note);
+            }
+        }
+        let period = self.report_period.filter(|_| self.has_operator && now >= self.next_report)?;
+        self.next_report = (self.next_report + period).max(now);
+        Some(RobotNote::Progress(Box::new(self.status(now))))
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        let report = (self.has_operator && self.report_period.is_some())
+            .then(|| Deadline::new(self.next_report, "report"));
+        let own = earliest(Some(Deadline::new(self.next_step, "step")), report);
+        earliest(self.robot.poll_timeout(), own)
+    }
+}

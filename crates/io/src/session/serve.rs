@@ -1,0 +1,110 @@
+//! The loop around a robot.
+
+use taut_core::{Duration, Time};
+use taut_session::{Robot, RobotConfig, RobotEvent, Status};
+
+use super::Remote;
+use super::carrier::Carrier;
+use super::endpoint::{Endpoint, EndpointError};
+use super::entropy::os_seed;
+use super::robot::{Plant, RobotMachine, RobotNote};
+use crate::{Driver, DriverError, MachineId};
+
+/// A robot that could not be run any more.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An endpoint refused.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The driver cannot go on.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+/// A goodbye that takes longer does not arrive any more.
+const GOODBYE: Duration = Duration::from_millis(1_500);
+
+/// Runs a robot around `plant` on this thread until it is closed through the [`Remote`] that `started` is given. One
+/// operator follows another. Gives what was measured in the last session.
+///
+/// # Errors
+/// See [`ServeError`].
+pub fn serve<P: Plant>(
+    mut driver: Driver<RobotMachine<P>>,
+    endpoint: &Endpoint,
+    config: RobotConfig,
+    plant: P,
+    report_period: Option<Duration>,
+    started: impl FnOnce(Remote<RobotMachine<P>>),
+    tell: &mut dyn FnMut(Time, RobotNote),
+) -> Result<Status, ServeError> {
+    let (carrier, port) = endpoint.open()?;
+    let mut machine = RobotMachine::new(Robot::new(carrier, config, os_seed().stream("robot")), plant);
+    if let Some(period) = report_period {
+        machine = machine.reports_by_time(period);
+    }
+    let id = driver.add(machine, port)?;
+    started(Remote::new(driver.mailbox(), id));
+    let mut closed = false;
+    loop {
+        turn(&mut driver, Time::MAX, &mut closed, tell)?;
+        if machine_of(&driver, id).is_closing() {
+            break;
+        }
+        if std::mem::take(&mut closed) {
+            renew(&mut driver, id, endpoint)?;
+        }
+    }
+    let until = driver.clock().now() + GOODBYE;
+    while machine_of(&driver, id).lingers() && driver.clock().now() < until {
+        turn(&mut driver, until, &mut closed, tell)?;
+    }
+    let now = driver.clock().now();
+    Ok(machine_of(&driver, id).status(now))
+}
+
+fn machine_of<P: Plant>(driver: &Driver<RobotMachine<P>>, id: MachineId) -> &RobotMachine<P> {
+    driver.machine(id).expect("it is there until it is replaced")
+}
+
+fn turn<P: Plant>(
+    driver: &mut Driver<RobotMachine<P>>,
+    until: Time,
+    closed: &mut bool,
+    tell: &mut dyn FnMut(Time, RobotNote),
+) -> Result<(), DriverError> {
+    let clock = driver.clock();
+    driver.turn(until, &mut |_, note| {
+        *closed |= matches!(note, RobotNote::Event(RobotEvent::Closed));
+        tell(clock.now(), note);
+    })
+}
+
+/// The conversation is over: gets ready for the next one. A transport that waits for it by itself stays; it knows what
+/// was replayed, and may have begun it already.
+fn renew<P: Plant>(
+    driver: &mut Driver<RobotMachine<P>>,
+    id: MachineId,
+    endpoint: &Endpoint,
+) -> Result<(), ServeError> {
+    let (mut machine, mut port) = driver.remove(id).expect("it is there");
+    let now = driver.clock().now();
+    let old = machine.reconnect(now, Carrier::Absent);
+    let carrier = if old.serves_again() {
+        // Its peers' addresses would fill the table of paths; unless one of them speaks, forget them.
+        if !old.is_open() && !matches!(old, Carrier::PlainTcp(_)) {
+            port = endpoint.port()?;
+        }
+        old
+    } else {
+        // The old one's socket is closed before a new one takes its place.
+        drop(old);
+        let (carrier, new) = endpoint.open()?;
+        port = new;
+        carrier
+    };
+    machine.reconnect(now, carrier);
+    let again = driver.add(machine, port)?;
+    assert_eq!(again, id, "the only machine gets the number that has become free");
+    Ok(())
+}
