@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use taut_core::Seed;
+use taut_lab::campaign::check_seeds;
 use taut_lab::job;
 use taut_lab::report::{campaign_text, run_text, written_text};
 use taut_lab::result::RunResult;
@@ -24,7 +25,7 @@ pub(crate) struct Arguments {
     /// The seed of a single run
     #[arg(long, default_value_t = 1, conflicts_with = "seeds")]
     seed: u64,
-    /// Several seeds: 1..20 (both included), or 1,5,9
+    /// Several seeds, each once: 1..20 (both included), or 1,5,9
     #[arg(long, value_parser = parse_seeds)]
     seeds: Option<Seeds>,
     /// Only the variants whose name contains this
@@ -82,14 +83,22 @@ fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let form = "write 1..20 (both included) or 1,5,9";
     let number =
         |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is not a seed; {form}"));
-    if let Some((first, last)) = text.split_once("..") {
-        let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
+    let mut seeds = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = match part.split_once("..") {
+            Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
+            None => (number(part)?, number(part)?),
+        };
         if first > last || last - first >= MOST_SEEDS {
             return Err(format!("{first}..{last} is not a range of at most {MOST_SEEDS} seeds; {form}"));
         }
-        return Ok(Seeds((first..=last).collect()));
+        seeds.extend(first..=last);
+        if seeds.len() as u64 > MOST_SEEDS {
+            return Err(format!("{text} has more than {MOST_SEEDS} seeds; {form}"));
+        }
     }
-    text.split(',').map(number).collect::<Result<_, _>>().map(Seeds)
+    check_seeds(&seeds)?;
+    Ok(Seeds(seeds))
 }
 
 /// What is asked for besides the result goes to a folder.
@@ -218,4 +227,21 @@ fn status(result: &RunResult, strict: bool) -> Ended {
         return Ok(ExitCode::FAILURE);
     }
     Ok(if result.verdict.met || !strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_seeds;
+
+    #[test]
+    fn seeds_are_numbers_and_ranges_each_once() {
+        let seeds = |text| parse_seeds(text).map(|seeds| seeds.0);
+        assert_eq!(seeds("1..3"), Ok(vec![1, 2, 3]));
+        assert_eq!(seeds("5, 1..=2, 9"), Ok(vec![5, 1, 2, 9]));
+        for (text, seed) in [("1,1", 1), ("1..3,2..5", 2), ("4,1..9", 4)] {
+            let error = seeds(text).unwrap_err();
+            assert!(error.starts_with(&format!("seed {seed} is given twice")), "{text}: {error}");
+        }
+        assert!(seeds("1..9000,10001..19000").unwrap_err().contains("more than 10000 seeds"));
+    }
 }

@@ -38,8 +38,7 @@ pub(crate) fn trace(command: &Command) -> Ended {
             }
         }
         Command::Convert { input, output } => {
-            let recording = taut_trace::read(input).map_err(|e| e.to_string())?;
-            taut_trace::write(output, &recording).map_err(|e| e.to_string())?;
+            taut_trace::convert(input, output).map_err(|e| e.to_string())?;
             print(&format!("{} written\n", output.display()))?;
         }
     }

@@ -28,13 +28,14 @@ pub struct CampaignRun {
 /// `progress` is told the share that is done, from 0 to 1, from several threads.
 ///
 /// # Errors
-/// The first run's that could not be done, in the order of variants and seeds.
+/// A seed that is given twice; the first run's that could not be done, in the order of variants and seeds.
 pub fn campaign(
     scenario: &Scenario,
     variants: &[(Variant, Scenario)],
     seeds: &[u64],
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<(CampaignResult, Vec<CampaignRun>), RunError> {
+    check_seeds(seeds).map_err(RunError::Scenario)?;
     let jobs: Vec<(usize, u64)> =
         (0..variants.len()).flat_map(|variant| seeds.iter().map(move |seed| (variant, *seed))).collect();
     let done = Mutex::new(0.0);
@@ -68,6 +69,20 @@ pub fn campaign(
         variants: variants.iter().enumerate().map(sum_up).collect(),
     };
     Ok((campaign, runs))
+}
+
+/// Every seed once: a copy of a run is no other run, and would make an interval look narrower than it is.
+///
+/// # Errors
+/// A seed that is given twice.
+pub fn check_seeds(seeds: &[u64]) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    match seeds.iter().find(|seed| !seen.insert(**seed)) {
+        Some(seed) => {
+            Err(format!("seed {seed} is given twice: its runs would be copies; give every seed once"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn variant_result(variant: &Variant, seeds: &[u64], runs: &[&RunResult]) -> VariantResult {

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use taut_core::Seed;
 
-use crate::campaign::{CampaignRun, campaign};
+use crate::campaign::{self, CampaignRun, campaign};
 use crate::report;
 use crate::result::{CampaignResult, Input, RunResult};
-use crate::run::{Extras, Inputs, Kind, Output, RunError, run_reading, settle};
+use crate::run::{Extras, Inputs, Kind, Output, Owner, RunError, run_reading, settle};
 use crate::scenario::{Scenario, Variant, unreadable};
 
 /// The files that came of a run or a campaign.
@@ -17,7 +17,8 @@ pub struct Written {
     pub files: Vec<PathBuf>,
     /// Those of an earlier run in the same folder that belonged to the report that was replaced: they are gone.
     pub removed: Vec<PathBuf>,
-    /// Results of other runs in the same folder, which have nothing to do with the report there now.
+    /// Results of other runs in the same folder, and files of others that have names as taut's: they have nothing to do with
+    /// the report there now.
     pub unrelated: Vec<PathBuf>,
 }
 
@@ -68,6 +69,7 @@ pub fn many(
     folder: Option<&Path>,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<(CampaignResult, Written), RunError> {
+    campaign::check_seeds(seeds).map_err(RunError::Scenario)?;
     let output = folder.map(Output::new).transpose()?;
     let (result, runs) = campaign(scenario, variants, seeds, progress)?;
     let Some(mut output) = output else { return Ok((result, Written::default())) };
@@ -88,8 +90,9 @@ pub fn many(
 /// Puts the files in their places, and sees to those that were there before.
 fn commit(output: Output, kind: Kind, read: &[Input]) -> Result<Written, RunError> {
     let folder = output.folder().to_owned();
+    let before = Owner::of(&folder);
     let files = output.commit()?;
-    let earlier = settle(&folder, kind, &files, read)?;
+    let earlier = settle(&folder, kind, before, &files, read)?;
     Ok(Written { files, removed: earlier.removed, unrelated: earlier.kept })
 }
 

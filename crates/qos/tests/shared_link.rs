@@ -62,7 +62,7 @@ fn at_5_5_mbit_the_equations_give_23_90_and_are_out_of_range() {
     assert_eq!(failed(&p), ["one_loss_a_cycle", "window_recovers"]);
     assert_eq!(
         p.validity[3].explanation,
-        "R/μ = 0.917, must be at most 0.65: TCP may lose several segments a cycle"
+        "R = 0.917 μ, R ≤ 0.65 μ (the source's sufficient condition for one loss a cycle): TCP may lose several segments a cycle"
     );
 }
 
@@ -191,13 +191,16 @@ delay max     26.667 ms
 jitter         1.895 ms
 audio         29.425 ms
 video         66.667 ms
+loss      not predicted
 within the model
   yes load_below_rate           R = 3Mbit/s, must be below μ = 6Mbit/s
   yes one_tcp_flow              TCP flows 1, must be 1
   yes buffer_above_pipe         B = 14000 B, must be above 2μτ = 12000 B
-  yes one_loss_a_cycle          R/μ = 0.500, must be at most 0.65
+  yes one_loss_a_cycle          R = 0.500 μ, R ≤ 0.65 μ (the source's sufficient condition for one loss a cycle)
   yes window_recovers           W_min = 11.25, must be at least 2 segments
   yes packet_small_against_tcp  stream packet 137B / TCP segment 578B = 0.24, must be at most 0.5
+  yes acks_span_segments        TCP acknowledges every n-th segment, n = 2, must be at least 2
+  yes media_fit_fragments       audio 64kbit/s + video 400kbit/s = 464kbit/s, must be at most s_m/T_h = 58B/1ms = 464kbit/s
 needs
   yes rate                      R = 3Mbit/s, must be below μ = 6Mbit/s
   yes haptic_delay              26.667 ms, must be below 30 ms

@@ -22,7 +22,8 @@ pub(crate) struct NodeSlot {
     pub(crate) clock: NodeClock,
 }
 
-/// Steps without time passing after which a run is stuck: two nodes that answer each other over links without delay.
+/// Steps and hops of packets without time passing after which a run is stuck: two nodes that answer each other over links
+/// without delay.
 const LIVELOCK_STEPS: u64 = 10_000_000;
 
 /// A network in virtual time.
@@ -38,6 +39,7 @@ pub struct Simulation<O> {
     restless: Vec<u32>,
     is_restless: Vec<bool>,
     next_id: u64,
+    /// How often somebody was polled, and a packet moved on, at this instant.
     steps_at_now: u64,
     observer: O,
 }
@@ -84,18 +86,20 @@ impl<O: Observer> Simulation<O> {
     /// When nodes answer each other for ever without time passing.
     pub fn run_until(&mut self, end: Time) {
         while let Some(component) = self.next(end) {
-            self.steps_at_now += 1;
-            assert!(
-                self.steps_at_now < LIVELOCK_STEPS,
-                "at {} nodes answer each other without end",
-                self.now
-            );
+            self.count_step();
             match component.checked_sub(self.nodes.len()) {
                 None => self.poll_node(component),
                 Some(link) => self.poll_link(link),
             }
         }
         self.now = self.now.max(end);
+    }
+
+    /// A run that is stuck says so.
+    #[inline]
+    fn count_step(&mut self) {
+        self.steps_at_now += 1;
+        assert!(self.steps_at_now < LIVELOCK_STEPS, "at {} nodes answer each other without end", self.now);
     }
 
     /// Ends the run: the observer, and what each link still holds.
@@ -188,6 +192,8 @@ impl<O: Observer> Simulation<O> {
 
     /// Moves a packet on from a vertex: into its node, or into the next link.
     fn forward(&mut self, at: VertexId, packet: Packet) {
+        // Also within one poll: a node may have ever more packets for each one it got.
+        self.count_step();
         let destination = usize::from(packet.meta.destination.0);
         let slot = &mut self.nodes[destination];
         if slot.vertex == at {

@@ -74,6 +74,9 @@ pub enum Problem {
     /// The output's extension says nothing.
     #[error("cannot write this kind of file; name it .csv or .mcap")]
     UnknownOutput,
+    /// What is read would be written over.
+    #[error("this is the file that is read; give the output another name")]
+    SameFile,
     /// Text with bytes that are no text.
     #[error("not UTF-8 text")]
     NotUtf8,

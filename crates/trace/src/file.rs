@@ -1,8 +1,8 @@
 //! From a path or bytes to a recording, and back to a path.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use taut_core::Bytes;
 
@@ -78,7 +78,7 @@ fn within(count: u64, limit: u64, what: &'static str) -> Result<(), Problem> {
 pub fn read(path: &Path) -> Result<Recording, TraceError> {
     let name = path.display().to_string();
     let fail = |problem| TraceError::new(&name, Fault::file(problem));
-    let io = |error: std::io::Error| fail(Problem::Io(error.to_string()));
+    let io = |error: io::Error| fail(Problem::Io(error.to_string()));
     let limit = Limits::default().bytes.get();
     let mut data = Vec::new();
     // One byte more than the limit tells a file of exactly the limit from a longer one, also when it is a pipe.
@@ -103,7 +103,20 @@ pub fn read_bytes_within(name: &str, data: &[u8], limits: &Limits) -> Result<Rec
     decode(name, data, limits).map_err(|fault| TraceError::new(name, fault))
 }
 
-/// Writes a recording to a file, as CSV or MCAP by its extension.
+/// Reads a recording and writes it in the format of the output's extension.
+///
+/// # Errors
+/// When both are the same file, or see [`read`] and [`write`].
+pub fn convert(input: &Path, output: &Path) -> Result<(), TraceError> {
+    if let (Ok(from), Ok(to)) = (fs::canonicalize(input), fs::canonicalize(output))
+        && from == to
+    {
+        return Err(TraceError::new(&output.display().to_string(), Fault::file(Problem::SameFile)));
+    }
+    write(output, &read(input)?)
+}
+
+/// Writes a recording to a file, as CSV or MCAP by its extension. Until all of it is written, what was there remains.
 ///
 /// # Errors
 /// When the extension is neither, the recording has no form in that format, or the file cannot be written.
@@ -115,7 +128,37 @@ pub fn write(path: &Path, recording: &Recording) -> Result<(), TraceError> {
         "mcap" => mcap::write(recording).map_err(fail)?,
         _ => return Err(fail(Problem::UnknownOutput)),
     };
-    std::fs::write(path, data).map_err(|error| fail(Problem::Io(error.to_string())))
+    replace(path, &data).map_err(|error| fail(Problem::Io(error.to_string())))
+}
+
+/// Puts a file in its place when all of it is written, or leaves everything as it was.
+fn replace(path: &Path, data: &[u8]) -> io::Result<()> {
+    // What a symbolic link points to is replaced, not the link.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let before = fs::metadata(&path).ok();
+    if before.as_ref().is_some_and(|before| !before.is_file()) {
+        // A pipe or a device has nothing to lose, and cannot be replaced.
+        return fs::write(&path, data);
+    }
+    let partial = beside(&path);
+    // Never somebody else's.
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
+    let written = file
+        .write_all(data)
+        .and_then(|()| before.map_or(Ok(()), |before| file.set_permissions(before.permissions())))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&partial, &path));
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+/// `out.csv.4711.partial`
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    name.into()
 }
 
 fn decode(name: &str, data: &[u8], limits: &Limits) -> Result<Recording, Fault> {

@@ -52,7 +52,7 @@ mod signals;
 
 pub use csv::write_csv;
 pub use error::{Place, Problem, TraceError};
-pub use file::{Limits, read, read_bytes, read_bytes_within, write};
+pub use file::{Limits, convert, read, read_bytes, read_bytes_within, write};
 pub use info::{ChannelInfo, FlowInfo, GapInfo, Info, IntervalInfo, PacketInfo, info};
 pub use mcap::write_mcap;
 pub use packets::{FiveTuple, Flow, PacketRow, Packets};

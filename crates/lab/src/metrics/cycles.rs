@@ -61,8 +61,8 @@ struct Group {
     recovery: Moments,
 }
 
-/// More losses in one window share the last row.
-const MOST_LOSSES: u64 = 10;
+/// So many losses in one window, and more, share the last row.
+pub(crate) const MOST_LOSSES: u64 = 10;
 
 impl Cycles {
     pub(super) fn new(watched: CycleWatch, watch: Watch) -> Self {

@@ -11,6 +11,6 @@ mod seconds;
 mod series;
 mod skew;
 
-pub(crate) use cycles::{CycleSummary, CycleWatch};
+pub(crate) use cycles::{CycleSummary, CycleWatch, MOST_LOSSES};
 pub(crate) use distribution::Moments;
 pub(crate) use observer::{Metrics, StreamKey, Watch};

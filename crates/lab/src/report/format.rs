@@ -1,6 +1,7 @@
 //! Numbers, names and markup as a reader sees them: the only place where a report turns a float into text.
 
-use crate::result::MediumResult;
+use crate::metrics::MOST_LOSSES;
+use crate::result::{CycleResult, MediumResult};
 
 /// What stands for a quantity that is absent, or that is not a number.
 pub(super) const ABSENT: &str = "–";
@@ -158,6 +159,11 @@ pub(super) fn causes(counts: &std::collections::BTreeMap<String, u64>) -> String
         .filter(|(_, n)| **n > 0)
         .map(|(why, n)| format!("{} {}", escape(&spaced(why)), count(*n)));
     each.collect::<Vec<_>>().join(", ")
+}
+
+/// How many segments each of these cycles lost; the last row stands for more as well.
+pub(super) fn cycle_losses(cycle: &CycleResult) -> String {
+    if cycle.losses < MOST_LOSSES { count(cycle.losses) } else { format!("{} or more", count(MOST_LOSSES)) }
 }
 
 /// Where the lost samples of a medium were lost, as `"superseded 14 990, lost in the network 12"`; `None` where all were lost

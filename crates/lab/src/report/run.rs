@@ -3,7 +3,8 @@
 use taut_core::DropCause;
 
 use super::format::{
-    ABSENT, capitalised, causes, count, difference, escape, loss_split, number, optional, symbol_html,
+    ABSENT, capitalised, causes, count, cycle_losses, difference, escape, loss_split, number, optional,
+    symbol_html,
 };
 use super::page::{self, Table, margin_bar, section, warning};
 use super::run_figures;
@@ -184,7 +185,7 @@ fn cycles(cycles: &[CycleResult]) -> String {
     table = table.number("largest delay, mean", "ms");
     for row in cycles {
         table.row(&[
-            count(row.losses),
+            cycle_losses(row),
             count(row.cycles),
             number(row.recovery_mean_ms, 4),
             number(row.floor_mean_ms, 4),

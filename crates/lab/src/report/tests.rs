@@ -6,8 +6,8 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use super::sample;
-use super::{campaign_figures, campaign_html, run_figures, run_html};
-use crate::result::{CampaignResult, Distribution, RunResult, Series};
+use super::{campaign_figures, campaign_html, run_figures, run_html, run_text};
+use crate::result::{CampaignResult, CycleResult, Distribution, RunResult, Series};
 
 /// Parses as strict XML: every element closed, attributes quoted and unique, entities known.
 fn assert_well_formed(document: &str) {
@@ -309,4 +309,22 @@ fn samples_can_be_written_for_a_look() {
     for (stem, svg) in run_figures(&sample::run()).into_iter().chain(campaign_figures(&sample::campaign())) {
         write(&format!("{stem}.svg"), &svg);
     }
+}
+
+#[test]
+fn the_last_class_of_cycles_says_that_it_stands_for_more() {
+    let mut run = sample::run();
+    let cycle = |losses| CycleResult {
+        losses,
+        cycles: 58,
+        floor_mean_ms: 9.0,
+        floor_min_ms: 8.0,
+        ceiling_mean_ms: 27.0,
+        recovery_mean_ms: 100.0,
+    };
+    run.models[0].cycles = vec![cycle(9), cycle(10)];
+    let (text, html) = (run_text(&run), run_html(&run));
+    assert!(text.contains("58 cycles that lost 9 "), "{text}");
+    assert!(text.contains("58 cycles that lost 10 or more"), "{text}");
+    assert!(html.contains(">10 or more<") && html.contains(">9<"), "{html}");
 }

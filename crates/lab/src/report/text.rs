@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::campaign::{failures, passes, variant_name};
-use super::format::{ABSENT, spaced};
+use super::format::{ABSENT, cycle_losses, spaced};
 use crate::job::Written;
 use crate::result::{
     CampaignResult, CycleResult, LimitResult, Measure, MediumResult, ModelResult, RunResult, VariantResult,
@@ -45,7 +45,7 @@ pub fn written_text(written: &Written) -> String {
         }
     };
     told("removed, for they were of the run before", &written.removed);
-    told("not of this report, but of other runs into this folder", &written.unrelated);
+    told("not of this report, and left as they were", &written.unrelated);
     text
 }
 
@@ -148,7 +148,7 @@ fn model(model: &ModelResult) -> String {
 /// How far the delay falls, by how many segments TCP lost: what fast recovery does to the model's bound.
 fn cycle_row(cycle: &CycleResult) -> Vec<String> {
     vec![
-        format!("{} cycles that lost {}", cycle.cycles, cycle.losses),
+        format!("{} cycles that lost {}", cycle.cycles, cycle_losses(cycle)),
         format!("recovery {:.1} ms", cycle.recovery_mean_ms),
         format!("smallest delay {:.3} ms", cycle.floor_mean_ms),
         format!("largest delay {:.3} ms", cycle.ceiling_mean_ms),

@@ -23,19 +23,45 @@ pub(crate) enum Kind {
 pub(crate) struct Earlier {
     /// Files that belonged to what was replaced, and are gone.
     pub(crate) removed: Vec<PathBuf>,
-    /// Results of another run or campaign that are still there.
+    /// Results of another run or campaign that are still there, and files of names that taut gives in a folder that it did
+    /// not write.
     pub(crate) kept: Vec<PathBuf>,
 }
 
+/// Whose files a folder holds, before anything is written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    run: bool,
+    campaign: bool,
+}
+
+impl Owner {
+    /// By the results in it: a name alone says nothing.
+    pub(crate) fn of(folder: &Path) -> Self {
+        Self { run: is_result(&folder.join("run.json")), campaign: is_result(&folder.join("campaign.json")) }
+    }
+}
+
+/// JSON that names the build of taut that wrote it.
+fn is_result(path: &Path) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Result {
+        #[serde(rename = "taut")]
+        _taut: String,
+    }
+    fs::read(path).is_ok_and(|bytes| serde_json::from_slice::<Result>(&bytes).is_ok())
+}
+
 /// After `written` was written to the folder: removes what belonged to the report that it replaced, which would pass for its
-/// own, and names the results that have nothing to do with it. Only files are looked at that taut itself writes. One that
-/// this run read stays.
+/// own, and names the results that have nothing to do with it. Only files are looked at that taut itself writes, and none
+/// is removed from a folder that was not taut's before. One that this run read stays.
 ///
 /// # Errors
 /// When a file cannot be removed.
 pub(crate) fn settle(
     folder: &Path,
     kind: Kind,
+    before: Owner,
     written: &[PathBuf],
     read: &[Input],
 ) -> Result<Earlier, RunError> {
@@ -53,10 +79,12 @@ pub(crate) fn settle(
             .filter(|path| is_run(path)),
     );
     let figures = children(&folder.join("figures")).into_iter().filter(other).filter(|path| is_figure(path));
-    let (removed, kept) = match kind {
-        Kind::Run => (figures.chain(extras).collect::<Vec<_>>(), results),
-        Kind::Campaign => (figures.collect(), extras.into_iter().chain(results).collect()),
-    };
+    let (mut removed, mut kept) = (Vec::new(), Vec::new());
+    // Only a run of its own writes extras; a campaign beside it does not make them its.
+    let is_old = kind == Kind::Run && before.run;
+    if is_old { &mut removed } else { &mut kept }.extend(extras);
+    if before.run || before.campaign { &mut removed } else { &mut kept }.extend(figures);
+    kept.extend(results);
     for path in &removed {
         fs::remove_file(path).map_err(|e| {
             RunError::Output(format!("{}: of an earlier run, cannot be removed: {e}", path.display()))

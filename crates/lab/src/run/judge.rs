@@ -1,15 +1,23 @@
 //! Against the limits, and beside the model.
 
-use taut_core::{Bytes, Duration, FlowId, Medium, Probability};
+use std::collections::BTreeSet;
+
+use taut_core::{Bitrate, Bytes, Duration, FlowId, Medium, Probability};
 use taut_qos::limits::{Check, Limits, check};
-use taut_qos::model::{Cbr, FixedFragment, SharedLink, Stream, TcpFlow, predict};
+use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow, predict_with_media};
 
 use super::flows::FlowInfo;
 use crate::metrics::{CycleSummary, CycleWatch};
 use crate::result::{
     FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure, ModelResult, ModelRow,
 };
-use crate::scenario::{self, ElementSpec, MultiplexerSpec, Scenario, Traffic, VideoSource};
+use crate::scenario::{
+    self, Cross, Direction, ElementSpec, LinkSpec, Model, MultiplexerSpec, SamplerSpec, Scenario, Session,
+    Stream, Traffic, VideoSource,
+};
+
+/// Of the real encode, where nothing scales it.
+const VP8_RATE: Bitrate = Bitrate::from_bps(400_000);
 
 /// Every limit of every medium.
 pub(super) fn limits(media: &[MediumResult]) -> Vec<LimitResult> {
@@ -58,7 +66,7 @@ pub(super) fn model(
     let measured =
         |medium: Medium| media.iter().find(|m| m.direction == direction && m.medium == medium.name());
     let haptic = measured(Medium::Haptic)?;
-    let prediction = predict(&link).ok()?;
+    let prediction = predict_with_media(&link, media_rates(scenario)).ok()?;
     let mut rows = Vec::new();
     let mut row = |of: &MediumResult, measure, quantity: &str, equation: &str, predicted_s: f64, measured| {
         let (stream, quantity, equation) = (of.stream.clone(), quantity.to_owned(), equation.to_owned());
@@ -85,7 +93,7 @@ pub(super) fn model(
             row(result, ModelMeasure::FrameDelay, &quantity, "", predicted, largest);
         }
     }
-    let condition = |c: &taut_qos::model::Condition| ModelCondition {
+    let of_model = |c: &model::Condition| ModelCondition {
         name: c.name.to_owned(),
         holds: c.holds,
         explanation: c.explanation.clone(),
@@ -93,7 +101,7 @@ pub(super) fn model(
     Some(ModelResult {
         stream: haptic.stream.clone(),
         rows,
-        conditions: prediction.validity.iter().map(condition).chain(beyond_the_model(scenario)).collect(),
+        conditions: prediction.validity.iter().map(of_model).chain(beyond_the_model(scenario)).collect(),
         cycles: cycles.by_losses,
     })
 }
@@ -116,15 +124,32 @@ pub(super) fn cycle_watch(scenario: &Scenario, flows: &[FlowInfo]) -> Option<Cyc
 /// What the model does not know of and this scenario has: said in the result, never silently left out.
 fn beyond_the_model(scenario: &Scenario) -> Vec<ModelCondition> {
     let (Some(model), Some(session)) = (&scenario.model, &scenario.session) else { return Vec::new() };
-    let condition = |name: &str, holds: bool, explanation: &str| ModelCondition {
-        name: name.to_owned(),
-        holds,
-        explanation: explanation.to_owned(),
+    let mut conditions = beyond_its_stream(session, model.direction);
+    conditions.extend(beyond_its_link(scenario, model));
+    conditions.extend(beyond_its_cross(scenario, model, session));
+    conditions
+}
+
+fn condition(name: &str, holds: bool, explanation: &str) -> ModelCondition {
+    ModelCondition { name: name.to_owned(), holds, explanation: explanation.to_owned() }
+}
+
+fn stream_of(session: &Session, direction: Direction) -> Option<&Stream> {
+    match direction {
+        Direction::Forward => session.forward.as_ref(),
+        Direction::Backward => session.backward.as_ref(),
+    }
+}
+
+/// The model's stream: a packet of one size at every T_h.
+fn beyond_its_stream(session: &Session, direction: Direction) -> Vec<ModelCondition> {
+    let Some(stream) = stream_of(session, direction) else { return Vec::new() };
+    let haptic = stream.haptic.as_ref();
+    let one_packet_a_sample = match stream.multiplexer {
+        MultiplexerSpec::FixedFragment(_) => true,
+        MultiplexerSpec::Separate => stream.audio.is_none() && stream.video.is_none(),
+        MultiplexerSpec::VisualHaptic | MultiplexerSpec::NetworkAware(_) => false,
     };
-    let known = |element: &ElementSpec| matches!(element, ElementSpec::Server(_) | ElementSpec::Delay(_));
-    let chain = scenario.links.get(&model.link).map_or(&[][..], |link| &link.chain);
-    let steady = |traffic: &Traffic| matches!(traffic, Traffic::Cbr(_) | Traffic::Tcp(_));
-    let named = |name: &String| model.cross.contains(name);
     vec![
         condition(
             "stream_over_udp",
@@ -132,29 +157,141 @@ fn beyond_the_model(scenario: &Scenario) -> Vec<ModelCondition> {
             "the model's stream keeps its pace; a transport that holds packets back does not",
         ),
         condition(
+            "one_sample_a_period",
+            haptic.is_some_and(|haptic| haptic.burst == 1),
+            "the model's stream is one packet every period; with `burst` above 1 there are several at once",
+        ),
+        condition(
+            "every_sample_sent",
+            haptic.is_some_and(|haptic| haptic.sampler == SamplerSpec::Every),
+            "the model's stream never pauses; a sampler other than `every` withholds samples",
+        ),
+        condition(
+            "fixed_fragment",
+            one_packet_a_sample,
+            "the model's packets have one size and one period; only the multiplexer `fixed_fragment`, or haptic samples \
+             alone, keep both",
+        ),
+        condition(
+            "packet_size_known",
+            stream.packet.is_some(),
+            "the model needs the length of the stream's packets; the stream has no `packet`",
+        ),
+    ]
+}
+
+/// The model's link: one rate, one queue limited in bytes, one delay.
+fn beyond_its_link(scenario: &Scenario, model: &Model) -> Vec<ModelCondition> {
+    let chain = scenario.links.get(&model.link).map_or(&[][..], |link| &link.chain);
+    let known = |element: &ElementSpec| matches!(element, ElementSpec::Server(_) | ElementSpec::Delay(_));
+    let servers = || {
+        chain.iter().filter_map(|element| match element {
+            ElementSpec::Server(server) => Some(server),
+            _ => None,
+        })
+    };
+    vec![
+        condition(
             "only_rate_queue_and_delay",
             chain.iter().all(known),
             "the model's link has a rate, a queue and a delay; loss, jitter and the rest are not in it",
         ),
         condition(
+            "one_rate_server",
+            servers().count() == 1,
+            "the model's link has one rate and one queue; this one has several",
+        ),
+        condition(
+            "queue_limited_in_bytes_alone",
+            servers().all(|server| server.queue.packets.is_none()),
+            "the model's queue is limited in bytes; a limit in packets is not in it",
+        ),
+    ]
+}
+
+/// The model's cross traffic: CBR and bulk TCP, beside the stream, all the time.
+fn beyond_its_cross(scenario: &Scenario, model: &Model, session: &Session) -> Vec<ModelCondition> {
+    let steady = |traffic: &Traffic| matches!(traffic, Traffic::Cbr(_) | Traffic::Tcp(_));
+    let stream = match model.direction {
+        Direction::Forward => (&session.operator, &session.robot),
+        Direction::Backward => (&session.robot, &session.operator),
+    };
+    let shared: Vec<(&str, &str)> = hops(&scenario.links[&model.link])
+        .into_iter()
+        .filter(|hop| needs(scenario, &model.link, *hop, stream.0, stream.1))
+        .collect();
+    let beside = |cross: &Cross| {
+        !shared.is_empty()
+            && shared.iter().all(|hop| needs(scenario, &model.link, *hop, &cross.from, &cross.to))
+    };
+    let throughout = |cross: &Cross| {
+        cross.start.unwrap_or_default() <= scenario.warmup
+            && cross.stop.is_none_or(|stop| stop >= scenario.duration)
+    };
+    let cross = || scenario.cross.values();
+    vec![
+        condition(
             "cross_is_constant_or_tcp",
-            scenario.cross.values().all(|cross| steady(&cross.traffic)),
+            cross().all(|cross| steady(&cross.traffic)),
             "the model's cross traffic is CBR and bulk TCP",
         ),
         condition(
             "all_cross_named",
-            scenario.cross.keys().all(named),
+            scenario.cross.keys().all(|name| model.cross.contains(name)),
             "cross traffic that `model.cross` does not name is not predicted",
         ),
+        condition(
+            "cross_beside_the_stream",
+            cross().all(beside),
+            "the model's cross traffic passes the shared link in the stream's direction, and so must the stream itself; \
+             what goes the other way or elsewhere is not in it",
+        ),
+        condition(
+            "cross_throughout",
+            cross().all(throughout),
+            "the model's cross traffic runs from before the end of the warm-up to the end of the run; this begins later \
+             or stops earlier",
+        ),
     ]
+}
+
+/// The directions of a link, each from a vertex to a vertex.
+fn hops(link: &LinkSpec) -> Vec<(&str, &str)> {
+    let both = link.between.iter().flat_map(|[a, b]| [(a.as_str(), b.as_str()), (b, a)]);
+    both.chain(link.from.as_deref().zip(link.to.as_deref())).collect()
+}
+
+/// Does every way between two vertices pass this hop of this link? `NAME/*` stands for the hosts of a LAN, all alike.
+fn needs(scenario: &Scenario, link: &str, hop: (&str, &str), from: &str, to: &str) -> bool {
+    let host = |end: &str| end.strip_suffix("/*").map_or_else(|| end.to_owned(), |lan| format!("{lan}/1"));
+    let (from, to) = (host(from), host(to));
+    let mut ways: Vec<(String, String)> = scenario
+        .links
+        .iter()
+        .flat_map(|(name, spec)| hops(spec).into_iter().filter(move |h| name != link || *h != hop))
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .collect();
+    for (name, lan) in &scenario.lans {
+        for host in (1..=lan.hosts).map(|host| format!("{name}/{host}")) {
+            ways.push((name.clone(), host.clone()));
+            ways.push((host, name.clone()));
+        }
+    }
+    let (mut seen, mut frontier) = (BTreeSet::from([from.as_str()]), vec![from.as_str()]);
+    while let Some(vertex) = frontier.pop() {
+        let next = ways.iter().filter(|(a, _)| a == vertex).map(|(_, b)| b.as_str());
+        frontier.extend(next.filter(|next| seen.insert(next)));
+    }
+    !seen.contains(to.as_str())
 }
 
 /// What the model calls this scenario.
 pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
     let model = scenario.model.as_ref()?;
     let chain = &scenario.links.get(&model.link)?.chain;
-    let server = chain.iter().find_map(|element| match element {
-        ElementSpec::Server(server) => Some(server),
+    // With several, `one_rate_server` says so; the first of the kind that the model knows is then as good as any.
+    let (rate, buffer) = chain.iter().find_map(|element| match element {
+        ElementSpec::Server(server) => server.rate.zip(server.queue.bytes),
         _ => None,
     })?;
     let delays = chain.iter().filter_map(|element| match element {
@@ -162,16 +299,17 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
         _ => None,
     });
     let session = scenario.session.as_ref()?;
-    let stream = match model.direction {
-        scenario::Direction::Forward => session.forward.as_ref()?,
-        scenario::Direction::Backward => session.backward.as_ref()?,
-    };
+    let stream = stream_of(session, model.direction)?;
     let haptic = stream.haptic.as_ref()?;
     let mut link = SharedLink {
-        rate: server.rate?,
+        rate,
         delay: delays.fold(Duration::ZERO, |sum, delay| sum + delay),
-        buffer: server.queue.bytes?,
-        stream: Stream { packet: stream.packet.unwrap_or(Bytes::new(1)), period: haptic.period + haptic.gap },
+        buffer,
+        stream: model::Stream {
+            // Without one, `packet_size_known` says so.
+            packet: stream.packet.unwrap_or(Bytes::new(1)),
+            period: haptic.period + haptic.gap,
+        },
         tcp: Vec::new(),
         cbr: Vec::new(),
         multiplexer: None,
@@ -204,4 +342,13 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
         }
     }
     Some(link)
+}
+
+/// What the model's stream has to carry beside its samples.
+fn media_rates(scenario: &Scenario) -> MediaRates {
+    let ends = scenario.model.as_ref().zip(scenario.session.as_ref());
+    let stream = ends.and_then(|(model, session)| stream_of(session, model.direction));
+    let audio = stream.and_then(|stream| stream.audio.as_ref()).map(|audio| audio.rate);
+    let video = stream.and_then(|stream| stream.video.as_ref()).map(|video| video.rate.unwrap_or(VP8_RATE));
+    MediaRates { audio: audio.unwrap_or_default(), video: video.unwrap_or_default() }
 }

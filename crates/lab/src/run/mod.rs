@@ -17,7 +17,7 @@ mod transports;
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
-pub(crate) use earlier::{Kind, settle};
+pub(crate) use earlier::{Kind, Owner, settle};
 pub use emulation::{LinkPair, link_pair};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};

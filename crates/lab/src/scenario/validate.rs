@@ -1,5 +1,7 @@
 //! What the types cannot say: ranges, and names that must exist.
 
+mod instant;
+
 use std::collections::BTreeSet;
 
 use taut_core::{Bitrate, Bytes, Duration};
@@ -74,7 +76,8 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     if let Some(model) = &scenario.model {
         check_model(model, scenario)?;
     }
-    reach::check(scenario)
+    reach::check(scenario)?;
+    instant::check(scenario)
 }
 
 /// Names and titles are printed: they have no line breaks and nothing that moves a cursor.
@@ -172,6 +175,10 @@ fn check_server(key: &str, server: &ServerSpec) -> Checked {
         if rows.is_empty() {
             return fault(format!("{key}.rate_table"), "has no rows");
         }
+        if rows.iter().all(|row| row.rate == Bitrate::ZERO) {
+            let what = "is 0 in every row; use `cut` for a link that passes nothing";
+            return fault(format!("{key}.rate_table"), what);
+        }
         if let Some(i) = (1..rows.len()).find(|&i| rows[i].at <= rows[i - 1].at) {
             let (now, before) = (rows[i].at, rows[i - 1].at);
             return fault(
@@ -197,9 +204,15 @@ fn vertex(key: &str, name: &str, vertices: &BTreeSet<String>) -> Checked {
     fault(key, format!("no link leads to `{name}`; there are {}", known.join(", ")))
 }
 
+/// Where two ends are one.
+const BETWEEN: &str = "nothing would cross a link; name two vertices";
+
 fn check_session(session: &Session, vertices: &BTreeSet<String>) -> Checked {
     vertex("session.operator", &session.operator, vertices)?;
     vertex("session.robot", &session.robot, vertices)?;
+    if session.operator == session.robot {
+        return fault("session.robot", format!("is `{}`, as the operator is: {BETWEEN}", session.robot));
+    }
     if session.forward.is_none() && session.backward.is_none() {
         return fault("session", "needs `forward`, `backward` or both");
     }
@@ -324,6 +337,7 @@ fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSe
             format!("pairs {from} hosts with {to}: the LANs must be of one size"),
         );
     }
+    check_ends_differ(key, &cross.from, &cross.to)?;
     for (name, at) in [("start", cross.start), ("stop", cross.stop)] {
         within(format!("{key}.{name}"), at.unwrap_or_default(), Duration::ZERO, LONGEST)?;
     }
@@ -345,6 +359,24 @@ fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSe
         Traffic::Tcp(tcp) => check_tcp(&format!("{key}.traffic.tcp"), tcp),
         Traffic::Voice | Traffic::Replay(_) => Ok(()),
     }
+}
+
+/// Also where only one of a LAN's hosts would send to itself.
+fn check_ends_differ(key: &str, from: &str, to: &str) -> Checked {
+    let is_host_of = |host: &str, all: &str| {
+        let lan = all.strip_suffix('*');
+        lan.is_some_and(|lan| host.strip_prefix(lan).is_some_and(|host| !host.contains('/')))
+    };
+    if from == to {
+        return fault(format!("{key}.to"), format!("is `{to}`, as `from` is: {BETWEEN}"));
+    }
+    if is_host_of(from, to) || is_host_of(to, from) {
+        return fault(
+            format!("{key}.to"),
+            format!("one host of `{from}` to `{to}` would send to itself: {BETWEEN}"),
+        );
+    }
+    Ok(())
 }
 
 fn check_rate(key: &str, flow: &RateAndPacket) -> Checked {

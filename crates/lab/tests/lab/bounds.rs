@@ -3,45 +3,75 @@
 use std::path::Path;
 
 use taut_core::Seed;
-use taut_lab::result::ModelMeasure;
+use taut_lab::result::{ModelMeasure, RunResult};
 use taut_lab::run::run;
 use taut_lab::scenario::{Scenario, Setting};
 
 /// R in Mbit/s without TCP, and the CBR that makes it.
-const LOADS: [(&str, &str); 4] = [("1.096", "0bit"), ("2", "904kbit"), ("3", "1904kbit"), ("4", "2904kbit")];
+const LOADS: [(&str, &str); 5] =
+    [("1.096", "0bit"), ("2", "904kbit"), ("3", "1904kbit"), ("4", "2904kbit"), ("5", "3904kbit")];
 
-#[test]
-fn delay_jitter_and_loss_beside_tcp_are_as_predicted() {
+fn shared_link(settings: &[&str]) -> Scenario {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/shared-link.toml");
-    let base = Scenario::read(&file).unwrap();
-    for (load, rate) in LOADS {
-        let settings = [format!("cross.constant.rate={rate}"), "duration=100s".to_owned()];
-        let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
-        let result = run(&base.with(&settings).unwrap(), Seed::new(1), &mut |_| {}).unwrap();
-        let row = |measure: ModelMeasure| {
-            let row = result.models[0].rows.iter().find(|row| row.measure == measure).unwrap();
-            row.measured_ms - row.predicted_ms
-        };
-        let [d_min, d_max, jitter] =
-            [ModelMeasure::DMinOfCycles, ModelMeasure::DMax, ModelMeasure::Jitter].map(row);
-        let haptic = result.media.iter().find(|medium| medium.stream == "backward haptic").unwrap();
-        assert!(d_max.abs() < 0.6, "R = {load}: d_max off by {d_max}");
-        assert!(d_min.abs() < 2.1, "R = {load}: d_min off by {d_min}");
-        assert!(jitter.abs() < 0.02, "R = {load}: jitter off by {jitter}");
-        // On the way up to its largest value the delay of most cycles gets close.
-        assert!(row(ModelMeasure::DMaxOfCycles) < d_max && row(ModelMeasure::DMaxOfCycles).abs() < 1.0);
-        let loss = haptic.loss_percent.unwrap();
-        assert!(loss < 0.15, "R = {load}: loss {loss} %");
-        assert!(result.models[0].cycles.iter().map(|cycle| cycle.cycles).sum::<u64>() > 100, "R = {load}");
-    }
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    Scenario::read(&file).unwrap().with(&settings).unwrap()
 }
+
+fn run_with(settings: &[&str]) -> RunResult {
+    run(&shared_link(settings), Seed::new(1), &mut |_| {}).unwrap()
+}
+
+/// Measured less predicted, in milliseconds.
+fn off(result: &RunResult, measure: ModelMeasure) -> f64 {
+    let row = result.models[0].rows.iter().find(|row| row.measure == measure).unwrap();
+    row.measured_ms - row.predicted_ms
+}
+
+/// What is asked: over TCP's cycles d_max within 0.6 ms for every R and, for R ≤ 4 Mbit/s, d_min within 2 ms; haptic loss
+/// under 0.1 %; jitter within 0.02 ms where the model's conditions hold. Single seeds out of twenty miss it, see
+/// docs/experiments/telehaptic-qos.md; this one does not.
+#[test]
+fn delay_and_loss_beside_tcp_are_what_is_asked() {
+    let (mut table, mut exceptions) = (Vec::new(), Vec::new());
+    for (load, rate) in LOADS {
+        // The smallest retransmission timeout of Linux, as in scenarios/telehaptic-qos/load.toml.
+        let settings = [&format!("cross.constant.rate={rate}"), "duration=100s", "cross.bulk.min_rto=200ms"];
+        let result = run_with(&settings);
+        let d_max = off(&result, ModelMeasure::DMaxOfCycles);
+        let d_min = off(&result, ModelMeasure::DMinOfCycles);
+        let jitter = off(&result, ModelMeasure::Jitter);
+        let haptic = result.media.iter().find(|medium| medium.stream == "backward haptic").unwrap();
+        let loss = haptic.loss_percent.unwrap();
+        let cycles: u64 = result.models[0].cycles.iter().map(|cycle| cycle.cycles).sum();
+        table.push(format!("{load:<5} {d_max:+.2} {d_min:+.2} {jitter:+.3} {loss:.3} {cycles}"));
+        for (holds, what) in [
+            (d_max.abs() < 0.6, "d_max"),
+            (load == "5" || d_min.abs() < 2.0, "d_min"),
+            (loss < 0.1, "loss"),
+            (load == "5" || jitter.abs() < 0.02, "jitter"),
+        ] {
+            if !holds {
+                exceptions.push(format!("R = {load}: {what}"));
+            }
+        }
+    }
+    assert_eq!(table, SEED_1, "\n{}\n{}", table.join("\n"), exceptions.join("\n"));
+    assert_eq!(exceptions, Vec::<String>::new());
+}
+
+/// R in Mbit/s; measured less predicted in ms: d_max and d_min over the cycles, jitter of the whole run; loss in per cent;
+/// cycles. 100 s, seed 1.
+const SEED_1: [&str; 5] = [
+    "1.096 -0.01 -1.21 +0.000 0.003 157",
+    "2     -0.17 -1.27 +0.000 0.000 184",
+    "3     -0.33 -1.64 +0.000 0.023 218",
+    "4     +0.13 -1.98 +0.000 0.070 236",
+    "5     -0.02 -3.85 +2.112 0.058 259",
+];
 
 #[test]
 fn without_cycles_of_tcp_no_mean_over_them_is_told() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/shared-link.toml");
-    let settings = ["duration=12s", "cross.bulk.start=60s"].map(|text| text.parse().unwrap()).to_vec();
-    let scenario = Scenario::read(&file).unwrap().with(&settings).unwrap();
-    let result = run(&scenario, Seed::new(1), &mut |_| {}).unwrap();
+    let result = run_with(&["duration=12s", "cross.bulk.start=60s"]);
     let measures: Vec<ModelMeasure> = result.models[0].rows.iter().map(|row| row.measure).collect();
     assert!(measures.contains(&ModelMeasure::DMin) && measures.contains(&ModelMeasure::DMax), "{measures:?}");
     for of_cycles in [ModelMeasure::DMinOfCycles, ModelMeasure::DMaxOfCycles] {
@@ -49,19 +79,62 @@ fn without_cycles_of_tcp_no_mean_over_them_is_told() {
     }
 }
 
+/// The names of the conditions that fail.
+fn outside(settings: &[&str]) -> Vec<String> {
+    let settings: Vec<&str> = ["warmup=1s", "duration=2s"].iter().chain(settings).copied().collect();
+    let result = run_with(&settings);
+    let conditions = result.models[0].conditions.iter();
+    conditions.filter(|condition| !condition.holds).map(|condition| condition.name.clone()).collect()
+}
+
+#[test]
+fn the_model_knows_its_own_scenario() {
+    assert_eq!(outside(&[]), Vec::<String>::new());
+    // Haptic samples alone make packets of one size without a multiplexer.
+    assert_eq!(
+        outside(&["session.backward={ packet = \"137B\", haptic = { period = \"1ms\" } }"]),
+        Vec::<String>::new()
+    );
+    // To the very end is throughout.
+    assert_eq!(outside(&["cross.constant.start=1s", "cross.constant.stop=2s"]), Vec::<String>::new());
+}
+
 #[test]
 fn the_model_says_when_it_does_not_know_the_scenario() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/shared-link.toml");
-    let base = Scenario::read(&file).unwrap();
-    for (setting, condition) in [
-        ("session.transport=tcp", "stream_over_udp"),
-        ("cross.constant.traffic=voice", "cross_is_constant_or_tcp"),
-        ("links.bottleneck.chain.1={ loss = { bernoulli = \"5%\" } }", "only_rate_queue_and_delay"),
-        ("model.cross=[\"bulk\"]", "all_cross_named"),
-    ] {
-        let settings: Vec<Setting> = [setting, "duration=12s"].map(|text| text.parse().unwrap()).to_vec();
-        let result = run(&base.with(&settings).unwrap(), Seed::new(1), &mut |_| {}).unwrap();
-        let found = result.models[0].conditions.iter().find(|c| c.name == condition).unwrap();
-        assert!(!found.holds, "{setting}");
+    let table: [(&[&str], &str); 19] = [
+        (&["session.transport=tcp"], "stream_over_udp"),
+        (&["session.backward.haptic.burst=2"], "one_sample_a_period"),
+        (&["session.backward.haptic.sampler={ deadband = {} }"], "every_sample_sent"),
+        (&["session.backward.multiplexer=visual_haptic"], "fixed_fragment"),
+        (&["session.backward.multiplexer={ network_aware = {} }"], "fixed_fragment"),
+        (&["session.backward.multiplexer=separate"], "fixed_fragment"),
+        (&["session.backward={ haptic = { period = \"1ms\" } }"], "packet_size_known"),
+        (&["session.backward.video.rate=401kbit"], "media_fit_fragments"),
+        (&["links.bottleneck.chain.1={ loss = { bernoulli = \"5%\" } }"], "only_rate_queue_and_delay"),
+        (
+            &["links.bottleneck.chain.1={ server = { rate = \"9Mbit\", queue = { bytes = \"14kB\" } } }"],
+            "one_rate_server",
+        ),
+        (
+            &["links.bottleneck.chain.0.server.queue={ bytes = \"14kB\", packets = 20 }"],
+            "queue_limited_in_bytes_alone",
+        ),
+        (&["cross.constant.traffic=voice"], "cross_is_constant_or_tcp"),
+        (&["model.cross=[\"bulk\"]"], "all_cross_named"),
+        (&["cross.constant.from=operator", "cross.constant.to=robot"], "cross_beside_the_stream"),
+        (&["cross.bulk.from=operator", "cross.bulk.to=robot"], "cross_beside_the_stream"),
+        (&["cross.bulk.start=1500ms"], "cross_throughout"),
+        (&["cross.constant.stop=1500ms"], "cross_throughout"),
+        (&["cross.bulk.traffic.tcp.ack_every=1"], "acks_span_segments"),
+        // A server that the model does not know, before the one it does.
+        (
+            &["links.bottleneck.chain=[{ server = { rate = \"9Mbit\" } }, \
+               { server = { rate = \"6Mbit\", queue = { bytes = \"14kB\" } } }, { delay = \"8ms\" }]"],
+            "one_rate_server",
+        ),
+    ];
+    for (settings, condition) in table {
+        let failed = outside(settings);
+        assert!(failed.iter().any(|name| name == condition), "{settings:?}: {condition} not in {failed:?}");
     }
 }

@@ -151,3 +151,60 @@ fn a_recording_that_this_run_read_is_not_removed() {
     let (_, written) = single(&second, Seed::new(1), Extras::default(), Some(&folder), &mut |_| ()).unwrap();
     assert!(capture.exists() && !written.removed.contains(&capture), "{written:?}");
 }
+
+#[test]
+fn files_of_the_users_own_in_a_folder_that_is_not_tauts_are_left_and_named() {
+    let scenario = short(r#"{ delay = "8ms" }"#, "", "haptic = {}");
+    // A result is known by what is in it, not by its name.
+    for (name, other) in
+        [("no result", None), ("other json", Some("{\"mine\": 1}")), ("no json", Some("run"))]
+    {
+        let folder = folder(&format!("not-tauts-{name}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mine = ["packets.pcapng", "events.jsonl", "samples.parquet"].map(|name| folder.join(name));
+        mine.iter().for_each(|path| std::fs::write(path, "mine").unwrap());
+        other.iter().for_each(|text| std::fs::write(folder.join("campaign.json"), text).unwrap());
+        let (_, written) =
+            single(&scenario, Seed::new(1), Extras::default(), Some(&folder), &mut |_| ()).unwrap();
+        assert_eq!(written.removed, [] as [PathBuf; 0], "{name}");
+        for path in &mine {
+            assert_eq!(std::fs::read(path).unwrap(), b"mine", "{name}");
+            assert!(written.unrelated.contains(path), "{name}: {written:?}");
+        }
+    }
+}
+
+#[test]
+fn when_one_file_cannot_be_moved_the_folder_is_as_it_was() {
+    let folder = folder("undone");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("one.txt"), "older").unwrap();
+    let mut output = Output::new(&folder).unwrap();
+    for name in ["one.txt", "inner/two.txt", "three.txt", "four.txt"] {
+        output.write(name, b"newer").unwrap();
+    }
+    // In the way since the file was begun.
+    std::fs::create_dir(folder.join("three.txt")).unwrap();
+    let error = output.commit().unwrap_err().to_string();
+    assert!(error.contains("three.txt"), "{error}");
+    assert_eq!(listed(&folder), ["one.txt"]);
+    assert_eq!(std::fs::read(folder.join("one.txt")).unwrap(), b"older");
+    assert!(!folder.join("inner").exists());
+}
+
+#[test]
+fn a_name_is_written_once() {
+    let mut output = Output::new(&folder("twice")).unwrap();
+    output.write("one.txt", b"1").unwrap();
+    assert!(output.write("one.txt", b"2").unwrap_err().to_string().contains("written twice"));
+}
+
+#[test]
+fn a_seed_that_is_given_twice_is_refused_and_writes_nothing() {
+    let folder = folder("same-seed");
+    let scenario = short(r#"{ delay = "8ms" }"#, "", "haptic = {}");
+    let variants = scenario.expand().unwrap();
+    let error = many(&scenario, &variants, &[2, 1, 2], Some(&folder), &|_| ()).unwrap_err().to_string();
+    assert_eq!(error, "seed 2 is given twice: its runs would be copies; give every seed once");
+    assert!(!folder.exists());
+}

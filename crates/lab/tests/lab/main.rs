@@ -13,6 +13,8 @@ mod files;
 #[cfg(test)]
 mod recordings;
 #[cfg(test)]
+mod refusals;
+#[cfg(test)]
 mod results;
 #[cfg(test)]
 mod scenarios;

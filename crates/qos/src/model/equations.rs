@@ -126,14 +126,16 @@ pub fn delta_max(arrivals: f64, mu: f64, period: f64) -> f64 {
     arrivals / mu - period
 }
 
-/// Delay of an audio frame under the fixed-fragment multiplexer, in seconds: d_aud = `network` + (s_a/s_m) T_h.
+/// Delay of an audio frame under the fixed-fragment multiplexer, in seconds: d_aud = `network` + (s_a/s_m) T_h. Holds while
+/// audio and video together are at most s_m per T_h.
 ///
 /// The paper puts the haptic limit, 30 ms, for `network`; a tighter bound gives a tighter result.
 pub fn audio_delay(network: f64, frame: Bytes, fragment: Bytes, period: Duration) -> f64 {
     network + frame.get() as f64 / fragment.get() as f64 * period.as_secs_f64()
 }
 
-/// Delay of a video frame under the fixed-fragment multiplexer, in seconds: d_vid = `network` + 1/f_v.
+/// Delay of a video frame under the fixed-fragment multiplexer, in seconds: d_vid = `network` + 1/f_v. Holds while audio
+/// and video together are at most s_m per T_h: a frame is then gone before the next comes.
 ///
 /// The paper puts the haptic limit, 30 ms, for `network`; a tighter bound gives a tighter result.
 pub fn video_delay(network: f64, frame_period: Duration) -> f64 {

@@ -18,7 +18,8 @@
 //! The model has a range; [`Prediction::validity`] holds every condition of it with both numbers, and
 //! [`Prediction::compliant`] is `None` where the answer would need the model outside of it. The other multiplexers
 //! (visual-haptic, network-aware packetisation) send packets of changing size or period and are outside the model; so
-//! are several TCP flows.
+//! are several TCP flows, TCP that acknowledges every segment, and audio and video of more than s_m per T_h. Beside TCP,
+//! loss is not predicted.
 //!
 //! Source: Gokhale, Nair, Chaudhuri, Fesl, *On QoS-Compliant Telehaptic Communication over Shared Networks*; the
 //! numbers are that paper's. What is ours says so.
@@ -28,5 +29,5 @@ mod prediction;
 mod setting;
 
 pub use equations::{Bottleneck, LeastQueue, audio_delay, delta_max, m_cross, m_tcp, video_delay};
-pub use prediction::{Condition, MediaDelays, Prediction, TcpCycle, predict};
-pub use setting::{Cbr, FixedFragment, SharedLink, SharedLinkError, Stream, TcpFlow};
+pub use prediction::{Condition, MediaDelays, Prediction, TcpCycle, predict, predict_with_media};
+pub use setting::{Cbr, FixedFragment, MediaRates, SharedLink, SharedLinkError, Stream, TcpFlow};

@@ -6,10 +6,11 @@ use serde::Serialize;
 use taut_core::{Bytes, Duration, Medium};
 
 use super::equations::{Bottleneck, audio_delay, delta_max, m_cross, m_tcp, video_delay};
-use super::{SharedLink, SharedLinkError, TcpFlow};
+use super::{MediaRates, SharedLink, SharedLinkError, TcpFlow};
 use crate::limits::Limits;
 
-/// R/μ up to which the paper found one loss a cycle.
+/// R/μ up to which the paper says that TCP loses one segment a cycle: sufficient there, and no promise of what a run
+/// does.
 const LOAD_FOR_ONE_LOSS: f64 = 0.65;
 /// Stream packet / TCP segment up to which we call it small. Ours: the paper saw no loss at 137/578 = 0.24 and losses at
 /// 566/578 = 0.98, and names no bound between.
@@ -17,7 +18,11 @@ const SMALL_PACKET: f64 = 0.5;
 /// W_min with which a loss is repaired without the timer. Ours: a full queue then holds 2 W_min = 4 segments of TCP's
 /// window, one is lost, and the other three bring the three duplicate ACKs of RFC 5681 section 3.2.
 const LEAST_W_MIN: f64 = 2.0;
+/// n from which we let (11) speak. Ours: with every segment acknowledged, limited transmit sends new segments into a queue
+/// that is still full, and timeouts follow; simulated jitter is 18.4 ms where (13) says 1.895.
+const LEAST_ACK_EVERY: u32 = 2;
 const HAPTIC_JITTER: &str = "haptic_jitter";
+const MEDIA_FIT: &str = "media_fit_fragments";
 
 /// What the model says of a [`SharedLink`], with every quantity on the way. Quantities that do not exist in a setting,
 /// or that nothing here predicts, are `None`; times are in seconds.
@@ -40,15 +45,18 @@ pub struct Prediction {
     /// δ_max: (13) with one TCP flow, without TCP the time that `cross_bytes` takes (ours). `None` with several TCP flows
     /// or when R ≥ μ.
     pub jitter_max_s: Option<f64>,
-    /// Fraction of the stream's packets lost. `Some(0.0)` where none is; nothing here predicts another value.
+    /// Fraction of the stream's packets lost. `Some(0.0)` without TCP where the queue holds one packet of every flow at
+    /// once; `None` otherwise: beside TCP, which fills the queue, loss is not predicted.
     pub loss: Option<f64>,
-    /// Frame delays under the fixed-fragment multiplexer, from `d_max_s`. `None` without one.
+    /// Frame delays under the fixed-fragment multiplexer, from `d_max_s`. `None` without one, and where audio and video
+    /// are more than its fragments carry: they then wait longer and longer.
     pub media: Option<MediaDelays>,
     /// The range of the model: its numbers bind where every one of these holds.
     pub validity: Vec<Condition>,
     /// What a smooth session needs, as far as it can be said here.
     pub compliance: Vec<Condition>,
-    /// `Some(true)`: every need is met, within the model's range. `Some(false)`: one is not. `None`: the model cannot say.
+    /// `Some(true)`: every need in `compliance` is met, within the model's range; loss beside TCP is not among them.
+    /// `Some(false)`: one is not, or media do not fit. `None`: the model cannot say.
     pub compliant: Option<bool>,
 }
 
@@ -89,11 +97,19 @@ pub struct Condition {
     pub explanation: String,
 }
 
-/// Applies the model.
+/// Applies the model, with audio and video at the paper's rates ([`MediaRates::of_source`]).
 ///
 /// # Errors
 /// When a rate, size or period that the equations divide by is 0.
 pub fn predict(link: &SharedLink) -> Result<Prediction, SharedLinkError> {
+    predict_with_media(link, link.multiplexer.map(MediaRates::of_source).unwrap_or_default())
+}
+
+/// Applies the model, with audio and video at `media`.
+///
+/// # Errors
+/// When a rate, size or period that the equations divide by is 0.
+pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Prediction, SharedLinkError> {
     link.check()?;
     let mu = link.rate.as_bps() as f64 / 8.0;
     let load = link.load();
@@ -106,7 +122,10 @@ pub fn predict(link: &SharedLink) -> Result<Prediction, SharedLinkError> {
     };
     let cross_bytes = cross_bytes(link);
     let d_max = d_max(link, &bottleneck);
-    let validity = validity(link, &bottleneck, tcp.as_ref());
+    let mut validity = validity(link, &bottleneck, tcp.as_ref());
+    let media_fit = media_fit(link, media);
+    let fit = media_fit.as_ref().is_none_or(|condition| condition.holds);
+    validity.extend(media_fit);
     let valid = validity.iter().all(|condition| condition.holds);
     let mut prediction = Prediction {
         load_bps: load.as_bps(),
@@ -115,8 +134,8 @@ pub fn predict(link: &SharedLink) -> Result<Prediction, SharedLinkError> {
         buffer_delay_s: bottleneck.d_max(),
         d_max_s: d_max,
         jitter_max_s: jitter(link, mu, tcp.as_ref(), cross_bytes),
-        loss: (valid && (!link.tcp.is_empty() || burst(link) <= link.buffer)).then_some(0.0),
-        media: link.multiplexer.map(|multiplexer| MediaDelays {
+        loss: (link.tcp.is_empty() && link.load() < link.rate && burst(link) <= link.buffer).then_some(0.0),
+        media: link.multiplexer.filter(|_| fit).map(|multiplexer| MediaDelays {
             audio_s: multiplexer
                 .audio_frame
                 .map(|frame| audio_delay(d_max, frame, multiplexer.fragment, link.stream.period)),
@@ -216,7 +235,9 @@ fn validity(link: &SharedLink, bottleneck: &Bottleneck, tcp: Option<&TcpCycle>) 
     conditions.push(Condition::new(
         "one_loss_a_cycle",
         alpha <= LOAD_FOR_ONE_LOSS,
-        format!("R/μ = {alpha:.3}, must be at most {LOAD_FOR_ONE_LOSS}"),
+        format!(
+            "R = {alpha:.3} μ, R ≤ {LOAD_FOR_ONE_LOSS} μ (the source's sufficient condition for one loss a cycle)"
+        ),
         "TCP may lose several segments a cycle",
     ));
     if let Some(cycle) = tcp {
@@ -228,7 +249,33 @@ fn validity(link: &SharedLink, bottleneck: &Bottleneck, tcp: Option<&TcpCycle>) 
         ));
     }
     conditions.push(small_packet(link));
+    let n = link.tcp.iter().map(|flow| flow.ack_every).min().unwrap_or(LEAST_ACK_EVERY);
+    conditions.push(Condition::new(
+        "acks_span_segments",
+        n >= LEAST_ACK_EVERY,
+        format!("TCP acknowledges every n-th segment, n = {n}, must be at least {LEAST_ACK_EVERY}"),
+        "(11) was derived for delayed acknowledgements, and timeouts are likely",
+    ));
     conditions
+}
+
+/// Audio and video fit into the stream's packets: their rate ≤ s_m/T_h. The delays of their frames assume it.
+fn media_fit(link: &SharedLink, media: MediaRates) -> Option<Condition> {
+    let fragment = link.multiplexer?.fragment;
+    let (rate, period) = (media.audio + media.video, link.stream.period);
+    // In bits times 10⁹, exact.
+    let needed = u128::from(rate.as_bps()) * u128::from(period.as_nanos());
+    let carried = u128::from(fragment.get()) * 8 * 1_000_000_000;
+    let MediaRates { audio, video } = media;
+    Some(Condition::new(
+        MEDIA_FIT,
+        needed <= carried,
+        format!(
+            "audio {audio}/s + video {video}/s = {rate}/s, must be at most s_m/T_h = {fragment}/{period} = {}/s",
+            fragment / period
+        ),
+        "frames of audio and video wait longer and longer",
+    ))
 }
 
 fn small_packet(link: &SharedLink) -> Condition {
@@ -270,15 +317,17 @@ fn compliance(link: &SharedLink, prediction: &Prediction) -> Vec<Condition> {
 }
 
 /// A need that is missed is missed within the model's range and, but for jitter, outside of it too: TCP fills the queue
-/// there as well. That all are met says something only within.
+/// there as well. Media that do not fit their fragments never arrive in time. That all needs are met says something only
+/// within; without TCP, only where the queue is known to lose nothing.
 fn answer(prediction: &Prediction, valid: bool) -> Option<bool> {
     let missed = prediction
         .compliance
         .iter()
-        .any(|condition| !condition.holds && (valid || condition.name != HAPTIC_JITTER));
+        .any(|condition| !condition.holds && (valid || condition.name != HAPTIC_JITTER))
+        || prediction.validity.iter().any(|condition| !condition.holds && condition.name == MEDIA_FIT);
     match (missed, valid) {
         (true, _) => Some(false),
-        (false, true) => prediction.loss.map(|_| true),
+        (false, true) => (prediction.tcp.is_some() || prediction.loss.is_some()).then_some(true),
         (false, false) => None,
     }
 }
@@ -325,6 +374,10 @@ impl fmt::Display for Prediction {
             time("audio", media.audio_s)?;
             time("video", media.video_s)?;
         }
+        match self.loss {
+            Some(loss) => writeln!(f, "loss      {:>10.3} %", loss * 1e2)?,
+            None => writeln!(f, "loss      {:>13}", "not predicted")?,
+        }
         for (heading, conditions) in [("within the model", &self.validity), ("needs", &self.compliance)] {
             writeln!(f, "{heading}")?;
             for condition in conditions {
@@ -337,5 +390,76 @@ impl fmt::Display for Prediction {
             Some(false) => write!(f, "not compliant"),
             None => write!(f, "outside the model's range: no answer"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_core::Bitrate;
+
+    use super::super::{Cbr, FixedFragment, Stream};
+    use super::*;
+
+    /// The paper's backward channel at R = 3 Mbit/s.
+    fn link() -> SharedLink {
+        SharedLink {
+            rate: Bitrate::from_bps(6_000_000),
+            delay: Duration::from_millis(8),
+            buffer: Bytes::new(14_000),
+            stream: Stream { packet: Bytes::new(137), period: Duration::from_millis(1) },
+            tcp: vec![TcpFlow { segment: Bytes::new(578), ack_every: 2 }],
+            cbr: vec![Cbr { rate: Bitrate::from_bps(1_904_000), packet: Bytes::new(150) }],
+            multiplexer: Some(FixedFragment {
+                fragment: Bytes::new(58),
+                audio_frame: Some(Bytes::new(160)),
+                video_period: Some(Duration::from_millis(40)),
+            }),
+        }
+    }
+
+    fn failed(prediction: &Prediction) -> Vec<&str> {
+        prediction.validity.iter().filter(|c| !c.holds).map(|c| c.name).collect()
+    }
+
+    /// `taut plan --period 5ms --cross tcp,cbr:2.78Mbit`: 58 B per 5 ms are 92.8 kbit/s, and audio and video 464.
+    #[test]
+    fn media_beyond_the_fragments_are_not_compliant_and_have_no_delay() {
+        let stream = Stream { packet: Bytes::new(137), period: Duration::from_millis(5) };
+        let cbr = vec![Cbr { rate: Bitrate::from_bps(2_780_000), packet: Bytes::new(150) }];
+        let p = predict(&SharedLink { stream, cbr, ..link() }).unwrap();
+        assert_eq!((failed(&p), p.media, p.compliant), (vec![MEDIA_FIT], None, Some(false)));
+        let text = p.to_string();
+        assert!(text.contains("= 464kbit/s, must be at most s_m/T_h = 58B/5ms = 92.8kbit/s"), "{text}");
+        assert!(text.ends_with("not compliant"), "{text}");
+    }
+
+    #[test]
+    fn the_papers_media_fill_the_fragments_exactly_and_a_bit_more_does_not_fit() {
+        let fits = |audio, video| {
+            let media = MediaRates { audio: Bitrate::from_bps(audio), video: Bitrate::from_bps(video) };
+            let p = predict_with_media(&link(), media).unwrap();
+            (failed(&p).is_empty(), p.media.is_some(), p.compliant)
+        };
+        assert_eq!(fits(64_000, 400_000), (true, true, Some(true)));
+        assert_eq!(fits(64_000, 400_001), (false, false, Some(false)));
+    }
+
+    #[test]
+    fn beside_tcp_loss_is_not_predicted() {
+        let p = predict(&link()).unwrap();
+        assert_eq!((p.loss, p.compliant), (None, Some(true)));
+        assert!(p.to_string().contains("not predicted"), "{p}");
+        assert_eq!(
+            p.validity[3].explanation,
+            "R = 0.500 μ, R ≤ 0.65 μ (the source's sufficient condition for one loss a cycle)"
+        );
+        assert_eq!(predict(&SharedLink { tcp: vec![], ..link() }).unwrap().loss, Some(0.0));
+    }
+
+    #[test]
+    fn every_segment_acknowledged_is_outside() {
+        let tcp = vec![TcpFlow { segment: Bytes::new(578), ack_every: 1 }];
+        let p = predict(&SharedLink { tcp, ..link() }).unwrap();
+        assert_eq!((failed(&p), p.compliant), (vec!["acks_span_segments"], None));
     }
 }

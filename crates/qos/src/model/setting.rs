@@ -71,6 +71,27 @@ pub struct FixedFragment {
     pub video_period: Option<Duration>,
 }
 
+/// How much audio and video the fragments have to carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MediaRates {
+    /// Rate of the encoded audio; 0 without.
+    pub audio: Bitrate,
+    /// Mean rate of the encoded video; 0 without.
+    pub video: Bitrate,
+}
+
+impl MediaRates {
+    /// The paper's: 64 kbit/s of audio and 400 kbit/s of video, as far as `multiplexer` carries each.
+    pub fn of_source(multiplexer: FixedFragment) -> Self {
+        let of = |carried: bool, bps| if carried { Bitrate::from_bps(bps) } else { Bitrate::ZERO };
+        Self {
+            audio: of(multiplexer.audio_frame.is_some(), 64_000),
+            video: of(multiplexer.video_period.is_some(), 400_000),
+        }
+    }
+}
+
 /// A setting that means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} must be more than 0")]

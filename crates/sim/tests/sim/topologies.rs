@@ -148,3 +148,16 @@ fn nodes_that_answer_each_other_without_delay_are_stopped() {
     network.node("other", a, Box::new(Echo { to: Address(0), waiting: 0 }));
     network.build(()).unwrap().run_until(at(1));
 }
+
+#[test]
+#[should_panic(expected = "nodes answer each other without end")]
+fn nodes_that_exchange_many_packets_at_one_instant_are_stopped_by_their_packets() {
+    let mut network = Network::new();
+    let (a, b) = (network.vertex("a"), network.vertex("b"));
+    network.link("there", a, b, wire(0));
+    network.link("back", b, a, wire(0));
+    // Counted by polls alone, this would go on ten thousand times longer.
+    network.node("one", a, Box::new(Echo { to: Address(1), waiting: 10_000 }));
+    network.node("other", b, Box::new(Echo { to: Address(0), waiting: 0 }));
+    network.build(()).unwrap().run_until(at(1));
+}

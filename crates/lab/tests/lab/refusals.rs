@@ -1,0 +1,121 @@
+//! Scenarios that make no sense, and what is said of them.
+
+use taut_lab::scenario::Scenario;
+
+use crate::world::done;
+
+const HEAD: &str = "title = \"t\"\nduration = \"1s\"\nlans.lan = { hosts = 3, chain = [] }\n";
+
+/// A LAN without delay, a wire of this chain from its switch to `far`, and what else.
+fn read(chain: &str, rest: &str) -> Result<Scenario, String> {
+    let wire = format!("links.wire = {{ between = [\"lan\", \"far\"], chain = [{chain}] }}\n");
+    Scenario::parse("s.toml", &format!("{HEAD}{wire}{rest}")).map_err(|e| e.to_string())
+}
+
+fn cross(from: &str, to: &str, traffic: &str) -> String {
+    format!("cross.x = {{ from = \"{from}\", to = \"{to}\", traffic = {traffic} }}\n")
+}
+
+fn session(operator: &str, robot: &str, transport: &str) -> String {
+    format!(
+        "session = {{ operator = \"{operator}\", robot = \"{robot}\", transport = {transport}, forward = {{ haptic = {{}} }} }}\n"
+    )
+}
+
+const VOICE: &str = "\"voice\"";
+const TCP: &str = "\"tcp\"";
+const TIMED: &str = "{ delay = \"1ms\" }";
+
+#[track_caller]
+fn assert_refused(chain: &str, rest: &str, why: &str) {
+    let error = read(chain, rest).expect_err(why);
+    assert!(error.contains(why), "{error}");
+}
+
+#[test]
+fn bulk_tcp_over_links_that_take_no_time_is_refused() {
+    let tcp = cross("lan/1", "far", TCP);
+    let without_time = "{ loss = { bernoulli = \"1%\" } }, { delay = \"0s\" }, { duplicate = \"1%\" }";
+    for chain in ["", without_time, "{ server = { rate = \"9000000Gbit\" } }"] {
+        assert_refused(chain, &tcp, "cross.x: TCP between `lan/1` and `far` would send without end");
+        assert_refused(chain, &tcp, "add one to a chain, such as { delay = \"1ms\" }");
+    }
+    assert_refused(TIMED, &cross("lan/1", "lan/2", TCP), "TCP between `lan/1` and `lan/2`");
+    assert_refused("", &cross("lan/*", "far", TCP), "TCP between `lan/1` and `far`");
+}
+
+#[test]
+fn bulk_tcp_over_a_link_with_a_delay_or_a_rate_is_taken() {
+    let jitter = "{ jitter = { distribution = \"uniform\", spread = \"1ms\" } }";
+    for chain in [TIMED, "{ server = { rate = \"1Gbit\" } }", jitter] {
+        read(chain, &cross("lan/1", "far", TCP)).unwrap();
+    }
+    read("", &cross("lan/1", "far", VOICE)).unwrap();
+    read("", &session("lan/1", "far", "\"udp\"")).unwrap();
+    let one_way = "links.there = { from = \"a\", to = \"b\", chain = [{ delay = \"1ms\" }] }
+links.back = { from = \"b\", to = \"a\", chain = [] }\n";
+    read("", &format!("{one_way}{}", cross("a", "b", TCP))).unwrap();
+    // The way over fewest links is the one that packets go.
+    let around = "links.a = { between = [\"far\", \"p\"], chain = [] }
+links.b = { between = [\"p\", \"lan\"], chain = [] }\n";
+    read(TIMED, &format!("{around}{}", cross("lan", "far", TCP))).unwrap();
+}
+
+#[test]
+fn a_session_over_tcp_may_take_no_time_and_comes_to_its_end() {
+    for transport in [TCP, "{ etp = { gap = \"1ms\", tcp = {} } }"] {
+        let scenario = read("", &session("lan/1", "far", transport)).unwrap();
+        assert!(done(transport, &scenario).conservation.sent > 0);
+    }
+}
+
+#[test]
+fn nobody_sends_to_himself() {
+    assert_refused(TIMED, &session("far", "far", "\"udp\""), "session.robot: is `far`, as the operator is");
+    for end in ["far", "lan/1", "lan/*"] {
+        assert_refused(TIMED, &cross(end, end, VOICE), &format!("cross.x.to: is `{end}`, as `from` is"));
+    }
+    assert_refused(TIMED, &cross("lan/*", "lan/2", VOICE), "would send to itself");
+    assert_refused(TIMED, &cross("lan/2", "lan/*", VOICE), "would send to itself");
+    read(TIMED, &cross("lan/*", "lan", VOICE)).unwrap();
+    read(TIMED, &cross("lan/1", "lan/2", VOICE)).unwrap();
+}
+
+#[test]
+fn a_rate_that_is_zero_for_ever_is_refused_and_an_outage_is_not() {
+    let table = |rows: &[(&str, &str)]| {
+        let rows: Vec<String> =
+            rows.iter().map(|(at, rate)| format!("{{ at = \"{at}\", rate = \"{rate}\" }}")).collect();
+        format!("{{ server = {{ rate_table = [{}] }} }}", rows.join(", "))
+    };
+    let voice = cross("lan/1", "far", VOICE);
+    for rows in [&[("0s", "0bit")][..], &[("0s", "0bit"), ("1s", "0Mbit")]] {
+        assert_refused(&table(rows), &voice, "links.wire.chain.0.server.rate_table: is 0 in every row");
+    }
+    read(&table(&[("0s", "0bit"), ("500ms", "1Mbit")]), &voice).unwrap();
+    read(&table(&[("0s", "1Mbit"), ("500ms", "0bit")]), &voice).unwrap();
+}
+
+#[test]
+fn a_probability_that_would_round_to_zero_is_refused() {
+    let voice = cross("lan/1", "far", VOICE);
+    let elements = |p: &str| {
+        [
+            format!("{{ loss = {{ bernoulli = \"{p}\" }} }}"),
+            format!("{{ duplicate = \"{p}\" }}"),
+            format!("{{ corrupt = \"{p}\" }}"),
+            format!("{{ loss = {{ gilbert_elliott = {{ p = \"{p}\", r = \"1%\" }} }} }}"),
+            format!("{{ loss = {{ gilbert_elliott = {{ p = \"1%\", r = \"{p}\" }} }} }}"),
+            format!("{{ loss = {{ gilbert_elliott = {{ p = \"1%\", r = \"1%\", bad = \"{p}\" }} }} }}"),
+            format!("{{ loss = {{ gilbert_elliott = {{ p = \"1%\", r = \"1%\", good = \"{p}\" }} }} }}"),
+        ]
+    };
+    for p in ["1e-400", "1e-10", "0.00000001%", "4e-10", "-1e-400"] {
+        for element in elements(p) {
+            assert_refused(&element, &voice, &format!("`{p}` is not 0 and would be taken for 0"));
+        }
+    }
+    for p in ["0", "0%", "0.0e5", "1e-9", "0.0000001%", "100%"] {
+        elements(p).iter().for_each(|element| _ = read(element, &voice).unwrap());
+    }
+}
