@@ -106,7 +106,7 @@ pub fn read_bytes_within(name: &str, data: &[u8], limits: &Limits) -> Result<Rec
 /// Reads a recording and writes it in the format of the output's extension.
 ///
 /// # Errors
-/// When both are the same file, or see [`read`] and [`write`].
+/// When both are the same file, or see [`read`] and [`write()`].
 pub fn convert(input: &Path, output: &Path) -> Result<(), TraceError> {
     if let (Ok(from), Ok(to)) = (fs::canonicalize(input), fs::canonicalize(output))
         && from == to
