@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// quic, udp, tcp, sctp, dccp or etp
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
-    /// What the device does: trace:FILE (CSV or MCAP), or demo[:SEED], a simulated hand
+    /// What the device does: trace:FILE (CSV or MCAP), or demo or demo:SEED, a simulated hand
     #[arg(long, default_value = "demo")]
     input: Input,
     /// The recording's channels for x, y, z and, it may be, the velocity along them
