@@ -33,6 +33,28 @@ pub enum Ecn {
     CongestionExperienced,
 }
 
+impl Ecn {
+    /// The two bits of the IP header (figure 1).
+    pub const fn code_point(self) -> u8 {
+        match self {
+            Self::NotCapable => 0b00,
+            Self::Capable1 => 0b01,
+            Self::Capable0 => 0b10,
+            Self::CongestionExperienced => 0b11,
+        }
+    }
+
+    /// From the low two bits of a traffic class; the others are not looked at.
+    pub const fn from_code_point(class: u8) -> Self {
+        match class & 0b11 {
+            0b01 => Self::Capable1,
+            0b10 => Self::Capable0,
+            0b11 => Self::CongestionExperienced,
+            _ => Self::NotCapable,
+        }
+    }
+}
+
 /// What the IP header names as the next protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {

@@ -62,6 +62,13 @@ pub struct Message {
     pub tag: u64,
 }
 
+impl Message {
+    /// Has it reached the age at which it is worthless?
+    pub fn is_late(&self, now: Time) -> bool {
+        self.deadline.is_some_and(|deadline| now.saturating_since(self.created) >= deadline)
+    }
+}
+
 /// A datagram as the driver received it.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {

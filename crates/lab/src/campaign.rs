@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 use taut_core::Seed;
 
-use crate::metrics::Moments;
+use crate::metrics::{Moments, percent};
 use crate::result::{
     CampaignResult, LimitResult, LimitTally, Measure, MediumResult, ModelMeasure, ModelRow, RunResult,
     VariantResult,
@@ -292,10 +292,6 @@ fn losses(medium: &MediumResult, causes: &CausesOfStreams<'_>, values: &mut Valu
 fn row<'a>(run: &'a RunResult, stream: &str, measure: ModelMeasure) -> Option<&'a ModelRow> {
     let rows = run.models.iter().flat_map(|model| &model.rows);
     rows.into_iter().find(|row| row.stream == stream && row.measure == measure)
-}
-
-fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
 /// The 97.5 % quantile of Student's t with n − 1 degrees of freedom.

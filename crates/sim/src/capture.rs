@@ -180,14 +180,7 @@ fn ipv4_header(meta: &PacketMeta) -> io::Result<Ipv4Header> {
     // Never zero, which is what a sender writes that identifies nothing (RFC 6864 section 4.1).
     ip.identification = (meta.id % u64::from(u16::MAX)) as u16 + 1;
     ip.dscp = meta.dscp.try_into().map_err(io::Error::other)?;
-    ip.ecn = (match meta.ecn {
-        taut_core::Ecn::NotCapable => 0u8,
-        taut_core::Ecn::Capable1 => 1,
-        taut_core::Ecn::Capable0 => 2,
-        taut_core::Ecn::CongestionExperienced => 3,
-    })
-    .try_into()
-    .map_err(io::Error::other)?;
+    ip.ecn = meta.ecn.code_point().try_into().map_err(io::Error::other)?;
     ip.header_checksum = ip.calc_header_checksum();
     Ok(ip)
 }

@@ -16,6 +16,7 @@ pub mod entropy;
 pub mod etp;
 pub mod identity;
 pub mod quic;
+mod rto;
 pub mod sctp;
 pub mod security;
 pub mod tcp;

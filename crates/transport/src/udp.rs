@@ -131,7 +131,7 @@ impl Transport for Udp {
         if size > self.config.max_datagram {
             return Err(SendError::TooLarge { size, limit: self.config.max_datagram });
         }
-        if is_late(now, &message) {
+        if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         if self.queue.len() >= self.config.queue {
@@ -157,7 +157,7 @@ impl Transport for Udp {
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         while let Some(message) = self.queue.pop_front() {
-            if is_late(now, &message) {
+            if message.is_late(now) {
                 self.stats.too_late += 1;
                 self.events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
                 continue;
@@ -181,11 +181,6 @@ impl Transport for Udp {
     fn poll_timeout(&self) -> Option<Deadline> {
         None
     }
-}
-
-/// Has the message reached the age at which it is worthless?
-pub(crate) fn is_late(now: Time, message: &Message) -> bool {
-    message.deadline.is_some_and(|deadline| now.saturating_since(message.created) >= deadline)
 }
 
 /// The datagram with the zeros that were not stored; `None` when it is longer than `limit`.

@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 use taut_core::{Bytes, Message, Reliability, SendError, Time};
 
-use crate::udp::is_late;
-
 /// A bounded queue in front of a transport that would keep everything that it is given.
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -79,7 +77,7 @@ impl Waiting {
 
     /// Takes out those that are older than their deadline.
     pub(crate) fn drop_late(&mut self, now: Time, mut late: impl FnMut(Message)) {
-        while let Some(index) = self.messages.iter().position(|message| is_late(now, message)) {
+        while let Some(index) = self.messages.iter().position(|message| message.is_late(now)) {
             late(self.remove(index));
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn meta(bytes: &[u8], id: u64, now: Time) -> Option<PacketMeta> {
             33 => Protocol::Dccp,
             _ => Protocol::Udp,
         },
-        ecn: ecn_of(class),
+        ecn: Ecn::from_code_point(class),
         dscp: class >> 2,
         ..PacketMeta::default()
     })
@@ -76,15 +76,6 @@ fn updated(checksum: u16, before: u16, after: u16) -> u16 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     !(sum as u16)
-}
-
-const fn ecn_of(class: u8) -> Ecn {
-    match class & 0b11 {
-        0b01 => Ecn::Capable1,
-        0b10 => Ecn::Capable0,
-        0b11 => Ecn::CongestionExperienced,
-        _ => Ecn::NotCapable,
-    }
 }
 
 /// The address as a number, its last bits last.

@@ -9,7 +9,7 @@ use taut_core::{Ecn, PathId, Transmit};
 use taut_wire::dccp::{Addresses, PROTOCOL, fill_checksum, verify_checksum};
 
 use super::path::PathTable;
-use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received, ecn_bits};
+use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received};
 use crate::Clock;
 
 /// DCCP packets in IP packets of their own, instead of in UDP datagrams (RFC 6773). For networks without NAT.
@@ -116,7 +116,9 @@ impl DccpPort {
     fn accept(&mut self, clock: &Clock, bytes: &[u8], from: IpAddr) -> Option<(usize, Ecn, PathId)> {
         // A raw IPv4 socket is given the IP header, an IPv6 one is not (raw(7), ipv6(7)).
         let (offset, ecn) = match self.local {
-            SocketAddr::V4(_) => (usize::from(*bytes.first()? & 0x0f) * 4, ecn_of(*bytes.get(1)?)),
+            SocketAddr::V4(_) => {
+                (usize::from(*bytes.first()? & 0x0f) * 4, Ecn::from_code_point(*bytes.get(1)?))
+            }
             SocketAddr::V6(_) => (0, Ecn::NotCapable),
         };
         let packet = bytes.get(offset..)?;
@@ -150,7 +152,7 @@ impl DccpPort {
         let remote = path.remote;
         let filled =
             addresses(self.local.ip(), remote.ip()).is_some_and(|pair| fill_checksum(pair, &mut packet, 0));
-        let class = self.dscp << 2 | ecn_bits(transmit.ecn);
+        let class = self.dscp << 2 | transmit.ecn.code_point();
         let sent = match self.set_class(class) {
             // Raw sockets have no ports: the kernel wants none.
             Ok(()) if filled => self.socket.send_to(&packet, SocketAddr::new(remote.ip(), 0)),
@@ -197,15 +199,5 @@ fn addresses(source: IpAddr, destination: IpAddr) -> Option<Addresses> {
         (IpAddr::V4(source), IpAddr::V4(destination)) => Some(Addresses::V4 { source, destination }),
         (IpAddr::V6(source), IpAddr::V6(destination)) => Some(Addresses::V6 { source, destination }),
         _ => None,
-    }
-}
-
-/// The low two bits of the second byte of an IPv4 header (RFC 3168 section 5).
-const fn ecn_of(class: u8) -> Ecn {
-    match class & 0b11 {
-        0b01 => Ecn::Capable1,
-        0b10 => Ecn::Capable0,
-        0b11 => Ecn::CongestionExperienced,
-        _ => Ecn::NotCapable,
     }
 }

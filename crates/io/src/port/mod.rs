@@ -193,13 +193,3 @@ impl From<OwnedFd> for Port {
         Self::Descriptor(descriptor)
     }
 }
-
-/// RFC 3168 section 5, figure 1.
-const fn ecn_bits(ecn: Ecn) -> u8 {
-    match ecn {
-        Ecn::NotCapable => 0b00,
-        Ecn::Capable1 => 0b01,
-        Ecn::Capable0 => 0b10,
-        Ecn::CongestionExperienced => 0b11,
-    }
-}

@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, setsockopt, sockopt};
-use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::SockRef;
 use taut_core::{Duration, Ecn, PathId, Time, Transmit};
 
 use super::path::PathTable;
-use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received, ecn_bits};
+use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received};
 use crate::{Clock, WallTime};
 
 /// How a [`UdpPort`] uses its sockets.
@@ -262,7 +262,8 @@ impl UdpPort {
         };
         self.stats.datagrams_received += datagrams as u64;
         self.stats.bytes_received += meta.len as u64;
-        let (ecn, begin) = (from_code_point(meta.ecn), chunk * ReceiveBuffers::SIZE);
+        let (ecn, begin) =
+            (Ecn::from_code_point(meta.ecn.map_or(0, |mark| mark as u8)), chunk * ReceiveBuffers::SIZE);
         buffers.datagrams.extend((0..datagrams).map(|index| {
             let offset = index * stride;
             Received { at, path, ecn, start: begin + offset, len: stride.min(meta.len - offset) }
@@ -402,7 +403,7 @@ impl Socket {
         local: Option<IpAddr>,
         dscp: u8,
     ) -> Result<(), Errno> {
-        self.set_class(dscp << 2 | ecn_bits(batch.transmit.ecn))?;
+        self.set_class(dscp << 2 | batch.transmit.ecn.code_point())?;
         let sent = match (batch.datagrams, local) {
             (1, None) if self.connected => self.socket.send(&batch.bytes),
             (1, None) => self.socket.send_to(&batch.bytes, remote),
@@ -486,14 +487,5 @@ fn mapped(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) => SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port())),
         SocketAddr::V6(_) => address,
-    }
-}
-
-const fn from_code_point(code_point: Option<EcnCodepoint>) -> Ecn {
-    match code_point {
-        None => Ecn::NotCapable,
-        Some(EcnCodepoint::Ect1) => Ecn::Capable1,
-        Some(EcnCodepoint::Ect0) => Ecn::Capable0,
-        Some(EcnCodepoint::Ce) => Ecn::CongestionExperienced,
     }
 }

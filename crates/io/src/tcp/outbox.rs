@@ -59,7 +59,7 @@ impl Outbox {
         if size > self.max_message {
             return Err(SendError::TooLarge { size, limit: self.max_message });
         }
-        if is_late(now, &message) {
+        if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         // What stops a robot has room of its own.
@@ -87,8 +87,7 @@ impl Outbox {
         priority: Priority,
         events: &mut VecDeque<Event>,
     ) {
-        let late: Vec<_> =
-            self.waiting.iter().filter(|(_, m)| is_late(now, m)).map(|(key, _)| *key).collect();
+        let late: Vec<_> = self.waiting.iter().filter(|(_, m)| m.is_late(now)).map(|(key, _)| *key).collect();
         late.into_iter().for_each(|key| self.drop(key, DropCause::TooLate, events));
         while self.bytes + needed > limit {
             let unreliable = self.waiting.range((priority, 0)..);
@@ -117,7 +116,7 @@ impl Outbox {
             while self.stream.len() < Self::COMMIT {
                 let Some((_, message)) = self.waiting.pop_first() else { break };
                 self.bytes -= framed(&message);
-                if is_late(now, &message) {
+                if message.is_late(now) {
                     events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
                     continue;
                 }
@@ -161,11 +160,6 @@ impl Outbox {
 
 fn framed(message: &Message) -> u64 {
     PREFIX + message.data.len() as u64
-}
-
-/// Age counts from the moment the sample was made.
-fn is_late(now: Time, message: &Message) -> bool {
-    message.deadline.is_some_and(|deadline| now.saturating_since(message.created) >= deadline)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use taut_core::{Backlog, Bytes, DropCause, Packet, Time};
 use super::causes::Causes;
 use super::distribution::Summary;
 use super::observer::Watch;
+use super::percent;
 use super::series::Buckets;
 use crate::result::{FlowResult, Series};
 use crate::run::FlowInfo;
@@ -68,7 +69,7 @@ impl FlowMetrics {
             sent: self.sent,
             delivered: self.delivered,
             dropped: self.dropped.to_result(),
-            loss_percent: (self.sent > 0).then(|| 100.0 * lost as f64 / self.sent as f64),
+            loss_percent: percent(lost, self.sent),
             sent_bps,
             delivered_bps: self.delivered_counted.bits() as f64 / seconds,
             efficiency: application_bps.filter(|_| sent_bps > 0.0).map(|bps| bps / sent_bps),

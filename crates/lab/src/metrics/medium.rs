@@ -6,6 +6,7 @@ use taut_qos::limits::Limits;
 use super::causes::Causes;
 use super::distribution::Summary;
 use super::observer::Watch;
+use super::percent;
 use super::seconds::Seconds;
 use super::series::Buckets;
 use crate::result::{MediumResult, Series};
@@ -134,7 +135,7 @@ impl MediumMetrics {
             reordered: self.reordered,
             duplicates: self.duplicates,
             refused: self.refused.to_result(),
-            loss_percent: (due > 0).then(|| 100.0 * lost as f64 / due as f64),
+            loss_percent: percent(lost, due),
             delay_ms: self.delay.to_result(),
             delay_buckets_ms: self.seconds.to_result(),
             jitter_max_ms: jitter_ms.is_some().then(|| self.jitter_max.as_millis_f64()),

@@ -14,3 +14,8 @@ mod skew;
 pub(crate) use cycles::{CycleSummary, CycleWatch, MOST_LOSSES};
 pub(crate) use distribution::Moments;
 pub(crate) use observer::{Metrics, StreamKey, Watch};
+
+/// `part` of `whole`, per cent; `None` of nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+}

@@ -6,13 +6,12 @@ use taut_wire::dccp::{AckState, DccpOption, Options, Seq};
 use super::config::DccpConfig;
 use super::received::Received;
 use super::sent::{Fate, SentLog};
+use crate::rto::Rto;
 
 /// Packets that must have arrived after one that did not, before it counts as lost (RFC 4341 section 5).
 const NUMDUPACK: u32 = 3;
 /// The longest time between two attempts (RFC 6298 section 2.5 allows any from 60 s up).
 const MAX_RTO: Duration = Duration::from_secs(64);
-/// Clock granularity G of RFC 6298 section 2.
-const GRANULARITY: Duration = Duration::from_millis(1);
 /// An Ack Ratio beyond which one lost acknowledgement would silence the sender for long.
 const MAX_ACK_RATIO: u64 = 64;
 
@@ -67,7 +66,7 @@ impl Ccid2 {
     pub(super) fn new(config: &DccpConfig, next: Seq, rtt: Option<Duration>) -> Self {
         // RFC 3390: 4380 bytes, but two to four packets.
         let initial_window = (4_380 / config.limit() as u64).clamp(2, 4);
-        let mut rto = Rto::new(config.min_rto);
+        let mut rto = Rto::new(Duration::from_secs(1).max(config.min_rto), config.min_rto, MAX_RTO);
         rtt.into_iter().for_each(|rtt| rto.sample(rtt));
         Self {
             cwnd: initial_window,
@@ -91,7 +90,7 @@ impl Ccid2 {
     }
 
     pub(super) fn rtt(&self) -> Option<Duration> {
-        self.rto.smoothed
+        self.rto.smoothed()
     }
 
     /// The Ack Ratio that the receiver shall use.
@@ -107,7 +106,7 @@ impl Ccid2 {
     /// After a timeout without anything to send the window says nothing about the path any more (RFC 4341 section 5.1,
     /// RFC 5681 section 4.1).
     pub(super) fn before_sending(&mut self, now: Time) {
-        let idle = self.last_sent.is_some_and(|last| now.saturating_since(last) > self.rto.current);
+        let idle = self.last_sent.is_some_and(|last| now.saturating_since(last) > self.rto.get());
         if idle && self.pipe == 0 {
             self.cwnd = self.cwnd.min(self.initial_window);
         }
@@ -116,7 +115,7 @@ impl Ccid2 {
     pub(super) fn on_sent(&mut self, now: Time) {
         self.pipe += 1;
         self.last_sent = Some(now);
-        self.timer.get_or_insert(now + self.rto.current);
+        self.timer.get_or_insert(now + self.rto.get());
     }
 
     /// A packet whose fate was open was forgotten.
@@ -126,7 +125,7 @@ impl Ccid2 {
 
     /// The receiver cannot keep up.
     pub(super) fn on_slow_receiver(&mut self, now: Time) {
-        self.hold_until = now + self.rto.smoothed.unwrap_or(self.rto.current);
+        self.hold_until = now + self.rto.smoothed().unwrap_or(self.rto.get());
     }
 
     pub(super) fn on_ack(&mut self, now: Time, ack: Acked<'_>, sent: &mut SentLog, gss: Seq) {
@@ -160,7 +159,7 @@ impl Ccid2 {
             self.grow(unmarked);
         }
         if arrived > 0 {
-            self.timer = (self.pipe > 0).then(|| now + self.rto.current);
+            self.timer = (self.pipe > 0).then(|| now + self.rto.get());
         } else if self.pipe == 0 {
             self.timer = None;
         }
@@ -334,40 +333,6 @@ impl AckRatio {
     fn fit(&mut self, cwnd: u64) {
         let least = if cwnd >= 4 { 2 } else { 1 };
         self.ratio = self.ratio.min(MAX_ACK_RATIO).min(cwnd.div_ceil(2)).max(least);
-    }
-}
-
-/// The timeout (RFC 6298), but for its minimum.
-#[derive(Clone, Debug)]
-struct Rto {
-    smoothed: Option<Duration>,
-    variation: Duration,
-    current: Duration,
-    min: Duration,
-}
-
-impl Rto {
-    fn new(min: Duration) -> Self {
-        Self { smoothed: None, variation: Duration::ZERO, current: Duration::from_secs(1).max(min), min }
-    }
-
-    fn sample(&mut self, rtt: Duration) {
-        let smoothed = match self.smoothed {
-            None => {
-                self.variation = rtt / 2;
-                rtt
-            }
-            Some(smoothed) => {
-                self.variation = (self.variation * 3 + smoothed.abs_diff(rtt)) / 4;
-                (smoothed * 7 + rtt) / 8
-            }
-        };
-        self.smoothed = Some(smoothed);
-        self.current = (smoothed + (self.variation * 4).max(GRANULARITY)).max(self.min).min(MAX_RTO);
-    }
-
-    fn back_off(&mut self) {
-        self.current = self.current.saturating_mul(2).min(MAX_RTO);
     }
 }
 

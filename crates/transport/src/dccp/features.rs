@@ -49,6 +49,9 @@ struct Feature {
 #[derive(Clone, Copy, Debug)]
 struct Change {
     value: u64,
+    /// What is wanted by now instead: asked for once this change is confirmed (UNSTABLE, RFC 4340 section 6.6.2), so that a
+    /// Confirm can only be for this one.
+    next: Option<u64>,
     /// When to say it again; `None` before it was said.
     again: Option<Time>,
     interval: Duration,
@@ -143,13 +146,19 @@ impl Features {
     /// Negotiates for `value`, unless that is in force or asked for already.
     pub(super) fn want(&mut self, number: u8, place: Place, value: u64) {
         let feature = self.find(number, place).expect("a known feature");
-        let heading_for = feature.change.map_or(feature.value, |change| change.value);
-        if heading_for != value {
-            if feature.rule == Rule::ServerPriority {
-                // Nothing else would do, whatever the server prefers.
-                feature.preferences = vec![value as u8];
+        let heading_for = feature.change.map_or(feature.value, |change| change.next.unwrap_or(change.value));
+        if heading_for == value {
+            return;
+        }
+        if feature.rule == Rule::ServerPriority {
+            // Nothing else would do, whatever the server prefers.
+            feature.preferences = vec![value as u8];
+        }
+        match &mut feature.change {
+            Some(said) if said.again.is_some() && feature.rule != Rule::ServerPriority => {
+                said.next = Some(value)
             }
-            feature.start(value);
+            _ => feature.start(value),
         }
     }
 
@@ -232,12 +241,17 @@ impl Features {
                 let acceptable = feature.preferences.contains(&value) || u64::from(value) == feature.value;
                 acceptable.then_some(u64::from(value)).ok_or(ResetCode::OptionError)?
             }
-            Rule::NonNegotiable { bytes, .. } => {
-                let same = value.len() == bytes && number_of(value) == change.value;
-                same.then_some(change.value).ok_or(ResetCode::OptionError)?
-            }
+            Rule::NonNegotiable { bytes, .. } => match number_of(value) {
+                number if value.len() == bytes && number == change.value => number,
+                // Confirms the change before once more, as that one was heard twice.
+                number if value.len() == bytes && number == feature.value => return Ok(()),
+                _ => return Err(ResetCode::OptionError),
+            },
         };
         (feature.value, feature.change) = (confirmed, None);
+        if let Some(next) = change.next.filter(|next| *next != confirmed) {
+            feature.start(next);
+        }
         Ok(())
     }
 
@@ -293,7 +307,7 @@ impl Features {
 
 impl Feature {
     fn start(&mut self, value: u64) {
-        self.change = Some(Change { value, again: None, interval: FIRST_RETRY });
+        self.change = Some(Change { value, next: None, again: None, interval: FIRST_RETRY });
     }
 
     /// Takes over the peer's wish as far as the rule says, and owes it a Confirm; false when the wish cannot be.
@@ -468,6 +482,30 @@ mod tests {
         assert_eq!(options, [35, 3, 77, 35, 3, 3, 35, 3, 5, 33, 3, 5]);
         let refused = server.handle(Seq::new(2), None, (Negotiation::ChangeL, 77, &[1]), true);
         assert_eq!(refused, Err(ResetCode::MandatoryError));
+    }
+
+    #[test]
+    fn a_wish_that_changes_waits_for_the_confirm_of_the_one_before() {
+        let mut pair = Pair::new(&[Ccid::TcpLike], &[Ccid::TcpLike]);
+        pair.carry(true).unwrap();
+        let confirm = |value: u64, seq| {
+            let bytes = value.to_be_bytes();
+            let option = (Negotiation::ConfirmR, feature::SEQUENCE_WINDOW, bytes[2..].to_vec());
+            (Seq::new(seq), Some(Seq::new(seq)), option)
+        };
+        let client = &mut pair.client;
+        let (before, mut options) = (client.get(feature::SEQUENCE_WINDOW, Place::Local), Vec::new());
+        client.want(feature::SEQUENCE_WINDOW, Place::Local, 200);
+        client.emit(Time::ZERO, Seq::new(20), false, &mut options);
+        client.want(feature::SEQUENCE_WINDOW, Place::Local, 300);
+        // The value in force, said once more; then the two wishes, one by one.
+        for (value, in_force) in [(before, before), (200, 200), (200, 200), (300, 300)] {
+            let (seq, ack, (negotiation, number, bytes)) = confirm(value, 21 + in_force);
+            client.handle(seq, ack, (negotiation, number, &bytes), false).unwrap();
+            assert_eq!(client.get(feature::SEQUENCE_WINDOW, Place::Local), in_force);
+            client.emit(Time::from_nanos(1), Seq::new(21), false, &mut options);
+        }
+        assert!(!client.is_due(Time::from_nanos(u64::MAX)));
     }
 
     #[test]

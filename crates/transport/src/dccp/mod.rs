@@ -78,7 +78,7 @@ use taut_core::{
 };
 use taut_wire::dccp::{ResetCode, Seq, View, feature};
 
-use crate::udp::{is_late, whole};
+use crate::udp::whole;
 
 pub use config::{Ccid, ConfigError, DccpConfig, PREFIX};
 use features::{Features, Place};
@@ -356,7 +356,7 @@ impl Transport for Dccp {
             let size = Bytes::new(message.data.len() as u64);
             return Err(SendError::TooLarge { size, limit: Bytes::new(limit as u64) });
         }
-        if is_late(now, &message) {
+        if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         self.stats.offered += 1;

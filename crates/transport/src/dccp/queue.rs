@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{DropCause, Message, Priority, Reliability, Time};
 
-use crate::udp::is_late;
-
 /// Samples: of these the newest counts.
 const SAMPLES: Priority = Priority(1);
 
@@ -60,7 +58,7 @@ impl SendQueue {
         for queue in self.waiting.values_mut() {
             while let Some(message) = queue.pop_front() {
                 self.len -= 1;
-                if !is_late(now, &message) {
+                if !message.is_late(now) {
                     return Some(message);
                 }
                 late(message.tag);

@@ -6,8 +6,6 @@ use taut_core::{
     Bytes, Deadline, DropCause, Duration, Event, Message, Priority, Reliability, SendError, Time,
 };
 
-use crate::udp::is_late;
-
 /// How often the rates are reported.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -110,7 +108,7 @@ impl Gate {
     /// older unreliable ones of its priority: without packing all of them, with packing as many of the oldest as do not
     /// fit one payload beside it.
     pub(super) fn offer(&mut self, now: Time, gap: Duration, message: Message) -> Result<(), SendError> {
-        if is_late(now, &message) {
+        if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         let through = self.goes_through(now, gap, &message);
@@ -211,11 +209,11 @@ impl Gate {
         if self.poll_timeout(gap).is_none_or(|opens| now < opens.at) {
             return false;
         }
-        while let Some(index) = self.through.iter().position(|m| is_late(now, m)) {
+        while let Some(index) = self.through.iter().position(|m| m.is_late(now)) {
             let tag = self.through.remove(index).map_or(0, |message| message.tag);
             self.dropped(tag, DropCause::TooLate);
         }
-        while let Some(index) = self.waiting.iter().position(|m| is_late(now, m)) {
+        while let Some(index) = self.waiting.iter().position(|m| m.is_late(now)) {
             self.drop_at(index, DropCause::TooLate);
         }
         // What was entitled to go may just have been dropped.

@@ -114,7 +114,6 @@ use self::tls::KeyLines;
 pub use self::tls::Resumption;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
-use crate::udp::is_late;
 
 /// QUIC streams each way.
 const LANES: u16 = 8;
@@ -341,7 +340,11 @@ impl Quic {
             }
             if let Some(transmit) = connection.quic.poll_transmit(clock::instant(now), 1, buffer) {
                 let path = self.path_of(transmit.destination);
-                return Some(Transmit { path, ecn: ecn(transmit.ecn), padding: 0 });
+                return Some(Transmit {
+                    path,
+                    ecn: Ecn::from_code_point(transmit.ecn.map_or(0, |mark| mark as u8)),
+                    padding: 0,
+                });
             }
         }
         self.settle(now);
@@ -363,7 +366,14 @@ impl Quic {
         };
         let mut answer = Vec::new();
         let instant = clock::instant(now);
-        match self.endpoint.handle(instant, from, None, codepoint(input.ecn), data, &mut answer) {
+        match self.endpoint.handle(
+            instant,
+            from,
+            None,
+            EcnCodepoint::from_bits(input.ecn.code_point()),
+            data,
+            &mut answer,
+        ) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 let Some(index) = self.index(handle) else { return };
                 let judged = self.state == State::Open(handle);
@@ -401,7 +411,7 @@ impl Transport for Quic {
         if size > limit {
             return Err(SendError::TooLarge { size, limit });
         }
-        if is_late(now, &message) {
+        if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         self.carrier.offer(message, &mut self.events)
@@ -467,22 +477,4 @@ fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
 /// that it measures the round trip anew after a move.
 fn address(path: PathId) -> SocketAddr {
     (Ipv4Addr::new(198, 51, 100, path.0), 1).into()
-}
-
-fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
-    match ecn {
-        Ecn::NotCapable => None,
-        Ecn::Capable1 => Some(EcnCodepoint::Ect1),
-        Ecn::Capable0 => Some(EcnCodepoint::Ect0),
-        Ecn::CongestionExperienced => Some(EcnCodepoint::Ce),
-    }
-}
-
-fn ecn(codepoint: Option<EcnCodepoint>) -> Ecn {
-    match codepoint {
-        None => Ecn::NotCapable,
-        Some(EcnCodepoint::Ect1) => Ecn::Capable1,
-        Some(EcnCodepoint::Ect0) => Ecn::Capable0,
-        Some(EcnCodepoint::Ce) => Ecn::CongestionExperienced,
-    }
 }

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Bytes, DropCause, Event, Message, Priority, Reliability, SendError, StreamId, Time};
 
-use crate::udp::is_late;
-
 /// The queue. Unreliable messages wait by priority; when there are too many, the oldest of the least urgent goes.
 /// Reliable ones wait by stream, in order, bounded in bytes.
 #[derive(Debug)]
@@ -84,7 +82,7 @@ impl Outgoing {
                 }
                 _ => return None,
             };
-            if !is_late(now, &message) {
+            if !message.is_late(now) {
                 return Some(message);
             }
             self.too_late += 1;

@@ -70,7 +70,7 @@ use taut_core::{
 };
 
 use crate::entropy::Entropy;
-use crate::udp::{self, is_late};
+use crate::udp;
 use crate::waiting::Waiting;
 pub use config::SctpConfig;
 use socket::Association;
@@ -368,7 +368,7 @@ impl Transport for Sctp {
         if size > limit {
             return Err(SendError::TooLarge { size, limit });
         }
-        if is_late(now, &message) {
+        if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         let mut superseded = Vec::new();
@@ -435,7 +435,7 @@ impl Transport for Sctp {
         match self.phase {
             Phase::Connected => {
                 while let Some(message) = self.waiting.pop() {
-                    if message.reliability == Reliability::Reliable && !is_late(now, &message) {
+                    if message.reliability == Reliability::Reliable && !message.is_late(now) {
                         self.hand_over(now, message);
                     } else {
                         self.dropped(message.tag, DropCause::Abandoned);

@@ -106,7 +106,7 @@ impl Outbox {
         if size > self.max_message {
             return Err(SendError::TooLarge { size, limit: self.max_message });
         }
-        if is_late(&message, now) {
+        if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         if !self.has_room(framed(&message)) {
@@ -127,7 +127,7 @@ impl Outbox {
     fn drop_late(&mut self, now: Time, events: &mut VecDeque<Event>) {
         let mut freed = 0;
         self.waiting.retain(|message| {
-            let late = is_late(message, now);
+            let late = message.is_late(now);
             if late {
                 freed += framed(message);
                 events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
@@ -142,7 +142,7 @@ impl Outbox {
         let mut next = 0;
         while bytes < limit && next < self.waiting.len() {
             let message = &self.waiting[next];
-            if is_late(message, now) {
+            if message.is_late(now) {
                 self.waiting_bytes -= framed(message);
                 events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
                 self.waiting.remove(next);
@@ -185,11 +185,6 @@ impl Outbox {
 
 fn framed(message: &Message) -> u64 {
     (PREFIX + message.data.len()) as u64
-}
-
-/// Age counts from the moment the sample was made.
-fn is_late(message: &Message, now: Time) -> bool {
-    message.deadline.is_some_and(|deadline| now.saturating_since(message.created) >= deadline)
 }
 
 /// Cuts a byte stream into messages again: each is preceded by its length, four bytes, most significant first.

@@ -53,7 +53,6 @@ mod framing;
 mod handshake;
 mod receiver;
 mod recovery;
-mod rto;
 mod sack;
 mod sender;
 

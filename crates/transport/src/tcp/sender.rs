@@ -7,9 +7,9 @@ use taut_core::{Event, Time};
 
 use super::congestion::Congestion;
 use super::framing::{Outbox, Source};
-use super::rto::Rto;
 use super::sack::Scoreboard;
 use super::{CongestionControl, FullAck, PartialAck, TcpConfig, TcpStats};
+use crate::rto::Rto;
 
 /// The sending half of a connection. Sequence numbers are 64 bits wide and never wrap.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Sender {
             duplicates: 0,
             limited: 0,
             board: None,
-            rto: Rto::new(config),
+            rto: Rto::new(config.initial_rto, config.min_rto, config.max_rto),
             timer: None,
             timeouts_in_a_row: 0,
             timed: None,

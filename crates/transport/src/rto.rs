@@ -1,15 +1,13 @@
-//! The retransmission timeout (RFC 6298).
+//! The retransmission timeout (RFC 6298), of TCP and of DCCP's CCID 2.
 
 use taut_core::Duration;
-
-use super::TcpConfig;
 
 /// Clock granularity G of RFC 6298 section 2.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// Estimates the round trip and says how long to wait for an acknowledgement.
 #[derive(Clone, Debug)]
-pub(super) struct Rto {
+pub(crate) struct Rto {
     smoothed: Option<Duration>,
     variation: Duration,
     latest: Duration,
@@ -19,34 +17,28 @@ pub(super) struct Rto {
 }
 
 impl Rto {
-    pub(super) fn new(config: &TcpConfig) -> Self {
-        Self {
-            smoothed: None,
-            variation: Duration::ZERO,
-            latest: Duration::ZERO,
-            current: config.initial_rto,
-            min: config.min_rto,
-            max: config.max_rto,
-        }
+    /// `initial` until there is a measurement; from then on at least `min`, and never more than `max`.
+    pub(crate) fn new(initial: Duration, min: Duration, max: Duration) -> Self {
+        Self { smoothed: None, variation: Duration::ZERO, latest: Duration::ZERO, current: initial, min, max }
     }
 
     /// The timeout now.
-    pub(super) fn get(&self) -> Duration {
+    pub(crate) fn get(&self) -> Duration {
         self.current
     }
 
     /// SRTT, once there was a measurement.
-    pub(super) fn smoothed(&self) -> Option<Duration> {
+    pub(crate) fn smoothed(&self) -> Option<Duration> {
         self.smoothed
     }
 
     /// The last measurement; zero before the first.
-    pub(super) fn latest(&self) -> Duration {
+    pub(crate) fn latest(&self) -> Duration {
         self.latest
     }
 
     /// A round trip of something that was sent once (Karn's algorithm, section 3). Also ends a backoff (section 5).
-    pub(super) fn sample(&mut self, rtt: Duration) {
+    pub(crate) fn sample(&mut self, rtt: Duration) {
         self.latest = rtt;
         let smoothed = match self.smoothed {
             None => {
@@ -60,16 +52,16 @@ impl Rto {
             }
         };
         self.smoothed = Some(smoothed);
-        self.current = (smoothed + (self.variation * 4).max(GRANULARITY)).clamp(self.min, self.max);
+        self.current = (smoothed + (self.variation * 4).max(GRANULARITY)).max(self.min).min(self.max);
     }
 
     /// The timer expired (section 5.5).
-    pub(super) fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self) {
         self.current = self.current.saturating_mul(2).min(self.max);
     }
 
     /// The handshake needed a retransmission (section 5.7): 3 s until there is a measurement.
-    pub(super) fn after_lost_syn(&mut self) {
+    pub(crate) fn after_lost_syn(&mut self) {
         if self.smoothed.is_none() {
             self.current = Duration::from_secs(3).clamp(self.min, self.max);
         }
@@ -79,9 +71,11 @@ impl Rto {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::TcpConfig;
 
     fn rto(min: Duration) -> Rto {
-        Rto::new(&TcpConfig { min_rto: min, ..TcpConfig::default() })
+        let TcpConfig { initial_rto, max_rto, .. } = TcpConfig::default();
+        Rto::new(initial_rto, min, max_rto)
     }
 
     #[test]
