@@ -151,7 +151,7 @@ fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Sc
     }
     if let Some(text) = &arguments.variant {
         let names: Vec<String> =
-            scenario.variants.iter().map(|variant| format!("`{}`", variant.name)).collect();
+            scenario.all_variants().iter().map(|variant| format!("`{}`", variant.name)).collect();
         variants.retain(|(variant, _)| variant.name.contains(text.as_str()));
         if variants.is_empty() {
             let file = arguments.scenario.display();

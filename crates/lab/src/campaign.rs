@@ -8,11 +8,11 @@ use taut_core::Seed;
 
 use crate::metrics::{Moments, percent};
 use crate::result::{
-    CampaignResult, LimitResult, LimitTally, Measure, MediumResult, ModelMeasure, ModelRow, RunResult,
-    VariantResult,
+    CampaignResult, EmergencyResult, LimitResult, LimitTally, Measure, MediumResult, ModelMeasure, ModelRow,
+    RunResult, StreamResult, TeleopResult, VariantResult,
 };
 use crate::run::{RunError, run};
-use crate::scenario::{Scenario, Variant};
+use crate::scenario::{Direction, Scenario, Variant};
 
 /// One run of a campaign: which variant, which seed, and what it found. Its series are left out.
 #[derive(Clone, Debug)]
@@ -245,10 +245,74 @@ fn values(run: &RunResult, causes: &CausesOfStreams<'_>) -> Vec<Value> {
         values.push(format!("{name} packet delay"), "ms", delay.map(|d| d.mean));
         values.push(format!("{name} packet delay sd"), "ms", delay.map(|d| d.sd));
     }
+    if let Some(teleop) = &run.teleop {
+        session(run, teleop, &mut values);
+    }
     for skew in &run.skews {
         values.push(format!("{} skew", skew.pair), "ms", Some(skew.skew_ms.mean));
     }
     values.0
+}
+
+/// What the session of operator and robot found.
+fn session(run: &RunResult, teleop: &TeleopResult, values: &mut Values) {
+    let forward = run.media.iter().find(|medium| medium.direction == Direction::Forward);
+    let one_way = forward.and_then(|medium| medium.delay_ms.as_ref());
+    let jitter = forward.and_then(|medium| medium.jitter_ms.as_ref());
+    let rtt = teleop.rtt_ms.as_ref();
+    let dropped: u64 = teleop.streams.iter().flat_map(|stream| stream.dropped.values()).sum();
+    let of = |count: fn(&StreamResult) -> u64| Some(teleop.streams.iter().map(count).sum::<u64>() as f64);
+    let [there, back] = &teleop.wire;
+    let rate = |bytes: u64| Some(bytes as f64 * 8.0 / 1e6 / run.duration_s);
+    let added = teleop.emergencies.iter().filter_map(EmergencyResult::added_ms).fold(None, largest);
+    let unanswered = teleop.emergencies.iter().filter(|press| press.acknowledged_ms.is_none()).count();
+    let acknowledged =
+        teleop.emergencies.iter().filter_map(|press| press.acknowledged_ms).fold(None, largest);
+    let silence = teleop.watchdogs.iter().map(|stop| stop.silence_ms).fold(None, largest);
+    let mut push = |name: &str, unit, value| values.push(format!("session {name}"), unit, value);
+    push("handshake", "ms", teleop.handshake_ms);
+    push("handshake, resumed", "ms", teleop.resumed_handshake_ms);
+    push("opened after", "ms", teleop.opened_ms);
+    push("one way p50", "ms", one_way.map(|d| d.p50));
+    push("one way p95", "ms", one_way.map(|d| d.p95));
+    push("one way p99", "ms", one_way.map(|d| d.p99));
+    push("one way p99.9", "ms", one_way.map(|d| d.p999));
+    push("jitter", "ms", jitter.map(|jitter| jitter.mean));
+    push("round trip p50", "ms", rtt.map(|d| d.p50));
+    push("round trip p99", "ms", rtt.map(|d| d.p99));
+    push("round trip jitter", "ms", teleop.rtt_jitter_ms);
+    push("arrived", "%", teleop.delivered_percent);
+    push("dropped at the operator", "%", percent(dropped, teleop.made));
+    push("lost", "states", of(|stream| stream.lost));
+    push("in flight at the end", "states", of(|stream| stream.in_flight));
+    push("applied", "states", of(|stream| stream.applied));
+    push("late", "states", of(|stream| stream.late));
+    push("duplicates", "states", of(|stream| stream.duplicates));
+    push("reordered", "states", of(|stream| stream.reordered));
+    push("payload of bytes sent", "%", there.efficiency_percent);
+    push("payload there", "Mbit/s", rate(there.payload));
+    push("wire there", "Mbit/s", rate(there.bytes));
+    push("wire back", "Mbit/s", rate(back.bytes));
+    push("ended by itself", "", Some(f64::from(u8::from(teleop.closed_s.is_some()))));
+    if !teleop.emergencies.is_empty() {
+        push("emergency stop, largest time to acknowledgement", "ms", acknowledged);
+        push("emergency stop, most added to the round trip", "ms", added);
+        push("emergency stops not acknowledged", "", Some(unanswered as f64));
+    }
+    push("watchdog stops", "", Some(teleop.watchdogs.len() as f64));
+    push("watchdog, largest silence", "ms", silence);
+    if let Some(control) = &teleop.control {
+        push("tracking error, rms", "mm", Some(control.tracking_rms_mm));
+        push("tracking error, max", "mm", Some(control.tracking_max_mm));
+        push("force error, rms", "N", control.force_error_rms_n);
+        push("energy injected by the network", "mJ", control.injected_mj);
+        push("contacts begun within a second, max", "", Some(control.contacts_per_s_max as f64));
+        push("stable", "", Some(f64::from(u8::from(control.stable))));
+    }
+}
+
+fn largest(before: Option<f64>, value: f64) -> Option<f64> {
+    Some(before.map_or(value, |before| before.max(value)))
 }
 
 /// Least and largest delay: of TCP's cycles, where there are any, which is what a model or a source speaks of; and of the

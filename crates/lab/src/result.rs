@@ -3,9 +3,13 @@
 //! Units are in the names: `_s` seconds, `_ms` milliseconds, `_bps` bits per second. A quantity that was not measured,
 //! or that cannot be said, is absent, never zero.
 
+mod teleop;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
 
 use crate::scenario::Direction;
 
@@ -32,6 +36,9 @@ pub struct RunResult {
     pub verdict: Verdict,
     /// Per session direction and medium: what a person would feel.
     pub media: Vec<MediumResult>,
+    /// The teleoperation session, where the scenario has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teleop: Option<TeleopResult>,
     /// Between media of one direction.
     pub skews: Vec<SkewResult>,
     /// What arrived at a node and was of no use, where nobody can say of which medium it was; nodes with any.

@@ -3,8 +3,10 @@
 use taut_core::{Deadline, Duration, Time};
 use taut_wire::session::Command;
 
-/// A command on its way. Copies follow each other by the retransmission timeout, the first few without a backoff, then
-/// twice as far apart each time, until they go ten times a second or once per timeout, whichever is less often.
+/// A command on its way. An emergency stop goes three times within milliseconds: one lost packet, or one that finds a queue
+/// full, shall not cost a timeout. Then copies follow each other by the retransmission timeout, the first few without a
+/// backoff, then twice as far apart each time, until they go ten times a second or once per timeout, whichever is less
+/// often.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     pub(crate) kind: Kind,
@@ -26,6 +28,8 @@ pub(crate) enum Kind {
 impl Pending {
     const REMEMBERED: usize = 16;
     const BEFORE_BACKOFF: u32 = 4;
+    /// Between the first copies of an emergency stop.
+    const AT_ONCE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
     const LONGEST: Duration = Duration::from_millis(100);
 
     pub(crate) fn new(now: Time, kind: Kind, number: u64, epoch: u32) -> Self {
@@ -44,8 +48,19 @@ impl Pending {
         }
         self.sent[self.copies as usize % Self::REMEMBERED] = now;
         self.copies = self.copies.saturating_add(1);
-        let doublings = self.copies.saturating_sub(Self::BEFORE_BACKOFF).min(16);
-        self.next = now + timeout.saturating_mul(1 << doublings).min(Self::LONGEST.max(timeout));
+        let at_once: &[Duration] = match self.kind {
+            Kind::EmergencyStop => &Self::AT_ONCE,
+            Kind::Resume => &[],
+        };
+        self.next = now
+            + match at_once.get(self.copies as usize - 1) {
+                Some(soon) => *soon,
+                None => {
+                    let regular = self.copies - at_once.len() as u32;
+                    let doublings = regular.saturating_sub(Self::BEFORE_BACKOFF).min(16);
+                    timeout.saturating_mul(1 << doublings).min(Self::LONGEST.max(timeout))
+                }
+            };
         Some(Command {
             command: self.number,
             epoch: self.epoch,
@@ -83,14 +98,18 @@ mod tests {
 
     #[test]
     fn copies_follow_the_timeout_and_then_thin_out() {
-        let mut pending = Pending::new(Time::ZERO, Kind::EmergencyStop, 1, 0);
-        let mut gaps = Vec::new();
-        for _ in 0..12 {
-            let now = pending.poll_timeout().at;
-            assert!(pending.poll(now, MS * 10).is_some() && pending.poll(now, MS * 10).is_none());
-            gaps.push((pending.poll_timeout().at - now).as_nanos() / MS.as_nanos());
-        }
-        assert_eq!(gaps, [10, 10, 10, 10, 20, 40, 80, 100, 100, 100, 100, 100]);
+        let gaps = |kind| {
+            let mut pending = Pending::new(Time::ZERO, kind, 1, 0);
+            let mut gaps = Vec::new();
+            for _ in 0..12 {
+                let now = pending.poll_timeout().at;
+                assert!(pending.poll(now, MS * 10).is_some() && pending.poll(now, MS * 10).is_none());
+                gaps.push((pending.poll_timeout().at - now).as_nanos() / MS.as_nanos());
+            }
+            gaps
+        };
+        assert_eq!(gaps(Kind::Resume), [10, 10, 10, 10, 20, 40, 80, 100, 100, 100, 100, 100]);
+        assert_eq!(gaps(Kind::EmergencyStop), [1, 2, 10, 10, 10, 10, 20, 40, 80, 100, 100, 100]);
     }
 
     #[test]

@@ -139,7 +139,7 @@ taut: s.toml: --set cross.rate=1Mbit: `cross.rate` may be any of cross.hum.traff
 $ taut run s.toml --set crosss.hum.rate=1Mbit
 taut: s.toml: --set crosss.hum.rate=1Mbit: no key `crosss.hum.rate` in this scenario; there is cross.hum.traffic.cbr.rate, cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate
 $ taut run s.toml --set nothing=1
-taut: s.toml: --set nothing=1: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `cross`, `model`, `variant`
+taut: s.toml: --set nothing=1: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `cross`, `model`, `variant`, `axis`
 $ taut run s.toml --set session.speed=1
 taut: s.toml: --set session.speed=1: unknown key; allowed here: `operator`, `robot`, `transport`, `forward`, `backward`
 $ taut run s.toml --set nothing.like.this=1
@@ -159,13 +159,13 @@ taut: s.toml: --set wire.loss=5%: unknown key; allowed here: `between`, `from`, 
 $ taut run s.toml --set links.wire.chain.2={loss={bernoulli=5%}}
 taut: invalid value 'links.wire.chain.2={loss={bernoulli=5%}}' for '--set <KEY=VALUE>': `{loss={bernoulli=5%}}` is not TOML; text in it needs quotes, and the shell others around all: 'links.wire.chain.2={ loss = { bernoulli = "1%" } }' (see --help)
 $ taut run s.toml --set transport=carrier_pigeon
-taut: s.toml: --set transport=carrier_pigeon: `carrier_pigeon` is not one of `udp`, `etp`, `tcp`; it is now transport=udp
+taut: s.toml: --set transport=carrier_pigeon: `carrier_pigeon` is not one of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`; it is now transport=udp
 $ taut run s.toml --set transport.tcp.congestion=bbr
 taut: s.toml: --set transport.tcp.congestion=bbr: no key `transport.tcp.congestion` in this scenario; it is now transport=udp
 $ taut run s.toml --set transport.udp.gap=1ms
 taut: s.toml: --set transport.udp.gap=1ms: no key `transport.udp.gap` in this scenario; there is session.backward.haptic.gap
 $ taut run s.toml --set transport=3
-taut: s.toml: --set transport=3: exactly one kind is needed, of `udp`, `etp`, `tcp`; it is now transport=udp
+taut: s.toml: --set transport=3: exactly one kind is needed, of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`; it is now transport=udp
 $ taut run s.toml --set links.wire.chain.1={loss={bernoulli=0.01}}
 taut: s.toml: --set links.wire.chain.1={ loss = { bernoulli = 0.01 } }: text in quotes is needed in it: "6Mbit", "8ms", "1%"; it is now links.wire.chain.1.delay=8ms
 $ taut run s.toml --set duration=0s

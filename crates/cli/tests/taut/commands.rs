@@ -276,3 +276,71 @@ fn a_reader_that_stops_early_is_no_error() {
     let ended = ended(child.wait_with_output().unwrap());
     assert_eq!((ended.status, ended.err.as_str()), (0, ""));
 }
+
+/// A session of operator and robot, in two variants by an axis.
+const SESSION: &str = r#"title = "session"
+duration = "3s"
+[links.wire]
+between = ["a", "b"]
+chain = [{ delay = "8ms" }]
+[teleop]
+operator = "a"
+robot = "b"
+stops = ["1s"]
+resumes = ["1500ms"]
+[[axis]]
+name = "transport"
+[[axis.value]]
+name = "UDP"
+[[axis.value]]
+name = "QUIC"
+set = { "teleop.transport" = "quic" }
+"#;
+
+#[test]
+fn run_tells_what_became_of_a_session() {
+    let world = World::new("session");
+    world.write("s.toml", SESSION);
+    let told = world.good("run s.toml --variant QUIC --out out");
+    for words in [
+        "session over quic",
+        "handshake, resumed",
+        "states by stream",
+        "normal, odd",
+        "emergency stops",
+        "hand and arm, foam: stable",
+    ] {
+        assert!(told.contains(words), "{words} in {told}");
+    }
+    let run = json(&String::from_utf8(world.read("out/run.json")).unwrap());
+    let press = &run["teleop"]["emergencies"][0];
+    assert!(press["acknowledged_ms"].as_f64().unwrap() < 17.0, "{press}");
+    let report = String::from_utf8(world.read("out/report.html")).unwrap();
+    for words in [
+        "Emergency stops",
+        "One-way latency of the operator&#39;s states",
+        "Distribution of delay",
+        "Tracking error",
+    ] {
+        assert!(report.contains(words) || report.contains(&words.replace("&#39;", "'")), "{words}");
+    }
+}
+
+#[test]
+fn an_axis_makes_a_variant_of_each_of_its_values() {
+    let world = World::new("axis");
+    world.write("s.toml", SESSION);
+    let campaign = json(&world.good("run s.toml --json --seeds 1..2"));
+    let variants = campaign["variants"].as_array().unwrap();
+    let names: Vec<&str> = variants.iter().map(|variant| variant["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["UDP", "QUIC"]);
+    let measure = |name: &str| {
+        let measures = variants[1]["measures"].as_array().unwrap();
+        measures.iter().find(|measure| measure["name"] == name).unwrap_or_else(|| panic!("{name}"))["runs"]
+            .clone()
+    };
+    assert_eq!(measure("session one way p99"), 2);
+    assert_eq!(measure("session emergency stop, most added to the round trip"), 2);
+    let none = world.taut("run s.toml --variant TCP");
+    assert!(none.err.contains("`UDP`, `QUIC`"), "{}", none.err);
+}

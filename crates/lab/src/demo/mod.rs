@@ -5,8 +5,8 @@
 //! to carry, not the session over that network. Everything is +, −, ×, ÷ and √, so that a seed gives the same bits on
 //! every machine.
 
-mod operator;
-mod plant;
+pub(crate) mod operator;
+pub(crate) mod plant;
 
 use taut_core::{Duration, Seed, Time};
 
@@ -14,7 +14,7 @@ use self::operator::Operator;
 use self::plant::{Plant, PlantConfig};
 
 /// A vector in metres, metres per second or newtons.
-type Vector = [f64; 3];
+pub(crate) type Vector = [f64; 3];
 
 /// Time between rows: 1 kHz.
 pub const PERIOD: Duration = Duration::from_millis(1);

@@ -8,18 +8,18 @@ use super::Vector;
 
 /// Where the hand means to be, and the tremor that it does not mean.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Intent {
+pub(crate) struct Intent {
     /// m.
-    pub(super) position: Vector,
+    pub(crate) position: Vector,
     /// m/s.
-    pub(super) velocity: Vector,
+    pub(crate) velocity: Vector,
     /// N.
-    pub(super) tremor: Vector,
+    pub(crate) tremor: Vector,
 }
 
 /// Moves by minimum jerk from goal to goal (Flash, Hogan, *The Coordination of Arm Movements*, J. Neuroscience 5(7), 1985).
 #[derive(Clone, Debug)]
-pub(super) struct Operator {
+pub(crate) struct Operator {
     rng: Rng,
     from: Vector,
     plan: VecDeque<Movement>,
@@ -34,17 +34,17 @@ struct Movement {
 }
 
 impl Operator {
-    pub(super) fn new(rng: Rng) -> Self {
+    pub(crate) fn new(rng: Rng) -> Self {
         let from = [-0.06, 0.0, 0.0];
         Self { rng, from, plan: VecDeque::new(), elapsed: 0.0, tremor: [Tremor::default(); 3] }
     }
 
     /// Where the current movement began.
-    pub(super) const fn position(&self) -> Vector {
+    pub(crate) const fn position(&self) -> Vector {
         self.from
     }
 
-    pub(super) fn step(&mut self, dt: f64) -> Intent {
+    pub(crate) fn step(&mut self, dt: f64) -> Intent {
         if self.plan.is_empty() {
             self.plan_cycle();
         }

@@ -5,28 +5,28 @@ use super::operator::Intent;
 
 /// The constants of the model, SI units.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PlantConfig {
+pub(crate) struct PlantConfig {
     /// Leader with the hand, kg.
-    pub(super) leader_mass: f64,
+    pub(crate) leader_mass: f64,
     /// Follower, kg.
-    pub(super) follower_mass: f64,
+    pub(crate) follower_mass: f64,
     /// How firmly the hand keeps to what it means, N/m.
-    pub(super) hand_stiffness: f64,
+    pub(crate) hand_stiffness: f64,
     /// N·s/m.
-    pub(super) hand_damping: f64,
+    pub(crate) hand_damping: f64,
     /// How firmly the follower's controller keeps to the leader, N/m.
-    pub(super) servo_stiffness: f64,
+    pub(crate) servo_stiffness: f64,
     /// N·s/m.
-    pub(super) servo_damping: f64,
+    pub(crate) servo_damping: f64,
     /// N/m.
-    pub(super) wall_stiffness: f64,
+    pub(crate) wall_stiffness: f64,
     /// N·s/m, while the follower moves in; the wall never pulls.
-    pub(super) wall_damping: f64,
+    pub(crate) wall_damping: f64,
     /// Coulomb friction per normal force.
-    pub(super) friction: f64,
+    pub(crate) friction: f64,
     /// Speed at which friction has most of its value, m/s: below it behaves like a viscous one, which keeps a step of 1 ms
     /// stable.
-    pub(super) friction_speed: f64,
+    pub(crate) friction_speed: f64,
 }
 
 impl Default for PlantConfig {
@@ -48,31 +48,31 @@ impl Default for PlantConfig {
 
 /// A point mass.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Body {
-    pub(super) position: Vector,
-    pub(super) velocity: Vector,
+pub(crate) struct Body {
+    pub(crate) position: Vector,
+    pub(crate) velocity: Vector,
 }
 
 /// Both devices, and the force between follower and wall.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plant {
-    pub(super) leader: Body,
-    pub(super) follower: Body,
+pub(crate) struct Plant {
+    pub(crate) leader: Body,
+    pub(crate) follower: Body,
     /// On the follower, N.
-    pub(super) force: Vector,
+    pub(crate) force: Vector,
     config: PlantConfig,
 }
 
 impl Plant {
     /// Both at rest at the same place in free space.
-    pub(super) fn at(position: Vector, config: PlantConfig) -> Self {
+    pub(crate) fn at(position: Vector, config: PlantConfig) -> Self {
         let body = Body { position, velocity: [0.0; 3] };
         let force = config.wall_force(&body);
         Self { leader: body, follower: body, force, config }
     }
 
     /// One step of semi-implicit Euler: velocities first, positions with the new velocities.
-    pub(super) fn step(&mut self, intent: &Intent, dt: f64) {
+    pub(crate) fn step(&mut self, intent: &Intent, dt: f64) {
         let config = &self.config;
         for axis in 0..3 {
             let (leader, follower) = (&mut self.leader, &mut self.follower);
@@ -88,7 +88,7 @@ impl Plant {
 }
 
 impl Body {
-    fn accelerate(&mut self, axis: usize, force: f64, mass: f64, dt: f64) {
+    pub(crate) fn accelerate(&mut self, axis: usize, force: f64, mass: f64, dt: f64) {
         self.velocity[axis] += dt * force / mass;
         self.position[axis] += dt * self.velocity[axis];
     }
@@ -96,7 +96,7 @@ impl Body {
 
 impl PlantConfig {
     /// Spring and damper along x, friction across. Zero outside the wall.
-    fn wall_force(&self, body: &Body) -> Vector {
+    pub(crate) fn wall_force(&self, body: &Body) -> Vector {
         let depth = body.position[0];
         if depth <= 0.0 {
             return [0.0; 3];

@@ -12,8 +12,9 @@ mod series;
 mod skew;
 
 pub(crate) use cycles::{CycleSummary, CycleWatch, MOST_LOSSES};
-pub(crate) use distribution::Moments;
+pub(crate) use distribution::{Moments, Summary};
 pub(crate) use observer::{Metrics, StreamKey, Watch};
+pub(crate) use series::Buckets;
 
 /// `part` of `whole`, per cent; `None` of nothing.
 pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {

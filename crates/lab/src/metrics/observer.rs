@@ -33,7 +33,7 @@ const ZOOM_BUCKETS: usize = 1_000;
 const ZOOM: Duration = Duration::from_secs(5);
 
 impl Watch {
-    pub(super) fn counts(self, made: Time) -> bool {
+    pub(crate) fn counts(self, made: Time) -> bool {
         made >= Time::ZERO + self.warmup && made < self.end()
     }
     pub(super) fn counted(self) -> Duration {
@@ -42,7 +42,7 @@ impl Watch {
     pub(super) fn end(self) -> Time {
         Time::ZERO + self.duration
     }
-    pub(super) fn whole(self) -> Buckets {
+    pub(crate) fn whole(self) -> Buckets {
         Buckets::new(Time::ZERO, self.duration, WHOLE_BUCKETS)
     }
     pub(super) fn zoom(self) -> Buckets {

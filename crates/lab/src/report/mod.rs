@@ -18,6 +18,7 @@ mod run;
 mod run_figures;
 #[cfg(test)]
 mod sample;
+mod teleop;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -8,6 +8,7 @@ use super::format::{
 };
 use super::page::{self, Table, margin_bar, section, warning};
 use super::run_figures;
+use super::teleop;
 use crate::result::{
     Conservation, CycleResult, Distribution, LimitResult, MediumResult, ModelCondition, ModelResult,
     RunResult, Verdict,
@@ -24,6 +25,7 @@ pub(super) fn html(run: &RunResult) -> String {
         body.push_str(&section(group.title, &page::figures(&group.figures, first)));
         first += group.figures.len();
     }
+    body.push_str(&section("Session", &teleop::html(run)));
     body.push_str(&section("Streams", &media(run)));
     body.push_str(&section("Flows", &flows(run)));
     body.push_str(&section("Links", &links(run)));

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use taut_core::{Address, Datagram, Deadline, Event, Message, SendError, Time, Transmit, Transport};
+use taut_transport::dccp::DccpStats;
 use taut_transport::etp::{EtpStats, Sampling};
+use taut_transport::quic::QuicStats;
+use taut_transport::sctp::SctpStats;
 use taut_transport::tcp::{Tcp, TcpStats};
 use taut_transport::udp::UdpStats;
 
@@ -138,5 +141,47 @@ pub(super) fn sampling(sampling: Sampling) -> Vec<(&'static str, u64)> {
         ("superseded", sampling.superseded),
         ("too_late", sampling.too_late),
         ("refused_below", sampling.refused_below),
+    ]
+}
+
+pub(super) fn quic(stats: &QuicStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("offered", stats.offered),
+        ("sent", stats.sent),
+        ("sent_early", stats.sent_early),
+        ("superseded", stats.superseded),
+        ("too_late", stats.too_late),
+        ("received", stats.received),
+        ("refused", stats.refused),
+        ("packets_sent", stats.packets_sent),
+        ("packets_lost", stats.packets_lost),
+    ]
+}
+
+pub(super) fn sctp(stats: &SctpStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("offered", stats.offered),
+        ("handed", stats.handed),
+        ("superseded", stats.superseded),
+        ("too_late", stats.too_late),
+        ("abandoned", stats.abandoned),
+        ("received", stats.received),
+        ("refused", stats.refused),
+        ("retransmitted_packets", stats.retransmitted_packets),
+    ]
+}
+
+pub(super) fn dccp(stats: &DccpStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("offered", stats.offered),
+        ("sent", stats.sent),
+        ("superseded", stats.superseded),
+        ("too_late", stats.too_late),
+        ("received", stats.received),
+        ("packets_sent", stats.packets_sent),
+        ("acks_sent", stats.acks_sent),
+        ("lost", stats.lost),
+        ("congestion_events", stats.congestion_events),
+        ("timeouts", stats.timeouts),
     ]
 }

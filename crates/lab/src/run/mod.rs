@@ -12,6 +12,7 @@ mod output;
 mod samples;
 mod session;
 mod signals;
+mod teleop;
 mod transports;
 
 use taut_core::{Duration, Seed, Time};
@@ -95,7 +96,7 @@ pub(crate) fn run_reading(
     let ((ledger, (metrics, files)), held) = simulation.finish();
     files.map_or(Ok(()), Files::finish)?;
     let account = ledger.close(&held);
-    Ok(stage.result(scenario, seed, &nodes, &metrics, &account))
+    stage.result(scenario, seed, &nodes, &metrics, &account)
 }
 
 /// In steps, so that progress can be told.
@@ -119,6 +120,7 @@ struct Stage {
     flows: Vec<FlowInfo>,
     streams: Vec<StreamKey>,
     inputs: Inputs,
+    teleop: Option<teleop::Session>,
 }
 
 impl Stage {
@@ -130,25 +132,42 @@ impl Stage {
             Some(session) => session::add(&mut network, session, scenario, seed, &mut inputs, &mut flows)?,
             None => Vec::new(),
         };
+        let (streams, teleop) = match &scenario.teleop {
+            Some(teleop) => {
+                let (streams, session) = teleop::add(&mut network, scenario, teleop, seed, &mut flows)?;
+                (streams, Some(session))
+            }
+            None => (streams, None),
+        };
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
-        Ok(Self { network, links, flows, streams, inputs })
+        Ok(Self { network, links, flows, streams, inputs, teleop })
     }
 
     fn result(
-        self,
+        mut self,
         scenario: &Scenario,
         seed: Seed,
         nodes: &[String],
         metrics: &Metrics,
         account: &Account,
-    ) -> RunResult {
+    ) -> Result<RunResult, RunError> {
         let media = metrics.media();
         let limits = judge::limits(&media);
         let flow =
             |(i, info): (usize, &FlowInfo)| metrics.flow(i, info, application_bps(&info.owner, &media));
         let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
         let link_names: Vec<String> = self.links.iter().map(|link| link.name.clone()).collect();
-        RunResult {
+        let mut series = metrics.series(nodes, &names, &link_names);
+        let mut conservation = conservation(account);
+        let mut teleop = None;
+        if let (Some(spec), Some(session)) = (&scenario.teleop, self.teleop.take()) {
+            let (result, course, violations) = session.result(scenario, spec, seed, &self.inputs)?;
+            series.extend(course);
+            conservation.holds &= violations.is_empty();
+            conservation.violations.extend(violations);
+            teleop = Some(result);
+        }
+        Ok(RunResult {
             taut: env!("CARGO_PKG_VERSION").to_owned(),
             title: scenario.title.clone(),
             description: scenario.description.clone(),
@@ -158,15 +177,16 @@ impl Stage {
             scenario: scenario.to_toml(),
             inputs: self.inputs.list(),
             verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
+            teleop,
             skews: metrics.skews(),
             refusals: metrics.refusals(nodes),
             flows: self.flows.iter().enumerate().map(flow).collect(),
             links: self.link_results(scenario, metrics, account),
             models: judge::model(scenario, &media, metrics.cycles()).into_iter().collect(),
-            conservation: conservation(account),
-            series: metrics.series(nodes, &names, &link_names),
+            conservation,
+            series,
             media,
-        }
+        })
     }
 
     fn link_results(&self, scenario: &Scenario, metrics: &Metrics, account: &Account) -> Vec<LinkResult> {

@@ -1,16 +1,23 @@
 //! From the scenario's words to transports.
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit,
-    Transport, UDP_HEADER,
+    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Priority, Protocol, Seed, SendError, Time,
+    Transmit, Transport, UDP_HEADER,
 };
+use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
+use taut_transport::entropy::Entropy;
 use taut_transport::etp::{Adaptive, Etp, EtpConfig, Gap};
+use taut_transport::identity::{Identity, Trust};
+use taut_transport::quic::{self, Quic, QuicConfig, Resumption};
+use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::tcp::{AckCounting, CongestionControl, FullAck, Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
 use super::flows::{self, Counts};
 use super::inputs::RunError;
-use crate::scenario::{self, Congestion, TcpSpec, TransportSpec};
+use crate::scenario::{
+    self, Congestion, DccpSpec, EtpSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, TransportSpec,
+};
 
 /// Bytes of an IPv4 and a TCP header without options.
 const TCP_IP_HEADERS: u64 = IPV4_HEADER + 20;
@@ -56,11 +63,17 @@ pub(super) enum Side {
 
 /// One end of whatever carries a session.
 pub(super) enum Carrier {
-    Udp(Udp),
+    Udp(Box<Udp>),
     Etp(Box<Etp>),
     Tcp(Box<Tcp>),
     SpacedTcp(Box<Gap<Tcp>>),
+    Quic(Box<Quic>),
+    Sctp(Box<Sctp>),
+    Dccp(Box<Dccp>),
 }
+
+/// The longest IP packet that Ethernet carries (RFC 894).
+const ETHERNET: Bytes = Bytes::new(1500);
 
 /// Operator's and robot's ports.
 pub(super) const PORTS: (u16, u16) = (49_152, 4_433);
@@ -68,28 +81,35 @@ pub(super) const PORTS: (u16, u16) = (49_152, 4_433);
 impl Carrier {
     pub(super) fn new(spec: &TransportSpec, side: Side, seed: Seed) -> Result<Self, RunError> {
         Ok(match spec {
-            TransportSpec::Udp => Self::Udp(Udp::new(UdpConfig::new())),
+            TransportSpec::Udp => Self::Udp(Box::new(Udp::new(UdpConfig::new()))),
             TransportSpec::Tcp(tcp) => Self::Tcp(Box::new(session_tcp(tcp, side, seed))),
+            TransportSpec::Quic(quic) => Self::Quic(Box::new(session_quic(quic, side, seed, "", None))),
+            TransportSpec::Sctp(sctp) => Self::Sctp(Box::new(session_sctp(sctp, side, seed))),
+            TransportSpec::Dccp(dccp) => Self::Dccp(Box::new(session_dccp(dccp, side, seed))),
             TransportSpec::Etp(etp) => match (&etp.tcp, etp.gap) {
                 (Some(tcp), gap) => {
                     let spaced = Gap::new(session_tcp(tcp, side, seed), gap.unwrap_or_default());
                     Self::SpacedTcp(Box::new(spaced.map_err(RunError::scenario)?))
                 }
-                (None, gap) => {
-                    let config = match gap {
-                        Some(gap) => EtpConfig::fixed(gap),
-                        None => EtpConfig::adaptive(Adaptive::default()),
-                    };
-                    Self::Etp(Box::new(Etp::new(config.pack(etp.pack)).map_err(RunError::scenario)?))
-                }
+                (None, _) => Self::etp(etp, None)?,
             },
         })
+    }
+
+    /// ETP over UDP, whose gap messages at least so urgent do not wait for.
+    pub(super) fn etp(spec: &EtpSpec, urgent: Option<Priority>) -> Result<Self, RunError> {
+        let config = match spec.gap {
+            Some(gap) => EtpConfig::fixed(gap),
+            None => EtpConfig::adaptive(Adaptive::default()),
+        };
+        let etp = Etp::new(config.pack(spec.pack).urgent(urgent)).map_err(RunError::scenario)?;
+        Ok(Self::Etp(Box::new(etp)))
     }
 
     /// What the IP header names.
     pub(super) fn protocol(&self) -> Protocol {
         match self {
-            Self::Udp(_) | Self::Etp(_) => Protocol::Udp,
+            Self::Udp(_) | Self::Etp(_) | Self::Quic(_) | Self::Sctp(_) | Self::Dccp(_) => Protocol::Udp,
             Self::Tcp(_) | Self::SpacedTcp(_) => Protocol::Tcp,
         }
     }
@@ -100,6 +120,10 @@ impl Carrier {
             Self::Udp(_) => IPV4_HEADER + UDP_HEADER,
             Self::Etp(_) => IPV4_HEADER + UDP_HEADER + taut_wire::etp::DATA_HEADER_LEN as u64,
             Self::Tcp(_) | Self::SpacedTcp(_) => TCP_IP_HEADERS + 4,
+            // Of a datagram of 1200 bytes, what a message may not fill.
+            Self::Quic(quic) => ETHERNET.saturating_sub(quic.max_unreliable()).get(),
+            Self::Sctp(_) => 300 + IPV4_HEADER + UDP_HEADER + Sctp::OVERHEAD.get(),
+            Self::Dccp(_) => IPV4_HEADER + UDP_HEADER + 36,
         })
     }
 }
@@ -110,6 +134,9 @@ impl Counts for Carrier {
             Self::Udp(udp) => flows::udp(udp.stats()),
             Self::Etp(etp) => flows::etp(&etp.stats()),
             Self::Tcp(tcp) => flows::tcp(tcp.stats()),
+            Self::Quic(quic) => flows::quic(&quic.stats()),
+            Self::Sctp(sctp) => flows::sctp(&sctp.stats()),
+            Self::Dccp(dccp) => flows::dccp(&dccp.stats()),
             Self::SpacedTcp(spaced) => {
                 let mut counts = flows::sampling(spaced.sampling());
                 counts.extend(flows::tcp(spaced.inner().stats()));
@@ -134,6 +161,67 @@ fn session_tcp(spec: &TcpSpec, side: Side, seed: Seed) -> Tcp {
     }
 }
 
+impl Side {
+    /// Its own name and its peer's.
+    pub(super) fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Opens => ("operator", "robot"),
+            Self::Waits => ("robot", "operator"),
+        }
+    }
+}
+
+/// `life` tells a later connection of the same two from their first.
+pub(super) fn session_quic(
+    spec: &QuicSpec,
+    side: Side,
+    seed: Seed,
+    life: &str,
+    resumption: Option<Resumption>,
+) -> Quic {
+    let (own, peer) = side.names();
+    let congestion = match spec.congestion {
+        QuicCongestion::Paced => {
+            let paced = quic::Paced::new();
+            quic::Congestion::Paced(spec.floor.map_or(paced, |floor| paced.floor(floor)))
+        }
+        QuicCongestion::Cubic => quic::Congestion::Cubic,
+        QuicCongestion::Newreno => quic::Congestion::NewReno,
+        QuicCongestion::Bbr => quic::Congestion::Bbr,
+    };
+    let config = QuicConfig::new().congestion(congestion).ack_every(spec.ack_every).ack_delay(spec.ack_delay);
+    let config = match resumption {
+        Some(resumption) => config.resumption(resumption),
+        None => config,
+    };
+    let trust = Trust::only(Identity::from_seed(seed, peer).fingerprint());
+    let (identity, entropy) =
+        (Identity::from_seed(seed, own), Entropy::seeded(seed, &format!("session/{own}/quic{life}")));
+    match side {
+        Side::Opens => Quic::client(config, &identity, trust, entropy),
+        Side::Waits => Quic::server(config, &identity, trust, entropy),
+    }
+}
+
+fn session_sctp(spec: &SctpSpec, side: Side, seed: Seed) -> Sctp {
+    let config = SctpConfig::new().retransmissions(spec.retransmissions).rto_min(spec.rto_min);
+    let entropy = Entropy::seeded(seed, &format!("session/{}/sctp", side.names().0));
+    match side {
+        Side::Opens => Sctp::client(config, entropy),
+        Side::Waits => Sctp::server(config, entropy),
+    }
+}
+
+fn session_dccp(spec: &DccpSpec, side: Side, seed: Seed) -> Dccp {
+    let ccid = if spec.ccid == 3 { Ccid::Tfrc } else { Ccid::TcpLike };
+    let config = DccpConfig::new().ccids(&[ccid]).expect("one profile");
+    let rng = seed.stream(&format!("session/{}/dccp", side.names().0));
+    match side {
+        Side::Opens => Dccp::client(config, rng),
+        Side::Waits => Dccp::server(config, rng),
+    }
+}
+
 /// Calls whichever transport it is; each call is resolved by the match alone.
 macro_rules! carried {
     ($carrier:ident, $transport:ident => $call:expr) => {
@@ -142,6 +230,9 @@ macro_rules! carried {
             Carrier::Etp($transport) => $call,
             Carrier::Tcp($transport) => $call,
             Carrier::SpacedTcp($transport) => $call,
+            Carrier::Quic($transport) => $call,
+            Carrier::Sctp($transport) => $call,
+            Carrier::Dccp($transport) => $call,
         }
     };
 }
@@ -164,6 +255,9 @@ impl Transport for Carrier {
     }
     fn poll_timeout(&self) -> Option<Deadline> {
         carried!(self, transport => transport.poll_timeout())
+    }
+    fn close(&mut self, now: Time) {
+        carried!(self, transport => Transport::close(&mut **transport, now));
     }
 }
 

@@ -1,11 +1,13 @@
 //! Experiments as data: the schema, reading it with errors that say where, and changing single keys.
 
+mod axes;
 mod explain;
 mod json_schema;
 mod place;
 mod reach;
 mod schema;
 mod set;
+mod teleop;
 mod validate;
 
 use std::fmt;
@@ -13,9 +15,11 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
+pub use axes::{Axis, AxisValue};
 pub use json_schema::json_schema;
 pub use schema::*;
 pub use set::Setting;
+pub use teleop::{ClockSpec, CodecSpec, Environment, OrderSpec, ProcessingSpec, Surface, Teleop};
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +96,10 @@ impl Scenario {
         scenario.each_variant().try_for_each(|(i, expanded)| match expanded {
             Ok(_) => Ok(()),
             Err(fault) => Err(ScenarioError {
-                line: place::line_of_key(text, &format!("variant.{i}")),
+                line: place::line_of_key(
+                    text,
+                    &if i < scenario.variants.len() { format!("variant.{i}") } else { "axis".to_owned() },
+                ),
                 message: format!("{}: {}", fault.origin, fault.message),
                 origin: origin.clone(),
                 key: fault.key,
@@ -101,7 +108,9 @@ impl Scenario {
         let folder = path.parent().unwrap_or(Path::new(""));
         let found = |name: &mut String| *name = tidy(&folder.join(&*name));
         scenario.files_mut().into_iter().for_each(found);
-        for (key, value) in scenario.variants.iter_mut().flat_map(|variant| &mut variant.set) {
+        let of_axes = scenario.axes.iter_mut().flat_map(|axis| &mut axis.values).map(|value| &mut value.set);
+        let sets = scenario.variants.iter_mut().map(|variant| &mut variant.set).chain(of_axes);
+        for (key, value) in sets.flatten() {
             let key = key.rsplit('.').next().unwrap_or(key);
             files_of_setting(key, value).into_iter().for_each(found);
         }
@@ -155,18 +164,19 @@ impl Scenario {
     /// # Errors
     /// When a variant sets a key that does not exist or a value that is not allowed.
     pub fn expand(&self) -> Result<Vec<(Variant, Self)>, ScenarioError> {
-        if self.variants.is_empty() {
+        let variants = self.all_variants();
+        if variants.is_empty() {
             let itself =
                 Variant { name: String::new(), set: Default::default(), reported: Default::default() };
             return Ok(vec![(itself, self.clone())]);
         }
-        self.each_variant().map(|(i, scenario)| Ok((self.variants[i].clone(), scenario?))).collect()
+        self.each_variant().map(|(i, scenario)| Ok((variants[i].clone(), scenario?))).collect()
     }
 
     /// Each variant's number, and the scenario that it makes.
     fn each_variant(&self) -> impl Iterator<Item = (usize, Result<Self, ScenarioError>)> {
-        let base = Self { variants: Vec::new(), ..self.clone() };
-        self.variants.iter().enumerate().map(move |(i, variant)| {
+        let base = Self { variants: Vec::new(), axes: Vec::new(), ..self.clone() };
+        self.all_variants().into_iter().enumerate().map(move |(i, variant)| {
             let settings: Vec<Setting> =
                 variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect();
             let scenario = base.with(&settings).map_err(|fault| ScenarioError {

@@ -11,6 +11,9 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     if let Some(session) = &scenario.session {
         onward.both_ways("session", &session.operator, &session.robot)?;
     }
+    if let Some(teleop) = &scenario.teleop {
+        onward.both_ways("teleop", &teleop.operator, &teleop.robot)?;
+    }
     for (name, cross) in &scenario.cross {
         let key = format!("cross.{name}");
         // All hosts of a LAN are connected alike.

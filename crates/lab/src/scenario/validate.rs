@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::etp::MAX_GAP;
 
-use super::reach;
 use super::schema::*;
+use super::{axes, reach, teleop};
 
 /// A key (empty for the whole scenario) and what is wrong with it.
 pub(super) struct Fault {
@@ -22,7 +22,7 @@ pub(super) fn fault(key: impl Into<String>, message: impl Into<String>) -> Check
     Err(Fault { key: key.into(), message: message.into() })
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(key: String, value: T, low: T, high: T) -> Checked {
+pub(super) fn within<T: PartialOrd + std::fmt::Display>(key: String, value: T, low: T, high: T) -> Checked {
     if value >= low && value <= high {
         Ok(())
     } else {
@@ -31,7 +31,7 @@ fn within<T: PartialOrd + std::fmt::Display>(key: String, value: T, low: T, high
 }
 
 /// The longest run: a day.
-const LONGEST: Duration = Duration::from_secs(86_400);
+pub(super) const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// The most vertices, so that a table of routes between all of them stays small.
 const MOST_VERTICES: u64 = 4096;
@@ -63,8 +63,18 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         return fault("links", format!("links and LANs connect more than {MOST_VERTICES} vertices"));
     }
     let vertices = scenario.vertices();
-    if scenario.session.is_none() && scenario.cross.is_empty() {
-        return fault("", "has neither `session` nor `cross`: nothing would be sent");
+    match (&scenario.session, &scenario.teleop) {
+        (Some(_), Some(_)) => {
+            return fault("teleop", "there is a `session` as well; a scenario has one of them");
+        }
+        (None, None) if scenario.cross.is_empty() => {
+            return fault("", "has neither `session`, `teleop` nor `cross`: nothing would be sent");
+        }
+        _ => {}
+    }
+    axes::check(scenario)?;
+    if let Some(teleop) = &scenario.teleop {
+        teleop::check(teleop, &vertices)?;
     }
     if let Some(session) = &scenario.session {
         check_session(session, &vertices)?;
@@ -196,7 +206,7 @@ fn check_server(key: &str, server: &ServerSpec) -> Checked {
     Ok(())
 }
 
-fn vertex(key: &str, name: &str, vertices: &BTreeSet<String>) -> Checked {
+pub(super) fn vertex(key: &str, name: &str, vertices: &BTreeSet<String>) -> Checked {
     if vertices.contains(name) {
         return Ok(());
     }
@@ -295,7 +305,7 @@ fn check_sampler(key: &str, sampler: &SamplerSpec) -> Checked {
     within(format!("{key}.floor"), floor, 0.0, 1e9)
 }
 
-fn check_transport(key: &str, transport: &TransportSpec) -> Checked {
+pub(super) fn check_transport(key: &str, transport: &TransportSpec) -> Checked {
     match transport {
         TransportSpec::Udp => Ok(()),
         TransportSpec::Etp(etp) => {
@@ -309,6 +319,30 @@ fn check_transport(key: &str, transport: &TransportSpec) -> Checked {
             }
         }
         TransportSpec::Tcp(tcp) => check_tcp(&format!("{key}.tcp"), tcp),
+        TransportSpec::Quic(quic) => {
+            let key = format!("{key}.quic");
+            within(format!("{key}.ack_every"), quic.ack_every, 1, 100)?;
+            within(
+                format!("{key}.ack_delay"),
+                quic.ack_delay,
+                Duration::from_millis(1),
+                Duration::from_millis(25),
+            )?;
+            let (least, most) = (Bitrate::from_bps(64_000), Bitrate::from_bps(1_000_000_000_000));
+            within(format!("{key}.floor"), quic.floor.unwrap_or(least), least, most)?;
+            match (quic.floor, quic.congestion) {
+                (Some(_), congestion) if congestion != QuicCongestion::Paced => {
+                    fault(format!("{key}.floor"), "is for `congestion = \"paced\"` only")
+                }
+                _ => Ok(()),
+            }
+        }
+        TransportSpec::Sctp(sctp) => {
+            let key = format!("{key}.sctp");
+            within(format!("{key}.retransmissions"), sctp.retransmissions, 0, 1000)?;
+            within(format!("{key}.rto_min"), sctp.rto_min, Duration::from_millis(50), Duration::from_secs(60))
+        }
+        TransportSpec::Dccp(dccp) => within(format!("{key}.dccp.ccid"), dccp.ccid, 2, 3),
     }
 }
 

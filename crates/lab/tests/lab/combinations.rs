@@ -15,7 +15,7 @@ const MULTIPLEXERS: [&str; 4] = [
 const SAMPLERS: [&str; 3] =
     [r#""every""#, r#"{ deadband = { k = 0.1, floor = 0.01 } }"#, "{ velocity_deadband = { slope = 0.2 } }"];
 
-const TRANSPORTS: [&str; 8] = [
+const TRANSPORTS: [&str; 12] = [
     r#""udp""#,
     r#""etp""#,
     r#"{ etp = { gap = "2ms" } }"#,
@@ -24,6 +24,10 @@ const TRANSPORTS: [&str; 8] = [
     r#"{ tcp = { sack = true, congestion = "cubic" } }"#,
     r#"{ tcp = { congestion = "reno", sack = false, limited_transmit = false, byte_counting = false, full_ack = "ssthresh" } }"#,
     r#"{ etp = { gap = "1ms", tcp = { sack = false } } }"#,
+    r#"{ quic = { congestion = "newreno" } }"#,
+    r#""sctp""#,
+    r#""dccp""#,
+    r#"{ dccp = { ccid = 3 } }"#,
 ];
 
 #[test]
@@ -40,7 +44,8 @@ fn every_combination_runs_with_closed_books() {
                 // Frames that ride on samples are superseded with them where a gap makes samples wait, but not when
                 // they are packed.
                 let rides = multiplexer != MULTIPLEXERS[0];
-                let superseded = transport.contains("etp") && !transport.contains("pack");
+                let superseded =
+                    transport.contains("etp") && !transport.contains("pack") || transport.contains("dccp");
                 let frames: &[&str] =
                     if rides && superseded { &[] } else { &["backward audio", "backward video"] };
                 for stream in ["forward haptic", "backward haptic"].iter().chain(frames) {

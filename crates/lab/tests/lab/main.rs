@@ -19,4 +19,6 @@ mod results;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod teleop;
+#[cfg(test)]
 mod world;

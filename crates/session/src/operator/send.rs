@@ -13,7 +13,7 @@ use crate::state::Priority;
 use crate::tracker::Outcome;
 
 /// Copies of an emergency stop after which the operator is told that nobody answers.
-const UNANSWERED: u32 = 8;
+const UNANSWERED: u32 = 10;
 /// A resume that was not answered for so long is given up: nobody expects the robot to move any more.
 const RESUME_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest time between two hellos.
@@ -51,15 +51,22 @@ impl<T: Transport> Operator<T> {
             return self.events.push_back(OperatorEvent::ResumeRefused { answer: None });
         }
         let Some(command) = pending.poll(now, self.round_trip.timeout()) else { return };
-        if kind == Kind::EmergencyStop && pending.copies() == UNANSWERED {
+        let copies = pending.copies();
+        if kind == Kind::EmergencyStop && copies == UNANSWERED {
             self.events.push_back(OperatorEvent::EmergencyStopUnanswered);
         }
         let body = match kind {
             Kind::EmergencyStop => Body::EmergencyStop(command),
             Kind::Resume => Body::Resume(command),
         };
+        // Copies are the session's own repetitions. Where the transport can, they do not wait in its stream for the first,
+        // which may be lost.
+        let parcel = match copies {
+            1 => Parcel::urgent(now),
+            _ => Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) },
+        };
         // A transport that cannot take it now gets the next copy.
-        let _ = self.port.send(now, &body, Parcel::urgent(now));
+        let _ = self.port.send(now, &body, parcel);
     }
 
     pub(super) fn transmit(&mut self, now: Time, item: &Waiting, stream: u8) {

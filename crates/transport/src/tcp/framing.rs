@@ -3,10 +3,13 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, DropCause, Event, Message, PathId, SendError, StreamId, Time};
+use taut_core::{Bytes, DropCause, Event, Message, PathId, Priority, SendError, StreamId, Time};
 
 /// Bytes of the length.
 const PREFIX: usize = 4;
+
+/// Messages that an urgent one overtakes at most: whoever numbers messages, as `security` does, remembers more than these.
+const OVERTAKES: usize = 1000;
 
 /// What an endpoint sends.
 #[derive(Debug)]
@@ -116,8 +119,20 @@ impl Outbox {
             return Err(SendError::BufferFull(self.limit));
         }
         self.waiting_bytes += framed(&message);
-        self.waiting.push_back(message);
+        let place = self.place_of(&message);
+        self.waiting.insert(place, message);
         Ok(())
+    }
+
+    /// At the end; what is of the highest priority, before everything less urgent that is not in the stream yet, as far as
+    /// [`OVERTAKES`] allows.
+    fn place_of(&self, message: &Message) -> usize {
+        let end = self.waiting.len();
+        if message.priority != Priority(0) {
+            return end;
+        }
+        let urgent = self.waiting.iter().take_while(|waiting| waiting.priority == Priority(0)).count();
+        urgent.max(end.saturating_sub(OVERTAKES))
     }
 
     fn has_room(&self, bytes: u64) -> bool {
@@ -285,6 +300,24 @@ mod tests {
         let received =
             |data: &[u8]| Event::Received { data: data.to_vec(), path: PathId(0), stream: StreamId(0) };
         assert_eq!(events, [received(b"ab"), received(b"")]);
+    }
+
+    #[test]
+    fn what_is_most_urgent_overtakes_what_is_not_in_the_stream() {
+        let mut events = VecDeque::new();
+        let mut outbox = Outbox::new(Bytes::new(1 << 20), Bytes::new(10));
+        let urgent = |priority, tag| Message { priority: Priority(priority), ..message(&[tag as u8], tag) };
+        (1..=3).for_each(|tag| outbox.push(Time::ZERO, urgent(2, tag), &mut events).unwrap());
+        // The first has begun, and nothing gets into the midst of it.
+        outbox.write(0, 2, &mut Vec::new());
+        (4..=5).for_each(|tag| outbox.push(Time::ZERO, urgent(0, tag), &mut events).unwrap());
+        outbox.push(Time::ZERO, urgent(1, 6), &mut events).unwrap();
+        let mut bytes = Vec::new();
+        outbox.write(0, 30, &mut bytes);
+        assert_eq!(bytes.iter().skip(4).step_by(5).copied().collect::<Vec<_>>(), [1, 4, 5, 2, 3, 6]);
+        (0..5000).for_each(|tag| outbox.push(Time::ZERO, urgent(2, tag), &mut events).unwrap());
+        outbox.push(Time::ZERO, urgent(0, 9999), &mut events).unwrap();
+        assert_eq!(outbox.waiting[5000 - OVERTAKES].tag, 9999);
     }
 
     #[test]

@@ -8,6 +8,18 @@ pub(super) const fn one() -> u32 {
 pub(super) const fn two() -> u32 {
     2
 }
+pub(super) const fn three() -> u16 {
+    3
+}
+pub(super) const fn ccid() -> u8 {
+    2
+}
+pub(super) const fn five_milliseconds() -> Duration {
+    Duration::from_millis(5)
+}
+pub(super) const fn four_hundred_milliseconds() -> Duration {
+    Duration::from_millis(400)
+}
 pub(super) const fn four() -> u32 {
     4
 }

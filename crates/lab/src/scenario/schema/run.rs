@@ -10,6 +10,8 @@ use super::defaults;
 use super::links::{Lan, LinkSpec};
 use super::session::{Direction, Session};
 use super::traffic::Cross;
+use crate::scenario::axes::Axis;
+use crate::scenario::teleop::Teleop;
 
 /// An experiment: a network, a session on it, cross traffic beside it, and the variants to compare.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +41,9 @@ pub struct Scenario {
     /// The session under test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// A whole teleoperation session under test, instead of `session`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teleop: Option<Teleop>,
     /// Other traffic, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cross: BTreeMap<String, Cross>,
@@ -48,6 +53,9 @@ pub struct Scenario {
     /// Points of a sweep; without any, the scenario itself is the only one.
     #[serde(default, rename = "variant", skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
+    /// What is varied in all combinations, after the variants that are listed.
+    #[serde(default, rename = "axis", skip_serializing_if = "Vec::is_empty")]
+    pub axes: Vec<Axis>,
 }
 
 /// What the closed-form model is about.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taut_core::{Bytes, Duration};
+use taut_core::{Bitrate, Bytes, Duration};
 
 use super::defaults;
 
@@ -17,6 +17,83 @@ pub enum TransportSpec {
     Etp(EtpSpec),
     /// TCP, messages framed in its stream.
     Tcp(TcpSpec),
+    /// QUIC: reliable messages in streams, others in datagrams.
+    Quic(QuicSpec),
+    /// SCTP over UDP: a stream each.
+    Sctp(SctpSpec),
+    /// DCCP over UDP: never repeats anything.
+    Dccp(DccpSpec),
+}
+
+impl TransportSpec {
+    /// Its name in results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Etp(_) => "etp",
+            Self::Tcp(_) => "tcp",
+            Self::Quic(_) => "quic",
+            Self::Sctp(_) => "sctp",
+            Self::Dccp(_) => "dccp",
+        }
+    }
+}
+
+/// QUIC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuicSpec {
+    /// Who decides how much is sent.
+    #[serde(default)]
+    pub congestion: QuicCongestion,
+    /// The rate that `paced` keeps whatever happens; without it, 1.5Mbit. At least 64kbit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub floor: Option<Bitrate>,
+    /// At the latest so many packets are acknowledged together. 1 to 100.
+    #[serde(default = "defaults::two")]
+    pub ack_every: u32,
+    /// How long an acknowledgement may be withheld. 1ms to 25ms.
+    #[serde(default = "defaults::five_milliseconds")]
+    #[schemars(with = "String")]
+    pub ack_delay: Duration,
+}
+
+/// QUIC's congestion controls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuicCongestion {
+    /// taut's own, for a flow whose rate is known.
+    #[default]
+    Paced,
+    /// RFC 9438.
+    Cubic,
+    /// RFC 9002.
+    Newreno,
+    /// BBR version 1.
+    Bbr,
+}
+
+/// SCTP.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SctpSpec {
+    /// How often an unreliable message that was lost is sent again at most. 0 to 1000.
+    #[serde(default = "defaults::three")]
+    pub retransmissions: u16,
+    /// Smallest retransmission timeout. 50ms to 60s.
+    #[serde(default = "defaults::four_hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub rto_min: Duration,
+}
+
+/// DCCP.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DccpSpec {
+    /// 2: like TCP (RFC 4341). 3: TFRC (RFC 4342).
+    #[serde(default = "defaults::ccid")]
+    pub ccid: u8,
 }
 
 /// ETP.

@@ -1,0 +1,165 @@
+//! What became of a teleoperation session.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Distribution;
+
+/// A session of operator and robot, seen from outside.
+///
+/// `made = applied + dropped + refused + lost + in_flight`, for each stream and in all. One-way latency, jitter and loss
+/// of states are those of the medium `forward haptic`, feedback's those of `backward haptic`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TeleopResult {
+    /// `"quic"`.
+    pub transport: String,
+    /// From the first packet to the connected transport at the operator, in milliseconds; absent when it never was.
+    pub handshake_ms: Option<f64>,
+    /// The same once more between the same two, which remember the first time: QUIC's session tickets. Absent where
+    /// nothing is remembered.
+    pub resumed_handshake_ms: Option<f64>,
+    /// Until operator and robot knew each other, in milliseconds.
+    pub opened_ms: Option<f64>,
+    /// Until the robot moved for the first time, in milliseconds.
+    pub moved_ms: Option<f64>,
+    /// When the session ended by itself, in virtual seconds; absent when it did not.
+    pub closed_s: Option<f64>,
+    /// States that the device made.
+    pub made: u64,
+    /// Of these, that arrived at the robot.
+    pub arrived: u64,
+    /// arrived / made, per cent; absent when none was made.
+    pub delivered_percent: Option<f64>,
+    /// The states by stream; those with any.
+    pub streams: Vec<StreamResult>,
+    /// From a state's sending to its acknowledgement, in milliseconds; absent when none was acknowledged.
+    pub rtt_ms: Option<Distribution>,
+    /// Mean absolute difference of consecutive round trips, in milliseconds.
+    pub rtt_jitter_ms: Option<f64>,
+    /// What went over the wire, forward and backward, in the whole run.
+    pub wire: [WireResult; 2],
+    /// Every press of the emergency stop.
+    pub emergencies: Vec<EmergencyResult>,
+    /// Every time that the watchdog stopped the robot while the operator sent.
+    pub watchdogs: Vec<WatchdogResult>,
+    /// How often the robot began to move.
+    pub resumed: u64,
+    /// The rate that the session was held to at the end, states per second.
+    pub allowed_hz: f64,
+    /// How far the robot's estimate of the operator's clock was off at the end, in milliseconds.
+    pub clock_error_ms: Option<f64>,
+    /// How far it said that it may be off.
+    pub clock_uncertainty_ms: Option<f64>,
+    /// Hand and arm; absent when the robot never moved.
+    pub control: Option<ControlResult>,
+}
+
+/// The states of one stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamResult {
+    /// `"high"`, `"normal, even"`.
+    pub name: String,
+    /// Made.
+    pub made: u64,
+    /// Arrived at the robot, once or more.
+    pub arrived: u64,
+    /// Given to the arm.
+    pub applied: u64,
+    /// Sent, and never arrived although newer ones did.
+    pub lost: u64,
+    /// Sent, newer than all that arrived, and not there when the run ended; or waiting in a slow robot.
+    pub in_flight: u64,
+    /// Dropped at the operator, by cause.
+    pub dropped: BTreeMap<String, u64>,
+    /// Arrived and not applied, by cause.
+    pub refused: BTreeMap<String, u64>,
+    /// Arrived at or beyond their deadline.
+    pub late: u64,
+    /// Further copies that arrived.
+    pub duplicates: u64,
+    /// Arrived after newer ones.
+    pub reordered: u64,
+    /// From creation to arrival, in milliseconds.
+    pub one_way_ms: Option<Distribution>,
+    /// Mean absolute difference of consecutive latencies, in milliseconds.
+    pub jitter_ms: Option<f64>,
+}
+
+/// One direction of a session on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WireResult {
+    /// Packets that the end sent.
+    pub packets: u64,
+    /// Their bytes, all headers included.
+    pub bytes: u64,
+    /// Bytes of states (feedback) that arrived, each once.
+    pub payload: u64,
+    /// payload / bytes, per cent; absent when nothing was sent.
+    pub efficiency_percent: Option<f64>,
+}
+
+/// One press of the emergency stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmergencyResult {
+    /// When it was pressed, in virtual seconds.
+    pub pressed_s: f64,
+    /// Until the robot stood, in milliseconds.
+    pub stopped_ms: Option<f64>,
+    /// Until the operator knew, in milliseconds.
+    pub acknowledged_ms: Option<f64>,
+    /// Of it, what the packets that carried stop and acknowledgement took through the network: their round trip.
+    pub network_ms: Option<f64>,
+    /// States that waited at the operator when it was pressed.
+    pub waiting: u64,
+}
+
+impl EmergencyResult {
+    /// What operator, robot and their transports added to the round trip, in milliseconds.
+    pub fn added_ms(&self) -> Option<f64> {
+        Some(self.acknowledged_ms? - self.network_ms?)
+    }
+}
+
+/// One stop by the watchdog.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatchdogResult {
+    /// When, in virtual seconds.
+    pub stopped_s: f64,
+    /// Since the robot was last given a state, or was resumed, in milliseconds.
+    pub silence_ms: f64,
+}
+
+/// Hand and arm while the robot moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ControlResult {
+    /// What the arm touched: `"wall"`.
+    pub environment: String,
+    /// How long the robot moved, in seconds.
+    pub moved_s: f64,
+    /// Distance of device and arm at one time, root mean square, in millimetres.
+    pub tracking_rms_mm: f64,
+    /// The largest.
+    pub tracking_max_mm: f64,
+    /// Difference of the force on the hand and the force on the arm at one time, root mean square, in newtons; absent, like
+    /// the energies, when no force comes back.
+    pub force_error_rms_n: Option<f64>,
+    /// The largest.
+    pub force_error_max_n: Option<f64>,
+    /// The largest force on the arm, in newtons.
+    pub force_max_n: f64,
+    /// Energy that the network took in all, in millijoules: E of the passivity observer at the end.
+    pub energy_mj: Option<f64>,
+    /// The most that it had given more than it took at any time, −min E, in millijoules.
+    pub injected_mj: Option<f64>,
+    /// How often the arm began to touch something.
+    pub contacts: u64,
+    /// For how long it did, in seconds.
+    pub contact_s: f64,
+    /// The most contacts begun within one second.
+    pub contacts_per_s_max: u64,
+    /// The device's largest speed, in metres per second.
+    pub speed_max_m_s: f64,
+    /// The device never ran away (1.5 m/s) and the arm never rattled (more than 3 contacts begun within a second).
+    pub stable: bool,
+}

@@ -1,0 +1,267 @@
+//! What both ends tell: shared by their nodes, and read when the run is over. Times are the simulation's.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use taut_core::{Bytes, DropCause, Duration, Time};
+
+use super::checker::{Checker, STREAMS};
+use super::control::Control;
+use crate::metrics::{Summary, Watch, percent};
+use crate::result::{EmergencyResult, Series, StreamResult, TeleopResult, WatchdogResult, WireResult};
+use crate::scenario::{Direction, Teleop};
+
+/// One record for both ends of a session. Nodes live on one thread.
+pub(super) type Shared = Rc<RefCell<Record>>;
+
+/// Latencies in the order in which they were measured.
+#[derive(Default)]
+pub(super) struct Latencies {
+    summary: Summary,
+    jitter: Summary,
+    before: Option<Duration>,
+}
+
+impl Latencies {
+    pub(super) fn record(&mut self, latency: Duration) {
+        self.summary.record(latency);
+        if let Some(before) = self.before.replace(latency) {
+            self.jitter.record(latency.abs_diff(before));
+        }
+    }
+}
+
+/// Presses and stops that are told one by one.
+const MOST_TOLD: usize = 1000;
+/// Feedback whose time of making is remembered.
+const FEEDBACK: usize = 1 << 16;
+
+pub(super) struct Record {
+    watch: Watch,
+    deadline: Option<Duration>,
+    pub(super) checker: Checker,
+    pub(super) control: Control,
+    one_way: [Latencies; STREAMS],
+    late: [u64; STREAMS],
+    rtt: Latencies,
+    pub(super) handshake: Option<Time>,
+    pub(super) opened: Option<Time>,
+    pub(super) moved: Option<Time>,
+    pub(super) closed: Option<Time>,
+    pub(super) resumed: u64,
+    /// The device makes no more states.
+    pub(super) finished: bool,
+    /// When the robot was last given a state, or resumed.
+    fed: Time,
+    emergencies: Vec<EmergencyResult>,
+    /// Of the press that is not acknowledged yet: when, and how long its packet took to the robot.
+    pressed: Option<(Time, Option<Duration>)>,
+    watchdogs: Vec<WatchdogResult>,
+    /// When feedback was made; `None` once it arrived. The first is number `first_feedback`.
+    feedback: VecDeque<Option<Time>>,
+    first_feedback: u64,
+    /// The robot's estimate of the operator's clock: how far off, and how far it may be.
+    pub(super) clock: Option<[Duration; 2]>,
+    pub(super) allowed_hz: f64,
+    /// Forward and backward.
+    wire: [WireResult; 2],
+}
+
+impl Record {
+    pub(super) fn new(teleop: &Teleop, watch: Watch) -> Self {
+        let deadline = teleop.deadline.map_or(teleop.max_age, |deadline| deadline.min(teleop.max_age));
+        Self {
+            watch,
+            deadline: teleop.deadline,
+            checker: Checker::new(Some(deadline)),
+            control: Control::new(teleop.period, watch),
+            one_way: Default::default(),
+            late: [0; STREAMS],
+            rtt: Latencies::default(),
+            handshake: None,
+            opened: None,
+            moved: None,
+            closed: None,
+            resumed: 0,
+            finished: false,
+            fed: Time::ZERO,
+            emergencies: Vec::new(),
+            pressed: None,
+            watchdogs: Vec::new(),
+            feedback: VecDeque::new(),
+            first_feedback: 1,
+            clock: None,
+            allowed_hz: f64::from(teleop.rate),
+            wire: Default::default(),
+        }
+    }
+
+    /// An end sent a packet, this way.
+    pub(super) fn sent(&mut self, way: Direction, size: Bytes) {
+        let wire = &mut self.wire[way as usize];
+        wire.packets += 1;
+        wire.bytes += size.get();
+    }
+
+    /// So much of what is worth sending arrived, this way.
+    pub(super) fn brought(&mut self, way: Direction, bytes: usize) {
+        self.wire[way as usize].payload += bytes as u64;
+    }
+
+    /// A copy of a state arrived. When it was made, for the first.
+    pub(super) fn arrived(&mut self, now: Time, sequence: u64, stream: u8) -> Option<Time> {
+        if !self.checker.arrived(sequence) {
+            return None;
+        }
+        let made = self.checker.made_at(sequence)?;
+        let (stream, latency) = (usize::from(stream) % STREAMS, now.saturating_since(made));
+        if self.watch.counts(made) {
+            self.one_way[stream].record(latency);
+        }
+        self.late[stream] += u64::from(self.deadline.is_some_and(|deadline| latency >= deadline));
+        Some(made)
+    }
+
+    pub(super) fn applied(&mut self, now: Time, sequence: u64, slack: Option<Duration>) {
+        self.fed = now;
+        self.checker.applied(now, sequence, slack);
+    }
+
+    pub(super) fn acknowledged(&mut self, sequence: u64, rtt: Duration) {
+        let counts = self.checker.made_at(sequence).is_some_and(|made| self.watch.counts(made));
+        if counts {
+            self.rtt.record(rtt);
+        }
+    }
+
+    pub(super) fn enabled(&mut self, now: Time) {
+        self.checker.enabled(now);
+        self.control.moves(true);
+        self.moved.get_or_insert(now);
+        self.fed = now;
+        self.resumed += 1;
+    }
+
+    /// The robot stands; `watchdog` tells whether nobody told it to.
+    pub(super) fn stopped(&mut self, now: Time, watchdog: bool) {
+        self.checker.stopped(now);
+        self.control.moves(false);
+        if watchdog && !self.finished && self.watchdogs.len() < MOST_TOLD {
+            let silence_ms = now.saturating_since(self.fed).as_millis_f64();
+            self.watchdogs.push(WatchdogResult { stopped_s: now.as_nanos() as f64 / 1e9, silence_ms });
+        }
+        if let (Some((pressed, _)), Some(emergency)) = (self.pressed, self.emergencies.last_mut())
+            && !watchdog
+        {
+            emergency.stopped_ms.get_or_insert(now.saturating_since(pressed).as_millis_f64());
+        }
+    }
+
+    pub(super) fn stop_pressed(&mut self, now: Time, waiting: usize) {
+        if self.emergencies.len() < MOST_TOLD {
+            self.pressed = Some((now, None));
+            self.emergencies.push(EmergencyResult {
+                pressed_s: now.as_nanos() as f64 / 1e9,
+                stopped_ms: None,
+                acknowledged_ms: None,
+                network_ms: None,
+                waiting: waiting as u64,
+            });
+        }
+    }
+
+    /// A stop arrived in a packet that took so long.
+    pub(super) fn stop_arrived(&mut self, transit: Option<Duration>) {
+        if let Some((_, there @ None)) = &mut self.pressed {
+            *there = transit;
+        }
+    }
+
+    /// Its acknowledgement arrived.
+    pub(super) fn stop_acknowledged(&mut self, now: Time, transit: Option<Duration>) {
+        let (Some((pressed, there)), Some(emergency)) = (self.pressed, self.emergencies.last_mut()) else {
+            return;
+        };
+        if emergency.acknowledged_ms.is_none() {
+            emergency.acknowledged_ms = Some(now.saturating_since(pressed).as_millis_f64());
+            emergency.network_ms = there.zip(transit).map(|(there, back)| (there + back).as_millis_f64());
+        }
+    }
+
+    pub(super) fn feedback_made(&mut self, now: Time, sequence: u64) {
+        if self.feedback.is_empty() {
+            self.first_feedback = sequence;
+        }
+        self.feedback.push_back(Some(now));
+        if self.feedback.len() > FEEDBACK {
+            self.feedback.pop_front();
+            self.first_feedback += 1;
+        }
+    }
+
+    /// When feedback was made; only once for each.
+    pub(super) fn take_feedback(&mut self, sequence: u64) -> Option<Time> {
+        let index = usize::try_from(sequence.checked_sub(self.first_feedback)?).ok()?;
+        self.feedback.get_mut(index)?.take()
+    }
+
+    pub(super) fn to_result(&self, teleop: &Teleop, resumed_handshake: Option<Duration>) -> TeleopResult {
+        let ms = |at: Option<Time>| at.map(|at| at.saturating_since(Time::ZERO).as_millis_f64());
+        let arrived: u64 = self.checker.tallies.iter().map(|tally| tally.arrived).sum();
+        let made = self.checker.made;
+        TeleopResult {
+            transport: teleop.transport.name().to_owned(),
+            handshake_ms: ms(self.handshake),
+            resumed_handshake_ms: resumed_handshake.map(Duration::as_millis_f64),
+            opened_ms: ms(self.opened),
+            moved_ms: ms(self.moved),
+            closed_s: self.closed.map(|at| at.as_nanos() as f64 / 1e9),
+            made,
+            arrived,
+            delivered_percent: percent(arrived, made),
+            streams: (0..STREAMS).filter_map(|stream| self.stream(stream)).collect(),
+            rtt_ms: self.rtt.summary.to_result(),
+            rtt_jitter_ms: self.rtt.jitter.to_result().map(|jitter| jitter.mean),
+            wire: self
+                .wire
+                .map(|wire| WireResult { efficiency_percent: percent(wire.payload, wire.bytes), ..wire }),
+            emergencies: self.emergencies.clone(),
+            watchdogs: self.watchdogs.clone(),
+            resumed: self.resumed,
+            allowed_hz: self.allowed_hz,
+            clock_error_ms: self.clock.map(|[error, _]| error.as_millis_f64()),
+            clock_uncertainty_ms: self.clock.map(|[_, said]| said.as_millis_f64()),
+            control: self.control.to_result(teleop.environment.name(), teleop.feedback > 0),
+        }
+    }
+
+    fn stream(&self, stream: usize) -> Option<StreamResult> {
+        let (tally, one_way) = (&self.checker.tallies[stream], &self.one_way[stream]);
+        let name = ["emergency", "high", "normal, odd", "normal, even"][stream];
+        (tally.sum() > 0).then(|| StreamResult {
+            name: name.to_owned(),
+            made: tally.sum(),
+            arrived: tally.arrived,
+            applied: tally.applied,
+            lost: tally.lost,
+            in_flight: tally.in_flight,
+            dropped: by_name(&tally.dropped),
+            refused: by_name(&tally.refused),
+            late: self.late[stream],
+            duplicates: tally.duplicates,
+            reordered: tally.reordered,
+            one_way_ms: one_way.summary.to_result(),
+            jitter_ms: one_way.jitter.to_result().map(|jitter| jitter.mean),
+        })
+    }
+
+    pub(super) fn series(&self) -> Vec<Series> {
+        self.control.series()
+    }
+}
+
+fn by_name(counts: &[u64; DropCause::ALL.len()]) -> BTreeMap<String, u64> {
+    let counted = DropCause::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
+    counted.map(|(cause, count)| (cause.name().to_owned(), *count)).collect()
+}

@@ -1,0 +1,281 @@
+//! `[teleop]`: a whole session of an operator and a robot, with hand, device, arm and environment.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use taut_core::{Duration, Probability};
+
+use super::schema::TransportSpec;
+use super::validate::{Checked, LONGEST, check_transport, fault, vertex, within};
+
+/// A teleoperation session between two vertices: the stack that is shipped, an operator's hand on a device at one end, an
+/// arm that touches something at the other. A scenario has this or `session`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Teleop {
+    /// The operator's vertex.
+    pub operator: String,
+    /// The robot's vertex.
+    pub robot: String,
+    /// What carries it, in both directions.
+    #[serde(default)]
+    pub transport: TransportSpec,
+    /// Noise IK around every transport but QUIC, which has TLS 1.3 itself. Off: in plain text, for the lab only.
+    #[serde(default = "yes")]
+    pub secure: bool,
+    /// The bytes of the session.
+    #[serde(default)]
+    pub codec: CodecSpec,
+    /// The device makes a state every period. 10us to 1s.
+    #[serde(default = "one_millisecond")]
+    #[schemars(with = "String")]
+    pub period: Duration,
+    /// The device stops after so many states; without it, at the scenario's `duration`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// The age at which a state is worthless. 1us to 1min. Without it, states do not age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub deadline: Option<Duration>,
+    /// The age at which the robot applies no state, whatever its deadline. 1ms to 1h.
+    #[serde(default = "one_second")]
+    #[schemars(with = "String")]
+    pub max_age: Duration,
+    /// Are lost states sent again, where the transport can?
+    #[serde(default)]
+    pub reliable: bool,
+    /// Share of the states that are of high priority.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub high: Probability,
+    /// Normal states per second that the session lets through. 1 to 100000.
+    #[serde(default = "thousand")]
+    pub rate: u32,
+    /// Does that rate step down below 85 % of delivery, and up again?
+    #[serde(default = "yes")]
+    pub adaptive: bool,
+    /// States that wait for their turn at each end, at most. 1 to 100000.
+    #[serde(default = "two_thousand")]
+    pub queue: usize,
+    /// Which of those that wait goes next.
+    #[serde(default)]
+    pub order: OrderSpec,
+    /// Feedback per second from the robot; 0: none, and the hand feels nothing. To 100000.
+    #[serde(default = "thousand")]
+    pub feedback: u32,
+    /// The most that the device in the hand can push, N. More than 0, to 1000.
+    #[serde(default = "five")]
+    pub device_force: f64,
+    /// When the operator presses the emergency stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub stops: Vec<Duration>,
+    /// When the operator presses resume; the first one, as soon as there is a session, goes without saying.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub resumes: Vec<Duration>,
+    /// The operator presses resume so long after learning that the watchdog stopped the robot. Without it: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub resume_after: Option<Duration>,
+    /// Without a fresh state for so long the robot stops. 1ms to 1min.
+    #[serde(default = "hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub watchdog: Duration,
+    /// How long the robot needs for each state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processing: Option<ProcessingSpec>,
+    /// What the arm touches; foam, when nothing is said.
+    #[serde(default)]
+    pub environment: Environment,
+    /// The operator's clock; without it, off by chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_clock: Option<ClockSpec>,
+    /// The robot's clock; without it, off by chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robot_clock: Option<ClockSpec>,
+}
+
+/// The bytes of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CodecSpec {
+    /// taut's own frames.
+    #[default]
+    Native,
+    /// The source's samples of 71 bytes.
+    Omni71,
+}
+
+/// Which of the waiting states goes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderSpec {
+    /// The newest; older ones are dropped.
+    #[default]
+    Newest,
+    /// The oldest.
+    Fifo,
+}
+
+/// How long the robot needs for a state: uniform from `least` to `largest`, or always `least` when they are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessingSpec {
+    /// The least. 0 to 1s.
+    #[schemars(with = "String")]
+    pub least: Duration,
+    /// The largest. From `least` to 1s.
+    #[schemars(with = "String")]
+    pub largest: Duration,
+}
+
+/// A clock against the simulation's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClockSpec {
+    /// What it reads when the run begins. 0 to 1 day.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub offset: Duration,
+    /// How much faster it runs, parts per million. -1000 to 1000.
+    #[serde(default)]
+    pub drift_ppm: f64,
+}
+
+/// What the arm touches: it fills x > 0, pushes and never pulls, and rubs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Environment {
+    /// Nothing.
+    Free,
+    /// 150 N/m, 6 N s/m, friction 0.5.
+    Foam(Surface),
+    /// 400 N/m, undamped, without friction.
+    Spring(Surface),
+    /// 3000 N/m, 10 N s/m, friction 0.2.
+    Wall(Surface),
+}
+
+/// What is different from the kind's own values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Surface {
+    /// N/m. 0 to 20000, above which a step of 1 ms computes no contact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stiffness: Option<f64>,
+    /// N s/m. 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damping: Option<f64>,
+    /// Coulomb friction per normal force. 0 to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub friction: Option<f64>,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self::Foam(Surface::default())
+    }
+}
+
+impl Environment {
+    /// Its name in results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Foam(_) => "foam",
+            Self::Spring(_) => "spring",
+            Self::Wall(_) => "wall",
+        }
+    }
+
+    /// Stiffness N/m, damping N s/m, friction; `None` where there is nothing.
+    pub fn surface(&self) -> Option<[f64; 3]> {
+        let (given, [stiffness, damping, friction]) = match self {
+            Self::Free => return None,
+            Self::Foam(given) => (*given, [150.0, 6.0, 0.5]),
+            Self::Spring(given) => (*given, [400.0, 0.0, 0.0]),
+            Self::Wall(given) => (*given, [3000.0, 10.0, 0.2]),
+        };
+        Some([
+            given.stiffness.unwrap_or(stiffness),
+            given.damping.unwrap_or(damping),
+            given.friction.unwrap_or(friction),
+        ])
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const MS: Duration = Duration::from_millis(1);
+/// More presses of a button than anybody wants to read about.
+const MOST_PRESSES: usize = 1000;
+
+pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
+    vertex("teleop.operator", &teleop.operator, vertices)?;
+    vertex("teleop.robot", &teleop.robot, vertices)?;
+    check_transport("teleop.transport", &teleop.transport)?;
+    let key = |name: &str| format!("teleop.{name}");
+    within(key("period"), teleop.period, Duration::from_micros(10), SECOND)?;
+    within(key("messages"), teleop.messages.unwrap_or(1), 1, 1_000_000_000)?;
+    within(key("deadline"), teleop.deadline.unwrap_or(SECOND), Duration::from_micros(1), MINUTE)?;
+    within(key("max_age"), teleop.max_age, MS, Duration::from_secs(3600))?;
+    within(key("rate"), teleop.rate, 1, 100_000)?;
+    within(key("queue"), teleop.queue, 1, 100_000)?;
+    within(key("feedback"), teleop.feedback, 0, 100_000)?;
+    within(key("device_force"), teleop.device_force, 0.001, 1000.0)?;
+    within(key("watchdog"), teleop.watchdog, MS, MINUTE)?;
+    within(key("resume_after"), teleop.resume_after.unwrap_or_default(), Duration::ZERO, LONGEST)?;
+    for (name, presses) in [("stops", &teleop.stops), ("resumes", &teleop.resumes)] {
+        if presses.len() > MOST_PRESSES {
+            return fault(key(name), format!("lists more than {MOST_PRESSES} times"));
+        }
+        if let Some(i) = (1..presses.len()).find(|&i| presses[i] <= presses[i - 1]) {
+            let (now, before) = (presses[i], presses[i - 1]);
+            return fault(format!("teleop.{name}.{i}"), format!("{now} is not after {before} before it"));
+        }
+        presses
+            .iter()
+            .enumerate()
+            .try_for_each(|(i, at)| within(format!("teleop.{name}.{i}"), *at, Duration::ZERO, LONGEST))?;
+    }
+    if let Some(ProcessingSpec { least, largest }) = teleop.processing {
+        within(key("processing.least"), least, Duration::ZERO, SECOND)?;
+        within(key("processing.largest"), largest, least, SECOND)?;
+    }
+    for (name, clock) in [("operator_clock", teleop.operator_clock), ("robot_clock", teleop.robot_clock)] {
+        let Some(clock) = clock else { continue };
+        within(key(&format!("{name}.offset")), clock.offset, Duration::ZERO, LONGEST)?;
+        within(key(&format!("{name}.drift_ppm")), clock.drift_ppm, -1000.0, 1000.0)?;
+    }
+    let kind = teleop.environment.name();
+    if let Some([stiffness, damping, friction]) = teleop.environment.surface() {
+        within(format!("teleop.environment.{kind}.stiffness"), stiffness, 0.0, 20_000.0)?;
+        within(format!("teleop.environment.{kind}.damping"), damping, 0.0, 100.0)?;
+        within(format!("teleop.environment.{kind}.friction"), friction, 0.0, 2.0)?;
+    }
+    Ok(())
+}
+
+const fn yes() -> bool {
+    true
+}
+const fn thousand() -> u32 {
+    1000
+}
+const fn two_thousand() -> usize {
+    2000
+}
+const fn five() -> f64 {
+    5.0
+}
+const fn one_millisecond() -> Duration {
+    MS
+}
+const fn hundred_milliseconds() -> Duration {
+    Duration::from_millis(100)
+}
+const fn one_second() -> Duration {
+    SECOND
+}

@@ -1,0 +1,288 @@
+//! Whole sessions of operator and robot over every transport.
+
+use std::path::Path;
+
+use taut_core::Seed;
+use taut_lab::result::{RunResult, StreamResult, TeleopResult};
+use taut_lab::run::run;
+use taut_lab::scenario::{Scenario, Setting};
+
+use crate::world::{done, medium};
+
+const SHORT: &str = r#"title = "session"
+duration = "4s"
+drain = "4s"
+
+[links.there]
+from = "operator"
+to = "robot"
+chain = [{ server = { rate = "10Mbit" } }, { delay = "10ms" }, { loss = { bernoulli = "1%" } }]
+
+[links.back]
+from = "robot"
+to = "operator"
+chain = [{ server = { rate = "10Mbit" } }, { delay = "10ms" }, { loss = { bernoulli = "1%" } }]
+
+[teleop]
+operator = "operator"
+robot = "robot"
+messages = 3000
+"#;
+
+/// Every transport, and whether it repeats states that are lost.
+const TRANSPORTS: [(&str, bool); 8] = [
+    (r#""udp""#, false),
+    (r#""etp""#, false),
+    (r#""tcp""#, true),
+    (r#""quic""#, false),
+    (r#""quic""#, true),
+    (r#""sctp""#, true),
+    (r#"{ dccp = { ccid = 2 } }"#, false),
+    (r#"{ dccp = { ccid = 3 } }"#, false),
+];
+
+fn scenario(settings: &[&str]) -> Scenario {
+    let scenario = Scenario::parse("session.toml", SHORT).unwrap_or_else(|e| panic!("{e}"));
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    scenario.with(&settings).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn over(transport: &str, reliable: bool, settings: &[&str]) -> Scenario {
+    let (transport, reliable) =
+        (format!("teleop.transport={transport}"), format!("teleop.reliable={reliable}"));
+    scenario(&[&[transport.as_str(), reliable.as_str()], settings].concat())
+}
+
+fn shipped(name: &str) -> Vec<(String, Scenario)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
+    let scenario = Scenario::read(&path).unwrap_or_else(|e| panic!("{e}"));
+    let variants = scenario.expand().unwrap_or_else(|e| panic!("{e}"));
+    variants.into_iter().map(|(variant, scenario)| (variant.name, scenario)).collect()
+}
+
+fn teleop(result: &RunResult) -> &TeleopResult {
+    result.teleop.as_ref().expect("there was a session")
+}
+
+fn sum(teleop: &TeleopResult, of: fn(&StreamResult) -> u64) -> u64 {
+    teleop.streams.iter().map(of).sum()
+}
+
+fn refused(teleop: &TeleopResult, cause: &str) -> u64 {
+    teleop.streams.iter().filter_map(|stream| stream.refused.get(cause)).sum()
+}
+
+#[test]
+fn every_transport_carries_a_session_whose_books_close() {
+    for secure in [true, false] {
+        for (transport, reliable) in TRANSPORTS {
+            let what = format!("{transport} reliable {reliable} secure {secure}");
+            let result = done(&what, &over(transport, reliable, &[&format!("teleop.secure={secure}")]));
+            let teleop = teleop(&result);
+            assert_eq!(teleop.made, 3000, "{what}");
+            assert_eq!(sum(teleop, |s| s.made), 3000, "{what}");
+            assert_eq!(teleop.closed_s, None, "{what}");
+            // What TCP lost holds up all that came after it; DCCP sends as much as a congested path would carry.
+            let (share, most) = match transport {
+                tcp if tcp.contains("tcp") && !tcp.contains("sctp") => (99.0, 100.0),
+                dccp if dccp.contains("dccp") => (20.0, 250.0),
+                _ => (90.0, 30.0),
+            };
+            assert!(teleop.delivered_percent > Some(share), "{what}: {teleop:?}");
+            assert!(sum(teleop, |s| s.applied) > 500, "{what}: {teleop:?}");
+            // The handshake takes a round trip at least, and nothing is faster than the network.
+            assert!(teleop.handshake_ms.is_some_and(|ms| ms < 2000.0), "{what}: {:?}", teleop.handshake_ms);
+            let rtt = teleop.rtt_ms.as_ref().unwrap_or_else(|| panic!("{what}: nothing acknowledged"));
+            assert!(rtt.min >= 20.0 && rtt.p50 < most, "{what}: {rtt:?}");
+            let forward = medium(&result, "forward haptic").delay_ms.as_ref().unwrap();
+            assert!(forward.min >= 10.0 && forward.p50 < most / 2.0, "{what}: {forward:?}");
+            // Over ETP, acknowledgements and feedback share one gap of 1 ms.
+            let least = if transport.contains("etp") || transport.contains("dccp") { 100 } else { 1000 };
+            let felt = medium(&result, "backward haptic").delivered;
+            assert!(felt > least, "{what}: {felt}");
+            assert!(!result.flows[0].counters.is_empty(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn reliable_transports_deliver_every_state_that_was_made() {
+    for (transport, _) in TRANSPORTS.into_iter().filter(|(_, reliable)| *reliable) {
+        for loss in ["1%", "3%"] {
+            let loss = format!("links.there.loss.bernoulli={loss}");
+            let result = done(transport, &over(transport, true, &[&loss, "adaptive=false", "max_age=60s"]));
+            let teleop = teleop(&result);
+            assert_eq!((teleop.arrived, teleop.made), (3000, 3000), "{transport} {loss}: {teleop:?}");
+            assert!(result.flows[0].dropped["loss"] > 10, "{transport}: the network lost packets");
+        }
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_session_and_another_seed_another() {
+    for (transport, reliable) in TRANSPORTS {
+        let scenario = over(transport, reliable, &[]);
+        let json = |seed| {
+            let result = run(&scenario, Seed::new(seed), &mut |_| ()).unwrap();
+            serde_json::to_string(&result).unwrap()
+        };
+        assert!(json(3) == json(3), "{transport}");
+        assert!(json(3) != json(4), "{transport}");
+    }
+}
+
+#[test]
+fn an_emergency_stop_takes_a_round_trip_and_a_millisecond_through_full_queues_over_every_transport() {
+    for (name, scenario) in shipped("teleop/emergency.toml") {
+        for seed in 1..=2 {
+            let result = run(&scenario, Seed::new(seed), &mut |_| ()).unwrap();
+            assert_eq!(result.conservation.violations, Vec::<String>::new(), "{name}");
+            let presses = &teleop(&result).emergencies;
+            assert_eq!(presses.len(), 3, "{name}");
+            for press in presses {
+                assert_eq!(press.waiting, 2000, "{name}: the normal queue is full");
+                assert!(press.added_ms().is_some_and(|ms| ms <= 1.0), "{name}: {press:?}");
+                assert!(press.stopped_ms < press.acknowledged_ms, "{name}: {press:?}");
+            }
+            let there = result.links.iter().find(|link| link.name.starts_with("there")).unwrap();
+            assert!(there.utilisation > Some(0.8), "{name}: {there:?}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_stops_the_robot_after_the_watchdog_and_only_a_resume_moves_it_again() {
+    for (name, scenario) in shipped("teleop/cut.toml") {
+        let result = done(&name, &scenario);
+        let session = teleop(&result);
+        let [stop] = &session.watchdogs[..] else { panic!("{name}: {:?}", session.watchdogs) };
+        assert!((5.09..5.2).contains(&stop.stopped_s), "{name}: {stop:?}");
+        assert!((99.9..100.1).contains(&stop.silence_ms), "{name}: {stop:?}");
+        assert_eq!(session.resumed, 2, "{name}");
+        assert!(refused(session, "stopped") > 100, "{name}: states came and were not applied");
+        let never = scenario.with(&["teleop.watchdog=60s".parse().unwrap()]).unwrap();
+        assert_eq!(teleop(&done(&name, &never)).watchdogs, [], "{name}");
+    }
+    let (name, scenario) = shipped("teleop/cut.toml").remove(0);
+    let text = scenario.to_toml();
+    let alone = text.lines().filter(|line| !line.starts_with("resume_after")).collect::<Vec<_>>().join("\n");
+    let result = done(&name, &Scenario::parse("alone.toml", &alone).unwrap());
+    assert_eq!(teleop(&result).resumed, 1, "nobody pressed resume");
+}
+
+#[test]
+fn states_that_are_late_arrive_and_are_not_applied() {
+    let jitter =
+        r#"links.there.chain.3={ jitter = { distribution = "uniform", mean = "10ms", spread = "10ms" } }"#;
+    let result = done("late", &scenario(&[jitter, "teleop.deadline=22ms"]));
+    let session = teleop(&result);
+    assert!(sum(session, |s| s.late) > 500 && refused(session, "too_late") > 500, "{session:?}");
+    assert!(sum(session, |s| s.applied) > 100, "{session:?}");
+}
+
+#[test]
+fn a_slow_robot_applies_the_newest_and_says_what_it_skipped() {
+    let slow = r#"teleop.processing={ least = "4ms", largest = "6ms" }"#;
+    let session = done("slow", &scenario(&[slow])).teleop.unwrap();
+    let applied = sum(&session, |s| s.applied);
+    assert!((400..750).contains(&applied), "{applied} of 3000 at 5 ms each");
+    assert!(refused(&session, "superseded") > 2000, "{session:?}");
+}
+
+#[test]
+fn high_priority_travels_on_its_own_stream() {
+    let session = done("high", &scenario(&["teleop.high=20%"])).teleop.unwrap();
+    let made = |name: &str| session.streams.iter().find(|s| s.name == name).map_or(0, |s| s.made);
+    assert!((500..700).contains(&made("high")), "{session:?}");
+    assert!(made("normal, odd") > 1000 && made("normal, even") > 1000, "{session:?}");
+}
+
+#[test]
+fn the_source_s_samples_carry_a_session_as_well() {
+    let scenario =
+        scenario(&["teleop.codec=omni71", r#"teleop.stops=["2s"]"#, r#"teleop.resumes=["2500ms"]"#]);
+    let result = done("omni71", &scenario);
+    let session = teleop(&result);
+    assert!(session.delivered_percent > Some(80.0) && session.resumed == 2, "{session:?}");
+    assert!(session.emergencies[0].added_ms().is_some_and(|ms| ms <= 1.0), "{:?}", session.emergencies);
+}
+
+#[test]
+fn clocks_that_are_apart_and_drift_change_nothing() {
+    let clocks = [
+        r#"teleop.operator_clock={ offset = "7000s", drift_ppm = 100.0 }"#,
+        r#"teleop.robot_clock={ offset = "5s", drift_ppm = -100.0 }"#,
+    ];
+    let result = done("clocks", &scenario(&[&clocks[..], &["teleop.deadline=50ms"]].concat()));
+    let session = teleop(&result);
+    assert!(sum(session, |s| s.applied) > 2700, "{session:?}");
+    let (error, said) = (session.clock_error_ms.unwrap(), session.clock_uncertainty_ms.unwrap());
+    assert!(error < said + 0.1 && said < 30.0, "{error} {said}");
+}
+
+#[test]
+fn the_longer_the_network_and_the_stiffer_the_wall_the_more_energy_and_the_wall_far_away_rattles() {
+    let control = |name: &str| {
+        let variants = shipped("teleop/wall.toml");
+        let (_, scenario) = variants.into_iter().find(|(variant, _)| variant == name).unwrap();
+        done(name, &scenario).teleop.unwrap().control.unwrap()
+    };
+    let [near, far] = ["foam, 0.3 ms", "foam, 40 ms"].map(control);
+    assert!(near.stable && far.injected_mj.unwrap() > 50.0 * near.injected_mj.unwrap(), "{near:?} {far:?}");
+    assert!(far.tracking_rms_mm > 5.0 * near.tracking_rms_mm && near.contact_s > 5.0, "{near:?} {far:?}");
+    let [near, far] = ["wall, 0.3 ms", "wall, 40 ms"].map(control);
+    assert!(near.stable && !far.stable, "{near:?} {far:?}");
+    let free = control("free, 40 ms");
+    assert_eq!((free.injected_mj, free.contacts, free.stable), (Some(0.0), 0, true));
+}
+
+#[test]
+fn only_quic_remembers_and_its_handshake_takes_one_round_trip() {
+    let lossless = ["links.there.loss.bernoulli=0%", "links.back.loss.bernoulli=0%"];
+    let handshake = |transport| {
+        let session = done(transport, &over(transport, false, &lossless)).teleop.unwrap();
+        (session.handshake_ms.unwrap(), session.resumed_handshake_ms)
+    };
+    let (quic, resumed) = handshake(r#""quic""#);
+    assert!((20.0..25.0).contains(&quic) && resumed.is_some_and(|ms| ms <= quic), "{quic} {resumed:?}");
+    let (tcp, none) = handshake(r#""tcp""#);
+    // TCP's round trip, then Noise's.
+    assert!((40.0..45.0).contains(&tcp) && none.is_none(), "{tcp}");
+    assert!((20.0..25.0).contains(&handshake(r#""udp""#).0));
+}
+
+#[test]
+fn what_is_wrong_in_a_session_is_told_with_key_and_range() {
+    let told = |from: &str, to: &str| {
+        let text = SHORT.replace(from, to);
+        assert!(text != SHORT, "{from}");
+        Scenario::parse("session.toml", &text).unwrap_err().to_string()
+    };
+    let cases = [
+        ("messages = 3000", "messages = 0", "teleop.messages: 0 is not within 1 to 1000000000"),
+        ("messages = 3000", "period = \"5s\"", "teleop.period: 5s is not within 10us to 1s"),
+        ("messages = 3000", "transport = \"spdy\"", "`spdy` is not one of"),
+        (
+            "messages = 3000",
+            "transport = { dccp = { ccid = 4 } }",
+            "teleop.transport.dccp.ccid: 4 is not within 2 to 3",
+        ),
+        ("messages = 3000", "stops = [\"2s\", \"1s\"]", "teleop.stops.1: 1s is not after 2s before it"),
+        (
+            "messages = 3000",
+            "environment = { wall = { stiffness = 1e6 } }",
+            "teleop.environment.wall.stiffness",
+        ),
+        ("messages = 3000", "colour = 1", "unknown key; allowed here: `operator`"),
+        ("robot = \"robot\"", "robot = \"moon\"", "teleop.robot: no link leads to `moon`"),
+        (
+            "messages = 3000",
+            "[session]\noperator = \"operator\"\nrobot = \"robot\"\nforward = { haptic = {} }",
+            "a scenario has one of them",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        let told = told(from, to);
+        assert!(told.starts_with("session.toml") && told.contains(expected), "{to}: {told}");
+    }
+}
