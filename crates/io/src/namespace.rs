@@ -50,12 +50,14 @@ pub enum NamespaceError {
     /// There is none of that name.
     #[error("there is no network namespace {0}; `ip netns add {0}` makes it, `ip netns` lists them")]
     Unknown(String),
-    /// The program `ip` is missing.
-    #[error("the program `ip` is missing: install iproute2")]
-    NoIproute2,
-    /// `ip` refused.
-    #[error("`ip {arguments}`: {message}")]
-    Ip {
+    /// The program `ip` or `tc` is missing.
+    #[error("the program `{0}` is missing: install iproute2")]
+    NoIproute2(&'static str),
+    /// `ip` or `tc` refused.
+    #[error("`{program} {arguments}`: {message}")]
+    Command {
+        /// Which of them.
+        program: &'static str,
         /// What was asked for.
         arguments: String,
         /// What it said.
@@ -72,7 +74,7 @@ pub enum NamespaceError {
 }
 
 impl NamespaceError {
-    fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => Self::NotPermitted,
             _ => Self::Refused { what, error },
@@ -163,16 +165,28 @@ impl Namespace {
     /// # Errors
     /// When `ip` is missing or refuses.
     pub fn ip(&self, arguments: &str) -> Result<String, NamespaceError> {
-        let ip = || Command::new("ip").args(arguments.split_whitespace()).output();
-        let Output { status, stdout, stderr } = self.run(ip)?.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => NamespaceError::NoIproute2,
-            _ => NamespaceError::refused("starting ip")(error),
+        self.command("ip", arguments)
+    }
+
+    /// Runs `tc` in it with these arguments, which contain no quotes.
+    ///
+    /// # Errors
+    /// When `tc` is missing or refuses.
+    pub fn tc(&self, arguments: &str) -> Result<String, NamespaceError> {
+        self.command("tc", arguments)
+    }
+
+    fn command(&self, program: &'static str, arguments: &str) -> Result<String, NamespaceError> {
+        let run = || Command::new(program).args(arguments.split_whitespace()).output();
+        let Output { status, stdout, stderr } = self.run(run)?.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => NamespaceError::NoIproute2(program),
+            _ => NamespaceError::refused("starting a program")(error),
         })?;
         if status.success() {
             return Ok(String::from_utf8_lossy(&stdout).into_owned());
         }
         let message = String::from_utf8_lossy(&stderr).trim().to_owned();
-        Err(NamespaceError::Ip { arguments: arguments.to_owned(), message })
+        Err(NamespaceError::Command { program, arguments: arguments.to_owned(), message })
     }
 
     /// Joins two namespaces by a pair of Ethernet devices (veth(4)), each of which gets an address with its prefix length,
@@ -248,7 +262,7 @@ mod tests {
     fn namespace(made: Result<Namespace, NamespaceError>) -> Option<Namespace> {
         match made {
             Ok(namespace) => Some(namespace),
-            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2(_))) => {
                 println!("skipped: {error}");
                 None
             }

@@ -17,7 +17,7 @@ use taut_transport::udp::{Udp, UdpConfig};
 use super::carrier::Carrier;
 use super::entropy::{os_entropy, os_seed};
 use crate::tcp::{KernelTcp, KernelTcpConfig};
-use crate::{Clock, Port, PortError, UdpPort, UdpPortConfig};
+use crate::{Clock, DccpPort, Port, PortError, UdpPort, UdpPortConfig};
 
 /// A transport by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +64,8 @@ pub struct Endpoint {
 enum Socket {
     Datagrams(UdpSocket),
     Listener(TcpListener),
+    /// DCCP in IP packets of its own: this end's address and DCCP port. Each conversation opens a socket.
+    Raw(SocketAddr),
     /// A TCP client has a new socket each time.
     None,
 }
@@ -83,6 +85,15 @@ pub enum EndpointError {
     /// QUIC cannot be had in the clear.
     #[error("QUIC is always encrypted; choose another transport to go without")]
     AlwaysEncrypted,
+    /// Only DCCP has packets of its own.
+    #[error("{0} has no IP packets of its own here; dccp has")]
+    NotRaw(TransportKind),
+    /// A sealed packet is not a DCCP packet any more: the seal goes around it.
+    #[error("DCCP in IP packets of its own is in the clear: sealed, it travels in UDP; choose --plaintext, for the lab")]
+    RawInTheClear,
+    /// The checksum covers the address.
+    #[error("{0}: DCCP in IP packets of its own needs an address of this host; `ip address` lists them")]
+    RawAnywhere(SocketAddr),
     /// An operator trusts exactly one robot.
     #[error("an operator needs the fingerprint of one robot")]
     OneRobot,
@@ -187,6 +198,32 @@ impl Endpoint {
         Self::new(kind, credentials, socket, Some(remote), clock)
     }
 
+    /// Over IP directly instead of UDP: DCCP as protocol 33 (RFC 4340), in the clear, for the lab and for networks
+    /// without NAT. The port is DCCP's. Needs `CAP_NET_RAW`, and a kernel that does not speak DCCP itself (Linux 6.16 and
+    /// newer): an older one with DCCP answers such packets with a Reset.
+    ///
+    /// # Errors
+    /// When the transport is another, the end has credentials, or it listens at no address in particular.
+    pub fn raw(mut self) -> Result<Self, EndpointError> {
+        if self.kind != TransportKind::Dccp {
+            return Err(EndpointError::NotRaw(self.kind));
+        }
+        if self.credentials.is_some() {
+            return Err(EndpointError::RawInTheClear);
+        }
+        let Socket::Datagrams(socket) = &self.socket else { return Ok(self) };
+        if let Some(remote) = self.remote {
+            // The kernel chooses the address from which it is reached, and a port number.
+            socket.connect(remote).map_err(refused("a route to the robot"))?;
+        }
+        let local = socket.local_addr().map_err(refused("the socket's address"))?;
+        if local.ip().is_unspecified() {
+            return Err(EndpointError::RawAnywhere(local));
+        }
+        self.socket = Socket::Raw(local);
+        Ok(self)
+    }
+
     fn new(
         kind: TransportKind,
         credentials: Option<Credentials>,
@@ -219,6 +256,7 @@ impl Endpoint {
         match &self.socket {
             Socket::Datagrams(socket) => socket.local_addr(),
             Socket::Listener(listener) => listener.local_addr(),
+            Socket::Raw(local) => Ok(*local),
             Socket::None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -240,6 +278,13 @@ impl Endpoint {
 
     /// A port without a memory of whom it heard.
     pub(super) fn port(&self) -> Result<Port, EndpointError> {
+        if let Socket::Raw(local) = self.socket {
+            let port = DccpPort::new(local, 64)?;
+            return Ok(match self.remote {
+                Some(remote) => port.to(remote).into(),
+                None => port.into(),
+            });
+        }
         let Socket::Datagrams(socket) = &self.socket else { unreachable!("TCP has no such port") };
         let socket = socket.try_clone().map_err(refused("another descriptor of the socket"))?;
         let port = UdpPort::new(socket, UdpPortConfig::new().paths(64))?;
@@ -282,7 +327,10 @@ impl Endpoint {
             }
             TransportKind::Udp => Carrier::Udp(self.around(credentials, udp)),
             TransportKind::Sctp => Carrier::Sctp(self.around(credentials, move || sctp(is_client))),
-            TransportKind::Dccp => Carrier::Dccp(self.around(credentials, move || dccp(is_client))),
+            TransportKind::Dccp => {
+                let make = move || new_dccp(dccp(), is_client);
+                Carrier::Dccp(self.around(credentials, make))
+            }
             TransportKind::Etp => Carrier::Etp(self.around(credentials, etp)),
             TransportKind::Tcp => unreachable!("TCP is sealed by messages"),
         }
@@ -293,10 +341,19 @@ impl Endpoint {
         match self.kind {
             TransportKind::Udp => Box::new(udp()),
             TransportKind::Sctp => Box::new(sctp(is_client)),
-            TransportKind::Dccp => Box::new(dccp(is_client)),
+            TransportKind::Dccp => Box::new(self.plain_dccp()),
             TransportKind::Etp => Box::new(etp()),
             TransportKind::Quic | TransportKind::Tcp => unreachable!("made elsewhere"),
         }
+    }
+
+    /// Over UDP its ports say nothing, and stay what they are.
+    fn plain_dccp(&self) -> Dccp {
+        let config = match self.socket {
+            Socket::Raw(local) => dccp().ports(local.port(), self.remote.map_or(0, |remote| remote.port())),
+            _ => dccp(),
+        };
+        new_dccp(config, self.remote.is_some())
     }
 
     /// Noise around the datagrams of a transport.
@@ -344,8 +401,11 @@ fn sctp(is_client: bool) -> Sctp {
     if is_client { Sctp::client(config, os_entropy()) } else { Sctp::server(config, os_entropy()) }
 }
 
-fn dccp(is_client: bool) -> Dccp {
-    let config = DccpConfig::new().max_datagram(ROOM).expect("within its range").connect_timeout(PATIENCE);
+fn dccp() -> DccpConfig {
+    DccpConfig::new().max_datagram(ROOM).expect("within its range").connect_timeout(PATIENCE)
+}
+
+fn new_dccp(config: DccpConfig, is_client: bool) -> Dccp {
     let rng = os_seed().stream("dccp");
     if is_client { Dccp::client(config, rng) } else { Dccp::server(config, rng) }
 }

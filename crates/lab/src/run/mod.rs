@@ -9,6 +9,7 @@ mod inputs;
 mod judge;
 mod links;
 mod output;
+mod qdiscs;
 mod samples;
 mod session;
 mod signals;
@@ -23,6 +24,7 @@ pub use emulation::{LinkPair, link_pair};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
+pub use qdiscs::{Hop, Qdiscs, qdiscs};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
 use crate::result::{Conservation, FlowOwner, LinkResult, MediumResult, RunResult, Verdict};
