@@ -8,6 +8,7 @@ mod input;
 mod operator;
 mod plan;
 mod progress;
+mod real;
 mod robot;
 mod run;
 mod trace;

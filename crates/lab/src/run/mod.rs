@@ -11,6 +11,7 @@ mod links;
 mod output;
 mod samples;
 mod session;
+pub mod settings;
 mod signals;
 mod teleop;
 mod transports;
@@ -19,10 +20,11 @@ use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
 pub(crate) use earlier::{Kind, Owner, settle};
-pub use emulation::{LinkPair, link_pair};
+pub use emulation::{LinkPair, SessionLinks, link_pair, session_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
+pub use teleop::{Device, Notes, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
 use crate::result::{Conservation, FlowOwner, LinkResult, MediumResult, RunResult, Verdict};
@@ -168,14 +170,6 @@ impl Stage {
             teleop = Some(result);
         }
         Ok(RunResult {
-            taut: env!("CARGO_PKG_VERSION").to_owned(),
-            title: scenario.title.clone(),
-            description: scenario.description.clone(),
-            seed: seed.get(),
-            duration_s: scenario.duration.as_secs_f64(),
-            warmup_s: scenario.warmup.as_secs_f64(),
-            scenario: scenario.to_toml(),
-            inputs: self.inputs.list(),
             verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
             teleop,
             skews: metrics.skews(),
@@ -186,6 +180,7 @@ impl Stage {
             conservation,
             series,
             media,
+            ..RunResult::of(scenario, seed.get(), self.inputs.list())
         })
     }
 
