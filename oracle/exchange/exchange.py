@@ -16,7 +16,7 @@ EXCHANGE = lab.TAUT.parent / "examples/exchange"
 LINK = {"RATE": "10mbit", "QUEUE": 50000, "DELAY": "20ms"}
 BEGIN, CLOSE = 3, 9
 """Seconds since boot: the first message, and goodbye, of conversations."""
-WARMUP, SECONDS = 10, 60
+WARMUP, SECONDS = 5, 40
 """Of transfers."""
 SIZE = 1000
 

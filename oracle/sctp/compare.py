@@ -10,7 +10,7 @@ import exchange
 CONVERSATIONS = [
     ("taut", "linux", "client"), ("taut", "linux", "server"), ("linux", "taut", "client"), ("linux", "taut", "server"),
 ]
-TRANSFERS = {"0%": 1, "1%": 3}
+TRANSFERS = {"0%": 1, "1%": 2}
 
 # Relative; random losses over a minute.
 REPEATS = 0.15

@@ -13,12 +13,14 @@ use taut_lab::run::Extras;
 use taut_lab::scenario::{Scenario, ScenarioError, Setting, Variant};
 
 use crate::progress::Bar;
+use crate::kernel;
+use crate::real::{self, RealArguments};
 use crate::{Ended, print, print_json};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The scenario, a TOML file
-    scenario: PathBuf,
+    pub(crate) scenario: PathBuf,
     /// Set a key: cross.rate=3.9Mbit. May leave out what goes without saying. Repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
@@ -33,7 +35,7 @@ pub(crate) struct Arguments {
     variant: Option<String>,
     /// Write the report and its data to this folder
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
     /// Also write every packet as packets.pcapng (needs --out)
     #[arg(long)]
     capture: bool,
@@ -45,16 +47,18 @@ pub(crate) struct Arguments {
     samples: bool,
     /// Print the result as JSON instead of text
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Print the whole scenario, defaults and --set applied, and stop
     #[arg(long)]
     print: bool,
-    /// End with exit status 1 when a limit is not met
+    /// End with exit status 1 when a limit is not met; of real runs, when a median is not that of the simulation
     #[arg(long)]
-    strict: bool,
+    pub(crate) strict: bool,
     /// No progress bar
     #[arg(long, short)]
-    quiet: bool,
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) real: RealArguments,
 }
 
 #[derive(Args)]
@@ -131,6 +135,17 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     }
     let variants = chosen(&scenario, arguments)?;
     let seeds = arguments.seeds.as_ref().map_or_else(|| vec![arguments.seed], |seeds| seeds.0.clone());
+    if arguments.real.kernel {
+        return kernel::run(arguments, &variants);
+    }
+    if arguments.real.real {
+        if extras != Extras::default() {
+            return Err(
+                "--capture, --events and --samples are for simulated runs; without --real they work".into()
+            );
+        }
+        return real::run(arguments, &scenario, &variants, &seeds);
+    }
     if let ([(_, only)], [seed]) = (variants.as_slice(), seeds.as_slice()) {
         return run_one(arguments, only, *seed, extras);
     }

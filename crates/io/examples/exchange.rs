@@ -220,7 +220,8 @@ impl Machine for Exchange {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        let speaks = self.connected && !self.closing && self.left > 0 && self.period > Duration::ZERO;
+        let begins = self.period > Duration::ZERO || self.number == 0;
+        let speaks = self.connected && !self.closing && self.left > 0 && begins;
         earliest(self.line.get().poll_timeout(), speaks.then(|| Deadline::new(self.next, "next message")))
     }
 }

@@ -24,7 +24,7 @@ pub struct Dumbbell {
 
 /// A device of a [`Dumbbell`], by the way of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Toward {
     /// From `a` to `b`.
     There,
     /// From `b` to `a`.
@@ -68,11 +68,16 @@ impl Dumbbell {
         &self.b
     }
 
+    /// The two hosts, and the routers, which go on as long as their namespaces are kept.
+    pub fn split(self) -> (Namespace, Namespace, [Namespace; 2]) {
+        (self.a, self.b, [self.near, self.far])
+    }
+
     /// The three devices that a packet leaves through on this way, in this order, each with its namespace.
-    pub fn devices(&self, way: Way) -> [(&Namespace, &'static str); 3] {
+    pub fn devices(&self, way: Toward) -> [(&Namespace, &'static str); 3] {
         match way {
-            Way::There => [(&self.a, "out"), (&self.near, "far"), (&self.far, "b")],
-            Way::Back => [(&self.b, "out"), (&self.far, "near"), (&self.near, "a")],
+            Toward::There => [(&self.a, "out"), (&self.near, "far"), (&self.far, "b")],
+            Toward::Back => [(&self.b, "out"), (&self.far, "near"), (&self.near, "a")],
         }
     }
 }
@@ -117,7 +122,7 @@ mod tests {
         b.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
         a.send_to(b"hello", (Dumbbell::B, 7)).unwrap();
         assert_eq!(b.recv_from(&mut [0; 20]).unwrap(), (5, (Dumbbell::A, 7).into()));
-        for (namespace, device) in dumbbell.devices(Way::Back) {
+        for (namespace, device) in dumbbell.devices(Toward::Back) {
             assert!(namespace.ip(&format!("link show {device}")).is_ok());
         }
     }

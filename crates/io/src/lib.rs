@@ -67,7 +67,7 @@ mod thread;
 
 pub use clock::{Clock, WallTime};
 pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
-pub use dumbbell::{Dumbbell, Way};
+pub use dumbbell::{Dumbbell, Toward};
 pub use guest::{Guest, GuestError};
 pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};

@@ -140,6 +140,15 @@ impl Namespace {
         Ok(Self { handle, name: Some(name.to_owned()), mounted: None })
     }
 
+    /// The same one once more. It is there until both values are dropped; what it is called goes with the first.
+    ///
+    /// # Errors
+    /// When the process may open no more descriptors.
+    pub fn share(&self) -> Result<Self, NamespaceError> {
+        let handle = self.handle.try_clone().map_err(NamespaceError::refused("another descriptor of a namespace"))?;
+        Ok(Self { handle, name: None, mounted: None })
+    }
+
     /// Its name, when it has one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()

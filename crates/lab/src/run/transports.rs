@@ -4,20 +4,19 @@ use taut_core::{
     Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Priority, Protocol, Seed, SendError, Time,
     Transmit, Transport, UDP_HEADER,
 };
-use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
+use taut_transport::dccp::Dccp;
 use taut_transport::entropy::Entropy;
-use taut_transport::etp::{Adaptive, Etp, EtpConfig, Gap};
+use taut_transport::etp::{Etp, Gap};
 use taut_transport::identity::{Identity, Trust};
-use taut_transport::quic::{self, Quic, QuicConfig, Resumption};
-use taut_transport::sctp::{Sctp, SctpConfig};
+use taut_transport::quic::{Quic, Resumption};
+use taut_transport::sctp::Sctp;
 use taut_transport::tcp::{AckCounting, CongestionControl, FullAck, Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
 use super::flows::{self, Counts};
 use super::inputs::RunError;
-use crate::scenario::{
-    self, Congestion, DccpSpec, EtpSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, TransportSpec,
-};
+use super::settings;
+use crate::scenario::{self, Congestion, DccpSpec, EtpSpec, QuicSpec, SctpSpec, TcpSpec, TransportSpec};
 
 /// Bytes of an IPv4 and a TCP header without options.
 const TCP_IP_HEADERS: u64 = IPV4_HEADER + 20;
@@ -98,11 +97,7 @@ impl Carrier {
 
     /// ETP over UDP, whose gap messages at least so urgent do not wait for.
     pub(super) fn etp(spec: &EtpSpec, urgent: Option<Priority>) -> Result<Self, RunError> {
-        let config = match spec.gap {
-            Some(gap) => EtpConfig::fixed(gap),
-            None => EtpConfig::adaptive(Adaptive::default()),
-        };
-        let etp = Etp::new(config.pack(spec.pack).urgent(urgent)).map_err(RunError::scenario)?;
+        let etp = Etp::new(settings::etp(spec).urgent(urgent)).map_err(RunError::scenario)?;
         Ok(Self::Etp(Box::new(etp)))
     }
 
@@ -180,16 +175,7 @@ pub(super) fn session_quic(
     resumption: Option<Resumption>,
 ) -> Quic {
     let (own, peer) = side.names();
-    let congestion = match spec.congestion {
-        QuicCongestion::Paced => {
-            let paced = quic::Paced::new();
-            quic::Congestion::Paced(spec.floor.map_or(paced, |floor| paced.floor(floor)))
-        }
-        QuicCongestion::Cubic => quic::Congestion::Cubic,
-        QuicCongestion::Newreno => quic::Congestion::NewReno,
-        QuicCongestion::Bbr => quic::Congestion::Bbr,
-    };
-    let config = QuicConfig::new().congestion(congestion).ack_every(spec.ack_every).ack_delay(spec.ack_delay);
+    let config = settings::quic(spec);
     let config = match resumption {
         Some(resumption) => config.resumption(resumption),
         None => config,
@@ -204,7 +190,7 @@ pub(super) fn session_quic(
 }
 
 fn session_sctp(spec: &SctpSpec, side: Side, seed: Seed) -> Sctp {
-    let config = SctpConfig::new().retransmissions(spec.retransmissions).rto_min(spec.rto_min);
+    let config = settings::sctp(spec);
     let entropy = Entropy::seeded(seed, &format!("session/{}/sctp", side.names().0));
     match side {
         Side::Opens => Sctp::client(config, entropy),
@@ -213,8 +199,7 @@ fn session_sctp(spec: &SctpSpec, side: Side, seed: Seed) -> Sctp {
 }
 
 fn session_dccp(spec: &DccpSpec, side: Side, seed: Seed) -> Dccp {
-    let ccid = if spec.ccid == 3 { Ccid::Tfrc } else { Ccid::TcpLike };
-    let config = DccpConfig::new().ccids(&[ccid]).expect("one profile");
+    let config = settings::dccp(spec);
     let rng = seed.stream(&format!("session/{}/dccp", side.names().0));
     match side {
         Side::Opens => Dccp::client(config, rng),
