@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> En
     let place = arguments.out.as_deref().unwrap_or_else(|| Path::new(""));
     eprint!("{}", read("error"));
     print(&read("said").replace(REPORT, &place.display().to_string()))?;
-    if let Some(out) = &arguments.out {
+    if let Some(out) = arguments.out.as_ref().filter(|_| shared.0.join("report").exists()) {
         let copied = copy(&shared.0.join("report"), out);
         copied.map_err(|error| format!("{}: {error}", out.display()))?;
     }

@@ -44,9 +44,9 @@ impl Dumbbell {
     pub fn new() -> Result<Self, NamespaceError> {
         let [a, near, far, b] =
             [Namespace::new()?, Namespace::new()?, Namespace::new()?, Namespace::new()?];
-        pair((&a, "out"), (&near, "a"), 1)?;
-        pair((&near, "far"), (&far, "near"), 3)?;
-        pair((&b, "out"), (&far, "b"), 2)?;
+        pair((&a, "to-near"), (&near, "to-a"), 1)?;
+        pair((&near, "to-far"), (&far, "to-near"), 3)?;
+        pair((&b, "to-far"), (&far, "to-b"), 2)?;
         a.ip("route add default via 10.99.1.2")?;
         near.ip("route add default via 10.99.3.2")?;
         far.ip("route add default via 10.99.3.1")?;
@@ -76,8 +76,8 @@ impl Dumbbell {
     /// The three devices that a packet leaves through on this way, in this order, each with its namespace.
     pub fn devices(&self, way: Toward) -> [(&Namespace, &'static str); 3] {
         match way {
-            Toward::There => [(&self.a, "out"), (&self.near, "far"), (&self.far, "b")],
-            Toward::Back => [(&self.b, "out"), (&self.far, "near"), (&self.near, "a")],
+            Toward::There => [(&self.a, "to-near"), (&self.near, "to-far"), (&self.far, "to-b")],
+            Toward::Back => [(&self.b, "to-far"), (&self.far, "to-near"), (&self.near, "to-a")],
         }
     }
 }
@@ -93,7 +93,7 @@ fn pair(
     Namespace::join((left.0, left.1, &one), (right.0, right.1, &two))?;
     for (number, (namespace, device)) in [(1, left), (2, right)] {
         let hardware = |host: u8| format!("02:00:00:00:{network:02x}:{host:02x}");
-        namespace.ip(&format!("link set {device} address {} gso_max_segs 1", hardware(number)))?;
+        namespace.ip(&format!("link set dev {device} address {} gso_max_segs 1", hardware(number)))?;
         let other = 3 - number;
         namespace.ip(&format!(
             "neigh replace {} lladdr {} dev {device} nud permanent",
@@ -123,7 +123,7 @@ mod tests {
         a.send_to(b"hello", (Dumbbell::B, 7)).unwrap();
         assert_eq!(b.recv_from(&mut [0; 20]).unwrap(), (5, (Dumbbell::A, 7).into()));
         for (namespace, device) in dumbbell.devices(Toward::Back) {
-            assert!(namespace.ip(&format!("link show {device}")).is_ok());
+            assert!(namespace.ip(&format!("link show dev {device}")).is_ok());
         }
     }
 }

@@ -210,7 +210,7 @@ impl Namespace {
         a.0.ip(&format!("link add {name} type veth peer name {peer} netns /proc/{pid}/fd/{fd}"))?;
         for (namespace, device, address) in [a, b] {
             namespace.ip(&format!("addr add {address} dev {device}"))?;
-            namespace.ip(&format!("link set {device} up"))?;
+            namespace.ip(&format!("link set dev {device} up"))?;
         }
         Ok(())
     }

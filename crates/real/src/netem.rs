@@ -53,8 +53,8 @@ impl Middle for Disciplines {
     fn stop(self: Box<Self>) -> Result<[Way; 2], RealError> {
         let ([operator, robot], [near, far]) = (&self.hosts, &self.routers);
         Ok([
-            carried([(operator, "out"), (near, "far"), (far, "b")], (robot, "out"))?,
-            carried([(robot, "out"), (far, "near"), (near, "a")], (operator, "out"))?,
+            carried([(operator, "to-near"), (near, "to-far"), (far, "to-b")], (robot, "to-far"))?,
+            carried([(robot, "to-far"), (far, "to-near"), (near, "to-a")], (operator, "to-near"))?,
         ])
     }
 }

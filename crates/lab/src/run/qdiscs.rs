@@ -168,7 +168,7 @@ impl Stage {
             netem += &format!(" rate {}bit", rate.as_bps());
         }
         if self.delay > Duration::ZERO {
-            netem += &format!(" delay {}ns", self.delay.as_nanos());
+            netem += &format!(" delay {}", micros(self.delay));
         }
         match self.loss {
             Some(LossSpec::Bernoulli(p)) => netem += &format!(" loss random {p}"),
@@ -194,8 +194,14 @@ fn varied(jitter: JitterSpec) -> String {
     };
     // Without a table netem is uniform, and knows no word for it.
     let shape = if shape == "uniform" { String::new() } else { format!(" distribution {shape}") };
-    let delay = format!("delay {}ns {}ns {percent}%{shape}", mean.as_nanos(), spread.as_nanos());
+    let delay = format!("delay {} {} {percent}%{shape}", micros(mean), micros(spread));
     format!("netem limit {ROOM} {delay} {order}").trim_end().to_owned()
+}
+
+/// tc reads fractions, and knows no unit below this one.
+fn micros(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    format!("{}.{:03}us", nanos / 1_000, nanos % 1_000)
 }
 
 #[cfg(test)]
@@ -229,7 +235,7 @@ mod tests {
         );
         assert_eq!(
             found.commands(Hop::Far, "y"),
-            ["qdisc add dev y root handle 1: stab overhead -14 netem limit 1000000 rate 6000000bit delay 8000000ns loss \
+            ["qdisc add dev y root handle 1: stab overhead -14 netem limit 1000000 rate 6000000bit delay 8000.000us loss \
               random 0.1%"]
         );
     }
@@ -252,7 +258,7 @@ mod tests {
             );
             of(&chain).commands(Hop::Host, "x").remove(1)
         };
-        let parent = "qdisc add dev x parent 1: handle 2: netem limit 1000000 delay 5000000ns 2000000ns 50% distribution normal";
+        let parent = "qdisc add dev x parent 1: handle 2: netem limit 1000000 delay 5000.000us 2000.000us 50% distribution normal";
         assert_eq!(jitter(", reorder = true"), parent);
         assert_eq!(jitter(""), format!("{parent} rate 100gbit"));
     }
