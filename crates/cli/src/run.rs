@@ -12,8 +12,8 @@ use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Scenario, ScenarioError, Setting, Variant};
 
-use crate::progress::Bar;
 use crate::kernel;
+use crate::progress::Bar;
 use crate::real::{self, RealArguments};
 use crate::{Ended, print, print_json};
 

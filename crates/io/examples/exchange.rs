@@ -177,7 +177,8 @@ impl Exchange {
             let mut data = vec![0; 16usize.max(self.size - self.line.prefix())];
             data[..8].copy_from_slice(&self.number.to_le_bytes());
             data[8..16].copy_from_slice(&(self.epoch + made.as_nanos()).to_le_bytes());
-            let message = Message { data, created: made, reliability: self.reliability, ..Message::default() };
+            let message =
+                Message { data, created: made, reliability: self.reliability, ..Message::default() };
             if self.line.get_mut().send(now, message).is_err() && !paced {
                 break;
             }

@@ -42,8 +42,7 @@ impl Dumbbell {
     /// # Errors
     /// As [`Namespace::new`].
     pub fn new() -> Result<Self, NamespaceError> {
-        let [a, near, far, b] =
-            [Namespace::new()?, Namespace::new()?, Namespace::new()?, Namespace::new()?];
+        let [a, near, far, b] = [Namespace::new()?, Namespace::new()?, Namespace::new()?, Namespace::new()?];
         pair((&a, "to-near"), (&near, "to-a"), 1)?;
         pair((&near, "to-far"), (&far, "to-near"), 3)?;
         pair((&b, "to-far"), (&far, "to-b"), 2)?;
@@ -83,11 +82,7 @@ impl Dumbbell {
 }
 
 /// A pair of devices, `left` with the address 10.99.`network`.1 and `right` with .2.
-fn pair(
-    left: (&Namespace, &str),
-    right: (&Namespace, &str),
-    network: u8,
-) -> Result<(), NamespaceError> {
+fn pair(left: (&Namespace, &str), right: (&Namespace, &str), network: u8) -> Result<(), NamespaceError> {
     let address = |host: u8| format!("10.99.{network}.{host}");
     let (one, two) = (format!("{}/24", address(1)), format!("{}/24", address(2)));
     Namespace::join((left.0, left.1, &one), (right.0, right.1, &two))?;

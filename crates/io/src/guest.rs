@@ -105,13 +105,16 @@ impl Guest {
     pub fn run(&self, script: &str, out: &Path, patience: Duration) -> Result<(), GuestError> {
         let out = out.canonicalize().map_err(GuestError::refused("the folder for what the guest writes"))?;
         // The guest's memory is a file; it is fast only where files are memory.
-        let place = Some(Path::new("/dev/shm")).filter(|shm| shm.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
+        let place = Some(Path::new("/dev/shm"))
+            .filter(|shm| shm.is_dir())
+            .map_or_else(std::env::temp_dir, Path::to_owned);
         let own = Scratch::new(&place.join(format!("taut-guest-{}", std::process::id())))?;
         let (init, job) = (own.0.join("init"), own.0.join("job"));
         own.write(&init, INIT)?;
         own.write(&job, script)?;
         let _ = fs::remove_file(out.join("status"));
-        let console = fs::File::create(out.join("console")).map_err(GuestError::refused("the guest's console"))?;
+        let console =
+            fs::File::create(out.join("console")).map_err(GuestError::refused("the guest's console"))?;
         let errors = console.try_clone().map_err(GuestError::refused("the guest's console"))?;
         let word = |name: &str, path: &Path| {
             let mut word = OsString::from(name);
@@ -119,7 +122,15 @@ impl Guest {
             word
         };
         let child = Command::new(&self.kernel)
-            .args(["mem=384M", "rootfstype=hostfs", "rootflags=/", "ro", "con=null", "con0=fd:0,fd:1", "quiet"])
+            .args([
+                "mem=384M",
+                "rootfstype=hostfs",
+                "rootflags=/",
+                "ro",
+                "con=null",
+                "con0=fd:0,fd:1",
+                "quiet",
+            ])
             .args(["time-travel=inf-cpu", "random.trust_bootloader=on"])
             .arg(word("init=", &init))
             .arg(word("uml_dir=", &own.0.join("")))
@@ -155,7 +166,9 @@ impl Scratch {
             let path = prefix.with_extension(number.to_string());
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|()| Self(path)).map_err(GuestError::refused("a folder for the guest")),
+                made => {
+                    return made.map(|()| Self(path)).map_err(GuestError::refused("a folder for the guest"));
+                }
             }
         }
         unreachable!("there are more numbers than folders")
@@ -163,8 +176,8 @@ impl Scratch {
 
     fn write(&self, path: &Path, text: &str) -> Result<(), GuestError> {
         use std::os::unix::fs::PermissionsExt;
-        let written = fs::write(path, text)
-            .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755)));
+        let written =
+            fs::write(path, text).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755)));
         written.map_err(GuestError::refused("what the guest is told"))
     }
 }
@@ -186,9 +199,7 @@ impl Running {
         let limit = Timespec { tv_sec: (patience.as_nanos() / 1_000_000_000) as i64, tv_nsec: 0 };
         match poll(&mut [PollFd::new(&handle.as_fd(), PollFlags::IN)], Some(&limit)) {
             Ok(0) => Err(GuestError::Late(patience)),
-            Ok(_) => {
-                self.0.wait().map(drop).map_err(GuestError::refused("waiting for the kernel"))
-            }
+            Ok(_) => self.0.wait().map(drop).map_err(GuestError::refused("waiting for the kernel")),
             Err(error) => Err(GuestError::refused("waiting for the kernel")(error.into())),
         }
     }
@@ -220,7 +231,8 @@ mod tests {
             Err(error) => return println!("skipped: {error}"),
             Ok(guest) => guest,
         };
-        let own = Scratch::new(&std::env::temp_dir().join(format!("taut-guest-test-{}", std::process::id()))).unwrap();
+        let own = Scratch::new(&std::env::temp_dir().join(format!("taut-guest-test-{}", std::process::id())))
+            .unwrap();
         let out = own.0.clone();
         let patience = Duration::from_secs(120);
         let hour = "before=$(cut -d. -f1 /proc/uptime); sleep 3600; after=$(cut -d. -f1 /proc/uptime); \

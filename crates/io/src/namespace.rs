@@ -145,7 +145,8 @@ impl Namespace {
     /// # Errors
     /// When the process may open no more descriptors.
     pub fn share(&self) -> Result<Self, NamespaceError> {
-        let handle = self.handle.try_clone().map_err(NamespaceError::refused("another descriptor of a namespace"))?;
+        let handle =
+            self.handle.try_clone().map_err(NamespaceError::refused("another descriptor of a namespace"))?;
         Ok(Self { handle, name: None, mounted: None })
     }
 

@@ -7,8 +7,8 @@ use taut_io::{Dumbbell, Namespace, NamespaceError, Toward};
 use taut_lab::run::{Hop, Qdiscs, RunError, Way, qdiscs};
 use taut_lab::scenario::Scenario;
 
-use crate::between::{Joined, Middle, Network};
 use crate::RealError;
+use crate::between::{Joined, Middle, Network};
 
 const HOPS: [Hop; 3] = [Hop::Host, Hop::Near, Hop::Far];
 /// A packet's Ethernet header.
@@ -88,7 +88,8 @@ fn counters(namespace: &Namespace, device: &str) -> Result<[(u64, u64); 2], Name
     let text = namespace.ip(&format!("-s link show dev {device}"))?;
     let numbers = |above: &str| {
         let mut lines = text.lines().skip_while(|line| !line.trim_start().starts_with(above)).skip(1);
-        let mut words = lines.next().unwrap_or_default().split_whitespace().map(|word| word.parse().unwrap_or(0));
+        let mut words =
+            lines.next().unwrap_or_default().split_whitespace().map(|word| word.parse().unwrap_or(0));
         let bytes = words.next().unwrap_or(0);
         (words.next().unwrap_or(0), bytes)
     };

@@ -159,10 +159,12 @@ fn every_transport_delivers_everything_on_loopback() {
 fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let world = World::new("session-raw");
-    let mut robot =
-        Running::start(world.command("robot --listen 127.0.0.1:6511 --transport dccp --raw --plaintext --json"));
+    let mut robot = Running::start(
+        world.command("robot --listen 127.0.0.1:6511 --transport dccp --raw --plaintext --json"),
+    );
     robot.wait_for("listening");
-    let operator = "operator --connect 127.0.0.1:6511 --transport dccp --raw --plaintext --messages 500 --json";
+    let operator =
+        "operator --connect 127.0.0.1:6511 --transport dccp --raw --plaintext --messages 500 --json";
     for turn in 0..2 {
         let ended = world.taut(operator);
         if ended.err.contains("CAP_NET_RAW") || std::path::Path::new("/proc/sys/net/dccp").exists() {

@@ -72,7 +72,9 @@ pub enum EndpointError {
     #[error("{0} has no IP packets of its own here; dccp has")]
     NotRaw(TransportKind),
     /// A sealed packet is not a DCCP packet any more: the seal goes around it.
-    #[error("DCCP in IP packets of its own is in the clear: sealed, it travels in UDP; choose --plaintext, for the lab")]
+    #[error(
+        "DCCP in IP packets of its own is in the clear: sealed, it travels in UDP; choose --plaintext, for the lab"
+    )]
     RawInTheClear,
     /// The checksum covers the address.
     #[error("{0}: DCCP in IP packets of its own needs an address of this host; `ip address` lists them")]

@@ -53,8 +53,12 @@ pub fn qdiscs(scenario: &Scenario) -> Result<Vec<Qdiscs>, RunError> {
     }
     let ways = scenario.links.iter().flat_map(|(name, link)| {
         directions(name, link).into_iter().map(move |(label, from, to)| {
-            one_way(name, link)
-                .map(|found| Qdiscs { label, from: from.to_owned(), to: to.to_owned(), ..found })
+            one_way(name, link).map(|found| Qdiscs {
+                label,
+                from: from.to_owned(),
+                to: to.to_owned(),
+                ..found
+            })
         })
     });
     ways.collect()
@@ -83,7 +87,10 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
     let mut server: Option<&ServerSpec> = None;
     for (i, element) in link.chain.iter().enumerate() {
         let fault = |kind: &str, message: &str| {
-            RunError::key(format!("links.{name}.chain.{i}.{kind}"), format!("Linux's qdiscs cannot: {message}"))
+            RunError::key(
+                format!("links.{name}.chain.{i}.{kind}"),
+                format!("Linux's qdiscs cannot: {message}"),
+            )
         };
         let stage = if server.is_some() { &mut after } else { &mut before };
         match element {
@@ -221,7 +228,8 @@ mod tests {
 
     #[test]
     fn a_server_its_queue_and_what_stands_behind_it_are_three_qdiscs_on_two_devices() {
-        let found = of("{ server = { rate = \"6Mbit\", queue = { bytes = \"14kB\" } } }, { delay = \"8ms\" }, \
+        let found =
+            of("{ server = { rate = \"6Mbit\", queue = { bytes = \"14kB\" } } }, { delay = \"8ms\" }, \
                         { loss = { bernoulli = \"0.1%\" } }");
         assert_eq!((found.from.as_str(), found.to.as_str()), ("a", "b"));
         assert_eq!(found.commands(Hop::Host, "x"), [""; 0]);
@@ -235,8 +243,10 @@ mod tests {
         );
         assert_eq!(
             found.commands(Hop::Far, "y"),
-            ["qdisc add dev y root handle 1: stab overhead -14 netem limit 1000000 rate 6000000bit delay 8000.000us loss \
-              random 0.1%"]
+            [
+                "qdisc add dev y root handle 1: stab overhead -14 netem limit 1000000 rate 6000000bit delay 8000.000us loss \
+              random 0.1%"
+            ]
         );
     }
 
@@ -269,8 +279,14 @@ mod tests {
             ("{ duplicate = \"1%\" }", "links.wire.chain.0.duplicate"),
             ("{ delay = \"1ms\" }, { corrupt = \"1%\" }", "links.wire.chain.1.corrupt"),
             ("{ cut = { at = \"1s\" } }", "links.wire.chain.0.cut"),
-            ("{ server = { rate_table = [{ at = \"0s\", rate = \"1Mbit\" }] } }", "links.wire.chain.0.server.rate_table"),
-            ("{ server = { rate = \"1Mbit\", queue = { bytes = \"9kB\", packets = 5 } } }", "chain.0.server.queue.packets"),
+            (
+                "{ server = { rate_table = [{ at = \"0s\", rate = \"1Mbit\" }] } }",
+                "links.wire.chain.0.server.rate_table",
+            ),
+            (
+                "{ server = { rate = \"1Mbit\", queue = { bytes = \"9kB\", packets = 5 } } }",
+                "chain.0.server.queue.packets",
+            ),
         ] {
             let error = qdiscs(&scenario(chain)).unwrap_err().to_string();
             assert!(error.contains(key) && error.contains("Linux's qdiscs cannot"), "{chain}: {error}");

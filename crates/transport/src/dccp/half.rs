@@ -188,8 +188,7 @@ mod tests {
     fn a_receive_rate_and_a_loss_event_rate_alone_are_feedback() {
         let (first, mut loss) = (Seq::new(7), None);
         let mut sent = SentLog::new(first);
-        let packet =
-            Sent { at: Time::ZERO, data: true, counter: 3, fate: Fate::Flying, told: None };
+        let packet = Sent { at: Time::ZERO, data: true, counter: 3, fate: Fate::Flying, told: None };
         sent.push(packet);
         let mut of = |options: &[DccpOption<'_>]| {
             let mut bytes = Vec::new();
