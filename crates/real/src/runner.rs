@@ -124,15 +124,19 @@ pub fn run(
     progress: &mut dyn FnMut(f64),
 ) -> Result<RunResult, RealError> {
     possible(scenario)?;
+    if cancel.is_cancelled() {
+        return Err(RealError::Interrupted);
+    }
     let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
     let (network, middle) = options.between.join(scenario, seed, options)?;
     let setup = Setup { scenario, teleop, seed, options, network: &network, clock: Clock::start() };
     let made = Arc::new(AtomicU64::new(0));
-    let (ends, began, missed) = setup.run(&made, cancel, progress)?;
-    let mut ways = middle.stop()?;
+    let ended = setup.run(&made, cancel, progress);
     if cancel.is_cancelled() {
         return Err(RealError::Interrupted);
     }
+    let (ends, began, missed) = ended?;
+    let mut ways = middle.stop()?;
     ways[0].counters.insert("missed_by_the_device".to_owned(), missed);
     let result = account(scenario, seed.get(), began, ends, &ways, network.inputs.clone());
     Ok(RunResult { ran: options.between.ran(), ..result })

@@ -52,8 +52,13 @@ fn every_transport_carries_a_session_for_real_beside_its_twin() {
         assert_eq!((real["ran"].as_str(), real["made"].as_u64()), (Some("real"), Some(400)), "{name}");
         assert_eq!(real["violations"], serde_json::json!([]), "{name}");
         let arrived = real["delivered_percent"].as_f64().unwrap();
-        let least = if ["TCP", "QUIC streams", "SCTP"].iter().any(|t| name.starts_with(t)) { 100.0 } else { 50.0 };
-        assert!(arrived >= least, "{name}: {arrived} % arrived");
+        // What a host that is late makes at once, the session's rate lets pass one of: that is dropped before it is sent.
+        let lost = 100.0 - arrived - real["dropped_percent"].as_f64().unwrap();
+        let reliable = ["TCP", "QUIC streams", "SCTP"].iter().any(|t| name.starts_with(t));
+        assert!(
+            arrived > 30.0 && (lost.abs() < 1e-9 || !reliable),
+            "{name}: {arrived} % arrived, {lost} % lost"
+        );
         // The emulator holds every packet for 0.3 ms. How late a host with other work wakes up is not ours to say.
         let p50 = real["one_way_ms"]["p50"].as_f64().unwrap();
         assert!((0.3..100.0).contains(&p50), "{name}: {p50} ms");
@@ -64,7 +69,8 @@ fn every_transport_carries_a_session_for_real_beside_its_twin() {
     }
     let report = String::from_utf8(world.read("out/report.html")).unwrap();
     assert!(report.contains("QUIC streams, baseline, seed 1") && report.contains("p99.9"));
-    let run: Value = serde_json::from_slice(&world.read("out/runs/01-udp-baseline/seed-1-real.json")).unwrap();
+    let run: Value =
+        serde_json::from_slice(&world.read("out/runs/01-udp-baseline/seed-1-real.json")).unwrap();
     assert_eq!(run["ran"], "real");
     world.read("out/runs/01-udp-baseline/seed-1-simulated.json");
 }
@@ -76,7 +82,8 @@ fn an_interrupted_run_leaves_no_namespace() {
     }
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let world = World::new("real-interrupted");
-    let arguments = format!("run {TRANSPORTS} --real --only transport=UDP,condition=low --alone --out out -q");
+    let arguments =
+        format!("run {TRANSPORTS} --real --only transport=UDP,condition=low --alone --out out -q");
     let child = world.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let made = (0..1_000).any(|_| {
@@ -96,12 +103,16 @@ fn an_interrupted_run_leaves_no_namespace() {
 fn what_real_sockets_cannot_do_is_refused_by_its_key() {
     let world = World::new("real-refused");
     let refused = |settings: &str| {
-        let ended = world.taut(&format!("run {TRANSPORTS} --real --only condition=low,transport=TCP {settings}"));
+        let ended =
+            world.taut(&format!("run {TRANSPORTS} --real --only condition=low,transport=TCP {settings}"));
         assert_eq!(ended.status, 2, "{settings}");
         ended.err
     };
     let clocks = refused("--set teleop.robot_clock={offset=\"1s\"}");
-    assert!(clocks.contains("teleop.robot_clock: over real sockets both ends read the one clock"), "{clocks}");
+    assert!(
+        clocks.contains("teleop.robot_clock: over real sockets both ends read the one clock"),
+        "{clocks}"
+    );
     let tcp = refused("--set teleop.transport={tcp={sack=false}}");
     assert!(tcp.contains("teleop.transport.tcp: the kernel's TCP has settings of its own"), "{tcp}");
     let files = refused("--capture --out out");

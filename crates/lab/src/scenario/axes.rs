@@ -224,7 +224,10 @@ set = { "cross.rate" = "9Mbit" }
         assert_eq!(names(&[]).unwrap().len(), 5);
         assert_eq!(names(&["delay=far"]).unwrap(), ["far, low", "far, high"]);
         assert_eq!(names(&["load=high", "delay=near", "delay=far"]).unwrap(), ["near, high", "far, high"]);
-        assert_eq!(names(&["load=none"]).unwrap_err(), "axis `load` has no value `none`; there are low, high");
+        assert_eq!(
+            names(&["load=none"]).unwrap_err(),
+            "axis `load` has no value `none`; there are low, high"
+        );
         assert_eq!(names(&["size=none"]).unwrap_err(), "there is no axis `size`; there are delay, load");
         assert!("delay".parse::<Choice>().unwrap_err().contains("write transport=UDP"));
     }
