@@ -14,7 +14,7 @@ use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::result::RunResult;
 use taut_lab::run::{Device, Notes, account, settings};
-use taut_lab::scenario::{Scenario, Teleop, TransportSpec};
+use taut_lab::scenario::{Congestion, Scenario, Teleop, TransportSpec};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::udp::UdpConfig;
 
@@ -129,6 +129,9 @@ pub fn run(
     }
     let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
     let (network, middle) = options.between.join(scenario, seed, options)?;
+    if let TransportSpec::Tcp(tcp) = teleop.transport {
+        control_congestion(&network, tcp.congestion)?;
+    }
     let setup = Setup { scenario, teleop, seed, options, network: &network, clock: Clock::start() };
     let made = Arc::new(AtomicU64::new(0));
     let ended = setup.run(&made, cancel, progress);
@@ -140,6 +143,22 @@ pub fn run(
     ways[0].counters.insert("missed_by_the_device".to_owned(), missed);
     let result = account(scenario, seed.get(), began, ends, &ways, network.inputs.clone());
     Ok(RunResult { ran: options.between.ran(), ..result })
+}
+
+/// Which of the kernel's congestion controls its TCP uses in both namespaces: the host's default may be any.
+fn control_congestion(network: &Network, congestion: Congestion) -> Result<(), RealError> {
+    /// Of the namespace of the thread that opens it (`Documentation/networking/ip-sysctl.rst`).
+    const SETTING: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+    let name = match congestion {
+        // Linux' Reno recovers as RFC 6582 says.
+        Congestion::Reno | Congestion::Newreno => "reno",
+        Congestion::Cubic => "cubic",
+    };
+    for namespace in [&network.operator, &network.robot] {
+        let written = namespace.run(|| std::fs::write(SETTING, name))?;
+        written.map_err(|error| RealError::Congestion { name, error })?;
+    }
+    Ok(())
 }
 
 /// What both ends need.

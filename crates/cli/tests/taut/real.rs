@@ -87,7 +87,7 @@ fn an_interrupted_run_leaves_no_namespace() {
     let child = world.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let made = (0..1_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::park_timeout(Duration::from_millis(10));
         namespaces_of(pid).len() == 2
     });
     assert!(made, "there are namespaces while it runs");
