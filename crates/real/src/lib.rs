@@ -47,16 +47,6 @@ pub enum RealError {
     /// A driver cannot go on.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// The kernel's TCP does not have the congestion control that the scenario names.
-    #[error(
-        "teleop.transport.tcp.congestion: this kernel has no `{name}` (`modprobe tcp_{name}` loads it): {error}"
-    )]
-    Congestion {
-        /// Its name.
-        name: &'static str,
-        /// What the system said.
-        error: std::io::Error,
-    },
     /// The operator had no session, or lost it.
     #[error("the operator: {0}")]
     Operator(#[from] OperateError),

@@ -14,7 +14,7 @@ use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::result::RunResult;
 use taut_lab::run::{Device, Notes, account, settings};
-use taut_lab::scenario::{Congestion, Scenario, Teleop, TransportSpec};
+use taut_lab::scenario::{Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::udp::UdpConfig;
 
@@ -129,9 +129,6 @@ pub fn run(
     }
     let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
     let (network, middle) = options.between.join(scenario, seed, options)?;
-    if let TransportSpec::Tcp(tcp) = teleop.transport {
-        control_congestion(&network, tcp.congestion)?;
-    }
     let setup = Setup { scenario, teleop, seed, options, network: &network, clock: Clock::start() };
     let made = Arc::new(AtomicU64::new(0));
     let ended = setup.run(&made, cancel, progress);
@@ -143,22 +140,6 @@ pub fn run(
     ways[0].counters.insert("missed_by_the_device".to_owned(), missed);
     let result = account(scenario, seed.get(), began, ends, &ways, network.inputs.clone());
     Ok(RunResult { ran: options.between.ran(), ..result })
-}
-
-/// Which of the kernel's congestion controls its TCP uses in both namespaces: the host's default may be any.
-fn control_congestion(network: &Network, congestion: Congestion) -> Result<(), RealError> {
-    /// Of the namespace of the thread that opens it (`Documentation/networking/ip-sysctl.rst`).
-    const SETTING: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-    let name = match congestion {
-        // Linux' Reno recovers as RFC 6582 says.
-        Congestion::Reno | Congestion::Newreno => "reno",
-        Congestion::Cubic => "cubic",
-    };
-    for namespace in [&network.operator, &network.robot] {
-        let written = namespace.run(|| std::fs::write(SETTING, name))?;
-        written.map_err(|error| RealError::Congestion { name, error })?;
-    }
-    Ok(())
 }
 
 /// What both ends need.
@@ -302,12 +283,21 @@ impl Setup<'_> {
             TransportSpec::Udp => TransportConfig::Udp(UdpConfig::new()),
             // An emergency stop waits for no gap.
             TransportSpec::Etp(spec) => TransportConfig::Etp(settings::etp(spec).urgent(Some(Priority(0)))),
-            TransportSpec::Tcp(_) => TransportConfig::Tcp(KernelTcpConfig::new()),
+            TransportSpec::Tcp(spec) => TransportConfig::Tcp(kernel_tcp(spec)),
             TransportSpec::Quic(spec) => TransportConfig::Quic(settings::quic(spec)),
             TransportSpec::Sctp(spec) => TransportConfig::Sctp(settings::sctp(spec)),
             TransportSpec::Dccp(spec) => TransportConfig::Dccp(settings::dccp(spec)),
         }
     }
+}
+
+/// The host's default congestion control may be any; the scenario's is not.
+fn kernel_tcp(spec: &TcpSpec) -> KernelTcpConfig {
+    KernelTcpConfig::new().congestion(match spec.congestion {
+        // Linux' Reno recovers as RFC 6582 says.
+        Congestion::Reno | Congestion::Newreno => "reno",
+        Congestion::Cubic => "cubic",
+    })
 }
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
