@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use taut_core::Seed;
+use taut_io::NamespaceError;
+use taut_io::emulate::EmulatorError;
 use taut_lab::job;
 use taut_lab::report::{comparison_text, written_text};
 use taut_lab::scenario::{Scenario, Variant};
@@ -87,6 +89,10 @@ pub(crate) fn run(
             return Ok(ExitCode::from(INTERRUPTED));
         }
         Err(RealError::Scenario(error)) => return Err(error.within(file).to_string()),
+        Err(
+            RealError::Namespace(NamespaceError::NotPermitted)
+            | RealError::Emulator(EmulatorError::NotPermitted),
+        ) => return Err(by_root()),
         Err(error) => return Err(error.to_string()),
     };
     if arguments.json {
@@ -95,6 +101,11 @@ pub(crate) fn run(
         print(&(comparison_text(&result) + &written_text(&written)))?;
     }
     Ok(if result.agrees() || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn by_root() -> String {
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    format!("--real makes network namespaces, which needs root: sudo {command}")
 }
 
 /// 128 + SIGINT, as shells tell it.

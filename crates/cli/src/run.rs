@@ -10,7 +10,7 @@ use taut_lab::job;
 use taut_lab::report::{campaign_text, run_text, written_text};
 use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
-use taut_lab::scenario::{Scenario, ScenarioError, Setting, Variant};
+use taut_lab::scenario::{Choice, Scenario, ScenarioError, Setting, Variant};
 
 use crate::kernel;
 use crate::progress::Bar;
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Only the variants whose name contains this
     #[arg(long, value_name = "TEXT")]
     variant: Option<String>,
+    /// Only the variants with these values of their axes: transport=UDP,condition=baseline. Several of one axis add up
+    #[arg(long, value_name = "AXIS=VALUE,…", value_delimiter = ',')]
+    only: Vec<Choice>,
     /// Write the report and its data to this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -159,7 +162,13 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
 }
 
 fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Scenario)>, String> {
-    let mut variants = scenario.expand().map_err(|e| format!("{}: {e}", arguments.scenario.display()))?;
+    let file = arguments.scenario.display();
+    let mut variants = scenario.expand().map_err(|e| format!("{file}: {e}"))?;
+    if !arguments.only.is_empty() {
+        let chosen = scenario.choose(&arguments.only).map_err(|e| format!("{file}: --only: {e}"))?;
+        let mut chosen = chosen.into_iter();
+        variants.retain(|_| chosen.next().unwrap_or(true));
+    }
     for (_, variant) in &mut variants {
         // A setting of the user's wins over the variant's own.
         *variant = variant.with(&arguments.settings).map_err(|e| e.to_string())?;
@@ -169,7 +178,6 @@ fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Sc
             scenario.all_variants().iter().map(|variant| format!("`{}`", variant.name)).collect();
         variants.retain(|(variant, _)| variant.name.contains(text.as_str()));
         if variants.is_empty() {
-            let file = arguments.scenario.display();
             return Err(match names.as_slice() {
                 [] => format!("{file}: --variant {text}: this scenario has no variants"),
                 names => {

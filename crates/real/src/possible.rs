@@ -55,8 +55,13 @@ fn session(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
         TransportSpec::Etp(etp) if etp.tcp.is_some() => {
             Some(("transport.etp.tcp", "a gap above the kernel's TCP is simulated only"))
         }
-        TransportSpec::Tcp(tcp) if tcp != TcpSpec::default() => {
-            Some(("transport.tcp", "the kernel's TCP has settings of its own; leave out the model's"))
+        TransportSpec::Tcp(tcp)
+            if TcpSpec { congestion: TcpSpec::default().congestion, ..tcp } != TcpSpec::default() =>
+        {
+            Some((
+                "transport.tcp",
+                "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`",
+            ))
         }
         _ => None,
     }

@@ -14,7 +14,7 @@ use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::result::RunResult;
 use taut_lab::run::{Device, Notes, account, settings};
-use taut_lab::scenario::{Scenario, Teleop, TransportSpec};
+use taut_lab::scenario::{Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::udp::UdpConfig;
 
@@ -124,15 +124,19 @@ pub fn run(
     progress: &mut dyn FnMut(f64),
 ) -> Result<RunResult, RealError> {
     possible(scenario)?;
+    if cancel.is_cancelled() {
+        return Err(RealError::Interrupted);
+    }
     let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
     let (network, middle) = options.between.join(scenario, seed, options)?;
     let setup = Setup { scenario, teleop, seed, options, network: &network, clock: Clock::start() };
     let made = Arc::new(AtomicU64::new(0));
-    let (ends, began, missed) = setup.run(&made, cancel, progress)?;
-    let mut ways = middle.stop()?;
+    let ended = setup.run(&made, cancel, progress);
     if cancel.is_cancelled() {
         return Err(RealError::Interrupted);
     }
+    let (ends, began, missed) = ended?;
+    let mut ways = middle.stop()?;
     ways[0].counters.insert("missed_by_the_device".to_owned(), missed);
     let result = account(scenario, seed.get(), began, ends, &ways, network.inputs.clone());
     Ok(RunResult { ran: options.between.ran(), ..result })
@@ -279,12 +283,21 @@ impl Setup<'_> {
             TransportSpec::Udp => TransportConfig::Udp(UdpConfig::new()),
             // An emergency stop waits for no gap.
             TransportSpec::Etp(spec) => TransportConfig::Etp(settings::etp(spec).urgent(Some(Priority(0)))),
-            TransportSpec::Tcp(_) => TransportConfig::Tcp(KernelTcpConfig::new()),
+            TransportSpec::Tcp(spec) => TransportConfig::Tcp(kernel_tcp(spec)),
             TransportSpec::Quic(spec) => TransportConfig::Quic(settings::quic(spec)),
             TransportSpec::Sctp(spec) => TransportConfig::Sctp(settings::sctp(spec)),
             TransportSpec::Dccp(spec) => TransportConfig::Dccp(settings::dccp(spec)),
         }
     }
+}
+
+/// The host's default congestion control may be any; the scenario's is not.
+fn kernel_tcp(spec: &TcpSpec) -> KernelTcpConfig {
+    KernelTcpConfig::new().congestion(match spec.congestion {
+        // Linux' Reno recovers as RFC 6582 says.
+        Congestion::Reno | Congestion::Newreno => "reno",
+        Congestion::Cubic => "cubic",
+    })
 }
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {

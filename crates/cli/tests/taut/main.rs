@@ -12,6 +12,7 @@ mod determinism;
 mod emulation;
 #[cfg(test)]
 mod kernel;
+mod real;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]

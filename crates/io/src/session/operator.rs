@@ -225,7 +225,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
             return;
         }
         // What the hand did while this host was too late to look is gone, in a recording as in a real one. One sample is
-        // made up for, as the session's limit of the rate does.
+        // made up for: the session's limit of the rate lets it pass.
         let behind = now.saturating_since(due) / self.period;
         let missed = behind.saturating_sub(1);
         self.progress.missed += missed;

@@ -169,8 +169,9 @@ impl Way {
     }
 }
 
-const OPERATOR: Address = Address(1);
-const ROBOT: Address = Address(2);
+/// A node's address is its place among the names.
+const OPERATOR: Address = Address(0);
+const ROBOT: Address = Address(1);
 
 /// The result of a session that began at `began`, from the notes of both ends and what the network carried there and back.
 /// It is one that [`Ran::Real`].
@@ -338,6 +339,8 @@ messages = 3
         let (mut operator, mut robot) = (Notes::of_operator(teleop), Notes::of_robot(teleop));
         operator.transport(at(7_000), &Event::Connected);
         operator.resume_pressed(at(7_000));
+        operator.transport(at(7_500), &Event::Gauge { name: "cwnd_bytes", value: 1.0 });
+        robot.transport(at(7_500), &Event::Gauge { name: "cwnd_bytes", value: 1.0 });
         robot.robot(at(8_000), &RobotEvent::Enabled, None);
         for n in 1..=3 {
             // The transport may take a state before its device is told that the session did.
