@@ -12,6 +12,7 @@ mod determinism;
 mod emulation;
 #[cfg(test)]
 mod kernel;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod sessions;
