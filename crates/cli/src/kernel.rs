@@ -26,11 +26,7 @@ pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> En
     }
     let guest = Guest::find(None).map_err(|error| error.to_string())?;
     let shared = Shared::new()?;
-    let congestion = &arguments.real.congestion;
-    if !congestion.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(format!("--congestion {congestion}: there are cubic and reno"));
-    }
-    guest.run(&script(congestion)?, &shared.0, PATIENCE).map_err(|error| error.to_string())?;
+    guest.run(&script()?, &shared.0, PATIENCE).map_err(|error| error.to_string())?;
     let read = |name: &str| fs::read_to_string(shared.0.join(name)).unwrap_or_default();
     let place = arguments.out.as_deref().unwrap_or_else(|| Path::new(""));
     eprint!("{}", read("error"));
@@ -44,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> En
 
 /// This very command, but for where it runs. Nothing spins, which would stop the guest's clock; a thread under SCHED_FIFO is
 /// woken up to the nanosecond, where others are within 50 µs (PR_SET_TIMERSLACK).
-fn script(congestion: &str) -> Result<String, String> {
+fn script() -> Result<String, String> {
     let told = |error: std::io::Error| error.to_string();
     let own = std::env::current_exe().map_err(told)?;
     let here = std::env::current_dir().map_err(told)?;
@@ -55,14 +51,15 @@ fn script(congestion: &str) -> Result<String, String> {
             Some("--kernel") => {
                 words.push(format!("--real --between netem --no-spin --fifo 1 --quiet --out {REPORT}"));
             }
-            Some("--out" | "--congestion") => drop(given.next()),
-            Some(word) if word.starts_with("--out=") || word.starts_with("--congestion=") => {}
+            Some("--quiet" | "-q") => {}
+            Some("--out") => drop(given.next()),
+            Some(word) if word.starts_with("--out=") => {}
             _ => words.push(quoted(word)),
         }
     }
     let (words, here) = (words.join(" "), quoted(here.into_os_string()));
     Ok(format!(
-        "sysctl -qw net.ipv4.tcp_congestion_control={congestion}\ncd {here}\nstatus=0\n{words} > /run/out/said 2> \
+        "cd {here}\nstatus=0\n{words} > /run/out/said 2> \
          /run/out/error || status=$?\necho $status > /run/out/ended\n"
     ))
 }

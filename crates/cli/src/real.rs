@@ -27,9 +27,6 @@ pub(crate) struct RealArguments {
     /// exact to the microsecond whatever this host does (needs what `make oracle` builds, or TAUT_KERNEL)
     #[arg(long, conflicts_with_all = ["real", "events", "samples", "capture"])]
     pub(crate) kernel: bool,
-    /// TCP's congestion control in that kernel: cubic, reno
-    #[arg(long, value_name = "NAME", requires = "kernel", default_value = "cubic")]
-    pub(crate) congestion: String,
     /// Without the simulated twins
     #[arg(long)]
     alone: bool,
