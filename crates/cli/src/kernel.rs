@@ -28,9 +28,12 @@ pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> En
     let shared = Shared::new()?;
     guest.run(&script()?, &shared.0, PATIENCE).map_err(|error| error.to_string())?;
     let read = |name: &str| fs::read_to_string(shared.0.join(name)).unwrap_or_default();
-    let place = arguments.out.as_deref().unwrap_or_else(|| Path::new(""));
     eprint!("{}", read("error"));
-    print(&read("said").replace(REPORT, &place.display().to_string()))?;
+    let said = read("said");
+    print(&match &arguments.out {
+        Some(out) => said.replace(REPORT, &out.display().to_string()),
+        None => said.lines().filter(|line| !line.contains(REPORT)).map(|line| format!("{line}\n")).collect(),
+    })?;
     if let Some(out) = arguments.out.as_ref().filter(|_| shared.0.join("report").exists()) {
         let copied = copy(&shared.0.join("report"), out);
         copied.map_err(|error| format!("{}: {error}", out.display()))?;

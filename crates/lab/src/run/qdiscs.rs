@@ -217,7 +217,8 @@ mod tests {
 
     fn scenario(chain: &str) -> Scenario {
         let text = format!(
-            "title = \"t\"\nduration = \"1s\"\n[links.wire]\nfrom = \"a\"\nto = \"b\"\nchain = [{chain}]\n"
+            "title = \"t\"\nduration = \"1s\"\n[links.wire]\nfrom = \"a\"\nto = \"b\"\nchain = [{chain}]\n[cross.c]\nfrom = \
+             \"a\"\nto = \"b\"\ntraffic = {{ cbr = {{ rate = \"1Mbit\", packet = \"150B\" }} }}\n"
         );
         Scenario::parse("t.toml", &text).expect("it is well formed")
     }
