@@ -51,8 +51,8 @@ pub enum NamespaceError {
     #[error("there is no network namespace {0}; `ip netns add {0}` makes it, `ip netns` lists them")]
     Unknown(String),
     /// The program `ip` or `tc` is missing.
-    #[error("the program `{0}` is missing: install iproute2")]
-    NoIproute2(&'static str),
+    #[error("a program is missing, `ip` or `tc`: install iproute2")]
+    NoIproute2,
     /// `ip` or `tc` refused.
     #[error("`{program} {arguments}`: {message}")]
     Command {
@@ -189,7 +189,7 @@ impl Namespace {
     fn command(&self, program: &'static str, arguments: &str) -> Result<String, NamespaceError> {
         let run = || Command::new(program).args(arguments.split_whitespace()).output();
         let Output { status, stdout, stderr } = self.run(run)?.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => NamespaceError::NoIproute2(program),
+            io::ErrorKind::NotFound => NamespaceError::NoIproute2,
             _ => NamespaceError::refused("starting a program")(error),
         })?;
         if status.success() {
@@ -272,7 +272,7 @@ mod tests {
     fn namespace(made: Result<Namespace, NamespaceError>) -> Option<Namespace> {
         match made {
             Ok(namespace) => Some(namespace),
-            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2(_))) => {
+            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
                 println!("skipped: {error}");
                 None
             }
