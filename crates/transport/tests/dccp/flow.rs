@@ -1,6 +1,6 @@
 //! Messages over paths that lose, mark and hold back.
 
-use taut_core::{Duration, Event, Message, Priority, Time};
+use taut_core::{Duration, Event, Message, Priority, Reliability, Time};
 use taut_transport::dccp::{Ccid, DccpStats};
 
 use super::harness::{CLIENT, Net, SERVER, at_ms, ms};
@@ -124,7 +124,8 @@ fn an_emergency_goes_ahead_of_everything_that_waits() {
         net.run_until(at_ms(200));
         for tag in 0..40 {
             let data = vec![tag as u8; 20];
-            net.send(CLIENT, Message { data, priority: Priority(2), tag, ..Message::default() });
+            let reliability = Reliability::Reliable;
+            net.send(CLIENT, Message { data, priority: Priority(2), tag, reliability, ..Message::default() });
         }
         let stop = Message { data: b"stop".to_vec(), priority: Priority(0), tag: 99, ..Message::default() };
         let held_back = net.ends[CLIENT].stats().waiting;

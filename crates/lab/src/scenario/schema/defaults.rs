@@ -17,8 +17,8 @@ pub(super) const fn ccid() -> u8 {
 pub(super) const fn five_milliseconds() -> Duration {
     Duration::from_millis(5)
 }
-pub(super) const fn four_hundred_milliseconds() -> Duration {
-    Duration::from_millis(400)
+pub(super) const fn two_hundred_milliseconds() -> Duration {
+    Duration::from_millis(200)
 }
 pub(super) const fn four() -> u32 {
     4
