@@ -61,7 +61,7 @@ mod tests {
     fn the_window_grows_by_mistakes_and_shrinks_after_sixteen_losses() {
         let ms = Duration::from_millis;
         let mut reordering = Reordering::default();
-        [20, 30].map(|rtt| reordering.round_trip(ms(rtt)));
+        [20, 30].into_iter().for_each(|rtt| reordering.round_trip(ms(rtt)));
         assert_eq!(reordering.window(), ms(0));
         reordering.overtaken();
         reordering.overtaken();

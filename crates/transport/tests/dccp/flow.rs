@@ -67,6 +67,25 @@ fn a_haptic_flow_keeps_its_age_and_gives_up_its_rate() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
+/// Packets that overtake each other by up to six are late, not lost; those that are lost still count.
+#[test]
+fn jitter_that_reorders_does_not_slow_a_flow_down() {
+    for ccid in [Ccid::TcpLike, Ccid::Tfrc] {
+        let mut net = Net::with(ccid).links(|link| link.jitter = ms(6));
+        net.recording = false;
+        net.samples(CLIENT, at_ms(1_000), ms(1), 20_000);
+        net.run_until(at_ms(22_000));
+        let (arrived, stats) = (net.samples_received(SERVER).len(), net.ends[CLIENT].stats());
+        println!("{ccid:?}: {arrived} of 20000, {stats:?}");
+        assert!(arrived > 19_000, "{ccid:?}: {arrived}");
+        net.links[CLIENT].loss = 0.05;
+        net.samples(CLIENT, at_ms(22_000), ms(1), 10_000);
+        net.run_until(at_ms(33_000));
+        let arrived = net.samples_received(SERVER).len() - arrived;
+        assert!((1_000..5_000).contains(&arrived), "{ccid:?}: {arrived} of 10000 at 5 %");
+    }
+}
+
 /// A sender that always has something to send, until `end`.
 fn greedy(mut net: Net, end: u64) -> Net {
     net.recording = false;

@@ -81,6 +81,48 @@ fn samples_at_a_kilohertz_wait_for_nobody() {
     }
 }
 
+/// 35 ms one way: seventy acknowledgements arrive before one that can tell of the repetition.
+#[test]
+fn one_lost_packet_is_repeated_as_often_as_it_is_configured() {
+    for copies in [1, 2, 3] {
+        let mut net = pair(SctpConfig::new().copies(copies), MS * 35, 1);
+        net.run_for(MS * 1_000);
+        for number in 0..500 {
+            let message = command(&net, 2, 75);
+            net.ways[0].cut = number == 250;
+            offer(&mut net, 0, message).unwrap();
+            net.ways[0].cut = false;
+            net.run_for(MS);
+        }
+        net.run_for(MS * 500);
+        let stats = net.ends[0].stats();
+        assert_eq!(stats.retransmitted_packets, u64::from(copies));
+        assert!(stats.held_back > 15, "{stats:?}");
+        assert_eq!(net.received(1).count(), 500);
+        // Three packets after it must arrive, and what tells of them come back.
+        assert_eq!(ages(&net, 1).last(), Some(&(MS * (35 + 3 + 70))));
+    }
+}
+
+/// The last message before a silence has nothing behind it that would tell of its loss: only the timer does.
+#[test]
+fn a_lost_message_with_nothing_behind_it_waits_for_the_shortest_timeout() {
+    let mut net = connected(SctpConfig::new());
+    for _ in 0..10 {
+        let message = command(&net, 0, 75);
+        offer(&mut net, 0, message).unwrap();
+        net.run_for(MS * 100);
+    }
+    net.ways[0].cut = true;
+    let message = command(&net, 0, 75);
+    offer(&mut net, 0, message).unwrap();
+    net.ways[0].cut = false;
+    net.run_for(MS * 1_000);
+    assert_eq!(net.received(1).count(), 11);
+    let longest = *ages(&net, 1).last().expect("it arrives");
+    assert!(longest <= MS * (200 + 10), "{longest}");
+}
+
 #[test]
 fn what_is_late_is_dropped_counted_and_never_sent() {
     let mut net = connected(SctpConfig::new());
