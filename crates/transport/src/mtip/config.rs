@@ -1,6 +1,6 @@
 //! What an application wants of MTIP.
 
-use taut_core::{Bytes, Duration, PathId};
+use taut_core::{Bytes, Duration, PathId, Priority};
 use taut_wire::mtip::compatible::Sublink;
 
 /// Which protocol is spoken.
@@ -71,6 +71,7 @@ pub struct MtipConfig {
     pub(super) probe_interval: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) max_message: Bytes,
+    pub(super) emergency: Option<Priority>,
 }
 
 impl Default for MtipConfig {
@@ -83,6 +84,7 @@ impl Default for MtipConfig {
             probe_interval: Duration::from_millis(100),
             idle_timeout: Duration::from_secs(30),
             max_message: Bytes::new(1_400),
+            emergency: None,
         }
     }
 }
@@ -132,6 +134,12 @@ impl MtipConfig {
     /// The longest message that is taken and accepted. Default 1400 B; 1 B to 65,000 B.
     pub fn max_message(mut self, bytes: Bytes) -> Self {
         self.max_message = bytes.clamp(Bytes::new(1), Bytes::new(65_000));
+        self
+    }
+
+    /// Messages of this priority, and of any more urgent one, take every path whatever the policy. Default: none.
+    pub fn emergency(mut self, priority: Priority) -> Self {
+        self.emergency = Some(priority);
         self
     }
 }

@@ -29,10 +29,6 @@ impl Delays {
         self.sorted.insert(at, ns);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.ring.is_empty()
-    }
-
     /// The delay that this share of the packets did not exceed, by nearest rank.
     pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
         let last = self.sorted.len().checked_sub(1)?;
@@ -56,6 +52,8 @@ impl Delays {
 
 /// What one outcome weighs in a share: the last 64 packets or so count.
 const WEIGHT: f64 = 1.0 / 64.0;
+/// How likely it is, before anything was lost, that a path died.
+const DEATH: f64 = 1e-3;
 
 /// The share of packets that were lost, and whether losses come in runs: outcomes are forgotten exponentially.
 #[derive(Clone, Copy, Debug)]
@@ -90,18 +88,22 @@ impl Losses {
         self.run = 0;
     }
 
-    /// The share that is lost in the long run.
-    pub(super) fn share(&self) -> f64 {
-        self.share
+    /// The probability that the path is dead: a run of losses as long as the newest is either that, or chance.
+    pub(super) fn dead(&self) -> f64 {
+        if self.run == 0 {
+            return 0.0;
+        }
+        let chance = libm::pow(self.share, f64::from(self.run));
+        DEATH / (DEATH + (1.0 - DEATH) * chance)
     }
 
     /// The probability that the next packet is lost.
     pub(super) fn next(&self) -> f64 {
-        match self.run {
-            0 => self.share,
-            // Each further loss leaves half of what hope there was.
-            run => 1.0 - (1.0 - self.again.max(self.share)) / f64::from(1 << run.min(16)) * 2.0,
+        if self.run == 0 {
+            return self.share;
         }
+        let dead = self.dead();
+        dead + (1.0 - dead) * self.again.max(self.share)
     }
 }
 
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn old_delays_are_forgotten() {
         let mut delays = Delays::default();
-        assert!(delays.is_empty() && delays.quantile(0.5).is_none());
+        assert!(delays.quantile(0.5).is_none());
         (0..SAMPLES).for_each(|_| delays.record(ms(50)));
         (0..SAMPLES).for_each(|_| delays.record(ms(5)));
         assert_eq!(delays.quantile(1.0), Some(ms(5)));
@@ -159,7 +161,7 @@ mod tests {
             losses.record(i % 20 == 0);
         }
         losses.record(true);
-        assert!((losses.share() - 0.05).abs() < 0.03 && losses.next() < 0.1, "{losses:?}");
+        assert!((losses.share - 0.05).abs() < 0.03 && losses.next() < 0.1, "{losses:?}");
     }
 
     proptest! {

@@ -12,6 +12,8 @@ const FLIGHTS: usize = 4_096;
 const UNKNOWN_RTT: Duration = Duration::from_millis(200);
 /// What a round trip may take beyond those that were seen.
 const LEAST_MARGIN: Duration = Duration::from_millis(1);
+/// A path is down when it is dead with this probability.
+const SURE: f64 = 0.8;
 /// How long an answer to what is overdue still counts.
 const MEMORY: Duration = Duration::from_secs(2);
 
@@ -24,7 +26,7 @@ pub enum PathState {
     Up,
     /// The newest packet is overdue.
     Suspect,
-    /// Several are, in a row.
+    /// So many are, in a row, that it must be dead.
     Down,
 }
 
@@ -55,8 +57,6 @@ struct Flight {
     probe: bool,
     number: u64,
     sent: Time,
-    /// It was counted as lost.
-    overdue: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -69,7 +69,10 @@ pub(super) struct Path {
     pub(super) losses: Losses,
     /// Sent and acknowledged since the beginning: the reliability that never forgets, of the published protocol.
     pub(super) ever: (u64, u64),
-    flights: VecDeque<Flight>,
+    /// On their way, as far as is known.
+    open: VecDeque<Flight>,
+    /// Counted as lost, lately.
+    overdue: VecDeque<Flight>,
     pub(super) next_probe: Time,
     pub(super) probes: u64,
     pub(super) stats: PathStats,
@@ -84,7 +87,8 @@ impl Path {
             round_trip: Delays::default(),
             losses: Losses::default(),
             ever: (0, 0),
-            flights: VecDeque::new(),
+            open: VecDeque::new(),
+            overdue: VecDeque::new(),
             next_probe: now,
             probes: 0,
             stats: PathStats::default(),
@@ -103,78 +107,84 @@ impl Path {
     }
 
     pub(super) fn sent(&mut self, now: Time, probe: bool, number: u64) {
-        if self.flights.len() == FLIGHTS {
-            self.flights.pop_front();
+        if self.open.len() == FLIGHTS {
+            self.open.pop_front();
         }
-        self.flights.push_back(Flight { probe, number, sent: now, overdue: false });
+        self.open.push_back(Flight { probe, number, sent: now });
         self.ever.0 += 1;
     }
 
-    /// The answer to a packet. When that was sent; `None` if it was not, or was answered before.
-    pub(super) fn answered(&mut self, now: Time, probe: bool, number: u64) -> Option<Time> {
-        let alike = |flight: &Flight| flight.probe == probe && flight.number == number;
-        let at = self.flights.iter().rposition(alike)?;
-        let flight = self.flights.remove(at).expect("a position of this queue");
+    /// The answer to a packet that was sent when this end's clock read `asked`, if it says so. When that was sent; `None`
+    /// if it was not, or was answered before.
+    pub(super) fn answered(
+        &mut self,
+        now: Time,
+        probe: bool,
+        number: u64,
+        asked: Option<u64>,
+    ) -> Option<Time> {
+        let flight = self.settle(|flight| {
+            let alike = flight.probe == probe && flight.number == number;
+            alike && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
+        })?;
         self.round_trip.record(now.saturating_since(flight.sent));
-        if flight.overdue {
-            self.losses.take_back();
-            self.stats.lost -= 1;
-        } else {
-            self.losses.record(false);
-        }
-        self.stats.acknowledged += 1;
-        self.ever.1 += 1;
-        self.state = PathState::Up;
         Some(flight.sent)
     }
 
-    /// Earlier messages that the peer has, as a later acknowledgement says: their own was lost.
-    pub(super) fn has(&mut self, number: u64) {
-        let lost = |flight: &Flight| !flight.probe && flight.number == number;
-        if let Some(at) = self.flights.iter().rposition(lost) {
-            let flight = self.flights.remove(at).expect("a position of this queue");
-            if flight.overdue {
-                self.losses.take_back();
-                self.stats.lost -= 1;
-            } else {
-                self.losses.record(false);
-            }
-            self.stats.acknowledged += 1;
-            self.ever.1 += 1;
-        }
+    /// An earlier message that the peer has, as a later acknowledgement says. Was its own one missing?
+    pub(super) fn has(&mut self, number: u64) -> bool {
+        self.settle(|flight| !flight.probe && flight.number == number).is_some()
+    }
+
+    fn settle(&mut self, is_it: impl Fn(&Flight) -> bool) -> Option<Flight> {
+        let flight = if let Some(at) = self.open.iter().rposition(&is_it) {
+            self.losses.record(false);
+            self.open.remove(at)
+        } else {
+            let at = self.overdue.iter().rposition(&is_it)?;
+            self.losses.take_back();
+            self.stats.lost -= 1;
+            self.overdue.remove(at)
+        };
+        self.stats.acknowledged += 1;
+        self.ever.1 += 1;
+        flight
     }
 
     /// When the oldest open packet is overdue.
     pub(super) fn overdue_at(&self) -> Option<Time> {
-        let open = self.flights.iter().find(|flight| !flight.overdue)?;
-        Some(open.sent + self.answer_within())
+        self.open.front().map(|flight| flight.sent + self.answer_within())
     }
 
     /// Counts what is overdue as lost, and tells each message of it.
     pub(super) fn expire(&mut self, now: Time, mut lost: impl FnMut(u64)) {
         let within = self.answer_within();
-        for flight in self.flights.iter_mut().filter(|flight| !flight.overdue) {
-            if flight.sent + within > now {
-                break;
-            }
-            flight.overdue = true;
+        while let Some(flight) = self.open.pop_front_if(|flight| flight.sent + within <= now) {
             self.losses.record(true);
             self.stats.lost += 1;
             if !flight.probe {
                 lost(flight.number);
             }
+            self.overdue.push_back(flight);
         }
-        while self.flights.front().is_some_and(|flight| flight.overdue && flight.sent + MEMORY <= now) {
-            self.flights.pop_front();
+        while self.overdue.len() > FLIGHTS
+            || self.overdue.front().is_some_and(|flight| flight.sent + MEMORY <= now)
+        {
+            self.overdue.pop_front();
         }
     }
 
-    /// How it stands by what is lost. Down after three in a row, or two when none came before.
+    /// All that is on its way, when the path is gone.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = u64> {
+        self.open.drain(..).filter(|flight| !flight.probe).map(|flight| flight.number)
+    }
+
+    /// How it stands by what is lost.
     pub(super) fn judge(&mut self) -> PathState {
         if self.is_linked() {
-            self.state = match self.losses.run {
-                0 => PathState::Up,
-                1 | 2 => PathState::Suspect,
+            self.state = match self.losses.dead() {
+                _ if self.losses.run == 0 => PathState::Up,
+                dead if dead < SURE => PathState::Suspect,
                 _ => PathState::Down,
             };
         }
@@ -200,9 +210,10 @@ mod tests {
 
     fn up() -> Path {
         let mut path = Path::new(at(0), PathId(1));
+        path.state = PathState::Up;
         for n in 0..100 {
             path.sent(at(30 * n), false, n);
-            assert_eq!(path.answered(at(30 * n + 10), false, n), Some(at(30 * n)));
+            assert_eq!(path.answered(at(30 * n + 10), false, n, None), Some(at(30 * n)));
         }
         path
     }
@@ -219,17 +230,21 @@ mod tests {
             assert_eq!(lost, [n]);
             assert_eq!(path.judge(), if n < 102 { PathState::Suspect } else { PathState::Down });
         }
-        assert_eq!(path.answered(at(30 * 102 + 40), false, 102), Some(at(30 * 102)), "it was only slow");
+        assert_eq!(
+            path.answered(at(30 * 102 + 40), false, 102, None),
+            Some(at(30 * 102)),
+            "it was only slow"
+        );
         assert_eq!((path.judge(), path.stats.lost), (PathState::Up, 2));
     }
 
     #[test]
     fn what_was_never_sent_is_not_answered() {
         let mut path = up();
-        assert_eq!(path.answered(at(4_000), false, 99), None, "answered before");
-        assert_eq!(path.answered(at(4_000), false, 5_000), None);
+        assert_eq!(path.answered(at(4_000), false, 99, None), None, "answered before");
+        assert_eq!(path.answered(at(4_000), false, 5_000, None), None);
         path.sent(at(4_000), true, 1);
-        assert_eq!(path.answered(at(4_010), false, 1), None, "a probe is no message");
+        assert_eq!(path.answered(at(4_010), false, 1, None), None, "a probe is no message");
         assert_eq!(path.stats.acknowledged, 100);
     }
 
