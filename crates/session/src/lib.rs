@@ -25,7 +25,6 @@
 //! Leuven, 2025, for priorities, streams, rates and the sample; states are named after CRTK (Collaborative Robotics
 //! Toolkit).
 
-mod clock;
 mod codec;
 mod command;
 mod config;
@@ -45,7 +44,6 @@ mod sync;
 mod tracker;
 mod window;
 
-pub use clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub use codec::Codec;
 pub use config::{OperatorConfig, Processing, RobotConfig};
 pub use counters::StreamSummary;
@@ -56,4 +54,5 @@ pub use queue::Order;
 pub use robot::{Robot, RobotEvent};
 pub use state::{Priority, State};
 pub use status::{ClockSummary, Status};
+pub use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub use taut_wire::session::{Answer, Limits, RefusalReason, RobotState, StopCause, Verdict};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use taut_core::{Deadline, Duration, Time};
 use taut_wire::session::{ClockReply, ClockRequest};
 
-use crate::clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
+use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 
 /// Compares clocks again and again, more often at first.
 #[derive(Debug)]

@@ -15,6 +15,8 @@ pub mod dccp;
 pub mod entropy;
 pub mod etp;
 pub mod identity;
+pub mod mptcp;
+pub mod mtip;
 pub mod quic;
 mod rto;
 pub mod sctp;

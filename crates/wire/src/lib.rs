@@ -6,6 +6,7 @@
 pub mod dccp;
 pub mod etp;
 pub mod media;
+pub mod mtip;
 pub mod omni71;
 pub mod session;
 pub mod tcp;

@@ -11,7 +11,6 @@ use taut_wire::session::{Body, Limits, RobotState, Role, StopCause};
 
 pub use self::event::{OperatorEvent, ResumeError, StateError};
 use self::receive::{FeedbackWatch, RobotView};
-use crate::clock::ClockEstimate;
 use crate::codec::{Codec, OMNI71_COMMAND};
 use crate::command::{Kind, Pending};
 use crate::config::OperatorConfig;
@@ -24,6 +23,7 @@ use crate::state::{Priority, State};
 use crate::status::{Account, Status};
 use crate::sync::ClockSync;
 use crate::tracker::Tracker;
+use taut_core::ClockEstimate;
 
 /// The operator's end of a session over any transport: sans-IO, with a transport's verbs towards its driver.
 ///

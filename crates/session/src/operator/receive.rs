@@ -7,7 +7,6 @@ use taut_wire::session::{
 };
 
 use super::{Operator, OperatorEvent, Phase};
-use crate::clock::PeerTime;
 use crate::codec::Codec;
 use crate::command::Kind;
 use crate::limits::shorten;
@@ -15,6 +14,7 @@ use crate::port::Parcel;
 use crate::state::State;
 use crate::sync::RelativeAge;
 use crate::window::{Sighting, Window};
+use taut_core::PeerTime;
 
 /// How the robot is, by its newest epoch: reports overtake each other.
 #[derive(Clone, Copy, Debug)]

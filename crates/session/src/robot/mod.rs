@@ -13,7 +13,6 @@ use taut_wire::session::{Body, Feedback, RobotState, Role, STATUS_CAUSES, Status
 
 pub use self::event::RobotEvent;
 use self::processing::Processor;
-use crate::clock::ClockEstimate;
 use crate::codec::Codec;
 use crate::config::RobotConfig;
 use crate::counters::{Counters, Drops};
@@ -26,6 +25,7 @@ use crate::state::{Priority, State};
 use crate::status::{Account, Status};
 use crate::sync::{ClockSync, RelativeAge};
 use crate::window::Window;
+use taut_core::ClockEstimate;
 
 /// The robot's end of a session over any transport: sans-IO, with a transport's verbs towards its driver.
 ///

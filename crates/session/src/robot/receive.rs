@@ -7,13 +7,13 @@ use taut_wire::session::{
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
-use crate::clock::PeerTime;
 use crate::codec::Codec;
 use crate::port::{Heard, Parcel};
 use crate::queue::Waiting;
 use crate::state::{Priority, State};
 use crate::sync::RelativeAge;
 use crate::window::{Sighting, Window};
+use taut_core::PeerTime;
 
 /// What arrived in one call and is no emergency: looked at after all emergencies were.
 const BATCH: usize = 64;

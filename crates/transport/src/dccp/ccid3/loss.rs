@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn without_loss_there_is_one_interval_and_no_rate() {
         let mut history = history();
-        assert_eq!(run(&mut history, 0..50, &[]), []);
+        assert_eq!(run(&mut history, 0..50, &[]), Vec::<u64>::new());
         assert_eq!(reported(&history), (0, vec![(50, 0, 0)]));
         assert!(history.rate() <= 0.0);
     }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_hole_is_a_loss_when_three_arrived_after_it() {
         let mut history = history();
-        assert_eq!(run(&mut history, 0..13, &[10]), [], "two arrived");
+        assert_eq!(run(&mut history, 0..13, &[10]), Vec::<u64>::new(), "two arrived");
         assert_eq!(reported(&history), (3, vec![(10, 0, 0)]));
         assert_eq!(run(&mut history, 13..14, &[]), [13]);
         let first = (1.0 / loss_event_rate(10.0)) as u32;
@@ -243,7 +243,7 @@ mod tests {
         let mut history = history();
         run(&mut history, 0..12, &[10]);
         assert!(!history.record(Seq::new(10), data(2), 10.0));
-        assert_eq!(run(&mut history, 12..40, &[]), []);
+        assert_eq!(run(&mut history, 12..40, &[]), Vec::<u64>::new());
         assert_eq!(reported(&history), (0, vec![(40, 0, 0)]));
     }
 
