@@ -69,8 +69,8 @@ pub(super) struct Copy<'a> {
 
 #[derive(Clone, Debug)]
 pub(super) struct Codec {
-    /// `None`: the improved format.
-    published: Option<Vec<Sublink>>,
+    /// `None`: the improved format. Otherwise what LINK and LINKACK announce.
+    published: Option<Vec<u8>>,
     pub(super) conversation: u64,
 }
 
@@ -79,7 +79,7 @@ impl Codec {
         match mode {
             Mode::Improved => Self { published: None, conversation },
             // The published protocol does not name conversations.
-            Mode::Compatible(sublinks) => Self { published: Some(sublinks.clone()), conversation: 0 },
+            Mode::Compatible(sublinks) => Self { published: Some(Sublink::list(sublinks)), conversation: 0 },
         }
     }
 
@@ -110,8 +110,8 @@ impl Codec {
         use compatible::{Body, Repr};
         let clock = now.as_nanos();
         let (sequence, timestamp_ns, body) = match packet {
-            Outgoing::Link => (0, clock, Body::Link(sublinks.clone())),
-            Outgoing::LinkAck(_) => (0, clock, Body::LinkAck(sublinks.clone())),
+            Outgoing::Link => (0, clock, Body::Link(sublinks)),
+            Outgoing::LinkAck(_) => (0, clock, Body::LinkAck(sublinks)),
             Outgoing::Ack { verdict, number, one_way, .. } => {
                 (*number as u16, one_way.as_nanos(), Body::Ack(*verdict))
             }

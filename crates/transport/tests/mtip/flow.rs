@@ -24,7 +24,7 @@ fn deadline() -> MtipConfig {
 }
 
 fn published(config: MtipConfig) -> MtipConfig {
-    config.mode(Mode::Compatible(vec![Sublink { ip: "10.0.0.2".into(), port: 7000, control_port: 7001 }]))
+    config.mode(Mode::Compatible(vec![Sublink { ip: [10, 0, 0, 2].into(), port: 7000, control_port: 7001 }]))
 }
 
 /// Two paths, 4.5 and 5 ms.
