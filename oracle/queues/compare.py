@@ -56,6 +56,8 @@ def guest(queue, load, folder, core):
     [arrived] = lab.boot(variables, {}, core, script=HERE / "guest.sh", recorded=("arrived",))
     rows = [line.split() for line in (folder / load).read_text().splitlines()]
     got = [packet for packet in arrived if not packet.outgoing and packet.protocol == lab.UDP]
+    if not got:
+        raise SystemExit(f"{queue} under {load}: nothing arrived")
     waits = [(packet.time - packet.sent) / 1e3 for packet in got]
     left = {packet.sequence for packet in got}
     return {

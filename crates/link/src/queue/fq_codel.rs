@@ -295,6 +295,8 @@ impl Queue for FqCodel {
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
-        self.flows.iter().for_each(|flow| flow.fifo.visit(visit));
+        for flow in self.new.iter().chain(&self.old) {
+            self.flows[usize::from(*flow)].fifo.visit(visit);
+        }
     }
 }

@@ -8,6 +8,9 @@ pub(crate) const START: Time = Time::from_nanos(4 << 30);
 /// Ten seconds of 12 Mbit/s and more, on a link of 10 Mbit/s.
 const LENGTH: Duration = Duration::from_secs(10);
 
+/// The guest's clock has steps of so long.
+const CLOCK: Duration = Duration::from_nanos(256);
+
 /// One packet, after [`START`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
@@ -44,7 +47,11 @@ pub(crate) const LOADS: [(&str, Make); 4] =
 
 pub(crate) fn load(name: &str) -> Vec<Arrival> {
     let (_, make) = LOADS.iter().find(|(known, _)| *known == name).expect("a load of this name");
-    make(&mut Seed::new(5).stream(name))
+    let mut load = make(&mut Seed::new(5).stream(name));
+    for arrival in &mut load {
+        arrival.after = CLOCK * (arrival.after / CLOCK);
+    }
+    load
 }
 
 /// One flow of 12 Mbit/s, packets of 1228 bytes.

@@ -213,7 +213,10 @@ impl Tin {
     }
 
     pub(super) fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
-        self.flows.iter().for_each(|flow| flow.fifo.visit(visit));
+        // What decays is empty.
+        for flow in self.new.iter().chain(&self.old) {
+            self.flows[usize::from(*flow)].fifo.visit(visit);
+        }
     }
 
     /// A packet left after `delay`: three moving averages that follow up or down at different speeds.
