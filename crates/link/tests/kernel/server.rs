@@ -1,6 +1,6 @@
 //! A queue and what empties it, as in the guest.
 
-use taut_core::{Bitrate, DropCause, Duration, LinkEvent, Packet, Queue, Time};
+use taut_core::{Bitrate, Bytes, DropCause, Duration, LinkEvent, Packet, Queue, Time};
 use taut_link::Discipline;
 
 use crate::loads::{Arrival, START};
@@ -27,8 +27,11 @@ impl Outcome {
     }
 }
 
-/// HTB with a bucket of no size is a serial server that asks its leaf only when something waits there; a discipline
-/// with a shaper of its own has no such server, and is asked whenever it might have something.
+/// Bytes in the bucket of the guest's HTB: what its timers may be late by.
+const BUCKET: u64 = 4;
+
+/// HTB with next to no bucket is a serial server that asks its leaf only when something waits there; a discipline with a
+/// shaper of its own has no such server, and is asked whenever it might have something.
 pub(crate) fn run(queue: Discipline, rate: Option<Bitrate>, load: &[Arrival]) -> Outcome {
     let mut server = Server {
         queue,
@@ -79,8 +82,10 @@ impl Server {
         }
         if let Some(packet) = self.queue.dequeue(at, &mut self.events) {
             self.outcome.waited.push(at - packet.meta.sent);
-            self.busy_until = at + self.rate.map_or(Duration::ZERO, |rate| packet.meta.size / rate);
-            self.due = self.busy_until;
+            if let Some(rate) = self.rate {
+                self.busy_until = self.busy_until.max(at - Bytes::new(BUCKET) / rate) + packet.meta.size / rate;
+            }
+            self.due = self.busy_until.max(at);
         } else if let Some(deadline) = self.queue.poll_timeout() {
             assert!(deadline.at > at, "{deadline:?} is not after {at}");
             self.due = deadline.at;
