@@ -21,8 +21,7 @@ QDISCS = {
     "pie": "pie limit 1000 tupdate 20ms",
     "pie-ecn": "pie limit 1000 tupdate 20ms ecn",
     "red": "red limit 200000 min 30000 max 90000 avpkt 1000 burst 55 probability 0.02 bandwidth 10mbit",
-    "red-adaptive-ecn":
-        "red limit 200000 min 30000 max 90000 avpkt 1000 burst 55 probability 0.02 bandwidth 10mbit adaptive ecn",
+    "red-ecn": "red limit 200000 min 30000 max 90000 avpkt 1000 burst 55 probability 0.02 bandwidth 10mbit ecn",
     # EF has the priority of RFC 1349's interactive bulk, 4: into the first band.
     "prio": "prio bands 3 priomap 1 2 2 2 0 2 0 0 1 1 1 1 1 1 1 1",
     "prio-codel": "prio bands 3 priomap 1 2 2 2 0 2 0 0 1 1 1 1 1 1 1 1",
@@ -43,14 +42,16 @@ END_NS = START_NS + 25 * lab.SECOND
 FIRST = 50
 COLUMNS = ["queue", "load", "sent", "dropped", "marked", "mean_us", "longest_us", "first_drops"]
 
-# Linux's own runs differ by this much where a discipline draws random numbers: drops in % of the packets, mean wait in ms.
-REPEATS = (1.0, 1.0)
-AGREES = (1.0, 1.0)
+# As in crates/link/tests/kernel/main.rs: drops in % of the packets; mean wait in ms, or as a part of it where it is long. Linux's own
+# runs differ by as much: a timer that is a microsecond late drops the next packet instead, and a long overload never forgets that.
+DROPS, DELAY_MS, DELAY = 1.0, 1.0, 0.03
 
 
 def guest(queue, load, folder, core):
     variables = {
         "LOAD": folder / load, "START_NS": START_NS, "END_NS": END_NS, "QDISC": QDISCS[queue].replace(" ", ","),
+        # With an overhead of its own, cake takes off the Ethernet header by itself.
+        "STAB": "" if " overhead " in QDISCS[queue] else "stab,overhead,-14",
         "SERVED": int(not queue.startswith(SHAPES)), "BAND": BANDS.get(queue, "").replace(" ", ","),
     }
     [arrived] = lab.boot(variables, {}, core, script=HERE / "guest.sh", recorded=("arrived",))
@@ -105,13 +106,15 @@ def judge(linux, taut):
     wrong = []
     expected = read_expected()
     for case, run in linux.items():
-        for (drops, delay), what, other in ((REPEATS, "expected.csv", expected.get(case)), (AGREES, "taut", taut[case])):
+        for what, other in (("expected.csv", expected.get(case)), ("taut", taut[case])):
             if other is None:
                 wrong.append(f"{case}: not in {what}")
                 continue
             gap = abs(run["dropped"] - float(other["dropped"])) * 100 / run["sent"]
             late = abs(run["mean_us"] - float(other["mean_us"])) / 1e3
-            if gap > drops or late > delay:
+            # Where the memory is full, BLUE draws who is dropped.
+            least = 4 * DELAY_MS if case[0] == "cake-docsis" else DELAY_MS
+            if gap > DROPS or late > max(least, DELAY * run["mean_us"] / 1e3):
                 wrong.append(f"{case}: Linux {run['dropped']} drops and {run['mean_us']:.0f} µs, "
                              f"{what} {other['dropped']} and {float(other['mean_us']):.0f}")
     return wrong

@@ -16,7 +16,7 @@ if [ "$SERVED" = 1 ]; then
     in_ robot tc class add dev operator parent 1: classid 1:1 htb rate 10mbit burst 4 cburst 4
     in_ robot tc qdisc add dev operator parent 1:1 handle 2: $(words "$QDISC")
 else
-    in_ robot tc qdisc add dev operator root handle 2: stab overhead -14 $(words "$QDISC")
+    in_ robot tc qdisc add dev operator root handle 2: $(words "$STAB") $(words "$QDISC")
 fi
 if [ -n "${BAND:-}" ]; then
     for band in 1 2 3; do in_ robot tc qdisc add dev operator parent 2:$band $(words "$BAND"); done

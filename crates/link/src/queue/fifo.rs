@@ -48,13 +48,19 @@ impl StampedFifo {
 
 /// Sets Congestion Experienced where the sender understands it (RFC 3168 section 5); else the packet is to be dropped.
 pub(super) fn mark(packet: &mut Packet, events: &mut Vec<LinkEvent>) -> bool {
-    match packet.meta.ecn {
-        Ecn::NotCapable => false,
-        Ecn::CongestionExperienced => true,
-        Ecn::Capable0 | Ecn::Capable1 => {
-            packet.meta.ecn = Ecn::CongestionExperienced;
-            events.push(LinkEvent::Marked { meta: packet.meta });
-            true
-        }
+    let before = packet.meta.ecn;
+    let marked = set_congestion_experienced(packet);
+    if marked && before != Ecn::CongestionExperienced {
+        events.push(LinkEvent::Marked { meta: packet.meta });
     }
+    marked
+}
+
+/// The same, for those who may drop the packet all the same and tell nobody before.
+pub(super) fn set_congestion_experienced(packet: &mut Packet) -> bool {
+    let capable = packet.meta.ecn != Ecn::NotCapable;
+    if capable {
+        packet.meta.ecn = Ecn::CongestionExperienced;
+    }
+    capable
 }

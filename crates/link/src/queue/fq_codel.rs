@@ -117,6 +117,7 @@ impl Default for FqCodelConfig {
 pub struct FqCodel {
     config: FqCodelConfig,
     perturbation: u64,
+    /// None until the first packet.
     flows: Vec<Flow>,
     /// Flows that began to send: they go first, once.
     new: VecDeque<u16>,
@@ -164,7 +165,7 @@ impl FqCodel {
     /// Empty. `perturbation` is mixed into the hash of flows.
     pub fn new(config: FqCodelConfig, perturbation: u64) -> Self {
         Self {
-            flows: vec![Flow::default(); config.flows.into()],
+            flows: Vec::new(),
             config,
             perturbation,
             new: VecDeque::new(),
@@ -239,8 +240,11 @@ impl FqCodel {
 
 impl Queue for FqCodel {
     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+        if self.flows.is_empty() {
+            self.flows = vec![Flow::default(); self.config.flows.into()];
+        }
         let hash = u64::from(flow_hash(&packet.meta, self.perturbation));
-        let index = (hash * self.flows.len() as u64) >> 32;
+        let index = (hash * u64::from(self.config.flows)) >> 32;
         self.backlog.add(packet.meta.size);
         self.memory += memory_of(&packet.meta);
         let flow = &mut self.flows[index as usize];

@@ -20,7 +20,7 @@ pub use prio::Prio;
 pub use red::{Red, RedConfig, RedStats};
 pub use token_bucket::{TokenBucket, TokenBucketConfig, TokenBucketStats};
 
-use taut_core::{Backlog, Deadline, LinkEvent, Packet, PacketMeta, Queue, Time};
+use taut_core::{Backlog, Bytes, Deadline, LinkEvent, Packet, PacketMeta, Queue, Time};
 
 /// Every discipline that a [`Bottleneck`](crate::Bottleneck) can have.
 ///
@@ -47,6 +47,14 @@ pub enum Discipline {
 }
 
 impl Discipline {
+    /// The size of the packet that goes next, where that is certain before it is taken.
+    fn front(&self) -> Option<Bytes> {
+        match self {
+            Self::DropTail(queue) => queue.front(),
+            _ => None,
+        }
+    }
+
     /// Takes the packet in and gives out the one that goes next, for a server that is idle: the same as `enqueue` and
     /// `dequeue`, without moving a packet in and out of memory where it is clear that it goes next.
     #[inline]

@@ -120,14 +120,16 @@ impl Queue for TokenBucket {
     }
 
     fn dequeue(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet> {
-        if self.head.is_none() {
+        // In a FIFO it stays where it is while it waits, and counts for the limit.
+        if self.head.is_none() && self.child.front().is_none() {
             self.head = self.child.dequeue(now, events);
         }
-        let Some(head) = &self.head else {
+        let head = self.head.as_ref().map(|head| head.meta.size);
+        let Some(size) = head.or_else(|| self.child.front()) else {
             self.opens = self.child.poll_timeout();
             return None;
         };
-        let (tokens, peak_tokens) = self.after(now, head.meta.size);
+        let (tokens, peak_tokens) = self.after(now, size);
         if tokens.min(peak_tokens) < 0 {
             self.overlimits += 1;
             let wait = Duration::from_nanos(tokens.min(peak_tokens).unsigned_abs());
@@ -135,7 +137,7 @@ impl Queue for TokenBucket {
             return None;
         }
         (self.tokens, self.peak_tokens, self.filled, self.opens) = (tokens, peak_tokens, now, None);
-        self.head.take()
+        self.head.take().or_else(|| self.child.dequeue(now, events))
     }
 
     #[inline]

@@ -83,7 +83,8 @@ impl Server {
         if let Some(packet) = self.queue.dequeue(at, &mut self.events) {
             self.outcome.waited.push(at - packet.meta.sent);
             if let Some(rate) = self.rate {
-                self.busy_until = self.busy_until.max(at - Bytes::new(BUCKET) / rate) + packet.meta.size / rate;
+                self.busy_until =
+                    self.busy_until.max(at - Bytes::new(BUCKET) / rate) + packet.meta.size / rate;
             }
             self.due = self.busy_until.max(at);
         } else if let Some(deadline) = self.queue.poll_timeout() {

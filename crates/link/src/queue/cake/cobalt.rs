@@ -5,9 +5,9 @@
 //! It is not RFC 8289's state machine: one timer, `drop_next`, is the wait before the first drop, the distance between
 //! drops, and the time after which a quiet flow is forgotten. When the queue empties, `count` falls again.
 
-use taut_core::{LinkEvent, Packet, Rng, Time};
+use taut_core::{Packet, Rng, Time};
 
-use crate::queue::fifo::mark;
+use crate::queue::fifo::set_congestion_experienced;
 
 /// Nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +36,10 @@ pub(super) struct Cobalt {
 
 /// What is to be done with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Deliver,
-    Marked,
-    Drop,
+pub(super) struct Verdict {
+    pub(super) drop: bool,
+    /// It bears a mark now, which counts when it is not dropped.
+    pub(super) marked: bool,
 }
 
 impl Cobalt {
@@ -87,7 +87,7 @@ impl Cobalt {
         packet: &mut Packet,
         parameters: &Parameters,
         bulk_flows: u64,
-        (rng, events): (&mut Rng, &mut Vec<LinkEvent>),
+        rng: &mut Rng,
     ) -> Verdict {
         let sojourn = (now - enqueued).as_nanos();
         let now = now.as_nanos();
@@ -107,7 +107,7 @@ impl Cobalt {
         }
         let (mut drop, mut marked) = (false, false);
         if due && self.dropping {
-            marked = mark(packet, events);
+            marked = set_congestion_experienced(packet);
             drop = !marked;
             self.count = self.count.saturating_add(1);
             self.schedule_from(self.drop_next, parameters);
@@ -126,11 +126,7 @@ impl Cobalt {
         } else if past_due && !drop {
             self.drop_next = now;
         }
-        match (drop, marked) {
-            (true, _) => Verdict::Drop,
-            (false, true) => Verdict::Marked,
-            (false, false) => Verdict::Deliver,
-        }
+        Verdict { drop, marked }
     }
 
     fn schedule_from(&mut self, from: u64, parameters: &Parameters) {
@@ -178,10 +174,10 @@ mod tests {
 
     #[test]
     fn small_counts_have_their_square_roots_within_a_thousandth() {
-        for count in 2..EXACT.len() {
+        for (count, fixed) in EXACT.iter().enumerate().skip(2) {
             let exact = 4_294_967_296.0 / (count as f64).sqrt();
-            let error = (f64::from(EXACT[count]) - exact).abs() / exact;
-            assert!(error < 1e-3, "{count}: {} is not {exact}", EXACT[count]);
+            let error = (f64::from(*fixed) - exact).abs() / exact;
+            assert!(error < 1e-3, "{count}: {fixed} is not {exact}");
         }
     }
 }

@@ -20,7 +20,6 @@ pub struct CakeConfig {
     pub(super) memory_limit: Option<Bytes>,
     pub(super) ack_filter: AckFilter,
     pub(super) ingress: bool,
-    pub(super) wash: bool,
     pub(super) mtu: u64,
 }
 
@@ -37,7 +36,6 @@ impl CakeConfig {
             memory_limit: None,
             ack_filter: AckFilter::default(),
             ingress: false,
-            wash: false,
             mtu: DEFAULT_MTU,
         }
     }
@@ -105,12 +103,6 @@ impl CakeConfig {
     /// already passed. Default: no.
     pub fn ingress(mut self, ingress: bool) -> Self {
         self.ingress = ingress;
-        self
-    }
-
-    /// Clears the code point of all packets once they are in their tins. Default: no.
-    pub fn wash(mut self, wash: bool) -> Self {
-        self.wash = wash;
         self
     }
 

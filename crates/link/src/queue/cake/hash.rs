@@ -63,7 +63,7 @@ impl Keys {
 }
 
 /// Whose each queue is, or was last.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Associative {
     tags: Vec<u32>,
     pub(super) indirect_hits: u64,
@@ -71,8 +71,8 @@ pub(super) struct Associative {
     pub(super) collisions: u64,
 }
 
-impl Default for Associative {
-    fn default() -> Self {
+impl Associative {
+    pub(super) fn new() -> Self {
         Self { tags: vec![0; FLOWS], indirect_hits: 0, misses: 0, collisions: 0 }
     }
 }
@@ -123,7 +123,7 @@ impl Tin {
 }
 
 /// How many bulk flows each host has.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Hosts {
     sources: Vec<Host>,
     destinations: Vec<Host>,
@@ -135,13 +135,11 @@ struct Host {
     bulk_flows: u64,
 }
 
-impl Default for Hosts {
-    fn default() -> Self {
+impl Hosts {
+    pub(super) fn new() -> Self {
         Self { sources: vec![Host::default(); FLOWS], destinations: vec![Host::default(); FLOWS] }
     }
-}
 
-impl Hosts {
     fn source_of(&mut self, hash: u32) -> usize {
         place_of(&mut self.sources, hash)
     }

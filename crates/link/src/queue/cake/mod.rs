@@ -19,7 +19,6 @@ pub use diffserv::Tins;
 pub use hash::Isolation;
 pub use rate::Framing;
 
-use cobalt::Verdict;
 use rate::Shaper;
 use taut_core::{Backlog, Bytes, Deadline, DropCause, LinkEvent, Packet, PacketMeta, Queue, Rng, Time};
 use tin::Tin;
@@ -173,17 +172,21 @@ impl Cake {
             };
             let own = &mut self.tins[tin];
             let bulk = if self.config.ingress { own.bulk } else { 0 };
-            let times = (now, enqueued);
-            let chance = (&mut self.rng, &mut *events);
-            let verdict = own.flows[flow].cobalt.judge(times, &mut packet, &own.parameters, bulk, chance);
-            own.stats.marked += u64::from(verdict == Verdict::Marked);
+            let (times, before) = ((now, enqueued), packet.meta.ecn);
+            let cobalt = &mut own.flows[flow].cobalt;
+            let verdict = cobalt.judge(times, &mut packet, &own.parameters, bulk, &mut self.rng);
             // The last packet of a queue is never dropped.
-            if verdict != Verdict::Drop || own.flows[flow].fifo.backlog().packets == 0 {
+            if !verdict.drop || own.flows[flow].fifo.backlog().packets == 0 {
+                own.stats.marked += u64::from(verdict.marked);
+                if packet.meta.ecn != before {
+                    events.push(LinkEvent::Marked { meta: packet.meta });
+                }
                 own.note_delay(now - enqueued);
                 self.account(tin, flow, packet.meta.size, now, true);
                 return Some(packet);
             }
             own.stats.dropped += 1;
+            packet.meta.ecn = before;
             events.push(LinkEvent::Dropped { meta: packet.meta, cause: DropCause::Aqm });
             if self.config.ingress {
                 self.account(tin, flow, packet.meta.size, now, false);
@@ -212,12 +215,10 @@ impl Cake {
 }
 
 impl Queue for Cake {
-    fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut Vec<LinkEvent>) {
+    fn enqueue(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
         let tin = self.config.tins.of(packet.meta.dscp);
-        if self.config.wash {
-            packet.meta.dscp = 0;
-        }
         let isolation = self.config.isolation;
+        self.tins[tin].open();
         let flow = self.tins[tin].find(&packet.meta, isolation, self.perturbation);
         self.wake(tin, now);
         let size = packet.meta.size;

@@ -76,7 +76,7 @@ impl Tin {
         // Short turns on slow links, where a whole packet takes long.
         let flow_quantum = if shaped { (share.bytes_per_s >> 12).clamp(300, 1_514) } else { 1_514 };
         Self {
-            flows: vec![Flow::default(); FLOWS],
+            flows: Vec::new(),
             directory: Associative::default(),
             hosts: Hosts::default(),
             new: VecDeque::new(),
@@ -93,6 +93,15 @@ impl Tin {
             deficit: 0,
             backlog: 0,
             stats: TinStats::default(),
+        }
+    }
+
+    /// A tin that no packet ever enters needs no tables.
+    pub(super) fn open(&mut self) {
+        if self.flows.is_empty() {
+            self.flows = vec![Flow::default(); FLOWS];
+            self.directory = Associative::new();
+            self.hosts = Hosts::new();
         }
     }
 
