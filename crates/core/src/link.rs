@@ -141,11 +141,17 @@ pub enum DropCause {
     NotFinite,
     /// The robot is stopped and takes no motion.
     Stopped,
+    /// Active queue management: a queue that is not full says that it is too long.
+    Aqm,
+    /// An acknowledgement that a later one in the same queue made superfluous.
+    AckFiltered,
+    /// Larger than the bucket of a shaper will ever hold.
+    TooBig,
 }
 
 impl DropCause {
     /// Every cause, in the order of their counters.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::Loss,
         Self::QueueFullPackets,
         Self::QueueFullBytes,
@@ -162,6 +168,9 @@ impl DropCause {
         Self::Replayed,
         Self::NotFinite,
         Self::Stopped,
+        Self::Aqm,
+        Self::AckFiltered,
+        Self::TooBig,
     ];
 
     /// Its name in results and traces.
@@ -183,6 +192,9 @@ impl DropCause {
             Self::Replayed => "replayed",
             Self::NotFinite => "not_finite",
             Self::Stopped => "stopped",
+            Self::Aqm => "aqm",
+            Self::AckFiltered => "ack_filtered",
+            Self::TooBig => "too_big",
         }
     }
 }

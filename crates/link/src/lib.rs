@@ -76,6 +76,10 @@ pub use duplicate::Duplicate;
 pub use jitter::{Jitter, JitterConfig, JitterError};
 pub use loss::{GilbertElliott, Loss, LossError};
 pub use mahimahi::{MahimahiError, MahimahiTrace};
-pub use queue::{Discipline, DropTail};
+pub use queue::{
+    AckFilter, Cake, CakeConfig, CakeStats, Codel, CodelConfig, CodelStats, Discipline, DropTail, FqCodel,
+    FqCodelConfig, FqCodelStats, Framing, Isolation, Pie, PieConfig, PieStats, Prio, Red, RedConfig,
+    RedStats, TinStats, Tins, TokenBucket, TokenBucketConfig, TokenBucketStats,
+};
 pub use rate::Rate;
 pub use schedule::{Schedule, ScheduleError};

@@ -186,7 +186,7 @@ fn beyond_its_link(scenario: &Scenario, model: &Model) -> Vec<ModelCondition> {
     let known = |element: &ElementSpec| matches!(element, ElementSpec::Server(_) | ElementSpec::Delay(_));
     let servers = || {
         chain.iter().filter_map(|element| match element {
-            ElementSpec::Server(server) => Some(server),
+            ElementSpec::Server(server) => Some(&**server),
             _ => None,
         })
     };
@@ -203,8 +203,8 @@ fn beyond_its_link(scenario: &Scenario, model: &Model) -> Vec<ModelCondition> {
         ),
         condition(
             "queue_limited_in_bytes_alone",
-            servers().all(|server| server.queue.packets.is_none()),
-            "the model's queue is limited in bytes; a limit in packets is not in it",
+            servers().all(|server| server.queue.packets.is_none() && server.queue.kinds().is_empty()),
+            "the model's queue is limited in bytes; a limit in packets, or active management, is not in it",
         ),
     ]
 }

@@ -9,6 +9,7 @@ mod inputs;
 mod judge;
 mod links;
 mod output;
+mod queues;
 mod samples;
 mod session;
 mod signals;

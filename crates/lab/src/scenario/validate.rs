@@ -1,6 +1,7 @@
 //! What the types cannot say: ranges, and names that must exist.
 
 mod instant;
+mod queues;
 
 use std::collections::BTreeSet;
 
@@ -197,13 +198,7 @@ fn check_server(key: &str, server: &ServerSpec) -> Checked {
             );
         }
     }
-    if server.queue.packets == Some(0) {
-        return fault(format!("{key}.queue.packets"), "must be at least 1");
-    }
-    if server.queue.bytes == Some(Bytes::ZERO) {
-        return fault(format!("{key}.queue.bytes"), "must be at least 1B");
-    }
-    Ok(())
+    queues::check(&format!("{key}.queue"), &server.queue)
 }
 
 pub(super) fn vertex(key: &str, name: &str, vertices: &BTreeSet<String>) -> Checked {
@@ -355,6 +350,7 @@ fn check_tcp(key: &str, tcp: &TcpSpec) -> Checked {
 
 fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSet<String>) -> Checked {
     within(format!("{key}.count"), cross.count, 1, 1000)?;
+    within(format!("{key}.dscp"), cross.dscp, 0, 63)?;
     let hosts = |end: &str, name: &String| match name.strip_suffix("/*") {
         None => vertex(&format!("{key}.{end}"), name, vertices).map(|()| None),
         Some(lan) => match scenario.lans.get(lan) {

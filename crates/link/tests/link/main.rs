@@ -7,6 +7,8 @@ mod measured_paths;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod queues;
+#[cfg(test)]
 mod statistics;
 #[cfg(test)]
 mod timing;

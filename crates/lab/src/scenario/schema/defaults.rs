@@ -68,3 +68,10 @@ pub(super) const fn tcp_segment() -> Bytes {
 pub(super) const fn mtu() -> Bytes {
     Bytes::new(1200)
 }
+pub(super) const fn ethernet_frame() -> Bytes {
+    Bytes::new(1514)
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+pub(super) const fn is_zero(number: &u8) -> bool {
+    *number == 0
+}

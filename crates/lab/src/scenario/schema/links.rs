@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
-use taut_core::{Bitrate, Bytes, Duration, Probability};
+use taut_core::{Bitrate, Duration, Probability};
 
 use super::defaults;
+use super::queues::QueueSpec;
 
 /// A star: hosts around a switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +40,7 @@ pub struct LinkSpec {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ElementSpec {
     /// A queue and the rate that empties it.
-    Server(ServerSpec),
+    Server(Box<ServerSpec>),
     /// Propagation: every packet takes this long.
     Delay(#[schemars(with = "String")] Duration),
     /// Propagation from a table that changes over time.
@@ -89,19 +90,6 @@ pub struct RateRow {
     /// How fast.
     #[schemars(with = "String")]
     pub rate: Bitrate,
-}
-
-/// Drop-tail limits: in bytes, in packets, or both. Without any, 1000 packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct QueueSpec {
-    /// At most this many bytes wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub bytes: Option<Bytes>,
-    /// At most this many packets wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub packets: Option<u64>,
 }
 
 /// A table of impairments (columns `delay`, `jitter`, `packet_loss`), one row per `every`, again from the top at its end.
@@ -204,7 +192,7 @@ fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String
 }
 
 /// One that is not zero but is read as zero would silently switch its element off.
-fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Probability, D::Error> {
+pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Probability, D::Error> {
     let text = String::deserialize(deserializer)?;
     let probability: Probability = text.parse().map_err(de::Error::custom)?;
     // The digits decide, for a number of its own may already be too small to be told from zero.
