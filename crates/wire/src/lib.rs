@@ -7,5 +7,6 @@ pub mod dccp;
 pub mod etp;
 pub mod media;
 pub mod omni71;
+pub mod rtp;
 pub mod session;
 pub mod tcp;
