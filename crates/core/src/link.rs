@@ -141,11 +141,13 @@ pub enum DropCause {
     NotFinite,
     /// The robot is stopped and takes no motion.
     Stopped,
+    /// The frame gate dropped its whole video frame before the queue.
+    Gated,
 }
 
 impl DropCause {
     /// Every cause, in the order of their counters.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Loss,
         Self::QueueFullPackets,
         Self::QueueFullBytes,
@@ -162,6 +164,7 @@ impl DropCause {
         Self::Replayed,
         Self::NotFinite,
         Self::Stopped,
+        Self::Gated,
     ];
 
     /// Its name in results and traces.
@@ -183,6 +186,7 @@ impl DropCause {
             Self::Replayed => "replayed",
             Self::NotFinite => "not_finite",
             Self::Stopped => "stopped",
+            Self::Gated => "gated",
         }
     }
 }
