@@ -11,6 +11,9 @@ typedef unsigned long long u64;
 #define INLINE static inline __attribute__((always_inline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
+/* Nothing is known of the value from here on: keeps the compiler from what it would do with its knowledge. */
+#define OPAQUE(value) asm volatile("" : "+r"(value))
+
 /* The description of a map in BTF: numbers are the lengths of array types, types are pointed to. */
 #define NUMBER(name, value) int (*name)[value]
 #define TYPE(name, type) type *name

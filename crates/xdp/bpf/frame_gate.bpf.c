@@ -75,7 +75,7 @@ INLINE struct stream *stream_of(u32 ssrc)
 	struct stream *stream = bpf_map_lookup_elem(&streams, &ssrc);
 	if (LIKELY(stream))
 		return stream;
-	struct stream fresh = {};
+	struct stream fresh = {.kind = KIND_DELTA};
 	bpf_map_update_elem(&streams, &ssrc, &fresh, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&streams, &ssrc);
 }

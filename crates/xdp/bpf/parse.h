@@ -202,7 +202,9 @@ INLINE u8 kind_of(struct rtp *rtp, void *end, u64 codec)
 		u32 words = at[2] << 8 | at[3];
 		if (words > MAX_EXTENSION_WORDS)
 			return KIND_DELTA;
-		at += 4 + 4 * words;
+		/* The verifier must see the bound where it is used. */
+		OPAQUE(words);
+		at += 4 + 4 * (words & MAX_EXTENSION_WORDS);
 	}
 	return codec == CODEC_VP8 ? kind_vp8(at, end) : kind_h264(at, end);
 }
