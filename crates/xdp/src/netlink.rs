@@ -32,6 +32,8 @@ const RTM_NEWQDISC: u16 = 36;
 const RTM_GETQDISC: u16 = 38;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
+/// The kernel announces what it found, and only who asks for an echo hears of it.
+const NLM_F_ECHO: u16 = 8;
 const NLMSG_HEADER: usize = 16;
 const TCMSG: usize = 20;
 const TCA_KIND: u16 = 1;
@@ -44,7 +46,7 @@ pub(crate) fn qdisc_request(index: u32, parent: u32, handle: u32) -> Vec<u8> {
     let mut request = Vec::with_capacity(NLMSG_HEADER + TCMSG);
     request.extend(((NLMSG_HEADER + TCMSG) as u32).to_ne_bytes());
     request.extend(RTM_GETQDISC.to_ne_bytes());
-    request.extend(NLM_F_REQUEST.to_ne_bytes());
+    request.extend((NLM_F_REQUEST | NLM_F_ECHO).to_ne_bytes());
     request.extend([0; 8]); // sequence number, port
     request.extend([0; 4]); // family, padding
     for word in [index, handle, parent, 0] {
@@ -162,7 +164,7 @@ mod tests {
     fn the_question_is_that_of_linux_rtnetlink_h() {
         let request = qdisc_request(7, 0xffff_ffff, 0);
         let mut golden = Vec::new();
-        for word in [36u32, 0x0001_0026, 0, 0, 0, 7, 0, 0xffff_ffff, 0] {
+        for word in [36u32, 0x0009_0026, 0, 0, 0, 7, 0, 0xffff_ffff, 0] {
             golden.extend(word.to_le_bytes());
         }
         if cfg!(target_endian = "little") {

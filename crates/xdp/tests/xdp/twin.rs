@@ -43,7 +43,8 @@ fn turn(rng: &mut Rng, maps: &mut Maps, model: &mut Gate, orders: &mut Settings)
             model.set_backlog(at, bytes);
         }
         2 => {
-            let ssrc = rng.below(100) as u32;
+            let known: Vec<u32> = model.streams().keys().copied().collect();
+            let ssrc = known.get(rng.below(known.len() as u64) as usize).copied().unwrap_or(7);
             maps.forget(ssrc);
             model.forget(ssrc);
         }
