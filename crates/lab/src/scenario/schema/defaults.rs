@@ -68,3 +68,12 @@ pub(super) const fn tcp_segment() -> Bytes {
 pub(super) const fn mtu() -> Bytes {
     Bytes::new(1200)
 }
+pub(super) const fn video_port() -> u16 {
+    5004
+}
+pub(super) const fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+pub(super) const fn hundred_fifty_milliseconds() -> Duration {
+    Duration::from_millis(150)
+}
