@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
 mod emulate;
+mod gate;
 mod host;
 mod identity;
 mod input;
@@ -44,6 +45,9 @@ enum Command {
     Operator(Box<operator::Arguments>),
     /// Put a scenario's link between two network namespaces, in real time (needs root)
     Emulate(emulate::Arguments),
+    /// Drop whole video frames before a queue that is too small for them, in the kernel (needs root)
+    #[command(subcommand)]
+    Gate(gate::Command),
     /// Print the JSON Schema of scenario files
     Schema,
 }
@@ -100,6 +104,7 @@ fn obey(command: Command) -> Ended {
         Command::Robot(arguments) => robot::robot(&arguments),
         Command::Operator(arguments) => operator::operator(&arguments),
         Command::Emulate(arguments) => emulate::emulate(&arguments),
+        Command::Gate(command) => gate::gate(command),
         Command::Schema => schema(),
     }
 }

@@ -147,11 +147,13 @@ pub enum DropCause {
     AckFiltered,
     /// Larger than the bucket of a shaper will ever hold.
     TooBig,
+    /// The frame gate dropped its whole video frame before the queue.
+    Gated,
 }
 
 impl DropCause {
     /// Every cause, in the order of their counters.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Loss,
         Self::QueueFullPackets,
         Self::QueueFullBytes,
@@ -171,6 +173,7 @@ impl DropCause {
         Self::Aqm,
         Self::AckFiltered,
         Self::TooBig,
+        Self::Gated,
     ];
 
     /// Its name in results and traces.
@@ -195,6 +198,7 @@ impl DropCause {
             Self::Aqm => "aqm",
             Self::AckFiltered => "ack_filtered",
             Self::TooBig => "too_big",
+            Self::Gated => "gated",
         }
     }
 }

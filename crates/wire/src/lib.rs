@@ -8,5 +8,6 @@ pub mod etp;
 pub mod media;
 pub mod mtip;
 pub mod omni71;
+pub mod rtp;
 pub mod session;
 pub mod tcp;

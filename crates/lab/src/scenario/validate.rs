@@ -164,10 +164,28 @@ fn chain(key: &str, elements: &[ElementSpec]) -> Checked {
             }
             ElementSpec::DelayTable(table) => check_table(&format!("{key}.delay_table"), table)?,
             ElementSpec::LossTable(table) => check_table(&format!("{key}.loss_table"), table)?,
+            ElementSpec::Gate(gate) => {
+                let server = |element: &ElementSpec| matches!(element, ElementSpec::Server(_));
+                if !elements[i + 1..].iter().any(server) {
+                    return fault(
+                        format!("{key}.gate"),
+                        "watches the next server of its chain; there is none",
+                    );
+                }
+                check_gate(&format!("{key}.gate"), gate)?;
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn check_gate(key: &str, gate: &GateSpec) -> Checked {
+    let millisecond = Duration::from_millis(1);
+    within(format!("{key}.update_interval"), gate.update_interval, millisecond, LONGEST)?;
+    within(format!("{key}.reset_interval"), gate.reset_interval, millisecond, LONGEST)?;
+    within(format!("{key}.bandwidth_over"), gate.bandwidth_over, gate.update_interval, LONGEST)?;
+    within(format!("{key}.payload_type"), gate.payload_type.unwrap_or(0), 0, 127)
 }
 
 fn check_table(key: &str, table: &TableSpec) -> Checked {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
+mod frame_gate;
+#[cfg(test)]
 mod measured_paths;
 #[cfg(test)]
 mod properties;

@@ -59,6 +59,8 @@ pub enum ElementSpec {
     Corrupt(#[schemars(with = "String")] Probability),
     /// Nothing passes from a time on.
     Cut(CutSpec),
+    /// Drops whole video frames before the next server of the same chain, whose queue it watches.
+    Gate(GateSpec),
 }
 
 /// A queue and the rate that empties it. The packet in service is not in the queue.
@@ -181,6 +183,80 @@ pub struct CutSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub until: Option<Duration>,
+}
+
+/// The frame gate: video is what goes to `port` over UDP as RTP. It reads what the queue of the next server in its chain
+/// does with video.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateSpec {
+    /// How strictly it is steered.
+    pub policy: GatePolicy,
+    /// The UDP port to which video goes.
+    #[serde(default = "defaults::video_port")]
+    pub port: u16,
+    /// Only this RTP payload type, 0 to 127.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_type: Option<u8>,
+    /// How key frames are told.
+    #[serde(default)]
+    pub codec: GateCodec,
+    /// How far back the largest bandwidth is looked for.
+    #[serde(default = "defaults::ten_seconds")]
+    #[schemars(with = "String")]
+    pub bandwidth_over: Duration,
+    /// How often the queue is read and the limit changed.
+    #[serde(default = "defaults::hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub update_interval: Duration,
+    /// How often the count of bytes begins anew.
+    #[serde(default = "defaults::hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub reset_interval: Duration,
+    /// Policy `deadline`: how long a frame may wait before its first packet is sent.
+    #[serde(default = "defaults::twenty_milliseconds")]
+    #[schemars(with = "String")]
+    pub wait: Duration,
+    /// Policy `deadline`: when all of a frame must have been sent.
+    #[serde(default = "defaults::hundred_fifty_milliseconds")]
+    #[schemars(with = "String")]
+    pub deadline: Duration,
+    /// Policy `deadline`: when all of a key frame must have been sent.
+    #[serde(default = "defaults::four_hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub key_deadline: Duration,
+}
+
+/// Policies of the frame gate: the source's, and taut's own `deadline`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the policies of taut_link::frame_gate, by their names")]
+pub enum GatePolicy {
+    Step,
+    Dyna1,
+    Dyna2,
+    Dyna3,
+    Dyna4,
+    Dyna5,
+    Aimd1,
+    Aimd2,
+    Aimd3,
+    Aimd4,
+    Aimd5,
+    Deadline,
+}
+
+/// Codecs whose key frames the gate can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateCodec {
+    /// VP8, RFC 7741.
+    #[default]
+    Vp8,
+    /// H.264, RFC 6184.
+    H264,
+    /// None: all frames are alike.
+    Opaque,
 }
 
 fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String; 2]>, D::Error> {
