@@ -5,5 +5,6 @@
 mod dccp;
 mod driver;
 mod emulator;
+mod interop;
 mod machines;
 mod tcp;
