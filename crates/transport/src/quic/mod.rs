@@ -174,8 +174,7 @@ impl Quic {
     pub fn client(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let key_lines = Arc::new(KeyLines::default());
         let key_log = config.key_log.then(|| key_lines.clone() as _);
-        let tls =
-            tls::client_config(identity, &trust, config.resumption.as_ref(), config.early_data, key_log);
+        let tls = tls::client_config(identity, &trust, &config, key_log);
         let mut client = ClientConfig::new(Arc::new(tls));
         client.transport_config(config.transport()).initial_dst_cid_provider(crypto::first_connection_id());
         let role = Role::Client(Some(Box::new(client)));
@@ -186,8 +185,7 @@ impl Quic {
     pub fn server(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let key_lines = Arc::new(KeyLines::default());
         let key_log = config.key_log.then(|| key_lines.clone() as _);
-        let tls =
-            tls::server_config(identity, &trust, config.resumption.as_ref(), config.early_data, key_log);
+        let tls = tls::server_config(identity, &trust, &config, key_log);
         let server = server::config(&config, identity, tls);
         Self::new(config, identity, trust, entropy, Role::Server, Some(server), key_lines)
     }

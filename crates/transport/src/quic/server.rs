@@ -60,6 +60,6 @@ impl Quic {
         let quic = &self.connections[index].quic;
         matches!(self.role, Role::Server)
             && self.state == State::Waiting
-            && tls::peer(quic).is_some_and(|peer| self.trust.contains(&peer))
+            && tls::peer(quic, &self.config).is_some_and(|peer| self.trust.contains(&peer))
     }
 }
