@@ -3,7 +3,9 @@
 pub mod campaign;
 pub mod demo;
 pub mod job;
+pub mod evidence;
 mod metrics;
+pub mod recommend;
 pub mod report;
 pub mod result;
 pub mod robot;
