@@ -91,7 +91,7 @@ fn rounded_up(value: f64) -> f64 {
         unit *= 10.0;
     }
     // A hair below the next unit is rounding of its own.
-    let units = (value / unit - 1e-6).ceil();
+    let units = (value / unit - 1e-6).ceil().max(0.0);
     // Dividing by a whole number gives the shortest digits.
     if unit < 1.0 { units / (1.0 / unit).round() } else { units * unit }
 }
@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn rounding_is_to_the_worse_side_and_keeps_what_is_round() {
-        assert_eq!([20.0, 0.3, 5.04, 0.0].map(rounded_up), [20.0, 0.3, 5.04, 0.0]);
+        assert_eq!([20.0, 0.3, 5.04].map(rounded_up), [20.0, 0.3, 5.04]);
+        assert_eq!(rounded_up(0.0).to_bits(), 0.0f64.to_bits());
         assert_eq!([20.0311, 123.456, 46231.2, 0.00001].map(rounded_up), [20.04, 123.5, 46240.0, 0.0001]);
     }
 }

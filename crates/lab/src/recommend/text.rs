@@ -80,7 +80,7 @@ fn commands(recommendation: &Recommendation, choice: &Candidate) -> String {
         // What must arrive does not age.
         "1min".to_owned()
     } else {
-        format!("{}us", (need.budget_ms * 1000.0).round())
+        taut_core::Duration::from_nanos((need.budget_ms * 1e6).round() as u64).to_string()
     };
     let reliable = if choice.carrier.reliable && transport != "tcp" { " --reliable" } else { "" };
     let mut text = format!(
@@ -108,10 +108,8 @@ fn nothing(recommendation: &Recommendation, text: &mut String) {
     if let Some(nearest) = recommendation.others.first() {
         let _ = writeln!(text, "Nearest is {}: {}.", settings(nearest), found(nearest));
         for failure in &nearest.failures {
-            let times = failure.times.map_or(String::new(), |times| match failure.requirement.as_str() {
-                "arrival" if need.lost_percent <= 0.0 => String::new(),
-                _ => format!(", {times:.1} times what is allowed"),
-            });
+            let times =
+                failure.times.map_or(String::new(), |times| format!(", {times:.1} times what is allowed"));
             let _ = writeln!(text, "  {}: {}{times}{}", failure.requirement, failure.what, cites(failure.cites));
         }
     }

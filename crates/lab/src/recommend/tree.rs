@@ -1,5 +1,7 @@
 //! The decision tree.
 
+use std::cmp::Ordering;
+
 use super::estimate::{Cited, Estimate, Measured, estimates};
 use super::need::{Need, Os, Security};
 use super::{Branch, Candidate, Citation, Failure, Recommendation, Step};
@@ -68,7 +70,13 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
         }
         steps.push(step);
     }
-    judged.sort_by(|a, b| rank(a).total_cmp(&rank(b)).then_with(|| order(&a.0, &b.0)));
+    let mut order: Vec<usize> = (0..judged.len()).collect();
+    let earlier = order_of(&judged);
+    order.sort_by(|a, b| {
+        let (a, b) = (&judged[*a], &judged[*b]);
+        rank(a).total_cmp(&rank(b)).then_with(|| earlier(&a.0, &b.0))
+    });
+    let judged: Vec<(Estimate, Vec<Failure>)> = order.into_iter().map(|i| judged[i].clone()).collect();
     let mut others: Vec<Candidate> = judged.iter().map(candidate).collect();
     let choice = others.first().is_some_and(|first| first.meets).then(|| others.remove(0));
     if let Some(choice) = &choice {
@@ -85,13 +93,20 @@ fn rank((_, failures): &(Estimate, Vec<Failure>)) -> f64 {
     failures.iter().map(|failure| 1.0 + failure.times.map_or(1e3, |times| (times - 1.0).clamp(0.0, 1e3))).sum()
 }
 
-/// Earlier is better; alike, what arrives; alike, what costs fewer bytes.
-fn order(a: &Estimate, b: &Estimate) -> std::cmp::Ordering {
-    let steps = |value: f64, step: f64| (value / step).round();
-    let by = |of: fn(&Estimate) -> f64, step| steps(of(a), step).total_cmp(&steps(of(b), step));
-    by(|e| e.delay_ms.value, ALIKE_MS)
-        .then_with(|| by(|e| e.lost_percent.value, ALIKE_PERCENT))
-        .then_with(|| a.wire_mbit.value.total_cmp(&b.wire_mbit.value))
+/// Earlier is better; alike, what arrives; alike, what costs fewer bytes. What is alike is counted from the best.
+fn order_of<'a>(all: &'a [(Estimate, Vec<Failure>)]) -> impl Fn(&Estimate, &Estimate) -> Ordering + use<'a> {
+    let meets = all.iter().filter(|(_, failures)| failures.is_empty()).map(|(estimate, _)| estimate);
+    let best = |of: fn(&Estimate) -> f64| meets.clone().map(of).reduce(f64::min).unwrap_or(0.0);
+    let delay: fn(&Estimate) -> f64 = |e| e.delay_ms.value;
+    let lost: fn(&Estimate) -> f64 = |e| e.lost_percent.value;
+    let (earliest, least) = (best(delay), best(lost));
+    let steps = |value: f64, best: f64, step: f64| ((value - best) / step).floor();
+    move |a, b| {
+        let delays = [a, b].map(|e| steps(delay(e), earliest, ALIKE_MS));
+        let losses = [a, b].map(|e| steps(lost(e), least, ALIKE_PERCENT));
+        let bytes = a.wire_mbit.value.total_cmp(&b.wire_mbit.value);
+        delays[0].total_cmp(&delays[1]).then_with(|| losses[0].total_cmp(&losses[1])).then(bytes)
+    }
 }
 
 fn questions(need: &Need) -> Vec<Question> {
@@ -176,7 +191,7 @@ fn within(measured: Measured, allowed: f64, show: impl Fn(f64) -> String) -> Ans
     let failed = measured.value > allowed;
     let says = show(measured.value);
     let times = (allowed > 0.0 && measured.value.is_finite()).then(|| measured.value / allowed);
-    let failure = failed.then(|| (says.clone(), times.or(measured.value.is_finite().then_some(1.0 + measured.value))));
+    let failure = failed.then(|| (says.clone(), times));
     Answer { says, failure, at: Some(measured.at) }
 }
 
