@@ -185,8 +185,7 @@ pub(crate) fn evidence(arguments: &EvidenceArguments) -> Ended {
         return check(arguments);
     }
     let bar = Bar::new("measuring", arguments.quiet);
-    let measured =
-        Evidence::measure(&arguments.scenarios, &arguments.seeds.0, &|fraction| bar.set(fraction));
+    let measured = Evidence::measure(&arguments.scenarios, &arguments.seeds.0, &|fraction| bar.set(fraction));
     drop(bar);
     let text = measured.and_then(|evidence| evidence.to_json());
     print(&text.map_err(|e| e.to_string())?)?;

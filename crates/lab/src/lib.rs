@@ -2,8 +2,8 @@
 
 pub mod campaign;
 pub mod demo;
-pub mod job;
 pub mod evidence;
+pub mod job;
 mod metrics;
 pub mod recommend;
 pub mod report;

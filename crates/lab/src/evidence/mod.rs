@@ -190,8 +190,7 @@ fn measure(
     let known = known?;
     let (_, runs) = campaign(scenario, variants, seeds, progress).map_err(|e| e.to_string())?;
     let point = |(i, (carrier, condition)): (usize, (Carrier, Condition))| {
-        let of: Vec<&RunResult> =
-            runs.iter().filter(|run| run.variant == i).map(|run| &run.result).collect();
+        let of: Vec<&RunResult> = runs.iter().filter(|run| run.variant == i).map(|run| &run.result).collect();
         let digest = hex(&Sha256::digest(figures::exact(&of)))[..16].to_owned();
         let figures = Figures::worst(&of);
         Point { variant: variants[i].0.name.clone(), carrier, condition, figures, digest }

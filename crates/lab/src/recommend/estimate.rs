@@ -85,11 +85,8 @@ pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
     let point = |at: &Cited| &evidence.sets[at.set].points[at.point];
     let carriers: BTreeSet<&Carrier> = chosen.iter().map(|at| &point(at).carrier).collect();
     let of = |carrier: &Carrier| {
-        let points: Vec<(Cited, &Point)> = chosen
-            .iter()
-            .map(|at| (*at, point(at)))
-            .filter(|(_, point)| point.carrier == *carrier)
-            .collect();
+        let points: Vec<(Cited, &Point)> =
+            chosen.iter().map(|at| (*at, point(at))).filter(|(_, point)| point.carrier == *carrier).collect();
         estimate(carrier, &points, need)
     };
     let all = carriers.into_iter().filter_map(of).collect();

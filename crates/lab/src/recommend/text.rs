@@ -83,14 +83,10 @@ fn commands(recommendation: &Recommendation, choice: &Candidate) -> String {
         taut_core::Duration::from_nanos((need.budget_ms * 1e6).round() as u64).to_string()
     };
     let reliable = if choice.carrier.reliable && transport != "tcp" { " --reliable" } else { "" };
-    let mut text = format!(
+    format!(
         "\n  taut robot --listen 0.0.0.0:4433 --trust taut:OPERATOR… --transport {transport}\n  taut operator --connect \
          ROBOT:4433 --robot-id taut:ROBOT… --transport {transport}{reliable} --deadline {deadline}\n"
-    );
-    if let Some(ccid) = choice.carrier.ccid {
-        let _ = writeln!(text, "  with CCID {ccid}");
-    }
-    text
+    )
 }
 
 fn nothing(recommendation: &Recommendation, text: &mut String) {
@@ -110,7 +106,8 @@ fn nothing(recommendation: &Recommendation, text: &mut String) {
         for failure in &nearest.failures {
             let times =
                 failure.times.map_or(String::new(), |times| format!(", {times:.1} times what is allowed"));
-            let _ = writeln!(text, "  {}: {}{times}{}", failure.requirement, failure.what, cites(failure.cites));
+            let _ =
+                writeln!(text, "  {}: {}{times}{}", failure.requirement, failure.what, cites(failure.cites));
         }
     }
 }
@@ -161,7 +158,11 @@ fn loses(choice: &Candidate, other: &Candidate) -> String {
     if bytes >= 1.0 {
         parts.push(format!("{bytes:.0} % more bytes"));
     }
-    if parts.is_empty() { "meets it as well".into() } else { format!("meets it as well: {}", parts.join(", ")) }
+    if parts.is_empty() {
+        "meets it as well".into()
+    } else {
+        format!("meets it as well: {}", parts.join(", "))
+    }
 }
 
 fn fails(other: &Candidate) -> String {
@@ -178,7 +179,9 @@ fn evidence(recommendation: &Recommendation, text: &mut String) {
         let _ = writeln!(text, "  [{}] {}  ({})", i + 1, citation.figures, citation.digest);
         let _ = writeln!(text, "      {}", citation.command);
     }
-    text.push_str("\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n");
+    text.push_str(
+        "\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
+    );
 }
 
 /// Within 100 columns.

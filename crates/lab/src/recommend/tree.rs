@@ -90,7 +90,10 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
 
 /// Those that meet the need first, then by how little they miss it.
 fn rank((_, failures): &(Estimate, Vec<Failure>)) -> f64 {
-    failures.iter().map(|failure| 1.0 + failure.times.map_or(1e3, |times| (times - 1.0).clamp(0.0, 1e3))).sum()
+    failures
+        .iter()
+        .map(|failure| 1.0 + failure.times.map_or(1e3, |times| (times - 1.0).clamp(0.0, 1e3)))
+        .sum()
 }
 
 /// Earlier is better; alike, what arrives; alike, what costs fewer bytes. What is alike is counted from the best.
@@ -133,7 +136,11 @@ fn questions(need: &Need) -> Vec<Question> {
     };
     questions.push(("arrival", arrives, arrival));
     questions.push(("delay", format!("99 of 100 within {}?", ms(need.budget_ms)), delay));
-    questions.push(("jitter", format!("99 of 100 steps of the delay within {}?", ms(need.jitter_ms)), jitter));
+    questions.push((
+        "jitter",
+        format!("99 of 100 steps of the delay within {}?", ms(need.jitter_ms)),
+        jitter,
+    ));
     questions
 }
 
@@ -176,7 +183,14 @@ fn arrival(need: &Need, estimate: &Estimate) -> Answer {
     let back = (estimate.feedback_lost_percent, need.lost_percent.max(FEEDBACK_LOST_PERCENT), "feedback");
     let worse = need.haptic && back.0.value > back.1 && there.0.value <= there.1;
     let (lost, allowed, of) = if worse { back } else { there };
-    within(lost, allowed, |value| format!("{} of {of} lost", percent(value)))
+    let answer = within(lost, allowed, |value| format!("{} of {of} lost", percent(value)));
+    // That nothing was lost in these runs is no promise.
+    let promised = need.lost_percent > 0.0 || estimate.carrier.reliable;
+    if promised || answer.failure.is_some() {
+        return answer;
+    }
+    let says = format!("{} here, but what is lost is given up", answer.says);
+    Answer { failure: Some((says.clone(), None)), says, ..answer }
 }
 
 fn delay(need: &Need, estimate: &Estimate) -> Answer {
@@ -196,16 +210,17 @@ fn within(measured: Measured, allowed: f64, show: impl Fn(f64) -> String) -> Ans
 }
 
 fn last(choice: &Candidate, judged: &[(Estimate, Vec<Failure>)], book: &mut Book<'_>) -> Step {
-    let mut branches = judged.iter().filter(|(_, failures)| failures.is_empty()).map(|(estimate, _)| Branch {
-        name: estimate.carrier.name(),
-        answer: format!(
-            "{}, {} lost, {} on the wire",
-            ms(estimate.delay_ms.value),
-            percent(estimate.lost_percent.value),
-            mbit(estimate.wire_mbit.value)
-        ),
-        cites: Some(book.cite(estimate.wire_mbit.at)),
-    });
+    let mut branches =
+        judged.iter().filter(|(_, failures)| failures.is_empty()).map(|(estimate, _)| Branch {
+            name: estimate.carrier.name(),
+            answer: format!(
+                "{}, {} lost, {} on the wire",
+                ms(estimate.delay_ms.value),
+                percent(estimate.lost_percent.value),
+                mbit(estimate.wire_mbit.value)
+            ),
+            cites: Some(book.cite(estimate.wire_mbit.at)),
+        });
     let passed: Vec<Branch> = branches.by_ref().take(1).collect();
     debug_assert!(passed.iter().all(|branch| branch.name == choice.name));
     Step {
@@ -240,13 +255,18 @@ fn together(scenarios: &[String]) -> Option<String> {
 
 /// What no figure of these runs shows.
 fn habits(carrier: &Carrier) -> Option<&'static str> {
-    match (carrier.transport.as_str(), carrier.reliable) {
+    match (carrier.transport.as_str(), carrier.ccid) {
+        ("dccp", Some(3)) => {
+            Some("taut robot and taut operator agree on CCID 2; CCID 3 is for programs of your own")
+        }
         ("udp", _) => Some(
             "UDP has no congestion control: on a line that others use it takes its rate from them; the session steps its \
              rate down below 85 % of delivery",
         ),
         ("etp", _) => Some("ETP drops states on purpose where its gap says so; newest first"),
-        ("quic", _) => Some("QUIC keeps at least 1.5 Mbit/s each way whatever is lost (its paced congestion control)"),
+        ("quic", _) => {
+            Some("QUIC keeps at least 1.5 Mbit/s each way whatever is lost (its paced congestion control)")
+        }
         _ => None,
     }
 }
