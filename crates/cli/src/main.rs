@@ -9,6 +9,7 @@ mod input;
 mod operator;
 mod plan;
 mod progress;
+mod recommend;
 mod robot;
 mod run;
 mod trace;
@@ -32,6 +33,10 @@ enum Command {
     Run(run::Arguments),
     /// Answer from the closed-form model, at once
     Plan(plan::Arguments),
+    /// Which transport and settings for a network, from what was measured, and why
+    Recommend(Box<recommend::Arguments>),
+    /// Measure what recommendations rest on, or check it
+    Evidence(recommend::EvidenceArguments),
     /// Look at a recording, or convert it
     #[command(subcommand)]
     Trace(trace::Command),
@@ -98,6 +103,8 @@ fn obey(command: Command) -> Ended {
     match command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Recommend(arguments) => recommend::recommend(&arguments),
+        Command::Evidence(arguments) => recommend::evidence(&arguments),
         Command::Trace(command) => trace::trace(&command),
         Command::Replay(arguments) => run::replay(&arguments),
         Command::Identity(arguments) => identity::identity(&arguments),
