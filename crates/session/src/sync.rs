@@ -6,8 +6,10 @@ use taut_core::{Deadline, Duration, Time};
 use taut_wire::session::{ClockReply, ClockRequest};
 
 use crate::clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
+use crate::latency::RoundTrip;
 
-/// Compares clocks again and again, more often at first.
+/// Compares clocks again and again, more often at first, and less often where requests stay without an answer: over a
+/// transport that carries a message or two a second, they would be all that it carries.
 #[derive(Debug)]
 pub(crate) struct ClockSync {
     estimator: ClockEstimator,
@@ -15,16 +17,32 @@ pub(crate) struct ClockSync {
     next: Time,
     /// Requests since the estimate began.
     asked: u32,
+    /// Was one of them answered?
+    answered: bool,
     /// Requests that may still be answered.
-    open: VecDeque<Time>,
+    open: VecDeque<Request>,
+    round_trip: RoundTrip,
+    /// The interval is so many times doubled.
+    slowness: u32,
     /// Answers to none of them.
     unmatched: u64,
 }
 
 /// Requests at the beginning, and how far apart they are.
 const QUICK: (u32, Duration) = (8, Duration::from_millis(10));
+/// How many go quickly before the first answer.
+const UNHEARD: u32 = 2;
 /// Requests that may be under way at once.
 const OPEN: usize = 64;
+/// The interval is 32 times as long at most.
+const SLOWEST: u32 = 5;
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    sent: Time,
+    /// Twice the timeout has passed: it counts as unanswered.
+    overdue: bool,
+}
 
 impl ClockSync {
     pub(crate) fn new(interval: Duration) -> Self {
@@ -33,9 +51,17 @@ impl ClockSync {
             interval,
             next: Time::ZERO,
             asked: 0,
+            answered: false,
             open: VecDeque::new(),
+            round_trip: RoundTrip::default(),
+            slowness: 0,
             unmatched: 0,
         }
+    }
+
+    /// What is said again and again is said so much less often at present.
+    pub(crate) fn stretched(&self, interval: Duration) -> Duration {
+        interval.saturating_mul(1 << self.slowness)
     }
 
     pub(crate) fn estimate(&self, now: Time) -> Option<ClockEstimate> {
@@ -55,22 +81,33 @@ impl ClockSync {
         if now < self.next {
             return None;
         }
+        let patience = self.round_trip.timeout().saturating_mul(2);
+        for request in self.open.iter_mut().filter(|request| !request.overdue) {
+            if now.saturating_since(request.sent) < patience {
+                break;
+            }
+            request.overdue = true;
+            self.slowness = (self.slowness + 1).min(SLOWEST);
+        }
         self.asked = self.asked.saturating_add(1);
-        self.next = now + if self.asked <= QUICK.0 { QUICK.1.min(self.interval) } else { self.interval };
+        let quick = self.asked <= QUICK.0 && (self.answered || self.asked < UNHEARD);
+        self.next = now + if quick { QUICK.1.min(self.interval) } else { self.stretched(self.interval) };
         if self.open.len() >= OPEN {
             self.open.pop_front();
         }
-        self.open.push_back(now);
+        self.open.push_back(Request { sent: now, overdue: false });
         Some(ClockRequest { sent_ns: now.as_nanos() })
     }
 
     /// An answer came. Its round trip, when it answers a request of ours.
     pub(crate) fn answered(&mut self, now: Time, reply: &ClockReply) -> Option<Duration> {
-        let Some(index) = self.open.iter().position(|sent| sent.as_nanos() == reply.echo_ns) else {
+        let Some(index) = self.open.iter().position(|request| request.sent.as_nanos() == reply.echo_ns) else {
             self.unmatched += 1;
             return None;
         };
-        let sent = self.open.remove(index)?;
+        let sent = self.open.remove(index)?.sent;
+        self.answered = true;
+        self.slowness = self.slowness.saturating_sub(1);
         let (received, answered) = (PeerTime(reply.received_ns), PeerTime(reply.sent_ns));
         match self.estimator.record(sent, received, answered, now) {
             Exchange::Impossible => {
@@ -81,7 +118,9 @@ impl ClockSync {
             Exchange::Taken => {}
         }
         let there = Duration::from_nanos(reply.sent_ns - reply.received_ns);
-        Some((now - sent).saturating_sub(there))
+        let rtt = (now - sent).saturating_sub(there);
+        self.round_trip.record(rtt);
+        Some(rtt)
     }
 
     /// How long ago the peer made something, and whether that can be: a time of making or sending that is still to come
@@ -108,6 +147,7 @@ impl ClockSync {
 
     fn begin_again(&mut self, now: Time) {
         self.asked = 0;
+        self.answered = false;
         self.next = now;
         // Answers to what was asked before the clock was set would contradict those after it.
         self.open.clear();

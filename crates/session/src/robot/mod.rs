@@ -62,6 +62,8 @@ pub struct Robot<T> {
     began: Option<Time>,
     events: VecDeque<RobotEvent>,
     closed: bool,
+    /// The transport is connected: what came before may have been recorded and sent again.
+    connected: bool,
 
     window: Window,
     /// The highest sequence that was accepted, and the highest that was applied.
@@ -107,6 +109,7 @@ impl<T: Transport> Robot<T> {
             began: None,
             events: VecDeque::new(),
             closed: false,
+            connected: false,
             window: Window::default(),
             newest: 0,
             applied: 0,
@@ -195,7 +198,7 @@ impl<T: Transport> Robot<T> {
     /// latched, wherever it was pressed. Gives the first transport back.
     pub fn reconnect(&mut self, now: Time, transport: T) -> T {
         self.lose_operator(now, StopCause::LinkClosed);
-        self.closed = false;
+        (self.closed, self.connected) = (false, false);
         let old = std::mem::replace(&mut self.port.transport, transport);
         self.settle(now);
         old
@@ -373,7 +376,7 @@ impl<T: Transport> Robot<T> {
         if now < self.next_status {
             return;
         }
-        self.next_status = now + self.config.status_interval;
+        self.next_status = now + self.sync.stretched(self.config.status_interval);
         let report = Report {
             state: self.safety.state(),
             cause: self.safety.cause(),
@@ -424,7 +427,7 @@ impl<T: Transport> Robot<T> {
 
     fn hear(&mut self, now: Time, heard: Heard) {
         match heard {
-            Heard::Connected => {}
+            Heard::Connected => self.connected = true,
             Heard::Frame(frame) => self.handle_frame(now, &frame),
             Heard::Foreign(error) => self.handle_foreign(now, error),
             Heard::Dropped { tag: NO_TAG, .. } => {}

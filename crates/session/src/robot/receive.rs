@@ -1,6 +1,6 @@
 //! What the operator says, as the robot understands it.
 
-use taut_core::{DropCause, Duration, Time, Transport};
+use taut_core::{DropCause, Duration, Reliability, Time, Transport};
 use taut_wire::session::{
     Ack, Answer, Body, ClockReply, ClockRequest, Command, CommandAck, Error, Frame, Hello, RefusalReason,
     Role, State as Wire, StopCause, Verdict,
@@ -59,6 +59,8 @@ impl<T: Transport> Robot<T> {
         match &frame.body {
             Body::State(state) => self.handle_state(now, state),
             Body::EmergencyStop(command) => self.handle_stop(now, command),
+            // Early data (RFC 8446 section 8): nothing that comes in it sets a robot in motion.
+            Body::Resume(_) if !self.connected => self.refuse(DropCause::Unauthenticated),
             Body::Resume(command) => self.handle_resume(now, command),
             Body::ClockRequest(request) => self.tell_time(now, *request),
             Body::ClockReply(reply) => {
@@ -98,8 +100,9 @@ impl<T: Transport> Robot<T> {
             watchdog_us: (self.config.watchdog.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
             limits: self.config.limits.wire,
         };
-        // When it cannot be sent, the operator says hello again.
-        let _ = self.port.send(now, &Body::Hello(answer), Parcel::urgent(now));
+        // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
+        let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };
+        let _ = self.port.send(now, &Body::Hello(answer), parcel);
     }
 
     fn adopt(&mut self, now: Time, session: u32) {
