@@ -13,9 +13,9 @@ use taut_core::{Deadline, Duration, Time};
 /// | --- | --- |
 /// | free: no standing delay | none; nothing is held back, whatever is lost |
 /// | a standing delay through three rounds | a quarter less than is under way: a *trial* |
-/// | the trial does not shorten the round trip by half of that | free again: the queue is somebody else's, and yielding to it would starve (the test that Copa, NSDI 2018 section 2.2, makes before it competes). Not tried again for 1 s, 2 s … 64 s |
-/// | it does | held: throughput × least round trip, then less by what waits above [`TARGET`], more by 1, 2, 4 … while nothing waits (Vegas; RFC 6817 section 2.4.2) |
-/// | held, and the window never was the limit for eight rounds | free |
+/// | the trial does not shorten the round trip by half of that, or costs throughput | free again: the queue is somebody else's, and yielding to it would starve (the test that Copa, NSDI 2018 section 2.2, makes before it competes). Not tried again for 1 s, 2 s … 64 s |
+/// | it does | held: throughput × least round trip, then less by what waits above [`TARGET`], more by 1, 1, 1, 2, 4 … while nothing waits (Vegas; RFC 6817 section 2.4.2) |
+/// | held, and two cuts did not halve the standing delay, or the window was not the limit for eight rounds | free |
 ///
 /// What is under way is what was sent after the newest state that is known to have arrived: neither losses nor lost
 /// acknowledgements fill the window.
@@ -30,10 +30,13 @@ pub(crate) struct Flight {
     mode: Mode,
     least: LeastRtt,
     round: Round,
-    /// Rounds in a row with a standing delay, and with the window unused.
+    /// Rounds in a row with a standing delay before a trial, and of a held window that was not used.
     standing: u32,
     unused: u32,
-    /// By how much the window grows next.
+    /// Cuts of a held window that did not halve the standing delay, and that delay.
+    strikes: u32,
+    last_standing: Duration,
+    /// Four times by how much the window grows next.
     step: u64,
     /// The window changed when the present round began: it tells of what was sent before.
     settling: bool,
@@ -42,11 +45,11 @@ pub(crate) struct Flight {
     patience: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Free,
-    /// Rounds that the trial has left, and the least round trip before it.
-    Trial { window: u64, rounds: u32, before: Duration },
+    /// Rounds that the trial has left; the least round trip and the states per second before it.
+    Trial { window: u64, rounds: u32, before: Duration, rate: f64 },
     Held { window: u64 },
 }
 
@@ -62,7 +65,7 @@ struct Round {
 }
 
 /// What may wait: a stop has a millisecond in all, and a packet that is being sent is not interrupted.
-const TARGET: Duration = Duration::from_micros(500);
+const TARGET: Duration = Duration::from_micros(250);
 /// A standing delay that is not worth a trial.
 const SUSPICIOUS: Duration = Duration::from_millis(1);
 /// A round lasts at least so long, and so many states: fewer say nothing.
@@ -84,6 +87,8 @@ impl Flight {
             round: Round::begin(Time::ZERO, 0),
             standing: 0,
             unused: 0,
+            strikes: 0,
+            last_standing: Duration::MAX,
             step: 1,
             settling: false,
             retry: Time::ZERO,
@@ -166,15 +171,20 @@ impl Flight {
                 if self.standing >= 3 && now >= self.retry {
                     self.standing = 0;
                     let window = (carried(round.least) * 3 / 4).max(LEAST_WINDOW);
-                    self.mode = Mode::Trial { window, rounds: 3, before: round.least };
+                    self.mode = Mode::Trial { window, rounds: 3, before: round.least, rate };
                 }
             }
-            Mode::Trial { rounds, before, .. } => {
+            Mode::Trial { rounds, before, rate: rate_before, .. } => {
                 // Its first rounds still see what was sent before.
                 *rounds -= 1;
-                if round.least <= *before / 8 * 7 {
+                let shorter = round.least <= *before / 8 * 7;
+                if shorter && !round.limited {
+                    // The queue went by itself.
+                    self.mode = Mode::Free;
+                } else if shorter && rate >= *rate_before * 0.9 {
                     self.mode = Mode::Held { window: carried(least).max(LEAST_WINDOW) };
-                    (self.standing, self.unused, self.step, self.patience) = (0, 0, 1, PATIENCE.0);
+                    (self.unused, self.step, self.patience) = (0, 1, PATIENCE.0);
+                    (self.strikes, self.last_standing) = (0, Duration::MAX);
                 } else if *rounds == 0 {
                     self.release(now);
                 }
@@ -187,18 +197,20 @@ impl Flight {
                     let excess = carried(standing.saturating_sub(TARGET / 2)).max(1);
                     *window = window.saturating_sub(excess).max(LEAST_WINDOW);
                     self.step = 1;
-                    self.standing += 1;
+                    // What was cut off was all that waited, if it was ours.
+                    self.strikes += u32::from(standing > self.last_standing / 2);
+                    self.last_standing = standing;
                 } else {
-                    self.standing = 0;
+                    (self.strikes, self.last_standing) = (0, Duration::MAX);
                     if round.limited && standing < TARGET / 2 {
-                        *window += self.step;
-                        self.step = (self.step * 2).min(64);
+                        *window += self.step.max(4) / 4;
+                        self.step = (self.step * 2).min(256);
                     } else {
                         self.step = 1;
                     }
                 }
                 self.settling = *window != before;
-                if self.standing >= 8 || self.unused >= 8 {
+                if self.strikes >= 2 || self.unused >= 8 {
                     self.release(now);
                 }
             }

@@ -24,6 +24,9 @@ pub(crate) struct ClockSync {
     round_trip: RoundTrip,
     /// The interval is so many times doubled.
     slowness: u32,
+    /// When a state was last carried, and the time between two, smoothed.
+    last_state: Option<Time>,
+    between_states: Duration,
     /// Answers to none of them.
     unmatched: u64,
 }
@@ -34,6 +37,9 @@ const QUICK: (u32, Duration) = (8, Duration::from_millis(10));
 const UNHEARD: u32 = 2;
 /// Requests that may be under way at once.
 const OPEN: usize = 64;
+/// One message in so many is the session's own, but one a second in any case.
+const SHARE: u64 = 8;
+const LONGEST_SHARE: Duration = Duration::from_secs(1);
 /// The interval is 32 times as long at most.
 const SLOWEST: u32 = 5;
 
@@ -55,13 +61,25 @@ impl ClockSync {
             open: VecDeque::new(),
             round_trip: RoundTrip::default(),
             slowness: 0,
+            last_state: None,
+            between_states: Duration::ZERO,
             unmatched: 0,
         }
     }
 
-    /// What is said again and again is said so much less often at present.
+    /// How often something is said again that would be said every `interval`: less often while answers stay out, and
+    /// once for eight states that are carried, so that most of a slow transport is left to them.
     pub(crate) fn stretched(&self, interval: Duration) -> Duration {
-        interval.saturating_mul(1 << self.slowness)
+        let share = self.between_states.saturating_mul(SHARE).min(LONGEST_SHARE);
+        interval.saturating_mul(1 << self.slowness).max(share)
+    }
+
+    /// A state was carried; smoothed as in RFC 6298.
+    pub(crate) fn carried(&mut self, now: Time) {
+        if let Some(last) = self.last_state.replace(now) {
+            let gap = now.saturating_since(last).min(LONGEST_SHARE);
+            self.between_states = (self.between_states.saturating_mul(7) + gap) / 8;
+        }
     }
 
     pub(crate) fn estimate(&self, now: Time) -> Option<ClockEstimate> {

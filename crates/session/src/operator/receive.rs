@@ -135,6 +135,7 @@ impl<T: Transport> Operator<T> {
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
             self.flight.acknowledged(now, outcome.number, rtt);
+            self.sync.carried(now);
             if let Some(clock) = self.sync.estimate(now) {
                 let arrived = clock.to_local(PeerTime(ack.received_ns));
                 self.one_way.record(arrived.saturating_since(sent));

@@ -196,6 +196,7 @@ impl<T: Transport> Robot<T> {
     fn handle_state(&mut self, now: Time, wire: &Wire) {
         let stream = self.counters.stream(wire.stream);
         stream.received += 1;
+        self.sync.carried(now);
         // Nothing in a state with such a number is to be believed, its sequence included.
         let judged = if wire.is_finite() {
             let sighting = self.window.record(wire.sequence);
