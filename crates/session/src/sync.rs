@@ -74,6 +74,11 @@ impl ClockSync {
         interval.saturating_mul(1 << self.slowness).max(share)
     }
 
+    /// The smoothed round trip of the requests.
+    pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
+        self.round_trip.smoothed()
+    }
+
     /// A state was carried; smoothed as in RFC 6298.
     pub(crate) fn carried(&mut self, now: Time) {
         if let Some(last) = self.last_state.replace(now) {

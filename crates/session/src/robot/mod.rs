@@ -12,6 +12,7 @@ use taut_core::{
 use taut_wire::session::{Body, Feedback, RobotState, Role, STATUS_CAUSES, Status as Report, StopCause};
 
 pub use self::event::RobotEvent;
+use self::receive::HeldAck;
 use self::processing::Processor;
 use crate::clock::ClockEstimate;
 use crate::codec::Codec;
@@ -85,6 +86,8 @@ pub struct Robot<T> {
 
     next_status: Time,
     next_refusal: Time,
+    held_ack: Option<HeldAck>,
+    last_ack: Time,
     sync: ClockSync,
     relative: RelativeAge,
     rtt: Latencies,
@@ -125,6 +128,8 @@ impl<T: Transport> Robot<T> {
             feedback_drops: Drops::default(),
             next_status: Time::ZERO,
             next_refusal: Time::ZERO,
+            held_ack: None,
+            last_ack: Time::ZERO,
             sync: ClockSync::new(config.clock_interval),
             relative: RelativeAge::default(),
             rtt: Latencies::default(),
@@ -242,7 +247,8 @@ impl<T: Transport> Robot<T> {
     /// When `handle_timeout` has something to do, and what.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let own = earliest(self.safety.poll_timeout(), self.processor.poll_timeout());
-        let own = earliest(own, self.outbox.poll_timeout());
+        let ack = self.held_ack.map(|held| Deadline::new(held.due, "acknowledgement"));
+        let own = earliest(earliest(own, ack), self.outbox.poll_timeout());
         let periodic = (self.operator.is_some() && self.config.codec == Codec::Native).then(|| {
             earliest(Some(Deadline::new(self.next_status, "status")), Some(self.sync.poll_timeout()))
         });
@@ -328,7 +334,7 @@ impl<T: Transport> Robot<T> {
             self.halt(now, why);
         }
         self.safety.leave(why);
-        self.operator = None;
+        (self.operator, self.held_ack) = (None, None);
     }
 
     /// Takes what came, then does what is due.
@@ -340,6 +346,9 @@ impl<T: Transport> Robot<T> {
         }
         if self.operator.is_some() && !self.closed {
             self.report(now);
+            if self.held_ack.is_some_and(|held| held.due <= now) {
+                self.send_ack(now);
+            }
             while let Some((item, stream)) = self.outbox.pop(now, &mut self.feedback_dropped) {
                 self.transmit(now, &item, stream);
             }

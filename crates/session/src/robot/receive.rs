@@ -18,6 +18,19 @@ use crate::window::{Sighting, Window};
 /// What arrived in one call and is no emergency: looked at after all emergencies were.
 const BATCH: usize = 64;
 
+/// Acknowledgements of normal states are never further apart than this.
+const LONGEST_ACK_SPACING: Duration = Duration::from_millis(10);
+/// How far back an acknowledgement may tell: half of what it could, in case that the next is lost.
+const COVERED: u64 = 16;
+
+/// An acknowledgement that waits for a newer one to take its place, until when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldAck {
+    ack: Ack,
+    stream: u8,
+    pub(super) due: Time,
+}
+
 impl<T: Transport> Robot<T> {
     /// Takes what came, emergency stops first: they are obeyed and acknowledged before anything that came with them.
     pub(super) fn listen(&mut self, now: Time) {
@@ -209,7 +222,7 @@ impl<T: Transport> Robot<T> {
         } else {
             Err(Verdict::NotFinite)
         };
-        self.acknowledge(now, wire, judged.err().unwrap_or(Verdict::Taken));
+        self.acknowledge(now, wire, judged.as_ref().err().copied());
         let item = match judged {
             Ok(item) => item,
             Err(verdict) => {
@@ -261,17 +274,44 @@ impl<T: Transport> Robot<T> {
         Ok(Waiting { sequence: wire.sequence, state, expires: Some(now + (deadline - age)) })
     }
 
-    fn acknowledge(&mut self, now: Time, wire: &Wire, verdict: Verdict) {
+    fn acknowledge(&mut self, now: Time, wire: &Wire, refused: Option<Verdict>) {
         let ack = Ack {
             sequence: wire.sequence,
             echo_ns: wire.created_ns,
             received_ns: now.as_nanos(),
-            seen: self.window.before(wire.sequence),
+            seen: 0,
             epoch: self.safety.epoch(),
-            verdict,
+            verdict: refused.unwrap_or(Verdict::Taken),
             state: self.safety.state(),
             cause: self.safety.cause(),
         };
-        let _ = self.port.send(now, &Body::Ack(ack), Parcel::passing(now, wire.stream));
+        // One acknowledgement tells of those before it as well, but that they were taken, and when, only of one.
+        let covers = |held: &HeldAck| (1..=COVERED).contains(&ack.sequence.wrapping_sub(held.ack.sequence));
+        if !self.held_ack.as_ref().is_none_or(covers) {
+            self.send_ack(now);
+        }
+        let due = self.held_ack.as_ref().map_or(self.last_ack + self.ack_spacing(), |held| held.due);
+        self.held_ack = Some(HeldAck { ack, stream: wire.stream, due });
+        if refused.is_some() || wire.stream < 2 || now >= due {
+            self.send_ack(now);
+        }
+    }
+
+    /// The least time between two acknowledgements of normal states: a hundredth of the round trip, which nobody notices.
+    /// Each costs a packet, and in QUIC, both ways, a list of what was lost within a round trip: on a long, lossy and
+    /// narrow path these would be more than the states.
+    fn ack_spacing(&self) -> Duration {
+        match self.config.codec {
+            Codec::Native => self.sync.smoothed_rtt().map_or(Duration::ZERO, |rtt| (rtt / 100).min(LONGEST_ACK_SPACING)),
+            // Its acknowledgement is of one state alone.
+            Codec::Omni71 => Duration::ZERO,
+        }
+    }
+
+    pub(super) fn send_ack(&mut self, now: Time) {
+        let Some(HeldAck { mut ack, stream, .. }) = self.held_ack.take() else { return };
+        ack.seen = self.window.before(ack.sequence);
+        self.last_ack = now;
+        let _ = self.port.send(now, &Body::Ack(ack), Parcel::passing(now, stream));
     }
 }

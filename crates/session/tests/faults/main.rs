@@ -150,7 +150,7 @@ fn set_up(seed: u64, over: Over, rng: &mut Rng) -> Episode {
         .processing(processing)
         .queue(1 + rng.below(50) as usize)
         .order(if rng.below(2) == 0 { Order::Newest } else { Order::Fifo });
-    let checker = Checker::new(processing == Processing::Immediate, over == Over::Plain);
+    let checker = Checker::new(processing == Processing::Immediate, over);
     let links = [link(seed, "up", rng), link(seed, "down", rng)];
     let mut world = World::new(|end| over.end(end, seed, 0), operator, robot, links, checker);
     for clock in &mut world.clocks {
