@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep oracle fuzz doc deny clean
+.PHONY: help build demo test lint bench sweep faults oracle fuzz doc deny clean
 
 # One folder for everything that is compiled, the fuzz targets' own workspace included.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -79,6 +79,9 @@ sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCE
 		echo "== $$scenario"; \
 		"$(TAUT)" run "$$scenario" --seeds $(SEEDS) --out "$$out" | tee "$$out.txt"; \
 	done
+
+faults: ## Ten million states under random faults, over every transport; a failure prints the command that replays it
+	cargo test --release --locked -p taut-session --test faults -- --ignored --nocapture
 
 oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then ten minutes on two cores; see oracle/README.md
 	TAUT="$(TAUT)" oracle/compare

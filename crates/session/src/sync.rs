@@ -40,8 +40,8 @@ const OPEN: usize = 64;
 /// One message in so many is the session's own, but one a second in any case.
 const SHARE: u64 = 8;
 const LONGEST_SHARE: Duration = Duration::from_secs(1);
-/// The interval is 32 times as long at most.
-const SLOWEST: u32 = 5;
+/// The interval is eight times as long at most: a clock that was set has to be noticed.
+const SLOWEST: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 struct Request {
@@ -226,6 +226,30 @@ mod tests {
         assert_eq!(sync.answered(at(6), &reply(at(0), 9)), None, "answered already");
         assert_eq!(sync.unmatched(), 2);
         assert_eq!(sync.open.len(), 0);
+    }
+
+    #[test]
+    fn unanswered_requests_and_rare_states_make_requests_rare() {
+        let asked = |sync: &mut ClockSync, from: u64, answers: bool| {
+            let mut count = 0;
+            for ms in from..from + 10_000 {
+                if sync.poll(at(ms)).is_some() {
+                    count += 1;
+                    if answers {
+                        assert!(sync.answered(at(ms), &reply(at(ms), ms * 1_000_000)).is_some());
+                    }
+                }
+            }
+            count
+        };
+        let mut sync = ClockSync::new(MS * 100);
+        assert!((105..=110).contains(&asked(&mut sync, 0, true)));
+        assert!((12..=20).contains(&asked(&mut sync, 10_000, false)), "each 800 ms");
+        let again = asked(&mut sync, 20_000, true);
+        assert!((80..=110).contains(&again), "{again}");
+        (0..100).for_each(|n| sync.carried(at(30_000 + 50 * n)));
+        assert!((24..=26).contains(&asked(&mut sync, 35_000, true)), "one for eight states, each 400 ms");
+        assert_eq!(sync.stretched(MS * 1_000), MS * 1_000);
     }
 
     #[test]

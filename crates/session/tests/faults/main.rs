@@ -118,9 +118,12 @@ struct Lives {
 impl Lives {
     /// After a connection that ended by itself comes another.
     fn go_on(&mut self, world: &mut Episode) {
-        if !world.observer.take_closed() {
-            return;
+        if world.observer.take_closed() {
+            self.begin_anew(world);
         }
+    }
+
+    fn begin_anew(&mut self, world: &mut Episode) {
         let [operator, robot] = [OPERATOR, ROBOT].map(|end| self.over.end(end, self.seed, self.next));
         self.next += 1;
         world.operator.reconnect(world.local(OPERATOR), operator);
@@ -239,7 +242,11 @@ fn recover(world: &mut Episode, lives: &mut Lives) {
     world.drain();
     // A transport that was taught caution by the faults takes its time to forget it; plain UDP was taught none.
     let (patience, least) = if lives.over == Over::Plain { (6, 100) } else { (60, 10) };
-    let recovered = (0..patience).any(|_| {
+    let recovered = (0..patience).any(|attempt| {
+        // TFRC may be down to a packet in 64 s (RFC 5348 section 4.4). Nobody waits for it: connect anew.
+        if attempt == 20 {
+            lives.begin_anew(world);
+        }
         for _ in 0..20 {
             world.run_until(world.now + MS * 50);
             lives.go_on(world);
