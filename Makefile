@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep evidence stats oracle fuzz doc deny clean
+.PHONY: help build demo test lint bench sweep faults evidence stats oracle fuzz doc deny clean
 
 # One folder for everything that is compiled, the fuzz targets' own workspace included.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -103,6 +103,9 @@ stats: build $(STATS_VENV)/ready ## Statistics of a campaign: by default the tra
 	.ci/stats
 	@[ -e "$(CAMPAIGN)/campaign.json" ] || "$(TAUT)" run scenarios/transports.toml --seeds 1..5 --out "$(CAMPAIGN)" > /dev/null
 	"$(STATS_VENV)/bin/python" stats/analyse.py "$(CAMPAIGN)"
+
+faults: ## Ten million states under random faults, over every transport; a failure prints the command that replays it
+	cargo test --release --locked -p taut-session --test faults -- --ignored --nocapture
 
 oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then ten minutes on two cores; see oracle/README.md
 	TAUT="$(TAUT)" oracle/compare

@@ -307,9 +307,13 @@ fn session(run: &RunResult, teleop: &TeleopResult, values: &mut Values) {
         teleop.emergencies.iter().filter_map(|press| press.acknowledged_ms).fold(None, largest);
     let silence = teleop.watchdogs.iter().map(|stop| stop.silence_ms).fold(None, largest);
     let mut push = |name: &str, unit, value| values.push(format!("session {name}"), unit, value);
-    push("handshake", "ms", teleop.handshake_ms);
-    push("handshake, resumed", "ms", teleop.resumed_handshake_ms);
-    push("opened after", "ms", teleop.opened_ms);
+    let resumed = teleop.resumed.unwrap_or_default();
+    push("handshake", "ms", teleop.opening.handshake_ms);
+    push("handshake, resumed", "ms", resumed.handshake_ms);
+    push("opened after", "ms", teleop.opening.opened_ms);
+    push("opened after, resumed", "ms", resumed.opened_ms);
+    push("first state arrived after", "ms", teleop.opening.first_state_ms);
+    push("first state arrived after, resumed", "ms", resumed.first_state_ms);
     push("one way p50", "ms", one_way.map(|d| d.p50));
     push("one way p95", "ms", one_way.map(|d| d.p95));
     push("one way p99", "ms", one_way.map(|d| d.p99));

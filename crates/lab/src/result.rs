@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
+pub use teleop::{
+    ControlResult, EmergencyResult, Opening, StreamResult, TeleopResult, WatchdogResult, WireResult,
+};
 
 use crate::scenario::Direction;
 

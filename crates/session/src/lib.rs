@@ -9,6 +9,7 @@
 //! | priorities | `queue` | emergency at once, high, normal at its rate; bounded; the newest first |
 //! | deadlines | `queue`, [`Robot`] | age since creation: before queueing, before sending, on arrival, before use |
 //! | delivery | `tracker`, `rate` | acknowledgements, round trips, losses; the rate steps down and up |
+//! | queues of its own | `flight` | no more states under way than the path carries, so that a stop does not wait |
 //! | clocks | [`ClockEstimator`] | offset and drift with a bound on their error |
 //! | safety | `safety`, [`MotionLimits`] | watchdog, latched emergency stop, limits; beside the robot |
 //! | commands | `command` | stop and resume, repeated until acknowledged |
@@ -29,6 +30,7 @@ mod codec;
 mod command;
 mod config;
 mod counters;
+mod flight;
 mod histogram;
 mod latency;
 mod limits;

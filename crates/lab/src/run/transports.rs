@@ -1,8 +1,8 @@
 //! From the scenario's words to transports.
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Priority, Protocol, Seed, SendError, Time,
-    Transmit, Transport, UDP_HEADER,
+    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Priority, Protocol, Seed, SendError,
+    Time, Transmit, Transport, UDP_HEADER,
 };
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
@@ -96,12 +96,17 @@ impl Carrier {
         })
     }
 
-    /// ETP over UDP, whose gap messages at least so urgent do not wait for.
-    pub(super) fn etp(spec: &EtpSpec, urgent: Option<Priority>) -> Result<Self, RunError> {
+    /// ETP over UDP; for a session of operator and robot, with the period of its states.
+    pub(super) fn etp(spec: &EtpSpec, period: Option<Duration>) -> Result<Self, RunError> {
         let config = match spec.gap {
             Some(gap) => EtpConfig::fixed(gap),
-            None => EtpConfig::adaptive(Adaptive::default()),
+            None => match period {
+                Some(period) => EtpConfig::session(period),
+                None => EtpConfig::adaptive(Adaptive::default()),
+            },
         };
+        // An emergency stop waits for no gap.
+        let urgent = period.map(|_| Priority(0));
         let etp = Etp::new(config.pack(spec.pack).urgent(urgent)).map_err(RunError::scenario)?;
         Ok(Self::Etp(Box::new(etp)))
     }

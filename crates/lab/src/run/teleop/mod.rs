@@ -4,6 +4,7 @@ mod bodies;
 mod checker;
 mod control;
 mod operator;
+pub(super) mod own;
 mod record;
 mod robot;
 mod wire;
@@ -17,6 +18,7 @@ use taut_sim::{Network, NodeClock, Peer};
 
 use self::bodies::{Arm, Hand};
 use self::operator::{OperatorNode, Script};
+use self::own::{OwnQueues, SharedQueues};
 use self::record::{Record, Shared};
 use self::robot::RobotNode;
 use self::wire::{Life, Stack, Wire};
@@ -25,8 +27,9 @@ use super::inputs::{Inputs, RunError};
 use super::transports::{PORTS, Side};
 use super::{cross, links};
 use crate::metrics::{StreamKey, Watch};
-use crate::result::{FlowOwner, Series, TeleopResult};
+use crate::result::{FlowOwner, Opening, Series, TeleopResult};
 use crate::scenario::{ClockSpec, CodecSpec, Direction, OrderSpec, Scenario, Teleop, TransportSpec};
+use links::LinkInfo;
 
 /// What is left of a session when its nodes are gone.
 pub(super) struct Session {
@@ -40,10 +43,14 @@ pub(super) fn add(
     scenario: &Scenario,
     teleop: &Teleop,
     seed: Seed,
+    links: &[LinkInfo],
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(Vec<StreamKey>, Session), RunError> {
     let life = Life::default();
     let (streams, record) = add_life(network, scenario, teleop, seed, &life, Duration::ZERO, flows)?;
+    let ends = [streams[0].from, streams[1].from];
+    let queues = OwnQueues::new(ends, links.iter().map(|link| link.rate));
+    record.borrow_mut().queues = Rc::new(RefCell::new(queues));
     Ok((streams, Session { record, life }))
 }
 
@@ -144,6 +151,7 @@ fn operator_config(teleop: &Teleop, codec: Codec) -> OperatorConfig {
         .queue(teleop.queue)
         .order(order(teleop))
         .reliable(teleop.reliable)
+        .window(teleop.window)
         .feedback_force(teleop.device_force as f32);
     match teleop.deadline {
         Some(deadline) => config.deadline(deadline),
@@ -168,6 +176,11 @@ fn robot_config(teleop: &Teleop, codec: Codec) -> RobotConfig {
 }
 
 impl Session {
+    /// What observes the queues of its own.
+    pub(super) fn queues(&self) -> SharedQueues {
+        self.record.borrow().queues.clone()
+    }
+
     /// What became of it, its course over time, and what was not as it must be.
     pub(super) fn result(
         self,
@@ -182,14 +195,14 @@ impl Session {
         Ok((record.to_result(teleop, again), record.series(), record.checker.violations()))
     }
 
-    /// How long the handshake takes for two that remember each other, over the same network from its beginning.
+    /// How long it takes until states flow for two that remember each other, over the same network from its beginning.
     fn again(
         &self,
         scenario: &Scenario,
         teleop: &Teleop,
         seed: Seed,
         inputs: &Inputs,
-    ) -> Result<Option<Duration>, RunError> {
+    ) -> Result<Option<Opening>, RunError> {
         const PATIENCE: u64 = 20_000;
         if !matches!(teleop.transport, TransportSpec::Quic(_)) || self.record.borrow().handshake.is_none() {
             return Ok(None);
@@ -203,10 +216,11 @@ impl Session {
         let mut simulation = network.build(()).map_err(RunError::scenario)?;
         for ms in 1..=PATIENCE {
             simulation.run_until(Time::ZERO + Duration::from_millis(ms));
-            if let Some(at) = record.borrow().handshake {
-                return Ok(Some(at.saturating_since(Time::ZERO)));
+            if record.borrow().first_state.is_some() {
+                break;
             }
         }
-        Ok(None)
+        let opening = record.borrow().opening();
+        Ok(Some(opening))
     }
 }

@@ -9,7 +9,7 @@ use taut_session::{Robot, RobotEvent, State, StopCause};
 use taut_sim::{NodeClock, Peer};
 
 use super::bodies::Arm;
-use super::record::Shared;
+use super::record::{Shared, Transit};
 use super::wire::{Seen, Wire};
 use crate::scenario::{CodecSpec, Direction, Teleop};
 
@@ -32,7 +32,7 @@ pub(super) struct RobotNode {
     immediate: bool,
     largest_error: Duration,
     now: Time,
-    transit: Option<Duration>,
+    transit: Option<Transit>,
     events: VecDeque<NodeEvent>,
     spare: Vec<u8>,
 }
@@ -208,7 +208,7 @@ impl Node for RobotNode {
         if packet.meta.corrupted {
             return self.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
         }
-        self.transit = Some(self.truth().saturating_since(packet.meta.sent));
+        self.transit = Some(self.record.borrow().transit(self.truth(), &packet.meta));
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
         self.session.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });

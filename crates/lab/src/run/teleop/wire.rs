@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit,
-    Transport, UDP_HEADER,
+    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
+    Transmit, Transport, UDP_HEADER,
 };
 use taut_session::Codec;
 use taut_transport::entropy::Entropy;
@@ -42,9 +42,10 @@ impl Stack {
             let quic = session_quic(quic, side, seed, life.name, Some(tickets));
             return Ok(Self::Plain(Carrier::Quic(Box::new(quic))));
         }
+        // Whichever is slower, the device or the session, sets the pace.
+        let period = teleop.period.max(Duration::from_nanos(1_000_000_000 / u64::from(teleop.rate)));
         let make = move || match &spec {
-            // An emergency stop waits for no gap.
-            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(taut_core::Priority(0))),
+            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(period)),
             spec => Carrier::new(spec, side, seed),
         };
         let carrier = make()?;
