@@ -26,6 +26,11 @@ pub(crate) struct Scheduling {
 }
 
 impl Scheduling {
+    /// At this real-time priority, if any.
+    pub(crate) const fn at(fifo: Option<u8>) -> Self {
+        Self { early: None, cpu: None, fifo }
+    }
+
     pub(crate) fn driver(self) -> DriverConfig {
         DriverConfig::new().early(self.early.unwrap_or(Duration::ZERO))
     }

@@ -9,6 +9,7 @@ mod input;
 mod operator;
 mod plan;
 mod progress;
+mod real;
 mod recommend;
 mod robot;
 mod run;

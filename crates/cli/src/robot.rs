@@ -13,7 +13,8 @@ use taut_io::session::{
     Credentials, Endpoint, Plant, Remote, RobotCommand, RobotMachine, RobotNote, TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_lab::robot::{Environment, SimulatedRobot};
+use taut_lab::robot::SimulatedRobot;
+use taut_lab::scenario::{Environment, Surface};
 use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
@@ -83,17 +84,23 @@ pub(crate) fn parse_codec(text: &str) -> Result<Codec, String> {
 #[derive(Clone, Copy, Debug)]
 struct Simulated(Environment);
 
+/// What it can touch, by name.
+const ENVIRONMENTS: [Environment; 4] = [
+    Environment::Free,
+    Environment::Foam(Surface::DEFAULT),
+    Environment::Spring(Surface::DEFAULT),
+    Environment::Wall(Surface::DEFAULT),
+];
+
 impl FromStr for Simulated {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let environment = match text.split_once(':') {
-            None if text == "sim" => Some(Environment::default()),
-            Some(("sim", name)) => {
-                Environment::ALL.into_iter().find(|environment| environment.name() == name)
-            }
+            None if text == "sim" => Some(Environment::Spring(Surface::DEFAULT)),
+            Some(("sim", name)) => ENVIRONMENTS.into_iter().find(|environment| environment.name() == name),
             _ => None,
         };
-        let names = Environment::ALL.map(Environment::name).join(", sim:");
+        let names = ENVIRONMENTS.map(|environment| environment.name()).join(", sim:");
         environment.map(Self).ok_or_else(|| format!("`{text}` is not a robot; there are sim, sim:{names}"))
     }
 }
@@ -113,7 +120,7 @@ impl Plant for Device {
     }
 
     fn step(&mut self) -> State {
-        self.0.step();
+        self.0.step(self.period());
         State {
             position: self.0.position().map(|x| x as f32),
             velocity: self.0.velocity().map(|v| v as f32),
@@ -174,7 +181,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let endpoint = endpoint.map_err(|error| error.to_string())?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);
-    let plant = Device(SimulatedRobot::new(arguments.robot.0));
+    let plant = Device(SimulatedRobot::new(&arguments.robot.0, SimulatedRobot::REST));
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));

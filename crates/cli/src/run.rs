@@ -10,15 +10,16 @@ use taut_lab::job;
 use taut_lab::report::{campaign_text, run_text, written_text};
 use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
-use taut_lab::scenario::{Scenario, ScenarioError, Setting, Variant};
+use taut_lab::scenario::{Choice, Scenario, ScenarioError, Setting, Variant};
 
 use crate::progress::Bar;
+use crate::real::{self, RealArguments};
 use crate::{Ended, print, print_json};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The scenario, a TOML file
-    scenario: PathBuf,
+    pub(crate) scenario: PathBuf,
     /// Set a key: cross.rate=3.9Mbit. May leave out what goes without saying. Repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
@@ -31,9 +32,12 @@ pub(crate) struct Arguments {
     /// Only the variants whose name contains this
     #[arg(long, value_name = "TEXT")]
     variant: Option<String>,
+    /// Only the variants with these values of their axes: transport=UDP,condition=baseline. Several of one axis add up
+    #[arg(long, value_name = "AXIS=VALUE,…", value_delimiter = ',')]
+    only: Vec<Choice>,
     /// Write the report and its data to this folder
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
     /// Also write every packet as packets.pcapng (needs --out)
     #[arg(long)]
     capture: bool,
@@ -45,16 +49,18 @@ pub(crate) struct Arguments {
     samples: bool,
     /// Print the result as JSON instead of text
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Print the whole scenario, defaults and --set applied, and stop
     #[arg(long)]
     print: bool,
-    /// End with exit status 1 when a limit is not met
+    /// End with exit status 1 when a limit is not met; of real runs, when a median is not that of the simulation
     #[arg(long)]
-    strict: bool,
+    pub(crate) strict: bool,
     /// No progress bar
     #[arg(long, short)]
-    quiet: bool,
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) real: RealArguments,
 }
 
 #[derive(Args)]
@@ -131,6 +137,14 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     }
     let variants = chosen(&scenario, arguments)?;
     let seeds = arguments.seeds.as_ref().map_or_else(|| vec![arguments.seed], |seeds| seeds.0.clone());
+    if arguments.real.real {
+        if extras != Extras::default() {
+            return Err(
+                "--capture, --events and --samples are for simulated runs; without --real they work".into()
+            );
+        }
+        return real::run(arguments, &scenario, &variants, &seeds);
+    }
     if let ([(_, only)], [seed]) = (variants.as_slice(), seeds.as_slice()) {
         return run_one(arguments, only, *seed, extras);
     }
@@ -144,7 +158,13 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
 }
 
 fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Scenario)>, String> {
-    let mut variants = scenario.expand().map_err(|e| format!("{}: {e}", arguments.scenario.display()))?;
+    let file = arguments.scenario.display();
+    let mut variants = scenario.expand().map_err(|e| format!("{file}: {e}"))?;
+    if !arguments.only.is_empty() {
+        let chosen = scenario.choose(&arguments.only).map_err(|e| format!("{file}: --only: {e}"))?;
+        let mut chosen = chosen.into_iter();
+        variants.retain(|_| chosen.next().unwrap_or(true));
+    }
     for (_, variant) in &mut variants {
         // A setting of the user's wins over the variant's own.
         *variant = variant.with(&arguments.settings).map_err(|e| e.to_string())?;
@@ -154,7 +174,6 @@ fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Sc
             scenario.all_variants().iter().map(|variant| format!("`{}`", variant.name)).collect();
         variants.retain(|(variant, _)| variant.name.contains(text.as_str()));
         if variants.is_empty() {
-            let file = arguments.scenario.display();
             return Err(match names.as_slice() {
                 [] => format!("{file}: --variant {text}: this scenario has no variants"),
                 names => {

@@ -6,8 +6,8 @@ use taut_core::Seed;
 
 use crate::campaign::{self, CampaignRun, campaign};
 use crate::report;
-use crate::result::{CampaignResult, Input, RunResult};
-use crate::run::{Extras, Inputs, Kind, Output, Owner, RunError, run_reading, settle};
+use crate::result::{CampaignResult, ComparedRun, ComparisonResult, Input, RunResult};
+use crate::run::{Extras, Inputs, Kind, Output, Owner, RunError, run, run_reading, settle};
 use crate::scenario::{Scenario, Variant, unreadable};
 
 /// The files that came of a run or a campaign.
@@ -83,6 +83,61 @@ pub fn many(
         output.write(&format!("runs/{name}/seed-{}.json", run.seed), &run_json(run)?)?;
     }
     let inputs: Vec<Input> = runs.iter().flat_map(|run| run.result.inputs.iter().cloned()).collect();
+    let written = commit(output, Kind::Campaign, &inputs)?;
+    Ok((result, written))
+}
+
+/// Runs one scenario over real sockets, telling its progress: what is real is for the caller to know.
+pub type RealRun<'a, E> = dyn FnMut(&Scenario, Seed, &mut dyn FnMut(f64)) -> Result<RunResult, E> + 'a;
+
+/// Runs every variant with every seed by `real`, one after the other, each after its simulated twin when there shall be
+/// `twins`; with a folder, writes `comparison.json`, `report.html`, the figures and every run there, as
+/// `runs/VARIANT/seed-N-simulated.json` and `seed-N-real.json`, all or none of them.
+///
+/// # Errors
+/// See [`RunError`]; the first of `real`.
+pub fn compare<E: From<RunError>>(
+    scenario: &Scenario,
+    variants: &[(Variant, Scenario)],
+    seeds: &[u64],
+    twins: bool,
+    folder: Option<&Path>,
+    real: &mut RealRun<'_, E>,
+    progress: &dyn Fn(f64),
+) -> Result<(ComparisonResult, Written), E> {
+    campaign::check_seeds(seeds).map_err(RunError::Scenario)?;
+    let mut output = folder.map(Output::new).transpose()?;
+    let (mut runs, mut inputs) = (Vec::new(), Vec::new());
+    let count = (variants.len() * seeds.len()) as f64;
+    for (i, (variant, scenario)) in variants.iter().enumerate() {
+        for &number in seeds {
+            let seed = Seed::new(number);
+            let before = runs.len() as f64;
+            let twin = twins.then(|| run(scenario, seed, &mut |_| {})).transpose()?;
+            let result = real(scenario, seed, &mut |fraction| progress((before + fraction) / count))?;
+            if let Some(output) = &mut output {
+                let folder = format!("runs/{}", slug(i, &variant.name));
+                for run in twin.iter().chain([&result]) {
+                    let name = format!("{folder}/seed-{number}-{}.json", run.ran.name());
+                    output.write(&name, &run_json(run)?)?;
+                }
+            }
+            inputs.extend(result.inputs.iter().cloned());
+            runs.push(ComparedRun::new(&variant.name, twin.as_ref(), &result));
+        }
+    }
+    let result = ComparisonResult {
+        taut: env!("CARGO_PKG_VERSION").to_owned(),
+        title: scenario.title.clone(),
+        description: scenario.description.clone(),
+        runs,
+    };
+    let Some(mut output) = output else { return Ok((result, Written::default())) };
+    output.write("comparison.json", &json(&result)?)?;
+    output.write("report.html", report::comparison_html(&result).as_bytes())?;
+    for (name, svg) in report::comparison_figures(&result) {
+        output.write(&format!("figures/{name}.svg"), svg.as_bytes())?;
+    }
     let written = commit(output, Kind::Campaign, &inputs)?;
     Ok((result, written))
 }

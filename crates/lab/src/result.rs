@@ -3,17 +3,19 @@
 //! Units are in the names: `_s` seconds, `_ms` milliseconds, `_bps` bits per second. A quantity that was not measured,
 //! or that cannot be said, is absent, never zero.
 
+mod comparison;
 mod teleop;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
 pub use teleop::{
     ControlResult, EmergencyResult, Opening, StreamResult, TeleopResult, WatchdogResult, WireResult,
 };
 
-use crate::scenario::Direction;
+use crate::scenario::{Direction, Scenario};
 
 /// One run of one scenario with one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +28,10 @@ pub struct RunResult {
     pub description: String,
     /// The seed.
     pub seed: u64,
-    /// Virtual seconds simulated.
+    /// Where it ran.
+    #[serde(default, skip_serializing_if = "Ran::is_simulated")]
+    pub ran: Ran,
+    /// Virtual seconds simulated; of a session over real sockets, for how long at most its device made states.
     pub duration_s: f64,
     /// Virtual seconds at the beginning that no statistic counts.
     pub warmup_s: f64,
@@ -55,6 +60,61 @@ pub struct RunResult {
     pub conservation: Conservation,
     /// For plots: bounded, whatever the length of the run.
     pub series: Vec<Series>,
+}
+
+/// Where a run ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ran {
+    /// In virtual time.
+    #[default]
+    Simulated,
+    /// Over real sockets, through the emulator.
+    Real,
+    /// Over real sockets, through the queueing disciplines of a kernel.
+    Kernel,
+}
+
+impl Ran {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Real => "real",
+            Self::Kernel => "kernel",
+        }
+    }
+
+    fn is_simulated(&self) -> bool {
+        *self == Self::Simulated
+    }
+}
+
+impl RunResult {
+    /// A result in which nothing was measured.
+    pub(crate) fn of(scenario: &Scenario, seed: u64, inputs: Vec<Input>) -> Self {
+        Self {
+            taut: env!("CARGO_PKG_VERSION").to_owned(),
+            title: scenario.title.clone(),
+            description: scenario.description.clone(),
+            seed,
+            ran: Ran::Simulated,
+            duration_s: scenario.duration.as_secs_f64(),
+            warmup_s: scenario.warmup.as_secs_f64(),
+            scenario: scenario.to_toml(),
+            inputs,
+            verdict: Verdict::default(),
+            media: Vec::new(),
+            teleop: None,
+            skews: Vec::new(),
+            refusals: Vec::new(),
+            flows: Vec::new(),
+            links: Vec::new(),
+            models: Vec::new(),
+            conservation: Conservation::default(),
+            series: Vec::new(),
+        }
+    }
 }
 
 /// A file that a run read.
@@ -108,6 +168,9 @@ pub struct Distribution {
     pub min: f64,
     /// Median.
     pub p50: f64,
+    /// 90th percentile.
+    #[serde(default)]
+    pub p90: f64,
     /// 95th percentile.
     pub p95: f64,
     /// 99th percentile.
@@ -366,7 +429,7 @@ pub struct ModelCondition {
 }
 
 /// The independent count.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conservation {
     /// Everything adds up, link by link and end to end.
     pub holds: bool,

@@ -148,8 +148,10 @@ impl Outbox {
         if now >= self.next_normal
             && let Some(item) = self.normal.pop(now, self.thinned, drops)
         {
-            // One interval may be made up for, so that a device whose samples come a little late keeps its rate.
-            self.next_normal = self.next_normal.max(now - self.interval) + self.interval;
+            // Two intervals may be made up for. A host that was late by less than that sends two states at once, and the
+            // next one is due before a whole interval has passed: with less credit it would wait, and so would every one
+            // after it, for as long as the device keeps its rate.
+            self.next_normal = self.next_normal.max(now - self.interval * 2) + self.interval;
             self.odd = !self.odd;
             return Some((item, if self.odd { 2 } else { 3 }));
         }
@@ -210,15 +212,29 @@ mod tests {
     fn high_overtakes_normal_at_most_once_per_half_interval() {
         let (mut outbox, mut drops) = (Outbox::new(100, Order::Fifo, MS), Vec::new());
         let start = Time::ZERO + MS * 10;
-        (1..=3).for_each(|sequence| outbox.push(item(sequence, Priority::Normal), &mut drops));
-        (4..=6).for_each(|sequence| outbox.push(item(sequence, Priority::High), &mut drops));
-        // One interval may be made up for: two normal ones at first.
-        assert_eq!(sent(&mut outbox, start, &mut drops), [(4, 1), (1, 2), (2, 3)]);
+        (1..=4).for_each(|sequence| outbox.push(item(sequence, Priority::Normal), &mut drops));
+        (5..=7).for_each(|sequence| outbox.push(item(sequence, Priority::High), &mut drops));
+        // Two intervals may be made up for: three normal ones at first.
+        assert_eq!(sent(&mut outbox, start, &mut drops), [(5, 1), (1, 2), (2, 3), (3, 2)]);
         assert_eq!(outbox.poll_timeout(), Some(Deadline::new(start + MS / 2, "high")));
         assert_eq!(sent(&mut outbox, start + MS / 4, &mut drops), []);
-        assert_eq!(sent(&mut outbox, start + MS / 2, &mut drops), [(5, 1)]);
-        assert_eq!(sent(&mut outbox, start + MS, &mut drops), [(6, 1), (3, 2)]);
+        assert_eq!(sent(&mut outbox, start + MS / 2, &mut drops), [(6, 1)]);
+        assert_eq!(sent(&mut outbox, start + MS, &mut drops), [(7, 1), (4, 3)]);
         assert_eq!(outbox.poll_timeout(), None);
+        assert_eq!(drops, []);
+    }
+
+    #[test]
+    fn a_host_that_was_late_once_makes_no_later_state_wait() {
+        let (mut outbox, mut drops) = (Outbox::new(100, Order::Newest, MS), Vec::new());
+        for ms in 0..100u64 {
+            // The host was 1.9 ms late for the tenth: the eleventh is made at the same time.
+            let due = Time::ZERO + MS * (ms + 10);
+            let late = Time::ZERO + MS / 10 * 219;
+            let now = if matches!(ms, 10 | 11) { late } else { due };
+            outbox.push(item(ms, Priority::Normal), &mut drops);
+            assert_eq!(sent(&mut outbox, now, &mut drops).len(), 1, "state {ms} waits");
+        }
         assert_eq!(drops, []);
     }
 

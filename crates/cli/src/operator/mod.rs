@@ -166,7 +166,8 @@ impl Arguments {
             None => ResumePolicy::Start,
         };
         let (period, limit) = (self.period(), self.messages);
-        OperateConfig { session, period, limit, resume, report_messages, report_period }
+        let drain = OperateConfig::DRAIN;
+        OperateConfig { session, period, limit, resume, report_messages, report_period, drain }
     }
 
     fn credentials(&self) -> Result<Option<Credentials>, String> {

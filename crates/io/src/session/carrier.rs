@@ -10,6 +10,7 @@ use taut_transport::sctp::Sctp;
 use taut_transport::security::{Sealed, Secured, SecuredStats};
 use taut_transport::udp::Udp;
 
+use super::witness::{Seen, Witness};
 use crate::tcp::KernelTcp;
 
 /// One end of whatever carries a session over real sockets.
@@ -30,8 +31,18 @@ pub enum Carrier {
     PlainTcp(Box<KernelTcp>),
     /// Any other in the clear: for the lab.
     Plain(Box<dyn Transport>),
+    /// Any of the others, and who looks on.
+    Witnessed(Box<Witnessed>),
     /// None, between two conversations.
     Absent,
+}
+
+/// A carrier that somebody looks at.
+pub struct Witnessed {
+    carrier: Carrier,
+    witness: Witness,
+    /// When it was last called.
+    now: Time,
 }
 
 /// Why there is no session (any more), as far as this end can know.
@@ -72,20 +83,47 @@ macro_rules! carried {
             Carrier::Tcp($transport) => $call,
             Carrier::PlainTcp($transport) => $call,
             Carrier::Plain($transport) => $call,
+            Carrier::Witnessed($transport) => $call,
             Carrier::Absent => $absent,
         }
     };
 }
 
 impl Carrier {
+    pub(super) fn witnessed(self, witness: Option<&Witness>) -> Self {
+        match witness {
+            Some(witness) => {
+                let witness = witness.clone();
+                Self::Witnessed(Box::new(Witnessed { carrier: self, witness, now: Time::ZERO }))
+            }
+            None => self,
+        }
+    }
+
+    /// Without who looks on.
+    fn itself(&self) -> &Self {
+        match self {
+            Self::Witnessed(witnessed) => &witnessed.carrier,
+            other => other,
+        }
+    }
+
+    /// Does it begin a new connection for each conversation, of which no port remembers anything?
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.itself(), Self::Tcp(_) | Self::PlainTcp(_))
+    }
+
     /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
     pub(super) fn serves_again(&self) -> bool {
-        matches!(self, Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::PlainTcp(_))
+        matches!(
+            self.itself(),
+            Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::PlainTcp(_)
+        )
     }
 
     /// Has the next conversation begun already?
     pub(super) fn is_open(&self) -> bool {
-        match self {
+        match self.itself() {
             Self::Udp(secured) => secured.is_open(),
             Self::Sctp(secured) => secured.is_open(),
             Self::Dccp(secured) => secured.is_open(),
@@ -96,12 +134,12 @@ impl Carrier {
 
     /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
     pub(super) fn lingers(&self) -> bool {
-        !matches!(self, Self::Quic(_) | Self::Absent) && self.poll_timeout().is_some()
+        !matches!(self.itself(), Self::Quic(_) | Self::Absent) && self.poll_timeout().is_some()
     }
 
     /// What stands in the way. At the operator; the robot's end looks at its counters.
     pub fn trouble(&self) -> Trouble {
-        match self {
+        match self.itself() {
             Self::Quic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
             Self::Udp(secured) => of_secured(secured.stats()),
             Self::Sctp(secured) => of_secured(secured.stats()),
@@ -115,13 +153,13 @@ impl Carrier {
             },
             Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
             Self::PlainTcp(_) => Trouble::SentAway,
-            Self::Plain(_) | Self::Absent => Trouble::NoAnswer,
+            Self::Plain(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
         }
     }
 
     /// Bytes that the kernel's TCP was given and gave, which no port counts; `None` for other transports.
     pub fn stream_bytes(&self) -> Option<(u64, u64)> {
-        let stats = match self {
+        let stats = match self.itself() {
             Self::Tcp(sealed) => sealed.inner().stats(),
             Self::PlainTcp(tcp) => tcp.stats(),
             _ => return None,
@@ -185,7 +223,40 @@ impl fmt::Debug for Carrier {
             Self::Tcp(_) => "Tcp",
             Self::PlainTcp(_) => "PlainTcp",
             Self::Plain(_) => "Plain",
+            Self::Witnessed(witnessed) => return witnessed.carrier.fmt(f),
             Self::Absent => "Absent",
         })
+    }
+}
+
+impl Transport for Witnessed {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        self.now = now;
+        let sent = Seen::Sent { tag: message.tag, stream: message.stream };
+        self.carrier.send(now, message)?;
+        self.witness.look(now, sent);
+        Ok(())
+    }
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.now = now;
+        self.carrier.handle_input(now, input);
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        self.carrier.handle_timeout(now);
+    }
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.carrier.poll_transmit(now, buffer)
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        let event = self.carrier.poll_event()?;
+        self.witness.look(self.now, Seen::Transport(&event));
+        Some(event)
+    }
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.carrier.poll_timeout()
+    }
+    fn close(&mut self, now: Time) {
+        self.carrier.close(now);
     }
 }

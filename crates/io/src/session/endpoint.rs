@@ -1,41 +1,23 @@
 //! An address, a transport and an identity: what makes conversations.
 
-use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
-use std::str::FromStr;
 
-use taut_core::{Bytes, Duration, Priority, Time, Transport};
+use taut_core::{Duration, Time, Transport};
 use taut_transport::dccp::{Dccp, DccpConfig};
-use taut_transport::etp::{Adaptive, Etp, EtpConfig};
+use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
-use taut_transport::quic::{Quic, QuicConfig};
+use taut_transport::quic::Quic;
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
-use taut_transport::udp::{Udp, UdpConfig};
+use taut_transport::udp::Udp;
 
 use super::carrier::Carrier;
 use super::entropy::{os_entropy, os_seed};
+use super::transport::{TransportConfig, TransportKind};
+use super::witness::Witness;
 use crate::tcp::{KernelTcp, KernelTcpConfig};
 use crate::{Clock, Port, PortError, UdpPort, UdpPortConfig};
-
-/// A transport by its name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TransportKind {
-    /// QUIC.
-    #[default]
-    Quic,
-    /// UDP.
-    Udp,
-    /// The kernel's TCP.
-    Tcp,
-    /// SCTP over UDP (RFC 6951).
-    Sctp,
-    /// DCCP over UDP (RFC 6773).
-    Dccp,
-    /// ETP over UDP.
-    Etp,
-}
 
 /// Who this end is, and whom it speaks with.
 #[derive(Clone, Debug)]
@@ -50,7 +32,7 @@ pub struct Credentials {
 /// [`Carrier`] and a new [`Port`].
 #[derive(Debug)]
 pub struct Endpoint {
-    kind: TransportKind,
+    transport: TransportConfig,
     /// `None`: in the clear.
     credentials: Option<Credentials>,
     socket: Socket,
@@ -58,6 +40,7 @@ pub struct Endpoint {
     remote: Option<SocketAddr>,
     /// ns since 1970 at the clock's zero.
     epoch: u64,
+    witness: Option<Witness>,
 }
 
 #[derive(Debug)]
@@ -101,65 +84,25 @@ pub enum EndpointError {
 
 /// How long an operator tries to connect, or to come back.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// What sealing adds to a datagram, [`Secured::OVERHEAD`], fits between this and Ethernet's 1472 B.
-const ROOM: Bytes = Bytes::new(1_400);
-
-impl TransportKind {
-    /// All of them.
-    pub const ALL: [Self; 6] = [Self::Quic, Self::Udp, Self::Tcp, Self::Sctp, Self::Dccp, Self::Etp];
-
-    /// Its name on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Quic => "quic",
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Sctp => "sctp",
-            Self::Dccp => "dccp",
-            Self::Etp => "etp",
-        }
-    }
-
-    /// Can it repeat what was lost?
-    pub const fn is_reliable(self) -> bool {
-        matches!(self, Self::Quic | Self::Tcp | Self::Sctp)
-    }
-}
-
-impl fmt::Display for TransportKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for TransportKind {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("`{text}` is not a transport; there are {names}")
-        })
-    }
-}
-
 impl Endpoint {
     /// The robot's end, at `address`. Without credentials it is in the clear, for the lab only.
     ///
     /// # Errors
     /// When the address cannot be had, or QUIC is asked for in the clear.
     pub fn listen(
-        kind: TransportKind,
+        transport: impl Into<TransportConfig>,
         address: SocketAddr,
         credentials: Option<Credentials>,
         clock: &Clock,
     ) -> Result<Self, EndpointError> {
-        let socket = if kind == TransportKind::Tcp {
+        let transport = transport.into();
+        let socket = if transport.kind() == TransportKind::Tcp {
             TcpListener::bind(address).map(Socket::Listener)
         } else {
             UdpSocket::bind(address).map(Socket::Datagrams)
         };
         let socket = socket.map_err(|error| of_bind(address, error))?;
-        Self::new(kind, credentials, socket, None, clock)
+        Self::new(transport, credentials, socket, None, clock)
     }
 
     /// The operator's end, for the robot at `remote`. Without credentials it is in the clear, for the lab only.
@@ -167,7 +110,7 @@ impl Endpoint {
     /// # Errors
     /// When there is no socket to be had, QUIC is asked for in the clear, or not exactly one robot is trusted.
     pub fn connect(
-        kind: TransportKind,
+        transport: impl Into<TransportConfig>,
         remote: SocketAddr,
         credentials: Option<Credentials>,
         clock: &Clock,
@@ -179,31 +122,42 @@ impl Endpoint {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };
-        let socket = if kind == TransportKind::Tcp {
+        let transport = transport.into();
+        let socket = if transport.kind() == TransportKind::Tcp {
             Socket::None
         } else {
             Socket::Datagrams(UdpSocket::bind(any).map_err(|error| of_bind(any, error))?)
         };
-        Self::new(kind, credentials, socket, Some(remote), clock)
+        Self::new(transport, credentials, socket, Some(remote), clock)
     }
 
     fn new(
-        kind: TransportKind,
+        transport: TransportConfig,
         credentials: Option<Credentials>,
         socket: Socket,
         remote: Option<SocketAddr>,
         clock: &Clock,
     ) -> Result<Self, EndpointError> {
-        if kind == TransportKind::Quic && credentials.is_none() {
+        if transport.kind() == TransportKind::Quic && credentials.is_none() {
             return Err(EndpointError::AlwaysEncrypted);
         }
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
-        Ok(Self { kind, credentials, socket, remote, epoch })
+        Ok(Self { transport, credentials, socket, remote, epoch, witness: None })
+    }
+
+    /// Everything that conversations from here carry, and that their machines do, is shown to `witness`. Default: nobody.
+    pub fn witnessed(mut self, witness: Witness) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
+    pub(super) fn witness(&self) -> Option<&Witness> {
+        self.witness.as_ref()
     }
 
     /// Which transport.
     pub fn kind(&self) -> TransportKind {
-        self.kind
+        self.transport.kind()
     }
 
     /// The robot's address, of an operator's end.
@@ -228,14 +182,12 @@ impl Endpoint {
     /// # Errors
     /// When the process may open no more descriptors, or there is no route.
     pub fn open(&self) -> Result<(Carrier, Port), EndpointError> {
-        if self.kind == TransportKind::Tcp {
-            return self.open_tcp();
-        }
-        let carrier = match &self.credentials {
-            Some(credentials) => self.secured(credentials),
-            None => Carrier::Plain(self.plain()),
+        let (carrier, port) = match (&self.transport, &self.credentials) {
+            (TransportConfig::Tcp(config), _) => self.open_tcp(*config)?,
+            (_, Some(credentials)) => (self.secured(credentials), self.port()?),
+            (_, None) => (Carrier::Plain(self.plain()), self.port()?),
         };
-        Ok((carrier, self.port()?))
+        Ok((carrier.witnessed(self.witness.as_ref()), port))
     }
 
     /// A port without a memory of whom it heard.
@@ -249,8 +201,7 @@ impl Endpoint {
         })
     }
 
-    fn open_tcp(&self) -> Result<(Carrier, Port), EndpointError> {
-        let config = KernelTcpConfig::new();
+    fn open_tcp(&self, config: KernelTcpConfig) -> Result<(Carrier, Port), EndpointError> {
         let tcp = match (&self.socket, self.remote) {
             (Socket::Listener(listener), _) => {
                 listener.try_clone().and_then(|listener| KernelTcp::server(listener, config))
@@ -273,29 +224,32 @@ impl Endpoint {
 
     fn secured(&self, credentials: &Credentials) -> Carrier {
         let is_client = self.remote.is_some();
-        match self.kind {
-            TransportKind::Quic => {
+        match self.transport.clone() {
+            TransportConfig::Quic(config) => {
                 let Credentials { identity, trust } = credentials;
-                let config = quic_config();
                 let make = if is_client { Quic::client } else { Quic::server };
                 Carrier::Quic(Box::new(make(config, identity, trust.clone(), os_entropy())))
             }
-            TransportKind::Udp => Carrier::Udp(self.around(credentials, udp)),
-            TransportKind::Sctp => Carrier::Sctp(self.around(credentials, move || sctp(is_client))),
-            TransportKind::Dccp => Carrier::Dccp(self.around(credentials, move || dccp(is_client))),
-            TransportKind::Etp => Carrier::Etp(self.around(credentials, etp)),
-            TransportKind::Tcp => unreachable!("TCP is sealed by messages"),
+            TransportConfig::Udp(config) => Carrier::Udp(self.around(credentials, move || Udp::new(config))),
+            TransportConfig::Sctp(config) => {
+                Carrier::Sctp(self.around(credentials, move || sctp(config, is_client)))
+            }
+            TransportConfig::Dccp(config) => {
+                Carrier::Dccp(self.around(credentials, move || dccp(config.clone(), is_client)))
+            }
+            TransportConfig::Etp(config) => Carrier::Etp(self.around(credentials, move || etp(config))),
+            TransportConfig::Tcp(_) => unreachable!("TCP is sealed by messages"),
         }
     }
 
     fn plain(&self) -> Box<dyn Transport> {
         let is_client = self.remote.is_some();
-        match self.kind {
-            TransportKind::Udp => Box::new(udp()),
-            TransportKind::Sctp => Box::new(sctp(is_client)),
-            TransportKind::Dccp => Box::new(dccp(is_client)),
-            TransportKind::Etp => Box::new(etp()),
-            TransportKind::Quic | TransportKind::Tcp => unreachable!("made elsewhere"),
+        match self.transport.clone() {
+            TransportConfig::Udp(config) => Box::new(Udp::new(config)),
+            TransportConfig::Sctp(config) => Box::new(sctp(config, is_client)),
+            TransportConfig::Dccp(config) => Box::new(dccp(config, is_client)),
+            TransportConfig::Etp(config) => Box::new(etp(config)),
+            TransportConfig::Quic(_) | TransportConfig::Tcp(_) => unreachable!("made elsewhere"),
         }
     }
 
@@ -323,29 +277,15 @@ impl Endpoint {
     }
 }
 
-/// A link that is silent for 2 s is gone: until then the robot lets nobody else in.
-fn quic_config() -> QuicConfig {
-    QuicConfig::new().idle_timeout(Duration::from_secs(2)).keep_alive(Duration::from_millis(500))
-}
-
-fn udp() -> Udp {
-    Udp::new(UdpConfig::new().max_datagram(ROOM))
-}
-
-fn etp() -> Etp {
-    // Acknowledgements and forces share the gap: what waits goes together.
-    let config = EtpConfig::adaptive(Adaptive::default()).pack(true).max_datagram(ROOM);
-    let config = config.urgent(Some(Priority(0)));
+fn etp(config: EtpConfig) -> Etp {
     Etp::new(config).expect("the settings are within their ranges")
 }
 
-fn sctp(is_client: bool) -> Sctp {
-    let config = SctpConfig::new().samples(4);
+fn sctp(config: SctpConfig, is_client: bool) -> Sctp {
     if is_client { Sctp::client(config, os_entropy()) } else { Sctp::server(config, os_entropy()) }
 }
 
-fn dccp(is_client: bool) -> Dccp {
-    let config = DccpConfig::new().max_datagram(ROOM).expect("within its range").connect_timeout(PATIENCE);
+fn dccp(config: DccpConfig, is_client: bool) -> Dccp {
     let rng = os_seed().stream("dccp");
     if is_client { Dccp::client(config, rng) } else { Dccp::server(config, rng) }
 }

@@ -2,11 +2,12 @@
 //!
 //! | part | what it does |
 //! | --- | --- |
-//! | [`TransportKind`] | the transports by name |
+//! | [`TransportKind`], [`TransportConfig`] | the transports by name, and their settings |
 //! | [`Endpoint`] | makes a [`Carrier`] and its [`Port`](crate::Port) for each conversation: the socket stays, the rest is new |
 //! | [`Carrier`] | whichever transport it is, sealed or not |
 //! | [`OperatorMachine`] | an operator that sends samples at a rate, resumes as it is told, and reports |
 //! | [`RobotMachine`] | a robot with something that moves: a [`Plant`] |
+//! | [`Witness`] | looks on, for measurements |
 //! | [`operate`], [`serve`] | the loops: connecting, losing the link, beginning anew, saying goodbye |
 //!
 //! The loops run on the thread that calls them. [`Remote`] reaches them from other threads.
@@ -18,9 +19,11 @@ mod operate;
 mod operator;
 mod robot;
 mod serve;
+mod transport;
+mod witness;
 
-pub use self::carrier::{Carrier, Trouble};
-pub use self::endpoint::{Credentials, Endpoint, EndpointError, TransportKind};
+pub use self::carrier::{Carrier, Trouble, Witnessed};
+pub use self::endpoint::{Credentials, Endpoint, EndpointError};
 pub use self::entropy::{os_entropy, os_identity, os_seed};
 pub use self::operate::{OperateConfig, OperateError, operate};
 pub use self::operator::{
@@ -28,6 +31,8 @@ pub use self::operator::{
 };
 pub use self::robot::{Plant, RobotCommand, RobotMachine, RobotNote};
 pub use self::serve::{ServeError, serve};
+pub use self::transport::{TransportConfig, TransportKind};
+pub use self::witness::{Look, Seen, Witness};
 
 use crate::{Machine, MachineId, Mailbox};
 

@@ -25,6 +25,13 @@ pub struct OperateConfig {
     pub report_messages: Option<u64>,
     /// Report every so often.
     pub report_period: Option<Duration>,
+    /// When all samples were sent and it is not known what became of them, wait so long for it.
+    pub drain: Duration,
+}
+
+impl OperateConfig {
+    /// Long enough to hear of what can still be of use.
+    pub const DRAIN: Duration = Duration::from_secs(2);
 }
 
 /// A session that could not be had, or could not go on.
@@ -67,8 +74,12 @@ pub fn operate<I: Iterator<Item = State>>(
 ) -> Result<Progress, OperateError> {
     let (carrier, port) = endpoint.open()?;
     let operator = Operator::new(carrier, config.session.clone(), os_seed().stream("operator"));
-    let mut machine =
-        OperatorMachine::new(operator, device, config.period, config.limit).resumes(config.resume);
+    let mut machine = OperatorMachine::new(operator, device, config.period, config.limit)
+        .resumes(config.resume)
+        .drains(config.drain);
+    if let Some(witness) = endpoint.witness() {
+        machine = machine.witnessed(witness.clone());
+    }
     if let Some(samples) = config.report_messages {
         machine = machine.reports_by_number(samples);
     }

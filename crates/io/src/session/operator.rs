@@ -4,6 +4,8 @@ use taut_core::{Datagram, Deadline, Duration, Time, Transmit, earliest};
 use taut_session::{Operator, OperatorEvent, RobotState, State, Status};
 
 use super::carrier::{Carrier, Trouble};
+use super::operate::OperateConfig;
+use super::witness::{Seen, Witness};
 use crate::Machine;
 
 /// When an operator lets the robot move by itself.
@@ -98,14 +100,15 @@ pub struct OperatorMachine<I> {
 
     progress: Progress,
     sum_ms: f64,
+    witness: Option<Witness>,
+    /// When nothing more is waited for.
+    drain: Duration,
 }
 
 /// Between two attempts to resume.
 const RETRY: Duration = Duration::from_millis(100);
 /// How often it is looked whether everything is known.
 const LOOK: Duration = Duration::from_millis(10);
-/// When nothing more is waited for.
-const DRAIN: Duration = Duration::from_secs(2);
 
 impl<I: Iterator<Item = State>> OperatorMachine<I> {
     /// An operator whose device is asked every `period`, at least 1 µs, for its next state; its time of creation is when
@@ -131,12 +134,20 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
             closing: false,
             progress: Progress::default(),
             sum_ms: 0.0,
+            witness: None,
+            drain: OperateConfig::DRAIN,
         }
     }
 
     /// When it resumes by itself. Default: once, at the start.
     pub fn resumes(mut self, policy: ResumePolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Waits so long to know what became of every sample, when all were sent. Default [`OperateConfig::DRAIN`].
+    pub fn drains(mut self, drain: Duration) -> Self {
+        self.drain = drain;
         self
     }
 
@@ -150,6 +161,18 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
     pub fn reports_by_time(mut self, period: Duration) -> Self {
         self.report_period = Some(period.max(Duration::from_millis(1)));
         self
+    }
+
+    /// Shows everything to `witness`. Default: nobody looks on.
+    pub fn witnessed(mut self, witness: Witness) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
+    fn show(&self, now: Time, seen: Seen<'_>) {
+        if let Some(witness) = &self.witness {
+            witness.look(now, seen);
+        }
     }
 
     /// The session.
@@ -202,7 +225,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
             return;
         }
         // What the hand did while this host was too late to look is gone, in a recording as in a real one. One sample is
-        // made up for, as the session's limit of the rate does.
+        // made up for: the session's limit of the rate lets it pass.
         let behind = now.saturating_since(due) / self.period;
         let missed = behind.saturating_sub(1);
         self.progress.missed += missed;
@@ -219,11 +242,15 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
         let Some(state) = state else {
             self.next_sample = None;
             self.drained = Some(now);
+            self.show(now, Seen::DeviceDone);
             return;
         };
         self.progress.made += 1;
         // Why one is refused is in the counters.
-        if self.operator.send_state(now, State { created: now, ..state }).is_ok() {
+        let state = State { created: now, ..state };
+        let taken = self.operator.send_state(now, state);
+        self.show(now, Seen::Made(&state, taken));
+        if taken.is_ok() {
             self.left = self.left.map(|left| left - 1);
             self.sent += 1;
         }
@@ -231,7 +258,10 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
 
     fn resume(&mut self, now: Time) {
         self.retry = match self.operator.resume(now) {
-            Ok(()) => None,
+            Ok(()) => {
+                self.show(now, Seen::ResumePressed);
+                None
+            }
             Err(_) => Some(now + RETRY),
         };
     }
@@ -312,7 +342,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
         self.next_look = now + LOOK;
         let status = self.operator.status(now);
         let known = self.operator.waiting() == 0 && status.delivered + status.lost >= status.messages;
-        if !known && now.saturating_since(since) < DRAIN {
+        if !known && now.saturating_since(since) < self.drain {
             return None;
         }
         self.done = true;
@@ -340,10 +370,15 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
         match command {
             OperatorCommand::EmergencyStop => {
                 self.retry = None;
+                self.show(now, Seen::StopPressed { waiting: self.operator.waiting() });
                 self.operator.emergency_stop(now);
             }
             // Refused while there is no session or the stop is not acknowledged: the person presses again.
-            OperatorCommand::Resume => drop(self.operator.resume(now)),
+            OperatorCommand::Resume => {
+                if self.operator.resume(now).is_ok() {
+                    self.show(now, Seen::ResumePressed);
+                }
+            }
             OperatorCommand::Close => self.close(now),
         }
     }
@@ -354,6 +389,7 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
 
     fn poll_event(&mut self, now: Time) -> Option<OperatorNote> {
         while let Some(event) = self.operator.poll_event() {
+            self.show(now, Seen::Operator(&event));
             if let Some(note) = self.notice(now, event) {
                 return Some(note);
             }

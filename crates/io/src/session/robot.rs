@@ -4,21 +4,27 @@ use taut_core::{Datagram, Deadline, Duration, Time, Transmit, earliest};
 use taut_session::{Robot, RobotEvent, State, Status, StopCause};
 
 use super::carrier::Carrier;
+use super::witness::{Seen, Witness};
 use crate::Machine;
 
 /// What moves: a simulation, or the way to a controller.
 pub trait Plant {
-    /// How often it is stepped.
-    const PERIOD: Duration = Duration::from_millis(1);
-
+    /// How often it is stepped, at least 1 µs. Default 1 ms.
+    fn period(&self) -> Duration {
+        Duration::from_millis(1)
+    }
     /// The operator resumed: states follow.
     fn enable(&mut self);
     /// Go there.
     fn apply(&mut self, state: &State);
     /// Stop where you are, and stay.
     fn stop(&mut self);
-    /// One [`Plant::PERIOD`] passes; what is measured after it. Its time of creation does not matter.
+    /// One [`Plant::period`] passes; what is measured after it. Its time of creation does not matter.
     fn step(&mut self) -> State;
+    /// Is what was measured last told to the operator? Default: always.
+    fn feeds_back(&mut self) -> bool {
+        true
+    }
 }
 
 /// What a robot is asked from outside.
@@ -63,6 +69,7 @@ pub struct RobotMachine<P> {
     closing: bool,
     report_period: Option<Duration>,
     next_report: Time,
+    witness: Option<Witness>,
 }
 
 /// Steps at once, when the host was late; those beyond are left out: the plant stood still.
@@ -81,6 +88,7 @@ impl<P: Plant> RobotMachine<P> {
             closing: false,
             report_period: None,
             next_report: Time::ZERO,
+            witness: None,
         }
     }
 
@@ -88,6 +96,18 @@ impl<P: Plant> RobotMachine<P> {
     pub fn reports_by_time(mut self, period: Duration) -> Self {
         self.report_period = Some(period.max(Duration::from_millis(1)));
         self
+    }
+
+    /// Shows everything to `witness`. Default: nobody looks on.
+    pub fn witnessed(mut self, witness: Witness) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
+    fn show(&self, now: Time, seen: Seen<'_>) {
+        if let Some(witness) = &self.witness {
+            witness.look(now, seen);
+        }
     }
 
     /// The session.
@@ -124,18 +144,21 @@ impl<P: Plant> RobotMachine<P> {
         if now < self.next_step {
             return;
         }
-        let behind = (now - self.next_step) / P::PERIOD;
+        let period = self.plant.period().max(Duration::from_micros(1));
+        let behind = (now - self.next_step) / period;
         let steps = (behind + 1).min(u64::from(MOST_STEPS));
         let mut measured = None;
         for _ in 0..steps {
             measured = Some(self.plant.step());
         }
-        self.next_step += P::PERIOD * (behind + 1);
+        self.next_step += period * (behind + 1);
         if let Some(state) = measured {
             self.position = state.position;
-            if self.has_operator {
+            if self.plant.feeds_back() && self.has_operator {
+                let state = State { created: now, ..state };
                 // Why one is refused is in the counters.
-                let _ = self.robot.send_feedback(now, State { created: now, ..state });
+                let taken = self.robot.send_feedback(now, state);
+                self.show(now, Seen::Feedback(&state, taken));
             }
         }
     }
@@ -196,6 +219,7 @@ impl<P: Plant> Machine for RobotMachine<P> {
 
     fn poll_event(&mut self, now: Time) -> Option<RobotNote> {
         while let Some(event) = self.robot.poll_event() {
+            self.show(now, Seen::Robot(&event, self.robot.clock(now)));
             if let Some(note) = self.notice(now, event) {
                 return Some(note);
             }

@@ -43,6 +43,9 @@ pub fn serve<P: Plant>(
     if let Some(period) = report_period {
         machine = machine.reports_by_time(period);
     }
+    if let Some(witness) = endpoint.witness() {
+        machine = machine.witnessed(witness.clone());
+    }
     let id = driver.add(machine, port)?;
     started(Remote::new(driver.mailbox(), id));
     let mut closed = false;
@@ -92,7 +95,7 @@ fn renew<P: Plant>(
     let old = machine.reconnect(now, Carrier::Absent);
     let carrier = if old.serves_again() {
         // Its peers' addresses would fill the table of paths; unless one of them speaks, forget them.
-        if !old.is_open() && !matches!(old, Carrier::PlainTcp(_)) {
+        if !old.is_open() && !old.is_stream() {
             port = endpoint.port()?;
         }
         old

@@ -13,6 +13,7 @@ pub struct KernelTcpConfig {
     pub(super) first_message: Duration,
     pub(super) quick_ack: bool,
     pub(super) dscp: u8,
+    pub(super) congestion: Option<&'static str>,
 }
 
 impl Default for KernelTcpConfig {
@@ -26,6 +27,7 @@ impl Default for KernelTcpConfig {
             first_message: Duration::from_secs(2),
             quick_ack: false,
             dscp: 0,
+            congestion: None,
         }
     }
 }
@@ -89,6 +91,14 @@ impl KernelTcpConfig {
     /// Differentiated services code point of what is sent (RFC 2474), 0 to 63. Default 0.
     pub fn dscp(mut self, code_point: u8) -> Self {
         self.dscp = code_point & 0x3f;
+        self
+    }
+
+    /// `TCP_CONGESTION` (tcp(7)): `"reno"`, `"cubic"`, `"bbr"`, as `net.ipv4.tcp_available_congestion_control` lists
+    /// them; those that `net.ipv4.tcp_allowed_congestion_control` does not list need `CAP_NET_ADMIN`. Default: the host's,
+    /// `net.ipv4.tcp_congestion_control`.
+    pub fn congestion(mut self, name: &'static str) -> Self {
+        self.congestion = Some(name);
         self
     }
 }

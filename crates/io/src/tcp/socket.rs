@@ -33,6 +33,12 @@ pub(super) fn set_up(stream: &TcpStream, config: &KernelTcpConfig) -> io::Result
     socket.set_send_buffer_size(to_usize(config.send_buffer))?;
     let user_timeout = std::time::Duration::from_nanos(config.user_timeout.as_nanos());
     socket.set_tcp_user_timeout((!user_timeout.is_zero()).then_some(user_timeout))?;
+    if let Some(name) = config.congestion {
+        socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {
+            let what = format!("congestion control `{name}` (`modprobe tcp_{name}` loads it): {error}");
+            io::Error::new(error.kind(), what)
+        })?;
+    }
     if config.dscp > 0 {
         let class = u32::from(config.dscp) << 2;
         let ipv4 = stream.local_addr()?.is_ipv4();

@@ -45,7 +45,7 @@ impl Summary {
             return None;
         }
         let ms = |nanos: u64| nanos as f64 / 1e6;
-        let mut quantiles = self.values_at([0.5, 0.95, 0.99, 0.999]);
+        let mut quantiles = self.values_at([0.5, 0.9, 0.95, 0.99, 0.999]);
         let mut next = || quantiles.next().unwrap_or_default();
         Some(Distribution {
             count: self.count,
@@ -53,6 +53,7 @@ impl Summary {
             sd: (self.squares / self.count as f64).sqrt() / 1e6,
             min: ms(self.min),
             p50: next(),
+            p90: next(),
             p95: next(),
             p99: next(),
             p999: next(),

@@ -11,6 +11,7 @@
 mod axis;
 mod campaign;
 mod chart;
+mod comparison;
 mod distributions;
 mod format;
 mod page;
@@ -26,12 +27,12 @@ mod timeline;
 
 use std::collections::BTreeSet;
 
-use crate::result::{CampaignResult, RunResult};
+use crate::result::{CampaignResult, ComparisonResult, RunResult};
 
 /// How every figure's file begins.
 pub(crate) const FIGURE_BEGINS: &str = chart::BEGINS;
 
-pub use text::{campaign_text, run_text, written_text};
+pub use text::{campaign_text, comparison_text, run_text, written_text};
 
 /// The report of one run: a whole HTML document, to be opened from a file, without a network.
 pub fn run_html(run: &RunResult) -> String {
@@ -52,6 +53,16 @@ pub fn run_figures(run: &RunResult) -> Vec<(String, String)> {
 /// The figures of [`campaign_html`], like [`run_figures`].
 pub fn campaign_figures(campaign: &CampaignResult) -> Vec<(String, String)> {
     named(campaign::figures(campaign).into_iter())
+}
+
+/// The report of real runs beside simulated ones: a whole HTML document like [`run_html`].
+pub fn comparison_html(comparison: &ComparisonResult) -> String {
+    comparison::html(comparison)
+}
+
+/// The figures of [`comparison_html`], like [`run_figures`].
+pub fn comparison_figures(comparison: &ComparisonResult) -> Vec<(String, String)> {
+    named(comparison::figures(comparison).into_iter())
 }
 
 fn named(figures: impl Iterator<Item = page::Figure>) -> Vec<(String, String)> {

@@ -75,6 +75,7 @@ impl Samples {
             sd: variance.sqrt(),
             min: sorted[0],
             p50: quantile(0.5),
+            p90: quantile(0.9),
             p95: quantile(0.95),
             p99: quantile(0.99),
             p999: quantile(0.999),
@@ -281,6 +282,7 @@ fn make_run() -> RunResult {
                       bounds say whether it can."
                 .to_owned(),
         seed: 7,
+        ran: crate::result::Ran::default(),
         duration_s: DURATION_S,
         warmup_s: 10.0,
         scenario: SCENARIO.to_owned(),
@@ -362,6 +364,7 @@ pub(super) fn empty_run() -> RunResult {
         title: String::new(),
         description: String::new(),
         seed: 0,
+        ran: crate::result::Ran::default(),
         duration_s: 0.0,
         warmup_s: 0.0,
         scenario: String::new(),

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use super::campaign::{failures, passes, variant_name};
 use super::format::{ABSENT, cycle_losses, spaced};
-use super::teleop;
+use super::{comparison, teleop};
 use crate::job::Written;
 use crate::result::{
-    CampaignResult, CycleResult, LimitResult, Measure, MediumResult, ModelResult, RunResult, VariantResult,
+    CampaignResult, ComparisonResult, CycleResult, LimitResult, Measure, MediumResult, ModelResult,
+    RunResult, VariantResult,
 };
 
 /// One run: its limits, where samples were lost, the model, and last the verdict.
@@ -32,6 +33,17 @@ pub fn run_text(run: &RunResult) -> String {
 pub fn campaign_text(campaign: &CampaignResult) -> String {
     let variants: String = campaign.variants.iter().map(variant).collect();
     format!("{} ({} s a run)\n{variants}", campaign.title, campaign.duration_s)
+}
+
+/// Real runs beside simulated ones: percentiles of one-way latency, and what was not as it must be.
+pub fn comparison_text(comparison: &ComparisonResult) -> String {
+    let (rows, verdict) = comparison::text_rows(comparison);
+    let violations = comparison.runs.iter().flat_map(|run| {
+        let both = run.simulated.iter().chain([&run.real]);
+        both.flat_map(|one| one.violations.iter().map(|what| vec![format!("{}: {what}", run.variant)]))
+    });
+    let violations = table("not as it must be", &violations.collect::<Vec<_>>());
+    format!("{}\n\n{}{violations}\n{verdict}\n", comparison.title, aligned(&rows))
 }
 
 /// Where the report is, and what became of the files that were there before.

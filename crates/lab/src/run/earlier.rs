@@ -14,7 +14,7 @@ use crate::result::Input;
 pub(crate) enum Kind {
     /// One run.
     Run,
-    /// A campaign.
+    /// A campaign, or real runs beside simulated ones.
     Campaign,
 }
 
@@ -38,7 +38,8 @@ pub(crate) struct Owner {
 impl Owner {
     /// By the results in it: a name alone says nothing.
     pub(crate) fn of(folder: &Path) -> Self {
-        Self { run: is_result(&folder.join("run.json")), campaign: is_result(&folder.join("campaign.json")) }
+        let has = |name: &str| is_result(&folder.join(name));
+        Self { run: has("run.json"), campaign: has("campaign.json") || has("comparison.json") }
     }
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn settle(
     let other = |path: &PathBuf| path.is_file() && !written.contains(path) && !is_input(path);
     let named = |names: &[&str]| names.iter().map(|name| folder.join(name)).filter(other).collect::<Vec<_>>();
     let extras = named(&[PACKETS, EVENTS, SAMPLES]);
-    let mut results = named(&["run.json", "campaign.json"]);
+    let mut results = named(&["run.json", "campaign.json", "comparison.json"]);
     results.extend(
         children(&folder.join("runs"))
             .iter()

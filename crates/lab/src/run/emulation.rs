@@ -64,6 +64,56 @@ pub fn link_pair(
     Ok(LinkPair { name: name.to_owned(), a: (*a).to_owned(), b: (*b).to_owned(), up, down })
 }
 
+/// The two directions between the ends of a session, for whoever drives them, with their names in results.
+#[derive(Debug)]
+pub struct SessionLinks {
+    /// From the operator to the robot.
+    pub there: (String, Chain),
+    /// From the robot to the operator.
+    pub back: (String, Chain),
+}
+
+/// The links of a scenario in which nothing but a `[teleop]` session stands at the ends of one link, or of two, one for each
+/// way. What is random in them is as in a simulated run with this seed.
+///
+/// # Errors
+/// When there is no such session, or there are other links: then the key is named.
+pub fn session_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Result<SessionLinks, RunError> {
+    let Some(teleop) = &scenario.teleop else {
+        return Err(RunError::key(
+            "teleop",
+            "there is none; only sessions of [teleop] run over real sockets",
+        ));
+    };
+    let ends = (teleop.operator.as_str(), teleop.robot.as_str());
+    let (mut there, mut back) = (None, None);
+    for (name, link) in &scenario.links {
+        for (label, from, to) in directions(name, link) {
+            let way = match (from, to) {
+                way if way == ends => &mut there,
+                (from, to) if (to, from) == ends => &mut back,
+                _ => return Err(elsewhere(name, from, to)),
+            };
+            if way.is_some() {
+                return Err(RunError::key(format!("links.{name}"), "is a second link for the same way"));
+            }
+            let chain = build_chain(&link.chain, &label, &format!("links.{name}"), seed, inputs)?;
+            *way = Some((label, chain));
+        }
+    }
+    match (there, back) {
+        (Some(there), Some(back)) => Ok(SessionLinks { there, back }),
+        _ => Err(RunError::key("links", "real sockets need a link there and one back")),
+    }
+}
+
+fn elsewhere(name: &str, from: &str, to: &str) -> RunError {
+    let message = format!(
+        "leads from {from} to {to}; over real sockets there is one link between operator and robot and no other"
+    );
+    RunError::key(format!("links.{name}"), message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

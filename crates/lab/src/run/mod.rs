@@ -12,6 +12,7 @@ mod output;
 mod queues;
 mod samples;
 mod session;
+pub mod settings;
 mod signals;
 mod teleop;
 mod transports;
@@ -20,10 +21,11 @@ use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
 pub(crate) use earlier::{Kind, Owner, settle};
-pub use emulation::{LinkPair, link_pair};
+pub use emulation::{LinkPair, SessionLinks, link_pair, session_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
+pub use teleop::{Device, Notes, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
 use crate::result::{Conservation, FlowOwner, LinkResult, MediumResult, RunResult, Verdict};
@@ -175,14 +177,6 @@ impl Stage {
             teleop = Some(result);
         }
         Ok(RunResult {
-            taut: env!("CARGO_PKG_VERSION").to_owned(),
-            title: scenario.title.clone(),
-            description: scenario.description.clone(),
-            seed: seed.get(),
-            duration_s: scenario.duration.as_secs_f64(),
-            warmup_s: scenario.warmup.as_secs_f64(),
-            scenario: scenario.to_toml(),
-            inputs: self.inputs.list(),
             verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
             teleop,
             skews: metrics.skews(),
@@ -193,6 +187,7 @@ impl Stage {
             conservation,
             series,
             media,
+            ..RunResult::of(scenario, seed.get(), self.inputs.list())
         })
     }
 

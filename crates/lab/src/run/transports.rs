@@ -1,22 +1,23 @@
 //! From the scenario's words to transports.
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Priority, Protocol, Seed, SendError,
-    Time, Transmit, Transport, UDP_HEADER,
+    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit,
+    Transport, UDP_HEADER,
 };
-use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
+use taut_transport::dccp::Dccp;
 use taut_transport::entropy::Entropy;
-use taut_transport::etp::{Adaptive, Etp, EtpConfig, Gap};
+use taut_transport::etp::{Etp, Gap};
 use taut_transport::identity::{Identity, Trust};
-use taut_transport::quic::{self, Quic, QuicConfig, Resumption};
-use taut_transport::sctp::{Sctp, SctpConfig};
+use taut_transport::quic::{Quic, Resumption};
+use taut_transport::sctp::Sctp;
 use taut_transport::tcp::{AckCounting, CongestionControl, FullAck, Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
 use super::flows::{self, Counts};
 use super::inputs::RunError;
+use super::settings;
 use crate::scenario::{
-    self, Congestion, DccpSpec, EtpSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, TransportSpec,
+    self, Congestion, DccpSpec, EtpSpec, QuicSpec, SctpSpec, TcpSpec, Teleop, TransportSpec,
 };
 
 /// Bytes of an IPv4 and a TCP header without options.
@@ -96,18 +97,9 @@ impl Carrier {
         })
     }
 
-    /// ETP over UDP; for a session of operator and robot, with the period of its states.
-    pub(super) fn etp(spec: &EtpSpec, period: Option<Duration>) -> Result<Self, RunError> {
-        let config = match spec.gap {
-            Some(gap) => EtpConfig::fixed(gap),
-            None => match period {
-                Some(period) => EtpConfig::session(period),
-                None => EtpConfig::adaptive(Adaptive::default()),
-            },
-        };
-        // An emergency stop waits for no gap.
-        let urgent = period.map(|_| Priority(0));
-        let etp = Etp::new(config.pack(spec.pack).urgent(urgent)).map_err(RunError::scenario)?;
+    /// ETP over UDP; as a session wants it, or by itself.
+    pub(super) fn etp(spec: &EtpSpec, session: Option<&Teleop>) -> Result<Self, RunError> {
+        let etp = Etp::new(settings::etp(spec, session)).map_err(RunError::scenario)?;
         Ok(Self::Etp(Box::new(etp)))
     }
 
@@ -185,16 +177,7 @@ pub(super) fn session_quic(
     resumption: Option<Resumption>,
 ) -> Quic {
     let (own, peer) = side.names();
-    let congestion = match spec.congestion {
-        QuicCongestion::Paced => {
-            let paced = quic::Paced::new();
-            quic::Congestion::Paced(spec.floor.map_or(paced, |floor| paced.floor(floor)))
-        }
-        QuicCongestion::Cubic => quic::Congestion::Cubic,
-        QuicCongestion::Newreno => quic::Congestion::NewReno,
-        QuicCongestion::Bbr => quic::Congestion::Bbr,
-    };
-    let config = QuicConfig::new().congestion(congestion).ack_every(spec.ack_every).ack_delay(spec.ack_delay);
+    let config = settings::quic(spec);
     let config = match resumption {
         Some(resumption) => config.resumption(resumption),
         None => config,
@@ -209,7 +192,7 @@ pub(super) fn session_quic(
 }
 
 fn session_sctp(spec: &SctpSpec, side: Side, seed: Seed) -> Sctp {
-    let config = SctpConfig::new().retransmissions(spec.retransmissions).rto_min(spec.rto_min);
+    let config = settings::sctp(spec);
     let entropy = Entropy::seeded(seed, &format!("session/{}/sctp", side.names().0));
     match side {
         Side::Opens => Sctp::client(config, entropy),
@@ -218,8 +201,7 @@ fn session_sctp(spec: &SctpSpec, side: Side, seed: Seed) -> Sctp {
 }
 
 fn session_dccp(spec: &DccpSpec, side: Side, seed: Seed) -> Dccp {
-    let ccid = if spec.ccid == 3 { Ccid::Tfrc } else { Ccid::TcpLike };
-    let config = DccpConfig::new().ccids(&[ccid]).expect("one profile");
+    let config = settings::dccp(spec);
     let rng = seed.stream(&format!("session/{}/dccp", side.names().0));
     match side {
         Side::Opens => Dccp::client(config, rng),

@@ -1,6 +1,7 @@
 //! `[[axis]]`: what is varied, and all combinations of it.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,74 @@ impl Scenario {
     }
 }
 
+/// A value of an axis that is chosen, `transport=UDP`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The axis.
+    pub axis: String,
+    /// The name of one of its values.
+    pub value: String,
+}
+
+impl FromStr for Choice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('=').map(|(axis, value)| (axis.trim(), value.trim()));
+        match parts {
+            Some((axis, value)) if !axis.is_empty() && !value.is_empty() => {
+                Ok(Self { axis: axis.to_owned(), value: value.to_owned() })
+            }
+            _ => Err(format!("`{text}` names no value of an axis; write transport=UDP")),
+        }
+    }
+}
+
+impl Scenario {
+    /// Which of [`Scenario::all_variants`] are chosen: of each axis that `choices` name, those with one of the values that
+    /// they name of it. Variants that are listed lie on no axis, and are chosen only where nothing is named.
+    ///
+    /// # Errors
+    /// One line: an axis or a value that there is none of, and what there is.
+    pub fn choose(&self, choices: &[Choice]) -> Result<Vec<bool>, String> {
+        for choice in choices {
+            self.check_choice(choice)?;
+        }
+        let chosen = |axis: &Axis, value: &AxisValue| {
+            let mut named = choices.iter().filter(|choice| choice.axis == axis.name).peekable();
+            named.peek().is_none() || named.any(|choice| choice.value == value.name)
+        };
+        let mut all = vec![choices.is_empty(); self.variants.len()];
+        if !self.axes.is_empty() {
+            let mut combined = vec![true];
+            for axis in &self.axes {
+                let with = |before: &bool| {
+                    let before = *before;
+                    axis.values.iter().map(move |value| before && chosen(axis, value)).collect::<Vec<_>>()
+                };
+                combined = combined.iter().flat_map(with).collect();
+            }
+            all.extend(combined);
+        }
+        Ok(all)
+    }
+
+    fn check_choice(&self, choice: &Choice) -> Result<(), String> {
+        let list = |names: Vec<&str>| names.join(", ");
+        let Some(axis) = self.axes.iter().find(|axis| axis.name == choice.axis) else {
+            let there = match self.axes.as_slice() {
+                [] => "this scenario has none".to_owned(),
+                axes => format!("there are {}", list(axes.iter().map(|axis| axis.name.as_str()).collect())),
+            };
+            return Err(format!("there is no axis `{}`; {there}", choice.axis));
+        };
+        if !axis.values.iter().any(|value| value.name == choice.value) {
+            let there = list(axis.values.iter().map(|value| value.name.as_str()).collect());
+            return Err(format!("axis `{}` has no value `{}`; there are {there}", axis.name, choice.value));
+        }
+        Ok(())
+    }
+}
+
 pub(super) fn check(scenario: &Scenario) -> Checked {
     let mut count = 1usize;
     for (i, axis) in scenario.axes.iter().enumerate() {
@@ -90,6 +159,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
 
 #[cfg(test)]
 mod tests {
+    use super::Choice;
     use crate::scenario::Scenario;
 
     const TEXT: &str = r#"
@@ -140,5 +210,25 @@ set = { "cross.rate" = "9Mbit" }
             TEXT.split("[[axis]]").next().unwrap().to_owned() + "[[axis]]\nname = \"none\"\nvalue = []\n";
         let told = Scenario::parse("axes.toml", &text).unwrap_err().to_string();
         assert!(told.contains("has no values"), "{told}");
+    }
+
+    #[test]
+    fn choices_of_one_axis_add_up_and_those_of_several_must_all_hold() {
+        let scenario = Scenario::parse("axes.toml", TEXT).unwrap();
+        let names = |choices: &[&str]| {
+            let choices: Vec<Choice> = choices.iter().map(|choice| choice.parse().unwrap()).collect();
+            let chosen = scenario.choose(&choices)?;
+            let all = scenario.all_variants().into_iter().zip(chosen);
+            Ok::<_, String>(all.filter(|(_, is)| *is).map(|(variant, _)| variant.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&[]).unwrap().len(), 5);
+        assert_eq!(names(&["delay=far"]).unwrap(), ["far, low", "far, high"]);
+        assert_eq!(names(&["load=high", "delay=near", "delay=far"]).unwrap(), ["near, high", "far, high"]);
+        assert_eq!(
+            names(&["load=none"]).unwrap_err(),
+            "axis `load` has no value `none`; there are low, high"
+        );
+        assert_eq!(names(&["size=none"]).unwrap_err(), "there is no axis `size`; there are delay, load");
+        assert!("delay".parse::<Choice>().unwrap_err().contains("write transport=UDP"));
     }
 }

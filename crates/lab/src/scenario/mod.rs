@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
-pub use axes::{Axis, AxisValue};
+pub use axes::{Axis, AxisValue, Choice};
 pub use json_schema::json_schema;
 pub use schema::*;
 pub use set::Setting;

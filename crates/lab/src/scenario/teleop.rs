@@ -181,6 +181,11 @@ pub struct Surface {
     pub friction: Option<f64>,
 }
 
+impl Surface {
+    /// Nothing is different.
+    pub const DEFAULT: Self = Self { stiffness: None, damping: None, friction: None };
+}
+
 impl Default for Environment {
     fn default() -> Self {
         Self::Foam(Surface::default())

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, Time};
 
-use super::bodies::{dot, norm};
+use super::hand::{dot, norm};
 use crate::demo::Vector;
 use crate::metrics::{Buckets, Moments, Watch};
 use crate::result::{ControlResult, Series};

@@ -1,8 +1,10 @@
 //! A whole teleoperation session on the simulator: the stack that is shipped, and what it connects.
 
-mod bodies;
+mod books;
 mod checker;
 mod control;
+mod hand;
+mod notes;
 mod operator;
 pub(super) mod own;
 mod record;
@@ -13,10 +15,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use taut_core::{Address, Duration, FlowId, Rng, Seed, Time};
-use taut_session::{Codec, Operator, OperatorConfig, Order, Processing, Robot, RobotConfig};
+use taut_session::{Operator, Robot};
 use taut_sim::{Network, NodeClock, Peer};
 
-use self::bodies::{Arm, Hand};
+use self::hand::Hand;
 use self::operator::{OperatorNode, Script};
 use self::own::{OwnQueues, SharedQueues};
 use self::record::{Record, Shared};
@@ -25,10 +27,14 @@ use self::wire::{Life, Stack, Wire};
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::transports::{PORTS, Side};
-use super::{cross, links};
+use super::{cross, links, settings};
 use crate::metrics::{StreamKey, Watch};
 use crate::result::{FlowOwner, Opening, Series, TeleopResult};
-use crate::scenario::{ClockSpec, CodecSpec, Direction, OrderSpec, Scenario, Teleop, TransportSpec};
+use crate::robot::SimulatedRobot;
+use crate::scenario::{ClockSpec, Direction, Scenario, Teleop, TransportSpec};
+
+pub use self::hand::Device;
+pub use self::notes::{Notes, Way, account};
 use links::LinkInfo;
 
 /// What is left of a session when its nodes are gone.
@@ -69,10 +75,7 @@ fn add_life(
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let record: Shared = Rc::new(RefCell::new(Record::new(teleop, watch)));
     let counters: [Counters; 2] = Default::default();
-    let codec = match teleop.codec {
-        CodecSpec::Native => Codec::Native,
-        CodecSpec::Omni71 => Codec::Omni71,
-    };
+    let codec = settings::codec(teleop);
     let clock = |name: &str, spec: Option<ClockSpec>| {
         let clock = clock(spec, seed.stream(&format!("teleop/{name}/clock")));
         NodeClock { offset: clock.offset + later, ..clock }
@@ -85,19 +88,18 @@ fn add_life(
         let counters = counters[usize::from(side == Side::Waits)].clone();
         Ok::<_, RunError>((Wire::new(stack, codec, side, counters), headers, protocol, rng))
     };
-    let person = seed.stream("teleop/hand");
-    let hand = Hand::new(person, teleop.device_force);
-    let arm = Arm::new(&teleop.environment, hand.body.position);
+    let hand = Hand::of(teleop, seed);
+    let arm = SimulatedRobot::new(&teleop.environment, hand.body.position);
     let (wire, headers, protocol, rng) = end(Side::Opens)?;
-    let session = Operator::new(wire, operator_config(teleop, codec).headers(headers), rng);
+    let session = Operator::new(wire, settings::operator(teleop).headers(headers), rng);
     let script = Script::new(teleop, scenario.duration, clocks[0]);
     let (source_port, destination_port) = PORTS;
     let there = Peer { address: robot, source_port, destination_port, protocol, ..Peer::default() };
-    let priorities = seed.stream("teleop/priorities");
+    let priorities = hand::priorities(seed);
     let operator_node =
         OperatorNode::new(session, (clocks[0], there), hand, script, priorities, record.clone());
     let (wire, headers, protocol, rng) = end(Side::Waits)?;
-    let session = Robot::new(wire, robot_config(teleop, codec).headers(headers), rng);
+    let session = Robot::new(wire, settings::robot(teleop).headers(headers), rng);
     let back = Peer {
         address: operator,
         source_port: destination_port,
@@ -134,45 +136,6 @@ fn clock(spec: Option<ClockSpec>, mut rng: Rng) -> NodeClock {
             drift_ppb: rng.below(40_001) as i32 - 20_000,
         },
     }
-}
-
-fn order(teleop: &Teleop) -> Order {
-    match teleop.order {
-        OrderSpec::Newest => Order::Newest,
-        OrderSpec::Fifo => Order::Fifo,
-    }
-}
-
-fn operator_config(teleop: &Teleop, codec: Codec) -> OperatorConfig {
-    let config = OperatorConfig::new()
-        .codec(codec)
-        .rate(teleop.rate)
-        .adaptive(teleop.adaptive)
-        .queue(teleop.queue)
-        .order(order(teleop))
-        .reliable(teleop.reliable)
-        .window(teleop.window)
-        .feedback_force(teleop.device_force as f32);
-    match teleop.deadline {
-        Some(deadline) => config.deadline(deadline),
-        None => config.no_deadline(),
-    }
-}
-
-fn robot_config(teleop: &Teleop, codec: Codec) -> RobotConfig {
-    let processing = match teleop.processing {
-        None => Processing::Immediate,
-        Some(spec) if spec.least == spec.largest => Processing::Fixed(spec.least),
-        Some(spec) => Processing::Uniform { least: spec.least, largest: spec.largest },
-    };
-    RobotConfig::new()
-        .codec(codec)
-        .watchdog(teleop.watchdog)
-        .max_age(teleop.max_age)
-        .processing(processing)
-        .queue(teleop.queue)
-        .order(order(teleop))
-        .feedback_rate(teleop.feedback.max(1))
 }
 
 impl Session {

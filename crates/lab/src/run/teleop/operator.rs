@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Medium, Node, NodeEvent, Packet, Probability, Rng,
-    Sample, Time, earliest,
+    Datagram, Deadline, DropCause, Duration, Node, NodeEvent, Packet, Probability, Rng, Time, earliest,
 };
-use taut_session::{Operator, OperatorEvent, Priority, RobotState, State, StopCause};
+use taut_session::{Operator, OperatorEvent, Priority, RobotState, StateError, StopCause};
 use taut_sim::{NodeClock, Peer};
 
-use super::bodies::Hand;
+use super::books::OperatorBook;
+use super::hand::Hand;
 use super::record::{Shared, Transit};
 use super::wire::{Seen, Wire};
 use crate::scenario::{Direction, Teleop};
@@ -59,7 +59,7 @@ pub(super) struct OperatorNode {
     hand: Hand,
     script: Script,
     priorities: Rng,
-    record: Shared,
+    book: OperatorBook,
     /// When the device makes its next state; `None` before there is a session, and after the last.
     next_state: Option<Time>,
     /// When to press resume, while the operator wants the robot to move and it does not.
@@ -67,7 +67,6 @@ pub(super) struct OperatorNode {
     now: Time,
     /// How long the packet took that is being handled.
     transit: Option<Transit>,
-    events: VecDeque<NodeEvent>,
     spare: Vec<u8>,
 }
 
@@ -87,12 +86,11 @@ impl OperatorNode {
             hand,
             script,
             priorities,
-            record,
+            book: OperatorBook::new(record),
             next_state: None,
             resume_at: None,
             now: Time::ZERO,
             transit: None,
-            events: VecDeque::new(),
             spare: Vec::new(),
         }
     }
@@ -107,7 +105,10 @@ impl OperatorNode {
             match press {
                 Press::Stop => {
                     self.resume_at = None;
-                    self.record.borrow_mut().stop_pressed(self.clock.when(self.now), self.session.waiting());
+                    self.book
+                        .record
+                        .borrow_mut()
+                        .stop_pressed(self.clock.when(self.now), self.session.waiting());
                     self.session.emergency_stop(self.now);
                 }
                 Press::Resume => self.resume_at = Some(self.now),
@@ -120,7 +121,7 @@ impl OperatorNode {
             } else if self.session.resume(self.now).is_ok() {
                 // What comes of it is told by an event.
                 self.resume_at = None;
-                self.record.borrow_mut().checker.resume_pressed(self.clock.when(self.now));
+                self.book.record.borrow_mut().checker.resume_pressed(self.clock.when(self.now));
             }
         }
         while let Some(at) = self.next_state.filter(|at| *at <= self.now) {
@@ -130,39 +131,19 @@ impl OperatorNode {
             *left = left.map(|left| left - 1);
             if *left == Some(0) || at + self.script.period >= self.script.end {
                 self.next_state = None;
-                self.record.borrow_mut().finished = true;
+                self.book.record.borrow_mut().finished = true;
             }
         }
     }
 
     /// The device makes a state.
     fn make(&mut self) {
-        self.hand.step(self.script.period.as_secs_f64());
-        let urgent = self.script.high.sample(&mut self.priorities);
-        let single = |vector: [f64; 3]| vector.map(|part| part as f32);
+        let script = &self.script;
+        let state = self.hand.state(self.now, script.period, script.high, &mut self.priorities);
         let (body, force) = (self.hand.body, self.hand.force);
-        let state = State {
-            priority: if urgent { Priority::High } else { Priority::Normal },
-            position: single(body.position),
-            velocity: single(body.velocity),
-            force: single(force),
-            ..State::at(self.now)
-        };
-        let made = self.truth();
-        let taken = self.session.send_state(self.now, state);
-        let stream = if urgent { 1 } else { 2 };
-        let mut record = self.record.borrow_mut();
-        record.control.device(body.position, body.velocity, force);
-        let sequence = *taken.as_ref().unwrap_or(&0);
-        let sample = Sample { medium: Medium::Haptic, sequence, created: made, size: Bytes::ZERO };
-        self.events.push_back(NodeEvent::Made(sample));
-        match taken {
-            Ok(sequence) => record.checker.made(made, sequence, stream),
-            Err(error) => {
-                record.checker.not_taken(stream, error.cause());
-                self.events.push_back(NodeEvent::Dropped(sample, error.cause()));
-            }
-        }
+        let urgent = state.priority == Priority::High;
+        let taken = self.session.send_state(self.now, state).map_err(StateError::cause);
+        self.book.made(self.truth(), urgent, [body.position, body.velocity, force], taken);
     }
 
     /// What the session did, and what went by.
@@ -180,35 +161,14 @@ impl OperatorNode {
     }
 
     fn see(&mut self, seen: Seen) {
-        let now = self.truth();
-        let mut record = self.record.borrow_mut();
-        match seen {
-            Seen::Connected => _ = record.handshake.get_or_insert(now),
-            Seen::Sent { sequence, stream } => record.checker.sent(sequence, stream),
-            Seen::Feedback { sequence, bytes } => match record.take_feedback(sequence) {
-                Some(created) => {
-                    record.brought(Direction::Backward, bytes);
-                    let size = Bytes::new(bytes as u64);
-                    let sample = Sample { medium: Medium::Haptic, sequence, created, size };
-                    self.events.push_back(NodeEvent::Delivered(sample));
-                }
-                None => {
-                    let duplicate = NodeEvent::Refused(Some(Medium::Haptic), DropCause::Duplicate);
-                    self.events.push_back(duplicate);
-                }
-            },
-            Seen::StopAck => record.stop_acknowledged(now, self.transit),
-            Seen::Gauge { name, value } => self.events.push_back(NodeEvent::Gauge { name, value }),
-            Seen::State { .. } | Seen::Stop => {}
-        }
+        self.book.see(self.truth(), self.transit, seen);
     }
 
     fn hear(&mut self, event: OperatorEvent) {
-        let now = self.truth();
-        let mut record = self.record.borrow_mut();
+        let is_first = self.book.record.borrow().opened.is_none();
+        self.book.hear(self.truth(), &event);
         match event {
-            OperatorEvent::Connected { .. } if record.opened.is_none() => {
-                record.opened = Some(now);
+            OperatorEvent::Connected { .. } if is_first => {
                 self.next_state = Some(self.now).filter(|now| *now < self.script.end);
                 self.resume_at = Some(self.now);
             }
@@ -218,21 +178,8 @@ impl OperatorNode {
                 self.resume_at = self.script.resume_after.filter(|_| goes_on).map(|after| self.now + after);
             }
             OperatorEvent::ResumeRefused { .. } => self.resume_at = Some(self.now + AGAIN),
-            OperatorEvent::Acknowledged { sequence, rtt, .. } => record.acknowledged(sequence, rtt),
-            OperatorEvent::Dropped { sequence, cause } => {
-                let created = record.checker.made_at(sequence).unwrap_or(now);
-                record.checker.dropped(sequence, cause);
-                let sample = Sample { medium: Medium::Haptic, sequence, created, size: Bytes::ZERO };
-                self.events.push_back(NodeEvent::Dropped(sample, cause));
-            }
             OperatorEvent::Feedback { state, .. } => self.hand.feel(state.force),
             OperatorEvent::FeedbackLost => self.hand.feel([0.0; 3]),
-            OperatorEvent::Rate { hz } => {
-                record.allowed_hz = hz;
-                self.events.push_back(NodeEvent::Gauge { name: "allowed_Hz", value: hz });
-            }
-            OperatorEvent::Refused(cause) => self.events.push_back(NodeEvent::Refused(None, cause)),
-            OperatorEvent::Closed => _ = record.closed.get_or_insert(now),
             _ => {}
         }
     }
@@ -242,9 +189,9 @@ impl Node for OperatorNode {
     fn handle_input(&mut self, now: Time, packet: Packet) {
         self.now = now;
         if packet.meta.corrupted {
-            return self.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
+            return self.book.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
         }
-        self.transit = Some(self.record.borrow().transit(self.truth(), &packet.meta));
+        self.transit = Some(self.book.record.borrow().transit(self.truth(), &packet.meta));
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
         self.session.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
@@ -267,15 +214,15 @@ impl Node for OperatorNode {
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         let transmit = self.session.poll_transmit(now, &mut self.spare)?;
         let packet = self.peer.packet(std::mem::take(&mut self.spare), transmit);
-        self.record.borrow_mut().sent(Direction::Forward, packet.meta.size);
+        self.book.record.borrow_mut().sent(Direction::Forward, packet.meta.size);
         Some(packet)
     }
 
     fn poll_event(&mut self) -> Option<NodeEvent> {
-        if self.events.is_empty() {
+        if self.book.events.is_empty() {
             self.drain();
         }
-        self.events.pop_front()
+        self.book.events.pop_front()
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

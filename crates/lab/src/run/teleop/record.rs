@@ -126,6 +126,12 @@ impl Record {
         wire.bytes += size.get();
     }
 
+    /// An end sent so much in all, this way.
+    pub(super) fn carried(&mut self, way: Direction, packets: u64, bytes: u64) {
+        let wire = &mut self.wire[way as usize];
+        (wire.packets, wire.bytes) = (packets, bytes);
+    }
+
     /// So much of what is worth sending arrived, this way.
     pub(super) fn brought(&mut self, way: Direction, bytes: usize) {
         self.wire[way as usize].payload += bytes as u64;

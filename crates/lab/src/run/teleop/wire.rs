@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
-    Transmit, Transport, UDP_HEADER,
+    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit,
+    Transport, UDP_HEADER,
 };
 use taut_session::Codec;
 use taut_transport::entropy::Entropy;
@@ -42,10 +42,9 @@ impl Stack {
             let quic = session_quic(quic, side, seed, life.name, Some(tickets));
             return Ok(Self::Plain(Carrier::Quic(Box::new(quic))));
         }
-        // Whichever is slower, the device or the session, sets the pace.
-        let period = teleop.period.max(Duration::from_nanos(1_000_000_000 / u64::from(teleop.rate)));
+        let session = teleop.clone();
         let make = move || match &spec {
-            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(period)),
+            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(&session)),
             spec => Carrier::new(spec, side, seed),
         };
         let carrier = make()?;
@@ -154,42 +153,55 @@ impl Wire {
     pub(super) fn take_seen(&mut self) -> Option<Seen> {
         self.seen.pop_front()
     }
+}
 
-    /// Reads a frame by itself: whoever judges the session does not ask it.
-    fn read(&self, data: &[u8], stream: u16) -> Option<Seen> {
-        let bytes = data.len();
-        if self.codec == Codec::Native {
-            return Some(match Frame::parse(data).ok()?.body {
-                Body::State(state) => Seen::State { sequence: state.sequence, stream: state.stream, bytes },
-                Body::Feedback(feedback) => Seen::Feedback { sequence: feedback.state.sequence, bytes },
-                Body::EmergencyStop(_) => Seen::Stop,
-                Body::EmergencyStopAck(_) => Seen::StopAck,
-                _ => return None,
-            });
-        }
-        if bytes == omni71::ACK_LEN {
-            // Numbers of commands have the highest bit.
-            let ack = omni71::Ack::parse(data).ok()?;
-            return (ack.sequence >> 63 != 0).then_some(Seen::StopAck);
-        }
-        let sample = omni71::View::new_checked(data).ok()?;
-        let sequence = sample.sequence();
-        Some(match (sample.priority(), self.side) {
-            (Priority::Emergency, _) if sample.locked() => Seen::Stop,
-            (Priority::Emergency, _) => return None,
-            (_, Side::Opens) => Seen::Feedback { sequence, bytes },
-            (_, Side::Waits) => Seen::State { sequence, stream: stream as u8, bytes },
-        })
+/// Reads a frame that arrived at this side by itself: whoever judges the session does not ask it.
+pub(super) fn read(codec: Codec, side: Side, data: &[u8], stream: u16) -> Option<Seen> {
+    let bytes = data.len();
+    if codec == Codec::Native {
+        return Some(match Frame::parse(data).ok()?.body {
+            Body::State(state) => Seen::State { sequence: state.sequence, stream: state.stream, bytes },
+            Body::Feedback(feedback) => Seen::Feedback { sequence: feedback.state.sequence, bytes },
+            Body::EmergencyStop(_) => Seen::Stop,
+            Body::EmergencyStopAck(_) => Seen::StopAck,
+            _ => return None,
+        });
     }
+    if bytes == omni71::ACK_LEN {
+        // Numbers of commands have the highest bit.
+        let ack = omni71::Ack::parse(data).ok()?;
+        return (ack.sequence >> 63 != 0).then_some(Seen::StopAck);
+    }
+    let sample = omni71::View::new_checked(data).ok()?;
+    let sequence = sample.sequence();
+    Some(match (sample.priority(), side) {
+        (Priority::Emergency, _) if sample.locked() => Seen::Stop,
+        (Priority::Emergency, _) => return None,
+        (_, Side::Opens) => Seen::Feedback { sequence, bytes },
+        (_, Side::Waits) => Seen::State { sequence, stream: stream as u8, bytes },
+    })
+}
+
+/// What an event of the transport's says to whoever looks on.
+pub(super) fn seen(codec: Codec, side: Side, event: &Event) -> Option<Seen> {
+    match event {
+        Event::Connected => Some(Seen::Connected),
+        Event::Received { data, stream, .. } => read(codec, side, data, stream.0),
+        Event::Gauge { name, value } => Some(Seen::Gauge { name, value: *value }),
+        _ => None,
+    }
+}
+
+/// What a message's number says: those of what is neither state nor feedback are all the same.
+pub(super) fn sent(tag: u64, stream: u16) -> Option<Seen> {
+    (tag != NO_TAG).then_some(Seen::Sent { sequence: tag, stream: stream as u8 })
 }
 
 impl Transport for Wire {
     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        let seen = Seen::Sent { sequence: message.tag, stream: message.stream.0 as u8 };
+        let seen = sent(message.tag, message.stream.0);
         self.stack.send(now, message)?;
-        if !matches!(seen, Seen::Sent { sequence: NO_TAG, .. }) {
-            self.seen.push_back(seen);
-        }
+        self.seen.extend(seen);
         Ok(())
     }
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
@@ -203,12 +215,7 @@ impl Transport for Wire {
     }
     fn poll_event(&mut self) -> Option<Event> {
         let event = self.stack.poll_event()?;
-        let seen = match &event {
-            Event::Connected => Some(Seen::Connected),
-            Event::Received { data, stream, .. } => self.read(data, stream.0),
-            Event::Gauge { name, value } => Some(Seen::Gauge { name, value: *value }),
-            _ => None,
-        };
+        let seen = seen(self.codec, self.side, &event);
         self.seen.extend(seen);
         Some(event)
     }

@@ -147,6 +147,12 @@ pub struct TcpSpec {
     pub min_rto: Duration,
 }
 
+impl Default for TcpSpec {
+    fn default() -> Self {
+        toml::from_str("").expect("every setting has a default")
+    }
+}
+
 /// The window when NewReno's recovery ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,0 +1,105 @@
+//! `taut run --real`: scenarios over real sockets, beside their simulated twins.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use taut_core::Seed;
+use taut_io::NamespaceError;
+use taut_io::emulate::EmulatorError;
+use taut_lab::job;
+use taut_lab::report::{comparison_text, written_text};
+use taut_lab::scenario::{Scenario, Variant};
+use taut_real::{Between, Cancel, Options, RealError, possible};
+
+use crate::host::{OnSignal, Scheduling};
+use crate::progress::Bar;
+use crate::run::Arguments;
+use crate::{Ended, print, print_json};
+
+/// How a scenario is run for real.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct RealArguments {
+    /// Over real sockets, between two network namespaces that are made and removed, one run after the other, each beside
+    /// its simulated twin (needs root)
+    #[arg(long)]
+    pub(crate) real: bool,
+    /// Without the simulated twins
+    #[arg(long, requires = "real")]
+    alone: bool,
+    /// What carries packets between the two namespaces
+    #[arg(long, default_value = "emulator", requires = "real")]
+    between: Between,
+    /// Never spin to be on time: where time stands still while somebody works
+    #[arg(long, requires = "real")]
+    no_spin: bool,
+    /// Run the threads of both ends and of the emulator under SCHED_FIFO at this priority (needs CAP_SYS_NICE)
+    #[arg(long, value_name = "PRIORITY", requires = "real", value_parser = clap::value_parser!(u8).range(1..=99))]
+    fifo: Option<u8>,
+}
+
+impl RealArguments {
+    fn options(self) -> Options {
+        let options = Options::new().between(self.between).spin(!self.no_spin);
+        let scheduling = Scheduling::at(self.fifo).thread();
+        options.scheduling(scheduling).warnings(|warning| eprintln!("taut: goes on without {warning}"))
+    }
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    scenario: &Scenario,
+    variants: &[(Variant, Scenario)],
+    seeds: &[u64],
+) -> Ended {
+    let file = &arguments.scenario;
+    for (variant, scenario) in variants {
+        possible(scenario).map_err(|error| {
+            let of = if variant.name.is_empty() {
+                String::new()
+            } else {
+                format!(" (variant `{}`)", variant.name)
+            };
+            format!("{}{of}", error.within(file))
+        })?;
+    }
+    let options = arguments.real.options();
+    let cancel = Cancel::default();
+    let signalled = cancel.clone();
+    let _signals = OnSignal::new(move || signalled.cancel())?;
+    let (twins, folder) = (!arguments.real.alone, arguments.out.as_deref());
+    let bar =
+        Bar::new(&format!("{} real runs and their twins", variants.len() * seeds.len()), arguments.quiet);
+    let mut real = |scenario: &Scenario, seed: Seed, progress: &mut dyn FnMut(f64)| {
+        taut_real::run(scenario, seed, &options, &cancel, progress)
+    };
+    let tell = |fraction| bar.set(fraction);
+    let done = job::compare(scenario, variants, seeds, twins, folder, &mut real, &tell);
+    drop(bar);
+    let (result, written) = match done {
+        Ok(done) => done,
+        Err(RealError::Interrupted) => {
+            eprintln!("taut: interrupted; the namespaces are gone, nothing was written");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        Err(RealError::Scenario(error)) => return Err(error.within(file).to_string()),
+        Err(
+            RealError::Namespace(NamespaceError::NotPermitted)
+            | RealError::Emulator(EmulatorError::NotPermitted),
+        ) => return Err(by_root()),
+        Err(error) => return Err(error.to_string()),
+    };
+    if arguments.json {
+        print_json(&result)?;
+    } else {
+        print(&(comparison_text(&result) + &written_text(&written)))?;
+    }
+    Ok(if result.agrees() || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn by_root() -> String {
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    format!("--real makes network namespaces, which needs root: sudo {command}")
+}
+
+/// 128 + SIGINT, as shells tell it.
+const INTERRUPTED: u8 = 130;

@@ -1,0 +1,204 @@
+//! Real runs beside simulated ones: the page, the figures, the text.
+
+use super::axis::Axis;
+use super::chart::{Chart, Ink};
+use super::format::{ABSENT, escape, number, optional};
+use super::page::{self, Figure, Table, section};
+use crate::result::{ComparedRun, ComparisonResult, Difference, Distribution, Ran, SessionSummary};
+
+const SIMULATED: Ink = Ink(0);
+const REAL: Ink = Ink(1);
+
+/// The whole document.
+pub(super) fn html(comparison: &ComparisonResult) -> String {
+    let runs = comparison.runs.len();
+    let mut body = format!(
+        "<header>\n<p class=\"facts\">taut {} · {runs} real run{}</p>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>\n",
+        escape(&comparison.taut),
+        if runs == 1 { "" } else { "s" },
+        escape(&comparison.title),
+        escape(&comparison.description)
+    );
+    body.push_str(&verdict(comparison));
+    body.push_str(&section("One-way latency, simulated and real", &latencies(comparison)));
+    body.push_str(&section("Everything else", &others(comparison)));
+    body.push_str(&section("Distributions", &page::figures(&figures(comparison), 1)));
+    page::document(&comparison.title, &body)
+}
+
+fn compared(comparison: &ComparisonResult) -> impl Iterator<Item = &ComparedRun> {
+    comparison.runs.iter().filter(|run| run.simulated.is_some())
+}
+
+/// How many medians agree, of how many.
+fn agreement(comparison: &ComparisonResult) -> (usize, usize) {
+    let within = compared(comparison).filter(|run| run.median() == Difference::Within).count();
+    (within, compared(comparison).count())
+}
+
+fn verdict(comparison: &ComparisonResult) -> String {
+    let (within, all) = agreement(comparison);
+    let mut html = match (within, all) {
+        (_, 0) => "<div class=\"verdict open\"><strong>Nothing was compared</strong></div>\n".to_owned(),
+        _ => {
+            let (class, mark) = if within == all { ("met", "✓") } else { ("failed", "✗") };
+            format!(
+                "<div class=\"verdict {class}\"><strong>{mark} {within} of {all} medians are within 10 % or 0.2 ms \
+                 of the simulation's</strong></div>\n"
+            )
+        }
+    };
+    for run in &comparison.runs {
+        let both = run.simulated.iter().chain([&run.real]);
+        for violation in both.flat_map(|one| &one.violations) {
+            html.push_str(&page::warning(&format!("{}: {}", escape(&name(run)), escape(violation))));
+        }
+    }
+    html
+}
+
+/// `"UDP, baseline, seed 1"`
+fn name(run: &ComparedRun) -> String {
+    if run.variant.is_empty() {
+        format!("seed {}", run.seed)
+    } else {
+        format!("{}, seed {}", run.variant, run.seed)
+    }
+}
+
+fn word(run: &ComparedRun) -> &'static str {
+    match run.median() {
+        Difference::Within => "PASS",
+        Difference::Beyond => "DIFFERENT",
+        Difference::Unknown => ABSENT,
+    }
+}
+
+fn latencies(comparison: &ComparisonResult) -> String {
+    let mut table = Table::new(
+        "Milliseconds; of each pair the simulated run first, then the real one, then by how much \
+                                that is more",
+    )
+    .text("run");
+    for percentile in ["p50", "p90", "p99", "p99.9"] {
+        table = table.group(percentile, 3).number("sim", "").number("real", "").number("+", "");
+    }
+    table = table.text("median");
+    for run in &comparison.runs {
+        let mut cells = vec![escape(&name(run))];
+        cells.extend(percentiles(run));
+        cells.push(word(run).to_owned());
+        table.row(&cells);
+    }
+    table.html()
+}
+
+/// Simulated, real and difference of each percentile, in milliseconds.
+fn percentiles(run: &ComparedRun) -> Vec<String> {
+    let both = run.percentiles();
+    if both.is_empty() {
+        let real = run.real.one_way_ms.as_ref();
+        let real = |of: fn(&Distribution) -> f64| optional(real.map(of), 4);
+        let absent = || ABSENT.to_owned();
+        let cells = [real(|d| d.p50), real(|d| d.p90), real(|d| d.p99), real(|d| d.p999)];
+        return cells.into_iter().flat_map(|real| [absent(), real, absent()]).collect();
+    }
+    let cells = |one: &crate::result::Comparison| {
+        [number(one.simulated_ms, 4), number(one.real_ms, 4), format!("{:+.3}", one.difference_ms())]
+    };
+    both.iter().flat_map(cells).collect()
+}
+
+fn others(comparison: &ComparisonResult) -> String {
+    let mut table = Table::new("Of each pair the simulated run first").text("run").text("ran");
+    table = table.number("jitter", "ms").number("arrived", "%").number("dropped by the sender", "%");
+    table = table.number("handshake", "ms").number("round trip p50", "ms").number("payload", "%");
+    table = table.text("counted by the network and the host");
+    for run in &comparison.runs {
+        for one in run.simulated.iter().chain([&run.real]) {
+            let mut cells = vec![escape(&name(run)), one.ran.name().to_owned()];
+            cells.extend(figures_of(one));
+            let counters = if one.ran == Ran::Simulated { String::new() } else { counters(one) };
+            cells.push(escape(&counters));
+            table.row(&cells);
+        }
+    }
+    table.html()
+}
+
+fn figures_of(one: &SessionSummary) -> [String; 6] {
+    [
+        optional(one.jitter_ms, 3),
+        optional(one.delivered_percent, 4),
+        optional(one.dropped_percent, 3),
+        optional(one.handshake_ms, 4),
+        optional(one.rtt_p50_ms, 4),
+        optional(one.efficiency_percent, 4),
+    ]
+}
+
+fn counters(one: &SessionSummary) -> String {
+    let all = one.counters.iter().map(|(name, count)| format!("{} {count}", super::format::spaced(name)));
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// A distribution function of each pair, and its tail.
+pub(super) fn figures(comparison: &ComparisonResult) -> Vec<Figure> {
+    let figure = |run: &ComparedRun| {
+        let simulated = run.simulated.as_ref().and_then(|run| run.one_way_ms.as_ref());
+        let lines =
+            [("simulated", SIMULATED, simulated), (run.real.ran.name(), REAL, run.real.one_way_ms.as_ref())];
+        let title = name(run);
+        let chart = cdf(&lines, &title)?;
+        let caption =
+            "Share of states that arrived within a time. The axis ends where both have 99.9 %.".to_owned();
+        Some(Figure { stem: format!("cdf-{}", super::format::slug(&title)), title, caption, chart })
+    };
+    comparison.runs.iter().filter_map(figure).collect()
+}
+
+fn cdf(lines: &[(&str, Ink, Option<&Distribution>)], title: &str) -> Option<Chart> {
+    let there = || lines.iter().filter_map(|(name, ink, one)| Some((*name, *ink, (*one)?)));
+    let lo = there().map(|(.., one)| one.min).reduce(f64::min)?;
+    let hi = there().map(|(.., one)| one.p999).reduce(f64::max)?.max(lo + 1e-3);
+    let x = if lo > 0.0 && hi / lo > 30.0 {
+        Axis::log("one-way latency (ms)", lo, hi)
+    } else {
+        Axis::rounded("one-way latency (ms)", lo, hi)
+    };
+    let mut chart = Chart::new(title, x, Axis::exact("share of states (%)", 0.0, 100.0));
+    chart.set_height(180.0);
+    for (name, ink, one) in there() {
+        let inside = one.cdf.iter().filter(|(value, _)| *value <= hi);
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for (value, share) in inside {
+            let before = points.last().map_or(0.0, |(_, share)| *share);
+            points.extend([(*value, before), (*value, share * 100.0)]);
+        }
+        chart.line(ink, name, points);
+        chart.legend_line(ink, name);
+    }
+    Some(chart)
+}
+
+/// The table of latencies as rows of text, the head first, and the verdict.
+pub(super) fn text_rows(comparison: &ComparisonResult) -> (Vec<Vec<String>>, String) {
+    let mut head = vec!["one way, ms: simulated, real, +".to_owned()];
+    for percentile in ["p50", "p90", "p99", "p99.9"] {
+        head.extend([percentile.to_owned(), "real".to_owned(), "+".to_owned()]);
+    }
+    head.extend(["arrived, %".to_owned(), "real".to_owned(), "median".to_owned()]);
+    let row = |run: &ComparedRun| {
+        let arrived = |one: Option<&SessionSummary>| optional(one.and_then(|one| one.delivered_percent), 4);
+        let mut cells = vec![name(run)];
+        cells.extend(percentiles(run));
+        cells.extend([arrived(run.simulated.as_ref()), arrived(Some(&run.real)), word(run).to_owned()]);
+        cells
+    };
+    let rows = std::iter::once(head).chain(comparison.runs.iter().map(row)).collect();
+    let verdict = match agreement(comparison) {
+        (_, 0) => "nothing was compared".to_owned(),
+        (within, all) => format!("{within} of {all} medians are within 10 % or 0.2 ms of the simulation's"),
+    };
+    (rows, verdict)
+}

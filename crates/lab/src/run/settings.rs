@@ -1,0 +1,98 @@
+//! From the scenario's words to the settings of transports that run on real sockets too.
+
+use taut_core::{Duration, Priority};
+use taut_session::{Codec, OperatorConfig, Order, Processing, RobotConfig};
+use taut_transport::dccp::{Ccid, DccpConfig};
+use taut_transport::etp::{Adaptive, EtpConfig};
+use taut_transport::quic::{Congestion, Paced, QuicConfig};
+use taut_transport::sctp::SctpConfig;
+
+use crate::scenario::{CodecSpec, DccpSpec, EtpSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, Teleop};
+
+/// ETP's, over UDP. A session's gap follows the period of its states, and an emergency stop does not wait for it.
+pub fn etp(spec: &EtpSpec, session: Option<&Teleop>) -> EtpConfig {
+    let config = match (spec.gap, session) {
+        (Some(gap), _) => EtpConfig::fixed(gap),
+        (None, Some(teleop)) => {
+            // Whichever is slower, the device or the session, sets the pace.
+            let rate = Duration::from_nanos(1_000_000_000 / u64::from(teleop.rate));
+            EtpConfig::session(teleop.period.max(rate))
+        }
+        (None, None) => EtpConfig::adaptive(Adaptive::default()),
+    };
+    config.pack(spec.pack).urgent(session.map(|_| Priority(0)))
+}
+
+/// QUIC's.
+pub fn quic(spec: &QuicSpec) -> QuicConfig {
+    let congestion = match spec.congestion {
+        QuicCongestion::Paced => {
+            let paced = Paced::new();
+            Congestion::Paced(spec.floor.map_or(paced, |floor| paced.floor(floor)))
+        }
+        QuicCongestion::Cubic => Congestion::Cubic,
+        QuicCongestion::Newreno => Congestion::NewReno,
+        QuicCongestion::Bbr => Congestion::Bbr,
+    };
+    QuicConfig::new().congestion(congestion).ack_every(spec.ack_every).ack_delay(spec.ack_delay)
+}
+
+/// SCTP's.
+pub fn sctp(spec: &SctpSpec) -> SctpConfig {
+    SctpConfig::new().retransmissions(spec.retransmissions).rto_min(spec.rto_min)
+}
+
+/// DCCP's.
+pub fn dccp(spec: &DccpSpec) -> DccpConfig {
+    let ccid = if spec.ccid == 3 { Ccid::Tfrc } else { Ccid::TcpLike };
+    DccpConfig::new().ccids(&[ccid]).expect("one profile")
+}
+
+/// The bytes of a session.
+pub fn codec(teleop: &Teleop) -> Codec {
+    match teleop.codec {
+        CodecSpec::Native => Codec::Native,
+        CodecSpec::Omni71 => Codec::Omni71,
+    }
+}
+
+fn order(teleop: &Teleop) -> Order {
+    match teleop.order {
+        OrderSpec::Newest => Order::Newest,
+        OrderSpec::Fifo => Order::Fifo,
+    }
+}
+
+/// The operator's session.
+pub fn operator(teleop: &Teleop) -> OperatorConfig {
+    let config = OperatorConfig::new()
+        .codec(codec(teleop))
+        .rate(teleop.rate)
+        .adaptive(teleop.adaptive)
+        .queue(teleop.queue)
+        .order(order(teleop))
+        .reliable(teleop.reliable)
+        .window(teleop.window)
+        .feedback_force(teleop.device_force as f32);
+    match teleop.deadline {
+        Some(deadline) => config.deadline(deadline),
+        None => config.no_deadline(),
+    }
+}
+
+/// The robot's session.
+pub fn robot(teleop: &Teleop) -> RobotConfig {
+    let processing = match teleop.processing {
+        None => Processing::Immediate,
+        Some(spec) if spec.least == spec.largest => Processing::Fixed(spec.least),
+        Some(spec) => Processing::Uniform { least: spec.least, largest: spec.largest },
+    };
+    RobotConfig::new()
+        .codec(codec(teleop))
+        .watchdog(teleop.watchdog)
+        .max_age(teleop.max_age)
+        .processing(processing)
+        .queue(teleop.queue)
+        .order(order(teleop))
+        .feedback_rate(teleop.feedback.max(1))
+}

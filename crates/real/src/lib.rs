@@ -1,0 +1,59 @@
+//! The lab's scenarios over real sockets: the network in the middle is real, and so is the time.
+//!
+//! [`run`] takes the same [`Scenario`](taut_lab::scenario::Scenario) and seed as the simulator and gives the same
+//! [`RunResult`](taut_lab::result::RunResult). What is simulated there is real here:
+//!
+//! | | simulated | real |
+//! | --- | --- | --- |
+//! | hosts | nodes | two network namespaces, made and removed by the run |
+//! | time | virtual | one monotonic clock for both ends, so that one-way latency is exact |
+//! | session, transports, security | the state machines | the same ones, on sockets |
+//! | TCP | a model | the kernel's |
+//! | links | the link chain | the same chain in real time, or whatever stands [`Between`] |
+//! | hand, robot | models, stepped in virtual time | the same models, stepped in real time |
+//!
+//! What this cannot do, such as cross traffic or clocks that are set wrong, is refused with the key's name:
+//! [`possible`] tells without running anything.
+
+mod between;
+mod ends;
+mod possible;
+mod runner;
+
+pub use between::{Between, Joined, Middle, Network};
+pub use possible::possible;
+pub use runner::{Cancel, Options, run};
+
+use taut_io::emulate::EmulatorError;
+use taut_io::session::{EndpointError, OperateError, ServeError};
+use taut_io::{DriverError, NamespaceError};
+use taut_lab::run::RunError;
+
+/// Why a scenario could not be run over real sockets.
+#[derive(Debug, thiserror::Error)]
+pub enum RealError {
+    /// The scenario asks for what real sockets cannot do; names the key. Or a file that it names cannot be used.
+    #[error(transparent)]
+    Scenario(#[from] RunError),
+    /// A namespace refused.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The emulator refused.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// A socket refused.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// A driver cannot go on.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// The operator had no session, or lost it.
+    #[error("the operator: {0}")]
+    Operator(#[from] OperateError),
+    /// The robot's end could not go on.
+    #[error("the robot: {0}")]
+    Robot(#[from] ServeError),
+    /// Somebody asked for its end.
+    #[error("interrupted")]
+    Interrupted,
+}

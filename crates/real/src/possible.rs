@@ -1,0 +1,68 @@
+//! What real sockets cannot do is refused by the name of its key.
+
+use taut_core::Seed;
+use taut_lab::run::{Inputs, RunError, session_links};
+use taut_lab::scenario::{Scenario, TcpSpec, Teleop, TransportSpec};
+
+/// Can this scenario (without variants) run over real sockets?
+///
+/// # Errors
+/// The first key that cannot, and why.
+pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
+    let refuse =
+        |key: &str, message: &str| Err(RunError::Key { key: key.to_owned(), message: message.to_owned() });
+    if scenario.session.is_some() {
+        return refuse("session", "is simulated only; sessions of [teleop] run over real sockets");
+    }
+    if let Some(name) = scenario.cross.keys().next() {
+        return refuse(&format!("cross.{name}"), "cross traffic is simulated only");
+    }
+    if let Some(name) = scenario.lans.keys().next() {
+        return refuse(
+            &format!("lans.{name}"),
+            "over real sockets there is one link, between operator and robot",
+        );
+    }
+    session_links(scenario, Seed::new(1), &mut Inputs::default())?;
+    let Some(teleop) = &scenario.teleop else { return Ok(()) };
+    match session(teleop) {
+        Some((key, message)) => refuse(&format!("teleop.{key}"), message),
+        None => Ok(()),
+    }
+}
+
+/// What of a session cannot be.
+fn session(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
+    let clock =
+        "over real sockets both ends read the one clock of this host, so that one-way latency is exact";
+    let button = "buttons are pressed by script in simulations only";
+    if teleop.operator_clock.is_some() {
+        return Some(("operator_clock", clock));
+    }
+    if teleop.robot_clock.is_some() {
+        return Some(("robot_clock", clock));
+    }
+    if !teleop.stops.is_empty() {
+        return Some(("stops", button));
+    }
+    if !teleop.resumes.is_empty() {
+        return Some(("resumes", button));
+    }
+    if teleop.resume_after.is_some() {
+        return Some(("resume_after", button));
+    }
+    match teleop.transport {
+        TransportSpec::Etp(etp) if etp.tcp.is_some() => {
+            Some(("transport.etp.tcp", "a gap above the kernel's TCP is simulated only"))
+        }
+        TransportSpec::Tcp(tcp)
+            if TcpSpec { congestion: TcpSpec::default().congestion, ..tcp } != TcpSpec::default() =>
+        {
+            Some((
+                "transport.tcp",
+                "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`",
+            ))
+        }
+        _ => None,
+    }
+}

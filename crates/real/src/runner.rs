@@ -1,0 +1,304 @@
+//! One run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::ScopedJoinHandle;
+
+use taut_core::{Duration, Seed, Time};
+use taut_io::session::{
+    Credentials, Endpoint, OperateConfig, OperatorCommand, OperatorMachine, Progress, Remote, ResumePolicy,
+    RobotCommand, RobotMachine, TransportConfig, operate, serve,
+};
+use taut_io::tcp::KernelTcpConfig;
+use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
+use taut_lab::result::RunResult;
+use taut_lab::run::{Device, Notes, account, settings};
+use taut_lab::scenario::{Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_transport::identity::{Identity, Trust};
+use taut_transport::udp::UdpConfig;
+
+use crate::between::Network;
+use crate::ends::{Arm, Hand, OperatorsNotes, RobotsNotes, Shared};
+use crate::{Between, RealError, possible};
+
+/// How scenarios are run for real.
+///
+/// | option | default |
+/// | --- | --- |
+/// | [`between`](Self::between) | the emulator |
+/// | [`spin`](Self::spin) | on |
+/// | [`scheduling`](Self::scheduling) | as any thread |
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    between: Between,
+    spin: bool,
+    thread: ThreadOptions,
+    warn: fn(&Warning),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { between: Between::default(), spin: true, thread: ThreadOptions::new(), warn: |_| {} }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What carries packets between the two ends. Default: the emulator.
+    pub fn between(mut self, between: Between) -> Self {
+        self.between = between;
+        self
+    }
+
+    /// May a thread spin for the last 100 µs before it is due, to be on time? Default: yes. Off where time passes only
+    /// while nobody works, as in a kernel under time travel: there a thread that spins waits for ever.
+    pub fn spin(mut self, on: bool) -> Self {
+        self.spin = on;
+        self
+    }
+
+    /// How the threads of both ends and of the emulator are scheduled. Default: as any other.
+    pub fn scheduling(mut self, options: ThreadOptions) -> Self {
+        self.thread = options;
+        self
+    }
+
+    /// Is told what the system refuses of the scheduling. Default: nobody is.
+    pub fn warnings(mut self, warn: fn(&Warning)) -> Self {
+        self.warn = warn;
+        self
+    }
+
+    /// See [`Options::between`].
+    pub fn is_between(&self) -> Between {
+        self.between
+    }
+
+    pub(crate) fn spins(&self) -> bool {
+        self.spin
+    }
+
+    pub(crate) fn thread(&self) -> ThreadOptions {
+        self.thread
+    }
+
+    pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = Warning>) {
+        warnings.into_iter().for_each(|warning| (self.warn)(&warning));
+    }
+}
+
+/// Ends a run from elsewhere: a signal handler's thread. Copies are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// The run ends, with [`RealError::Interrupted`].
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Was it asked to?
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Runs a scenario (without variants) with a seed over real sockets. `progress` is told how far it is, from 0 to 1.
+///
+/// The seed decides what the hand does and what is random in the emulated links, as in a simulated run; keys and times are
+/// the host's. It takes as long as the device makes states, and until it is known what became of them: at most the
+/// scenario's `drain`, or 60 s.
+///
+/// # Errors
+/// See [`RealError`]. Namespaces, devices and threads are gone when this returns, whatever happens.
+pub fn run(
+    scenario: &Scenario,
+    seed: Seed,
+    options: &Options,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(f64),
+) -> Result<RunResult, RealError> {
+    possible(scenario)?;
+    if cancel.is_cancelled() {
+        return Err(RealError::Interrupted);
+    }
+    let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
+    let (network, middle) = options.between.join(scenario, seed, options)?;
+    let setup = Setup { scenario, teleop, seed, options, network: &network, clock: Clock::start() };
+    let made = Arc::new(AtomicU64::new(0));
+    let ended = setup.run(&made, cancel, progress);
+    if cancel.is_cancelled() {
+        return Err(RealError::Interrupted);
+    }
+    let (ends, began, missed) = ended?;
+    let mut ways = middle.stop()?;
+    ways[0].counters.insert("missed_by_the_device".to_owned(), missed);
+    let result = account(scenario, seed.get(), began, ends, &ways, network.inputs.clone());
+    Ok(RunResult { ran: options.between.ran(), ..result })
+}
+
+/// What both ends need.
+struct Setup<'a> {
+    scenario: &'a Scenario,
+    teleop: &'a Teleop,
+    seed: Seed,
+    options: &'a Options,
+    network: &'a Network,
+    clock: Clock,
+}
+
+type RobotRemote = Remote<RobotMachine<Arm>>;
+type OperatorRemote = Remote<OperatorMachine<Hand>>;
+/// How often it is looked how far a run is.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
+const PORT: u16 = 4_433;
+
+impl Setup<'_> {
+    /// Runs both ends, each on a thread of its own; gives their notes, when it began, and how many states the device did not
+    /// make because this host was late.
+    fn run(
+        &self,
+        made: &Arc<AtomicU64>,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<([Notes; 2], Time, u64), RealError> {
+        let device = Shared::new(Device::new(self.teleop, self.seed));
+        let notes = Notes::of_operator(self.teleop);
+        let operator = Shared::new(OperatorsNotes { notes, device: device.clone(), made: Arc::clone(made) });
+        let robot = Shared::new(RobotsNotes(Notes::of_robot(self.teleop)));
+        let (began, missed) = std::thread::scope(|scope| {
+            let (sender, remotes) = channel();
+            let robot_end = scope.spawn(|| {
+                self.network.robot.run(|| self.robot(&robot, sender)).map_err(RealError::from).flatten()
+            });
+            let Ok(robot_remote) = remotes.recv() else {
+                return Err(join(robot_end).err().unwrap_or(RealError::Interrupted));
+            };
+            let (sender, remotes) = channel();
+            let began = self.clock.now();
+            let operator_end = scope.spawn(|| {
+                self.network
+                    .operator
+                    .run(|| self.operator(&operator, device, sender))
+                    .map_err(RealError::from)
+                    .flatten()
+            });
+            self.watch(&operator_end, &remotes, made, cancel, progress);
+            let ended = join(operator_end);
+            robot_remote.send(RobotCommand::Close);
+            join(robot_end)?;
+            Ok((began, ended?.missed))
+        })?;
+        let none = || Notes::of_robot(self.teleop);
+        let operator = std::mem::replace(&mut operator.lock().notes, none());
+        let robot = std::mem::replace(&mut robot.lock().0, none());
+        Ok(([operator, robot], began, missed))
+    }
+
+    /// Until the operator has ended; asks it to when the run is cancelled.
+    fn watch(
+        &self,
+        operator: &ScopedJoinHandle<'_, Result<Progress, RealError>>,
+        remotes: &Receiver<OperatorRemote>,
+        made: &AtomicU64,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(f64),
+    ) {
+        let mut remote = None;
+        let limit = self.limit();
+        while !operator.is_finished() {
+            match remotes.recv_timeout(LOOK) {
+                Ok(one) => remote = Some(one),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(LOOK),
+            }
+            progress((made.load(Ordering::Relaxed) as f64 / limit as f64).min(1.0));
+            if let (true, Some(remote)) = (cancel.is_cancelled(), &remote) {
+                remote.send(OperatorCommand::Close);
+            }
+        }
+    }
+
+    /// States that the device makes.
+    fn limit(&self) -> u64 {
+        let within = self.scenario.duration / self.teleop.period;
+        self.teleop.messages.map_or(within, |messages| messages.min(within)).max(1)
+    }
+
+    fn robot(&self, notes: &Shared<RobotsNotes>, started: Sender<RobotRemote>) -> Result<(), RealError> {
+        let trusted = Trust::only(Identity::from_seed(self.seed, "operator").fingerprint());
+        let address = (self.network.robot_address, PORT).into();
+        let endpoint =
+            Endpoint::listen(self.transport(), address, self.credentials("robot", trusted), &self.clock)?;
+        let endpoint = endpoint.witnessed(notes.witness());
+        let plant = Arm::new(self.teleop, notes.clone(), self.clock);
+        let driver = self.driver()?;
+        let started = |remote| drop(started.send(remote));
+        serve(driver, &endpoint, settings::robot(self.teleop), plant, None, started, &mut |_, _| {})?;
+        Ok(())
+    }
+
+    fn operator(
+        &self,
+        notes: &Shared<OperatorsNotes>,
+        device: Shared<Device>,
+        started: Sender<OperatorRemote>,
+    ) -> Result<Progress, RealError> {
+        let trusted = Trust::only(Identity::from_seed(self.seed, "robot").fingerprint());
+        let remote = (self.network.robot_address, PORT).into();
+        let credentials = self.credentials("operator", trusted);
+        let endpoint = Endpoint::connect(self.transport(), remote, credentials, &self.clock)?;
+        let endpoint = endpoint.witnessed(notes.witness());
+        let config = OperateConfig {
+            session: settings::operator(self.teleop),
+            period: self.teleop.period,
+            limit: Some(self.limit()),
+            resume: ResumePolicy::Start,
+            report_messages: None,
+            report_period: None,
+            drain: self.scenario.drain.max(Duration::from_secs(1)),
+        };
+        let driver = self.driver()?;
+        let started = |remote| drop(started.send(remote));
+        Ok(operate(driver, &endpoint, &config, Hand(device), started, &mut |_, _| {})?)
+    }
+
+    fn driver<M: taut_io::Machine>(&self) -> Result<Driver<M>, RealError> {
+        self.options.warn(self.options.thread.apply());
+        Ok(Driver::new(DriverConfig::new())?.with_clock(self.clock))
+    }
+
+    fn credentials(&self, name: &str, trust: Trust) -> Option<Credentials> {
+        let secure = self.teleop.secure || matches!(self.teleop.transport, TransportSpec::Quic(_));
+        secure.then(|| Credentials { identity: Identity::from_seed(self.seed, name), trust })
+    }
+
+    fn transport(&self) -> TransportConfig {
+        match &self.teleop.transport {
+            TransportSpec::Udp => TransportConfig::Udp(UdpConfig::new()),
+            TransportSpec::Etp(spec) => TransportConfig::Etp(settings::etp(spec, Some(self.teleop))),
+            TransportSpec::Tcp(spec) => TransportConfig::Tcp(kernel_tcp(spec)),
+            TransportSpec::Quic(spec) => TransportConfig::Quic(settings::quic(spec)),
+            TransportSpec::Sctp(spec) => TransportConfig::Sctp(settings::sctp(spec)),
+            TransportSpec::Dccp(spec) => TransportConfig::Dccp(settings::dccp(spec)),
+        }
+    }
+}
+
+/// The host's default congestion control may be any; the scenario's is not.
+fn kernel_tcp(spec: &TcpSpec) -> KernelTcpConfig {
+    KernelTcpConfig::new().congestion(match spec.congestion {
+        // Linux' Reno recovers as RFC 6582 says.
+        Congestion::Reno | Congestion::Newreno => "reno",
+        Congestion::Cubic => "cubic",
+    })
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
