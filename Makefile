@@ -86,8 +86,8 @@ sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCE
 	done
 
 evidence: build ## Measure anew what `taut recommend` rests on: thousands of runs, minutes
-	"$(TAUT)" evidence $(sort $(wildcard scenarios/recommend/*.toml)) --seeds 1..3 > out-evidence.json
-	mv out-evidence.json crates/lab/evidence/transports.json
+	"$(TAUT)" evidence $(sort $(wildcard scenarios/recommend/*.toml)) --seeds 1..3 > "$(CARGO_TARGET_DIR)/evidence.json"
+	cp "$(CARGO_TARGET_DIR)/evidence.json" crates/lab/evidence/transports.json
 	@echo "commit crates/lab/evidence/transports.json; taut must be built anew to have it"
 
 # Half a gigabyte of libraries, in target/: not for `make test`.

@@ -92,7 +92,7 @@ fn every_state_must_arrive_rules_out_what_repeats_nothing() {
     assert_eq!(found.choice.as_ref().map(|choice| choice.name.as_str()), Some("QUIC streams"));
     let text = recommendation_text(&found);
     assert!(text.contains("--transport quic --reliable --deadline 1min\n"), "{text}");
-    assert!(text.contains("UDP           does not: arrival: 1.0 % of states lost"), "{text}");
+    assert!(text.contains("UDP  does not: arrival: 1.0 % of states lost"), "{text}");
 }
 
 #[test]
