@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep oracle fuzz doc deny clean
+.PHONY: help build demo test lint bench sweep faults evidence stats oracle fuzz doc deny clean
 
 # One folder for everything that is compiled, the fuzz targets' own workspace included.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -18,7 +18,11 @@ DEMO := $(firstword $(wildcard scenarios/demo.toml) scenarios/shared-link.toml)
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 # make sweep SEEDS=1..3 SCENARIOS=scenarios/telehaptic-qos/load.toml
 SEEDS ?= 1..20
-SCENARIOS ?= $(sort $(wildcard scenarios/*/*.toml))
+# Those behind `taut recommend` have a target of their own.
+SCENARIOS ?= $(filter-out scenarios/recommend/%,$(sort $(wildcard scenarios/*/*.toml)))
+# make stats CAMPAIGN=out/sweep/teleop/wall
+CAMPAIGN ?= out/transports
+STATS_VENV := $(CARGO_TARGET_DIR)/stats/venv
 # make fuzz SECONDS_EACH=600
 SECONDS_EACH ?= 60
 
@@ -41,7 +45,7 @@ BUILD_NEEDS := cc:gcc,libc6-dev
 TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 build: ## Build the taut command: target/release/taut
 	$(call need,$(BUILD_NEEDS))
@@ -56,6 +60,7 @@ test: ## All that CI runs: lint, tests, doc tests, links and examples in the doc
 	@$(MAKE) --no-print-directory lint
 	cargo test --workspace --locked
 	.ci/docs
+	.ci/stats
 	@# The fuzz workspace has no profile of its own for tests: with this one it shares what is compiled already.
 	CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=line-tables-only \
 		cargo test --locked --manifest-path fuzz/Cargo.toml
@@ -79,6 +84,28 @@ sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCE
 		echo "== $$scenario"; \
 		"$(TAUT)" run "$$scenario" --seeds $(SEEDS) --out "$$out" | tee "$$out.txt"; \
 	done
+
+evidence: build ## Measure anew what `taut recommend` rests on: thousands of runs, minutes
+	"$(TAUT)" evidence $(sort $(wildcard scenarios/recommend/*.toml)) --seeds 1..3 > out-evidence.json
+	mv out-evidence.json crates/lab/evidence/transports.json
+	@echo "commit crates/lab/evidence/transports.json; taut must be built anew to have it"
+
+# Half a gigabyte of libraries, in target/: not for `make test`.
+$(STATS_VENV)/ready: stats/requirements.txt
+	$(call need,python3:python3)
+	@python3 -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -q -y python3-venv; } \
+		|| { echo "make: install python3-venv first" >&2; exit 1; }
+	python3 -m venv "$(STATS_VENV)"
+	"$(STATS_VENV)/bin/pip" install -q -r stats/requirements.txt
+	touch $@
+
+stats: build $(STATS_VENV)/ready ## Statistics of a campaign: by default the transports, five seeds (CAMPAIGN=folder for another)
+	.ci/stats
+	@[ -e "$(CAMPAIGN)/campaign.json" ] || "$(TAUT)" run scenarios/transports.toml --seeds 1..5 --out "$(CAMPAIGN)" > /dev/null
+	"$(STATS_VENV)/bin/python" stats/analyse.py "$(CAMPAIGN)"
+
+faults: ## Ten million states under random faults, over every transport; a failure prints the command that replays it
+	cargo test --release --locked -p taut-session --test faults -- --ignored --nocapture
 
 oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then ten minutes on two cores; see oracle/README.md
 	TAUT="$(TAUT)" oracle/compare

@@ -13,6 +13,8 @@ mod emulation;
 #[cfg(test)]
 mod real;
 #[cfg(test)]
+mod recommend;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod wireshark;

@@ -14,13 +14,11 @@ use super::Distribution;
 pub struct TeleopResult {
     /// `"quic"`.
     pub transport: String,
-    /// From the first packet to the connected transport at the operator, in milliseconds; absent when it never was.
-    pub handshake_ms: Option<f64>,
-    /// The same once more between the same two, which remember the first time: QUIC's session tickets. Absent where
+    /// How it began.
+    pub opening: Opening,
+    /// How it begins once more between the same two, which remember the first time: QUIC's session tickets. Absent where
     /// nothing is remembered.
-    pub resumed_handshake_ms: Option<f64>,
-    /// Until operator and robot knew each other, in milliseconds.
-    pub opened_ms: Option<f64>,
+    pub resumed: Option<Opening>,
     /// Until the robot moved for the first time, in milliseconds.
     pub moved_ms: Option<f64>,
     /// When the session ended by itself, in virtual seconds; absent when it did not.
@@ -44,7 +42,7 @@ pub struct TeleopResult {
     /// Every time that the watchdog stopped the robot while the operator sent.
     pub watchdogs: Vec<WatchdogResult>,
     /// How often the robot began to move.
-    pub resumed: u64,
+    pub resumes: u64,
     /// The rate that the session was held to at the end, states per second.
     pub allowed_hz: f64,
     /// How far the robot's estimate of the operator's clock was off at the end, in milliseconds.
@@ -53,6 +51,17 @@ pub struct TeleopResult {
     pub clock_uncertainty_ms: Option<f64>,
     /// Hand and arm; absent when the robot never moved.
     pub control: Option<ControlResult>,
+}
+
+/// The beginning of a session; times since the operator's first packet, absent for what never came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Opening {
+    /// Until the transport was connected at the operator, in milliseconds.
+    pub handshake_ms: Option<f64>,
+    /// Until operator and robot knew each other, in milliseconds.
+    pub opened_ms: Option<f64>,
+    /// Until the robot had the first state, in milliseconds.
+    pub first_state_ms: Option<f64>,
 }
 
 /// The states of one stream.
@@ -110,14 +119,24 @@ pub struct EmergencyResult {
     pub acknowledged_ms: Option<f64>,
     /// Of it, what the packets that carried stop and acknowledgement took through the network: their round trip.
     pub network_ms: Option<f64>,
+    /// Of it, what these packets waited behind others of the session, where it would have waited without other traffic as
+    /// well. The packet in service does not count. 0 on links whose rate is not constant.
+    pub own_queue_ms: Option<f64>,
     /// States that waited at the operator when it was pressed.
     pub waiting: u64,
 }
 
 impl EmergencyResult {
-    /// What operator, robot and their transports added to the round trip, in milliseconds.
+    /// The round trip of the path at that moment, with the queue that others made and without the session's own, in
+    /// milliseconds.
+    pub fn path_ms(&self) -> Option<f64> {
+        Some(self.network_ms? - self.own_queue_ms?)
+    }
+
+    /// What operator, robot and their transports added to the round trip of the path, by their own queue in the network
+    /// and elsewhere, in milliseconds.
     pub fn added_ms(&self) -> Option<f64> {
-        Some(self.acknowledged_ms? - self.network_ms?)
+        Some(self.acknowledged_ms? - self.path_ms()?)
     }
 }
 

@@ -74,6 +74,22 @@ impl Source {
         }
     }
 
+    /// Bytes of messages that were acknowledged, in all.
+    pub(super) fn acknowledged(&self) -> u64 {
+        match self {
+            Self::Messages(outbox) => outbox.acknowledged,
+            Self::Bulk(_) => 0,
+        }
+    }
+
+    /// Bytes of messages that wait or are not acknowledged.
+    pub(super) fn held(&self) -> u64 {
+        match self {
+            Self::Messages(outbox) => outbox.waiting_bytes + outbox.stream.len() as u64,
+            Self::Bulk(_) => 0,
+        }
+    }
+
     /// The connection is gone: reports every message that was not acknowledged.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
         if let Self::Messages(outbox) = self {
