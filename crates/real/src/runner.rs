@@ -281,7 +281,9 @@ impl Setup<'_> {
     fn transport(&self) -> TransportConfig {
         match &self.teleop.transport {
             TransportSpec::Udp => TransportConfig::Udp(UdpConfig::new()),
-            TransportSpec::Etp(spec) => TransportConfig::Etp(settings::etp(spec, Some(self.teleop))),
+            TransportSpec::Etp(spec) => {
+                TransportConfig::Etp(settings::etp(spec, Some(settings::period(self.teleop))))
+            }
             TransportSpec::Tcp(spec) => TransportConfig::Tcp(kernel_tcp(spec)),
             TransportSpec::Quic(spec) => TransportConfig::Quic(settings::quic(spec)),
             TransportSpec::Sctp(spec) => TransportConfig::Sctp(settings::sctp(spec)),

@@ -9,18 +9,20 @@ use taut_transport::sctp::SctpConfig;
 
 use crate::scenario::{CodecSpec, DccpSpec, EtpSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, Teleop};
 
-/// ETP's, over UDP. A session's gap follows the period of its states, and an emergency stop does not wait for it.
-pub fn etp(spec: &EtpSpec, session: Option<&Teleop>) -> EtpConfig {
-    let config = match (spec.gap, session) {
+/// ETP's, over UDP; for a session of operator and robot, with the period of its states.
+pub fn etp(spec: &EtpSpec, period: Option<Duration>) -> EtpConfig {
+    let config = match (spec.gap, period) {
         (Some(gap), _) => EtpConfig::fixed(gap),
-        (None, Some(teleop)) => {
-            // Whichever is slower, the device or the session, sets the pace.
-            let rate = Duration::from_nanos(1_000_000_000 / u64::from(teleop.rate));
-            EtpConfig::session(teleop.period.max(rate))
-        }
+        (None, Some(period)) => EtpConfig::session(period),
         (None, None) => EtpConfig::adaptive(Adaptive::default()),
     };
-    config.pack(spec.pack).urgent(session.map(|_| Priority(0)))
+    // An emergency stop waits for no gap.
+    config.pack(spec.pack).urgent(period.map(|_| Priority(0)))
+}
+
+/// The period of a session's states: whichever is slower, the device or the session, sets the pace.
+pub fn period(teleop: &Teleop) -> Duration {
+    teleop.period.max(Duration::from_nanos(1_000_000_000 / u64::from(teleop.rate)))
 }
 
 /// QUIC's.

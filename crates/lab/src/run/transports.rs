@@ -1,8 +1,8 @@
 //! From the scenario's words to transports.
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit,
-    Transport, UDP_HEADER,
+    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
+    Transmit, Transport, UDP_HEADER,
 };
 use taut_transport::dccp::Dccp;
 use taut_transport::entropy::Entropy;
@@ -97,9 +97,9 @@ impl Carrier {
         })
     }
 
-    /// ETP over UDP; as a session wants it, or by itself.
-    pub(super) fn etp(spec: &EtpSpec, session: Option<&Teleop>) -> Result<Self, RunError> {
-        let etp = Etp::new(settings::etp(spec, session)).map_err(RunError::scenario)?;
+    /// ETP over UDP; for a session of operator and robot, with the period of its states.
+    pub(super) fn etp(spec: &EtpSpec, period: Option<Duration>) -> Result<Self, RunError> {
+        let etp = Etp::new(settings::etp(spec, period)).map_err(RunError::scenario)?;
         Ok(Self::Etp(Box::new(etp)))
     }
 

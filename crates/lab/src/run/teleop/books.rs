@@ -51,7 +51,7 @@ impl OperatorBook {
         }
     }
 
-    /// What went by, in a packet that went so.
+    /// What went by, in a packet that took so long.
     pub(super) fn see(&mut self, now: Time, transit: Option<Transit>, seen: Seen) {
         let mut record = self.record.borrow_mut();
         match seen {
@@ -130,7 +130,7 @@ impl RobotBook {
         }
     }
 
-    /// What went by, in a packet that went so.
+    /// What went by, in a packet that took so long.
     pub(super) fn see(&mut self, now: Time, transit: Option<Transit>, seen: Seen) {
         let mut record = self.record.borrow_mut();
         match seen {

@@ -32,10 +32,10 @@ use crate::metrics::{StreamKey, Watch};
 use crate::result::{FlowOwner, Opening, Series, TeleopResult};
 use crate::robot::SimulatedRobot;
 use crate::scenario::{ClockSpec, Direction, Scenario, Teleop, TransportSpec};
+use links::LinkInfo;
 
 pub use self::hand::Device;
 pub use self::notes::{Notes, Way, account};
-use links::LinkInfo;
 
 /// What is left of a session when its nodes are gone.
 pub(super) struct Session {

@@ -16,6 +16,7 @@ use taut_wire::session::{Body, Frame, Priority};
 
 use crate::run::flows::{Counted, Counters, Counts};
 use crate::run::inputs::RunError;
+use crate::run::settings;
 use crate::run::transports::{Carrier, Side, session_quic};
 use crate::scenario::{Teleop, TransportSpec};
 
@@ -42,7 +43,7 @@ impl Stack {
             let quic = session_quic(quic, side, seed, life.name, Some(tickets));
             return Ok(Self::Plain(Carrier::Quic(Box::new(quic))));
         }
-        let session = teleop.clone();
+        let period = settings::period(teleop);
         let make = move || match &spec {
             TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(&session)),
             spec => Carrier::new(spec, side, seed),
