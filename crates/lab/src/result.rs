@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use teleop::{
-    ControlResult, EmergencyResult, Opening, StreamResult, TeleopResult, WatchdogResult, WireResult,
+    ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult,
 };
 
 use crate::scenario::Direction;

@@ -19,7 +19,7 @@ use taut_sim::{Network, NodeClock, Peer};
 use self::bodies::{Arm, Hand};
 use self::operator::{OperatorNode, Script};
 use self::own::{OwnQueues, SharedQueues};
-use self::record::{Record, Shared};
+use self::record::{Opening, Record, Shared};
 use self::robot::RobotNode;
 use self::wire::{Life, Stack, Wire};
 use super::flows::{Counters, FlowInfo};
@@ -27,7 +27,7 @@ use super::inputs::{Inputs, RunError};
 use super::transports::{PORTS, Side};
 use super::{cross, links};
 use crate::metrics::{StreamKey, Watch};
-use crate::result::{FlowOwner, Opening, Series, TeleopResult};
+use crate::result::{FlowOwner, Series, TeleopResult};
 use crate::scenario::{ClockSpec, CodecSpec, Direction, OrderSpec, Scenario, Teleop, TransportSpec};
 use links::LinkInfo;
 
