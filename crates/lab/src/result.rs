@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
-pub use teleop::{
-    ControlResult, EmergencyResult, Opening, StreamResult, TeleopResult, WatchdogResult, WireResult,
-};
+pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
 
 use crate::scenario::{Direction, Scenario};
 

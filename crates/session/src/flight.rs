@@ -12,7 +12,7 @@ use taut_core::{Deadline, Duration, Time};
 /// | | the window |
 /// | --- | --- |
 /// | free: no standing delay | none; nothing is held back, whatever is lost |
-/// | a standing delay through three rounds; where lost states are repeated, also a second in which a tenth less arrives than is sent | a quarter less than is under way: a *trial* |
+/// | a standing delay through three rounds; where lost states are repeated, also three round trips in which a tenth less arrives than is sent | a quarter less than is under way: a *trial* |
 /// | the trial does not shorten the round trip by half of that, or costs throughput | free again: the queue is somebody else's, and yielding to it would starve (the test that Copa, NSDI 2018 section 2.2, makes before it competes). Not tried again for 1 s, 2 s … 64 s |
 /// | it does | held: throughput × least round trip, then less by what waits above [`TARGET`], more by 1, 1, 1, 2, 4 … while nothing waits (Vegas; RFC 6817 section 2.4.2) |
 /// | held, and two cuts did not halve the standing delay, or the window was not the limit for eight rounds | free |
@@ -41,6 +41,8 @@ pub(crate) struct Flight {
     /// Cuts of a held window that did not halve the standing delay, and that delay.
     strikes: u32,
     last_standing: Duration,
+    /// For how many rounds it has held.
+    held: u32,
     /// Four times by how much the window grows next.
     step: u64,
     /// The window changed when the present round began: it tells of what was sent before.
@@ -80,8 +82,10 @@ struct Round {
 const TARGET: Duration = Duration::from_micros(500);
 /// A standing delay that is not worth a trial.
 const SUSPICIOUS: Duration = Duration::from_millis(1);
-/// Where lost states are repeated, less than nine in ten must arrive for so long.
-const BEHIND_FOR: Duration = Duration::from_secs(1);
+/// Where lost states are repeated, less than nine in ten must arrive for so long, and for three round trips.
+const BEHIND_FOR: Duration = Duration::from_millis(100);
+/// A window that held for so many rounds was right.
+const PROVEN: u32 = 16;
 /// A round lasts at least so long, and so many states: fewer say nothing.
 const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_STATES: u64 = 8;
@@ -105,6 +109,7 @@ impl Flight {
             delivered: 0,
             unused: 0,
             strikes: 0,
+            held: 0,
             last_standing: Duration::MAX,
             step: 1,
             settling: false,
@@ -206,7 +211,7 @@ impl Flight {
                     self.mode = Mode::Free;
                 } else if shorter && rate >= *rate_before * 0.9 {
                     self.mode = Mode::Held { window: carried(least).max(LEAST_WINDOW) };
-                    (self.unused, self.step, self.patience) = (0, 1, PATIENCE.0);
+                    (self.unused, self.step, self.held) = (0, 1, 0);
                     (self.strikes, self.last_standing) = (0, Duration::MAX);
                 } else if *rounds == 0 {
                     self.release(now);
@@ -215,6 +220,10 @@ impl Flight {
             Mode::Held { .. } if std::mem::take(&mut self.settling) => {}
             Mode::Held { window } => {
                 let before = *window;
+                self.held += 1;
+                if self.held == PROVEN {
+                    self.patience = PATIENCE.0;
+                }
                 self.unused = if round.limited { 0 } else { self.unused + 1 };
                 if standing > TARGET {
                     let excess = carried(standing.saturating_sub(TARGET / 2)).max(1);
@@ -246,7 +255,8 @@ impl Flight {
             return true;
         }
         let (since, sent, delivered) = self.since;
-        if now.saturating_since(since) < BEHIND_FOR {
+        let least = self.least.get().unwrap_or_default();
+        if now.saturating_since(since) < BEHIND_FOR.max(least * 3) {
             return false;
         }
         self.since = (now, self.sent, self.delivered);

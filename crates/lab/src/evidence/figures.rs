@@ -54,7 +54,7 @@ impl Figures {
             let bytes: u64 = session.wire.iter().map(|wire| wire.bytes).sum();
             Some(bytes as f64 * 8.0 / 1e6 / run.duration_s)
         };
-        let opened = |run: &RunResult| run.teleop.as_ref()?.opening.opened_ms;
+        let opened = |run: &RunResult| run.teleop.as_ref()?.opened_ms;
         Self {
             there: Way::worst(runs, Direction::Forward),
             back: Way::worst(runs, Direction::Backward),

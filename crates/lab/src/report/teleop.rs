@@ -29,15 +29,14 @@ const MOST_ROWS: usize = 50;
 
 fn overview(run: &RunResult, teleop: &TeleopResult) -> String {
     let mut table = Table::new("The session").text("measure").number("value", "").text("unit");
-    let resumed = teleop.resumed.unwrap_or_default();
     let rtt = |of: fn(&Distribution) -> f64| teleop.rtt_ms.as_ref().map(of);
     let rows = [
-        ("handshake of the transport", teleop.opening.handshake_ms, "ms"),
-        ("handshake, resumed", resumed.handshake_ms, "ms"),
-        ("operator and robot know each other after", teleop.opening.opened_ms, "ms"),
-        ("the same, resumed", resumed.opened_ms, "ms"),
-        ("first state at the robot after", teleop.opening.first_state_ms, "ms"),
-        ("the same, resumed", resumed.first_state_ms, "ms"),
+        ("handshake of the transport", teleop.handshake_ms, "ms"),
+        ("handshake, resumed", teleop.resumed_handshake_ms, "ms"),
+        ("operator and robot know each other after", teleop.opened_ms, "ms"),
+        ("the same, resumed", teleop.resumed_opened_ms, "ms"),
+        ("first state at the robot after", teleop.first_state_ms, "ms"),
+        ("the same, resumed", teleop.resumed_first_state_ms, "ms"),
         ("robot moves after", teleop.moved_ms, "ms"),
         ("states made", Some(teleop.made as f64), ""),
         ("arrived", teleop.delivered_percent, "%"),
@@ -162,15 +161,14 @@ pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>
     let with_unit = |(name, value, unit): &(&str, Option<f64>, &str)| {
         value.map(|value| vec![(*name).to_owned(), format!("{value:.3} {unit}").trim_end().to_owned()])
     };
-    let resumed = teleop.resumed.unwrap_or_default();
     let rtt = |of: fn(&Distribution) -> f64| teleop.rtt_ms.as_ref().map(of);
     let session = [
-        ("handshake", teleop.opening.handshake_ms, "ms"),
-        ("handshake, resumed", resumed.handshake_ms, "ms"),
-        ("session opened", teleop.opening.opened_ms, "ms"),
-        ("session opened, resumed", resumed.opened_ms, "ms"),
-        ("first state at the robot", teleop.opening.first_state_ms, "ms"),
-        ("first state at the robot, resumed", resumed.first_state_ms, "ms"),
+        ("handshake", teleop.handshake_ms, "ms"),
+        ("handshake, resumed", teleop.resumed_handshake_ms, "ms"),
+        ("session opened", teleop.opened_ms, "ms"),
+        ("session opened, resumed", teleop.resumed_opened_ms, "ms"),
+        ("first state at the robot", teleop.first_state_ms, "ms"),
+        ("first state at the robot, resumed", teleop.resumed_first_state_ms, "ms"),
         ("arrived", teleop.delivered_percent, "%"),
         ("round trip, median", rtt(|d| d.p50), "ms"),
         ("round trip, 99 %", rtt(|d| d.p99), "ms"),

@@ -159,7 +159,7 @@ impl SessionSummary {
             made,
             delivered_percent: teleop.and_then(|teleop| teleop.delivered_percent),
             dropped_percent: percent(dropped, made),
-            handshake_ms: teleop.and_then(|teleop| teleop.opening.handshake_ms),
+            handshake_ms: teleop.and_then(|teleop| teleop.handshake_ms),
             rtt_p50_ms: teleop.and_then(|teleop| teleop.rtt_ms.as_ref()).map(|rtt| rtt.p50),
             efficiency_percent: teleop.and_then(|teleop| teleop.wire[0].efficiency_percent),
             counters: flow.map(|flow| flow.counters.clone()).unwrap_or_default(),

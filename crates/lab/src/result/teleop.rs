@@ -14,11 +14,19 @@ use super::Distribution;
 pub struct TeleopResult {
     /// `"quic"`.
     pub transport: String,
-    /// How it began.
-    pub opening: Opening,
-    /// How it begins once more between the same two, which remember the first time: QUIC's session tickets. Absent where
+    /// From the first packet to the connected transport at the operator, in milliseconds; absent when it never was.
+    pub handshake_ms: Option<f64>,
+    /// Until operator and robot knew each other, in milliseconds.
+    pub opened_ms: Option<f64>,
+    /// Until the first state was at the robot, in milliseconds.
+    pub first_state_ms: Option<f64>,
+    /// The handshake once more between the same two, which remember the first time: QUIC's session tickets. Absent where
     /// nothing is remembered.
-    pub resumed: Option<Opening>,
+    pub resumed_handshake_ms: Option<f64>,
+    /// Then, until operator and robot knew each other.
+    pub resumed_opened_ms: Option<f64>,
+    /// Then, until the first state was at the robot.
+    pub resumed_first_state_ms: Option<f64>,
     /// Until the robot moved for the first time, in milliseconds.
     pub moved_ms: Option<f64>,
     /// When the session ended by itself, in virtual seconds; absent when it did not.
@@ -42,7 +50,7 @@ pub struct TeleopResult {
     /// Every time that the watchdog stopped the robot while the operator sent.
     pub watchdogs: Vec<WatchdogResult>,
     /// How often the robot began to move.
-    pub resumes: u64,
+    pub resumed: u64,
     /// The rate that the session was held to at the end, states per second.
     pub allowed_hz: f64,
     /// How far the robot's estimate of the operator's clock was off at the end, in milliseconds.
@@ -51,17 +59,6 @@ pub struct TeleopResult {
     pub clock_uncertainty_ms: Option<f64>,
     /// Hand and arm; absent when the robot never moved.
     pub control: Option<ControlResult>,
-}
-
-/// The beginning of a session; times since the operator's first packet, absent for what never came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Opening {
-    /// Until the transport was connected at the operator, in milliseconds.
-    pub handshake_ms: Option<f64>,
-    /// Until operator and robot knew each other, in milliseconds.
-    pub opened_ms: Option<f64>,
-    /// Until the robot had the first state, in milliseconds.
-    pub first_state_ms: Option<f64>,
 }
 
 /// The states of one stream.

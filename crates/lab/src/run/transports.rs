@@ -16,9 +16,7 @@ use taut_transport::udp::{Udp, UdpConfig};
 use super::flows::{self, Counts};
 use super::inputs::RunError;
 use super::settings;
-use crate::scenario::{
-    self, Congestion, DccpSpec, EtpSpec, QuicSpec, SctpSpec, TcpSpec, Teleop, TransportSpec,
-};
+use crate::scenario::{self, Congestion, DccpSpec, EtpSpec, QuicSpec, SctpSpec, TcpSpec, TransportSpec};
 
 /// Bytes of an IPv4 and a TCP header without options.
 const TCP_IP_HEADERS: u64 = IPV4_HEADER + 20;

@@ -362,7 +362,7 @@ messages = 3
         let run = account(&scenario, 7, at(5_000), ends, &[way.clone(), way], Vec::new());
         let teleop = run.teleop.unwrap();
         assert_eq!((run.ran, run.seed, teleop.made, teleop.arrived), (Ran::Real, 7, 3, 2));
-        assert_eq!((teleop.opening.handshake_ms, teleop.streams[0].lost), (Some(2.0), 1));
+        assert_eq!((teleop.handshake_ms, teleop.streams[0].lost), (Some(2.0), 1));
         let delay = run.media[0].delay_ms.as_ref().unwrap();
         assert!((delay.min - 1.0).abs() < 0.002 && (delay.max - 2.0).abs() < 0.002, "{delay:?}");
         assert_eq!((teleop.wire[0].bytes, teleop.wire[0].payload), (400, 80));

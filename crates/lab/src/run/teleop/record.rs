@@ -10,9 +10,7 @@ use super::checker::{Checker, STREAMS};
 use super::control::Control;
 use super::own::SharedQueues;
 use crate::metrics::{Summary, Watch, percent};
-use crate::result::{
-    EmergencyResult, Opening, Series, StreamResult, TeleopResult, WatchdogResult, WireResult,
-};
+use crate::result::{EmergencyResult, Series, StreamResult, TeleopResult, WatchdogResult, WireResult};
 use crate::scenario::{Direction, Teleop};
 
 /// One record for both ends of a session. Nodes live on one thread.
@@ -33,6 +31,14 @@ impl Latencies {
             self.jitter.record(latency.abs_diff(before));
         }
     }
+}
+
+/// The beginning of a session; times since the run began, in milliseconds, absent for what never came.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Opening {
+    handshake_ms: Option<f64>,
+    opened_ms: Option<f64>,
+    first_state_ms: Option<f64>,
 }
 
 /// How a packet went through the network.
@@ -240,12 +246,17 @@ impl Record {
 
     pub(super) fn to_result(&self, teleop: &Teleop, resumed: Option<Opening>) -> TeleopResult {
         let ms = |at: Option<Time>| at.map(|at| at.saturating_since(Time::ZERO).as_millis_f64());
+        let (first, again) = (self.opening(), resumed.unwrap_or_default());
         let arrived: u64 = self.checker.tallies.iter().map(|tally| tally.arrived).sum();
         let made = self.checker.made;
         TeleopResult {
             transport: teleop.transport.name().to_owned(),
-            opening: self.opening(),
-            resumed,
+            handshake_ms: first.handshake_ms,
+            opened_ms: first.opened_ms,
+            first_state_ms: first.first_state_ms,
+            resumed_handshake_ms: again.handshake_ms,
+            resumed_opened_ms: again.opened_ms,
+            resumed_first_state_ms: again.first_state_ms,
             moved_ms: ms(self.moved),
             closed_s: self.closed.map(|at| at.as_nanos() as f64 / 1e9),
             made,
@@ -259,7 +270,7 @@ impl Record {
                 .map(|wire| WireResult { efficiency_percent: percent(wire.payload, wire.bytes), ..wire }),
             emergencies: self.emergencies.clone(),
             watchdogs: self.watchdogs.clone(),
-            resumes: self.resumed,
+            resumed: self.resumed,
             allowed_hz: self.allowed_hz,
             clock_error_ms: self.clock.map(|[error, _]| error.as_millis_f64()),
             clock_uncertainty_ms: self.clock.map(|[_, said]| said.as_millis_f64()),

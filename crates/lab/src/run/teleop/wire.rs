@@ -45,7 +45,7 @@ impl Stack {
         }
         let period = settings::period(teleop);
         let make = move || match &spec {
-            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(&session)),
+            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(period)),
             spec => Carrier::new(spec, side, seed),
         };
         let carrier = make()?;
