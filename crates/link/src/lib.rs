@@ -14,6 +14,9 @@
 //! | [`FrameGate`] | drops it, and all of its video frame | policy, filter | Yuan 2024 |
 //! | [`Cut`] | drops it while the link is cut | from and until (time) | |
 //!
+//! A [`Discipline`] is one of [`DropTail`], [`Codel`], [`FqCodel`], [`Pie`], [`Red`], [`Prio`], [`TokenBucket`] and [`Cake`],
+//! each as Linux has it.
+//!
 //! Delay, mean, spread, loss and rate each take a [`Schedule`]: a constant, or a table of values over time.
 //!
 //! # Time

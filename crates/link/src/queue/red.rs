@@ -334,4 +334,26 @@ mod tests {
         let config = RedConfig::new().min(Bytes::new(30_000)).max(Bytes::new(90_000)).burst(55);
         assert_eq!(config.log_weight(), 5);
     }
+
+    /// Adaptive RED, section 4: up while the average is above the middle, down by a tenth while it is below.
+    #[test]
+    fn an_adaptive_probability_follows_the_average() {
+        let config =
+            RedConfig::new().min(Bytes::new(30_000)).max(Bytes::new(90_000)).burst(55).adaptive(true);
+        let mut red = Red::new(config, taut_core::Seed::new(1).stream("red"));
+        let mut now = Time::ZERO;
+        let mut probability = vec![red.stats().probability];
+        for rate in [2, 0] {
+            for _ in 0..5_000 {
+                for _ in 0..rate {
+                    let meta = PacketMeta { size: Bytes::new(1_000), ..PacketMeta::default() };
+                    red.enqueue(now, Packet { meta, payload: Vec::new() }, &mut Vec::new());
+                }
+                red.dequeue(now, &mut Vec::new());
+                now += Duration::from_millis(1);
+            }
+            probability.push(red.stats().probability);
+        }
+        assert!(probability[1] > 0.08 && probability[2] < 0.8 * probability[1], "{probability:?}");
+    }
 }

@@ -245,23 +245,23 @@ proptest! {
 
 /// Bytes of each flow that leave a link of 10 Mbit/s in five seconds, when flow i sends packets of `sizes[i]` at twice
 /// the link's rate.
-fn shares(queue: Discipline, sizes: &[u64]) -> Vec<u64> {
+fn shares(mut queue: Discipline, sizes: &[u64]) -> Vec<u64> {
     let rate = Bitrate::from_bps(10_000_000);
-    let mut queue = Checked::new(queue);
+    let mut events = Vec::new();
     let mut next: Vec<Duration> = vec![Duration::ZERO; sizes.len()];
     let (mut now, mut id) = (Time::ZERO, 0);
     let mut sent = vec![0; sizes.len()];
     while now < Time::ZERO + Duration::from_secs(5) {
         for (flow, at) in next.iter_mut().enumerate() {
             while Time::ZERO + *at <= now {
-                queue.enqueue(now, packet(id, flow as u16, sizes[flow]));
+                queue.enqueue(now, packet(id, flow as u16, sizes[flow]), &mut events);
                 id += 1;
                 *at += Bytes::new(sizes[flow]) / rate / 2;
             }
         }
-        let size = queue.dequeue(now).map(|meta| {
-            sent[meta.flow.0 as usize] += meta.size.get();
-            meta.size
+        let size = queue.dequeue(now, &mut events).map(|packet| {
+            sent[packet.meta.flow.0 as usize] += packet.meta.size.get();
+            packet.meta.size
         });
         now += size.unwrap_or(Bytes::new(100)) / rate;
     }
@@ -311,21 +311,21 @@ fn hosts_share_before_flows_do() {
 fn a_sparse_flow_does_not_wait_for_floods() {
     let quick: [Discipline; 2] =
         [FqCodel::new(FqCodelConfig::new(), 3).into(), Cake::new(CakeConfig::new(), rng(3)).into()];
-    for queue in quick {
+    for mut queue in quick {
         let rate = Bitrate::from_bps(10_000_000);
-        let mut queue = Checked::new(queue);
+        let mut events = Vec::new();
         let (mut now, mut id, mut entered, mut longest) = (Time::ZERO, 0, None, Duration::ZERO);
         for round in 0..4_000 {
             for flow in 0..3 {
-                queue.enqueue(now, packet(id, flow, 1_500));
+                queue.enqueue(now, packet(id, flow, 1_500), &mut events);
                 id += 1;
             }
             if round % 10 == 0 {
-                queue.enqueue(now, packet(id, 9, 100));
+                queue.enqueue(now, packet(id, 9, 100), &mut events);
                 entered = entered.or(Some(now));
                 id += 1;
             }
-            let meta = queue.dequeue(now).expect("a flood");
+            let meta = queue.dequeue(now, &mut events).expect("a flood").meta;
             if meta.flow == FlowId(9) {
                 longest = longest.max(now - entered.take().expect("it entered"));
             }
