@@ -1,4 +1,5 @@
 //! The frame gate from the command line.
+#![expect(clippy::disallowed_methods, reason = "tests wait for real time")]
 
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
