@@ -40,8 +40,8 @@ if [ $${#missing[@]} -gt 0 ]; then \
 	apt-get install -q -y --no-install-recommends $${missing[*]//,/ }; \
 fi
 endef
-# zstd and lz4, for MCAP, are C.
-BUILD_NEEDS := cc:gcc,libc6-dev
+# zstd and lz4, for MCAP, are C; the frame gate is BPF, without which taut builds all the same.
+BUILD_NEEDS := cc:gcc,libc6-dev clang:clang
 TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema
 
 help: ## List the targets

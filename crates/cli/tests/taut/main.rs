@@ -11,6 +11,8 @@ mod determinism;
 #[cfg(test)]
 mod emulation;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod recommend;

@@ -76,6 +76,7 @@ fn each_element_does_what_it_says_with_closed_books() {
 fn all_elements_in_one_chain_keep_the_books() {
     let chain = r#"{ cut = { at = "700ms", until = "750ms" } },
         { loss = { gilbert_elliott = { p = "1%", r = "30%" } } },
+        { gate = { policy = "deadline" } },
         { server = { rate = "4Mbit", queue = { bytes = "6kB", packets = 30 } } },
         { duplicate = "2%" }, { delay = "3ms" }, { corrupt = "2%" }, { duplicate = "2%" },
         { jitter = { distribution = "normal", spread = "2ms", reorder = true } },

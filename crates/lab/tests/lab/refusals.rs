@@ -141,3 +141,16 @@ fn queues_that_make_no_sense_are_refused_by_their_key() {
     queue(&deep, "is inside more than 4 others");
     queue("{ cake = { bandwidth = \"1bit\" } }", "queue.cake.bandwidth: 1bit is not within");
 }
+
+#[test]
+fn a_gate_without_a_queue_behind_it_is_refused() {
+    let gate = "{ gate = { policy = \"aimd3\" } }";
+    assert_refused(gate, "", "links.wire.chain.0.gate: watches the next server of its chain; there is none");
+    let server = "{ server = { rate = \"1Mbit\" } }";
+    assert_refused(&format!("{server}, {gate}"), "", "links.wire.chain.1.gate");
+    read(&format!("{gate}, {TIMED}, {server}"), &cross("lan/1", "far", VOICE)).expect("a queue is behind it");
+    let often = "{ gate = { policy = \"aimd3\", reset_interval = \"1us\" } }";
+    assert_refused(&format!("{often}, {server}"), "", "links.wire.chain.0.gate.reset_interval");
+    let policy = "{ gate = { policy = \"aimd6\" } }";
+    assert_refused(&format!("{policy}, {server}"), "", "`deadline`");
+}

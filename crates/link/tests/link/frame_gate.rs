@@ -277,7 +277,9 @@ fn the_gate_makes_frame_loss_equal_to_packet_loss() {
             let with = through(Some(policy), rate, &arrivals);
             println!("{rate} {policy}: {with:?}");
             let apart = (with.frame_loss - with.packet_loss).abs();
-            let most = if matches!(policy, Policy::Aimd(_) | Policy::Deadline) { 0.02 } else { 0.1 };
+            // The laxest policies let many drops happen before they act.
+            let strict = matches!(policy, Policy::Aimd(_) | Policy::Deadline);
+            let most = if strict { 0.02 } else { (without.frame_loss - without.packet_loss) / 2.0 };
             assert!(apart < most, "{rate} {policy}: {with:?}");
             assert!(with.frames > without.frames && with.latency_mean < without.latency_mean);
         }

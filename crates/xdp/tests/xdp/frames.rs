@@ -130,7 +130,7 @@ impl Frames {
         // Overtaken by the frame after it, or by more.
         let late = if self.chance(30) { 1_500 * self.rng.below(3) as u32 } else { 0 };
         let mut packet =
-            vec![0x80 | u8::from(extended) << 4 | csrc, u8::from(marker) << 7 | 96 + (index % 2) as u8];
+            vec![0x80 | u8::from(extended) << 4 | csrc, (u8::from(marker) << 7) | (96 + (index % 2) as u8)];
         packet.extend(stream.sequence.to_be_bytes());
         packet.extend(stream.timestamp.wrapping_sub(late).to_be_bytes());
         packet.extend((index as u32).to_be_bytes());

@@ -1,4 +1,5 @@
 //! The program against its twin, and on devices in network namespaces. What needs root says `skipped: why` without it.
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "real packets take real time"))]
 
 #[cfg(test)]
 mod frames;

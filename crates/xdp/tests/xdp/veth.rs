@@ -55,22 +55,24 @@ impl Rig {
             Err(error) => panic!("{error}"),
         };
         // Video has a class of its own with a slow link; all else passes at once.
-        rig.tc("qdisc add dev out root handle 1: htb").ok()?;
-        rig.tc("class add dev out parent 1: classid 1:2 htb rate 100mbit").ok()?;
-        rig.tc(&format!("qdisc add dev out parent 1:2 handle 20: tbf rate {RATE} burst 3000 latency 200ms"))
-            .ok()?;
+        rig.tc("qdisc add dev out root handle 1: htb")?;
+        rig.tc("class add dev out parent 1: classid 1:2 htb rate 100mbit")?;
+        rig.tc(&format!("qdisc add dev out parent 1:2 handle 20: tbf rate {RATE} burst 3000 latency 200ms"))?;
         let video = format!("u32 match ip dport {VIDEO} 0xffff flowid 1:2");
-        rig.tc(&format!("filter add dev out parent 1: protocol ip prio 1 {video}")).ok()?;
+        rig.tc(&format!("filter add dev out parent 1: protocol ip prio 1 {video}"))?;
         Some(rig)
     }
 
-    fn tc(&self, arguments: &str) -> Result<(), ()> {
+    /// `None`, with the reason printed, where there is no such queueing discipline.
+    fn tc(&self, arguments: &str) -> Option<()> {
         let run = || Command::new("tc").args(arguments.split_whitespace()).output();
-        match self.router.run(run).expect("the router is there") {
-            Ok(output) if output.status.success() => Ok(()),
-            Ok(output) => Err(println!("skipped: tc: {}", String::from_utf8_lossy(&output.stderr).trim())),
-            Err(error) => Err(println!("skipped: tc: {error}")),
-        }
+        let said = match self.router.run(run).expect("the router is there") {
+            Ok(output) if output.status.success() => return Some(()),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        println!("skipped: tc {arguments}: {said}");
+        None
     }
 
     fn bind(&self, namespace: &Namespace, address: &str) -> UdpSocket {
