@@ -14,6 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 TAUT := $(CARGO_TARGET_DIR)/release/taut
+INTEROP := $(CARGO_TARGET_DIR)/interop
 DEMO := $(firstword $(wildcard scenarios/demo.toml) scenarios/shared-link.toml)
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 # make sweep SEEDS=1..3 SCENARIOS=scenarios/telehaptic-qos/load.toml
@@ -58,6 +59,10 @@ demo: build ## Build, simulate one session on a shared link, write the report to
 test: ## All that CI runs: lint, tests, doc tests, links and examples in the documentation, the fuzz corpus
 	$(call need,$(TEST_NEEDS))
 	@$(MAKE) --no-print-directory lint
+	@# An independent QUIC peer, if it can be had; the tests say when it is missing.
+	@test -x "$(INTEROP)/bin/python" && "$(INTEROP)/bin/python" -c 'import aioquic' 2>/dev/null || \
+		{ python3 -m venv "$(INTEROP)" && "$(INTEROP)/bin/pip" install -q aioquic==1.7.2; } || \
+		echo "make: aioquic could not be installed (python3-venv and a network are needed): QUIC is not tested with it" >&2
 	cargo test --workspace --locked
 	.ci/docs
 	.ci/stats
@@ -74,9 +79,10 @@ lint: ## Format, clippy, API documentation, licences; all without warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	.ci/licences
 
-bench: ## Measure the speed of the hot paths; see docs/performance.md
+bench: ## Measure the speed of the hot paths, then of real sockets; see docs/performance.md
 	$(call need,$(BUILD_NEEDS))
 	cargo run --release --locked -p taut-benches
+	cargo run --release --locked -p taut-benches --bin latency
 
 sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCENARIOS=… for fewer)
 	@for scenario in $(SCENARIOS); do \

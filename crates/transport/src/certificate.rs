@@ -107,6 +107,7 @@ fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_certificate_has_the_golden_bytes() {
@@ -135,5 +136,15 @@ mod tests {
             assert_eq!(fingerprint(&der[..len]), None);
         }
         assert_eq!(fingerprint(&public_key(identity.fingerprint())), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(at in 0_usize..243, value: u8, noise in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!(fingerprint(&noise), None);
+            let mut der = self_signed(&Identity::from_bytes([9; 32]));
+            der[at] = value;
+            let _ = fingerprint(&der);
+        }
     }
 }

@@ -49,9 +49,11 @@ fn ping(socket: &UdpSocket, course: Course) -> Outcome<Histogram<u64>> {
     let clock = Clock::start();
     let mut histogram = Histogram::new(3)?;
     let mut buffer = [0; 2_000];
+    let mut due = Time::ZERO;
     for round in 0..course.rounds {
         if let Some(period) = course.period {
-            wait_until(&clock, Time::ZERO + period * (round + 1), course.spin);
+            due = (due + period).max(clock.now());
+            wait_until(&clock, due, course.spin);
         }
         let sent = clock.now();
         socket.send(&[0; SIZE])?;

@@ -32,10 +32,10 @@ impl Blocks {
         medians(&self.0)
     }
 
-    /// Of the quarter of the blocks that the machine disturbed least: those of the lowest p99. At least one.
+    /// Of the quarter of the blocks that the machine disturbed least: those of the lowest p90. At least one.
     pub(crate) fn quietest(&self) -> Medians {
         let mut sorted = self.0.clone();
-        sorted.sort_by_key(|block| block.p99);
+        sorted.sort_by_key(|block| block.p90);
         medians(&sorted[..sorted.len().div_ceil(4)])
     }
 }

@@ -48,8 +48,8 @@ fn ping((transport, port): Made, way: Way, course: Course) -> Outcome<Histogram<
     let ping = Ping {
         transport,
         course,
-        begins: (!way.connects()).then_some(Time::ZERO),
         due: None,
+        asked: Time::ZERO,
         rounds: 0,
         clock: driver.clock(),
         histogram: Histogram::new_with_bounds(1, 30_000_000_000, 3)?,
@@ -67,12 +67,23 @@ fn ping((transport, port): Made, way: Way, course: Course) -> Outcome<Histogram<
 }
 
 /// A normal sample, as a session sends them.
-fn message(now: Time, data: Vec<u8>) -> Message {
+pub(crate) fn message(now: Time, data: Vec<u8>) -> Message {
     Message { data, created: now, priority: Priority(2), stream: StreamId(2), ..Message::default() }
 }
 
-/// Sends back what arrives.
+/// Sends back what arrives, at once, as a session does: the answer is there before the driver asks for datagrams, and
+/// what a transport has to say besides rides along.
 struct Echo(Box<dyn Transport>);
+
+impl Echo {
+    fn answer(&mut self, now: Time) {
+        while let Some(event) = self.0.poll_event() {
+            if let Event::Received { data, .. } = event {
+                self.0.send(now, message(now, data)).expect("nothing waits");
+            }
+        }
+    }
+}
 
 impl Machine for Echo {
     type Command = ();
@@ -80,10 +91,12 @@ impl Machine for Echo {
 
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
         self.0.handle_input(now, input);
+        self.answer(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
         self.0.handle_timeout(now);
+        self.answer(now);
     }
 
     fn handle_command(&mut self, _: Time, (): ()) {}
@@ -92,11 +105,8 @@ impl Machine for Echo {
         self.0.poll_transmit(now, buffer)
     }
 
-    fn poll_event(&mut self, now: Time) -> Option<()> {
-        if let Event::Received { data, .. } = self.0.poll_event()? {
-            self.0.send(now, message(now, data)).expect("nothing waits");
-        }
-        Some(())
+    fn poll_event(&mut self, _: Time) -> Option<()> {
+        None
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
@@ -108,10 +118,9 @@ impl Machine for Echo {
 struct Ping {
     transport: Box<dyn Transport>,
     course: Course,
-    /// When to send the first one, where nothing tells.
-    begins: Option<Time>,
-    /// Open loop: when to send the next one.
+    /// Open loop: when to send the next one, and when the last one was to be sent.
     due: Option<Time>,
+    asked: Time,
     /// Answers so far.
     rounds: u64,
     clock: Clock,
@@ -133,14 +142,27 @@ impl Ping {
         }
     }
 
+    fn listen(&mut self, now: Time) {
+        while let Some(event) = self.transport.poll_event() {
+            match event {
+                Event::Connected => self.begin(now),
+                Event::Received { data, .. } => self.answered(now, data),
+                _ => {}
+            }
+        }
+    }
+
     fn answered(&mut self, now: Time, data: Vec<u8>) {
         let sent = data.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         if self.rounds >= self.course.warm {
             self.histogram.saturating_record(self.clock.now().as_nanos().saturating_sub(sent));
         }
         self.rounds += 1;
-        if self.course.period.is_none() && self.rounds < self.course.rounds {
-            self.ask(now, data);
+        match self.course.period {
+            // Not before the answer: bare sockets block until then.
+            Some(period) => self.due = Some((self.asked + period).max(now)),
+            None if self.rounds < self.course.rounds => self.ask(now, data),
+            None => {}
         }
     }
 }
@@ -151,15 +173,14 @@ impl Machine for Ping {
 
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
         self.transport.handle_input(now, input);
+        self.listen(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
         self.transport.handle_timeout(now);
-        if self.begins.take_if(|at| *at <= now).is_some() {
-            self.begin(now);
-        }
-        if let (Some(due), Some(period)) = (self.due.filter(|due| *due <= now), self.course.period) {
-            self.due = Some((due + period).max(now));
+        self.listen(now);
+        if let Some(due) = self.due.take_if(|due| *due <= now) {
+            self.asked = due;
             self.ask(now, Vec::new());
         }
     }
@@ -170,19 +191,12 @@ impl Machine for Ping {
         self.transport.poll_transmit(now, buffer)
     }
 
-    fn poll_event(&mut self, now: Time) -> Option<()> {
-        match self.transport.poll_event()? {
-            Event::Connected if self.rounds == 0 && self.begins.is_none() && self.due.is_none() => {
-                self.begin(now);
-            }
-            Event::Received { data, .. } => self.answered(now, data),
-            _ => {}
-        }
-        Some(())
+    fn poll_event(&mut self, _: Time) -> Option<()> {
+        None
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        let due = self.due.or(self.begins).map(|at| Deadline::new(at, "message"));
+        let due = self.due.map(|at| Deadline::new(at, "message"));
         earliest(self.transport.poll_timeout(), due)
     }
 }

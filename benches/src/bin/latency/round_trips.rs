@@ -14,7 +14,7 @@ use crate::{Outcome, SIZE, bare, driven};
 pub(crate) enum Load {
     /// When the last one is back.
     Closed,
-    /// Every millisecond.
+    /// Every millisecond, when the last one is back.
     Open,
 }
 
@@ -39,16 +39,17 @@ impl Load {
     const fn name(self) -> &'static str {
         match self {
             Self::Closed => "closed loop",
-            Self::Open => "open loop, 1 kHz",
+            Self::Open => "at 1 kHz",
         }
     }
 }
 
 /// Prints percentiles of the round trip, and the ratios to bare sockets.
-pub(crate) fn measure(load: Load, blocks: u32) -> Outcome<()> {
-    run(load, &Site::Loopback, blocks)?;
+pub(crate) fn measure(load: Load, ways: &[Way], blocks: u32) -> Outcome<()> {
+    let ways: Vec<Way> = std::iter::once(Way::Bare).chain(ways.iter().copied()).collect();
+    run(load, &Site::Loopback, &ways, blocks)?;
     match Site::veth() {
-        Ok(site) => run(load, &site, blocks),
+        Ok(site) => run(load, &site, &ways, blocks),
         Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
             println!("skipped: two namespaces: {error}");
             Ok(())
@@ -57,12 +58,12 @@ pub(crate) fn measure(load: Load, blocks: u32) -> Outcome<()> {
     }
 }
 
-fn run(load: Load, site: &Site, blocks: u32) -> Outcome<()> {
+fn run(load: Load, site: &Site, ways: &[Way], blocks: u32) -> Outcome<()> {
     for (waits, spin) in [("sleeping", false), ("spinning", true)] {
-        let mut all: Vec<Blocks> = Way::ALL.iter().map(|_| Blocks::default()).collect();
+        let mut all: Vec<Blocks> = ways.iter().map(|_| Blocks::default()).collect();
         for _ in 0..blocks {
-            for (way, blocks) in Way::ALL.into_iter().zip(&mut all) {
-                blocks.add(&block(way, site, load.course(spin))?);
+            for (way, blocks) in ways.iter().zip(&mut all) {
+                blocks.add(&block(*way, site, load.course(spin))?);
             }
         }
         println!("\n{}, {SIZE} bytes, {}, {waits}: round trip in µs", load.name(), site.name());
@@ -70,7 +71,7 @@ fn run(load: Load, site: &Site, blocks: u32) -> Outcome<()> {
         let head = "     p50      p90      p99  ×p50  ×p99";
         println!("{:24} {head:40}   {head:40}", "");
         let (bare, bare_quiet) = (all[0].all(), all[0].quietest());
-        for (way, blocks) in Way::ALL.into_iter().zip(&all) {
+        for (way, blocks) in ways.iter().zip(&all) {
             let (all, quiet) = (columns(blocks.all(), bare), columns(blocks.quietest(), bare_quiet));
             println!("{way:24} {all:40}   {quiet:40}");
         }

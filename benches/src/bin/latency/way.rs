@@ -80,7 +80,7 @@ impl Way {
         Ok((client, server))
     }
 
-    fn client(self) -> Box<dyn Transport> {
+    pub(crate) fn client(self) -> Box<dyn Transport> {
         let (me, robot) = (identity("operator"), identity("robot").fingerprint());
         macro_rules! secured {
             ($inner:expr) => {
@@ -97,7 +97,7 @@ impl Way {
         }
     }
 
-    fn server(self) -> Box<dyn Transport> {
+    pub(crate) fn server(self) -> Box<dyn Transport> {
         let (me, trust) = (identity("robot"), Trust::only(identity("operator").fingerprint()));
         macro_rules! secured {
             ($make:expr) => {
@@ -112,11 +112,6 @@ impl Way {
             Self::Dccp => secured!(|| Dccp::server(DccpConfig::new(), os_seed().stream("dccp"))),
             Self::Bare | Self::Tcp => unreachable!("made elsewhere"),
         }
-    }
-
-    /// Says when it is connected; UDP in the clear never does before it heard something.
-    pub(crate) fn connects(self) -> bool {
-        self != Self::PlainUdp
     }
 }
 
@@ -161,9 +156,9 @@ impl fmt::Display for Way {
 impl FromStr for Way {
     type Err = String;
     fn from_str(word: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|way| way.word() == word)
-            .ok_or_else(|| format!("no way is called `{word}`"))
+        Self::ALL.into_iter().find(|way| way.word() == word).ok_or_else(|| {
+            let words = Self::ALL.map(Self::word).join(", ");
+            format!("`{word}` is not measured; there are closed, open, steps, sessions, emulator; {words}")
+        })
     }
 }

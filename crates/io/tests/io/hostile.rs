@@ -15,6 +15,8 @@ use taut_transport::identity::{Identity, Trust};
 
 /// Messages each way.
 const MESSAGES: u64 = 600;
+/// From this one on nobody meddles, so that all that was added has arrived in the end.
+const LAST: u64 = MESSAGES - 50;
 /// Every so many datagrams, each of the four things is done once.
 const CYCLE: u64 = 20;
 
@@ -99,6 +101,7 @@ impl Way {
                 self.meddle(data);
             } else {
                 self.send(&data, false);
+                self.let_go();
             }
         }
         self.added
@@ -108,6 +111,13 @@ impl Way {
         let socket = if from_elsewhere { &self.elsewhere } else { &self.through };
         let to = *self.to.lock().unwrap();
         socket.send_to(data, to.expect("nobody answers before he was spoken to")).unwrap();
+    }
+
+    /// Late, what was held back.
+    fn let_go(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.send(&held, false);
+        }
     }
 
     fn meddle(&mut self, data: Vec<u8>) {
@@ -132,9 +142,7 @@ impl Way {
             _ => {}
         }
         self.send(&data, false);
-        if let Some(held) = self.held.take() {
-            self.send(&held, false);
-        }
+        self.let_go();
         if step == 16 {
             self.send(&self.seen[self.seen.len() - 1 - number as usize % 10], elsewhere);
             self.added.replayed += 1;
@@ -279,6 +287,7 @@ fn forged_replayed_cut_and_late_datagrams_are_refused_and_the_session_goes_on() 
             100 => others.push(connect(driver, kind, address, "second", "robot")),
             150 => others.push(connect(driver, kind, address, "stranger", "robot")),
             200 => others.push(connect(driver, kind, address, "second", "somebody")),
+            LAST => attacker.armed.store(false, Ordering::Relaxed),
             _ => {}
         });
         let added = attacker.stop();
