@@ -47,19 +47,25 @@ def prepare():
         ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", CACHE / "traffic", HERE / "traffic.c"], check=True)
 
 
-def boot(variables, sysctls, core, script=HERE / "guest.sh", recorded=("sent", "arrived")):
-    """Runs a script in the guest with `variables`; returns what was recorded into files of these names."""
-    settings = ",".join(f"net.ipv4.{name}={value}" for name, value in sysctls.items())
+def guest(script, variables, core, read):
+    """Runs `script` in the guest with `variables`; returns what `read` makes of the folder that it wrote to."""
     words = [f"{name}={value}" for name, value in variables.items()]
     # On one core: the guest's kernel and its processes hand each other the turn, and none runs while another does.
     with tempfile.TemporaryDirectory(dir=CACHE) as out:
         out = pathlib.Path(out)
-        command = ["taskset", "-c", str(core), HERE / "kernel/boot", "instant", script, out, f"TRAFFIC={CACHE}/traffic", f"SYSCTLS={settings}"]
+        command = ["taskset", "-c", str(core), HERE / "kernel/boot", "instant", HERE / script, out]
         done = subprocess.run(command + words, text=True, capture_output=True, env=os.environ | {"TAUT_ORACLE": str(CACHE)})
         if done.returncode != 0:
             log = (out / "log").read_text() if (out / "log").exists() else ""
             raise SystemExit(f"the guest failed: {done.stderr}\n{log}")
-        return [records(out / name) for name in recorded]
+        return read(out)
+
+
+def boot(variables, sysctls, core, script="guest.sh", recorded=("sent", "arrived")):
+    """Runs a script in the guest with `variables`; returns what was recorded into files of these names."""
+    settings = ",".join(f"net.ipv4.{name}={value}" for name, value in sysctls.items())
+    variables = {"TRAFFIC": CACHE / "traffic", "SYSCTLS": settings} | variables
+    return guest(script, variables, core, lambda out: [records(out / name) for name in recorded])
 
 
 def taut(scenario, seeds, *arguments):

@@ -54,7 +54,7 @@ def guest(queue, load, folder, core):
         "STAB": "" if " overhead " in QDISCS[queue] else "stab,overhead,-14",
         "SERVED": int(not queue.startswith(SHAPES)), "BAND": BANDS.get(queue, "").replace(" ", ","),
     }
-    [arrived] = lab.boot(variables, {}, core, script=HERE / "guest.sh", recorded=("arrived",))
+    [arrived] = lab.boot(variables, {}, core, script="queues/guest.sh", recorded=("arrived",))
     rows = [line.split() for line in (folder / load).read_text().splitlines()]
     got = [packet for packet in arrived if not packet.outgoing and packet.protocol == lab.UDP]
     if not got:

@@ -6,6 +6,7 @@ mod gate;
 mod host;
 mod identity;
 mod input;
+mod kernel;
 mod operator;
 mod plan;
 mod progress;

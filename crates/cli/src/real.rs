@@ -17,14 +17,18 @@ use crate::run::Arguments;
 use crate::{Ended, print, print_json};
 
 /// How a scenario is run for real.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct RealArguments {
     /// Over real sockets, between two network namespaces that are made and removed, one run after the other, each beside
     /// its simulated twin (needs root)
     #[arg(long)]
     pub(crate) real: bool,
+    /// The same in a Linux kernel of its own in virtual time, with that kernel's TCP and its netem in place of the emulator:
+    /// exact to the microsecond whatever this host does (needs what `make oracle` builds, or TAUT_KERNEL)
+    #[arg(long, conflicts_with_all = ["real", "events", "samples", "capture"])]
+    pub(crate) kernel: bool,
     /// Without the simulated twins
-    #[arg(long, requires = "real")]
+    #[arg(long)]
     alone: bool,
     /// What carries packets between the two namespaces
     #[arg(long, default_value = "emulator", requires = "real")]
@@ -38,7 +42,7 @@ pub(crate) struct RealArguments {
 }
 
 impl RealArguments {
-    fn options(self) -> Options {
+    fn options(&self) -> Options {
         let options = Options::new().between(self.between).spin(!self.no_spin);
         let scheduling = Scheduling::at(self.fifo).thread();
         options.scheduling(scheduling).warnings(|warning| eprintln!("taut: goes on without {warning}"))

@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// quic, udp, tcp, sctp, dccp or etp
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
+    /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
+    #[arg(long)]
+    raw: bool,
     /// What moves: a simulated robot that touches nothing, foam, a spring or a wall: sim[:free|foam|spring|wall]
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
     robot: Simulated,
@@ -178,6 +181,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
     let clock = Clock::start();
     let endpoint = Endpoint::listen(arguments.transport, arguments.listen, credentials, &clock);
+    let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = endpoint.map_err(|error| error.to_string())?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);

@@ -12,6 +12,7 @@ use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Choice, Scenario, ScenarioError, Setting, Variant};
 
+use crate::kernel;
 use crate::progress::Bar;
 use crate::real::{self, RealArguments};
 use crate::{Ended, print, print_json};
@@ -137,6 +138,9 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     }
     let variants = chosen(&scenario, arguments)?;
     let seeds = arguments.seeds.as_ref().map_or_else(|| vec![arguments.seed], |seeds| seeds.0.clone());
+    if arguments.real.kernel {
+        return kernel::run(arguments, &variants);
+    }
     if arguments.real.real {
         if extras != Extras::default() {
             return Err(

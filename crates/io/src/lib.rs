@@ -13,6 +13,8 @@
 //! | [`session`] | operator and robot over any of the transports | |
 //! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
 //! | [`emulate`] | any [`Link`](taut_core::Link) between two namespaces, in real time | `CAP_NET_ADMIN` |
+//! | [`Dumbbell`] | two hosts and two routers between them, for the kernel's own qdiscs | `CAP_SYS_ADMIN` |
+//! | [`Guest`] | a kernel of one's own in virtual time, as a child process | what `make oracle` builds |
 //!
 //! It needs Linux 5.11 or newer. No async runtime stands between a socket and a protocol: a turn of the driver is one `epoll_pwait2`, one `recvmmsg`,
 //! the machine, one `sendto`.
@@ -52,7 +54,9 @@
 
 mod clock;
 mod driver;
+mod dumbbell;
 pub mod emulate;
+mod guest;
 mod machine;
 mod mailbox;
 mod namespace;
@@ -63,6 +67,8 @@ mod thread;
 
 pub use clock::{Clock, WallTime};
 pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
+pub use dumbbell::{Dumbbell, Toward};
+pub use guest::{Guest, GuestError};
 pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
 pub use namespace::{Namespace, NamespaceError};

@@ -50,12 +50,14 @@ pub enum NamespaceError {
     /// There is none of that name.
     #[error("there is no network namespace {0}; `ip netns add {0}` makes it, `ip netns` lists them")]
     Unknown(String),
-    /// The program `ip` is missing.
-    #[error("the program `ip` is missing: install iproute2")]
-    NoIproute2,
-    /// `ip` refused.
-    #[error("`ip {arguments}`: {message}")]
-    Ip {
+    /// The program `ip` or `tc` is missing.
+    #[error("the program `{0}` is missing: install iproute2")]
+    NoIproute2(&'static str),
+    /// `ip` or `tc` refused.
+    #[error("`{program} {arguments}`: {message}")]
+    Command {
+        /// Which of them.
+        program: &'static str,
         /// What was asked for.
         arguments: String,
         /// What it said.
@@ -72,7 +74,7 @@ pub enum NamespaceError {
 }
 
 impl NamespaceError {
-    fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => Self::NotPermitted,
             _ => Self::Refused { what, error },
@@ -138,6 +140,16 @@ impl Namespace {
         Ok(Self { handle, name: Some(name.to_owned()), mounted: None })
     }
 
+    /// The same one once more. It is there until both values are dropped; what it is called goes with the first.
+    ///
+    /// # Errors
+    /// When the process may open no more descriptors.
+    pub fn share(&self) -> Result<Self, NamespaceError> {
+        let handle =
+            self.handle.try_clone().map_err(NamespaceError::refused("another descriptor of a namespace"))?;
+        Ok(Self { handle, name: None, mounted: None })
+    }
+
     /// Its name, when it has one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -163,16 +175,28 @@ impl Namespace {
     /// # Errors
     /// When `ip` is missing or refuses.
     pub fn ip(&self, arguments: &str) -> Result<String, NamespaceError> {
-        let ip = || Command::new("ip").args(arguments.split_whitespace()).output();
-        let Output { status, stdout, stderr } = self.run(ip)?.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => NamespaceError::NoIproute2,
-            _ => NamespaceError::refused("starting ip")(error),
+        self.command("ip", arguments)
+    }
+
+    /// Runs `tc` in it with these arguments, which contain no quotes.
+    ///
+    /// # Errors
+    /// When `tc` is missing or refuses.
+    pub fn tc(&self, arguments: &str) -> Result<String, NamespaceError> {
+        self.command("tc", arguments)
+    }
+
+    fn command(&self, program: &'static str, arguments: &str) -> Result<String, NamespaceError> {
+        let run = || Command::new(program).args(arguments.split_whitespace()).output();
+        let Output { status, stdout, stderr } = self.run(run)?.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => NamespaceError::NoIproute2(program),
+            _ => NamespaceError::refused("starting a program")(error),
         })?;
         if status.success() {
             return Ok(String::from_utf8_lossy(&stdout).into_owned());
         }
         let message = String::from_utf8_lossy(&stderr).trim().to_owned();
-        Err(NamespaceError::Ip { arguments: arguments.to_owned(), message })
+        Err(NamespaceError::Command { program, arguments: arguments.to_owned(), message })
     }
 
     /// Joins two namespaces by a pair of Ethernet devices (veth(4)), each of which gets an address with its prefix length,
@@ -187,7 +211,7 @@ impl Namespace {
         a.0.ip(&format!("link add {name} type veth peer name {peer} netns /proc/{pid}/fd/{fd}"))?;
         for (namespace, device, address) in [a, b] {
             namespace.ip(&format!("addr add {address} dev {device}"))?;
-            namespace.ip(&format!("link set {device} up"))?;
+            namespace.ip(&format!("link set dev {device} up"))?;
         }
         Ok(())
     }
@@ -248,7 +272,7 @@ mod tests {
     fn namespace(made: Result<Namespace, NamespaceError>) -> Option<Namespace> {
         match made {
             Ok(namespace) => Some(namespace),
-            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2(_))) => {
                 println!("skipped: {error}");
                 None
             }

@@ -18,6 +18,8 @@ pub enum Between {
     /// taut's emulator: the scenario's link chains, the code of the simulator, in real time.
     #[default]
     Emulator,
+    /// The kernel's own queueing disciplines, HTB and netem (tc(8)), on the devices of two routers.
+    Netem,
 }
 
 /// Two namespaces that are joined. They go with this value.
@@ -46,12 +48,13 @@ pub trait Middle {
 
 impl Between {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Emulator];
+    pub const ALL: [Self; 2] = [Self::Emulator, Self::Netem];
 
     /// Its name in arguments.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Emulator => "emulator",
+            Self::Netem => "netem",
         }
     }
 
@@ -59,6 +62,7 @@ impl Between {
     pub const fn ran(self) -> Ran {
         match self {
             Self::Emulator => Ran::Real,
+            Self::Netem => Ran::Kernel,
         }
     }
 
@@ -69,6 +73,7 @@ impl Between {
     pub fn join(self, scenario: &Scenario, seed: Seed, options: &Options) -> Result<Joined, RealError> {
         match self {
             Self::Emulator => emulator(scenario, seed, options),
+            Self::Netem => crate::netem::join(scenario),
         }
     }
 }

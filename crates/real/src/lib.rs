@@ -17,6 +17,7 @@
 
 mod between;
 mod ends;
+mod netem;
 mod possible;
 mod runner;
 

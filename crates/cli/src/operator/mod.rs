@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// quic, udp, tcp, sctp, dccp or etp
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
+    /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
+    #[arg(long)]
+    raw: bool,
     /// What the device does: trace:FILE (CSV or MCAP), or demo or demo:SEED, a simulated hand
     #[arg(long, default_value = "demo")]
     input: Input,
@@ -228,6 +231,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     let remote = host::resolve(&arguments.connect)?;
     let endpoint = Endpoint::connect(arguments.transport, remote, credentials, &clock);
+    let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = endpoint.map_err(|error| error.to_string())?;
     let driver_config = arguments.scheduling.driver();
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, OperatorNote)>| {

@@ -25,7 +25,7 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
 fn namespaces() -> Option<(Namespace, Namespace)> {
     match (Namespace::named("taut-cli-a"), Namespace::named("taut-cli-b")) {
         (Ok(a), Ok(b)) => Some((a, b)),
-        (Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)), _) => {
+        (Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2(_))), _) => {
             println!("skipped: {error}");
             None
         }

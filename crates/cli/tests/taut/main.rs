@@ -13,6 +13,8 @@ mod emulation;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod kernel;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod recommend;

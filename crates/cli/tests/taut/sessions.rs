@@ -154,6 +154,29 @@ fn every_transport_delivers_everything_on_loopback() {
     }
 }
 
+/// Needs root, and a kernel that does not answer for DCCP itself.
+#[test]
+fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("session-raw");
+    let mut robot = Running::start(
+        world.command("robot --listen 127.0.0.1:6511 --transport dccp --raw --plaintext --json"),
+    );
+    robot.wait_for("listening");
+    let operator =
+        "operator --connect 127.0.0.1:6511 --transport dccp --raw --plaintext --messages 500 --json";
+    for turn in 0..2 {
+        let ended = world.taut(operator);
+        if ended.err.contains("CAP_NET_RAW") || std::path::Path::new("/proc/sys/net/dccp").exists() {
+            println!("skipped: {}", ended.err.trim());
+            return;
+        }
+        let summary = last(&ended);
+        assert!(summary["status"]["delivered"].as_u64().unwrap() > 400, "turn {turn}: {summary}");
+    }
+    assert_eq!(robot.end("-TERM").0, 0);
+}
+
 #[test]
 fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -259,6 +282,8 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
         ("operator --connect x:1 --plaintext --transport ipx", "there are quic, udp, tcp"),
         ("operator --connect x:1 --plaintext --input joystick", "trace:FILE"),
         ("operator --connect no-port --plaintext --transport udp", "HOST:PORT"),
+        ("operator --connect 127.0.0.1:1 --plaintext --transport udp --raw", "dccp has"),
+        ("robot --listen 0.0.0.0:0 --plaintext --transport dccp --raw", "`ip address` lists them"),
     ] {
         let ended = world.taut(arguments);
         assert_eq!(ended.status, 2, "taut {arguments}: {ended:?}");

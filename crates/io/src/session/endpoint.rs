@@ -17,7 +17,7 @@ use super::entropy::{os_entropy, os_seed};
 use super::transport::{TransportConfig, TransportKind};
 use super::witness::Witness;
 use crate::tcp::{KernelTcp, KernelTcpConfig};
-use crate::{Clock, Port, PortError, UdpPort, UdpPortConfig};
+use crate::{Clock, DccpPort, Port, PortError, UdpPort, UdpPortConfig};
 
 /// Who this end is, and whom it speaks with.
 #[derive(Clone, Debug)]
@@ -47,6 +47,8 @@ pub struct Endpoint {
 enum Socket {
     Datagrams(UdpSocket),
     Listener(TcpListener),
+    /// DCCP in IP packets of its own: this end's address and DCCP port. Each conversation opens a socket.
+    Raw(SocketAddr),
     /// A TCP client has a new socket each time.
     None,
 }
@@ -66,6 +68,17 @@ pub enum EndpointError {
     /// QUIC cannot be had in the clear.
     #[error("QUIC is always encrypted; choose another transport to go without")]
     AlwaysEncrypted,
+    /// Only DCCP has packets of its own.
+    #[error("{0} has no IP packets of its own here; dccp has")]
+    NotRaw(TransportKind),
+    /// A sealed packet is not a DCCP packet any more: the seal goes around it.
+    #[error(
+        "DCCP in IP packets of its own is in the clear: sealed, it travels in UDP; choose --plaintext, for the lab"
+    )]
+    RawInTheClear,
+    /// The checksum covers the address.
+    #[error("{0}: DCCP in IP packets of its own needs an address of this host; `ip address` lists them")]
+    RawAnywhere(SocketAddr),
     /// An operator trusts exactly one robot.
     #[error("an operator needs the fingerprint of one robot")]
     OneRobot,
@@ -131,6 +144,32 @@ impl Endpoint {
         Self::new(transport, credentials, socket, Some(remote), clock)
     }
 
+    /// Over IP directly instead of UDP: DCCP as protocol 33 (RFC 4340), in the clear, for the lab and for networks
+    /// without NAT. The port is DCCP's. Needs `CAP_NET_RAW`, and a kernel that does not speak DCCP itself (Linux 6.16 and
+    /// newer): an older one with DCCP answers such packets with a Reset.
+    ///
+    /// # Errors
+    /// When the transport is another, the end has credentials, or it listens at no address in particular.
+    pub fn raw(mut self) -> Result<Self, EndpointError> {
+        if self.kind() != TransportKind::Dccp {
+            return Err(EndpointError::NotRaw(self.kind()));
+        }
+        if self.credentials.is_some() {
+            return Err(EndpointError::RawInTheClear);
+        }
+        let Socket::Datagrams(socket) = &self.socket else { return Ok(self) };
+        if let Some(remote) = self.remote {
+            // The kernel chooses the address from which it is reached, and a port number.
+            socket.connect(remote).map_err(refused("a route to the robot"))?;
+        }
+        let local = socket.local_addr().map_err(refused("the socket's address"))?;
+        if local.ip().is_unspecified() {
+            return Err(EndpointError::RawAnywhere(local));
+        }
+        self.socket = Socket::Raw(local);
+        Ok(self)
+    }
+
     fn new(
         transport: TransportConfig,
         credentials: Option<Credentials>,
@@ -173,6 +212,7 @@ impl Endpoint {
         match &self.socket {
             Socket::Datagrams(socket) => socket.local_addr(),
             Socket::Listener(listener) => listener.local_addr(),
+            Socket::Raw(local) => Ok(*local),
             Socket::None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -192,6 +232,13 @@ impl Endpoint {
 
     /// A port without a memory of whom it heard.
     pub(super) fn port(&self) -> Result<Port, EndpointError> {
+        if let Socket::Raw(local) = self.socket {
+            let port = DccpPort::new(local, 64)?;
+            return Ok(match self.remote {
+                Some(remote) => port.to(remote).into(),
+                None => port.into(),
+            });
+        }
         let Socket::Datagrams(socket) = &self.socket else { unreachable!("TCP has no such port") };
         let socket = socket.try_clone().map_err(refused("another descriptor of the socket"))?;
         let port = UdpPort::new(socket, UdpPortConfig::new().paths(64))?;
@@ -247,9 +294,17 @@ impl Endpoint {
         match self.transport.clone() {
             TransportConfig::Udp(config) => Box::new(Udp::new(config)),
             TransportConfig::Sctp(config) => Box::new(sctp(config, is_client)),
-            TransportConfig::Dccp(config) => Box::new(dccp(config, is_client)),
+            TransportConfig::Dccp(config) => Box::new(dccp(self.with_ports(config), is_client)),
             TransportConfig::Etp(config) => Box::new(etp(config)),
             TransportConfig::Quic(_) | TransportConfig::Tcp(_) => unreachable!("made elsewhere"),
+        }
+    }
+
+    /// Over UDP DCCP's ports say nothing, and stay what they are.
+    fn with_ports(&self, config: DccpConfig) -> DccpConfig {
+        match self.socket {
+            Socket::Raw(local) => config.ports(local.port(), self.remote.map_or(0, |remote| remote.port())),
+            _ => config,
         }
     }
 

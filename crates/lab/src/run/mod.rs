@@ -9,6 +9,7 @@ mod inputs;
 mod judge;
 mod links;
 mod output;
+mod qdiscs;
 mod queues;
 mod samples;
 mod session;
@@ -25,6 +26,7 @@ pub use emulation::{LinkPair, SessionLinks, link_pair, session_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
+pub use qdiscs::{Hop, Qdiscs, qdiscs};
 pub use teleop::{Device, Notes, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};

@@ -108,36 +108,47 @@ impl Sender {
     }
 }
 
-/// What an acknowledgement tells TFRC; `None` unless it has all three options that make it feedback (RFC 4342 section 6).
+/// What an acknowledgement tells TFRC; `None` unless it has what makes it feedback (RFC 4342 section 6): the receive rate,
+/// how long it was held, and losses. Linux, whose feedback is that of RFC 4342 before Loss Intervals, leaves out Elapsed Time
+/// where it is zero and tells of losses by the Loss Event Rate alone (section 8.5).
 fn feedback(ack: Acked<'_>, sent: &mut SentLog, last_loss: &mut Option<Seq>) -> Option<Feedback> {
     let packet = *sent.get(ack.number)?;
-    let (mut rate, mut elapsed, mut intervals) = (None, false, None);
+    let (mut rate, mut intervals, mut event_rate) = (None, None, None);
     for option in ack.options {
         match option {
             DccpOption::ReceiveRate(bytes) => rate = Some(f64::from(bytes)),
-            DccpOption::ElapsedTime(_) | DccpOption::TimestampEcho { .. } => elapsed = true,
             DccpOption::LossIntervals(option) => {
                 intervals.get_or_insert(option);
             }
+            DccpOption::LossEventRate(inverse) => event_rate = Some(inverse),
             _ => {}
         }
     }
-    let (rate, intervals) = (rate?, intervals.filter(|_| elapsed)?);
-    let newest = intervals.iter().next()?;
-    let back = u64::from(intervals.skip()) + u64::from(newest.lossless) + u64::from(newest.lossy);
-    let begin = (newest.lossy > 0).then(|| ack.number.next().minus(back));
-    let new_loss = begin.is_some_and(|begin| last_loss.is_none_or(|last| begin.is_after(last)));
-    if new_loss {
-        *last_loss = begin;
-    }
+    let (p, new_loss) = match intervals.and_then(|intervals| Some((intervals, intervals.iter().next()?))) {
+        Some((intervals, newest)) => {
+            let back = u64::from(intervals.skip()) + u64::from(newest.lossless) + u64::from(newest.lossy);
+            let begin = (newest.lossy > 0).then(|| ack.number.next().minus(back));
+            let new_loss = begin.is_some_and(|begin| last_loss.is_none_or(|last| begin.is_after(last)));
+            if new_loss {
+                *last_loss = begin;
+            }
+            (Ccid3::loss_event_rate(intervals), new_loss)
+        }
+        None => (inverse(event_rate?), false),
+    };
     Some(Feedback {
         sent: packet.at,
         counter: packet.data.then_some(packet.counter),
         elapsed: ack.elapsed,
-        x_recv: rate,
-        p: Ccid3::loss_event_rate(intervals),
+        x_recv: rate?,
+        p,
         new_loss,
     })
+}
+
+/// A Loss Event Rate is told as its inverse, rounded up; the largest number stands for none (RFC 4342 section 8.5).
+fn inverse(told: u32) -> f64 {
+    if told == u32::MAX { 0.0 } else { 1.0 / f64::from(told.max(1)) }
 }
 
 impl DelayedAck {
@@ -163,5 +174,32 @@ impl DelayedAck {
     /// It went.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dccp::sent::{Fate, Sent};
+    use taut_wire::dccp::Options;
+
+    /// What Linux 6.1 sends: neither Loss Intervals nor an Elapsed Time of zero.
+    #[test]
+    fn a_receive_rate_and_a_loss_event_rate_alone_are_feedback() {
+        let (first, mut loss) = (Seq::new(7), None);
+        let mut sent = SentLog::new(first);
+        let packet = Sent { at: Time::ZERO, data: true, counter: 3, fate: Fate::Flying, told: None };
+        sent.push(packet);
+        let mut of = |options: &[DccpOption<'_>]| {
+            let mut bytes = Vec::new();
+            options.iter().for_each(|option| option.emit(&mut bytes));
+            let ack = Acked { number: first, options: Options::new(&bytes), elapsed: Duration::ZERO };
+            feedback(ack, &mut sent, &mut loss).map(|feedback| (feedback.x_recv, feedback.p))
+        };
+        let rate = DccpOption::ReceiveRate(7_472);
+        assert_eq!(of(&[rate, DccpOption::LossEventRate(u32::MAX)]), Some((7_472.0, 0.0)));
+        assert_eq!(of(&[rate, DccpOption::LossEventRate(100)]), Some((7_472.0, 0.01)));
+        assert_eq!(of(&[rate]), None, "nothing of losses");
+        assert_eq!(of(&[DccpOption::LossEventRate(100)]), None, "no rate");
     }
 }

@@ -1,0 +1,101 @@
+//! `taut run --kernel`: the same command in a kernel of its own, in virtual time.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use taut_core::Duration;
+use taut_io::Guest;
+use taut_lab::run::qdiscs;
+use taut_lab::scenario::{Scenario, Variant};
+use taut_real::possible;
+
+use crate::run::Arguments;
+use crate::{Ended, print};
+
+/// Of the host's time, for all runs together.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// Where the guest writes what goes to the folder of `--out`.
+const REPORT: &str = "/run/out/report";
+
+pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> Ended {
+    for (_, scenario) in variants {
+        possible(scenario).map_err(|error| error.within(&arguments.scenario).to_string())?;
+        qdiscs(scenario).map_err(|error| error.within(&arguments.scenario).to_string())?;
+    }
+    let guest = Guest::find(None).map_err(|error| error.to_string())?;
+    let shared = Shared::new()?;
+    guest.run(&script()?, &shared.0, PATIENCE).map_err(|error| error.to_string())?;
+    let read = |name: &str| fs::read_to_string(shared.0.join(name)).unwrap_or_default();
+    let place = arguments.out.as_deref().unwrap_or_else(|| Path::new(""));
+    eprint!("{}", read("error"));
+    print(&read("said").replace(REPORT, &place.display().to_string()))?;
+    if let Some(out) = arguments.out.as_ref().filter(|_| shared.0.join("report").exists()) {
+        let copied = copy(&shared.0.join("report"), out);
+        copied.map_err(|error| format!("{}: {error}", out.display()))?;
+    }
+    Ok(ExitCode::from(read("ended").trim().parse().unwrap_or(u8::MAX)))
+}
+
+/// This very command, but for where it runs. Nothing spins, which would stop the guest's clock; a thread under SCHED_FIFO is
+/// woken up to the nanosecond, where others are within 50 µs (PR_SET_TIMERSLACK).
+fn script() -> Result<String, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let own = std::env::current_exe().map_err(told)?;
+    let here = std::env::current_dir().map_err(told)?;
+    let mut words = vec![quoted(own.into_os_string())];
+    let mut given = std::env::args_os().skip(1);
+    while let Some(word) = given.next() {
+        match word.to_str() {
+            Some("--kernel") => {
+                words.push(format!("--real --between netem --no-spin --fifo 1 --quiet --out {REPORT}"));
+            }
+            Some("--quiet" | "-q") => {}
+            Some("--out") => drop(given.next()),
+            Some(word) if word.starts_with("--out=") => {}
+            _ => words.push(quoted(word)),
+        }
+    }
+    let (words, here) = (words.join(" "), quoted(here.into_os_string()));
+    Ok(format!(
+        "cd {here}\nstatus=0\n{words} > /run/out/said 2> \
+         /run/out/error || status=$?\necho $status > /run/out/ended\n"
+    ))
+}
+
+/// One word of a shell's.
+fn quoted(word: OsString) -> String {
+    format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"))
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?
+        } else {
+            fs::copy(entry.path(), target).map(drop)?
+        }
+    }
+    Ok(())
+}
+
+/// A folder that the guest writes to, and that goes with its value.
+struct Shared(PathBuf);
+
+impl Shared {
+    fn new() -> Result<Self, String> {
+        let path = std::env::temp_dir().join(format!("taut-kernel-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0); // It is in the folder for what may be removed.
+    }
+}

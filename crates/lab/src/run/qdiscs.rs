@@ -1,0 +1,306 @@
+//! A scenario's link as queueing disciplines of Linux (tc(8)), for whoever wants the kernel's instead of ours.
+
+use taut_core::{Bitrate, Duration};
+
+use super::inputs::RunError;
+use super::links::directions;
+use crate::scenario::{
+    Distribution, ElementSpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, Scenario, ServerSpec,
+};
+
+/// One direction of a link as Linux has it: the qdiscs of three Ethernet devices that its packets leave through one after the
+/// other, those of the sending host, of a router before the bottleneck, and of a router behind it.
+///
+/// A server is HTB with a bucket of one byte, which lets a packet go when the one before it has been sent, and a FIFO behind
+/// it; the packet in service is not in the queue, as with ours. netem behind the bottleneck takes the time of service and
+/// of propagation, and loses packets. `stab overhead -14` takes off the Ethernet header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Qdiscs {
+    /// The name of the direction: `there: operator → robot`.
+    pub label: String,
+    /// Where it leads away from.
+    pub from: String,
+    /// Where it leads to.
+    pub to: String,
+    host: Vec<String>,
+    near: Vec<String>,
+    far: Vec<String>,
+}
+
+/// One of the three devices of [`Qdiscs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// The sending host's: what stands before the server.
+    Host,
+    /// The first router's: the server.
+    Near,
+    /// The second router's: the time of service, and what stands behind the server.
+    Far,
+}
+
+/// No queue of netem's is ever full: what can be full is the server's.
+const ROOM: u64 = 1_000_000;
+/// Takes 0.1 µs for 1250 B. netem keeps packets in order only where it has a rate.
+const IN_ORDER: &str = "rate 100gbit";
+
+/// Every direction of every link of a scenario.
+///
+/// # Errors
+/// When a link is made of something for which Linux has no qdisc; the error names the key.
+pub fn qdiscs(scenario: &Scenario) -> Result<Vec<Qdiscs>, RunError> {
+    if let Some(name) = scenario.lans.keys().next() {
+        return Err(RunError::key(format!("lans.{name}"), "the kernel's network has links alone"));
+    }
+    let ways = scenario.links.iter().flat_map(|(name, link)| {
+        directions(name, link).into_iter().map(move |(label, from, to)| {
+            one_way(name, link).map(|found| Qdiscs {
+                label,
+                from: from.to_owned(),
+                to: to.to_owned(),
+                ..found
+            })
+        })
+    });
+    ways.collect()
+}
+
+impl Qdiscs {
+    /// The arguments of `tc`, a call each, that give `device` its part.
+    pub fn commands(&self, hop: Hop, device: &str) -> Vec<String> {
+        let parts = match hop {
+            Hop::Host => &self.host,
+            Hop::Near => &self.near,
+            Hop::Far => &self.far,
+        };
+        parts
+            .iter()
+            .map(|part| match part.strip_prefix("class ") {
+                Some(class) => format!("class add dev {device} {class}"),
+                None => format!("qdisc add dev {device} {part}"),
+            })
+            .collect()
+    }
+}
+
+fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
+    let (mut before, mut after) = (Stage::default(), Stage::default());
+    let mut server: Option<&ServerSpec> = None;
+    for (i, element) in link.chain.iter().enumerate() {
+        let fault = |kind: &str, message: &str| {
+            RunError::key(
+                format!("links.{name}.chain.{i}.{kind}"),
+                format!("Linux's qdiscs cannot: {message}"),
+            )
+        };
+        let stage = if server.is_some() { &mut after } else { &mut before };
+        match element {
+            ElementSpec::Server(_) if server.is_some() => {
+                return Err(fault("server", "a link has one server"));
+            }
+            ElementSpec::Server(found) => server = Some(found),
+            ElementSpec::Delay(delay) => stage.delay = stage.delay + *delay,
+            ElementSpec::Loss(_) if stage.loss.is_some() => {
+                return Err(fault("loss", "netem has one loss before the server and one behind it"));
+            }
+            ElementSpec::Loss(loss) => stage.loss = Some(*loss),
+            ElementSpec::Jitter(_) if stage.jitter.is_some() => {
+                return Err(fault("jitter", "netem has one jitter before the server and one behind it"));
+            }
+            ElementSpec::Jitter(jitter) => stage.jitter = Some(*jitter),
+            ElementSpec::Duplicate(_) => {
+                return Err(fault("duplicate", "a copy of netem's takes the time of service again"));
+            }
+            ElementSpec::Corrupt(_) => {
+                return Err(fault("corrupt", "netem's kernel repairs or drops what it has corrupted itself"));
+            }
+            ElementSpec::Gate(_) => {
+                return Err(fault(
+                    "gate",
+                    "the frame gate is no qdisc: `taut gate` attaches one to a device",
+                ));
+            }
+            ElementSpec::Cut(_) => return Err(fault("cut", "they do not change over time")),
+            ElementSpec::DelayTable(_) => return Err(fault("delay_table", "they do not change over time")),
+            ElementSpec::LossTable(_) => return Err(fault("loss_table", "they do not change over time")),
+        }
+    }
+    let (rate, near) = match server {
+        Some(server) => {
+            let at = link.chain.iter().position(|element| matches!(element, ElementSpec::Server(_)));
+            let key = format!("links.{name}.chain.{}.server", at.unwrap_or_default());
+            let rate = constant(server, &key)?;
+            (Some(rate), bottleneck(rate, &server.queue, &key)?)
+        }
+        None => (None, Vec::new()),
+    };
+    Ok(Qdiscs { host: before.netem(None), near, far: after.netem(rate), ..Qdiscs::default() })
+}
+
+fn constant(server: &ServerSpec, key: &str) -> Result<Bitrate, RunError> {
+    let message = "Linux's qdiscs cannot: they do not change over time";
+    match server {
+        ServerSpec { mahimahi: Some(_), .. } => Err(RunError::key(format!("{key}.mahimahi"), message)),
+        ServerSpec { rate_table: Some(_), .. } => Err(RunError::key(format!("{key}.rate_table"), message)),
+        server => Ok(server.rate.unwrap_or_default()),
+    }
+}
+
+fn bottleneck(rate: Bitrate, queue: &QueueSpec, key: &str) -> Result<Vec<String>, RunError> {
+    let QueueSpec { bytes, packets, .. } = *queue;
+    if (QueueSpec { bytes, packets, ..QueueSpec::default() }) != *queue {
+        let message = "only drop-tail queues are set up in the kernel";
+        return Err(RunError::key(format!("{key}.queue"), message));
+    }
+    let fifo = match (bytes, packets) {
+        (Some(bytes), None) => format!("bfifo limit {}", bytes.get().max(1)),
+        (None, packets) => format!("pfifo limit {}", packets.unwrap_or(1000)),
+        (Some(_), Some(_)) => {
+            let message = "Linux's qdiscs cannot: a FIFO counts bytes or packets";
+            return Err(RunError::key(format!("{key}.queue.packets"), message));
+        }
+    };
+    Ok(vec![
+        "root handle 1: stab overhead -14 htb default 1".to_owned(),
+        format!("class parent 1: classid 1:1 htb rate {}bit burst 1 cburst 1", rate.as_bps()),
+        format!("parent 1:1 {fifo}"),
+    ])
+}
+
+/// What stands on one side of the server.
+#[derive(Default)]
+struct Stage {
+    delay: Duration,
+    loss: Option<LossSpec>,
+    jitter: Option<JitterSpec>,
+}
+
+impl Stage {
+    /// netem for loss, service at `rate` and propagation; inside it another one for jitter, which is clipped at zero by itself.
+    fn netem(&self, rate: Option<Bitrate>) -> Vec<String> {
+        let mut parts = Vec::new();
+        if rate.is_none() && self.loss.is_none() && self.delay == Duration::ZERO && self.jitter.is_none() {
+            return parts;
+        }
+        let mut netem = format!("root handle 1: stab overhead -14 netem limit {ROOM}");
+        if let Some(rate) = rate {
+            netem += &format!(" rate {}bit", rate.as_bps());
+        }
+        if self.delay > Duration::ZERO {
+            netem += &format!(" delay {}", micros(self.delay));
+        }
+        match self.loss {
+            Some(LossSpec::Bernoulli(p)) => netem += &format!(" loss random {p}"),
+            Some(LossSpec::GilbertElliott(ge)) => {
+                netem += &format!(" loss gemodel {} {} {} {}", ge.p, ge.r, ge.bad, ge.good);
+            }
+            None => {}
+        }
+        parts.push(netem);
+        parts.extend(self.jitter.map(|jitter| format!("parent 1: handle 2: {}", varied(jitter))));
+        parts
+    }
+}
+
+fn varied(jitter: JitterSpec) -> String {
+    let JitterSpec { distribution, mean, spread, correlation, reorder } = jitter;
+    let order = if reorder { "" } else { IN_ORDER };
+    let percent = correlation * 100.0;
+    let shape = match distribution {
+        Distribution::Uniform => "uniform",
+        Distribution::Normal => "normal",
+        Distribution::Pareto => "pareto",
+    };
+    // Without a table netem is uniform, and knows no word for it.
+    let shape = if shape == "uniform" { String::new() } else { format!(" distribution {shape}") };
+    let delay = format!("delay {} {} {percent}%{shape}", micros(mean), micros(spread));
+    format!("netem limit {ROOM} {delay} {order}").trim_end().to_owned()
+}
+
+/// tc reads fractions, and knows no unit below this one.
+fn micros(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    format!("{}.{:03}us", nanos / 1_000, nanos % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(chain: &str) -> Scenario {
+        let text = format!(
+            "title = \"t\"\nduration = \"1s\"\n[links.wire]\nfrom = \"a\"\nto = \"b\"\nchain = [{chain}]\n"
+        );
+        Scenario::parse("t.toml", &text).expect("it is well formed")
+    }
+
+    fn of(chain: &str) -> Qdiscs {
+        qdiscs(&scenario(chain)).expect("Linux has it").remove(0)
+    }
+
+    #[test]
+    fn a_server_its_queue_and_what_stands_behind_it_are_three_qdiscs_on_two_devices() {
+        let found =
+            of("{ server = { rate = \"6Mbit\", queue = { bytes = \"14kB\" } } }, { delay = \"8ms\" }, \
+                        { loss = { bernoulli = \"0.1%\" } }");
+        assert_eq!((found.from.as_str(), found.to.as_str()), ("a", "b"));
+        assert_eq!(found.commands(Hop::Host, "x"), [""; 0]);
+        assert_eq!(
+            found.commands(Hop::Near, "x"),
+            [
+                "qdisc add dev x root handle 1: stab overhead -14 htb default 1",
+                "class add dev x parent 1: classid 1:1 htb rate 6000000bit burst 1 cburst 1",
+                "qdisc add dev x parent 1:1 bfifo limit 14000",
+            ]
+        );
+        assert_eq!(
+            found.commands(Hop::Far, "y"),
+            [
+                "qdisc add dev y root handle 1: stab overhead -14 netem limit 1000000 rate 6000000bit delay 8000.000us loss \
+              random 0.1%"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_stands_before_the_server_is_the_hosts() {
+        let found = of("{ loss = { gilbert_elliott = { p = \"1%\", r = \"20%\", bad = \"60%\" } } }, \
+                        { server = { rate = \"1Mbit\" } }");
+        let host = found.commands(Hop::Host, "x");
+        assert!(host[0].ends_with("loss gemodel 1% 20% 60% 0%"), "{host:?}");
+        assert!(found.commands(Hop::Near, "x")[2].ends_with("pfifo limit 1000"));
+    }
+
+    #[test]
+    fn jitter_is_a_netem_inside_a_netem_and_keeps_the_order_where_it_is_to() {
+        let jitter = |more| {
+            let chain = format!(
+                "{{ delay = \"5ms\" }}, {{ jitter = {{ distribution = \"normal\", mean = \"5ms\", spread = \"2ms\", \
+                 correlation = 0.5{more} }} }}"
+            );
+            of(&chain).commands(Hop::Host, "x").remove(1)
+        };
+        let parent = "qdisc add dev x parent 1: handle 2: netem limit 1000000 delay 5000.000us 2000.000us 50% distribution normal";
+        assert_eq!(jitter(", reorder = true"), parent);
+        assert_eq!(jitter(""), format!("{parent} rate 100gbit"));
+    }
+
+    #[test]
+    fn what_linux_has_no_qdisc_for_is_refused_by_its_key() {
+        for (chain, key) in [
+            ("{ duplicate = \"1%\" }", "links.wire.chain.0.duplicate"),
+            ("{ delay = \"1ms\" }, { corrupt = \"1%\" }", "links.wire.chain.1.corrupt"),
+            ("{ cut = { at = \"1s\" } }", "links.wire.chain.0.cut"),
+            (
+                "{ server = { rate_table = [{ at = \"0s\", rate = \"1Mbit\" }] } }",
+                "links.wire.chain.0.server.rate_table",
+            ),
+            (
+                "{ server = { rate = \"1Mbit\", queue = { bytes = \"9kB\", packets = 5 } } }",
+                "chain.0.server.queue.packets",
+            ),
+        ] {
+            let error = qdiscs(&scenario(chain)).unwrap_err().to_string();
+            assert!(error.contains(key) && error.contains("Linux's qdiscs cannot"), "{chain}: {error}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The kernel's queueing disciplines between the two ends.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use taut_io::{Dumbbell, Namespace, NamespaceError, Toward};
+use taut_lab::run::{Hop, Qdiscs, RunError, Way, qdiscs};
+use taut_lab::scenario::Scenario;
+
+use crate::RealError;
+use crate::between::{Joined, Middle, Network};
+
+const HOPS: [Hop; 3] = [Hop::Host, Hop::Near, Hop::Far];
+/// A packet's Ethernet header.
+const ETHERNET: u64 = 14;
+
+/// Two hosts and two routers, whose devices have the qdiscs of the scenario's links.
+pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
+    let ways = qdiscs(scenario)?;
+    let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
+    let dumbbell = Dumbbell::new()?;
+    for (toward, from) in [(Toward::There, &teleop.operator), (Toward::Back, &teleop.robot)] {
+        let way = ways.iter().find(|way| way.from == *from);
+        let way = way.ok_or_else(|| RunError::Key {
+            key: "links".to_owned(),
+            message: "the kernel needs a link there and one back".to_owned(),
+        })?;
+        install(way, dumbbell.devices(toward))?;
+    }
+    let (operator, robot, routers) = dumbbell.split();
+    let robot_address = IpAddr::V4(Dumbbell::B);
+    // Namespaces are descriptors: these are the same ones.
+    let hosts = [operator.share()?, robot.share()?];
+    let network = Network { operator, robot, robot_address, inputs: Vec::new() };
+    Ok((network, Box::new(Disciplines { hosts, routers })))
+}
+
+fn install(way: &Qdiscs, devices: [(&Namespace, &str); 3]) -> Result<(), NamespaceError> {
+    for (hop, (namespace, device)) in HOPS.into_iter().zip(devices) {
+        for arguments in way.commands(hop, device) {
+            namespace.tc(&arguments)?;
+        }
+    }
+    Ok(())
+}
+
+struct Disciplines {
+    hosts: [Namespace; 2],
+    routers: [Namespace; 2],
+}
+
+impl Middle for Disciplines {
+    fn stop(self: Box<Self>) -> Result<[Way; 2], RealError> {
+        let ([operator, robot], [near, far]) = (&self.hosts, &self.routers);
+        Ok([
+            carried([(operator, "to-near"), (near, "to-far"), (far, "to-b")], (robot, "to-far"))?,
+            carried([(robot, "to-far"), (far, "to-near"), (near, "to-a")], (operator, "to-near"))?,
+        ])
+    }
+}
+
+/// What the devices on a way, and the one at which it ends, have counted.
+fn carried(way: [(&Namespace, &str); 3], end: (&Namespace, &str)) -> Result<Way, RealError> {
+    let [_, sent] = counters(way[0].0, way[0].1)?;
+    let [received, _] = counters(end.0, end.1)?;
+    let [before, queue, after] = way.map(|(namespace, device)| dropped(namespace, device));
+    let (before, lost) = (before?, after?);
+    let causes = [("random loss", before + lost), ("queue full", queue?)];
+    let bytes = |(packets, bytes): (u64, u64)| bytes.saturating_sub(ETHERNET * packets);
+    Ok(Way {
+        entered: sent.0 + before,
+        entered_bytes: bytes(sent),
+        left: received.0,
+        left_bytes: bytes(received),
+        dropped: causes
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(cause, count)| (cause.to_owned(), count))
+            .collect(),
+        duplicated: 0,
+        counters: BTreeMap::new(),
+    })
+}
+
+/// (Packets, bytes) that a device has received and sent.
+fn counters(namespace: &Namespace, device: &str) -> Result<[(u64, u64); 2], NamespaceError> {
+    // RX: and TX: stand above the numbers, bytes first, then packets.
+    let text = namespace.ip(&format!("-s link show dev {device}"))?;
+    let numbers = |above: &str| {
+        let mut lines = text.lines().skip_while(|line| !line.trim_start().starts_with(above)).skip(1);
+        let mut words =
+            lines.next().unwrap_or_default().split_whitespace().map(|word| word.parse().unwrap_or(0));
+        let bytes = words.next().unwrap_or(0);
+        (words.next().unwrap_or(0), bytes)
+    };
+    Ok([numbers("RX:"), numbers("TX:")])
+}
+
+/// Packets that a device's innermost qdiscs have dropped: each is counted by those around it as well.
+fn dropped(namespace: &Namespace, device: &str) -> Result<u64, NamespaceError> {
+    let text = namespace.tc(&format!("-s qdisc show dev {device}"))?;
+    let counts = text.split("(dropped ").skip(1).map(|rest| {
+        rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    });
+    Ok(counts.max().unwrap_or(0))
+}
