@@ -98,7 +98,7 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
                 return Err(fault("server", "a link has one server"));
             }
             ElementSpec::Server(found) => server = Some(found),
-            ElementSpec::Delay(delay) => stage.delay = stage.delay + *delay,
+            ElementSpec::Delay(delay) => stage.delay += *delay,
             ElementSpec::Loss(_) if stage.loss.is_some() => {
                 return Err(fault("loss", "netem has one loss before the server and one behind it"));
             }
