@@ -53,7 +53,7 @@ fn dccp(ccid: Ccid, client: bool, local: SocketAddr, remote: SocketAddr) -> Resu
 fn sctp(client: bool, local: SocketAddr, remote: SocketAddr) -> Result<(Line, Port), Failure> {
     // As polite as RFC 9260 wants it: the kernel's is.
     let config = SctpConfig::new().ports(local.port(), remote.port());
-    let config = config.min_window(Bytes::new(4_800)).send_buffer(Bytes::new(8_000));
+    let config = config.min_window(Bytes::new(4_800));
     let line = if client { Sctp::client(config, os_entropy()) } else { Sctp::server(config, os_entropy()) };
     let port = UdpPort::new(UdpSocket::bind(local)?, UdpPortConfig::new())?;
     Ok((Line::Sctp(Box::new(line)), if client { port.to(remote) } else { port }.into()))
