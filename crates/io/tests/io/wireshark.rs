@@ -121,6 +121,7 @@ fn session(hosts: &[Namespace; 2], kind: TransportKind, port: u16) {
                 session: OperatorConfig::new(),
                 period: Duration::from_millis(1),
                 limit: Some(STATES),
+                drain: OperateConfig::DRAIN,
                 resume: ResumePolicy::Start,
                 report_messages: None,
                 report_period: None,

@@ -30,8 +30,11 @@ fn frame(codec: Codec, key: bool, len: usize, rng: &mut Rng) -> Vec<u8> {
     frame
 }
 
-/// Packets of some frames, and which frame each belongs to.
-fn stream(codec: Codec, sizes: &[usize], rng: &mut Rng) -> (Vec<Vec<u8>>, Vec<(usize, Vec<u8>)>) {
+/// Packets, and which frame each belongs to.
+type Packets = Vec<(usize, Vec<u8>)>;
+
+/// Some frames and their packets.
+fn stream(codec: Codec, sizes: &[usize], rng: &mut Rng) -> (Vec<Vec<u8>>, Packets) {
     let mut packetizer = Packetizer::new(codec, 7, rng);
     let mut packets = Vec::new();
     let frames: Vec<Vec<u8>> =
