@@ -32,7 +32,7 @@ pub(crate) enum Command {
 pub(crate) struct Attach {
     /// The device on which video enters
     device: String,
-    /// What is video: udp:PORT, udp:ADDRESS:PORT or udp:[ADDRESS]:PORT of its destination. Repeatable, up to 4
+    /// What is video: udp:PORT, udp:ADDRESS:PORT or, with IPv6, `udp:[ADDRESS]:PORT` of its destination. Repeatable, up to 4
     #[arg(long, value_name = "udp:PORT", required = true)]
     video: Vec<Video>,
     /// Only packets of this RTP payload type
