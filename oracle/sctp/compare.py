@@ -1,4 +1,4 @@
-"""taut's SCTP with the kernel's, over UDP (RFC 6951): do they understand each other, and what does each get through?"""
+"""taut's SCTP with the kernel's, over UDP (RFC 6951): do they understand each other?"""
 
 import pathlib
 import sys
@@ -10,7 +10,8 @@ import exchange
 CONVERSATIONS = [
     ("taut", "linux", "client"), ("taut", "linux", "server"), ("linux", "taut", "client"), ("linux", "taut", "server"),
 ]
-TRANSFERS = {"0%": 1, "1%": 2}
+# Linux with itself does not get through 1000-byte messages over UDP here: what is said is compared, not rates.
+TRANSFERS = {}
 
 # Relative; random losses over a minute.
 REPEATS = 0.15
