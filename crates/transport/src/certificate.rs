@@ -1,7 +1,7 @@
 //! An identity as an X.509 certificate (RFC 5280), for peers whose TLS knows nothing else.
 //!
 //! The certificate is signed by the identity itself and says one thing, its key: whoever is trusted by their
-//! [`Fingerprint`](crate::identity::Fingerprint) is trusted with any certificate of that key. The rest is there because
+//! [`Fingerprint`] is trusted with any certificate of that key. The rest is there because
 //! the format wants it: the name `taut`, a time that does not end (RFC 5280 section 4.1.2.5), a serial number that comes
 //! from the key. So it is the same bytes every time it is made, and a peer may keep it as its own root of trust.
 //!
