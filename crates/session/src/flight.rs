@@ -12,7 +12,7 @@ use taut_core::{Deadline, Duration, Time};
 /// | | the window |
 /// | --- | --- |
 /// | free: no standing delay | none; nothing is held back, whatever is lost |
-/// | a standing delay through three rounds; where lost states are repeated, also three round trips in which a tenth less arrives than is sent | a quarter less than is under way: a *trial* |
+/// | a standing delay through three rounds; where lost states are repeated, through three exchanges of clocks as well, by a round trip, and a tenth less arrives than is sent three times in a row | a quarter less than is under way: a *trial* |
 /// | the trial does not shorten the round trip by half of that, or costs throughput | free again: the queue is somebody else's, and yielding to it would starve (the test that Copa, NSDI 2018 section 2.2, makes before it competes). Not tried again for 1 s, 2 s … 64 s |
 /// | it does | held: throughput × least round trip, then less by what waits above [`TARGET`], more by 1, 1, 1, 2, 4 … while nothing waits (Vegas; RFC 6817 section 2.4.2) |
 /// | held, and two cuts did not halve the standing delay, or the window was not the limit for eight rounds | free |
@@ -34,15 +34,21 @@ pub(crate) struct Flight {
     round: Round,
     /// Rounds in a row with a standing delay before a trial, and of a held window that was not used.
     standing: u32,
-    /// When the first of these began, the states that were sent, and those that had arrived.
+    /// When it was last asked whether less arrives than is sent, the states that were sent then, and those that had
+    /// arrived; how often in a row it was so.
     since: (Time, u64, u64),
     delivered: u64,
+    behind: u32,
+    /// The last exchanges of clocks, and the least for long.
+    exchanges: [Option<Duration>; 3],
+    least_exchange: LeastRtt,
     unused: u32,
     /// Cuts of a held window that did not halve the standing delay, and that delay.
     strikes: u32,
     last_standing: Duration,
-    /// For how many rounds it has held.
+    /// For how many rounds it has held, and in how many of them repetitions hid what it did.
     held: u32,
+    repeating: u32,
     /// Four times by how much the window grows next.
     step: u64,
     /// The window changed when the present round began: it tells of what was sent before.
@@ -82,8 +88,10 @@ struct Round {
 const TARGET: Duration = Duration::from_micros(500);
 /// A standing delay that is not worth a trial.
 const SUSPICIOUS: Duration = Duration::from_millis(1);
-/// Where lost states are repeated, less than nine in ten must arrive for so long, and for three round trips.
+/// Where lost states are repeated, less than nine in ten must arrive for so long, and for three round trips, so often in a
+/// row.
 const BEHIND_FOR: Duration = Duration::from_millis(100);
+const BEHIND_TIMES: u32 = 3;
 /// A window that held for so many rounds was right.
 const PROVEN: u32 = 16;
 /// A round lasts at least so long, and so many states: fewer say nothing.
@@ -107,9 +115,13 @@ impl Flight {
             standing: 0,
             since: (Time::ZERO, 0, 0),
             delivered: 0,
+            behind: 0,
+            exchanges: [None; 3],
+            least_exchange: LeastRtt::default(),
             unused: 0,
             strikes: 0,
             held: 0,
+            repeating: 0,
             last_standing: Duration::MAX,
             step: 1,
             settling: false,
@@ -188,15 +200,12 @@ impl Flight {
         let seconds = now.saturating_since(round.began).as_secs_f64();
         let rate = round.arrived as f64 / seconds;
         let carried = |delay: Duration| (rate * delay.as_secs_f64()) as u64;
-        let behind =
-            self.standing >= 2 && now >= self.retry && self.mode == Mode::Free && self.falls_behind(now);
+        let (may_be_queue, is_queue) = (self.may_be_queue(4), self.may_be_queue(1));
+        let behind = self.falls_behind(now, least) || !self.reliable;
         match &mut self.mode {
             Mode::Free => {
                 self.standing = if standing > SUSPICIOUS { self.standing + 1 } else { 0 };
-                if self.standing <= 1 {
-                    self.since = (round.began, self.sent, self.delivered);
-                }
-                if self.standing >= 3 && behind {
+                if self.standing >= 3 && is_queue && behind && now >= self.retry {
                     self.standing = 0;
                     let window = (carried(round.least) * 3 / 4).max(LEAST_WINDOW);
                     self.mode = Mode::Trial { window, rounds: 3, before: round.least, rate };
@@ -211,7 +220,7 @@ impl Flight {
                     self.mode = Mode::Free;
                 } else if shorter && rate >= *rate_before * 0.9 {
                     self.mode = Mode::Held { window: carried(least).max(LEAST_WINDOW) };
-                    (self.unused, self.step, self.held) = (0, 1, 0);
+                    (self.unused, self.step, self.held, self.repeating) = (0, 1, 0, 0);
                     (self.strikes, self.last_standing) = (0, Duration::MAX);
                 } else if *rounds == 0 {
                     self.release(now);
@@ -224,16 +233,22 @@ impl Flight {
                 if self.held == PROVEN {
                     self.patience = PATIENCE.0;
                 }
-                self.unused = if round.limited { 0 } else { self.unused + 1 };
-                if standing > TARGET {
+                // A path that carries the states has its moments; one that does not, never is without limit.
+                self.unused = if round.limited { self.unused.saturating_sub(2) } else { self.unused + 1 };
+                if standing > SUSPICIOUS.max(least / 4) && !may_be_queue {
+                    // A repetition takes its time. Where that goes on, the window was wrong.
+                    self.repeating += 1;
+                } else if standing > TARGET {
                     let excess = carried(standing.saturating_sub(TARGET / 2)).max(1);
                     *window = window.saturating_sub(excess).max(LEAST_WINDOW);
                     self.step = 1;
                     // What was cut off was all that waited, if it was ours.
-                    self.strikes += u32::from(standing > SUSPICIOUS && standing > self.last_standing / 2);
+                    let stays = standing > SUSPICIOUS && standing > self.last_standing / 2;
+                    self.strikes += u32::from(stays);
                     self.last_standing = standing;
                 } else {
                     (self.strikes, self.last_standing) = (0, Duration::MAX);
+                    self.repeating = 0;
                     if round.limited && standing < TARGET / 4 {
                         *window += self.step.max(4) / 4;
                         self.step = (self.step * 2).min(256);
@@ -242,25 +257,39 @@ impl Flight {
                     }
                 }
                 self.settling = *window != before;
-                if self.strikes >= 2 || self.unused >= 8 {
+                if self.strikes >= 2 || self.unused >= 8 || self.repeating >= 2 * PROVEN {
                     self.release(now);
                 }
             }
         }
     }
 
-    /// Does less arrive than is sent? Without repetitions a standing delay is sign enough.
-    fn falls_behind(&mut self, now: Time) -> bool {
-        if !self.reliable {
-            return true;
-        }
+    /// A clock request and its answer took so long: they wait for no repetition of a state.
+    pub(crate) fn exchanged(&mut self, now: Time, rtt: Duration) {
+        self.least_exchange.record(now, rtt);
+        self.exchanges.rotate_right(1);
+        self.exchanges[0] = Some(rtt);
+    }
+
+    /// May the delay be a queue? Where lost states are repeated, those behind them wait for that, and it takes the
+    /// exchanges of clocks to tell.
+    fn may_be_queue(&self, share: u64) -> bool {
+        let lately = self.exchanges.iter().try_fold(Duration::MAX, |least, rtt| Some(least.min((*rtt)?)));
+        let Some((lately, ever)) = lately.zip(self.least_exchange.get()) else { return !self.reliable };
+        // A transport that repeats waits for its own window as well, a share of a round trip.
+        !self.reliable || lately > ever + SUSPICIOUS.max(ever / share)
+    }
+
+    /// Does less arrive than is sent, again and again? After a repetition that took its time, what waited for it comes all
+    /// at once.
+    fn falls_behind(&mut self, now: Time, least: Duration) -> bool {
         let (since, sent, delivered) = self.since;
-        let least = self.least.get().unwrap_or_default();
-        if now.saturating_since(since) < BEHIND_FOR.max(least * 3) {
-            return false;
+        if now.saturating_since(since) >= BEHIND_FOR.max(least * 3) {
+            self.since = (now, self.sent, self.delivered);
+            let behind = (self.delivered - delivered) * 10 < (self.sent - sent) * 9;
+            self.behind = if behind { self.behind + 1 } else { 0 };
         }
-        self.since = (now, self.sent, self.delivered);
-        (self.delivered - delivered) * 10 < (self.sent - sent) * 9
+        self.behind >= BEHIND_TIMES
     }
 
     fn release(&mut self, now: Time) {
@@ -353,6 +382,10 @@ mod tests {
                     if !number.is_multiple_of(self.lose) {
                         self.flight.acknowledged(at, number, at - sent);
                     }
+                }
+                if self.now.as_nanos().is_multiple_of((MS * 100).as_nanos()) {
+                    let queue = self.free_at.saturating_since(self.now);
+                    self.flight.exchanged(self.now, queue + self.service + MS * 20);
                 }
                 self.waits |= self.now.as_nanos().is_multiple_of(self.period.as_nanos());
                 if self.waits && self.flight.admits(self.now, MS * 500) {

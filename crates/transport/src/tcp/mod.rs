@@ -15,8 +15,8 @@
 //! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
 //! | `framing` | messages in the stream | a length of four bytes before each |
 //!
-//! Messages leave in the order in which they were offered: TCP has one queue, and `Message::priority` and
-//! `Message::reliability` change nothing. A deadline drops a message until its first byte was sent, never after.
+//! What is more urgent overtakes what is not in the stream yet, up to a thousand messages; what is, keeps its order, whatever its
+//! `Message::priority`. `Message::reliability` changes nothing. A deadline drops a message until its first byte was sent, never after.
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
