@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, DropCause, Event, Message, PathId, Priority, SendError, StreamId, Time};
+use taut_core::{Bytes, DropCause, Event, Message, PathId, SendError, StreamId, Time};
 
 /// Bytes of the length.
 const PREFIX: usize = 4;
@@ -290,7 +290,7 @@ impl Deframer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::Duration;
+    use taut_core::{Duration, Priority};
 
     fn message(data: &[u8], tag: u64) -> Message {
         Message { data: data.to_vec(), tag, ..Message::default() }
