@@ -228,7 +228,8 @@ mod tests {
 
     fn scenario(chain: &str) -> Scenario {
         let text = format!(
-            "title = \"t\"\nduration = \"1s\"\n[links.wire]\nfrom = \"a\"\nto = \"b\"\nchain = [{chain}]\n"
+            "title = \"t\"\nduration = \"1s\"\n[links.wire]\nfrom = \"a\"\nto = \"b\"\nchain = [{chain}]\n\
+             [cross.x]\nfrom = \"a\"\nto = \"b\"\ntraffic = \"voice\"\n"
         );
         Scenario::parse("t.toml", &text).expect("it is well formed")
     }
