@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep oracle fuzz doc deny clean
+.PHONY: help build demo test lint bench sweep faults evidence stats oracle fuzz doc deny clean
 
 # One folder for everything that is compiled, the fuzz targets' own workspace included.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -14,11 +14,16 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 TAUT := $(CARGO_TARGET_DIR)/release/taut
+INTEROP := $(CARGO_TARGET_DIR)/interop
 DEMO := $(firstword $(wildcard scenarios/demo.toml) scenarios/shared-link.toml)
 FUZZ_TARGETS = $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
 # make sweep SEEDS=1..3 SCENARIOS=scenarios/telehaptic-qos/load.toml
 SEEDS ?= 1..20
-SCENARIOS ?= $(sort $(wildcard scenarios/*/*.toml))
+# Those behind `taut recommend` have a target of their own.
+SCENARIOS ?= $(filter-out scenarios/recommend/%,$(sort $(wildcard scenarios/*/*.toml)))
+# make stats CAMPAIGN=out/sweep/teleop/wall
+CAMPAIGN ?= out/transports
+STATS_VENV := $(CARGO_TARGET_DIR)/stats/venv
 # make fuzz SECONDS_EACH=600
 SECONDS_EACH ?= 60
 
@@ -36,12 +41,12 @@ if [ $${#missing[@]} -gt 0 ]; then \
 	apt-get install -q -y --no-install-recommends $${missing[*]//,/ }; \
 fi
 endef
-# zstd and lz4, for MCAP, are C.
-BUILD_NEEDS := cc:gcc,libc6-dev
+# zstd and lz4, for MCAP, are C; the frame gate is BPF, without which taut builds all the same.
+BUILD_NEEDS := cc:gcc,libc6-dev clang:clang
 TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 build: ## Build the taut command: target/release/taut
 	$(call need,$(BUILD_NEEDS))
@@ -54,8 +59,13 @@ demo: build ## Build, simulate one session on a shared link, write the report to
 test: ## All that CI runs: lint, tests, doc tests, links and examples in the documentation, the fuzz corpus
 	$(call need,$(TEST_NEEDS))
 	@$(MAKE) --no-print-directory lint
+	@# An independent QUIC peer, if it can be had; the tests say when it is missing.
+	@test -x "$(INTEROP)/bin/python" && "$(INTEROP)/bin/python" -c 'import aioquic' 2>/dev/null || \
+		{ python3 -m venv "$(INTEROP)" && "$(INTEROP)/bin/pip" install -q aioquic==1.7.2; } || \
+		echo "make: aioquic could not be installed (python3-venv and a network are needed): QUIC is not tested with it" >&2
 	cargo test --workspace --locked
 	.ci/docs
+	.ci/stats
 	@# The fuzz workspace has no profile of its own for tests: with this one it shares what is compiled already.
 	CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=line-tables-only \
 		cargo test --locked --manifest-path fuzz/Cargo.toml
@@ -69,9 +79,10 @@ lint: ## Format, clippy, API documentation, licences; all without warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	.ci/licences
 
-bench: ## Measure the speed of the hot paths; see docs/performance.md
+bench: ## Measure the speed of the hot paths, then of real sockets; see docs/performance.md
 	$(call need,$(BUILD_NEEDS))
 	cargo run --release --locked -p taut-benches
+	cargo run --release --locked -p taut-benches --bin latency
 
 sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCENARIOS=… for fewer)
 	@for scenario in $(SCENARIOS); do \
@@ -79,6 +90,28 @@ sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCE
 		echo "== $$scenario"; \
 		"$(TAUT)" run "$$scenario" --seeds $(SEEDS) --out "$$out" | tee "$$out.txt"; \
 	done
+
+evidence: build ## Measure anew what `taut recommend` rests on: thousands of runs, minutes
+	"$(TAUT)" evidence $(sort $(wildcard scenarios/recommend/*.toml)) --seeds 1..3 > "$(CARGO_TARGET_DIR)/evidence.json"
+	cp "$(CARGO_TARGET_DIR)/evidence.json" crates/lab/evidence/transports.json
+	@echo "commit crates/lab/evidence/transports.json; taut must be built anew to have it"
+
+# Half a gigabyte of libraries, in target/: not for `make test`.
+$(STATS_VENV)/ready: stats/requirements.txt
+	$(call need,python3:python3)
+	@python3 -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -q -y python3-venv; } \
+		|| { echo "make: install python3-venv first" >&2; exit 1; }
+	python3 -m venv "$(STATS_VENV)"
+	"$(STATS_VENV)/bin/pip" install -q -r stats/requirements.txt
+	touch $@
+
+stats: build $(STATS_VENV)/ready ## Statistics of a campaign: by default the transports, five seeds (CAMPAIGN=folder for another)
+	.ci/stats
+	@[ -e "$(CAMPAIGN)/campaign.json" ] || "$(TAUT)" run scenarios/transports.toml --seeds 1..5 --out "$(CAMPAIGN)" > /dev/null
+	"$(STATS_VENV)/bin/python" stats/analyse.py "$(CAMPAIGN)"
+
+faults: ## Ten million states under random faults, over every transport; a failure prints the command that replays it
+	cargo test --release --locked -p taut-session --test faults -- --ignored --nocapture
 
 oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then ten minutes on two cores; see oracle/README.md
 	TAUT="$(TAUT)" oracle/compare

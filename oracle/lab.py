@@ -61,11 +61,11 @@ def guest(script, variables, core, read):
         return read(out)
 
 
-def boot(variables, sysctls, core):
-    """Runs guest.sh with `variables`; returns what robot and operator recorded."""
+def boot(variables, sysctls, core, script="guest.sh", recorded=("sent", "arrived")):
+    """Runs a script in the guest with `variables`; returns what was recorded into files of these names."""
     settings = ",".join(f"net.ipv4.{name}={value}" for name, value in sysctls.items())
     variables = {"TRAFFIC": CACHE / "traffic", "SYSCTLS": settings} | variables
-    return guest("guest.sh", variables, core, lambda out: (records(out / "sent"), records(out / "arrived")))
+    return guest(script, variables, core, lambda out: [records(out / name) for name in recorded])
 
 
 def taut(scenario, seeds, *arguments):

@@ -1,6 +1,8 @@
 // The sources, the sink and the recorder of the comparisons, one program.
 //
 //   traffic steady ADDRESS PORT SIZE PERIOD_NS START_NS END_NS   UDP packets of SIZE bytes, IP header included
+//   traffic replay ADDRESS FILE START_NS                         UDP packets as the file says, one a line: nanoseconds after the
+//                                                                start, bytes with the IP header, flow, traffic class; to port 5002
 //   traffic bulk   ADDRESS PORT CONGESTION START_NS END_NS       TCP that always has something to send
 //   traffic sink   END_NS                                        takes TCP on port 5001, UDP on 5002 and 5003
 //   traffic record DEVICE FILE END_NS                            every packet of ports 5001 and 5002, see struct record
@@ -35,7 +37,8 @@ struct stamp {
     int64_t sent_ns;
 } __attribute__((packed));
 
-// What `record` writes; little endian as the machine is. For UDP, sequence and sent_ns are the stamp's.
+// What `record` writes; little endian as the machine is. For UDP, sequence and sent_ns are the stamp's, and acknowledged is the
+// traffic class.
 struct record {
     int64_t time_ns;
     int64_t sent_ns;
@@ -81,6 +84,50 @@ static void steady(char **word) {
         stamp.sent_ns = read_clock(CLOCK_MONOTONIC);
         memcpy(packet, &stamp, sizeof stamp);
         if (send(fd, packet, payload, 0) < 0) err(1, "send");
+    }
+}
+
+// A socket for each flow, with a port of its own. The guest's clock moves on by 256 ns when it is read and else only between events, and a
+// sleeper wakes some steps late: it sleeps a little less, and then asks.
+static void replay(char **word) {
+    enum { FLOWS = 64, MOST = 1 << 17, FIRST_PORT = 20000, EARLY_NS = 2048 };
+    static struct row {
+        int64_t after_ns;
+        int bytes, flow, class;
+    } rows[MOST];
+    struct sockaddr_in to = address(word[0], STAMPED_PORT);
+    int64_t start = atoll(word[2]);
+    int count = 0, sockets[FLOWS] = {0}, classes[FLOWS] = {0}, room = 256 << 20;
+    static char packet[2048];
+    FILE *file = fopen(word[1], "r");
+    if (!file) err(1, "%s", word[1]);
+    for (struct row row; fscanf(file, "%ld %d %d %d", &row.after_ns, &row.bytes, &row.flow, &row.class) == 4;) {
+        if (count == MOST || row.flow < 0 || row.flow >= FLOWS || row.bytes < 44 || row.bytes > 1500)
+            errx(2, "%s: row %d", word[1], count);
+        rows[count++] = row;
+    }
+    for (int i = 0; i < count; i++) {
+        int *fd = &sockets[rows[i].flow];
+        if (*fd == 0) {
+            struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons(FIRST_PORT + rows[i].flow)};
+            *fd = socket(AF_INET, SOCK_DGRAM, 0);
+            if (*fd < 0 || bind(*fd, (struct sockaddr *)&from, sizeof from) < 0) err(1, "flow %d", rows[i].flow);
+            if (connect(*fd, (struct sockaddr *)&to, sizeof to) < 0) err(1, "connect");
+            // What waits in a queue is charged to its socket.
+            setsockopt(*fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
+            classes[rows[i].flow] = -1;
+        }
+        int64_t at = start + rows[i].after_ns, now;
+        sleep_until(at - EARLY_NS);
+        while ((now = read_clock(CLOCK_MONOTONIC)) < at) {}
+        if (now > at + EARLY_NS) errx(1, "row %d is %ld ns late", i, now - at);
+        if (classes[rows[i].flow] != rows[i].class) {
+            classes[rows[i].flow] = rows[i].class;
+            setsockopt(*fd, IPPROTO_IP, IP_TOS, &rows[i].class, sizeof rows[i].class);
+        }
+        struct stamp stamp = {.sequence = i, .sent_ns = at};
+        memcpy(packet, &stamp, sizeof stamp);
+        if (send(*fd, packet, rows[i].bytes - sizeof(struct iphdr) - sizeof(struct udphdr), 0) < 0) err(1, "send");
     }
 }
 
@@ -140,6 +187,7 @@ static int parse(const unsigned char *packet, struct record *record) {
     memcpy(&stamp, inner + sizeof(struct udphdr), sizeof stamp);
     record->sequence = stamp.sequence;
     record->sent_ns = stamp.sent_ns;
+    record->acknowledged = ip->tos;
     return 1;
 }
 
@@ -189,7 +237,7 @@ int main(int count, char **word) {
         const char *name;
         int words;
         void (*run)(char **);
-    } verbs[] = {{"steady", 6, steady}, {"bulk", 5, bulk}, {"sink", 1, sink}, {"record", 3, record}};
+    } verbs[] = {{"steady", 6, steady}, {"replay", 3, replay}, {"bulk", 5, bulk}, {"sink", 1, sink}, {"record", 3, record}};
     // The kernel would round a sleep up by as much as 50 µs to save power.
     prctl(PR_SET_TIMERSLACK, 1);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)

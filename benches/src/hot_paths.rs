@@ -4,9 +4,13 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use taut_core::{
-    Bitrate, Bytes, Datagram, Duration, Ecn, Link, Packet, PacketMeta, PathId, Seed, Time, Transport,
+    Bitrate, Bytes, Datagram, Duration, Ecn, FlowId, Link, Packet, PacketMeta, PathId, Queue, Rng, Seed,
+    Time, Transport,
 };
-use taut_link::{Bottleneck, Chain, Delay, DropTail, Element};
+use taut_link::{
+    Bottleneck, Cake, CakeConfig, Chain, Codel, Delay, Discipline, DropTail, Element, FqCodel, FqCodelConfig,
+    Pie, PieConfig, Prio, Red, RedConfig, TokenBucket, TokenBucketConfig,
+};
 use taut_transport::tcp::{CongestionControl, Tcp, TcpConfig};
 
 use crate::process::Measurement;
@@ -15,7 +19,7 @@ use crate::process::Measurement;
 type Path = fn(u64) -> u64;
 
 /// By name. The first is what the others are compared with, so that machines can be.
-pub(crate) const PATHS: [(&str, Path); 5] = [
+pub(crate) const PATHS: [(&str, Path); 13] = [
     ("a packet into a queue and out", through_a_queue),
     ("link: delay", |rounds| through(Chain::from(Delay::new(Duration::from_millis(8))), rounds)),
     ("link: bottleneck, delay", |rounds| {
@@ -23,6 +27,17 @@ pub(crate) const PATHS: [(&str, Path); 5] = [
         let delay = Delay::new(Duration::from_millis(8));
         through(Chain::new(vec![Element::from(server), Element::from(delay)]), rounds)
     }),
+    ("queue: pfifo", |rounds| queued(DropTail::default(), rounds)),
+    ("queue: codel", |rounds| queued(Codel::default(), rounds)),
+    ("queue: fq_codel", |rounds| queued(FqCodel::new(FqCodelConfig::new(), 1), rounds)),
+    ("queue: pie", |rounds| queued(Pie::new(PieConfig::new(), chance()), rounds)),
+    ("queue: red", |rounds| queued(Red::new(RedConfig::new(), chance()), rounds)),
+    ("queue: prio", |rounds| queued(Prio::linux(), rounds)),
+    ("queue: tbf", |rounds| {
+        let config = TokenBucketConfig::new(Bitrate::from_bps(10_000_000_000), Bytes::new(100_000));
+        queued(TokenBucket::new(config, DropTail::default()), rounds)
+    }),
+    ("queue: cake", |rounds| queued(Cake::new(CakeConfig::new(), chance()), rounds)),
     ("TCP segment, NewReno", |rounds| segments(CongestionControl::NewReno, rounds)),
     ("TCP segment, CUBIC", |rounds| segments(CongestionControl::Cubic, rounds)),
 ];
@@ -43,6 +58,27 @@ fn through_a_queue(rounds: u64) -> u64 {
     for id in 0..rounds {
         queue.push_back(black_box(packet(id)));
         black_box(queue.pop_front());
+    }
+    rounds
+}
+
+fn chance() -> Rng {
+    Seed::new(3).stream("queue")
+}
+
+/// A packet into a discipline and one out, of eight flows in turn, with some ten waiting.
+fn queued(queue: impl Into<Discipline>, rounds: u64) -> u64 {
+    let (mut queue, mut events, mut now) = (queue.into(), Vec::new(), Time::ZERO);
+    for id in 0..rounds {
+        let mut packet = packet(id);
+        packet.meta.flow = FlowId((id % 8) as u32);
+        queue.enqueue(now, packet, &mut events);
+        if id >= 10 {
+            black_box(queue.dequeue(now, &mut events));
+        }
+        black_box(&events);
+        events.clear();
+        now += Duration::from_micros(10);
     }
     rounds
 }

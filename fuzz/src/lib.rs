@@ -16,15 +16,15 @@ use taut_lab::scenario::{Scenario, ScenarioError, Setting};
 use taut_trace::{Data, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
 use taut_transport::quic::frame as quic_frame;
 use taut_wire::{
-    dccp as dccp_wire, etp as etp_wire, media as media_wire, omni71 as omni71_wire, session as session_wire,
-    tcp as tcp_wire,
+    dccp as dccp_wire, etp as etp_wire, media as media_wire, omni71 as omni71_wire, rtp as rtp_wire,
+    session as session_wire, tcp as tcp_wire,
 };
 
 /// A target's body.
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 14] = [
+pub const TARGETS: [(&str, Body); 15] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
@@ -33,6 +33,7 @@ pub const TARGETS: [(&str, Body); 14] = [
     ("etp", etp),
     ("dccp", dccp),
     ("media", media),
+    ("rtp", rtp),
     ("omni71", omni71),
     ("session", session),
     ("scenario", scenario),
@@ -175,6 +176,35 @@ pub fn session(data: &[u8]) {
     let mut bytes = Vec::new();
     frame.emit(&mut bytes);
     assert_eq!(bytes, data);
+}
+
+/// RTP packets, what VP8 and H.264 put into them, and the assembler of frames.
+pub fn rtp(data: &[u8]) {
+    use rtp_wire::{Codec, h264, vp8};
+    let Ok(view) = rtp_wire::View::new_checked(data) else { return };
+    let mut bytes = Vec::new();
+    view.repr().emit(&mut bytes);
+    bytes.extend_from_slice(view.payload());
+    view.repr().emit_padding(&mut bytes);
+    let again = rtp_wire::View::new_checked(&bytes).expect("what was written is read");
+    assert_eq!((again.repr(), again.payload()), (view.repr(), view.payload()));
+    if let Ok((descriptor, at)) = vp8::Descriptor::parse(view.payload()) {
+        let mut bytes = Vec::new();
+        descriptor.emit(&mut bytes);
+        bytes.push(view.payload()[at]);
+        assert_eq!(vp8::Descriptor::parse(&bytes), Ok((descriptor, bytes.len() - 1)));
+    }
+    if let Ok(h264::Payload::StapA(units)) = h264::Payload::parse(view.payload()) {
+        let units: Vec<&[u8]> = units.collect();
+        let mut bytes = Vec::new();
+        h264::NalUnits::emit(&units, &mut bytes);
+        assert_eq!(bytes[1..], view.payload()[1..]);
+    }
+    for codec in Codec::ALL {
+        let mut assembler = taut_media::FrameAssembler::new(codec);
+        assembler.handle_input(&view);
+        assert!(assembler.poll_frame().is_none_or(|frame| frame.kind == codec.kind(view.payload())));
+    }
 }
 
 /// Datagrams of the media multiplexer. The first byte says how many zeros follow that were not stored.

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
 mod emulate;
+mod gate;
 mod host;
 mod identity;
 mod input;
@@ -10,6 +11,7 @@ mod operator;
 mod plan;
 mod progress;
 mod real;
+mod recommend;
 mod robot;
 mod run;
 mod trace;
@@ -33,6 +35,10 @@ enum Command {
     Run(run::Arguments),
     /// Answer from the closed-form model, at once
     Plan(plan::Arguments),
+    /// Which transport and settings for a network, from what was measured, and why
+    Recommend(Box<recommend::Arguments>),
+    /// Measure what recommendations rest on, or check it
+    Evidence(recommend::EvidenceArguments),
     /// Look at a recording, or convert it
     #[command(subcommand)]
     Trace(trace::Command),
@@ -46,6 +52,9 @@ enum Command {
     Operator(Box<operator::Arguments>),
     /// Put a scenario's link between two network namespaces, in real time (needs root)
     Emulate(emulate::Arguments),
+    /// Drop whole video frames before a queue that is too small for them, in the kernel (needs root)
+    #[command(subcommand)]
+    Gate(gate::Command),
     /// Print the JSON Schema of scenario files
     Schema,
 }
@@ -96,12 +105,15 @@ fn obey(command: Command) -> Ended {
     match command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Recommend(arguments) => recommend::recommend(&arguments),
+        Command::Evidence(arguments) => recommend::evidence(&arguments),
         Command::Trace(command) => trace::trace(&command),
         Command::Replay(arguments) => run::replay(&arguments),
         Command::Identity(arguments) => identity::identity(&arguments),
         Command::Robot(arguments) => robot::robot(&arguments),
         Command::Operator(arguments) => operator::operator(&arguments),
         Command::Emulate(arguments) => emulate::emulate(&arguments),
+        Command::Gate(command) => gate::gate(command),
         Command::Schema => schema(),
     }
 }

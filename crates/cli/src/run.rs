@@ -81,12 +81,12 @@ pub(crate) struct ReplayArguments {
 }
 
 #[derive(Clone)]
-struct Seeds(Vec<u64>);
+pub(crate) struct Seeds(pub(crate) Vec<u64>);
 
 /// Seeds of one campaign at most.
 const MOST_SEEDS: u64 = 10_000;
 
-fn parse_seeds(text: &str) -> Result<Seeds, String> {
+pub(crate) fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let form = "write 1..20 (both included) or 1,5,9";
     let number =
         |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is not a seed; {form}"));

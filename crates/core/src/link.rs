@@ -141,11 +141,19 @@ pub enum DropCause {
     NotFinite,
     /// The robot is stopped and takes no motion.
     Stopped,
+    /// Active queue management: a queue that is not full says that it is too long.
+    Aqm,
+    /// An acknowledgement that a later one in the same queue made superfluous.
+    AckFiltered,
+    /// Larger than the bucket of a shaper will ever hold.
+    TooBig,
+    /// The frame gate dropped its whole video frame before the queue.
+    Gated,
 }
 
 impl DropCause {
     /// Every cause, in the order of their counters.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 20] = [
         Self::Loss,
         Self::QueueFullPackets,
         Self::QueueFullBytes,
@@ -162,6 +170,10 @@ impl DropCause {
         Self::Replayed,
         Self::NotFinite,
         Self::Stopped,
+        Self::Aqm,
+        Self::AckFiltered,
+        Self::TooBig,
+        Self::Gated,
     ];
 
     /// Its name in results and traces.
@@ -183,6 +195,10 @@ impl DropCause {
             Self::Replayed => "replayed",
             Self::NotFinite => "not_finite",
             Self::Stopped => "stopped",
+            Self::Aqm => "aqm",
+            Self::AckFiltered => "ack_filtered",
+            Self::TooBig => "too_big",
+            Self::Gated => "gated",
         }
     }
 }

@@ -47,8 +47,26 @@ impl Clock {
     ///
     /// Both clocks are read for it, so that a wall clock that is set shifts only the stamps that were on their way.
     pub fn at(&self, stamp: WallTime) -> Time {
-        let age = self.wall().0.saturating_sub(stamp.0);
-        self.now() - Duration::from_nanos(age)
+        self.read().at(stamp)
+    }
+
+    /// Both clocks, for several stamps.
+    pub(crate) fn read(&self) -> Reading {
+        Reading { wall: self.wall(), now: self.now() }
+    }
+}
+
+/// Both clocks at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) now: Time,
+    wall: WallTime,
+}
+
+impl Reading {
+    /// See [`Clock::at`].
+    pub(crate) fn at(&self, stamp: WallTime) -> Time {
+        self.now - Duration::from_nanos(self.wall.0.saturating_sub(stamp.0))
     }
 }
 

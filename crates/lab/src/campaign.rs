@@ -9,7 +9,7 @@ use taut_core::Seed;
 use crate::metrics::{Moments, percent};
 use crate::result::{
     CampaignResult, EmergencyResult, LimitResult, LimitTally, Measure, MediumResult, ModelMeasure, ModelRow,
-    RunResult, StreamResult, TeleopResult, VariantResult,
+    RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult,
 };
 use crate::run::{RunError, run};
 use crate::scenario::{Direction, Scenario, Variant};
@@ -21,7 +21,12 @@ pub struct CampaignRun {
     pub variant: usize,
     /// The run.
     pub result: RunResult,
+    /// How the delays of its streams went over time.
+    pub trends: Vec<Trend>,
 }
+
+/// Points of a trend at most: enough for a slope and a picture.
+const TREND_POINTS: usize = 50;
 
 /// Runs every variant with every seed; the order of the results does not depend on how many cores there are.
 ///
@@ -52,14 +57,17 @@ pub fn campaign(
             let violations = result.conservation.violations.join("; ");
             return Err(RunError::Scenario(format!("seed {seed}: packets do not add up: {violations}")));
         }
+        let trends = trends(&result);
         result.series.clear();
-        Ok(CampaignRun { variant, result })
+        Ok(CampaignRun { variant, result, trends })
     };
     let results: Vec<Result<CampaignRun, RunError>> = jobs.par_iter().map(run_one).collect();
     let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
     let sum_up = |(i, (variant, _)): (usize, &(Variant, Scenario))| {
-        let of: Vec<&RunResult> = runs.iter().filter(|run| run.variant == i).map(|run| &run.result).collect();
-        variant_result(variant, seeds, &of)
+        let of = || runs.iter().filter(|run| run.variant == i);
+        let results: Vec<&RunResult> = of().map(|run| &run.result).collect();
+        let trends = of().flat_map(|run| run.trends.iter().cloned()).collect();
+        variant_result(variant, seeds, &results, trends)
     };
     let campaign = CampaignResult {
         taut: env!("CARGO_PKG_VERSION").to_owned(),
@@ -85,7 +93,32 @@ pub fn check_seeds(seeds: &[u64]) -> Result<(), String> {
     }
 }
 
-fn variant_result(variant: &Variant, seeds: &[u64], runs: &[&RunResult]) -> VariantResult {
+/// Delay over time, in fewer and longer buckets than a single run keeps.
+fn trends(run: &RunResult) -> Vec<Trend> {
+    let trend = |series: &Series| {
+        let each = series.mean.len().div_ceil(TREND_POINTS).max(1);
+        let mean = |part: &[Option<f64>]| {
+            let mut moments = Moments::default();
+            part.iter().flatten().for_each(|value| moments.record(*value));
+            moments.mean()
+        };
+        Trend {
+            stream: series.name.clone(),
+            seed: run.seed,
+            start_s: series.start_s,
+            bucket_s: series.bucket_s * each as f64,
+            mean_ms: series.mean.chunks(each).map(mean).collect(),
+        }
+    };
+    run.series.iter().filter(|series| series.plot == "delay").map(trend).collect()
+}
+
+fn variant_result(
+    variant: &Variant,
+    seeds: &[u64],
+    runs: &[&RunResult],
+    trends: Vec<Trend>,
+) -> VariantResult {
     let settings = variant.set.iter().map(|(key, value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (key.clone(), text)
@@ -97,6 +130,7 @@ fn variant_result(variant: &Variant, seeds: &[u64], runs: &[&RunResult]) -> Vari
         met: runs.iter().filter(|run| run.verdict.met).count() as u64,
         limits: limits(runs),
         measures: measures(runs, variant),
+        trends,
     }
 }
 
@@ -154,19 +188,21 @@ impl LimitTally {
 /// Every measure of any run, in the order in which they first appear, over the runs that have it.
 fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
     let causes = causes(runs);
-    let mut found: Vec<(Value, Moments)> = Vec::new();
-    for value in runs.iter().flat_map(|run| values(run, &causes)) {
-        let number = value.value;
-        match found.iter_mut().find(|(first, _)| first.name == value.name) {
-            Some((_, moments)) => moments.record(number),
-            None => {
-                let mut moments = Moments::default();
-                moments.record(number);
-                found.push((value, moments));
-            }
+    let mut found: Vec<(Value, Vec<Option<f64>>)> = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        for value in values(run, &causes) {
+            let known = found.iter().position(|(first, _)| first.name == value.name);
+            let number = value.value;
+            let at = known.unwrap_or_else(|| {
+                found.push((value, vec![None; runs.len()]));
+                found.len() - 1
+            });
+            found[at].1[i] = Some(number);
         }
     }
-    let measure = |(value, moments): (Value, Moments)| {
+    let measure = |(value, values): (Value, Vec<Option<f64>>)| {
+        let mut moments = Moments::default();
+        values.iter().flatten().for_each(|number| moments.record(*number));
         let reported = |name: &str| variant.reported.get(name).copied();
         Some(Measure {
             reported: reported(&value.name).or_else(|| value.source_name.as_deref().and_then(reported)),
@@ -178,6 +214,7 @@ fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
             min: moments.min,
             max: moments.max,
             predicted: value.predicted,
+            values,
         })
     };
     found.into_iter().filter_map(measure).collect()
@@ -273,6 +310,9 @@ fn session(run: &RunResult, teleop: &TeleopResult, values: &mut Values) {
     push("handshake", "ms", teleop.handshake_ms);
     push("handshake, resumed", "ms", teleop.resumed_handshake_ms);
     push("opened after", "ms", teleop.opened_ms);
+    push("opened after, resumed", "ms", teleop.resumed_opened_ms);
+    push("first state arrived after", "ms", teleop.first_state_ms);
+    push("first state arrived after, resumed", "ms", teleop.resumed_first_state_ms);
     push("one way p50", "ms", one_way.map(|d| d.p50));
     push("one way p95", "ms", one_way.map(|d| d.p95));
     push("one way p99", "ms", one_way.map(|d| d.p99));

@@ -78,7 +78,7 @@ pub fn many(
     for (name, svg) in report::campaign_figures(&result) {
         output.write(&format!("figures/{name}.svg"), svg.as_bytes())?;
     }
-    for CampaignRun { variant, result: run } in &runs {
+    for CampaignRun { variant, result: run, .. } in &runs {
         let name = slug(*variant, &result.variants[*variant].name);
         output.write(&format!("runs/{name}/seed-{}.json", run.seed), &run_json(run)?)?;
     }

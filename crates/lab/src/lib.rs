@@ -2,8 +2,10 @@
 
 pub mod campaign;
 pub mod demo;
+pub mod evidence;
 pub mod job;
 mod metrics;
+pub mod recommend;
 pub mod report;
 pub mod result;
 pub mod robot;

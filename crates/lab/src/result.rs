@@ -497,6 +497,24 @@ pub struct VariantResult {
     pub limits: Vec<LimitTally>,
     /// Every measure over the seeds, in the order of a table's columns.
     pub measures: Vec<Measure>,
+    /// How delays went over time, for each stream and seed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trends: Vec<Trend>,
+}
+
+/// The delay of one stream over the time of one run, in buckets of equal length: at most 50.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trend {
+    /// `"forward haptic"`.
+    pub stream: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// Where the first bucket begins, in virtual seconds.
+    pub start_s: f64,
+    /// Length of a bucket in seconds.
+    pub bucket_s: f64,
+    /// Mean delay by bucket of creation, in milliseconds; absent where nothing arrived.
+    pub mean_ms: Vec<Option<f64>>,
 }
 
 /// One limit over several seeds.
@@ -541,4 +559,7 @@ pub struct Measure {
     pub predicted: Option<f64>,
     /// What the source reports, where the scenario says so.
     pub reported: Option<f64>,
+    /// Run by run, in the order of the seeds; absent where it could not be measured.
+    #[serde(default)]
+    pub values: Vec<Option<f64>>,
 }

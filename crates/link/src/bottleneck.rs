@@ -2,6 +2,7 @@
 
 use taut_core::{Backlog, Duration, LinkEvent, Packet, PacketMeta, Queue, Time};
 
+use crate::frame_gate::{QueueReading, Watch};
 use crate::mahimahi::{MahimahiTrace, Opportunities};
 use crate::rate::Serializer;
 use crate::stage::Stage;
@@ -31,6 +32,8 @@ pub struct Bottleneck {
     in_service: Option<Packet>,
     /// When the packet in service ends, when the next opportunity is, or when the queue may give out a packet.
     due: Time,
+    /// For a gate before it.
+    watch: Option<Box<Watch>>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,13 +58,23 @@ impl Bottleneck {
                 Server::Trace { opportunities: Opportunities::new(trace), credit: 0, left: 0 }
             }
         };
-        Self { queue: queue.into(), server, in_service: None, due: Time::MAX }
+        Self { queue: queue.into(), server, in_service: None, due: Time::MAX, watch: None }
     }
 
     /// What waits: the packet in service does not.
     #[inline]
     pub(crate) fn queued(&self) -> Backlog {
         self.queue.backlog()
+    }
+
+    /// Keeps account for a gate.
+    pub(crate) fn watch(&mut self, watch: Watch) {
+        self.watch = Some(Box::new(watch));
+    }
+
+    /// What became of the packets that are watched.
+    pub(crate) fn reading(&self) -> QueueReading {
+        self.watch.as_ref().map(|watch| watch.reading()).unwrap_or_default()
     }
 
     /// Begins the packet in service at `at`, or finds out when to ask the queue again.
@@ -106,6 +119,10 @@ impl Bottleneck {
 impl Stage for Bottleneck {
     #[inline]
     fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+        let told = events.len();
+        if let Some(watch) = &mut self.watch {
+            watch.entered(&packet.meta);
+        }
         match &mut self.server {
             _ if self.in_service.is_some() => self.queue.enqueue(at, packet, events),
             Server::Serial(_) => {
@@ -121,6 +138,9 @@ impl Stage for Bottleneck {
                 self.due = if waits { opportunities.next_at() } else { Time::MAX };
             }
         }
+        if let Some(watch) = &mut self.watch {
+            watch.heard(&events[told..]);
+        }
     }
 
     #[inline]
@@ -130,15 +150,20 @@ impl Stage for Bottleneck {
 
     #[inline]
     fn step(&mut self, events: &mut Vec<LinkEvent>) -> Option<Packet> {
-        let at = self.due;
-        match &self.server {
+        let (at, told) = (self.due, events.len());
+        let finished = match &self.server {
             Server::Serial(_) => {
                 let finished = std::mem::replace(&mut self.in_service, self.queue.dequeue(at, events));
                 self.serve(at);
                 finished
             }
             Server::Trace { .. } => self.use_opportunity(at, events),
+        };
+        if let Some(watch) = &mut self.watch {
+            watch.heard(&events[told..]);
+            finished.iter().for_each(|packet| watch.left(&packet.meta));
         }
+        finished
     }
 
     fn why(&self) -> &'static str {

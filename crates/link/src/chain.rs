@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, PacketMeta, Time};
 
+use crate::frame_gate::Watch;
 use crate::stage::Stage;
-use crate::{Bottleneck, Corrupt, Cut, Delay, Duplicate, Jitter, Loss};
+use crate::{Bottleneck, Corrupt, Cut, Delay, Duplicate, FrameGate, Jitter, Loss};
 
 /// A link made of elements.
 ///
@@ -18,6 +19,9 @@ pub struct Chain {
     sink: Sink,
     /// When the first of the elements but the last is due.
     inner_due: Time,
+    /// When the first gate but the last element reads its queue. Nobody need be woken for that: what it reads changes only
+    /// when something else is done, before which it catches up.
+    gate_due: Time,
     /// When the last one is.
     last_due: Time,
 }
@@ -39,6 +43,8 @@ pub enum Element {
     Corrupt(Corrupt),
     /// An outage.
     Cut(Cut),
+    /// Whole video frames dropped before a queue.
+    FrameGate(Box<FrameGate>),
 }
 
 impl Chain {
@@ -51,7 +57,23 @@ impl Chain {
         for (ordinal, duplicate) in duplicates.enumerate() {
             duplicate.set_ordinal(ordinal);
         }
-        Self { elements, sink: Sink::default(), inner_due: Time::MAX, last_due: Time::MAX }
+        for index in 0..elements.len() {
+            let (before, behind) = elements.split_at_mut(index + 1);
+            if let Element::FrameGate(gate) = &before[index]
+                && let Some(bottleneck) = behind.iter_mut().find_map(Element::as_bottleneck_mut)
+            {
+                bottleneck.watch(Watch::new(gate.filters()));
+            }
+        }
+        let mut chain = Self {
+            elements,
+            sink: Sink::default(),
+            inner_due: Time::MAX,
+            gate_due: Time::MAX,
+            last_due: Time::MAX,
+        };
+        chain.note_due();
+        chain
     }
 
     /// Hands on what left the elements at or before `now`, but for the last one's, which `poll_transmit` takes.
@@ -63,8 +85,15 @@ impl Chain {
                     Element::Delay(stage) => drain(stage, tail, &mut self.sink, now),
                     Element::Bottleneck(stage) => drain(stage, tail, &mut self.sink, now),
                     Element::Jitter(stage) => drain(stage, tail, &mut self.sink, now),
-                    Element::Loss(_) | Element::Duplicate(_) | Element::Corrupt(_) | Element::Cut(_) => {}
+                    Element::Loss(_)
+                    | Element::Duplicate(_)
+                    | Element::Corrupt(_)
+                    | Element::Cut(_)
+                    | Element::FrameGate(_) => {}
                 }
+            }
+            if let Element::FrameGate(gate) = element {
+                catch_up(gate, tail, &mut self.sink, now);
             }
             rest = tail;
         }
@@ -75,6 +104,7 @@ impl Chain {
     fn note_due(&mut self) {
         if let Some((last, inner)) = self.elements.split_last() {
             self.inner_due = inner.iter().map(Element::due).min().unwrap_or(Time::MAX);
+            self.gate_due = inner.iter().map(Element::reads_at).min().unwrap_or(Time::MAX);
             self.last_due = last.due();
         }
     }
@@ -95,7 +125,7 @@ impl Link for Chain {
 
     #[inline]
     fn handle_timeout(&mut self, now: Time) {
-        if self.inner_due <= now {
+        if self.inner_due <= now || self.gate_due <= now {
             self.advance(now);
         }
     }
@@ -150,7 +180,9 @@ impl Element {
             Self::Delay(stage) => stage.due(),
             Self::Bottleneck(stage) => stage.due(),
             Self::Jitter(stage) => stage.due(),
-            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => Time::MAX,
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => {
+                Time::MAX
+            }
         }
     }
 
@@ -160,7 +192,7 @@ impl Element {
             Self::Delay(stage) => stage.step(events),
             Self::Bottleneck(stage) => stage.step(events),
             Self::Jitter(stage) => stage.step(events),
-            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => None,
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => None,
         }
     }
 
@@ -170,7 +202,9 @@ impl Element {
             Self::Delay(stage) => stage.why(),
             Self::Bottleneck(stage) => stage.why(),
             Self::Jitter(stage) => stage.why(),
-            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => "never",
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => {
+                "never"
+            }
         }
     }
 
@@ -179,7 +213,23 @@ impl Element {
             Self::Delay(stage) => stage.visit_held(visit),
             Self::Bottleneck(stage) => stage.visit_held(visit),
             Self::Jitter(stage) => stage.visit_held(visit),
-            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) => {}
+            Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => {}
+        }
+    }
+
+    /// When it wants to read the queue behind it.
+    #[inline]
+    fn reads_at(&self) -> Time {
+        match self {
+            Self::FrameGate(gate) => gate.due(),
+            _ => Time::MAX,
+        }
+    }
+
+    fn as_bottleneck_mut(&mut self) -> Option<&mut Bottleneck> {
+        match self {
+            Self::Bottleneck(stage) => Some(stage),
+            _ => None,
         }
     }
 
@@ -201,6 +251,11 @@ macro_rules! element_from {
             }
         }
     )*};
+}
+impl From<FrameGate> for Element {
+    fn from(gate: FrameGate) -> Self {
+        Self::FrameGate(Box::new(gate))
+    }
 }
 element_from!(Delay, Bottleneck, Loss, Jitter, Duplicate, Corrupt, Cut);
 
@@ -247,6 +302,12 @@ fn push(elements: &mut [Element], sink: &mut Sink, at: Time, mut packet: Packet)
                     return;
                 }
             }
+            Element::FrameGate(gate) => {
+                catch_up(gate, tail, sink, at);
+                if gate.takes(at, &packet, &mut sink.events) {
+                    return;
+                }
+            }
             Element::Corrupt(corrupt) => corrupt.touch(&mut packet, &mut sink.events),
             Element::Duplicate(duplicate) => {
                 if let Some(copy) = duplicate.copy_of(&packet, &mut sink.events) {
@@ -275,5 +336,25 @@ fn drain(stage: &mut impl Stage, tail: &mut [Element], sink: &mut Sink, now: Tim
         if let Some(packet) = stage.step(&mut sink.events) {
             push(tail, sink, at, packet);
         }
+    }
+}
+
+/// The readings that `gate` should have taken at or before `now`, each with the elements behind it as they were then.
+fn catch_up(gate: &mut FrameGate, tail: &mut [Element], sink: &mut Sink, now: Time) {
+    while gate.due() <= now {
+        let at = gate.due();
+        let mut rest = &mut *tail;
+        while let Some((element, behind)) = rest.split_first_mut() {
+            match element {
+                Element::Delay(stage) => drain(stage, behind, sink, at),
+                Element::Bottleneck(stage) => drain(stage, behind, sink, at),
+                Element::Jitter(stage) => drain(stage, behind, sink, at),
+                Element::FrameGate(next) => catch_up(next, behind, sink, at),
+                Element::Loss(_) | Element::Duplicate(_) | Element::Corrupt(_) | Element::Cut(_) => {}
+            }
+            rest = behind;
+        }
+        let reading = tail.iter_mut().find_map(Element::as_bottleneck_mut).map(|stage| stage.reading());
+        gate.tick(reading.unwrap_or_default());
     }
 }

@@ -11,7 +11,11 @@
 //! | [`Jitter`] | gives it out later by a random length | mean and spread (ns), [`Distribution`], correlation | `tc-netem(8)` `delay … distribution` |
 //! | [`Duplicate`] | makes a second one | probability | `tc-netem(8)` `duplicate` |
 //! | [`Corrupt`] | flips one bit | probability | `tc-netem(8)` `corrupt` |
+//! | [`FrameGate`] | drops it, and all of its video frame | policy, filter | Yuan 2024 |
 //! | [`Cut`] | drops it while the link is cut | from and until (time) | |
+//!
+//! A [`Discipline`] is one of [`DropTail`], [`Codel`], [`FqCodel`], [`Pie`], [`Red`], [`Prio`], [`TokenBucket`] and [`Cake`],
+//! each as Linux has it.
 //!
 //! Delay, mean, spread, loss and rate each take a [`Schedule`]: a constant, or a table of values over time.
 //!
@@ -58,6 +62,7 @@ mod cut;
 mod delay;
 mod distribution;
 mod duplicate;
+pub mod frame_gate;
 mod jitter;
 mod loss;
 mod mahimahi;
@@ -73,9 +78,14 @@ pub use cut::Cut;
 pub use delay::Delay;
 pub use distribution::Distribution;
 pub use duplicate::Duplicate;
+pub use frame_gate::FrameGate;
 pub use jitter::{Jitter, JitterConfig, JitterError};
 pub use loss::{GilbertElliott, Loss, LossError};
 pub use mahimahi::{MahimahiError, MahimahiTrace};
-pub use queue::{Discipline, DropTail};
+pub use queue::{
+    AckFilter, Cake, CakeConfig, CakeStats, Codel, CodelConfig, CodelStats, Discipline, DropTail, FqCodel,
+    FqCodelConfig, FqCodelStats, Framing, Isolation, Pie, PieConfig, PieStats, Prio, Red, RedConfig,
+    RedStats, TinStats, Tins, TokenBucket, TokenBucketConfig, TokenBucketStats,
+};
 pub use rate::Rate;
 pub use schedule::{Schedule, ScheduleError};

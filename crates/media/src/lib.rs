@@ -6,9 +6,10 @@
 //! | [`Sampler`]: is this sample worth sending? | [`Hold`]: what the robot or the hand gets in between |
 //! | [`FrameSource`]: audio and video frames | [`FrameAccount`]: how many arrived whole, how smoothly |
 //! | [`Multiplexer`]: who travels with whom | [`Demultiplexer`]: samples and whole frames again |
+//! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
 //! | | [`JitterBuffer`]: even play-out |
 //!
-//! The bytes are those of [`taut_wire::media`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
+//! The bytes are those of [`taut_wire::media`] and of [`taut_wire::rtp`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
 //! a clock, allocates per packet once it is warm, or grows without a bound.
 
 mod demux;
@@ -17,6 +18,7 @@ mod frames;
 mod hold;
 mod jitter_buffer;
 mod mux;
+mod rtp;
 mod sampler;
 mod sequence;
 mod vp8_table;
@@ -27,5 +29,6 @@ pub use frames::FrameSource;
 pub use hold::Hold;
 pub use jitter_buffer::{HoldTarget, InterarrivalJitter, JitterBuffer, JitterStats, Playout};
 pub use mux::{Multiplexer, MuxConfig, MuxConfigError, MuxTransmit, Scheme, TrendConfig};
+pub use rtp::{AssemblerStats, FrameAssembler, Packetizer, RtpFrame};
 pub use sampler::{DeadbandConfig, Decision, Reason, Sampler, SamplerError};
 pub use vp8_table::{TableError, TableFrame, VideoTable};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::ScopedJoinHandle;
 
-use taut_core::{Duration, Priority, Seed, Time};
+use taut_core::{Duration, Seed, Time};
 use taut_io::session::{
     Credentials, Endpoint, OperateConfig, OperatorCommand, OperatorMachine, Progress, Remote, ResumePolicy,
     RobotCommand, RobotMachine, TransportConfig, operate, serve,
@@ -281,8 +281,9 @@ impl Setup<'_> {
     fn transport(&self) -> TransportConfig {
         match &self.teleop.transport {
             TransportSpec::Udp => TransportConfig::Udp(UdpConfig::new()),
-            // An emergency stop waits for no gap.
-            TransportSpec::Etp(spec) => TransportConfig::Etp(settings::etp(spec).urgent(Some(Priority(0)))),
+            TransportSpec::Etp(spec) => {
+                TransportConfig::Etp(settings::etp(spec, Some(settings::period(self.teleop))))
+            }
             TransportSpec::Tcp(spec) => TransportConfig::Tcp(kernel_tcp(spec)),
             TransportSpec::Quic(spec) => TransportConfig::Quic(settings::quic(spec)),
             TransportSpec::Sctp(spec) => TransportConfig::Sctp(settings::sctp(spec)),

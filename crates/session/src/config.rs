@@ -27,6 +27,7 @@ pub struct OperatorConfig {
     pub(crate) queue: usize,
     pub(crate) order: Order,
     pub(crate) reliable: bool,
+    pub(crate) window: bool,
     pub(crate) clock_interval: Duration,
     pub(crate) feedback_watchdog: Duration,
     pub(crate) feedback_force: f32,
@@ -44,6 +45,7 @@ impl Default for OperatorConfig {
             queue: 2000,
             order: Order::Newest,
             reliable: false,
+            window: true,
             clock_interval: MS * 100,
             feedback_watchdog: MS * 100,
             feedback_force: f32::INFINITY,
@@ -113,7 +115,15 @@ impl OperatorConfig {
         self
     }
 
-    /// How often the clocks are compared; 1 ms to 10 s. Default 100 ms, 40 B each.
+    /// Hold states back while the session alone fills the path's queue, so that an emergency stop does not wait behind
+    /// them? Default: yes. Costs nothing where the path carries the states.
+    pub fn window(mut self, yes: bool) -> Self {
+        self.window = yes;
+        self
+    }
+
+    /// How often the clocks are compared; 1 ms to 10 s. Default 100 ms, 40 B each. Less often while requests are not
+    /// answered.
     pub fn clock_interval(mut self, interval: Duration) -> Self {
         self.clock_interval = interval.clamp(MS, MS * 10_000);
         self

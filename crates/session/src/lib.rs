@@ -9,6 +9,7 @@
 //! | priorities | `queue` | emergency at once, high, normal at its rate; bounded; the newest first |
 //! | deadlines | `queue`, [`Robot`] | age since creation: before queueing, before sending, on arrival, before use |
 //! | delivery | `tracker`, `rate` | acknowledgements, round trips, losses; the rate steps down and up |
+//! | queues of its own | `flight` | no more states under way than the path carries, so that a stop does not wait |
 //! | clocks | [`ClockEstimator`] | offset and drift with a bound on their error |
 //! | safety | `safety`, [`MotionLimits`] | watchdog, latched emergency stop, limits; beside the robot |
 //! | commands | `command` | stop and resume, repeated until acknowledged |
@@ -25,11 +26,11 @@
 //! Leuven, 2025, for priorities, streams, rates and the sample; states are named after CRTK (Collaborative Robotics
 //! Toolkit).
 
-mod clock;
 mod codec;
 mod command;
 mod config;
 mod counters;
+mod flight;
 mod histogram;
 mod latency;
 mod limits;
@@ -45,7 +46,6 @@ mod sync;
 mod tracker;
 mod window;
 
-pub use clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub use codec::Codec;
 pub use config::{OperatorConfig, Processing, RobotConfig};
 pub use counters::StreamSummary;
@@ -56,4 +56,5 @@ pub use queue::Order;
 pub use robot::{Robot, RobotEvent};
 pub use state::{Priority, State};
 pub use status::{ClockSummary, Status};
+pub use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub use taut_wire::session::{Answer, Limits, RefusalReason, RobotState, StopCause, Verdict};

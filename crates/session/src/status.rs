@@ -7,10 +7,10 @@ use serde::Serialize;
 use taut_core::{Bytes, Duration};
 use taut_wire::session::{RobotState, StopCause};
 
-use crate::clock::ClockEstimate;
 use crate::counters::{Counters, STREAMS, StreamSummary};
 use crate::latency::{Latencies, LatencySummary};
 use crate::port::Traffic;
+use taut_core::ClockEstimate;
 
 /// All measures of one end since the session began. [`Display`](fmt::Display) gives the status line, serde the rest.
 ///

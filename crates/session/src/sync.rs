@@ -5,9 +5,11 @@ use std::collections::VecDeque;
 use taut_core::{Deadline, Duration, Time};
 use taut_wire::session::{ClockReply, ClockRequest};
 
-use crate::clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
+use crate::latency::RoundTrip;
+use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 
-/// Compares clocks again and again, more often at first.
+/// Compares clocks again and again, more often at first, and less often where requests stay without an answer: over a
+/// transport that carries a message or two a second, they would be all that it carries.
 #[derive(Debug)]
 pub(crate) struct ClockSync {
     estimator: ClockEstimator,
@@ -15,16 +17,38 @@ pub(crate) struct ClockSync {
     next: Time,
     /// Requests since the estimate began.
     asked: u32,
+    /// Was one of them answered?
+    answered: bool,
     /// Requests that may still be answered.
-    open: VecDeque<Time>,
+    open: VecDeque<Request>,
+    round_trip: RoundTrip,
+    /// The interval is so many times doubled.
+    slowness: u32,
+    /// When a state was last carried, and the time between two, smoothed.
+    last_state: Option<Time>,
+    between_states: Duration,
     /// Answers to none of them.
     unmatched: u64,
 }
 
 /// Requests at the beginning, and how far apart they are.
 const QUICK: (u32, Duration) = (8, Duration::from_millis(10));
+/// How many go quickly before the first answer.
+const UNHEARD: u32 = 2;
 /// Requests that may be under way at once.
 const OPEN: usize = 64;
+/// One message in so many is the session's own, but one a second in any case.
+const SHARE: u64 = 8;
+const LONGEST_SHARE: Duration = Duration::from_secs(1);
+/// The interval is eight times as long at most: a clock that was set has to be noticed.
+const SLOWEST: u32 = 3;
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    sent: Time,
+    /// Twice the timeout has passed: it counts as unanswered.
+    overdue: bool,
+}
 
 impl ClockSync {
     pub(crate) fn new(interval: Duration) -> Self {
@@ -33,8 +57,33 @@ impl ClockSync {
             interval,
             next: Time::ZERO,
             asked: 0,
+            answered: false,
             open: VecDeque::new(),
+            round_trip: RoundTrip::default(),
+            slowness: 0,
+            last_state: None,
+            between_states: Duration::ZERO,
             unmatched: 0,
+        }
+    }
+
+    /// How often something is said again that would be said every `interval`: less often while answers stay out, and
+    /// once for eight states that are carried, so that most of a slow transport is left to them.
+    pub(crate) fn stretched(&self, interval: Duration) -> Duration {
+        let share = self.between_states.saturating_mul(SHARE).min(LONGEST_SHARE);
+        interval.saturating_mul(1 << self.slowness).max(share)
+    }
+
+    /// The smoothed round trip of the requests.
+    pub(crate) fn smoothed_rtt(&self) -> Option<Duration> {
+        self.round_trip.smoothed()
+    }
+
+    /// A state was carried; smoothed as in RFC 6298.
+    pub(crate) fn carried(&mut self, now: Time) {
+        if let Some(last) = self.last_state.replace(now) {
+            let gap = now.saturating_since(last).min(LONGEST_SHARE);
+            self.between_states = (self.between_states.saturating_mul(7) + gap) / 8;
         }
     }
 
@@ -55,22 +104,34 @@ impl ClockSync {
         if now < self.next {
             return None;
         }
+        let patience = self.round_trip.timeout().saturating_mul(2);
+        for request in self.open.iter_mut().filter(|request| !request.overdue) {
+            if now.saturating_since(request.sent) < patience {
+                break;
+            }
+            request.overdue = true;
+            self.slowness = (self.slowness + 1).min(SLOWEST);
+        }
         self.asked = self.asked.saturating_add(1);
-        self.next = now + if self.asked <= QUICK.0 { QUICK.1.min(self.interval) } else { self.interval };
+        let quick = self.asked <= QUICK.0 && (self.answered || self.asked < UNHEARD);
+        self.next = now + if quick { QUICK.1.min(self.interval) } else { self.stretched(self.interval) };
         if self.open.len() >= OPEN {
             self.open.pop_front();
         }
-        self.open.push_back(now);
+        self.open.push_back(Request { sent: now, overdue: false });
         Some(ClockRequest { sent_ns: now.as_nanos() })
     }
 
     /// An answer came. Its round trip, when it answers a request of ours.
     pub(crate) fn answered(&mut self, now: Time, reply: &ClockReply) -> Option<Duration> {
-        let Some(index) = self.open.iter().position(|sent| sent.as_nanos() == reply.echo_ns) else {
+        let Some(index) = self.open.iter().position(|request| request.sent.as_nanos() == reply.echo_ns)
+        else {
             self.unmatched += 1;
             return None;
         };
-        let sent = self.open.remove(index)?;
+        let sent = self.open.remove(index)?.sent;
+        self.answered = true;
+        self.slowness = self.slowness.saturating_sub(1);
         let (received, answered) = (PeerTime(reply.received_ns), PeerTime(reply.sent_ns));
         match self.estimator.record(sent, received, answered, now) {
             Exchange::Impossible => {
@@ -81,7 +142,9 @@ impl ClockSync {
             Exchange::Taken => {}
         }
         let there = Duration::from_nanos(reply.sent_ns - reply.received_ns);
-        Some((now - sent).saturating_sub(there))
+        let rtt = (now - sent).saturating_sub(there);
+        self.round_trip.record(rtt);
+        Some(rtt)
     }
 
     /// How long ago the peer made something, and whether that can be: a time of making or sending that is still to come
@@ -108,6 +171,7 @@ impl ClockSync {
 
     fn begin_again(&mut self, now: Time) {
         self.asked = 0;
+        self.answered = false;
         self.next = now;
         // Answers to what was asked before the clock was set would contradict those after it.
         self.open.clear();
@@ -163,6 +227,30 @@ mod tests {
         assert_eq!(sync.answered(at(6), &reply(at(0), 9)), None, "answered already");
         assert_eq!(sync.unmatched(), 2);
         assert_eq!(sync.open.len(), 0);
+    }
+
+    #[test]
+    fn unanswered_requests_and_rare_states_make_requests_rare() {
+        let asked = |sync: &mut ClockSync, from: u64, answers: bool| {
+            let mut count = 0;
+            for ms in from..from + 10_000 {
+                if sync.poll(at(ms)).is_some() {
+                    count += 1;
+                    if answers {
+                        assert!(sync.answered(at(ms), &reply(at(ms), ms * 1_000_000)).is_some());
+                    }
+                }
+            }
+            count
+        };
+        let mut sync = ClockSync::new(MS * 100);
+        assert!((105..=110).contains(&asked(&mut sync, 0, true)));
+        assert!((12..=20).contains(&asked(&mut sync, 10_000, false)), "each 800 ms");
+        let again = asked(&mut sync, 20_000, true);
+        assert!((80..=110).contains(&again), "{again}");
+        (0..100).for_each(|n| sync.carried(at(30_000 + 50 * n)));
+        assert!((24..=26).contains(&asked(&mut sync, 35_000, true)), "one for eight states, each 400 ms");
+        assert_eq!(sync.stretched(MS * 1_000), MS * 1_000);
     }
 
     #[test]

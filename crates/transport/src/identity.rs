@@ -28,7 +28,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use curve25519_dalek::montgomery::MontgomeryPoint;
-use ed25519_dalek::{SigningKey, VerifyingKey};
+use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use rand_core::CryptoRng;
 use sha2::{Digest, Sha256};
 use taut_core::Seed;
@@ -84,6 +84,11 @@ impl Identity {
         scalar[31] &= 127;
         scalar[31] |= 64;
         scalar
+    }
+
+    /// The Ed25519 signature of `message` (RFC 8032 section 5.1.6).
+    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.ed25519.sign(message).to_bytes()
     }
 
     /// The Ed25519 secret as PKCS #8 (RFC 8410 section 7).

@@ -9,12 +9,15 @@
 //! | [`tcp`] | a model of TCP: Reno, NewReno, CUBIC, SACK | RFC 5681, 6582, 9438, 6675, 6298 |
 //! | [`sctp`] | streams, each message as reliable as it wants, over UDP | RFC 9260, 6951, 3758, 8260 |
 //!
-//! [`security`] seals them with Noise; [`identity`] says who speaks.
+//! [`security`] seals them with Noise; [`identity`] says who speaks, [`certificate`] says it to those who know X.509 only.
 
+pub mod certificate;
 pub mod dccp;
 pub mod entropy;
 pub mod etp;
 pub mod identity;
+pub mod mptcp;
+pub mod mtip;
 pub mod quic;
 mod rto;
 pub mod sctp;

@@ -225,6 +225,35 @@ fn what_is_urgent_does_not_wait_and_the_gap_begins_behind_it() {
 }
 
 #[test]
+fn a_session_s_samples_are_not_superseded_by_the_messages_beside_them() {
+    let mut etp = quiet(Etp::new(EtpConfig::session(MS)).expect("within its ranges"));
+    let mut sent = 0;
+    for ms in 1..=1_000 {
+        etp.send(at(ms), sample(ms)).expect("a sample");
+        // Twenty times a second something else, at the same instant.
+        if ms % 50 == 0 {
+            etp.send(at(ms), Message { priority: Priority(1), ..sample(0) }).expect("a clock request");
+        }
+        while !next_packet(&mut etp, at(ms)).is_empty() {
+            sent += 1;
+        }
+    }
+    assert_eq!((sent, etp.stats().sampling.superseded), (1_020, 0));
+}
+
+#[test]
+fn the_tolerance_lets_a_burst_through_and_keeps_the_rate() {
+    let config = EtpConfig::fixed(MS * 10).tolerance(MS * 15);
+    let mut etp = quiet(Etp::new(config).expect("the gap is in range"));
+    let mut sent = 0;
+    for ms in 0..1_000 {
+        etp.send(at(ms), sample(ms)).expect("a sample");
+        sent += u64::from(!next_packet(&mut etp, at(ms)).is_empty());
+    }
+    assert_eq!(sent, 102, "one each 10 ms, and 15 ms ahead");
+}
+
+#[test]
 fn age_is_checked_when_offered_and_again_when_the_gap_opens() {
     let mut etp = fixed(MS * 8);
     let aged = |tag| Message { created: at(0), deadline: Some(MS * 6), ..sample(tag) };

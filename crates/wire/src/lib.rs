@@ -6,6 +6,8 @@
 pub mod dccp;
 pub mod etp;
 pub mod media;
+pub mod mtip;
 pub mod omni71;
+pub mod rtp;
 pub mod session;
 pub mod tcp;

@@ -43,7 +43,7 @@ pub(crate) fn measure(seconds: u64) -> Outcome<()> {
 }
 
 fn is_missing_right(error: &(dyn Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(NamespaceError::NotPermitted | NamespaceError::NoIproute2))
+    matches!(error.downcast_ref(), Some(NamespaceError::NotPermitted | NamespaceError::NoIproute2(_)))
 }
 
 fn run(per_tick: u64, wait: Wait, seconds: u64) -> Outcome<()> {

@@ -1,78 +1,120 @@
 //! Many sessions in one process.
 
-use std::error::Error;
-use std::net::UdpSocket;
+use std::process::Command;
 
-use taut_core::{Datagram, Deadline, Duration, Event, Message, Time, Transmit, Transport};
-use taut_io::{Driver, DriverConfig, Machine, UdpPort, UdpPortConfig};
-use taut_transport::udp::{Udp, UdpConfig};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use taut_core::{
+    Datagram, Deadline, Duration, Event, Message, Priority, StreamId, Time, Transmit, Transport, earliest,
+};
+use taut_io::{Driver, DriverConfig, Machine};
+
+use crate::site::Site;
+use crate::way::Way;
+use crate::{Outcome, SIZE};
 
 const PERIOD: Duration = Duration::from_millis(1);
+/// Handshakes are over by then, and are not measured.
+const SETTLED: Duration = Duration::from_millis(1_500);
 
-/// Prints CPU time per message and memory for 1, 10 and 100 sessions.
-pub(crate) fn measure(seconds: u64) -> Result<(), Box<dyn Error + Send + Sync>> {
-    println!("\nsessions at 1 kHz, both ends     messages   CPU µs per message   late p99 µs   resident MB");
-    for sessions in [1, 10, 100] {
-        let row = run(sessions, seconds)?;
-        println!(
-            "{sessions:24} {:16} {:20.2} {:13.1} {:13.1}",
-            row.messages, row.cpu_us, row.late_us, row.resident_mb
-        );
+/// Prints CPU time per message and memory per session, by transport and number of sessions.
+pub(crate) fn measure(ways: &[Way], seconds: u64) -> Outcome<()> {
+    println!("\nsessions at 1 kHz, both ends in one thread, loopback; each line a process of its own");
+    println!(
+        "                         sessions   messages   of sent   CPU µs each   late p99 µs   resident MB   kB a session"
+    );
+    for way in ways.iter().copied() {
+        let mut one: Option<u64> = None;
+        for sessions in [1, 10, 100] {
+            let row = in_a_child(way, sessions, seconds)?;
+            let each = one.map(|one| row.resident.saturating_sub(one) as f64 / 1e3 / (sessions - 1) as f64);
+            println!(
+                "{way:24} {sessions:8} {:10} {:8.1} % {:13.2} {:13.1} {:13.1}   {}",
+                row.received,
+                100.0 * row.received as f64 / row.sent.max(1) as f64,
+                row.cpu_ns as f64 / 1e3 / row.received.max(1) as f64,
+                row.late_ns as f64 / 1e3,
+                row.resident as f64 / 1e6,
+                each.map_or(String::new(), |each| format!("{each:10.0}")),
+            );
+            one = one.or(Some(row.resident));
+        }
     }
     Ok(())
 }
 
+#[derive(Default, Serialize, Deserialize)]
 struct Row {
-    messages: u64,
-    cpu_us: f64,
-    late_us: f64,
-    resident_mb: f64,
+    sent: u64,
+    received: u64,
+    cpu_ns: u64,
+    late_ns: u64,
+    resident: u64,
 }
 
-fn run(sessions: u64, seconds: u64) -> Result<Row, Box<dyn Error + Send + Sync>> {
-    let mut driver = Driver::new(DriverConfig::new())?;
-    for number in 0..sessions {
-        let (client, server) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
-        let there = server.local_addr()?;
-        // Their periods are not in step.
-        let first = Time::ZERO + Duration::from_micros(1_000 * number / sessions) + Duration::from_millis(20);
-        let sender = Session {
-            transport: Udp::new(UdpConfig::new()),
-            due: Some(first),
-            late: Vec::new(),
-            received: 0,
-        };
-        driver.add(sender, UdpPort::new(client, UdpPortConfig::new())?.to(there).connected()?)?;
-        let receiver =
-            Session { transport: Udp::new(UdpConfig::new()), due: None, late: Vec::new(), received: 0 };
-        driver.add(receiver, UdpPort::new(server, UdpPortConfig::new())?)?;
+fn in_a_child(way: Way, sessions: u64, seconds: u64) -> Outcome<Row> {
+    let (sessions, seconds) = (sessions.to_string(), seconds.to_string());
+    let mut child = Command::new(std::env::current_exe()?);
+    let output = child.args(["session", way.word(), &sessions, &seconds]).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
-    let before = cpu_ns()?;
-    let end = driver.clock().now() + Duration::from_secs(seconds);
-    let (mut messages, mut late) =
-        (0u64, hdrhistogram::Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 2)?);
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// For the child: its way, how many sessions, and for how long; prints a row.
+pub(crate) fn measure_one(arguments: &[String]) -> Outcome<()> {
+    let [way, sessions, seconds] = arguments else { return Err("session WAY SESSIONS SECONDS".into()) };
+    let row = run(way.parse()?, sessions.parse()?, Duration::from_secs(seconds.parse()?))?;
+    println!("{}", serde_json::to_string(&row)?);
+    Ok(())
+}
+
+fn run(way: Way, sessions: u64, length: Duration) -> Outcome<Row> {
+    let mut driver = Driver::new(DriverConfig::new())?;
+    let begin = driver.clock().now() + SETTLED;
+    for number in 0..sessions {
+        let (client, server) = way.ends(&Site::Loopback)?;
+        let (transport, port) = server()?;
+        driver.add(Session { transport, due: None, late: Vec::new(), received: 0 }, port)?;
+        let (transport, port) = client()?;
+        // Their periods are not in step.
+        let first = begin + Duration::from_micros(1_000 * number / sessions);
+        driver.add(Session { transport, due: Some(first), late: Vec::new(), received: 0 }, port)?;
+    }
+    let mut late = Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 2)?;
+    let mut row = Row::default();
+    // What happens in the first fifth of a second of samples does not count.
+    let begin = begin + Duration::from_millis(200);
+    let (mut cpu, end) = (None, begin + length);
     while driver.clock().now() < end {
-        driver.turn(end, &mut |_, told| match told {
-            Told::Received => messages += 1,
-            Told::Late(by) => late.saturating_record(by.as_nanos()),
+        let measures = driver.clock().now() >= begin;
+        if measures && cpu.is_none() {
+            cpu = Some(cpu_ns()?);
+        }
+        driver.turn(if measures { end } else { begin }, &mut |_, told| match told {
+            Told::Received if measures => row.received += 1,
+            Told::Late(by) if measures => {
+                row.sent += 1;
+                late.saturating_record(by.as_nanos());
+            }
+            _ => {}
         })?;
     }
-    Ok(Row {
-        messages,
-        cpu_us: (cpu_ns()? - before) as f64 / 1e3 / messages.max(1) as f64,
-        late_us: late.value_at_percentile(99.0) as f64 / 1e3,
-        resident_mb: resident()? as f64 / 1e6,
-    })
+    row.cpu_ns = cpu_ns()? - cpu.unwrap_or_default();
+    row.late_ns = late.value_at_percentile(99.0);
+    row.resident = resident()?;
+    Ok(row)
 }
 
 /// proc(5), /proc/self/schedstat: nanoseconds on a CPU, of the only thread.
-fn cpu_ns() -> Result<u64, Box<dyn Error + Send + Sync>> {
+fn cpu_ns() -> Outcome<u64> {
     let text = std::fs::read_to_string("/proc/self/schedstat")?;
     Ok(text.split_whitespace().next().unwrap_or_default().parse()?)
 }
 
 /// proc(5), /proc/self/statm: resident pages, of 4096 bytes.
-fn resident() -> Result<u64, Box<dyn Error + Send + Sync>> {
+fn resident() -> Outcome<u64> {
     let text = std::fs::read_to_string("/proc/self/statm")?;
     Ok(text.split_whitespace().nth(1).unwrap_or_default().parse::<u64>()? * 4_096)
 }
@@ -83,7 +125,7 @@ enum Told {
 }
 
 struct Session {
-    transport: Udp,
+    transport: Box<dyn Transport>,
     /// When it sends next; `None`: never.
     due: Option<Time>,
     late: Vec<Duration>,
@@ -99,10 +141,14 @@ impl Machine for Session {
     }
 
     fn handle_timeout(&mut self, now: Time) {
+        self.transport.handle_timeout(now);
         while let Some(due) = self.due.filter(|due| *due <= now) {
             self.late.push(now - due);
-            let message = Message { data: vec![0; 75], created: due, ..Message::default() };
-            self.transport.send(now, message).expect("there is room");
+            let (priority, stream) = (Priority(2), StreamId(2));
+            let message =
+                Message { data: vec![0; SIZE], created: due, priority, stream, ..Message::default() };
+            // What does not fit, because this host is late, is missing among what is received.
+            let _ = self.transport.send(now, message);
             self.due = Some(due + PERIOD);
         }
     }
@@ -125,6 +171,6 @@ impl Machine for Session {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        self.due.map(|due| Deadline::new(due, "period"))
+        earliest(self.transport.poll_timeout(), self.due.map(|due| Deadline::new(due, "period")))
     }
 }

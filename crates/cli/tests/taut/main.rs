@@ -11,9 +11,13 @@ mod determinism;
 #[cfg(test)]
 mod emulation;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod kernel;
 #[cfg(test)]
 mod real;
+#[cfg(test)]
+mod recommend;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]

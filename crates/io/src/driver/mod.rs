@@ -47,6 +47,8 @@ pub struct Driver<M: Machine> {
     few: Vec<Ready>,
     /// Turns since it asked.
     unasked: u32,
+    /// The latest reading of the clock: a turn needs few, for what becomes due meanwhile is the next one's.
+    now: Time,
     /// When the last datagram came, for busy polling.
     active: Time,
     stopped: bool,
@@ -127,6 +129,7 @@ impl<M: Machine> Driver<M> {
             ready: Vec::new(),
             few: Vec::new(),
             unasked: 0,
+            now: Time::ZERO,
             active: Time::ZERO,
             stopped: false,
             stats: DriverStats::default(),
@@ -281,6 +284,7 @@ impl<M: Machine> Driver<M> {
         let due = self.agenda.first().map_or(until, |(due, _)| (*due).min(until));
         loop {
             let now = self.clock.now();
+            self.now = now;
             let spins = now + self.config.early >= due
                 || now.saturating_since(self.active) < self.config.busy_poll
                 || self.config.busy_poll == Duration::MAX;
@@ -297,6 +301,11 @@ impl<M: Machine> Driver<M> {
             };
             self.poller.wait(timeout, &mut self.ready)?;
             if !self.ready.is_empty() || now >= due {
+                return Ok(());
+            }
+            // Whoever slept until the deadline need not look at the sockets once more.
+            self.now = self.clock.now();
+            if self.now >= due {
                 return Ok(());
             }
         }
@@ -318,7 +327,8 @@ impl<M: Machine> Driver<M> {
             slot.unblock(&self.clock, &mut tell);
         }
         if readable && slot.receive(socket, &self.clock, &mut self.buffers, &mut tell) {
-            self.active = self.clock.now();
+            self.now = self.now.max(self.buffers.read);
+            self.active = self.now;
             called = true;
         }
         if called {
@@ -327,7 +337,7 @@ impl<M: Machine> Driver<M> {
     }
 
     fn handle_due(&mut self, events: &mut impl FnMut(MachineId, M::Event)) {
-        let now = self.clock.now();
+        let now = self.now;
         // Once for each at most: who is due again at once waits for the next turn.
         for _ in 0..self.agenda.len() {
             let Some(&(due, index)) = self.agenda.first().filter(|(due, _)| *due <= now) else { return };

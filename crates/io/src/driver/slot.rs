@@ -106,7 +106,8 @@ impl<M: Machine> Slot<M> {
         self.flush();
     }
 
-    /// Polls transmissions and events until both are empty. The last transmission may wait for [`Slot::flush`].
+    /// Polls transmissions and events until both are empty: transmissions once more after an event only, for nothing else
+    /// makes new ones. The last transmission may wait for [`Slot::flush`].
     fn poll(&mut self, clock: &Clock, tell: &mut dyn FnMut(M::Event)) {
         let mut left = Driver::<M>::BUDGET;
         loop {
@@ -114,7 +115,7 @@ impl<M: Machine> Slot<M> {
             let mut idle = true;
             while self.held.is_none() && left > 0 {
                 let Some(transmit) = self.machine.poll_transmit(now, &mut self.buffer) else { break };
-                (idle, left) = (false, left - 1);
+                left -= 1;
                 if self.port.transmit(transmit, &mut self.buffer).is_err() {
                     self.held = Some(Some(transmit));
                 }

@@ -107,6 +107,7 @@ impl DccpPort {
                 self.stats.datagrams_received += 1;
                 self.stats.bytes_received += (len - offset) as u64;
                 let (at, start, len) = (clock.now(), begin + offset, len - offset);
+                buffers.read = at;
                 buffers.datagrams.push(Received { at, path, ecn, start, len });
             }
         }

@@ -91,6 +91,8 @@ pub(crate) struct Blocked;
 pub(crate) struct ReceiveBuffers {
     bytes: Box<[u8]>,
     datagrams: Vec<Received>,
+    /// When datagrams were read into them.
+    pub(crate) read: Time,
 }
 
 /// One datagram in the buffers.
@@ -111,7 +113,7 @@ impl ReceiveBuffers {
     const SIZE: usize = 65_536;
 
     pub(crate) fn new() -> Self {
-        Self { bytes: vec![0; Self::COUNT * Self::SIZE].into(), datagrams: Vec::new() }
+        Self { bytes: vec![0; Self::COUNT * Self::SIZE].into(), datagrams: Vec::new(), read: Time::ZERO }
     }
 
     /// How many datagrams the last call received.

@@ -5,5 +5,8 @@
 mod dccp;
 mod driver;
 mod emulator;
+mod hostile;
+mod interop;
 mod machines;
 mod tcp;
+mod wireshark;

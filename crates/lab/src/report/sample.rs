@@ -409,6 +409,7 @@ pub(super) fn campaign() -> CampaignResult {
         max: mean + 2.0 * half,
         predicted,
         reported,
+        values: Vec::new(),
     };
     let variant = |(i, (name, model, d_min, d_max)): (usize, &(&str, f64, f64, f64))| VariantResult {
         name: (*name).to_owned(),
@@ -432,6 +433,7 @@ pub(super) fn campaign() -> CampaignResult {
             measure("backward haptic loss", 0.0, 0.0, None, None),
             measure("backward video d_max", 66.0 + 2.0 * i as f64, 0.6, None, None),
         ],
+        trends: Vec::new(),
     };
     CampaignResult {
         taut: "0.1.0".to_owned(),

@@ -34,6 +34,9 @@ fn overview(run: &RunResult, teleop: &TeleopResult) -> String {
         ("handshake of the transport", teleop.handshake_ms, "ms"),
         ("handshake, resumed", teleop.resumed_handshake_ms, "ms"),
         ("operator and robot know each other after", teleop.opened_ms, "ms"),
+        ("the same, resumed", teleop.resumed_opened_ms, "ms"),
+        ("first state at the robot after", teleop.first_state_ms, "ms"),
+        ("the same, resumed", teleop.resumed_first_state_ms, "ms"),
         ("robot moves after", teleop.moved_ms, "ms"),
         ("states made", Some(teleop.made as f64), ""),
         ("arrived", teleop.delivered_percent, "%"),
@@ -107,14 +110,14 @@ fn latencies(streams: &[StreamResult]) -> String {
 fn emergencies(presses: &[EmergencyResult]) -> String {
     let mut table =
         Table::new("Emergency stops").number("pressed at", "s").number("robot stands after", "ms");
-    table = table.number("acknowledged after", "ms").number("of it the network", "ms").number("added", "ms");
+    table = table.number("acknowledged after", "ms").number("of it the path", "ms").number("added", "ms");
     table = table.number("states that waited", "");
     for press in presses.iter().take(MOST_ROWS) {
         table.row(&[
             number(press.pressed_s, 6),
             optional(press.stopped_ms, 5),
             optional(press.acknowledged_ms, 5),
-            optional(press.network_ms, 5),
+            optional(press.path_ms(), 5),
             optional(press.added_ms(), 4),
             count(press.waiting),
         ]);
@@ -163,6 +166,9 @@ pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>
         ("handshake", teleop.handshake_ms, "ms"),
         ("handshake, resumed", teleop.resumed_handshake_ms, "ms"),
         ("session opened", teleop.opened_ms, "ms"),
+        ("session opened, resumed", teleop.resumed_opened_ms, "ms"),
+        ("first state at the robot", teleop.first_state_ms, "ms"),
+        ("first state at the robot, resumed", teleop.resumed_first_state_ms, "ms"),
         ("arrived", teleop.delivered_percent, "%"),
         ("round trip, median", rtt(|d| d.p50), "ms"),
         ("round trip, 99 %", rtt(|d| d.p99), "ms"),
@@ -221,7 +227,7 @@ fn emergency_row(press: &EmergencyResult) -> Vec<String> {
         format!("at {:.3} s", press.pressed_s),
         ms("stands after", press.stopped_ms),
         ms("acknowledged after", press.acknowledged_ms),
-        ms("of it the network", press.network_ms),
+        ms("of it the path", press.path_ms()),
         format!("{} states waited", press.waiting),
     ]
 }

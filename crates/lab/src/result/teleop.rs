@@ -16,11 +16,17 @@ pub struct TeleopResult {
     pub transport: String,
     /// From the first packet to the connected transport at the operator, in milliseconds; absent when it never was.
     pub handshake_ms: Option<f64>,
-    /// The same once more between the same two, which remember the first time: QUIC's session tickets. Absent where
-    /// nothing is remembered.
-    pub resumed_handshake_ms: Option<f64>,
     /// Until operator and robot knew each other, in milliseconds.
     pub opened_ms: Option<f64>,
+    /// Until the first state was at the robot, in milliseconds.
+    pub first_state_ms: Option<f64>,
+    /// The handshake once more between the same two, which remember the first time: QUIC's session tickets. Absent where
+    /// nothing is remembered.
+    pub resumed_handshake_ms: Option<f64>,
+    /// Then, until operator and robot knew each other.
+    pub resumed_opened_ms: Option<f64>,
+    /// Then, until the first state was at the robot.
+    pub resumed_first_state_ms: Option<f64>,
     /// Until the robot moved for the first time, in milliseconds.
     pub moved_ms: Option<f64>,
     /// When the session ended by itself, in virtual seconds; absent when it did not.
@@ -110,14 +116,24 @@ pub struct EmergencyResult {
     pub acknowledged_ms: Option<f64>,
     /// Of it, what the packets that carried stop and acknowledgement took through the network: their round trip.
     pub network_ms: Option<f64>,
+    /// Of it, what these packets waited behind others of the session, where it would have waited without other traffic as
+    /// well. The packet in service does not count. 0 on links whose rate is not constant.
+    pub own_queue_ms: Option<f64>,
     /// States that waited at the operator when it was pressed.
     pub waiting: u64,
 }
 
 impl EmergencyResult {
-    /// What operator, robot and their transports added to the round trip, in milliseconds.
+    /// The round trip of the path at that moment, with the queue that others made and without the session's own, in
+    /// milliseconds.
+    pub fn path_ms(&self) -> Option<f64> {
+        Some(self.network_ms? - self.own_queue_ms?)
+    }
+
+    /// What operator, robot and their transports added to the round trip of the path, by their own queue in the network
+    /// and elsewhere, in milliseconds.
     pub fn added_ms(&self) -> Option<f64> {
-        Some(self.acknowledged_ms? - self.network_ms?)
+        Some(self.acknowledged_ms? - self.path_ms()?)
     }
 }
 

@@ -112,7 +112,7 @@ fn add_one(
         }
     };
     let sink = network.node(format!("{label} receiver"), one.to, Box::new(Sink::default()));
-    let source = Source::new(sink, flow, pattern).between(start, stop);
+    let source = Source::new(sink, flow, pattern).between(start, stop).dscp(cross.dscp);
     let source = network.node(format!("{label} sender"), one.from, Box::new(source));
     network.flow(source, sink);
     flows.push(FlowInfo {
@@ -148,7 +148,7 @@ fn add_tcp(
         destination_port,
         flow,
         protocol: Protocol::Tcp,
-        dscp: 0,
+        dscp: one.cross.dscp,
     };
     let config =
         TcpConfig { local_port: port, remote_port: EPHEMERAL, trace: true, ..transports::tcp_config(spec) };

@@ -9,7 +9,8 @@ use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow,
 use super::flows::FlowInfo;
 use crate::metrics::{CycleSummary, CycleWatch};
 use crate::result::{
-    FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure, ModelResult, ModelRow,
+    EmergencyResult, FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure,
+    ModelResult, ModelRow, TeleopResult,
 };
 use crate::scenario::{
     self, Cross, Direction, ElementSpec, LinkSpec, Model, MultiplexerSpec, SamplerSpec, Scenario, Session,
@@ -22,6 +23,30 @@ const VP8_RATE: Bitrate = Bitrate::from_bps(400_000);
 /// Every limit of every medium.
 pub(super) fn limits(media: &[MediumResult]) -> Vec<LimitResult> {
     media.iter().flat_map(limits_of).collect()
+}
+
+/// Every emergency stop was acknowledged, and so soon.
+pub(super) fn stops(teleop: &TeleopResult, within: Duration) -> LimitResult {
+    let presses = &teleop.emergencies;
+    let unanswered = presses.iter().filter(|press| press.added_ms().is_none()).count();
+    let most = presses.iter().filter_map(EmergencyResult::added_ms).fold(f64::NEG_INFINITY, f64::max);
+    let limit = within.as_millis_f64();
+    let reason = match (presses.len(), unanswered) {
+        (0, _) => Some("no emergency stop was pressed".to_owned()),
+        (_, 0) => None,
+        (all, some) => Some(format!("{some} of {all} were not acknowledged")),
+    };
+    // Times are floats of nanoseconds: a difference may be off by a part in 10¹⁵.
+    let met = reason.is_none() && most <= limit + 1e-9;
+    LimitResult {
+        stream: "session".to_owned(),
+        quantity: "emergency stop, beyond the round trip".to_owned(),
+        unit: "ms".to_owned(),
+        value: most.is_finite().then_some(most),
+        limit,
+        met,
+        reason,
+    }
 }
 
 fn limits_of(result: &MediumResult) -> Vec<LimitResult> {
@@ -186,7 +211,7 @@ fn beyond_its_link(scenario: &Scenario, model: &Model) -> Vec<ModelCondition> {
     let known = |element: &ElementSpec| matches!(element, ElementSpec::Server(_) | ElementSpec::Delay(_));
     let servers = || {
         chain.iter().filter_map(|element| match element {
-            ElementSpec::Server(server) => Some(server),
+            ElementSpec::Server(server) => Some(&**server),
             _ => None,
         })
     };
@@ -203,8 +228,8 @@ fn beyond_its_link(scenario: &Scenario, model: &Model) -> Vec<ModelCondition> {
         ),
         condition(
             "queue_limited_in_bytes_alone",
-            servers().all(|server| server.queue.packets.is_none()),
-            "the model's queue is limited in bytes; a limit in packets is not in it",
+            servers().all(|server| server.queue.packets.is_none() && server.queue.kinds().is_empty()),
+            "the model's queue is limited in bytes; a limit in packets, or active management, is not in it",
         ),
     ]
 }

@@ -1,16 +1,20 @@
 //! From the scenario's words to links.
 
 use taut_core::{Bitrate, Bytes, Duration, Probability, Rng, Seed, Time};
+use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
 use taut_link::{
-    Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, DropTail, Duplicate, Element,
-    GilbertElliott, Jitter, JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
+    Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, Duplicate, Element, GilbertElliott,
+    Jitter, JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
 };
 use taut_sim::{Network, VertexId};
 use taut_trace::{Data, Impairment};
+use taut_wire::rtp::Codec;
 
 use super::inputs::{Inputs, RunError};
+use super::queues::queue;
 use crate::scenario::{
-    Distribution, ElementSpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, Scenario, ServerSpec, TableSpec,
+    Distribution, ElementSpec, GateCodec, GatePolicy, GateSpec, JitterSpec, LinkSpec, LossSpec, Scenario,
+    ServerSpec, TableSpec,
 };
 
 /// What a link can tell about itself, by the number of the link.
@@ -76,7 +80,7 @@ pub(super) fn directions<'a>(name: &str, link: &'a LinkSpec) -> Vec<(String, &'a
 
 fn servers(chain: &[ElementSpec]) -> impl Iterator<Item = &ServerSpec> {
     chain.iter().filter_map(|element| match element {
-        ElementSpec::Server(server) => Some(server),
+        ElementSpec::Server(server) => Some(&**server),
         _ => None,
     })
 }
@@ -109,10 +113,12 @@ struct ElementFault {
     message: String,
 }
 
-fn element(spec: &ElementSpec, rng: Rng, inputs: &mut Inputs) -> Result<Element, ElementFault> {
+fn element(spec: &ElementSpec, mut rng: Rng, inputs: &mut Inputs) -> Result<Element, ElementFault> {
     let at = |kind| move |message| ElementFault { kind, message };
     Ok(match spec {
-        ElementSpec::Server(server) => Bottleneck::new(rate(server, inputs)?, queue(&server.queue)).into(),
+        ElementSpec::Server(server) => {
+            Bottleneck::new(rate(server, inputs)?, queue(&server.queue, &mut rng)).into()
+        }
         ElementSpec::Delay(delay) => Delay::new(*delay).into(),
         ElementSpec::DelayTable(table) => {
             Delay::new(delays(table, inputs).map_err(at("delay_table.file"))?).into()
@@ -135,7 +141,40 @@ fn element(spec: &ElementSpec, rng: Rng, inputs: &mut Inputs) -> Result<Element,
                 None => gate.into(),
             }
         }
+        ElementSpec::Gate(spec) => gate(spec).into(),
     })
+}
+
+fn gate(spec: &GateSpec) -> FrameGate {
+    let policy = match spec.policy {
+        GatePolicy::Step => Policy::Step,
+        GatePolicy::Dyna1 => Policy::Dyna(1),
+        GatePolicy::Dyna2 => Policy::Dyna(2),
+        GatePolicy::Dyna3 => Policy::Dyna(3),
+        GatePolicy::Dyna4 => Policy::Dyna(4),
+        GatePolicy::Dyna5 => Policy::Dyna(5),
+        GatePolicy::Aimd1 => Policy::Aimd(1),
+        GatePolicy::Aimd2 => Policy::Aimd(2),
+        GatePolicy::Aimd3 => Policy::Aimd(3),
+        GatePolicy::Aimd4 => Policy::Aimd(4),
+        GatePolicy::Aimd5 => Policy::Aimd(5),
+        GatePolicy::Deadline => Policy::Deadline,
+    };
+    let codec = match spec.codec {
+        GateCodec::Vp8 => Codec::Vp8,
+        GateCodec::H264 => Codec::H264,
+        GateCodec::Opaque => Codec::Opaque,
+    };
+    let filter = Filter::port(spec.port).codec(codec);
+    let filter = spec.payload_type.map_or(filter, |only| filter.payload_type(only));
+    let control = ControlConfig::new(policy)
+        .duration(spec.bandwidth_over)
+        .update_interval(spec.update_interval)
+        .reset_interval(spec.reset_interval)
+        .wait(spec.wait)
+        .delta_deadline(spec.deadline)
+        .key_deadline(spec.key_deadline);
+    FrameGate::new(vec![filter], control)
 }
 
 fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, ElementFault> {
@@ -155,22 +194,6 @@ fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, ElementFault> 
         return Ok(schedule.map_err(|e| fault(e.to_string()))?.into());
     }
     Ok(server.rate.unwrap_or_default().into())
-}
-
-/// Without any limit in a scenario.
-const DEFAULT_QUEUE_PACKETS: u64 = 1000;
-
-fn queue(spec: &QueueSpec) -> DropTail {
-    let queue = DropTail::default();
-    let queue = match (spec.packets, spec.bytes) {
-        (None, None) => queue.limit_packets(DEFAULT_QUEUE_PACKETS),
-        (Some(packets), _) => queue.limit_packets(packets),
-        (None, Some(_)) => queue,
-    };
-    match spec.bytes {
-        Some(bytes) => queue.limit_bytes(bytes.max(Bytes::new(1))),
-        None => queue,
-    }
 }
 
 fn jitter(spec: &JitterSpec, rng: Rng) -> Result<Jitter, String> {

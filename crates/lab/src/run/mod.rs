@@ -10,6 +10,7 @@ mod judge;
 mod links;
 mod output;
 mod qdiscs;
+mod queues;
 mod samples;
 mod session;
 pub mod settings;
@@ -33,6 +34,7 @@ use crate::result::{Conservation, FlowOwner, LinkResult, MediumResult, RunResult
 use crate::scenario::Scenario;
 use files::Files;
 use links::LinkInfo;
+use teleop::own::Watcher;
 
 /// Every packet of a run.
 const PACKETS: &str = "packets.pcapng";
@@ -94,10 +96,11 @@ pub(crate) fn run_reading(
     let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len(), cycles);
     let links: Vec<String> = stage.links.iter().map(|link| link.name.clone()).collect();
     let files = Files::create(extras, output, &nodes, &links, &stage.streams)?;
-    let simulation = network.build((Ledger::default(), (metrics, files)));
+    let queues = Watcher(stage.teleop.as_ref().map(teleop::Session::queues));
+    let simulation = network.build(((Ledger::default(), queues), (metrics, files)));
     let mut simulation = simulation.map_err(RunError::scenario)?;
     advance(&mut simulation, scenario.duration + scenario.drain, progress);
-    let ((ledger, (metrics, files)), held) = simulation.finish();
+    let (((ledger, _), (metrics, files)), held) = simulation.finish();
     files.map_or(Ok(()), Files::finish)?;
     let account = ledger.close(&held);
     stage.result(scenario, seed, &nodes, &metrics, &account)
@@ -138,7 +141,8 @@ impl Stage {
         };
         let (streams, teleop) = match &scenario.teleop {
             Some(teleop) => {
-                let (streams, session) = teleop::add(&mut network, scenario, teleop, seed, &mut flows)?;
+                let (streams, session) =
+                    teleop::add(&mut network, scenario, teleop, seed, &links, &mut flows)?;
                 (streams, Some(session))
             }
             None => (streams, None),
@@ -156,7 +160,7 @@ impl Stage {
         account: &Account,
     ) -> Result<RunResult, RunError> {
         let media = metrics.media();
-        let limits = judge::limits(&media);
+        let mut limits = judge::limits(&media);
         let flow =
             |(i, info): (usize, &FlowInfo)| metrics.flow(i, info, application_bps(&info.owner, &media));
         let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
@@ -169,6 +173,9 @@ impl Stage {
             series.extend(course);
             conservation.holds &= violations.is_empty();
             conservation.violations.extend(violations);
+            if let Some(within) = spec.stop_within {
+                limits = vec![judge::stops(&result, within)];
+            }
             teleop = Some(result);
         }
         Ok(RunResult {

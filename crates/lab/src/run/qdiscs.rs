@@ -113,6 +113,12 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
             ElementSpec::Corrupt(_) => {
                 return Err(fault("corrupt", "netem's kernel repairs or drops what it has corrupted itself"));
             }
+            ElementSpec::Gate(_) => {
+                return Err(fault(
+                    "gate",
+                    "the frame gate is no qdisc: `taut gate` attaches one to a device",
+                ));
+            }
             ElementSpec::Cut(_) => return Err(fault("cut", "they do not change over time")),
             ElementSpec::DelayTable(_) => return Err(fault("delay_table", "they do not change over time")),
             ElementSpec::LossTable(_) => return Err(fault("loss_table", "they do not change over time")),
@@ -123,7 +129,7 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
             let at = link.chain.iter().position(|element| matches!(element, ElementSpec::Server(_)));
             let key = format!("links.{name}.chain.{}.server", at.unwrap_or_default());
             let rate = constant(server, &key)?;
-            (Some(rate), bottleneck(rate, server.queue, &key)?)
+            (Some(rate), bottleneck(rate, &server.queue, &key)?)
         }
         None => (None, Vec::new()),
     };
@@ -139,8 +145,13 @@ fn constant(server: &ServerSpec, key: &str) -> Result<Bitrate, RunError> {
     }
 }
 
-fn bottleneck(rate: Bitrate, queue: QueueSpec, key: &str) -> Result<Vec<String>, RunError> {
-    let fifo = match (queue.bytes, queue.packets) {
+fn bottleneck(rate: Bitrate, queue: &QueueSpec, key: &str) -> Result<Vec<String>, RunError> {
+    let QueueSpec { bytes, packets, .. } = *queue;
+    if (QueueSpec { bytes, packets, ..QueueSpec::default() }) != *queue {
+        let message = "only drop-tail queues are set up in the kernel";
+        return Err(RunError::key(format!("{key}.queue"), message));
+    }
+    let fifo = match (bytes, packets) {
         (Some(bytes), None) => format!("bfifo limit {}", bytes.get().max(1)),
         (None, packets) => format!("pfifo limit {}", packets.unwrap_or(1000)),
         (Some(_), Some(_)) => {
@@ -217,8 +228,8 @@ mod tests {
 
     fn scenario(chain: &str) -> Scenario {
         let text = format!(
-            "title = \"t\"\nduration = \"1s\"\n[links.wire]\nfrom = \"a\"\nto = \"b\"\nchain = [{chain}]\n[cross.c]\nfrom = \
-             \"a\"\nto = \"b\"\ntraffic = {{ cbr = {{ rate = \"1Mbit\", packet = \"150B\" }} }}\n"
+            "title = \"t\"\nduration = \"1s\"\n[links.wire]\nfrom = \"a\"\nto = \"b\"\nchain = [{chain}]\n\
+             [cross.x]\nfrom = \"a\"\nto = \"b\"\ntraffic = \"voice\"\n"
         );
         Scenario::parse("t.toml", &text).expect("it is well formed")
     }

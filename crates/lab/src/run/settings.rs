@@ -1,5 +1,6 @@
 //! From the scenario's words to the settings of transports that run on real sockets too.
 
+use taut_core::{Duration, Priority};
 use taut_session::{Codec, OperatorConfig, Order, Processing, RobotConfig};
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
@@ -8,13 +9,20 @@ use taut_transport::sctp::SctpConfig;
 
 use crate::scenario::{CodecSpec, DccpSpec, EtpSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, Teleop};
 
-/// ETP's, over UDP; which messages do not wait for the gap is not said here.
-pub fn etp(spec: &EtpSpec) -> EtpConfig {
-    let config = match spec.gap {
-        Some(gap) => EtpConfig::fixed(gap),
-        None => EtpConfig::adaptive(Adaptive::default()),
+/// ETP's, over UDP; for a session of operator and robot, with the period of its states.
+pub fn etp(spec: &EtpSpec, period: Option<Duration>) -> EtpConfig {
+    let config = match (spec.gap, period) {
+        (Some(gap), _) => EtpConfig::fixed(gap),
+        (None, Some(period)) => EtpConfig::session(period),
+        (None, None) => EtpConfig::adaptive(Adaptive::default()),
     };
-    config.pack(spec.pack)
+    // An emergency stop waits for no gap.
+    config.pack(spec.pack).urgent(period.map(|_| Priority(0)))
+}
+
+/// The period of a session's states: whichever is slower, the device or the session, sets the pace.
+pub fn period(teleop: &Teleop) -> Duration {
+    teleop.period.max(Duration::from_nanos(1_000_000_000 / u64::from(teleop.rate)))
 }
 
 /// QUIC's.
@@ -66,6 +74,7 @@ pub fn operator(teleop: &Teleop) -> OperatorConfig {
         .queue(teleop.queue)
         .order(order(teleop))
         .reliable(teleop.reliable)
+        .window(teleop.window)
         .feedback_force(teleop.device_force as f32);
     match teleop.deadline {
         Some(deadline) => config.deadline(deadline),

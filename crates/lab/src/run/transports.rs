@@ -1,7 +1,7 @@
 //! From the scenario's words to transports.
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Priority, Protocol, Seed, SendError, Time,
+    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
     Transmit, Transport, UDP_HEADER,
 };
 use taut_transport::dccp::Dccp;
@@ -95,9 +95,9 @@ impl Carrier {
         })
     }
 
-    /// ETP over UDP, whose gap messages at least so urgent do not wait for.
-    pub(super) fn etp(spec: &EtpSpec, urgent: Option<Priority>) -> Result<Self, RunError> {
-        let etp = Etp::new(settings::etp(spec).urgent(urgent)).map_err(RunError::scenario)?;
+    /// ETP over UDP; for a session of operator and robot, with the period of its states.
+    pub(super) fn etp(spec: &EtpSpec, period: Option<Duration>) -> Result<Self, RunError> {
+        let etp = Etp::new(settings::etp(spec, period)).map_err(RunError::scenario)?;
         Ok(Self::Etp(Box::new(etp)))
     }
 

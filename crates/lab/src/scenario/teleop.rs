@@ -45,6 +45,14 @@ pub struct Teleop {
     /// Are lost states sent again, where the transport can?
     #[serde(default)]
     pub reliable: bool,
+    /// Are states held back while the session alone fills the path's queue? Off, to see what a transport does by itself.
+    #[serde(default = "yes")]
+    pub window: bool,
+    /// The run is judged by its emergency stops, and by nothing else: each is to be acknowledged so long after the round
+    /// trip of the path at most. 0 to 1s. Without it, the run is judged by the limits of its media.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub stop_within: Option<Duration>,
     /// Share of the states that are of high priority.
     #[serde(default)]
     #[schemars(with = "String")]
@@ -232,6 +240,9 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     within(key("device_force"), teleop.device_force, 0.001, 1000.0)?;
     within(key("watchdog"), teleop.watchdog, MS, MINUTE)?;
     within(key("resume_after"), teleop.resume_after.unwrap_or_default(), Duration::ZERO, LONGEST)?;
+    if let Some(stop_within) = teleop.stop_within {
+        within(key("stop_within"), stop_within, Duration::ZERO, SECOND)?;
+    }
     for (name, presses) in [("stops", &teleop.stops), ("resumes", &teleop.resumes)] {
         if presses.len() > MOST_PRESSES {
             return fault(key(name), format!("lists more than {MOST_PRESSES} times"));

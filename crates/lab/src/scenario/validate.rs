@@ -1,6 +1,7 @@
 //! What the types cannot say: ranges, and names that must exist.
 
 mod instant;
+mod queues;
 
 use std::collections::BTreeSet;
 
@@ -163,10 +164,28 @@ fn chain(key: &str, elements: &[ElementSpec]) -> Checked {
             }
             ElementSpec::DelayTable(table) => check_table(&format!("{key}.delay_table"), table)?,
             ElementSpec::LossTable(table) => check_table(&format!("{key}.loss_table"), table)?,
+            ElementSpec::Gate(gate) => {
+                let server = |element: &ElementSpec| matches!(element, ElementSpec::Server(_));
+                if !elements[i + 1..].iter().any(server) {
+                    return fault(
+                        format!("{key}.gate"),
+                        "watches the next server of its chain; there is none",
+                    );
+                }
+                check_gate(&format!("{key}.gate"), gate)?;
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn check_gate(key: &str, gate: &GateSpec) -> Checked {
+    let millisecond = Duration::from_millis(1);
+    within(format!("{key}.update_interval"), gate.update_interval, millisecond, LONGEST)?;
+    within(format!("{key}.reset_interval"), gate.reset_interval, millisecond, LONGEST)?;
+    within(format!("{key}.bandwidth_over"), gate.bandwidth_over, gate.update_interval, LONGEST)?;
+    within(format!("{key}.payload_type"), gate.payload_type.unwrap_or(0), 0, 127)
 }
 
 fn check_table(key: &str, table: &TableSpec) -> Checked {
@@ -197,13 +216,7 @@ fn check_server(key: &str, server: &ServerSpec) -> Checked {
             );
         }
     }
-    if server.queue.packets == Some(0) {
-        return fault(format!("{key}.queue.packets"), "must be at least 1");
-    }
-    if server.queue.bytes == Some(Bytes::ZERO) {
-        return fault(format!("{key}.queue.bytes"), "must be at least 1B");
-    }
-    Ok(())
+    queues::check(&format!("{key}.queue"), &server.queue)
 }
 
 pub(super) fn vertex(key: &str, name: &str, vertices: &BTreeSet<String>) -> Checked {
@@ -355,6 +368,7 @@ fn check_tcp(key: &str, tcp: &TcpSpec) -> Checked {
 
 fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSet<String>) -> Checked {
     within(format!("{key}.count"), cross.count, 1, 1000)?;
+    within(format!("{key}.dscp"), cross.dscp, 0, 63)?;
     let hosts = |end: &str, name: &String| match name.strip_suffix("/*") {
         None => vertex(&format!("{key}.{end}"), name, vertices).map(|()| None),
         Some(lan) => match scenario.lans.get(lan) {

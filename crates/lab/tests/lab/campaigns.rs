@@ -136,3 +136,21 @@ fn what_a_source_reports_stands_beside_a_measure() {
         }
     }
 }
+
+#[test]
+fn a_campaign_keeps_every_seeds_value_and_how_delay_went_over_time() {
+    let chain = r#"{ delay = "8ms" }, { loss = { bernoulli = "5%" } }"#;
+    let result = run(&short(chain, "", "haptic = {}"), &[7, 3]);
+    let variant = &result.variants[0];
+    let loss = variant.measures.iter().find(|measure| measure.name == "backward haptic loss").unwrap();
+    let each: Vec<f64> = loss.values.iter().flatten().copied().collect();
+    assert_eq!(each.len(), 2);
+    assert!((each.iter().sum::<f64>() / 2.0 - loss.mean).abs() < 1e-12);
+    // In the order of the seeds, not in that of their values.
+    let alone = run(&short(chain, "", "haptic = {}"), &[3]);
+    let of_three = alone.variants[0].measures.iter().find(|measure| measure.name == loss.name).unwrap();
+    assert_eq!(of_three.values, [loss.values[1]]);
+    let trend = variant.trends.iter().find(|t| t.stream == "backward haptic" && t.seed == 7).unwrap();
+    assert!(trend.mean_ms.len() <= 50 && trend.mean_ms.iter().flatten().all(|ms| (ms - 8.0).abs() < 1e-6));
+    assert!((trend.bucket_s * trend.mean_ms.len() as f64 - 1.0).abs() < 0.05, "{trend:?}");
+}

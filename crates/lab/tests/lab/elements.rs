@@ -23,6 +23,31 @@ fn each_element_does_what_it_says_with_closed_books() {
             Some("queue_full_packets"),
         ),
         (mahimahi.as_str(), Some("queue_full_packets")),
+        (r#"{ server = { rate = "400kbit", queue = { codel = {} } } }"#, Some("aqm")),
+        (r#"{ server = { rate = "400kbit", queue = { fq_codel = { quantum = "300B" } } } }"#, Some("aqm")),
+        (
+            r#"{ server = { rate = "400kbit", queue = { pie = { target = "5ms", tupdate = "5ms" } } } }"#,
+            Some("aqm"),
+        ),
+        (
+            r#"{ server = { rate = "400kbit", queue = { red = { limit = "20kB", adaptive = true } } } }"#,
+            Some("aqm"),
+        ),
+        (
+            r#"{ server = { rate = "400kbit", queue = { prio = { bands = [{ packets = 5 }, { codel = {} }],
+            classes = [{ dscp = 0, band = 0 }] } } } }"#,
+            Some("queue_full_packets"),
+        ),
+        (
+            r#"{ server = { rate = "9Mbit", queue = { tbf = { rate = "400kbit", burst = "3kB",
+            queue = { codel = {} } } } } }"#,
+            Some("aqm"),
+        ),
+        (
+            r#"{ server = { rate = "9Mbit", queue = { cake = { bandwidth = "400kbit", tins = "diffserv4",
+            framing = "atm", isolation = "dual-srchost", ack_filter = "on" } } } }"#,
+            Some("aqm"),
+        ),
         (r#"{ jitter = { distribution = "uniform", mean = "3ms", spread = "2ms" } }"#, None),
         (
             r#"{ jitter = { distribution = "normal", spread = "2ms", correlation = 0.5, reorder = true } }"#,
@@ -51,6 +76,7 @@ fn each_element_does_what_it_says_with_closed_books() {
 fn all_elements_in_one_chain_keep_the_books() {
     let chain = r#"{ cut = { at = "700ms", until = "750ms" } },
         { loss = { gilbert_elliott = { p = "1%", r = "30%" } } },
+        { gate = { policy = "deadline" } },
         { server = { rate = "4Mbit", queue = { bytes = "6kB", packets = 30 } } },
         { duplicate = "2%" }, { delay = "3ms" }, { corrupt = "2%" }, { duplicate = "2%" },
         { jitter = { distribution = "normal", spread = "2ms", reorder = true } },

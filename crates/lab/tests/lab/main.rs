@@ -9,7 +9,11 @@ mod combinations;
 #[cfg(test)]
 mod elements;
 #[cfg(test)]
+mod evidence;
+#[cfg(test)]
 mod files;
+#[cfg(test)]
+mod recommend;
 #[cfg(test)]
 mod recordings;
 #[cfg(test)]

@@ -119,3 +119,38 @@ fn a_probability_that_would_round_to_zero_is_refused() {
         elements(p).iter().for_each(|element| _ = read(element, &voice).unwrap());
     }
 }
+
+#[test]
+fn queues_that_make_no_sense_are_refused_by_their_key() {
+    let queue = |queue: &str, why: &str| {
+        let server = format!("{{ server = {{ rate = \"9Mbit\", queue = {queue} }} }}");
+        assert_refused(&server, &cross("lan/1", "far", VOICE), why);
+    };
+    queue("{ codel = {}, pie = {} }", "queue: has several kinds, codel, pie; a queue is of one");
+    queue("{ codel = {}, packets = 9 }", "queue: `packets` and `bytes` are limits of a drop-tail queue");
+    queue("{ codel = { target = \"0s\" } }", "queue.codel.target: 0ns is not within");
+    queue("{ codel = { goal = \"5ms\" } }", "goal");
+    queue("{ red = { max = \"20kB\", min = \"30kB\" } }", "queue.red.max: 20kB is not within");
+    queue(
+        "{ prio = { classes = [{ dscp = 46, band = 3 }] } }",
+        "queue.prio.classes.0.band: 3 is not within 0 to 2",
+    );
+    queue("{ tbf = { rate = \"1Mbit\" } }", "burst");
+    let deep =
+        (0..6).fold("{ packets = 9 }".to_owned(), |inner, _| format!("{{ prio = {{ bands = [{inner}] }} }}"));
+    queue(&deep, "is inside more than 4 others");
+    queue("{ cake = { bandwidth = \"1bit\" } }", "queue.cake.bandwidth: 1bit is not within");
+}
+
+#[test]
+fn a_gate_without_a_queue_behind_it_is_refused() {
+    let gate = "{ gate = { policy = \"aimd3\" } }";
+    assert_refused(gate, "", "links.wire.chain.0.gate: watches the next server of its chain; there is none");
+    let server = "{ server = { rate = \"1Mbit\" } }";
+    assert_refused(&format!("{server}, {gate}"), "", "links.wire.chain.1.gate");
+    read(&format!("{gate}, {TIMED}, {server}"), &cross("lan/1", "far", VOICE)).expect("a queue is behind it");
+    let often = "{ gate = { policy = \"aimd3\", reset_interval = \"1us\" } }";
+    assert_refused(&format!("{often}, {server}"), "", "links.wire.chain.0.gate.reset_interval");
+    let policy = "{ gate = { policy = \"aimd6\" } }";
+    assert_refused(&format!("{policy}, {server}"), "", "`deadline`");
+}

@@ -140,12 +140,15 @@ fn an_emergency_stop_takes_a_round_trip_and_a_millisecond_through_full_queues_ov
             let presses = &teleop(&result).emergencies;
             assert_eq!(presses.len(), 3, "{name}");
             for press in presses {
-                assert_eq!(press.waiting, 2000, "{name}: the normal queue is full");
+                assert!(press.waiting >= 1_990, "{name}: the normal queue is full: {press:?}");
                 assert!(press.added_ms().is_some_and(|ms| ms <= 1.0), "{name}: {press:?}");
                 assert!(press.stopped_ms < press.acknowledged_ms, "{name}: {press:?}");
             }
+            assert!(result.verdict.met && result.verdict.limits.len() == 1, "{name}: {:?}", result.verdict);
             let there = result.links.iter().find(|link| link.name.starts_with("there")).unwrap();
-            assert!(there.utilisation > Some(0.8), "{name}: {there:?}");
+            // A stopped robot is sent nothing, four seconds of fourteen.
+            let busy = if name.starts_with("others") { 0.8 } else { 0.5 };
+            assert!(there.utilisation > Some(busy), "{name}: {there:?}");
         }
     }
 }
@@ -245,6 +248,10 @@ fn only_quic_remembers_and_its_handshake_takes_one_round_trip() {
     };
     let (quic, resumed) = handshake(r#""quic""#);
     assert!((20.0..25.0).contains(&quic) && resumed.is_some_and(|ms| ms <= quic), "{quic} {resumed:?}");
+    let session = done("quic", &over(r#""quic""#, false, &lossless)).teleop.unwrap();
+    let [first, again] = [session.first_state_ms, session.resumed_first_state_ms].map(Option::unwrap);
+    // The hello travels in the first packet, and a round trip is saved.
+    assert!((50.0..55.0).contains(&first) && (30.0..35.0).contains(&again), "{first} {again}");
     let (tcp, none) = handshake(r#""tcp""#);
     // TCP's round trip, then Noise's.
     assert!((40.0..45.0).contains(&tcp) && none.is_none(), "{tcp}");

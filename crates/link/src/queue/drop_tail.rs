@@ -37,6 +37,10 @@ impl DropTail {
         self
     }
 
+    pub(super) fn front(&self) -> Option<Bytes> {
+        self.packets.front().map(|packet| packet.meta.size)
+    }
+
     /// Would the packet be taken in and go next?
     #[inline]
     pub(super) fn passes(&self, packet: &Packet) -> bool {

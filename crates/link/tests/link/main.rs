@@ -3,9 +3,13 @@
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
+mod frame_gate;
+#[cfg(test)]
 mod measured_paths;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod queues;
 #[cfg(test)]
 mod statistics;
 #[cfg(test)]

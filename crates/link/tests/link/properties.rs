@@ -3,9 +3,10 @@
 use crate::driver::{Calls, packet, run};
 use proptest::prelude::*;
 use taut_core::{Bitrate, Bytes, Duration, LinkEvent, Packet, Probability, Seed, Time};
+use taut_link::frame_gate::{ControlConfig, Filter, Policy};
 use taut_link::{
-    Bottleneck, Chain, Corrupt, Cut, Delay, Distribution, DropTail, Duplicate, Element, GilbertElliott,
-    Jitter, JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
+    Bottleneck, Chain, Corrupt, Cut, Delay, Distribution, DropTail, Duplicate, Element, FrameGate,
+    GilbertElliott, Jitter, JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
 };
 
 fn duration(max_micros: u64) -> impl Strategy<Value = Duration> {
@@ -85,17 +86,35 @@ fn element(reorder: impl Strategy<Value = bool>) -> impl Strategy<Value = Elemen
         (probability(), rng()).prop_map(|(p, rng)| Corrupt::new(p, rng).into()),
         (duration(50_000), duration(20_000))
             .prop_map(|(at, length)| Cut::at(Time::ZERO + at).lasting(length).into()),
+        (prop::sample::select(Policy::ALL.to_vec()), 30..200u64, 30..200u64).prop_map(
+            |(policy, update, reset)| {
+                let [update, reset] = [update, reset].map(Duration::from_millis);
+                let config = ControlConfig::new(policy).update_interval(update).reset_interval(reset);
+                FrameGate::new(vec![Filter::port(5004)], config).into()
+            }
+        ),
     ]
 }
 
-/// Bursts, ties on whole microseconds, and gaps.
+/// An RTP packet of VP8, or one of something else.
+fn content(video: Option<(bool, u8, bool)>, packet: &mut Packet) {
+    let Some((marker, frame, key)) = video else { return };
+    packet.meta.destination_port = 5004;
+    packet.payload = vec![0x80, u8::from(marker) << 7 | 96, 0, 0, 0, 0, 0, frame, 0, 0, 0, 1];
+    packet.payload.extend([0x10, u8::from(!key)]);
+}
+
+/// Bursts, ties on whole microseconds, and gaps. Half of them are video.
 fn arrivals() -> impl Strategy<Value = Vec<(Time, Packet)>> {
     let gap = prop_oneof![3 => Just(0), 3 => 1..100u64, 3 => 100..5_000u64, 1 => 5_000..100_000u64];
-    prop::collection::vec((gap, 0..3_000u64), 0..60).prop_map(|packets| {
+    let video = prop::option::of(any::<(bool, u8, bool)>());
+    prop::collection::vec((gap, 0..3_000u64, video), 0..60).prop_map(|packets| {
         let mut at = Time::ZERO;
-        let entered = (0..).zip(packets).map(|(id, (gap, size))| {
+        let entered = (0..).zip(packets).map(|(id, (gap, size, video))| {
             at += Duration::from_micros(gap);
-            (at, packet(id, size))
+            let mut packet = packet(id, size);
+            content(video, &mut packet);
+            (at, packet)
         });
         entered.collect()
     })

@@ -11,11 +11,11 @@ use taut_wire::session::{Body, Limits, RobotState, Role, StopCause};
 
 pub use self::event::{OperatorEvent, ResumeError, StateError};
 use self::receive::{FeedbackWatch, RobotView};
-use crate::clock::ClockEstimate;
 use crate::codec::{Codec, OMNI71_COMMAND};
 use crate::command::{Kind, Pending};
 use crate::config::OperatorConfig;
 use crate::counters::{Counters, stream_of};
+use crate::flight::Flight;
 use crate::latency::{Latencies, RoundTrip};
 use crate::port::{Heard, Parcel, Port};
 use crate::queue::{Dropped, Outbox, Waiting};
@@ -24,6 +24,7 @@ use crate::state::{Priority, State};
 use crate::status::{Account, Status};
 use crate::sync::ClockSync;
 use crate::tracker::Tracker;
+use taut_core::ClockEstimate;
 
 /// The operator's end of a session over any transport: sans-IO, with a transport's verbs towards its driver.
 ///
@@ -80,6 +81,7 @@ pub struct Operator<T> {
     dropped: Vec<Dropped>,
     next_sequence: u64,
     tracker: Tracker,
+    flight: Flight,
     adapter: RateAdapter,
 
     command: Option<Pending>,
@@ -88,6 +90,8 @@ pub struct Operator<T> {
     latched: bool,
     next_hello: Time,
     hellos: u32,
+    /// When the first of them was said; `None`: not even as early data.
+    greeted: Option<Time>,
 
     robot: RobotView,
     feedback: FeedbackWatch,
@@ -127,12 +131,14 @@ impl<T: Transport> Operator<T> {
             dropped: Vec::new(),
             next_sequence: 1,
             tracker: Tracker::new(),
+            flight: Flight::new(config.window, config.reliable),
             adapter,
             command: None,
             next_command: if native { 1 } else { OMNI71_COMMAND | 1 },
             latched: false,
             next_hello: Time::ZERO,
             hellos: 0,
+            greeted: None,
             robot: RobotView::default(),
             feedback: FeedbackWatch::default(),
             sync: ClockSync::new(config.clock_interval),
@@ -222,7 +228,7 @@ impl<T: Transport> Operator<T> {
         self.phase = Phase::Connecting;
         self.command.take_if(|pending| pending.kind == Kind::Resume);
         self.outbox.flush(DropCause::Abandoned, &mut self.dropped);
-        self.hellos = 0;
+        (self.hellos, self.greeted) = (0, None);
         self.settle(now);
         old
     }
@@ -286,7 +292,11 @@ impl<T: Transport> Operator<T> {
                 let command = self.command.as_ref().map(Pending::poll_timeout);
                 let sync = (self.config.codec == Codec::Native).then(|| self.sync.poll_timeout());
                 let watch = self.feedback.poll_timeout(self.config.feedback_watchdog);
-                earliest(earliest(command, self.outbox.poll_timeout()), earliest(sync, watch))
+                let states = self.outbox.poll_timeout().map(|turn| {
+                    let opens = self.flight.poll_timeout(self.round_trip.timeout());
+                    opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
+                });
+                earliest(earliest(command, states), earliest(sync, watch))
             }
         };
         earliest(transport, own)
@@ -349,11 +359,16 @@ impl<T: Transport> Operator<T> {
         self.now = self.now.max(now);
         self.listen(now);
         match self.phase {
-            Phase::Connecting | Phase::Closed => {}
+            Phase::Connecting => self.greet_early(now),
+            Phase::Closed => {}
             Phase::Greeting => self.greet(now),
             Phase::Open => {
                 self.repeat_command(now);
-                while let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped) {
+                let timeout = self.round_trip.timeout();
+                while self.outbox.len() > 0
+                    && self.flight.admits(now, timeout)
+                    && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
+                {
                     self.transmit(now, &item, stream);
                 }
                 self.compare_clocks(now);

@@ -7,7 +7,6 @@ use taut_wire::session::{
 };
 
 use super::{Operator, OperatorEvent, Phase};
-use crate::clock::PeerTime;
 use crate::codec::Codec;
 use crate::command::Kind;
 use crate::limits::shorten;
@@ -15,6 +14,7 @@ use crate::port::Parcel;
 use crate::state::State;
 use crate::sync::RelativeAge;
 use crate::window::{Sighting, Window};
+use taut_core::PeerTime;
 
 /// How the robot is, by its newest epoch: reports overtake each other.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,7 @@ impl<T: Transport> Operator<T> {
             (Body::ClockReply(reply), Phase::Open) => {
                 if let Some(rtt) = self.sync.answered(now, reply) {
                     self.round_trip.record(rtt);
+                    self.flight.exchanged(now, rtt);
                 }
             }
             (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),
@@ -94,6 +95,10 @@ impl<T: Transport> Operator<T> {
         }
         self.robot = RobotView { state: hello.state, cause: hello.cause, epoch: hello.epoch };
         self.feedback = FeedbackWatch::default();
+        // An upper bound, better than none: it is not known which hello was answered.
+        if let Some(greeted) = self.greeted.take().filter(|_| self.round_trip.smoothed().is_none()) {
+            self.round_trip.record(now.saturating_since(greeted));
+        }
         self.open(now, hello.limits, Duration::from_nanos(u64::from(hello.watchdog_us) * 1_000));
         self.events.push_back(OperatorEvent::Robot { state: hello.state, cause: hello.cause });
     }
@@ -130,6 +135,8 @@ impl<T: Transport> Operator<T> {
             let rtt = now.saturating_since(sent);
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
+            self.flight.acknowledged(now, outcome.number, rtt);
+            self.sync.carried(now);
             if let Some(clock) = self.sync.estimate(now) {
                 let arrived = clock.to_local(PeerTime(ack.received_ns));
                 self.one_way.record(arrived.saturating_since(sent));
@@ -142,6 +149,7 @@ impl<T: Transport> Operator<T> {
             if let Some(outcome) =
                 ack.sequence.checked_sub(1 + i).and_then(|before| self.tracker.seen(before))
             {
+                self.flight.seen(outcome.number);
                 self.account(now, outcome);
             }
         }

@@ -16,15 +16,37 @@ use crate::tracker::Outcome;
 const UNANSWERED: u32 = 10;
 /// A resume that was not answered for so long is given up: nobody expects the robot to move any more.
 const RESUME_PATIENCE: Duration = Duration::from_secs(1);
+/// An early hello is worthless when it does not leave at once.
+const EARLY: Duration = Duration::from_millis(5);
 /// The longest time between two hellos.
 const HELLO_LONGEST: Duration = Duration::from_secs(1);
 
 impl<T: Transport> Operator<T> {
+    /// Before the transport is connected, once: where it has early data (QUIC's 0-RTT), the hello travels in its first
+    /// packet. A hello may be repeated by anybody: it moves nothing. Elsewhere it grows too late and is dropped.
+    pub(super) fn greet_early(&mut self, now: Time) {
+        if self.greeted.is_none() && self.config.codec == Codec::Native {
+            self.greeted = Some(now);
+            let parcel = Parcel { deadline: Some(EARLY), ..Parcel::passing(now, 1) };
+            let _ = self.port.send(now, &Body::Hello(self.hello()), parcel);
+        }
+    }
+
     pub(super) fn greet(&mut self, now: Time) {
         if now < self.next_hello {
             return;
         }
-        let hello = Hello {
+        self.greeted.get_or_insert(now);
+        let hello = self.hello();
+        // A transport that cannot take it now is asked again.
+        let _ = self.port.send(now, &Body::Hello(hello), Parcel::urgent(now));
+        let wait = self.round_trip.timeout().saturating_mul(1 << self.hellos.min(4));
+        self.hellos = self.hellos.saturating_add(1);
+        self.next_hello = now + wait.min(HELLO_LONGEST);
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
             role: Role::Operator,
             state: RobotState::Disabled,
             cause: StopCause::Start,
@@ -32,12 +54,7 @@ impl<T: Transport> Operator<T> {
             rate_mhz: self.config.rate.saturating_mul(1_000),
             watchdog_us: (self.config.feedback_watchdog.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
             limits: Limits::default(),
-        };
-        // A transport that cannot take it now is asked again.
-        let _ = self.port.send(now, &Body::Hello(hello), Parcel::urgent(now));
-        let wait = self.round_trip.timeout().saturating_mul(1 << self.hellos.min(4));
-        self.hellos = self.hellos.saturating_add(1);
-        self.next_hello = now + wait.min(HELLO_LONGEST);
+        }
     }
 
     pub(super) fn repeat_command(&mut self, now: Time) {
@@ -85,7 +102,9 @@ impl<T: Transport> Operator<T> {
                 self.counters.stream(stream).sent += 1;
                 let resolution = self.config.codec.resolution();
                 let echo = wire.created_ns / resolution * resolution;
-                if let Some(outcome) = self.tracker.sent(now, sequence, echo, stream) {
+                // What is urgent waits for no window, but is under way like the rest.
+                let number = self.flight.sent(now);
+                if let Some(outcome) = self.tracker.sent(now, (sequence, number), echo, stream) {
                     self.account(now, outcome);
                 }
             }

@@ -13,7 +13,7 @@ use taut_wire::session::{Body, Feedback, RobotState, Role, STATUS_CAUSES, Status
 
 pub use self::event::RobotEvent;
 use self::processing::Processor;
-use crate::clock::ClockEstimate;
+use self::receive::HeldAck;
 use crate::codec::Codec;
 use crate::config::RobotConfig;
 use crate::counters::{Counters, Drops};
@@ -26,6 +26,7 @@ use crate::state::{Priority, State};
 use crate::status::{Account, Status};
 use crate::sync::{ClockSync, RelativeAge};
 use crate::window::Window;
+use taut_core::ClockEstimate;
 
 /// The robot's end of a session over any transport: sans-IO, with a transport's verbs towards its driver.
 ///
@@ -62,6 +63,8 @@ pub struct Robot<T> {
     began: Option<Time>,
     events: VecDeque<RobotEvent>,
     closed: bool,
+    /// The transport is connected: what came before may have been recorded and sent again.
+    connected: bool,
 
     window: Window,
     /// The highest sequence that was accepted, and the highest that was applied.
@@ -83,6 +86,8 @@ pub struct Robot<T> {
 
     next_status: Time,
     next_refusal: Time,
+    held_ack: Option<HeldAck>,
+    last_ack: Time,
     sync: ClockSync,
     relative: RelativeAge,
     rtt: Latencies,
@@ -107,6 +112,7 @@ impl<T: Transport> Robot<T> {
             began: None,
             events: VecDeque::new(),
             closed: false,
+            connected: false,
             window: Window::default(),
             newest: 0,
             applied: 0,
@@ -122,6 +128,8 @@ impl<T: Transport> Robot<T> {
             feedback_drops: Drops::default(),
             next_status: Time::ZERO,
             next_refusal: Time::ZERO,
+            held_ack: None,
+            last_ack: Time::ZERO,
             sync: ClockSync::new(config.clock_interval),
             relative: RelativeAge::default(),
             rtt: Latencies::default(),
@@ -195,7 +203,7 @@ impl<T: Transport> Robot<T> {
     /// latched, wherever it was pressed. Gives the first transport back.
     pub fn reconnect(&mut self, now: Time, transport: T) -> T {
         self.lose_operator(now, StopCause::LinkClosed);
-        self.closed = false;
+        (self.closed, self.connected) = (false, false);
         let old = std::mem::replace(&mut self.port.transport, transport);
         self.settle(now);
         old
@@ -239,7 +247,8 @@ impl<T: Transport> Robot<T> {
     /// When `handle_timeout` has something to do, and what.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let own = earliest(self.safety.poll_timeout(), self.processor.poll_timeout());
-        let own = earliest(own, self.outbox.poll_timeout());
+        let ack = self.held_ack.map(|held| Deadline::new(held.due, "acknowledgement"));
+        let own = earliest(earliest(own, ack), self.outbox.poll_timeout());
         let periodic = (self.operator.is_some() && self.config.codec == Codec::Native).then(|| {
             earliest(Some(Deadline::new(self.next_status, "status")), Some(self.sync.poll_timeout()))
         });
@@ -325,7 +334,7 @@ impl<T: Transport> Robot<T> {
             self.halt(now, why);
         }
         self.safety.leave(why);
-        self.operator = None;
+        (self.operator, self.held_ack) = (None, None);
     }
 
     /// Takes what came, then does what is due.
@@ -337,6 +346,9 @@ impl<T: Transport> Robot<T> {
         }
         if self.operator.is_some() && !self.closed {
             self.report(now);
+            if self.held_ack.is_some_and(|held| held.due <= now) {
+                self.send_ack(now);
+            }
             while let Some((item, stream)) = self.outbox.pop(now, &mut self.feedback_dropped) {
                 self.transmit(now, &item, stream);
             }
@@ -373,7 +385,7 @@ impl<T: Transport> Robot<T> {
         if now < self.next_status {
             return;
         }
-        self.next_status = now + self.config.status_interval;
+        self.next_status = now + self.sync.stretched(self.config.status_interval);
         let report = Report {
             state: self.safety.state(),
             cause: self.safety.cause(),
@@ -424,7 +436,7 @@ impl<T: Transport> Robot<T> {
 
     fn hear(&mut self, now: Time, heard: Heard) {
         match heard {
-            Heard::Connected => {}
+            Heard::Connected => self.connected = true,
             Heard::Frame(frame) => self.handle_frame(now, &frame),
             Heard::Foreign(error) => self.handle_foreign(now, error),
             Heard::Dropped { tag: NO_TAG, .. } => {}

@@ -1,22 +1,35 @@
 //! What the operator says, as the robot understands it.
 
-use taut_core::{DropCause, Duration, Time, Transport};
+use taut_core::{DropCause, Duration, Reliability, Time, Transport};
 use taut_wire::session::{
     Ack, Answer, Body, ClockReply, ClockRequest, Command, CommandAck, Error, Frame, Hello, RefusalReason,
     Role, State as Wire, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
-use crate::clock::PeerTime;
 use crate::codec::Codec;
 use crate::port::{Heard, Parcel};
 use crate::queue::Waiting;
 use crate::state::{Priority, State};
 use crate::sync::RelativeAge;
 use crate::window::{Sighting, Window};
+use taut_core::PeerTime;
 
 /// What arrived in one call and is no emergency: looked at after all emergencies were.
 const BATCH: usize = 64;
+
+/// Acknowledgements of normal states are never further apart than this.
+const LONGEST_ACK_SPACING: Duration = Duration::from_millis(10);
+/// How far back an acknowledgement may tell: half of what it could, in case that the next is lost.
+const COVERED: u64 = 16;
+
+/// An acknowledgement that waits for a newer one to take its place, until when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldAck {
+    ack: Ack,
+    stream: u8,
+    pub(super) due: Time,
+}
 
 impl<T: Transport> Robot<T> {
     /// Takes what came, emergency stops first: they are obeyed and acknowledged before anything that came with them.
@@ -59,6 +72,8 @@ impl<T: Transport> Robot<T> {
         match &frame.body {
             Body::State(state) => self.handle_state(now, state),
             Body::EmergencyStop(command) => self.handle_stop(now, command),
+            // Early data (RFC 8446 section 8): nothing that comes in it sets a robot in motion.
+            Body::Resume(_) if !self.connected => self.refuse(DropCause::Unauthenticated),
             Body::Resume(command) => self.handle_resume(now, command),
             Body::ClockRequest(request) => self.tell_time(now, *request),
             Body::ClockReply(reply) => {
@@ -98,8 +113,9 @@ impl<T: Transport> Robot<T> {
             watchdog_us: (self.config.watchdog.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
             limits: self.config.limits.wire,
         };
-        // When it cannot be sent, the operator says hello again.
-        let _ = self.port.send(now, &Body::Hello(answer), Parcel::urgent(now));
+        // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
+        let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };
+        let _ = self.port.send(now, &Body::Hello(answer), parcel);
     }
 
     fn adopt(&mut self, now: Time, session: u32) {
@@ -193,6 +209,7 @@ impl<T: Transport> Robot<T> {
     fn handle_state(&mut self, now: Time, wire: &Wire) {
         let stream = self.counters.stream(wire.stream);
         stream.received += 1;
+        self.sync.carried(now);
         // Nothing in a state with such a number is to be believed, its sequence included.
         let judged = if wire.is_finite() {
             let sighting = self.window.record(wire.sequence);
@@ -205,7 +222,7 @@ impl<T: Transport> Robot<T> {
         } else {
             Err(Verdict::NotFinite)
         };
-        self.acknowledge(now, wire, judged.err().unwrap_or(Verdict::Taken));
+        self.acknowledge(now, wire, judged.as_ref().err().copied());
         let item = match judged {
             Ok(item) => item,
             Err(verdict) => {
@@ -257,17 +274,46 @@ impl<T: Transport> Robot<T> {
         Ok(Waiting { sequence: wire.sequence, state, expires: Some(now + (deadline - age)) })
     }
 
-    fn acknowledge(&mut self, now: Time, wire: &Wire, verdict: Verdict) {
+    fn acknowledge(&mut self, now: Time, wire: &Wire, refused: Option<Verdict>) {
         let ack = Ack {
             sequence: wire.sequence,
             echo_ns: wire.created_ns,
             received_ns: now.as_nanos(),
-            seen: self.window.before(wire.sequence),
+            seen: 0,
             epoch: self.safety.epoch(),
-            verdict,
+            verdict: refused.unwrap_or(Verdict::Taken),
             state: self.safety.state(),
             cause: self.safety.cause(),
         };
-        let _ = self.port.send(now, &Body::Ack(ack), Parcel::passing(now, wire.stream));
+        // One acknowledgement tells of those before it as well, but that they were taken, and when, only of one.
+        let covers = |held: &HeldAck| (1..=COVERED).contains(&ack.sequence.wrapping_sub(held.ack.sequence));
+        if !self.held_ack.as_ref().is_none_or(covers) {
+            self.send_ack(now);
+        }
+        let due = self.held_ack.as_ref().map_or(self.last_ack + self.ack_spacing(), |held| held.due);
+        self.held_ack = Some(HeldAck { ack, stream: wire.stream, due });
+        if refused.is_some() || wire.stream < 2 || now >= due {
+            self.send_ack(now);
+        }
+    }
+
+    /// The least time between two acknowledgements of normal states: a hundredth of the round trip, which nobody notices.
+    /// Each costs a packet, and in QUIC, both ways, a list of what was lost within a round trip: on a long, lossy and
+    /// narrow path these would be more than the states.
+    fn ack_spacing(&self) -> Duration {
+        match self.config.codec {
+            Codec::Native => {
+                self.sync.smoothed_rtt().map_or(Duration::ZERO, |rtt| (rtt / 100).min(LONGEST_ACK_SPACING))
+            }
+            // Its acknowledgement is of one state alone.
+            Codec::Omni71 => Duration::ZERO,
+        }
+    }
+
+    pub(super) fn send_ack(&mut self, now: Time) {
+        let Some(HeldAck { mut ack, stream, .. }) = self.held_ack.take() else { return };
+        ack.seen = self.window.before(ack.sequence);
+        self.last_ack = now;
+        let _ = self.port.send(now, &Body::Ack(ack), Parcel::passing(now, stream));
     }
 }

@@ -88,9 +88,9 @@ fn without_any_answer_the_operator_is_told_and_copies_become_rare() {
     let before = world.observer.datagrams[OPERATOR];
     world.run_until(at_ms(11_000));
     assert!(world.observer.operator_at(|event| *event == OperatorEvent::EmergencyStopUnanswered).is_some());
-    // A hundred comparisons of clocks and as many answers; the rest are copies.
+    // A hundred copies; comparisons of clocks that nobody answers become rare as well.
     let copies = world.observer.datagrams[OPERATOR] - before;
-    assert!((295..=320).contains(&copies), "{copies}");
+    assert!((110..=150).contains(&copies), "{copies}");
 }
 
 #[test]

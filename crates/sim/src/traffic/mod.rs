@@ -33,18 +33,25 @@ pub struct Source {
     next: Option<(Time, Bytes)>,
     start: Time,
     stop: Time,
+    dscp: u8,
 }
 
 impl Source {
     /// A source of `pattern` towards `destination`, from the beginning of the run to its end.
     pub fn new(destination: Address, flow: FlowId, mut pattern: Box<dyn Pattern>) -> Self {
         let next = pattern.next_packet();
-        Self { destination, flow, pattern, next, start: Time::ZERO, stop: Time::MAX }
+        Self { destination, flow, pattern, next, start: Time::ZERO, stop: Time::MAX, dscp: 0 }
     }
 
     /// Shifts the whole pattern to begin at `start`, and ends it before `stop`.
     pub fn between(mut self, start: Time, stop: Time) -> Self {
         (self.start, self.stop) = (start, stop);
+        self
+    }
+
+    /// Differentiated services code point of every packet, 0 to 63. Default: 0.
+    pub fn dscp(mut self, dscp: u8) -> Self {
+        self.dscp = dscp;
         self
     }
 
@@ -73,6 +80,7 @@ impl Node for Source {
             destination: self.destination,
             source_port: DISCARD,
             destination_port: DISCARD,
+            dscp: self.dscp,
             ..PacketMeta::default()
         };
         Some(Packet { meta, payload: Vec::new() })

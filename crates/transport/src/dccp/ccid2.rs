@@ -5,6 +5,7 @@ use taut_wire::dccp::{AckState, DccpOption, Options, Seq};
 
 use super::config::DccpConfig;
 use super::received::Received;
+use super::reordering::Reordering;
 use super::sent::{Fate, SentLog};
 use crate::rto::Rto;
 
@@ -34,6 +35,9 @@ pub(super) struct Ccid2 {
     /// No growth until then: the receiver is slow (RFC 4340 section 11.6).
     hold_until: Time,
     initial_window: u64,
+    /// The newest packet that arrived.
+    newest: Option<Seq>,
+    reordering: Reordering,
     acks: AckRatio,
     pub(super) counts: Counts,
 }
@@ -80,6 +84,8 @@ impl Ccid2 {
             sample_from: next,
             hold_until: Time::ZERO,
             initial_window,
+            newest: None,
+            reordering: Reordering::default(),
             acks: AckRatio::new(next),
             counts: Counts::default(),
         }
@@ -134,9 +140,18 @@ impl Ccid2 {
         let mut arrived = 0;
         let mut unmarked = 0;
         let mut event = None;
+        let before = self.newest;
         for_each_arrival(ack, sent.first(), |seq, state| {
             let Some(packet) = sent.get(seq) else { return };
             let fate = std::mem::replace(&mut packet.fate, Fate::Arrived);
+            match fate {
+                Fate::Lost => self.reordering.mistaken(),
+                Fate::Flying if before.is_some_and(|newest| seq.is_before(newest)) => {
+                    self.reordering.overtaken()
+                }
+                _ => {}
+            }
+            self.newest = newer(self.newest, seq);
             if !packet.data || fate == Fate::Arrived {
                 return;
             }
@@ -163,20 +178,32 @@ impl Ccid2 {
         } else if self.pipe == 0 {
             self.timer = None;
         }
+        let memory = self.rto.smoothed().unwrap_or(Duration::ZERO) * 2;
         sent.forget(|seq, packet| match packet.data {
-            true => packet.fate != Fate::Flying,
+            true => match packet.fate {
+                Fate::Flying => false,
+                Fate::Arrived => true,
+                // It may still come, and show that it was only late.
+                Fate::Lost => packet.at + memory < now,
+            },
             false => !seq.is_after(ack.number),
         });
     }
 
-    /// Infers losses; the newest of them.
+    /// Infers losses; the newest of them. Of the packets that arrived, the newest was sent later than what is lost by the
+    /// window of [`Reordering`].
     fn find_losses(&mut self, sent: &mut SentLog) -> Option<Seq> {
+        let window = self.reordering.window();
         let mut arrived_after = 0;
         let mut newest = None;
+        let mut latest = Time::ZERO;
         for (seq, packet) in sent.newest_first() {
             match packet.fate {
-                Fate::Arrived => arrived_after += 1,
-                Fate::Flying if arrived_after >= NUMDUPACK => {
+                Fate::Arrived => {
+                    arrived_after += 1;
+                    latest = latest.max(packet.at);
+                }
+                Fate::Flying if arrived_after >= NUMDUPACK && packet.at + window <= latest => {
                     packet.fate = Fate::Lost;
                     if packet.data {
                         self.pipe = self.pipe.saturating_sub(1);
@@ -201,6 +228,7 @@ impl Ccid2 {
         self.ssthresh = self.cwnd.max(2);
         self.credit = 0;
         self.counts.halved += 1;
+        self.reordering.reduced();
         self.acks.fit(self.cwnd);
     }
 
@@ -224,7 +252,9 @@ impl Ccid2 {
     fn sample(&mut self, now: Time, ack: Acked<'_>, sent: &mut SentLog, gss: Seq) {
         let Some(packet) = sent.get(ack.number) else { return };
         if packet.fate == Fate::Flying && !ack.number.is_before(self.sample_from) {
-            self.rto.sample(now.saturating_since(packet.at).saturating_sub(ack.elapsed));
+            let rtt = now.saturating_since(packet.at).saturating_sub(ack.elapsed);
+            self.rto.sample(rtt);
+            self.reordering.round_trip(rtt);
             self.sample_from = gss.next();
         }
     }

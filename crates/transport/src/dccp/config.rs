@@ -76,7 +76,7 @@ impl Default for DccpConfig {
             ecn: true,
             max_datagram: ETHERNET_PAYLOAD,
             queue: 64,
-            samples: 4,
+            samples: 2,
             delayed_ack: Duration::from_millis(20),
             min_rto: Duration::from_millis(200),
             connect_timeout: Duration::from_secs(180),
@@ -153,9 +153,9 @@ impl DccpConfig {
         Ok(self)
     }
 
-    /// How many messages wait at most while congestion control holds them back, and how many of them may have priority
-    /// 1, samples. Default 64 and 4; at least 1 each. Of samples the newest counts: each place that the queue has for
-    /// them adds the time between two permissions to send to their age.
+    /// How many messages wait at most while congestion control holds them back, and how many of them may be samples of
+    /// one stream: unreliable messages that are no emergencies (priority 0). Default 64 and 2; at least 1 each. Of samples
+    /// the newest counts: they are as old when they go as so many samples take to be made.
     ///
     /// # Errors
     /// [`ConfigError::Queue`] when one of them is 0.

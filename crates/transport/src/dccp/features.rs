@@ -449,9 +449,9 @@ mod tests {
             options
         };
         assert_eq!(said(&mut pair.client, 0), [34, 4, 6, 1]);
-        assert_eq!(said(&mut pair.client, 299), []);
+        assert_eq!(said(&mut pair.client, 299), Vec::<u8>::new());
         assert_eq!(said(&mut pair.client, 300), [34, 4, 6, 1]);
-        assert_eq!(said(&mut pair.client, 899), []);
+        assert_eq!(said(&mut pair.client, 899), Vec::<u8>::new());
         assert_eq!(said(&mut pair.client, 900), [34, 4, 6, 1]);
         // An answer to something older than the last new Change does not count (section 6.6.4)…
         let confirm = (Negotiation::ConfirmL, feature::SEND_ACK_VECTOR, &[1u8, 0, 1][..]);

@@ -11,7 +11,7 @@
 //! # What waits, and what goes
 //! A message waits while the profile holds it back. The most urgent goes first; an emergency goes ahead of everything, but
 //! not beyond what the profile allows. When too many wait, the oldest of the least urgent is dropped as superseded, and
-//! of samples (priority 1) only the newest few are kept ([`DccpConfig::queue`]). Deadlines are checked when a message is
+//! of unreliable messages of one stream (but emergencies) only the newest few are kept ([`DccpConfig::queue`]). Deadlines are checked when a message is
 //! offered and again when it goes. [`Reliability::Reliable`](taut_core::Reliability) only makes a message the last to be
 //! dropped: DCCP cannot repeat it, the session above can.
 //!
@@ -65,6 +65,7 @@ mod half;
 mod queue;
 mod receive;
 mod received;
+mod reordering;
 mod sent;
 mod sequence;
 mod stats;

@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{DropCause, Message, Priority, Reliability, Time};
 
-/// Samples: of these the newest counts.
-const SAMPLES: Priority = Priority(1);
-
 /// A bounded queue: the most urgent goes first, in the order of arrival within a priority. A message too many costs the
 /// oldest of the least urgent its place, those that ought to be reliable last.
 #[derive(Clone, Debug)]
@@ -35,20 +32,21 @@ impl SendQueue {
 
     /// Takes a message in; what loses its place for it, possibly itself, is returned.
     pub(super) fn push(&mut self, message: Message) -> Option<Dropped> {
-        let priority = message.priority;
+        let (priority, stream, sample) = (message.priority, message.stream, is_sample(&message));
         let queue = self.waiting.entry(priority).or_default();
         queue.push_back(message);
         self.len += 1;
-        let victims = if priority == SAMPLES && queue.len() > self.samples {
-            priority
+        let alike = |other: &Message| is_sample(other) && other.stream == stream;
+        let (victims, index) = if sample && queue.iter().filter(|other| alike(other)).count() > self.samples {
+            (priority, queue.iter().position(alike)?)
         } else if self.len > self.limit {
-            *self.waiting.iter().rev().find(|(_, queue)| !queue.is_empty())?.0
+            let (least, queue) = self.waiting.iter().rev().find(|(_, queue)| !queue.is_empty())?;
+            let unreliable = |message: &Message| message.reliability == Reliability::Unreliable;
+            (*least, queue.iter().position(unreliable).unwrap_or(0))
         } else {
             return None;
         };
-        let queue = self.waiting.get_mut(&victims)?;
-        let sample = queue.iter().position(|message| message.reliability == Reliability::Unreliable);
-        let message = queue.remove(sample.unwrap_or(0))?;
+        let message = self.waiting.get_mut(&victims)?.remove(index)?;
         self.len -= 1;
         Some((message.tag, DropCause::Superseded))
     }
@@ -74,10 +72,15 @@ impl SendQueue {
     }
 }
 
+/// Of these the newest count. Emergencies are never worth less than the next one.
+fn is_sample(message: &Message) -> bool {
+    message.reliability == Reliability::Unreliable && message.priority > Priority(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::Duration;
+    use taut_core::{Duration, StreamId};
 
     fn message(tag: u64, priority: u8) -> Message {
         Message { tag, priority: Priority(priority), ..Message::default() }
@@ -112,9 +115,20 @@ mod tests {
     fn of_samples_the_newest_count_and_reliable_ones_stay() {
         let mut queue = SendQueue::new(64, 2);
         queue.push(Message { reliability: Reliability::Reliable, ..message(1, 1) });
-        queue.push(message(2, 1));
-        assert_eq!(queue.push(message(3, 1)), Some((2, DropCause::Superseded)));
-        assert_eq!(tags(&mut queue), [1, 3]);
+        assert_eq!((queue.push(message(2, 1)), queue.push(message(3, 1))), (None, None));
+        assert_eq!(queue.push(message(4, 1)), Some((2, DropCause::Superseded)));
+        assert_eq!(tags(&mut queue), [1, 3, 4]);
+    }
+
+    #[test]
+    fn samples_of_another_stream_and_emergencies_do_not_supersede_each_other() {
+        let mut queue = SendQueue::new(64, 1);
+        let on = |stream, message| Message { stream: StreamId(stream), ..message };
+        for message in [message(1, 0), message(2, 0), on(2, message(3, 2)), on(3, message(4, 2))] {
+            assert_eq!(queue.push(message), None);
+        }
+        assert_eq!(queue.push(on(2, message(5, 2))), Some((3, DropCause::Superseded)));
+        assert_eq!(tags(&mut queue), [1, 2, 4, 5]);
     }
 
     #[test]

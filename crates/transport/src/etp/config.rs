@@ -33,6 +33,7 @@ pub struct EtpConfig {
     pub(super) queue: usize,
     pub(super) feedback_interval: Duration,
     pub(super) urgent: Option<Priority>,
+    pub(super) tolerance: Duration,
 }
 
 /// Settings of the gap that follows the path.
@@ -96,7 +97,15 @@ impl EtpConfig {
             queue: 64,
             feedback_interval: Duration::from_millis(20),
             urgent: None,
+            tolerance: Duration::ZERO,
         }
+    }
+
+    /// For a session of operator and robot whose device makes a sample every `period`: priority 0 waits for no gap, and
+    /// beside the samples there is room for what else a session says, a message in ten.
+    pub fn session(period: Duration) -> Self {
+        let adaptive = Adaptive::default().min_gap(period * 9 / 10);
+        Self::adaptive(adaptive).urgent(Some(Priority(0))).tolerance(period * 2)
     }
 
     /// Send all samples that waited in one packet, oldest first, as far as they fit; otherwise only the newest goes.
@@ -122,6 +131,14 @@ impl EtpConfig {
     /// datagram with 24 bytes of payload; a longer interval makes the sender slower to see congestion.
     pub fn feedback_interval(mut self, interval: Duration) -> Self {
         self.feedback_interval = interval;
+        self
+    }
+
+    /// A message goes although the gap has still so long to run; the next gap then begins when this one would have ended,
+    /// so that the rate stays what the gap makes it (the virtual scheduling of ITU-T I.371 annex A). Default 0: two packets
+    /// are never closer than the gap.
+    pub fn tolerance(mut self, tolerance: Duration) -> Self {
+        self.tolerance = tolerance;
         self
     }
 

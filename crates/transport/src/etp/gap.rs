@@ -40,7 +40,8 @@ impl<T: Transport> Gap<T> {
         if gap > MAX_GAP {
             return Err(ConfigError::Gap(gap));
         }
-        let config = GateConfig { limit: QUEUE, pack: None, overhead: 0, urgent: None };
+        let config =
+            GateConfig { limit: QUEUE, pack: None, overhead: 0, urgent: None, tolerance: Duration::ZERO };
         Ok(Self { inner, gap, gate: Gate::new(config) })
     }
 

@@ -59,6 +59,8 @@ pub(super) struct GateConfig {
     pub(super) overhead: usize,
     /// Messages at least this urgent do not wait.
     pub(super) urgent: Option<Priority>,
+    /// How long before the gap's end a message may go.
+    pub(super) tolerance: Duration,
 }
 
 /// Messages before and behind the gate, in the order in which they came, and when the last packet went.
@@ -125,7 +127,8 @@ impl Gate {
         self.report_rates(now);
         self.sampling.offered += 1;
         if through {
-            self.last = Some(now);
+            let urgent = self.is_urgent(&message);
+            self.begin_gap(now, if urgent { Duration::ZERO } else { gap });
             self.through.push_back(message);
         } else {
             self.waiting.push_back(message);
@@ -134,13 +137,22 @@ impl Gate {
     }
 
     fn goes_through(&self, now: Time, gap: Duration, message: &Message) -> bool {
-        let urgent = self.config.urgent.is_some_and(|urgent| message.priority <= urgent);
         let nobody = self.waiting.is_empty() && (self.through.is_empty() || gap.is_zero());
-        urgent || (nobody && self.opens(gap) <= now)
+        self.is_urgent(message) || (nobody && self.opens(gap) <= now)
+    }
+
+    fn is_urgent(&self, message: &Message) -> bool {
+        self.config.urgent.is_some_and(|urgent| message.priority <= urgent)
+    }
+
+    /// A packet goes; the gap counts from when it ought to have gone, if that is still to come.
+    fn begin_gap(&mut self, now: Time, gap: Duration) {
+        let due = self.last.map_or(now, |last| last + gap);
+        self.last = Some(now.max(due));
     }
 
     fn opens(&self, gap: Duration) -> Time {
-        self.last.map_or(Time::ZERO, |last| last + gap)
+        self.last.map_or(Time::ZERO, |last| last + gap - self.config.tolerance)
     }
 
     fn supersede(&mut self, newer: &Message) {
@@ -219,7 +231,8 @@ impl Gate {
         // What was entitled to go may just have been dropped.
         let passes = self.poll_timeout(gap).is_some_and(|opens| opens.at <= now);
         if passes {
-            self.last = Some(now);
+            // What is through has begun its gap already; it lasts from when it really goes.
+            self.begin_gap(now, if self.through.is_empty() { gap } else { Duration::ZERO });
         }
         passes
     }

@@ -141,6 +141,7 @@ impl Etp {
             pack: config.pack.then_some(payload),
             overhead: MESSAGE_HEADER_LEN,
             urgent: config.urgent,
+            tolerance: config.tolerance,
         });
         let pace = match config.mode {
             Mode::Fixed { gap } => Pace::Fixed(gap),

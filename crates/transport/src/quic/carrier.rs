@@ -20,6 +20,17 @@ const PIECE: usize = 4_000;
 /// What quinn says is free in its buffer of datagrams while none is in it.
 const IDLE_SPACE: usize = DATAGRAM_BUFFER - size_of::<Datagram>();
 
+/// How far a handshake is, and so what may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The client's first flight. A command must not be done twice, so nothing urgent and nothing reliable goes.
+    Early,
+    /// The server's answer to it, before the client has proven that it is there: nothing that has to arrive.
+    Answering,
+    /// All.
+    Open,
+}
+
 /// The messages of one conversation.
 #[derive(Debug)]
 pub(super) struct Carrier {
@@ -95,20 +106,25 @@ impl Carrier {
 
     /// Gives QUIC what it can send now. Samples one at a time: what QUIC cannot send at once it would keep, and let
     /// grow old, in a queue of its own where the newest does not win.
-    pub(super) fn hand_over(&mut self, now: Time, quic: &mut Connection, events: &mut VecDeque<Event>) {
+    pub(super) fn hand_over(
+        &mut self,
+        now: Time,
+        stage: Stage,
+        quic: &mut Connection,
+        events: &mut VecDeque<Event>,
+    ) {
         self.wake = None;
         self.lanes.values_mut().for_each(|lane| lane.blocked = false);
-        let early = quic.is_handshaking();
+        let early = stage == Stage::Early;
         let rate = Bitrate::from_bps(quic.congestion_state().metrics().pacing_rate.unwrap_or(u64::MAX));
         let mut free = quic.datagrams().send_buffer_space() >= IDLE_SPACE;
         loop {
             let ready = self.bucket.is_none_or(|bucket| bucket.ready_at(rate) <= now);
-            // A command must not be done twice, so nothing urgent and nothing reliable goes early.
             let sample = |priority| match early {
                 true => priority != EMERGENCY && free && ready,
                 false => priority == EMERGENCY || (free && ready),
             };
-            let may_go = |priority| !early && (ready || priority == EMERGENCY);
+            let may_go = |priority| stage == Stage::Open && (ready || priority == EMERGENCY);
             let sample_waits = self.outgoing.urgent_sample(sample);
             if let Some(lane) = most_urgent(&mut self.lanes).filter(|lane| {
                 may_go(lane.priority) && sample_waits.is_none_or(|other| lane.priority <= other)

@@ -27,6 +27,7 @@ pub struct QuicConfig {
     pub(super) retry: bool,
     pub(super) resumption: Option<Resumption>,
     pub(super) early_data: bool,
+    pub(super) certificates: bool,
     pub(super) key_log: bool,
 }
 
@@ -47,6 +48,7 @@ impl Default for QuicConfig {
             retry: false,
             resumption: None,
             early_data: true,
+            certificates: false,
             key_log: false,
         }
     }
@@ -153,6 +155,14 @@ impl QuicConfig {
     /// effect without [`Self::resumption`]. See the [module](super#early-data) for what may go and what cannot happen.
     pub fn early_data(mut self, early_data: bool) -> Self {
         self.early_data = early_data;
+        self
+    }
+
+    /// Shows identities as X.509 certificates, see [`certificate`](crate::certificate), instead of as raw public keys, for
+    /// peers whose TLS lacks RFC 7250. Both sides must choose the same. Default off. Who is trusted does not change:
+    /// the key in the peer's certificate counts, whoever signed it. Costs 200 B each way in a handshake.
+    pub fn certificates(mut self, certificates: bool) -> Self {
+        self.certificates = certificates;
         self
     }
 

@@ -94,7 +94,7 @@ impl Quic {
         let connection = &mut self.connections[index];
         let (handle, instant) = (connection.handle, clock::instant(now));
         // TLS checked the key, but not when a session was resumed: trust may have been withdrawn since.
-        let peer = tls::peer(&connection.quic).filter(|peer| self.trust.contains(peer));
+        let peer = tls::peer(&connection.quic, &self.config).filter(|peer| self.trust.contains(peer));
         let Some(peer) = peer else {
             connection.quic.close(instant, close::UNTRUSTED, bytes::Bytes::new());
             self.refuse(DropCause::Unauthenticated);

@@ -34,7 +34,8 @@
 //! unreliable messages travel in its first packet. Those of priority 0 do not, and reliable ones do not: an early
 //! packet may be recorded and sent again (RFC 8446 section 8), and what is a command shall not be done twice. A server
 //! takes each ticket once, and none from before it was started, so that a packet sent again is not taken early. On a
-//! server, early messages are received before `Connected`. Where the server does not take them, they are reported
+//! server, early messages are received before `Connected`, and its unreliable answers go at once, in the packets of
+//! its half of the handshake: only who has the keys of the session before can read them. Where the server does not take them, they are reported
 //! as dropped.
 //!
 //! # Determinism
@@ -104,7 +105,7 @@ use taut_core::{
     Transmit, Transport, earliest,
 };
 
-use self::carrier::Carrier;
+use self::carrier::{Carrier, Stage};
 pub use self::close::CloseReason;
 pub use self::config::QuicConfig;
 pub use self::congestion::{Congestion, Paced};
@@ -174,8 +175,7 @@ impl Quic {
     pub fn client(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let key_lines = Arc::new(KeyLines::default());
         let key_log = config.key_log.then(|| key_lines.clone() as _);
-        let tls =
-            tls::client_config(identity, &trust, config.resumption.as_ref(), config.early_data, key_log);
+        let tls = tls::client_config(identity, &trust, &config, key_log);
         let mut client = ClientConfig::new(Arc::new(tls));
         client.transport_config(config.transport()).initial_dst_cid_provider(crypto::first_connection_id());
         let role = Role::Client(Some(Box::new(client)));
@@ -186,8 +186,7 @@ impl Quic {
     pub fn server(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let key_lines = Arc::new(KeyLines::default());
         let key_log = config.key_log.then(|| key_lines.clone() as _);
-        let tls =
-            tls::server_config(identity, &trust, config.resumption.as_ref(), config.early_data, key_log);
+        let tls = tls::server_config(identity, &trust, &config, key_log);
         let server = server::config(&config, identity, tls);
         Self::new(config, identity, trust, entropy, Role::Server, Some(server), key_lines)
     }
@@ -335,8 +334,16 @@ impl Quic {
             let connection = &mut self.connections[index];
             let early = connection.quic.is_handshaking() && connection.quic.has_0rtt();
             let client = matches!(self.role, Role::Client(_)) && self.state == State::Waiting;
-            if self.state == State::Open(connection.handle) || client && early {
-                self.carrier.hand_over(now, &mut connection.quic, &mut self.events);
+            let stage = if self.state == State::Open(connection.handle) {
+                Some(Stage::Open)
+            } else if client && early {
+                Some(Stage::Early)
+            } else {
+                self.answers_early(index).then_some(Stage::Answering)
+            };
+            let connection = &mut self.connections[index];
+            if let Some(stage) = stage {
+                self.carrier.hand_over(now, stage, &mut connection.quic, &mut self.events);
             }
             if let Some(transmit) = connection.quic.poll_transmit(clock::instant(now), 1, buffer) {
                 let path = self.path_of(transmit.destination);

@@ -60,6 +60,12 @@ impl Quic {
         let quic = &self.connections[index].quic;
         matches!(self.role, Role::Server)
             && self.state == State::Waiting
-            && tls::peer(quic).is_some_and(|peer| self.trust.contains(&peer))
+            && tls::peer(quic, &self.config).is_some_and(|peer| self.trust.contains(&peer))
+    }
+
+    /// May samples go to this connection before its handshake is complete? To the only one there is, when it brought
+    /// early messages.
+    pub(super) fn answers_early(&self, index: usize) -> bool {
+        self.connections.len() == 1 && self.carrier.counts.received_early > 0 && self.takes_early(index)
     }
 }

@@ -1,7 +1,8 @@
 //! TLS 1.3 with both sides known by their [`Fingerprint`].
 //!
 //! Identities travel as raw public keys (RFC 7250): no certificate, so nothing in it to be parsed, to expire or to
-//! name anybody. A handshake fails on either side when the other's key is not in its [`Trust`].
+//! name anybody; or, for peers that cannot do that, in certificates of which the key alone counts. A handshake fails on
+//! either side when the other's key is not in its [`Trust`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,29 +10,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, ClientSessionMemoryCache, ResolvesClientCert};
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::crypto::{
+    WebPkiSupportedAlgorithms, verify_tls13_signature, verify_tls13_signature_with_raw_key,
+};
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
 };
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{AlwaysResolvesServerRawPublicKeys, ServerSessionMemoryCache};
-use rustls::sign::CertifiedKey;
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, ResolvesServerCert, ServerSessionMemoryCache};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, KeyLog, SignatureScheme};
 
+use super::QuicConfig;
 use super::crypto::{Lent, provider};
+use crate::certificate;
 use crate::identity::{Fingerprint, Identity, Trust};
 
 /// What the two sides agree that they speak (RFC 7301).
 pub(super) const PROTOCOL: &[u8] = b"taut/1";
 /// Under which name tickets are kept; it is not sent.
-pub(super) const SERVER_NAME: &str = "taut";
+pub(super) const SERVER_NAME: &str = certificate::NAME;
 /// QUIC knows no other value than this and 0 (RFC 9001 section 4.6.1).
 const EARLY_DATA: u32 = u32::MAX;
 /// Sessions that a server remembers.
 const SESSIONS: usize = 256;
-/// SubjectPublicKeyInfo of an Ed25519 key (RFC 8410 section 4) up to the key itself.
-const PUBLIC_KEY_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0];
 
 /// Remembers sessions, so that the next handshake between the same two peers is shorter: without signatures, and with
 /// the first samples in its first packet.
@@ -71,37 +74,63 @@ impl Resumption {
         }))
     }
 
-    fn credentials(&self, identity: &Identity, trust: &Trust) -> Arc<Credentials> {
+    fn credentials(&self, identity: &Identity, trust: &Trust, form: Form) -> Arc<Credentials> {
         let mut kept = self.0.credentials.lock().unwrap_or_else(PoisonError::into_inner);
-        match kept.as_ref().filter(|kept| kept.own == identity.fingerprint() && kept.verifier.trust == *trust)
-        {
+        let fits = |kept: &&Arc<Credentials>| {
+            kept.own == identity.fingerprint() && kept.verifier.trust == *trust && kept.verifier.form == form
+        };
+        match kept.as_ref().filter(fits) {
             Some(kept) => kept.clone(),
-            None => kept.insert(Arc::new(Credentials::new(identity, trust))).clone(),
+            None => kept.insert(Arc::new(Credentials::new(identity, trust, form))).clone(),
         }
     }
+}
+
+/// How identities are written in a handshake. Both sides must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// RFC 7250.
+    RawPublicKey,
+    /// X.509 (RFC 5280).
+    Certificate,
 }
 
 /// What proves who we are and checks who they are.
 struct Credentials {
     own: Fingerprint,
-    key: Arc<CertifiedKey>,
-    resolver: Arc<dyn ResolvesClientCert>,
+    server_resolver: Arc<dyn ResolvesServerCert>,
+    client_resolver: Arc<dyn ResolvesClientCert>,
     verifier: Arc<Verifier>,
 }
 
 impl Credentials {
-    fn new(identity: &Identity, trust: &Trust) -> Self {
+    fn new(identity: &Identity, trust: &Trust, form: Form) -> Self {
         let provider = provider();
         let secret = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(identity.pkcs8()));
         let signer =
             provider.key_provider.load_private_key(secret).expect("an Ed25519 secret, written by ourselves");
-        let key = Arc::new(CertifiedKey::new(vec![public_key(identity.fingerprint())], signer));
-        let resolver = Arc::new(AlwaysResolvesClientRawPublicKeys::new(key.clone()));
-        let verifier = Arc::new(Verifier {
-            trust: trust.clone(),
-            algorithms: provider.signature_verification_algorithms,
-        });
-        Self { own: identity.fingerprint(), key, resolver, verifier }
+        let shown = match form {
+            Form::RawPublicKey => certificate::public_key(identity.fingerprint()),
+            Form::Certificate => certificate::self_signed(identity),
+        };
+        let key = CertifiedKey::new(vec![shown.into()], signer);
+        let (server_resolver, client_resolver): (Arc<dyn ResolvesServerCert>, Arc<dyn ResolvesClientCert>) =
+            match form {
+                Form::RawPublicKey => {
+                    let key = Arc::new(key);
+                    (
+                        Arc::new(AlwaysResolvesServerRawPublicKeys::new(key.clone())),
+                        Arc::new(AlwaysResolvesClientRawPublicKeys::new(key)),
+                    )
+                }
+                Form::Certificate => {
+                    let key = Arc::new(SingleCertAndKey::from(key));
+                    (key.clone(), key)
+                }
+            };
+        let algorithms = provider.signature_verification_algorithms;
+        let verifier = Arc::new(Verifier { trust: trust.clone(), form, algorithms });
+        Self { own: identity.fingerprint(), server_resolver, client_resolver, verifier }
     }
 }
 
@@ -109,17 +138,17 @@ impl Credentials {
 pub(super) fn client_config(
     identity: &Identity,
     trust: &Trust,
-    resumption: Option<&Resumption>,
-    early_data: bool,
+    config: &QuicConfig,
     key_log: Option<Arc<dyn KeyLog>>,
 ) -> QuicClientConfig {
-    let credentials = credentials(identity, trust, resumption);
+    let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
+    let resumption = config.resumption.as_ref();
     let mut config = rustls::ClientConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
         .with_protocol_versions(&[&TLS13])
         .expect("TLS 1.3 has its cipher suites")
         .dangerous()
         .with_custom_certificate_verifier(credentials.verifier.clone())
-        .with_client_cert_resolver(credentials.resolver.clone());
+        .with_client_cert_resolver(credentials.client_resolver.clone());
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     config.enable_sni = false;
     config.enable_early_data = early_data;
@@ -137,16 +166,16 @@ pub(super) fn client_config(
 pub(super) fn server_config(
     identity: &Identity,
     trust: &Trust,
-    resumption: Option<&Resumption>,
-    early_data: bool,
+    config: &QuicConfig,
     key_log: Option<Arc<dyn KeyLog>>,
 ) -> QuicServerConfig {
-    let credentials = credentials(identity, trust, resumption);
+    let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
+    let resumption = config.resumption.as_ref();
     let mut config = rustls::ServerConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
         .with_protocol_versions(&[&TLS13])
         .expect("TLS 1.3 has its cipher suites")
         .with_client_cert_verifier(credentials.verifier.clone())
-        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(credentials.key.clone())));
+        .with_cert_resolver(credentials.server_resolver.clone());
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     match resumption {
         Some(resumption) => {
@@ -161,40 +190,47 @@ pub(super) fn server_config(
     QuicServerConfig::try_from(config).expect("AES-128-GCM, which initial packets need, is there")
 }
 
-fn credentials(identity: &Identity, trust: &Trust, resumption: Option<&Resumption>) -> Arc<Credentials> {
-    match resumption {
-        Some(resumption) => resumption.credentials(identity, trust),
-        None => Arc::new(Credentials::new(identity, trust)),
+fn credentials(identity: &Identity, trust: &Trust, config: &QuicConfig) -> Arc<Credentials> {
+    let form = Form::of(config);
+    match &config.resumption {
+        Some(resumption) => resumption.credentials(identity, trust, form),
+        None => Arc::new(Credentials::new(identity, trust, form)),
     }
 }
 
 /// Who is at the other end, as far as TLS has found out.
-pub(super) fn peer(connection: &quinn_proto::Connection) -> Option<Fingerprint> {
+pub(super) fn peer(connection: &quinn_proto::Connection, config: &QuicConfig) -> Option<Fingerprint> {
     let identity = connection.crypto_session().peer_identity()?;
     let keys = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
-    fingerprint(keys.first()?)
+    Form::of(config).fingerprint(keys.first()?)
 }
 
-/// The key as SubjectPublicKeyInfo, in the place where TLS usually has a certificate.
-fn public_key(fingerprint: Fingerprint) -> CertificateDer<'static> {
-    [PUBLIC_KEY_PREFIX.as_slice(), &fingerprint.ed25519()].concat().into()
-}
+impl Form {
+    fn of(config: &QuicConfig) -> Self {
+        if config.certificates { Self::Certificate } else { Self::RawPublicKey }
+    }
 
-fn fingerprint(public_key: &[u8]) -> Option<Fingerprint> {
-    let key = public_key.strip_prefix(&PUBLIC_KEY_PREFIX)?;
-    Fingerprint::from_ed25519(key.try_into().ok()?)
+    /// Whose key stands in the place where TLS usually has a certificate.
+    fn fingerprint(self, shown: &[u8]) -> Option<Fingerprint> {
+        match self {
+            Self::RawPublicKey => certificate::fingerprint_of_public_key(shown),
+            Self::Certificate => certificate::fingerprint(shown),
+        }
+    }
 }
 
 /// Lets in whom it trusts.
 #[derive(Debug)]
 struct Verifier {
     trust: Trust,
+    form: Form,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    fn check(&self, public_key: &[u8]) -> Result<(), Error> {
-        let peer = fingerprint(public_key).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
+    fn check(&self, shown: &[u8]) -> Result<(), Error> {
+        let peer =
+            self.form.fingerprint(shown).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
         if self.trust.contains(&peer) {
             Ok(())
         } else {
@@ -205,11 +241,16 @@ impl Verifier {
     fn check_signature(
         &self,
         message: &[u8],
-        public_key: &[u8],
+        shown: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let key = SubjectPublicKeyInfoDer::from(public_key);
-        verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
+        match self.form {
+            Form::RawPublicKey => {
+                let key = SubjectPublicKeyInfoDer::from(shown.as_ref());
+                verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
+            }
+            Form::Certificate => verify_tls13_signature(message, shown, signature, &self.algorithms),
+        }
     }
 }
 
@@ -248,7 +289,7 @@ impl ServerCertVerifier for Verifier {
     }
 
     fn requires_raw_public_keys(&self) -> bool {
-        true
+        self.form == Form::RawPublicKey
     }
 }
 
@@ -289,7 +330,7 @@ impl ClientCertVerifier for Verifier {
     }
 
     fn requires_raw_public_keys(&self) -> bool {
-        true
+        self.form == Form::RawPublicKey
     }
 }
 

@@ -58,6 +58,8 @@
 //! ```
 
 mod config;
+mod packet;
+mod repeats;
 mod socket;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -65,14 +67,15 @@ use std::fmt;
 
 use dcsctp::api::{ErrorKind, SendOptions, SocketEvent};
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Ecn, Event, Message, PathId, Priority, Reliability, SendError,
-    StreamId, Time, Transmit, Transport,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Priority, Reliability,
+    SendError, StreamId, Time, Transmit, Transport,
 };
 
 use crate::entropy::Entropy;
 use crate::udp;
 use crate::waiting::Waiting;
 pub use config::SctpConfig;
+use repeats::Repeats;
 use socket::Association;
 
 /// The UDP port of SCTP over UDP (RFC 6951 section 5.1, IANA).
@@ -108,12 +111,15 @@ pub struct SctpStats {
     pub refused: u64,
     /// Packets that held something sent before.
     pub retransmitted_packets: u64,
+    /// Parts of messages that `dcsctp` wanted to send again while they, or their last repetition, were still on their way.
+    pub held_back: u64,
 }
 
 /// One end of an SCTP association. Not [`Send`]: it stays on the thread that made it.
 pub struct Sctp {
     config: SctpConfig,
     association: Association,
+    repeats: Repeats,
     phase: Phase,
     waiting: Waiting,
     /// What SCTP has and did not finish, by the number that it knows it by.
@@ -163,6 +169,7 @@ impl Sctp {
         Self {
             config,
             association: Association::new(&config.options(), entropy),
+            repeats: Repeats::new(config.copies),
             phase,
             waiting: Waiting::new(config.send_buffer, config.samples),
             handed: BTreeMap::new(),
@@ -178,9 +185,7 @@ impl Sctp {
 
     /// What went through it.
     pub fn stats(&self) -> SctpStats {
-        let retransmitted_packets =
-            self.association.metrics().map_or(0, |metrics| metrics.rtx_packets_count as u64);
-        SctpStats { retransmitted_packets, ..self.stats }
+        SctpStats { retransmitted_packets: self.repeats.packets, held_back: self.repeats.held, ..self.stats }
     }
 
     fn dropped(&mut self, tag: u64, cause: DropCause) {
@@ -194,7 +199,7 @@ impl Sctp {
 
     /// Takes in what the association did, and gives it what may go next.
     fn pump(&mut self, now: Time) {
-        self.take_events(self.path);
+        self.take_events(now, self.path);
         self.feed(now);
         self.observe();
     }
@@ -207,13 +212,22 @@ impl Sctp {
         self.waiting.drop_late(now, |message| late.push(message.tag));
         late.into_iter().for_each(|tag| self.dropped(tag, DropCause::TooLate));
         while let Some(next) = self.waiting.peek() {
-            let turn = if next.priority == Priority(0) { EMERGENCIES } else { 1 };
-            if self.unsent >= turn {
+            if self.unsent >= self.turn(next) {
                 return;
             }
             let Some(message) = self.waiting.pop() else { return };
             self.hand_over(now, message);
-            self.take_events(self.path);
+            self.take_events(now, self.path);
+        }
+    }
+
+    /// Of how many messages that SCTP has not sent this one may be the last.
+    fn turn(&self, message: &Message) -> usize {
+        match message.reliability {
+            _ if message.priority == Priority(0) => EMERGENCIES,
+            Reliability::Unreliable => 1,
+            // Nobody supersedes them, and what waits together leaves together: as many as a packet holds.
+            Reliability::Reliable => self.config.per_packet(message.data.len()),
         }
     }
 
@@ -225,7 +239,7 @@ impl Sctp {
             unordered: unreliable,
             // Not the deadline: see the module's documentation.
             lifetime: None,
-            max_retransmissions: unreliable.then_some(self.config.retransmissions),
+            max_retransmissions: unreliable.then(|| self.times_to_ask()),
             lifecycle_id: dcsctp::api::LifecycleId::new(id),
         };
         let priority = u32::from(message.priority.0);
@@ -244,6 +258,15 @@ impl Sctp {
         }
     }
 
+    /// The limit of repetitions, as `dcsctp` counts them: one for every three acknowledgements from a repetition to its own,
+    /// of which [`Repeats`] holds back all but the last.
+    fn times_to_ask(&self) -> u16 {
+        let in_flight = self.association.metrics().map_or(0, |metrics| metrics.unack_data_count);
+        let each = u16::try_from(1 + in_flight / 3).unwrap_or(u16::MAX);
+        // The greatest number means without limit.
+        self.config.retransmissions.saturating_mul(each).min(u16::MAX - 1)
+    }
+
     fn finished(&mut self, id: u64) -> Option<Handed> {
         let handed = self.handed.remove(&id)?;
         self.unsent -= usize::from(!handed.sent);
@@ -259,10 +282,14 @@ impl Sctp {
     }
 
     /// `path` is where packets go that answer what just came.
-    fn take_events(&mut self, path: PathId) {
+    fn take_events(&mut self, now: Time, path: PathId) {
+        let patience = self.config.patience(Duration::from_nanos(self.gauges.0));
         while let Some(event) = self.association.poll_event() {
             match event {
-                SocketEvent::SendPacket(packet) => self.outgoing.push_back((path, packet)),
+                SocketEvent::SendPacket(packet) => {
+                    let packet = self.repeats.filter(now, patience, packet);
+                    self.outgoing.extend(packet.map(|packet| (path, packet)));
+                }
                 SocketEvent::OnConnected() | SocketEvent::OnConnectionRestarted() => {
                     self.phase = Phase::Connected;
                     self.events.push_back(Event::Connected);
@@ -340,20 +367,23 @@ impl Sctp {
         }
     }
 
-    fn take_packet(&mut self, path: PathId, packet: &[u8]) {
+    fn take_packet(&mut self, now: Time, path: PathId, packet: &[u8]) {
         let initiates = packet.get(4..8) == Some(&[0; 4]);
         let complaint = self.association.handle_input(packet);
         match complaint {
             // An INIT is nobody's proof of anything: its answer goes back, the association stays where it is.
             None if initiates => {}
-            None => self.moved_to(path),
+            None => {
+                self.repeats.acknowledged(packet);
+                self.moved_to(path);
+            }
             Some(ErrorKind::PeerReported) => {}
             Some(_) => {
                 self.stats.refused += 1;
                 self.events.push_back(Event::Refused(DropCause::Malformed));
             }
         }
-        self.take_events(path);
+        self.take_events(now, path);
     }
 }
 
@@ -386,10 +416,10 @@ impl Transport for Sctp {
         }
         self.association.advance(now);
         match input.padding {
-            0 => self.take_packet(input.path, input.data),
+            0 => self.take_packet(now, input.path, input.data),
             _ => {
                 let whole = udp::whole(&input, udp::MAX_PAYLOAD).unwrap_or_default();
-                self.take_packet(input.path, &whole);
+                self.take_packet(now, input.path, &whole);
             }
         }
         self.pump(now);
@@ -448,7 +478,7 @@ impl Transport for Sctp {
             Phase::Closed => {}
             Phase::Idle | Phase::Connecting | Phase::Closing => {
                 self.association.abort();
-                self.take_events(self.path);
+                self.take_events(now, self.path);
                 self.ended();
             }
         }

@@ -41,7 +41,7 @@ mod header;
 mod noise;
 mod sealed;
 mod secured;
-mod window;
+pub(crate) mod window;
 
 pub use config::SecurityConfig;
 pub use header::{INITIATION as INITIATION_BYTES, RESPONSE as RESPONSE_BYTES};

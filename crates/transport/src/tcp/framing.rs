@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, DropCause, Event, Message, PathId, Priority, SendError, StreamId, Time};
+use taut_core::{Bytes, DropCause, Event, Message, PathId, SendError, StreamId, Time};
 
 /// Bytes of the length.
 const PREFIX: usize = 4;
@@ -74,6 +74,22 @@ impl Source {
         }
     }
 
+    /// Bytes of messages that were acknowledged, in all.
+    pub(super) fn acknowledged(&self) -> u64 {
+        match self {
+            Self::Messages(outbox) => outbox.acknowledged,
+            Self::Bulk(_) => 0,
+        }
+    }
+
+    /// Bytes of messages that wait or are not acknowledged.
+    pub(super) fn held(&self) -> u64 {
+        match self {
+            Self::Messages(outbox) => outbox.waiting_bytes + outbox.stream.len() as u64,
+            Self::Bulk(_) => 0,
+        }
+    }
+
     /// The connection is gone: reports every message that was not acknowledged.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
         if let Self::Messages(outbox) = self {
@@ -124,15 +140,11 @@ impl Outbox {
         Ok(())
     }
 
-    /// At the end; what is of the highest priority, before everything less urgent that is not in the stream yet, as far as
-    /// [`OVERTAKES`] allows.
+    /// Before everything less urgent that is not in the stream yet, as far as [`OVERTAKES`] allows.
     fn place_of(&self, message: &Message) -> usize {
         let end = self.waiting.len();
-        if message.priority != Priority(0) {
-            return end;
-        }
-        let urgent = self.waiting.iter().take_while(|waiting| waiting.priority == Priority(0)).count();
-        urgent.max(end.saturating_sub(OVERTAKES))
+        let less_urgent = self.waiting.iter().rev().take(OVERTAKES);
+        end - less_urgent.take_while(|waiting| waiting.priority > message.priority).count()
     }
 
     fn has_room(&self, bytes: u64) -> bool {
@@ -278,7 +290,7 @@ impl Deframer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::Duration;
+    use taut_core::{Duration, Priority};
 
     fn message(data: &[u8], tag: u64) -> Message {
         Message { data: data.to_vec(), tag, ..Message::default() }
@@ -303,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_most_urgent_overtakes_what_is_not_in_the_stream() {
+    fn what_is_more_urgent_overtakes_what_is_not_in_the_stream() {
         let mut events = VecDeque::new();
         let mut outbox = Outbox::new(Bytes::new(1 << 20), Bytes::new(10));
         let urgent = |priority, tag| Message { priority: Priority(priority), ..message(&[tag as u8], tag) };
@@ -314,7 +326,7 @@ mod tests {
         outbox.push(Time::ZERO, urgent(1, 6), &mut events).unwrap();
         let mut bytes = Vec::new();
         outbox.write(0, 30, &mut bytes);
-        assert_eq!(bytes.iter().skip(4).step_by(5).copied().collect::<Vec<_>>(), [1, 4, 5, 2, 3, 6]);
+        assert_eq!(bytes.iter().skip(4).step_by(5).copied().collect::<Vec<_>>(), [1, 4, 5, 6, 2, 3]);
         (0..5000).for_each(|tag| outbox.push(Time::ZERO, urgent(2, tag), &mut events).unwrap());
         outbox.push(Time::ZERO, urgent(0, 9999), &mut events).unwrap();
         assert_eq!(outbox.waiting[5000 - OVERTAKES].tag, 9999);

@@ -15,8 +15,8 @@
 //! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
 //! | `framing` | messages in the stream | a length of four bytes before each |
 //!
-//! Messages leave in the order in which they were offered: TCP has one queue, and `Message::priority` and
-//! `Message::reliability` change nothing. A deadline drops a message until its first byte was sent, never after.
+//! What is more urgent overtakes what is not in the stream yet, up to a thousand messages; what is, keeps its order, whatever its
+//! `Message::priority`. `Message::reliability` changes nothing. A deadline drops a message until its first byte was sent, never after.
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
@@ -180,6 +180,21 @@ impl Tcp {
         Bytes::new(self.sender.max - self.sender.una)
     }
 
+    /// Bytes of messages, prefixes included, that the peer has acknowledged in order.
+    pub fn acknowledged_bytes(&self) -> Bytes {
+        Bytes::new(self.sender.source.acknowledged())
+    }
+
+    /// Bytes of messages, prefixes included, that were offered and not sent for the first time yet.
+    pub fn unsent_bytes(&self) -> Bytes {
+        Bytes::new(self.sender.source.held().saturating_sub(self.sender.max - self.sender.una))
+    }
+
+    /// The window grows only by this share, 0 to 1, of what it would in congestion avoidance (RFC 6356 section 3).
+    pub fn couple(&mut self, share: f64) {
+        self.sender.congestion.couple(share);
+    }
+
     /// The smoothed round trip (RFC 6298), once there was a measurement.
     pub fn smoothed_rtt(&self) -> Option<Duration> {
         self.sender.rto.smoothed()
@@ -188,6 +203,11 @@ impl Tcp {
     /// The retransmission timeout, with its backoff.
     pub fn retransmission_timeout(&self) -> Duration {
         self.sender.rto.get()
+    }
+
+    /// Retransmission timeouts since something was acknowledged.
+    pub fn timeouts_in_a_row(&self) -> u32 {
+        self.sender.timeouts_in_a_row
     }
 
     /// Is a loss being repaired without a timeout?

@@ -195,7 +195,8 @@ fn a_lost_goodbye_is_repeated() {
 #[test]
 fn ends_that_lost_step_get_in_step_again() {
     for ccid in CCIDS {
-        let settings = config(ccid).sequence_window(100).unwrap();
+        // Four old samples wait at the end, so that there is something to be out of step with.
+        let settings = config(ccid).sequence_window(100).unwrap().queue(64, 4).unwrap();
         let mut net = Net::new(1, settings.clone(), settings);
         net.run_until(at_ms(200));
         // The client believes that it may send; nothing of 500 packets arrives.

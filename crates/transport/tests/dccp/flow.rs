@@ -1,6 +1,6 @@
 //! Messages over paths that lose, mark and hold back.
 
-use taut_core::{Duration, Event, Message, Priority, Time};
+use taut_core::{Duration, Event, Message, Priority, Reliability, Time};
 use taut_transport::dccp::{Ccid, DccpStats};
 
 use super::harness::{CLIENT, Net, SERVER, at_ms, ms};
@@ -67,6 +67,25 @@ fn a_haptic_flow_keeps_its_age_and_gives_up_its_rate() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
+/// Packets that overtake each other by up to six are late, not lost; those that are lost still count.
+#[test]
+fn jitter_that_reorders_does_not_slow_a_flow_down() {
+    for ccid in [Ccid::TcpLike, Ccid::Tfrc] {
+        let mut net = Net::with(ccid).links(|link| link.jitter = ms(6));
+        net.recording = false;
+        net.samples(CLIENT, at_ms(1_000), ms(1), 20_000);
+        net.run_until(at_ms(22_000));
+        let (arrived, stats) = (net.samples_received(SERVER).len(), net.ends[CLIENT].stats());
+        println!("{ccid:?}: {arrived} of 20000, {stats:?}");
+        assert!(arrived > 19_000, "{ccid:?}: {arrived}");
+        net.links[CLIENT].loss = 0.05;
+        net.samples(CLIENT, at_ms(22_000), ms(1), 10_000);
+        net.run_until(at_ms(33_000));
+        let arrived = net.samples_received(SERVER).len() - arrived;
+        assert!((1_000..5_000).contains(&arrived), "{ccid:?}: {arrived} of 10000 at 5 %");
+    }
+}
+
 /// A sender that always has something to send, until `end`.
 fn greedy(mut net: Net, end: u64) -> Net {
     net.recording = false;
@@ -124,7 +143,8 @@ fn an_emergency_goes_ahead_of_everything_that_waits() {
         net.run_until(at_ms(200));
         for tag in 0..40 {
             let data = vec![tag as u8; 20];
-            net.send(CLIENT, Message { data, priority: Priority(2), tag, ..Message::default() });
+            let reliability = Reliability::Reliable;
+            net.send(CLIENT, Message { data, priority: Priority(2), tag, reliability, ..Message::default() });
         }
         let stop = Message { data: b"stop".to_vec(), priority: Priority(0), tag: 99, ..Message::default() };
         let held_back = net.ends[CLIENT].stats().waiting;

@@ -1,5 +1,6 @@
 //! QUIC between two endpoints, and more, in virtual time.
 
+mod certificates;
 mod flow;
 mod handshake;
 mod harness;

@@ -18,8 +18,7 @@ impl Peers {
         Self { operator: config(), robot: config() }
     }
 
-    /// One session, in which the client sends from its first moment on, at 1 kHz.
-    fn session(&self, trust: Trust, seed: u64) -> Net {
+    fn begin(&self, trust: Trust, seed: u64) -> Net {
         let robot = Quic::server(
             self.robot.clone(),
             &identity("robot"),
@@ -29,7 +28,12 @@ impl Peers {
         let trust = Trust::only(identity("robot").fingerprint());
         let entropy = Entropy::seeded(Seed::new(seed), "operator");
         let operator = Quic::client(self.operator.clone(), &identity("operator"), trust, entropy);
-        let mut net = Net::new(vec![robot, operator]);
+        Net::new(vec![robot, operator])
+    }
+
+    /// One session, in which the client sends from its first moment on, at 1 kHz.
+    fn session(&self, trust: Trust, seed: u64) -> Net {
+        let mut net = self.begin(trust, seed);
         net.send(CLIENT, command(net.now, 2, 1, 20));
         let mut stop = sample(net.now, 20);
         (stop.stream, stop.priority) = (taut_core::StreamId(0), taut_core::Priority(0));
@@ -69,6 +73,21 @@ fn samples_of_a_resumed_session_travel_in_its_first_packet() {
         assert!(latencies(net, SERVER, 2)[0] >= ms(30), "and so does a command");
         assert_eq!(net.nodes[SERVER].peer(), Some(identity("operator").fingerprint()));
     }
+}
+
+#[test]
+fn what_the_server_says_to_early_samples_does_not_wait_for_the_handshake() {
+    let peers = Peers::new();
+    let heard_at = |seed| {
+        let mut net = peers.begin(operator(), seed);
+        net.send(CLIENT, sample(net.now, 75));
+        net.run_for(ms(11));
+        net.send(SERVER, sample(net.now, 75));
+        net.run_for(ms(100));
+        latencies(&net, CLIENT, 1)[0]
+    };
+    assert_eq!(heard_at(1), ms(29), "the client is known after 30 ms, the answer comes 10 ms later");
+    assert_eq!(heard_at(2), ms(10));
 }
 
 #[test]

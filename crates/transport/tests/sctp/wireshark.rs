@@ -10,7 +10,8 @@ use crate::{command, offer, pair, sample};
 
 /// Handshake, data of both kinds, losses, FORWARD TSN, shutdown.
 fn conversation(interleaving: bool) -> Net<taut_transport::sctp::Sctp> {
-    let mut net = pair(SctpConfig::new().interleaving(interleaving), MS * 10, 4).lossy(2.0);
+    let mut net =
+        pair(SctpConfig::new().interleaving(interleaving).retransmissions(0), MS * 10, 4).lossy(2.0);
     net.run_for(MS * 1_000);
     for tick in 0..1_000 {
         let message = match tick % 10 {

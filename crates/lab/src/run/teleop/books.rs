@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use taut_core::{Bytes, DropCause, Duration, Medium, NodeEvent, Sample, Time};
 use taut_session::{OperatorEvent, RobotEvent, StopCause};
 
-use super::record::Shared;
+use super::record::{Shared, Transit};
 use super::wire::Seen;
 use crate::demo::Vector;
 use crate::scenario::{CodecSpec, Direction, Teleop};
@@ -52,7 +52,7 @@ impl OperatorBook {
     }
 
     /// What went by, in a packet that took so long.
-    pub(super) fn see(&mut self, now: Time, transit: Option<Duration>, seen: Seen) {
+    pub(super) fn see(&mut self, now: Time, transit: Option<Transit>, seen: Seen) {
         let mut record = self.record.borrow_mut();
         match seen {
             Seen::Connected => _ = record.handshake.get_or_insert(now),
@@ -131,7 +131,7 @@ impl RobotBook {
     }
 
     /// What went by, in a packet that took so long.
-    pub(super) fn see(&mut self, now: Time, transit: Option<Duration>, seen: Seen) {
+    pub(super) fn see(&mut self, now: Time, transit: Option<Transit>, seen: Seen) {
         let mut record = self.record.borrow_mut();
         match seen {
             Seen::State { sequence, stream, bytes } => match record.arrived(now, sequence, stream) {

@@ -6,6 +6,7 @@ mod control;
 mod hand;
 mod notes;
 mod operator;
+pub(super) mod own;
 mod record;
 mod robot;
 mod wire;
@@ -19,7 +20,8 @@ use taut_sim::{Network, NodeClock, Peer};
 
 use self::hand::Hand;
 use self::operator::{OperatorNode, Script};
-use self::record::{Record, Shared};
+use self::own::{OwnQueues, SharedQueues};
+use self::record::{Opening, Record, Shared};
 use self::robot::RobotNode;
 use self::wire::{Life, Stack, Wire};
 use super::flows::{Counters, FlowInfo};
@@ -30,6 +32,7 @@ use crate::metrics::{StreamKey, Watch};
 use crate::result::{FlowOwner, Series, TeleopResult};
 use crate::robot::SimulatedRobot;
 use crate::scenario::{ClockSpec, Direction, Scenario, Teleop, TransportSpec};
+use links::LinkInfo;
 
 pub use self::hand::Device;
 pub use self::notes::{Notes, Way, account};
@@ -46,10 +49,14 @@ pub(super) fn add(
     scenario: &Scenario,
     teleop: &Teleop,
     seed: Seed,
+    links: &[LinkInfo],
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(Vec<StreamKey>, Session), RunError> {
     let life = Life::default();
     let (streams, record) = add_life(network, scenario, teleop, seed, &life, Duration::ZERO, flows)?;
+    let ends = [streams[0].from, streams[1].from];
+    let queues = OwnQueues::new(ends, links.iter().map(|link| link.rate));
+    record.borrow_mut().queues = Rc::new(RefCell::new(queues));
     Ok((streams, Session { record, life }))
 }
 
@@ -132,6 +139,11 @@ fn clock(spec: Option<ClockSpec>, mut rng: Rng) -> NodeClock {
 }
 
 impl Session {
+    /// What observes the queues of its own.
+    pub(super) fn queues(&self) -> SharedQueues {
+        self.record.borrow().queues.clone()
+    }
+
     /// What became of it, its course over time, and what was not as it must be.
     pub(super) fn result(
         self,
@@ -146,14 +158,14 @@ impl Session {
         Ok((record.to_result(teleop, again), record.series(), record.checker.violations()))
     }
 
-    /// How long the handshake takes for two that remember each other, over the same network from its beginning.
+    /// How long it takes until states flow for two that remember each other, over the same network from its beginning.
     fn again(
         &self,
         scenario: &Scenario,
         teleop: &Teleop,
         seed: Seed,
         inputs: &Inputs,
-    ) -> Result<Option<Duration>, RunError> {
+    ) -> Result<Option<Opening>, RunError> {
         const PATIENCE: u64 = 20_000;
         if !matches!(teleop.transport, TransportSpec::Quic(_)) || self.record.borrow().handshake.is_none() {
             return Ok(None);
@@ -167,10 +179,11 @@ impl Session {
         let mut simulation = network.build(()).map_err(RunError::scenario)?;
         for ms in 1..=PATIENCE {
             simulation.run_until(Time::ZERO + Duration::from_millis(ms));
-            if let Some(at) = record.borrow().handshake {
-                return Ok(Some(at.saturating_since(Time::ZERO)));
+            if record.borrow().first_state.is_some() {
+                break;
             }
         }
-        Ok(None)
+        let opening = record.borrow().opening();
+        Ok(Some(opening))
     }
 }

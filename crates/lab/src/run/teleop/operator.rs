@@ -10,7 +10,7 @@ use taut_sim::{NodeClock, Peer};
 
 use super::books::OperatorBook;
 use super::hand::Hand;
-use super::record::Shared;
+use super::record::{Shared, Transit};
 use super::wire::{Seen, Wire};
 use crate::scenario::{Direction, Teleop};
 
@@ -66,7 +66,7 @@ pub(super) struct OperatorNode {
     resume_at: Option<Time>,
     now: Time,
     /// How long the packet took that is being handled.
-    transit: Option<Duration>,
+    transit: Option<Transit>,
     spare: Vec<u8>,
 }
 
@@ -191,7 +191,7 @@ impl Node for OperatorNode {
         if packet.meta.corrupted {
             return self.book.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
         }
-        self.transit = Some(self.truth().saturating_since(packet.meta.sent));
+        self.transit = Some(self.book.record.borrow().transit(self.truth(), &packet.meta));
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
         self.session.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });

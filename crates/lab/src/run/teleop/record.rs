@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use taut_core::{Bytes, DropCause, Duration, Time};
+use taut_core::{Bytes, DropCause, Duration, PacketMeta, Time};
 
 use super::checker::{Checker, STREAMS};
 use super::control::Control;
+use super::own::SharedQueues;
 use crate::metrics::{Summary, Watch, percent};
 use crate::result::{EmergencyResult, Series, StreamResult, TeleopResult, WatchdogResult, WireResult};
 use crate::scenario::{Direction, Teleop};
@@ -32,6 +33,22 @@ impl Latencies {
     }
 }
 
+/// The beginning of a session; times since the run began, in milliseconds, absent for what never came.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Opening {
+    handshake_ms: Option<f64>,
+    opened_ms: Option<f64>,
+    first_state_ms: Option<f64>,
+}
+
+/// How a packet went through the network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transit {
+    pub(super) took: Duration,
+    /// Of it, behind other packets of the session.
+    pub(super) queued: Duration,
+}
+
 /// Presses and stops that are told one by one.
 const MOST_TOLD: usize = 1000;
 /// Feedback whose time of making is remembered.
@@ -47,6 +64,8 @@ pub(super) struct Record {
     rtt: Latencies,
     pub(super) handshake: Option<Time>,
     pub(super) opened: Option<Time>,
+    /// When a state first arrived.
+    pub(super) first_state: Option<Time>,
     pub(super) moved: Option<Time>,
     pub(super) closed: Option<Time>,
     pub(super) resumed: u64,
@@ -55,8 +74,9 @@ pub(super) struct Record {
     /// When the robot was last given a state, or resumed.
     fed: Time,
     emergencies: Vec<EmergencyResult>,
-    /// Of the press that is not acknowledged yet: when, and how long its packet took to the robot.
-    pressed: Option<(Time, Option<Duration>)>,
+    /// Of the press that is not acknowledged yet: when, and how its packet went to the robot.
+    pressed: Option<(Time, Option<Transit>)>,
+    pub(super) queues: SharedQueues,
     watchdogs: Vec<WatchdogResult>,
     /// When feedback was made; `None` once it arrived. The first is number `first_feedback`.
     feedback: VecDeque<Option<Time>>,
@@ -81,6 +101,7 @@ impl Record {
             rtt: Latencies::default(),
             handshake: None,
             opened: None,
+            first_state: None,
             moved: None,
             closed: None,
             resumed: 0,
@@ -88,6 +109,7 @@ impl Record {
             fed: Time::ZERO,
             emergencies: Vec::new(),
             pressed: None,
+            queues: SharedQueues::default(),
             watchdogs: Vec::new(),
             feedback: VecDeque::new(),
             first_feedback: 1,
@@ -95,6 +117,12 @@ impl Record {
             allowed_hz: f64::from(teleop.rate),
             wire: Default::default(),
         }
+    }
+
+    /// How a packet of the session went that arrives now.
+    pub(super) fn transit(&self, now: Time, meta: &PacketMeta) -> Transit {
+        let queued = self.queues.borrow().wait(meta.id);
+        Transit { took: now.saturating_since(meta.sent), queued }
     }
 
     /// An end sent a packet, this way.
@@ -120,6 +148,7 @@ impl Record {
         if !self.checker.arrived(sequence) {
             return None;
         }
+        self.first_state.get_or_insert(now);
         let made = self.checker.made_at(sequence)?;
         let (stream, latency) = (usize::from(stream) % STREAMS, now.saturating_since(made));
         if self.watch.counts(made) {
@@ -172,26 +201,29 @@ impl Record {
                 stopped_ms: None,
                 acknowledged_ms: None,
                 network_ms: None,
+                own_queue_ms: None,
                 waiting: waiting as u64,
             });
         }
     }
 
     /// A stop arrived in a packet that took so long.
-    pub(super) fn stop_arrived(&mut self, transit: Option<Duration>) {
+    pub(super) fn stop_arrived(&mut self, transit: Option<Transit>) {
         if let Some((_, there @ None)) = &mut self.pressed {
             *there = transit;
         }
     }
 
     /// Its acknowledgement arrived.
-    pub(super) fn stop_acknowledged(&mut self, now: Time, transit: Option<Duration>) {
+    pub(super) fn stop_acknowledged(&mut self, now: Time, transit: Option<Transit>) {
         let (Some((pressed, there)), Some(emergency)) = (self.pressed, self.emergencies.last_mut()) else {
             return;
         };
         if emergency.acknowledged_ms.is_none() {
             emergency.acknowledged_ms = Some(now.saturating_since(pressed).as_millis_f64());
-            emergency.network_ms = there.zip(transit).map(|(there, back)| (there + back).as_millis_f64());
+            let both = there.zip(transit);
+            emergency.network_ms = both.map(|(there, back)| (there.took + back.took).as_millis_f64());
+            emergency.own_queue_ms = both.map(|(there, back)| (there.queued + back.queued).as_millis_f64());
         }
     }
 
@@ -212,15 +244,19 @@ impl Record {
         self.feedback.get_mut(index)?.take()
     }
 
-    pub(super) fn to_result(&self, teleop: &Teleop, resumed_handshake: Option<Duration>) -> TeleopResult {
+    pub(super) fn to_result(&self, teleop: &Teleop, resumed: Option<Opening>) -> TeleopResult {
         let ms = |at: Option<Time>| at.map(|at| at.saturating_since(Time::ZERO).as_millis_f64());
+        let (first, again) = (self.opening(), resumed.unwrap_or_default());
         let arrived: u64 = self.checker.tallies.iter().map(|tally| tally.arrived).sum();
         let made = self.checker.made;
         TeleopResult {
             transport: teleop.transport.name().to_owned(),
-            handshake_ms: ms(self.handshake),
-            resumed_handshake_ms: resumed_handshake.map(Duration::as_millis_f64),
-            opened_ms: ms(self.opened),
+            handshake_ms: first.handshake_ms,
+            opened_ms: first.opened_ms,
+            first_state_ms: first.first_state_ms,
+            resumed_handshake_ms: again.handshake_ms,
+            resumed_opened_ms: again.opened_ms,
+            resumed_first_state_ms: again.first_state_ms,
             moved_ms: ms(self.moved),
             closed_s: self.closed.map(|at| at.as_nanos() as f64 / 1e9),
             made,
@@ -239,6 +275,15 @@ impl Record {
             clock_error_ms: self.clock.map(|[error, _]| error.as_millis_f64()),
             clock_uncertainty_ms: self.clock.map(|[_, said]| said.as_millis_f64()),
             control: self.control.to_result(teleop.environment.name(), teleop.feedback > 0),
+        }
+    }
+
+    pub(super) fn opening(&self) -> Opening {
+        let ms = |at: Option<Time>| at.map(|at| at.saturating_since(Time::ZERO).as_millis_f64());
+        Opening {
+            handshake_ms: ms(self.handshake),
+            opened_ms: ms(self.opened),
+            first_state_ms: ms(self.first_state),
         }
     }
 

@@ -5,7 +5,7 @@ use taut_session::{Robot, RobotEvent, State, StateError};
 use taut_sim::{NodeClock, Peer};
 
 use super::books::RobotBook;
-use super::record::Shared;
+use super::record::{Shared, Transit};
 use super::wire::{Seen, Wire};
 use crate::robot::SimulatedRobot;
 use crate::scenario::{Direction, Teleop};
@@ -25,7 +25,7 @@ pub(super) struct RobotNode {
     /// When the arm is computed next; `None` before there is an operator.
     next_step: Option<Time>,
     now: Time,
-    transit: Option<Duration>,
+    transit: Option<Transit>,
     spare: Vec<u8>,
 }
 
@@ -131,7 +131,7 @@ impl Node for RobotNode {
         if packet.meta.corrupted {
             return self.book.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
         }
-        self.transit = Some(self.truth().saturating_since(packet.meta.sent));
+        self.transit = Some(self.book.record.borrow().transit(self.truth(), &packet.meta));
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
         self.session.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });

@@ -16,6 +16,7 @@ use taut_wire::session::{Body, Frame, Priority};
 
 use crate::run::flows::{Counted, Counters, Counts};
 use crate::run::inputs::RunError;
+use crate::run::settings;
 use crate::run::transports::{Carrier, Side, session_quic};
 use crate::scenario::{Teleop, TransportSpec};
 
@@ -42,9 +43,9 @@ impl Stack {
             let quic = session_quic(quic, side, seed, life.name, Some(tickets));
             return Ok(Self::Plain(Carrier::Quic(Box::new(quic))));
         }
+        let period = settings::period(teleop);
         let make = move || match &spec {
-            // An emergency stop waits for no gap.
-            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(taut_core::Priority(0))),
+            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(period)),
             spec => Carrier::new(spec, side, seed),
         };
         let carrier = make()?;

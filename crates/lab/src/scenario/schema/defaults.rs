@@ -17,6 +17,9 @@ pub(super) const fn ccid() -> u8 {
 pub(super) const fn five_milliseconds() -> Duration {
     Duration::from_millis(5)
 }
+pub(super) const fn two_hundred_milliseconds() -> Duration {
+    Duration::from_millis(200)
+}
 pub(super) const fn four_hundred_milliseconds() -> Duration {
     Duration::from_millis(400)
 }
@@ -67,4 +70,20 @@ pub(super) const fn tcp_segment() -> Bytes {
 }
 pub(super) const fn mtu() -> Bytes {
     Bytes::new(1200)
+}
+pub(super) const fn ethernet_frame() -> Bytes {
+    Bytes::new(1514)
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+pub(super) const fn is_zero(number: &u8) -> bool {
+    *number == 0
+}
+pub(super) const fn video_port() -> u16 {
+    5004
+}
+pub(super) const fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+pub(super) const fn hundred_fifty_milliseconds() -> Duration {
+    Duration::from_millis(150)
 }

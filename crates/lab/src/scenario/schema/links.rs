@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
-use taut_core::{Bitrate, Bytes, Duration, Probability};
+use taut_core::{Bitrate, Duration, Probability};
 
 use super::defaults;
+use super::queues::QueueSpec;
 
 /// A star: hosts around a switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +40,7 @@ pub struct LinkSpec {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ElementSpec {
     /// A queue and the rate that empties it.
-    Server(ServerSpec),
+    Server(Box<ServerSpec>),
     /// Propagation: every packet takes this long.
     Delay(#[schemars(with = "String")] Duration),
     /// Propagation from a table that changes over time.
@@ -58,6 +59,8 @@ pub enum ElementSpec {
     Corrupt(#[schemars(with = "String")] Probability),
     /// Nothing passes from a time on.
     Cut(CutSpec),
+    /// Drops whole video frames before the next server of the same chain, whose queue it watches.
+    Gate(GateSpec),
 }
 
 /// A queue and the rate that empties it. The packet in service is not in the queue.
@@ -89,19 +92,6 @@ pub struct RateRow {
     /// How fast.
     #[schemars(with = "String")]
     pub rate: Bitrate,
-}
-
-/// Drop-tail limits: in bytes, in packets, or both. Without any, 1000 packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct QueueSpec {
-    /// At most this many bytes wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub bytes: Option<Bytes>,
-    /// At most this many packets wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub packets: Option<u64>,
 }
 
 /// A table of impairments (columns `delay`, `jitter`, `packet_loss`), one row per `every`, again from the top at its end.
@@ -195,6 +185,80 @@ pub struct CutSpec {
     pub until: Option<Duration>,
 }
 
+/// The frame gate: video is what goes to `port` over UDP as RTP. It reads what the queue of the next server in its chain
+/// does with video.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateSpec {
+    /// How strictly it is steered.
+    pub policy: GatePolicy,
+    /// The UDP port to which video goes.
+    #[serde(default = "defaults::video_port")]
+    pub port: u16,
+    /// Only this RTP payload type, 0 to 127.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_type: Option<u8>,
+    /// How key frames are told.
+    #[serde(default)]
+    pub codec: GateCodec,
+    /// How far back the largest bandwidth is looked for.
+    #[serde(default = "defaults::ten_seconds")]
+    #[schemars(with = "String")]
+    pub bandwidth_over: Duration,
+    /// How often the queue is read and the limit changed.
+    #[serde(default = "defaults::hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub update_interval: Duration,
+    /// How often the count of bytes begins anew.
+    #[serde(default = "defaults::hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub reset_interval: Duration,
+    /// Policy `deadline`: how long a frame may wait before its first packet is sent.
+    #[serde(default = "defaults::twenty_milliseconds")]
+    #[schemars(with = "String")]
+    pub wait: Duration,
+    /// Policy `deadline`: when all of a frame must have been sent.
+    #[serde(default = "defaults::hundred_fifty_milliseconds")]
+    #[schemars(with = "String")]
+    pub deadline: Duration,
+    /// Policy `deadline`: when all of a key frame must have been sent.
+    #[serde(default = "defaults::four_hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub key_deadline: Duration,
+}
+
+/// Policies of the frame gate: the source's, and taut's own `deadline`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the policies of taut_link::frame_gate, by their names")]
+pub enum GatePolicy {
+    Step,
+    Dyna1,
+    Dyna2,
+    Dyna3,
+    Dyna4,
+    Dyna5,
+    Aimd1,
+    Aimd2,
+    Aimd3,
+    Aimd4,
+    Aimd5,
+    Deadline,
+}
+
+/// Codecs whose key frames the gate can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateCodec {
+    /// VP8, RFC 7741.
+    #[default]
+    Vp8,
+    /// H.264, RFC 6184.
+    H264,
+    /// None: all frames are alike.
+    Opaque,
+}
+
 fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String; 2]>, D::Error> {
     let ends = Vec::deserialize(deserializer)?;
     let ends = ends.try_into().map_err(|ends: Vec<String>| {
@@ -204,7 +268,7 @@ fn two_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[String
 }
 
 /// One that is not zero but is read as zero would silently switch its element off.
-fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Probability, D::Error> {
+pub(super) fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Probability, D::Error> {
     let text = String::deserialize(deserializer)?;
     let probability: Probability = text.parse().map_err(de::Error::custom)?;
     // The digits decide, for a number of its own may already be too small to be told from zero.

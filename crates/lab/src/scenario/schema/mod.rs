@@ -5,12 +5,14 @@
 
 mod defaults;
 mod links;
+mod queues;
 mod run;
 mod session;
 mod traffic;
 mod transport;
 
 pub use links::*;
+pub use queues::*;
 pub use run::*;
 pub use session::*;
 pub use traffic::*;

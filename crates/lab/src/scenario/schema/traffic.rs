@@ -26,6 +26,9 @@ pub struct Cross {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub stop: Option<Duration>,
+    /// Differentiated services code point of its packets, 0 to 63; acknowledgements have it too.
+    #[serde(default, skip_serializing_if = "super::defaults::is_zero")]
+    pub dscp: u8,
     /// What it sends.
     pub traffic: Traffic,
 }

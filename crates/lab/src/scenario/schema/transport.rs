@@ -82,7 +82,7 @@ pub struct SctpSpec {
     #[serde(default = "defaults::three")]
     pub retransmissions: u16,
     /// Smallest retransmission timeout. 50ms to 60s.
-    #[serde(default = "defaults::four_hundred_milliseconds")]
+    #[serde(default = "defaults::two_hundred_milliseconds")]
     #[schemars(with = "String")]
     pub rto_min: Duration,
 }

@@ -98,6 +98,7 @@ fn takes_time(element: &ElementSpec) -> bool {
         | ElementSpec::LossTable(_)
         | ElementSpec::Duplicate(_)
         | ElementSpec::Corrupt(_)
-        | ElementSpec::Cut(_) => false,
+        | ElementSpec::Cut(_)
+        | ElementSpec::Gate(_) => false,
     }
 }

@@ -106,6 +106,29 @@ fn a_mark_halves_the_window_and_a_latecomer_leaves_the_pipe_alone() {
     assert_eq!((bench.ccid.pipe, bench.ccid.cwnd()), (4, 5), "said twice");
 }
 
+/// RFC 8985 section 6.2: where packets overtake each other, lost is what is a quarter of a round trip late.
+#[test]
+fn what_was_overtaken_before_is_lost_when_later_packets_were_sent_long_after_it() {
+    let mut bench = Bench::new();
+    bench.ccid.cwnd = 60;
+    for ms in 0..60 {
+        let packet = Sent { at: at(ms), data: true, counter: 0, fate: Fate::Flying, told: None };
+        bench.sent.push(packet);
+        bench.ccid.on_sent(at(ms));
+        bench.next += 1;
+    }
+    bench.ack(at(101), 1, &[0x00, 0xc0]); // 1 arrived; 0 is missing
+    bench.ack(at(101), 1, &[0x01]); // 0, too
+    bench.ack(at(107), 6, &[0x03, 0xc0, 0x01]); // 2 is missing, four arrived after it
+    assert_eq!(bench.ccid.counts.lost, 0, "0 was overtaken, so 2 may have been");
+    bench.ack(at(127), 26, &[0x17, 0xc0, 0x01]);
+    assert_eq!(bench.ccid.counts.lost, 0, "26 was sent 24 ms after it");
+    bench.ack(at(128), 27, &[0x18, 0xc0, 0x01]);
+    assert_eq!((bench.ccid.counts.lost, bench.ccid.counts.halved), (1, 1));
+    bench.ack(at(129), 28, &[0x1b]);
+    assert_eq!(bench.ccid.reordering.window(), MS * 50, "it was late after all: half a round trip");
+}
+
 /// RFC 4341 section 5 and RFC 6298 section 5.5.
 #[test]
 fn silence_starts_over_and_waits_twice_as_long() {

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
+use taut_core::{Duration, Time};
 use taut_wire::dccp::{LossInterval, Seq};
 
+use super::super::reordering::Reordering;
 use super::equation::{INTERVALS, loss_event_rate, mean_interval};
 
 /// Packets that must arrive after a hole before it is a loss.
@@ -12,6 +14,7 @@ const NDUPACK: usize = 3;
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
+    pub(super) at: Time,
     /// It carried data.
     pub(super) data: bool,
     /// It was marked.
@@ -34,6 +37,7 @@ pub(super) struct LossHistory {
     last: Seq,
     /// Window counter of the last data packet that arrived, in an interval.
     counter: Option<u8>,
+    reordering: Reordering,
 }
 
 /// The interval that is not over yet.
@@ -60,7 +64,13 @@ impl LossHistory {
             undecided: VecDeque::new(),
             last: first.minus(1),
             counter: None,
+            reordering: Reordering::default(),
         }
+    }
+
+    /// A measured round trip.
+    pub(super) fn round_trip(&mut self, rtt: Duration) {
+        self.reordering.round_trip(rtt);
     }
 
     /// A packet arrived for the first time. `rate`: data packets that arrive in a round trip, for the length of the first
@@ -68,23 +78,33 @@ impl LossHistory {
     pub(super) fn record(&mut self, seq: Seq, packet: Arrived, rate: f64) -> bool {
         let Some(index) = seq.since(self.last).checked_sub(1).and_then(|ahead| usize::try_from(ahead).ok())
         else {
-            return false; // its hole was already taken for a loss
+            // Its hole was already taken for a loss.
+            self.reordering.mistaken();
+            return false;
         };
         if self.undecided.len() <= index {
             self.undecided.resize(index + 1, None);
+        } else {
+            self.reordering.overtaken();
         }
         self.undecided[index] = Some(packet);
-        self.decide(rate)
+        let found = self.decide(packet.at, rate);
+        if found {
+            self.reordering.reduced();
+        }
+        found
     }
 
-    /// Moves everything into intervals that has three arrivals after it, and everything before the first hole.
-    fn decide(&mut self, rate: f64) -> bool {
+    /// Moves everything into intervals that has three arrivals after it, the first of them as long ago as [`Reordering`]
+    /// says, and everything before the first hole.
+    fn decide(&mut self, now: Time, rate: f64) -> bool {
+        let window = self.reordering.window();
         let mut found = false;
         loop {
             let hole = self.undecided.iter().take_while(|slot| slot.is_none()).count();
             let Some(Some(next)) = self.undecided.get(hole).copied() else { return found };
             let enough = || self.undecided.iter().skip(hole).flatten().take(NDUPACK).count() == NDUPACK;
-            if hole > 0 && !enough() {
+            if hole > 0 && (!enough() || now < next.at + window) {
                 return found;
             }
             for lost in 0..hole as u64 {
@@ -182,7 +202,7 @@ mod tests {
     use super::*;
 
     fn data(counter: u8) -> Arrived {
-        Arrived { data: true, marked: false, counter, ndp: 0 }
+        Arrived { at: Time::ZERO, data: true, marked: false, counter, ndp: 0 }
     }
 
     fn history() -> LossHistory {
@@ -203,7 +223,7 @@ mod tests {
     #[test]
     fn without_loss_there_is_one_interval_and_no_rate() {
         let mut history = history();
-        assert_eq!(run(&mut history, 0..50, &[]), []);
+        assert_eq!(run(&mut history, 0..50, &[]), Vec::<u64>::new());
         assert_eq!(reported(&history), (0, vec![(50, 0, 0)]));
         assert!(history.rate() <= 0.0);
     }
@@ -211,7 +231,7 @@ mod tests {
     #[test]
     fn a_hole_is_a_loss_when_three_arrived_after_it() {
         let mut history = history();
-        assert_eq!(run(&mut history, 0..13, &[10]), [], "two arrived");
+        assert_eq!(run(&mut history, 0..13, &[10]), Vec::<u64>::new(), "two arrived");
         assert_eq!(reported(&history), (3, vec![(10, 0, 0)]));
         assert_eq!(run(&mut history, 13..14, &[]), [13]);
         let first = (1.0 / loss_event_rate(10.0)) as u32;
@@ -223,7 +243,7 @@ mod tests {
         let mut history = history();
         run(&mut history, 0..12, &[10]);
         assert!(!history.record(Seq::new(10), data(2), 10.0));
-        assert_eq!(run(&mut history, 12..40, &[]), []);
+        assert_eq!(run(&mut history, 12..40, &[]), Vec::<u64>::new());
         assert_eq!(reported(&history), (0, vec![(40, 0, 0)]));
     }
 

@@ -54,6 +54,7 @@ impl Ccid3Receiver {
     /// A packet arrived for the first time.
     pub(crate) fn on_packet(&mut self, now: Time, packet: DataPacket) {
         let arrived = Arrived {
+            at: now,
             data: packet.bytes.is_some(),
             marked: packet.marked,
             counter: packet.counter,
@@ -72,6 +73,7 @@ impl Ccid3Receiver {
             });
         }
         let rate = self.best.max(self.rate(now).1) * self.clock.rtt.map_or(0.0, Duration::as_secs_f64);
+        self.clock.rtt.into_iter().for_each(|rtt| self.losses.round_trip(rtt));
         self.due |= self.losses.record(packet.seq, arrived, rate);
     }
 

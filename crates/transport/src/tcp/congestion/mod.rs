@@ -23,6 +23,8 @@ pub(super) struct Congestion {
     counting: AckCounting,
     /// Bytes acknowledged that have not made the window grow yet (RFC 3465 section 2.1).
     acked: u64,
+    /// What congestion avoidance adds, of what it would add (RFC 6356 section 3).
+    share: f64,
     /// The slow start that follows a timeout grows by one segment per acknowledgement (RFC 3465 section 2.3).
     after_timeout: bool,
     cubic: Option<Cubic>,
@@ -50,6 +52,7 @@ impl Congestion {
             restart: segments(config.initial_window),
             counting: config.counting,
             acked: 0,
+            share: 1.0,
             after_timeout: false,
             cubic: (config.congestion == CongestionControl::Cubic).then(Cubic::default),
         }
@@ -87,23 +90,31 @@ impl Congestion {
         self.cwnd += bytes.min(limit);
     }
 
+    /// The window shares its growth with those of other paths.
+    pub(super) fn couple(&mut self, share: f64) {
+        self.share = share.clamp(0.0, 1.0);
+    }
+
     fn avoid_congestion(&mut self, ack: Acked) {
+        let bytes = (ack.bytes as f64 * self.share) as u64;
         let segments = match self.counting {
-            AckCounting::Bytes => ack.bytes as f64 / self.smss as f64,
-            AckCounting::Acks => 1.0,
+            AckCounting::Bytes => bytes as f64 / self.smss as f64,
+            AckCounting::Acks => self.share,
         };
         match (&mut self.cubic, self.counting) {
             (Some(cubic), _) => self.cwnd = cubic.on_ack(ack.now, ack.rtt, segments, self.cwnd, self.smss),
             (None, AckCounting::Bytes) => {
                 // RFC 3465 section 2.1; the rest is kept, so that it is one segment per window, not less.
-                self.acked += ack.bytes;
+                self.acked += bytes;
                 if self.acked >= self.cwnd {
                     self.acked -= self.cwnd;
                     self.cwnd += self.smss;
                 }
             }
             // RFC 5681 equation 3.
-            (None, AckCounting::Acks) => self.cwnd += (self.smss * self.smss / self.cwnd).max(1),
+            (None, AckCounting::Acks) => {
+                self.cwnd += ((self.smss * self.smss / self.cwnd) as f64 * self.share).max(1.0) as u64;
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Duration, Time};
+use crate::{Duration, Time};
 
 /// A reading of the peer's clock, ns since an epoch of its own. Not comparable with a [`Time`] but by an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,8 +40,7 @@ impl ClockEstimate {
 /// the clocks was set: everything kept is forgotten, and the estimate begins again with that sample.
 ///
 /// ```
-/// use taut_core::{Duration, Time};
-/// use taut_session::{ClockEstimator, PeerTime};
+/// use taut_core::{ClockEstimator, Duration, PeerTime, Time};
 /// let ms = |ms: u64| Time::ZERO + Duration::from_millis(ms);
 /// let mut clock = ClockEstimator::new();
 /// // The peer is 1 s ahead; 10 ms there, 14 ms back.
@@ -145,7 +144,7 @@ impl ClockEstimator {
     }
 
     /// Forgets everything: one of the clocks is known to have been set.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.points.clear();
         self.line = None;
         self.steps += 1;
@@ -233,7 +232,7 @@ fn fit(points: &VecDeque<Point>) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::{Rng, Seed};
+    use crate::{Rng, Seed};
 
     const MS: u64 = 1_000_000;
 

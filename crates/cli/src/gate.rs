@@ -1,0 +1,199 @@
+//! `taut gate`: the frame gate at a network device.
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Args, Subcommand};
+use taut_core::Duration;
+use taut_link::frame_gate::{ControlConfig, Filter, Policy};
+use taut_wire::rtp::Codec;
+use taut_xdp::{AttachedGate, GateConfig, Mode, Request, Status, VideoFilter, Watch, ask, attached_devices};
+
+use crate::host::OnSignal;
+use crate::{Ended, print, print_json};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Put a gate at the device on which video enters; it is off when this command ends (needs root)
+    Attach(Box<Attach>),
+    /// What the gates of this host have done
+    Status(Show),
+    /// Take a gate off, whose command then ends
+    Detach {
+        /// The device
+        device: String,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct Attach {
+    /// The device on which video enters
+    device: String,
+    /// What is video: udp:PORT, udp:ADDRESS:PORT or, with IPv6, `udp:[ADDRESS]:PORT` of its destination. Repeatable, up to 4
+    #[arg(long, value_name = "udp:PORT", required = true)]
+    video: Vec<Video>,
+    /// Only packets of this RTP payload type
+    #[arg(long, value_name = "TYPE", value_parser = clap::value_parser!(u8).range(0..=127))]
+    payload_type: Option<u8>,
+    /// How key frames are told: vp8, h264, opaque (not at all)
+    #[arg(long, default_value = "vp8", value_parser = codec)]
+    codec: Codec,
+    /// How strictly it is steered: step, dyna1 to dyna5, aimd1 to aimd5, deadline
+    #[arg(long, default_value = "deadline")]
+    policy: Policy,
+    /// The queue that video waits in: qdisc:DEVICE, qdisc:DEVICE/1:2 (at a class), qdisc:DEVICE/30: (by its handle)
+    #[arg(long, value_name = "qdisc:DEVICE")]
+    watch: Watch,
+    /// Where the program runs: native (in the driver), generic, auto
+    #[arg(long, default_value = "auto")]
+    mode: Mode,
+    /// How far back the largest bandwidth is looked for
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    bandwidth_over: Duration,
+    /// How often the queue is read and the limit changed
+    #[arg(long, value_name = "DURATION", default_value = "100ms")]
+    update_interval: Duration,
+    /// How often the count of bytes begins anew
+    #[arg(long, value_name = "DURATION", default_value = "100ms")]
+    reset_interval: Duration,
+    /// Policy deadline: how long a frame may wait before its first packet is sent
+    #[arg(long, value_name = "DURATION", default_value = "20ms")]
+    wait: Duration,
+    /// Policy deadline: when all of a frame must have been sent
+    #[arg(long, value_name = "DURATION", default_value = "150ms")]
+    deadline: Duration,
+    /// Policy deadline: when all of a key frame must have been sent
+    #[arg(long, value_name = "DURATION", default_value = "400ms")]
+    key_deadline: Duration,
+}
+
+#[derive(Args)]
+pub(crate) struct Show {
+    /// Only of this device
+    device: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print as metrics for Prometheus
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
+}
+
+pub(crate) fn gate(command: Command) -> Ended {
+    match command {
+        Command::Attach(arguments) => attach(&arguments),
+        Command::Status(arguments) => status(&arguments),
+        Command::Detach { device } => {
+            ask(&device, Request::Detach).map_err(|error| error.to_string())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn attach(arguments: &Attach) -> Ended {
+    let control = ControlConfig::new(arguments.policy)
+        .duration(arguments.bandwidth_over)
+        .update_interval(arguments.update_interval)
+        .reset_interval(arguments.reset_interval)
+        .wait(arguments.wait)
+        .delta_deadline(arguments.deadline)
+        .key_deadline(arguments.key_deadline);
+    let filters = arguments.video.iter().map(|video| video.filter(arguments)).collect();
+    let config = GateConfig::new(&arguments.device, filters, arguments.watch.clone(), control);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let _signals = OnSignal::new(move || stopped.store(true, Ordering::Relaxed))?;
+    let mut gate = AttachedGate::attach(config.mode(arguments.mode)).map_err(|error| error.to_string())?;
+    let at = gate.status().map_err(|error| error.to_string())?;
+    print(&format!("{} ({}): {}, reading {}\n", at.device, at.mode, at.policy, at.watch))?;
+    while !stop.load(Ordering::Relaxed) && gate.turn().map_err(|error| error.to_string())? {}
+    let status = gate.status().map_err(|error| error.to_string())?;
+    drop(gate);
+    print(&summary(&status))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(arguments: &Show) -> Ended {
+    let devices = match &arguments.device {
+        Some(device) => vec![device.clone()],
+        None => attached_devices().map_err(|error| error.to_string())?,
+    };
+    let statuses = devices.iter().map(|device| ask(device, Request::Status));
+    let statuses = statuses.collect::<Result<Vec<Status>, _>>().map_err(|error| error.to_string())?;
+    if arguments.json {
+        print_json(&statuses)?;
+    } else if arguments.prometheus {
+        print(&Status::prometheus(&statuses))?;
+    } else if statuses.is_empty() {
+        print("no gate in this network namespace\n")?;
+    } else {
+        print(&statuses.iter().map(summary).collect::<String>())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn summary(status: &Status) -> String {
+    let Status { device, mode, policy, watch, queue_drops, .. } = status;
+    let rate = status.bandwidth_bps as f64 / 1e6;
+    let mut text = format!(
+        "{device} ({mode}): {policy}, k = {:.2}, {watch}: {rate:.3} Mbit/s, {queue_drops} drops\n",
+        status.k
+    );
+    for stream in &status.streams {
+        text += &format!(
+            "  SSRC {:#010x}: {} frames passed, {} dropped; {} packets passed, {} dropped\n",
+            stream.ssrc,
+            stream.passed_frames,
+            stream.dropped_frames,
+            stream.passed_packets,
+            stream.dropped_packets
+        );
+    }
+    text
+}
+
+fn codec(text: &str) -> Result<Codec, String> {
+    let found = Codec::ALL.into_iter().find(|codec| codec.name() == text);
+    found.ok_or_else(|| format!("`{text}` is no codec of the gate: vp8, h264, opaque"))
+}
+
+/// Where video goes.
+#[derive(Clone, Copy, Debug)]
+struct Video {
+    address: Option<IpAddr>,
+    port: u16,
+}
+
+impl Video {
+    fn filter(self, arguments: &Attach) -> VideoFilter {
+        let filter = Filter::port(self.port).codec(arguments.codec);
+        let filter = arguments.payload_type.map_or(filter, |only| filter.payload_type(only));
+        let filter = VideoFilter::new(filter);
+        self.address.map_or(filter, |address| filter.to(address))
+    }
+}
+
+impl FromStr for Video {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = || {
+            let rest = text.strip_prefix("udp:")?;
+            let (address, port) = match rest.rsplit_once(':') {
+                None => (None, rest),
+                Some((address, port)) => {
+                    let bare = address.strip_prefix('[').and_then(|inside| inside.strip_suffix(']'));
+                    (Some(bare.unwrap_or(address).parse().ok()?), port)
+                }
+            };
+            let port = port.parse().ok().filter(|port| *port != 0)?;
+            Some(Self { address, port })
+        };
+        parsed().ok_or_else(|| {
+            format!("`{text}` names no video: udp:5004, udp:10.0.0.2:5004 or udp:[fd00::2]:5004")
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! `taut recommend` and `taut evidence`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use taut_core::{Bitrate, Duration, Probability};
+use taut_lab::evidence::{Condition, Evidence, sha256_of};
+use taut_lab::recommend::{Need, Os, Security, recommend as decide, recommendation_text};
+use taut_lab::scenario::Scenario;
+
+use crate::progress::Bar;
+use crate::run::Seeds;
+use crate::{Ended, print, print_json};
+
+/// Where nobody says what the rate is: more than any session here sends.
+const ASSUMED_RATE: Bitrate = Bitrate::from_bps(10_000_000);
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Force comes back: delay, jitter and loss hold both ways
+    #[arg(long)]
+    haptic: bool,
+    /// Round trip of the network when it is idle, such as 40ms; `ping` tells
+    #[arg(long, value_name = "DURATION", required_unless_present = "one_way")]
+    rtt: Option<Duration>,
+    /// One way instead, where the two differ: the longer
+    #[arg(long, value_name = "DURATION", conflicts_with = "rtt")]
+    one_way: Option<Duration>,
+    /// Packets lost
+    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    loss: Probability,
+    /// How many are lost one after the other, in the mean
+    #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
+    burst: f64,
+    /// Standard deviation of the delay
+    #[arg(long, value_name = "DURATION", default_value = "0ms")]
+    jitter: Duration,
+    /// What the narrowest link has to spare for the session [default: 10Mbit]
+    #[arg(long)]
+    rate: Option<Bitrate>,
+    /// Video goes beside the session: 2 Mbit/s from the robot
+    #[arg(long)]
+    video: bool,
+    /// By when 99 of 100 must be there, one way [default: 30ms]
+    #[arg(long, visible_alias = "deadline", value_name = "DURATION")]
+    budget: Option<Duration>,
+    /// The most by which 99 of 100 consecutive delays may differ [default: 10ms]
+    #[arg(long, value_name = "DURATION")]
+    jitter_budget: Option<Duration>,
+    /// What may be lost of the states [default: 10%]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "reliable")]
+    tolerate: Option<Probability>,
+    /// Every state must arrive
+    #[arg(long)]
+    reliable: bool,
+    /// How it must be protected; always authenticated and encrypted
+    #[arg(long, value_enum, default_value_t)]
+    security: Protection,
+    /// There is a NAT in between, or an address that changes
+    #[arg(long)]
+    nat: bool,
+    /// Where both ends run
+    #[arg(long, value_enum, default_value_t)]
+    os: System,
+    /// Networks to be used at once
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
+    paths: u32,
+    /// Evidence of your own, as `taut evidence` makes it, instead of what taut was built with
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    /// End with exit status 1 when nothing meets the need
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Protection {
+    #[default]
+    Any,
+    /// TLS 1.3
+    Tls,
+    /// Noise IK
+    Noise,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum System {
+    #[default]
+    Linux,
+    Macos,
+    Windows,
+}
+
+impl Arguments {
+    fn need(&self) -> Result<Need, String> {
+        if !(self.burst >= 1.0 && self.burst <= 10_000.0) {
+            return Err("--burst is 1 (each by itself) to 10000 packets".into());
+        }
+        let one_way_ms = match (self.one_way, self.rtt) {
+            (Some(one_way), _) => one_way.as_millis_f64(),
+            (None, rtt) => rtt.unwrap_or_default().as_millis_f64() / 2.0,
+        };
+        let network = Condition {
+            loss_percent: self.loss.as_fraction() * 100.0,
+            burst: self.burst,
+            one_way_ms,
+            jitter_ms: self.jitter.as_millis_f64(),
+            rate_mbit: self.rate.unwrap_or(ASSUMED_RATE).as_bps() as f64 / 1e6,
+            video: self.video,
+        };
+        let limits = Need::haptic(network);
+        let tolerated = self.tolerate.map_or(limits.lost_percent, |share| share.as_fraction() * 100.0);
+        Ok(Need {
+            haptic: self.haptic,
+            budget_ms: self.budget.map_or(limits.budget_ms, Duration::as_millis_f64),
+            jitter_ms: self.jitter_budget.map_or(limits.jitter_ms, Duration::as_millis_f64),
+            lost_percent: if self.reliable { 0.0 } else { tolerated },
+            security: match self.security {
+                Protection::Any => Security::Any,
+                Protection::Tls => Security::Tls,
+                Protection::Noise => Security::Noise,
+            },
+            nat: self.nat,
+            os: match self.os {
+                System::Linux => Os::Linux,
+                System::Macos => Os::Macos,
+                System::Windows => Os::Windows,
+            },
+            paths: self.paths,
+            ..limits
+        })
+    }
+}
+
+fn evidence_of(file: Option<&PathBuf>) -> Result<Evidence, String> {
+    let Some(file) = file else { return Evidence::shipped().map_err(|e| e.to_string()) };
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{name}: {e}"))?;
+    Evidence::parse(&name, &text).map_err(|e| e.to_string())
+}
+
+pub(crate) fn recommend(arguments: &Arguments) -> Ended {
+    let evidence = evidence_of(arguments.evidence.as_ref())?;
+    if evidence.sets.is_empty() {
+        return Err("there is no evidence; `taut evidence scenarios/recommend/*.toml` measures".into());
+    }
+    let recommendation = decide(&evidence, &arguments.need()?);
+    if arguments.json {
+        print_json(&recommendation)?;
+    } else {
+        print(&recommendation_text(&recommendation))?;
+    }
+    let met = recommendation.choice.is_some();
+    Ok(if !met && arguments.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+#[derive(Args)]
+pub(crate) struct EvidenceArguments {
+    /// Scenarios whose every variant is run
+    #[arg(value_name = "SCENARIO", required_unless_present = "check")]
+    scenarios: Vec<PathBuf>,
+    /// The seeds of each variant
+    #[arg(long, default_value = "1..3", value_parser = crate::run::parse_seeds)]
+    seeds: Seeds,
+    /// Instead, run some of the evidence again and compare the digests; from the top of the repository
+    #[arg(long, conflicts_with = "scenarios")]
+    check: bool,
+    /// How many points are checked, evenly over all
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    points: u64,
+    /// The evidence that is checked, instead of what taut was built with
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
+    /// No progress bar
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) fn evidence(arguments: &EvidenceArguments) -> Ended {
+    if arguments.check {
+        return check(arguments);
+    }
+    let bar = Bar::new("measuring", arguments.quiet);
+    let measured = Evidence::measure(&arguments.scenarios, &arguments.seeds.0, &|fraction| bar.set(fraction));
+    drop(bar);
+    let text = measured.and_then(|evidence| evidence.to_json());
+    print(&text.map_err(|e| e.to_string())?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(arguments: &EvidenceArguments) -> Ended {
+    let evidence = evidence_of(arguments.evidence.as_ref())?;
+    let total: usize = evidence.sets.iter().map(|set| set.points.len()).sum();
+    let every = total.div_ceil(arguments.points as usize).max(1);
+    let (mut index, mut checked, mut stale) = (0, 0, 0);
+    for set in &evidence.sets {
+        let scenario = Scenario::read(set.scenario.as_ref()).map_err(|e| e.to_string())?;
+        if sha256_of(set.scenario.as_ref())? != set.sha256 {
+            print(&format!("{} is another file than the one that was measured\n", set.scenario))?;
+        }
+        for point in &set.points {
+            index += 1;
+            if (index - 1) % every != 0 {
+                continue;
+            }
+            let now = set.again(point, &scenario).map_err(|e| e.to_string())?;
+            let same = now == *point;
+            checked += 1;
+            stale += u32::from(!same);
+            let verdict = if same { "identical" } else { "DIFFERENT" };
+            print(&format!("{verdict}  {}  {} {}\n", now.digest, set.scenario, point.variant))?;
+        }
+    }
+    print(&format!("{checked} of {total} points run again, {stale} differ\n"))?;
+    if stale > 0 {
+        print("`make evidence` measures anew\n")?;
+    }
+    Ok(if stale > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

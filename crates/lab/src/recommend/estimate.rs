@@ -1,0 +1,170 @@
+//! Between measured points: the worse neighbour, never a straight line. Beyond them: the nearest, and it is said.
+
+use std::collections::BTreeSet;
+
+use crate::evidence::{Carrier, Condition, Evidence, EvidenceSet, Point, Way};
+
+use super::need::Need;
+
+/// A measured point: which set, which point of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cited {
+    pub(super) set: usize,
+    pub(super) point: usize,
+}
+
+/// A number, and the point at which it was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Measured {
+    /// Infinite where nothing arrived.
+    pub(super) value: f64,
+    pub(super) at: Cited,
+}
+
+/// What a carrier does over a network, at worst.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) carrier: Carrier,
+    /// 99th percentile of the delay one way: the network's own propagation, and the most that was added to it at any of the
+    /// neighbours.
+    pub(super) delay_ms: Measured,
+    pub(super) jitter_ms: Measured,
+    pub(super) lost_percent: Measured,
+    pub(super) feedback_lost_percent: Measured,
+    pub(super) wire_mbit: Measured,
+    pub(super) opened_ms: Measured,
+}
+
+/// The estimates for every carrier.
+pub(super) struct Estimates {
+    pub(super) all: Vec<Estimate>,
+    /// What of the network is beyond all that was measured.
+    pub(super) beyond: Vec<String>,
+    /// The scenarios that speak of the network.
+    pub(super) scenarios: Vec<String>,
+}
+
+type Dimension = (&'static str, &'static str, fn(&Condition) -> f64);
+
+/// What a condition consists of: its name, its unit, and how to read it.
+const DIMENSIONS: [Dimension; 5] = [
+    ("loss", "%", |c| c.loss_percent),
+    ("bursts", "packets", |c| c.burst),
+    ("one way", "ms", |c| c.one_way_ms),
+    ("jitter", "ms", |c| c.jitter_ms),
+    ("rate", "Mbit/s", |c| c.rate_mbit),
+];
+const BURST: usize = 1;
+const JITTER: usize = 3;
+const RATE: usize = 4;
+
+pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
+    let mut beyond = Vec::new();
+    let (mut chosen, mut scenarios) = (Vec::new(), Vec::new());
+    for (index, set) in evidence.sets.iter().enumerate() {
+        if speaks_of(set, &need.network) {
+            let (points, notes) = neighbours(index, set, &need.network);
+            chosen.extend(points);
+            beyond.extend(notes);
+            scenarios.push(set.scenario.clone());
+        }
+    }
+    let measured = |has: fn(&Condition) -> bool| {
+        !has(&need.network)
+            || evidence.sets.iter().flat_map(|set| &set.points).any(|point| has(&point.condition))
+    };
+    for (what, measured) in [
+        ("video beside the session", measured(|c| c.video)),
+        ("jitter", measured(|c| c.jitter_ms > 0.0)),
+        ("loss in bursts", measured(|c| c.burst > 1.0)),
+    ] {
+        if !measured {
+            beyond.push(format!("nothing was measured with {what}"));
+        }
+    }
+    let point = |at: &Cited| &evidence.sets[at.set].points[at.point];
+    let carriers: BTreeSet<&Carrier> = chosen.iter().map(|at| &point(at).carrier).collect();
+    let of = |carrier: &Carrier| {
+        let points: Vec<(Cited, &Point)> =
+            chosen.iter().map(|at| (*at, point(at))).filter(|(_, point)| point.carrier == *carrier).collect();
+        estimate(carrier, &points, need)
+    };
+    let all = carriers.into_iter().filter_map(of).collect();
+    beyond.sort();
+    beyond.dedup();
+    Estimates { all, beyond, scenarios }
+}
+
+/// The set without jitter, bursts and video speaks of every network; one with any of these where the network has it too.
+fn speaks_of(set: &EvidenceSet, network: &Condition) -> bool {
+    let any = |has: fn(&Condition) -> bool| set.points.iter().any(|point| has(&point.condition));
+    let alike = |has: fn(&Condition) -> bool| !any(has) || has(network);
+    !set.points.is_empty() && alike(|c| c.jitter_ms > 0.0) && alike(|c| c.burst > 1.0) && alike(|c| c.video)
+}
+
+/// A set made beside the grid, for what the grid does not vary.
+fn extra(set: &EvidenceSet) -> bool {
+    let special = |c: &Condition| c.jitter_ms > 0.0 || c.burst > 1.0 || c.video;
+    set.points.iter().any(|point| special(&point.condition))
+}
+
+/// The corners of the cell of a set's grid in which the network lies, and what lies outside of the grid.
+fn neighbours(index: usize, set: &EvidenceSet, network: &Condition) -> (Vec<Cited>, Vec<String>) {
+    let mut near: Vec<Vec<f64>> = Vec::new();
+    let mut beyond = Vec::new();
+    for (i, (name, unit, of)) in DIMENSIONS.iter().enumerate() {
+        let mut values: Vec<f64> = set.points.iter().map(|point| of(&point.condition)).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let (least, most) = (values[0], values[values.len() - 1]);
+        let wanted = of(network);
+        let varied = least < most;
+        let outside = match i {
+            // More rate than was measured is no worse. What a set does not vary at all, another one does.
+            RATE => wanted < least && (varied || !extra(set)),
+            BURST | JITTER => varied && wanted > most,
+            _ => wanted > most,
+        };
+        if outside {
+            beyond.push(format!(
+                "{name} {wanted} {unit} is outside of {least} to {most} {unit} of {}; its nearest value stands in",
+                set.scenario
+            ));
+        }
+        let below = values.iter().copied().filter(|value| *value <= wanted).reduce(f64::max);
+        let above = values.iter().copied().filter(|value| *value >= wanted).reduce(f64::min);
+        near.push(below.into_iter().chain(above).collect());
+    }
+    let corner = |point: &Point| {
+        let mut dimensions = DIMENSIONS.iter().zip(&near);
+        dimensions.all(|((.., of), near)| near.iter().any(|value| same(*value, of(&point.condition))))
+    };
+    let at = |(point, _): (usize, &Point)| Cited { set: index, point };
+    (set.points.iter().enumerate().filter(|(_, point)| corner(point)).map(at).collect(), beyond)
+}
+
+fn same(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-9
+}
+
+fn estimate(carrier: &Carrier, points: &[(Cited, &Point)], need: &Need) -> Option<Estimate> {
+    let worst = |of: &dyn Fn(&Point) -> f64| {
+        let measured = points.iter().map(|(at, point)| Measured { value: of(point), at: *at });
+        measured.reduce(|a, b| if b.value > a.value { b } else { a })
+    };
+    let ways = |of: &dyn Fn(&Way) -> f64, point: &Point| {
+        let there = of(&point.figures.there);
+        if need.haptic { there.max(of(&point.figures.back)) } else { there }
+    };
+    let absent = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
+    let added = worst(&|point| ways(&|way| absent(way.p99_ms), point) - point.condition.one_way_ms)?;
+    Some(Estimate {
+        carrier: carrier.clone(),
+        delay_ms: Measured { value: need.network.one_way_ms + added.value, ..added },
+        jitter_ms: worst(&|point| ways(&|way| absent(way.jitter_ms), point))?,
+        lost_percent: worst(&|point| point.figures.there.lost_percent)?,
+        feedback_lost_percent: worst(&|point| point.figures.back.lost_percent)?,
+        wire_mbit: worst(&|point| point.figures.wire_mbit)?,
+        opened_ms: worst(&|point| absent(point.figures.opened_ms))?,
+    })
+}

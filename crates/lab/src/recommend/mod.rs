@@ -1,0 +1,117 @@
+//! Which transport, with which settings, over this network: a decision tree whose every branch cites what was measured.
+//!
+//! The tree asks in this order: security, operating system, networks at once, addresses that change, what must arrive, by
+//! when, how evenly; what is left is ordered by delay, then by what is lost, then by bytes on the wire. The first four are
+//! answered from what the protocols and their drivers are, the others from [`Evidence`](crate::evidence::Evidence):
+//! between measured points the worse neighbour stands in.
+
+mod estimate;
+mod need;
+mod text;
+mod tree;
+
+use serde::{Deserialize, Serialize};
+
+pub use need::{Need, Os, Security};
+pub use text::recommendation_text;
+pub use tree::recommend;
+
+use crate::evidence::Carrier;
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recommendation {
+    /// What was asked.
+    pub need: Need,
+    /// What to take; absent when nothing meets the need.
+    pub choice: Option<Candidate>,
+    /// The other carriers: those that meet the need as well, best first, then those that do not, nearest first.
+    pub others: Vec<Candidate>,
+    /// The questions in the order in which they were asked.
+    pub steps: Vec<Step>,
+    /// What of the network is outside of all that was measured, in words: there the answer is a guess from the nearest.
+    pub outside: Vec<String>,
+    /// What to mind that the figures do not show, in words.
+    pub cautions: Vec<String>,
+    /// What is cited, numbered from 1 by its place.
+    pub citations: Vec<Citation>,
+}
+
+/// One carrier held against the need.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// What carries the session.
+    pub carrier: Carrier,
+    /// Its name: `"QUIC datagrams"`.
+    pub name: String,
+    /// It meets all that was asked.
+    pub meets: bool,
+    /// 99th percentile of the delay one way, in milliseconds; absent when nothing arrived.
+    pub delay_ms: Option<f64>,
+    /// 99th percentile of the differences of consecutive delays, in milliseconds; absent when nothing arrived.
+    pub jitter_ms: Option<f64>,
+    /// States that never arrive, per cent.
+    pub lost_percent: f64,
+    /// Feedback that never arrives, per cent.
+    pub feedback_lost_percent: f64,
+    /// On the wire both ways, in Mbit/s.
+    pub wire_mbit: f64,
+    /// Until the session was open, in milliseconds; absent when it was not in any run.
+    pub opened_ms: Option<f64>,
+    /// Each requirement that it does not meet.
+    pub failures: Vec<Failure>,
+}
+
+/// A requirement that is not met.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Which: the name of its [`Step`].
+    pub requirement: String,
+    /// By how much, in words.
+    pub what: String,
+    /// How many times what is allowed; absent where that is no number.
+    pub times: Option<f64>,
+    /// The citation, from 1; absent where nothing was measured.
+    pub cites: Option<usize>,
+}
+
+/// One question of the tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// `"delay"`.
+    pub name: String,
+    /// What is asked, with its number.
+    pub question: String,
+    /// Who passes, with figures and citation.
+    pub passed: Vec<Branch>,
+    /// Who does not. Who failed before is not asked again.
+    pub failed: Vec<Branch>,
+}
+
+/// One carrier's answer to a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Branch {
+    /// The carrier's name.
+    pub name: String,
+    /// Its answer: `"20.1 ms"`.
+    pub answer: String,
+    /// The citation, from 1; absent where nothing was measured.
+    pub cites: Option<usize>,
+}
+
+/// A variant that was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Citation {
+    /// The scenario's file.
+    pub scenario: String,
+    /// The variant.
+    pub variant: String,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// What was found, in words.
+    pub figures: String,
+    /// The digest of the results.
+    pub digest: String,
+    /// The command that makes these runs again.
+    pub command: String,
+}

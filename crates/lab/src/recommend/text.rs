@@ -1,0 +1,201 @@
+//! A recommendation for a terminal: what to take, why, what else there is, and how to see for oneself.
+
+use std::fmt::Write as _;
+
+use super::tree::{mbit, ms, percent};
+use super::{Branch, Candidate, Recommendation};
+use crate::evidence::Condition;
+
+/// The whole answer. Lines of tables are as long as the names of variants; prose is within 100 columns.
+pub fn recommendation_text(recommendation: &Recommendation) -> String {
+    let mut text = String::new();
+    let need = &recommendation.need;
+    let _ = writeln!(text, "{}\n", network(&need.network));
+    for outside in &recommendation.outside {
+        text += &wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
+    }
+    match &recommendation.choice {
+        Some(choice) => {
+            let _ = writeln!(text, "Take {}: {}.", settings(choice), found(choice));
+            text += &commands(recommendation, choice);
+        }
+        None => nothing(recommendation, &mut text),
+    }
+    why(recommendation, &mut text);
+    others(recommendation, &mut text);
+    if !recommendation.cautions.is_empty() {
+        text += "\nMind\n";
+        for caution in &recommendation.cautions {
+            text += &wrapped(caution, "  - ", "    ");
+        }
+    }
+    evidence(recommendation, &mut text);
+    text
+}
+
+fn network(network: &Condition) -> String {
+    let mut parts = vec![format!("{} one way", ms(network.one_way_ms))];
+    parts.push(if network.loss_percent > 0.0 {
+        format!("{} lost", percent(network.loss_percent))
+    } else {
+        "no loss".into()
+    });
+    if network.burst > 1.0 {
+        parts.push(format!("in bursts of {}", network.burst));
+    }
+    if network.jitter_ms > 0.0 {
+        parts.push(format!("jitter of {}", ms(network.jitter_ms)));
+    }
+    parts.push(format!("{} Mbit/s", network.rate_mbit));
+    if network.video {
+        parts.push("video beside it".into());
+    }
+    parts.join(", ")
+}
+
+fn settings(choice: &Candidate) -> String {
+    match (choice.carrier.transport.as_str(), choice.carrier.reliable) {
+        ("quic" | "sctp", true) => format!("{}, states repeated until they arrive", choice.name),
+        ("quic" | "sctp", false) => format!("{}, states not repeated", choice.name),
+        _ => choice.name.clone(),
+    }
+}
+
+fn found(candidate: &Candidate) -> String {
+    let number = |value: Option<f64>| value.map_or("nothing arrives".to_owned(), ms);
+    format!(
+        "99 of 100 within {}, jitter {}, {} lost, {} on the wire",
+        number(candidate.delay_ms),
+        number(candidate.jitter_ms),
+        percent(candidate.lost_percent),
+        mbit(candidate.wire_mbit)
+    )
+}
+
+/// How to start the two ends.
+fn commands(recommendation: &Recommendation, choice: &Candidate) -> String {
+    let transport = &choice.carrier.transport;
+    let need = &recommendation.need;
+    let deadline = if choice.carrier.reliable && need.lost_percent <= 0.0 {
+        // What must arrive does not age.
+        "1min".to_owned()
+    } else {
+        taut_core::Duration::from_nanos((need.budget_ms * 1e6).round() as u64).to_string()
+    };
+    let reliable = if choice.carrier.reliable && transport != "tcp" { " --reliable" } else { "" };
+    format!(
+        "\n  taut robot --listen 0.0.0.0:4433 --trust taut:OPERATOR… --transport {transport}\n  taut operator --connect \
+         ROBOT:4433 --robot-id taut:ROBOT… --transport {transport}{reliable} --deadline {deadline}\n"
+    )
+}
+
+fn nothing(recommendation: &Recommendation, text: &mut String) {
+    let need = &recommendation.need;
+    let propagation = need.network.one_way_ms;
+    text.push_str("Nothing that was measured meets this.\n");
+    if propagation >= need.budget_ms {
+        let _ = writeln!(
+            text,
+            "No transport can: the way alone takes {} of the {} that are allowed.",
+            ms(propagation),
+            ms(need.budget_ms)
+        );
+    }
+    if let Some(nearest) = recommendation.others.first() {
+        let _ = writeln!(text, "Nearest is {}: {}.", settings(nearest), found(nearest));
+        for failure in &nearest.failures {
+            let times =
+                failure.times.map_or(String::new(), |times| format!(", {times:.1} times what is allowed"));
+            let _ =
+                writeln!(text, "  {}: {}{times}{}", failure.requirement, failure.what, cites(failure.cites));
+        }
+    }
+}
+
+fn why(recommendation: &Recommendation, text: &mut String) {
+    text.push_str("\nWhy\n");
+    for step in &recommendation.steps {
+        if step.passed.is_empty() && step.failed.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "  {}", step.question);
+        let width = step.passed.iter().chain(&step.failed).map(|b| b.name.chars().count()).max().unwrap_or(0);
+        let last = step.name == "choice";
+        for (mark, branches) in [("yes", &step.passed), (if last { "" } else { "no" }, &step.failed)] {
+            for Branch { name, answer, cites: number } in branches {
+                let _ = writeln!(text, "    {mark:<3} {name:<width$}  {answer}{}", cites(*number));
+            }
+        }
+    }
+}
+
+fn cites(number: Option<usize>) -> String {
+    number.map_or(String::new(), |number| format!("  [{number}]"))
+}
+
+fn others(recommendation: &Recommendation, text: &mut String) {
+    let Some(choice) = &recommendation.choice else { return };
+    text.push_str("\nInstead\n");
+    let width = recommendation.others.iter().map(|other| other.name.chars().count()).max().unwrap_or(0);
+    for other in &recommendation.others {
+        let loses = if other.meets { loses(choice, other) } else { fails(other) };
+        let _ = writeln!(text, "  {:<width$}  {loses}", other.name);
+    }
+}
+
+/// What one loses with another that meets the need as well.
+fn loses(choice: &Candidate, other: &Candidate) -> String {
+    let mut parts = Vec::new();
+    let later = other.delay_ms.unwrap_or(f64::INFINITY) - choice.delay_ms.unwrap_or(f64::INFINITY);
+    if later >= 0.1 {
+        parts.push(format!("{} later", ms(later)));
+    }
+    let lost = other.lost_percent - choice.lost_percent;
+    if lost >= 0.1 {
+        parts.push(format!("{} more lost", percent(lost)));
+    }
+    let bytes = 100.0 * (other.wire_mbit / choice.wire_mbit - 1.0);
+    if bytes >= 1.0 {
+        parts.push(format!("{bytes:.0} % more bytes"));
+    }
+    if parts.is_empty() {
+        "meets it as well".into()
+    } else {
+        format!("meets it as well: {}", parts.join(", "))
+    }
+}
+
+fn fails(other: &Candidate) -> String {
+    let each = other.failures.iter().map(|f| format!("{}: {}{}", f.requirement, f.what, cites(f.cites)));
+    format!("does not: {}", each.collect::<Vec<_>>().join("; "))
+}
+
+fn evidence(recommendation: &Recommendation, text: &mut String) {
+    if recommendation.citations.is_empty() {
+        return;
+    }
+    text.push_str("\nEvidence, the worst of the seeds; each line makes its runs again\n");
+    for (i, citation) in recommendation.citations.iter().enumerate() {
+        let _ = writeln!(text, "  [{}] {}  ({})", i + 1, citation.figures, citation.digest);
+        let _ = writeln!(text, "      {}", citation.command);
+    }
+    text.push_str(
+        "\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
+    );
+}
+
+/// Within 100 columns.
+fn wrapped(prose: &str, first: &str, next: &str) -> String {
+    const WIDTH: usize = 100;
+    let (mut text, mut line) = (String::new(), first.to_owned());
+    for word in prose.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            text += line.trim_end();
+            text.push('\n');
+            line = next.to_owned();
+        }
+        line += word;
+        line.push(' ');
+    }
+    text + line.trim_end() + "\n"
+}

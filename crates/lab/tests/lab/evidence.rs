@@ -1,0 +1,79 @@
+//! The evidence that recommendations rest on: what is committed is what the runs say today.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use taut_core::Seed;
+use taut_lab::evidence::{Evidence, sha256_of};
+use taut_lab::scenario::Scenario;
+
+const ANEW: &str = "the evidence is of another taut: run `make evidence`, and look at the difference";
+
+fn scenario_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+#[test]
+fn the_scenarios_are_those_that_were_measured() {
+    let evidence = Evidence::shipped().unwrap();
+    assert!(evidence.sets.len() >= 4);
+    for set in &evidence.sets {
+        let file = scenario_file(&set.scenario);
+        assert_eq!(sha256_of(&file).unwrap(), set.sha256, "{}: {ANEW}", set.scenario);
+        let names: Vec<String> =
+            Scenario::read(&file).unwrap().all_variants().into_iter().map(|variant| variant.name).collect();
+        let measured: Vec<&String> = set.points.iter().map(|point| &point.variant).collect();
+        assert!(names.iter().eq(measured), "{}: {ANEW}", set.scenario);
+    }
+}
+
+#[test]
+fn a_handful_of_points_drawn_by_chance_is_measured_again_to_the_last_digit() {
+    let evidence = Evidence::shipped().unwrap();
+    // Which ones depends on the evidence: after `make evidence` it is others.
+    let digests: String =
+        evidence.sets.iter().flat_map(|set| &set.points).map(|p| p.digest.as_str()).collect();
+    let seed = digests.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let mut rng = Seed::new(seed).stream("evidence");
+    for set in &evidence.sets {
+        let scenario = Scenario::read(&scenario_file(&set.scenario)).unwrap();
+        for _ in 0..2 {
+            let point = &set.points[rng.below(set.points.len() as u64) as usize];
+            let now = set.again(point, &scenario).unwrap();
+            assert_eq!(now, *point, "{}: {ANEW}", set.command(point));
+        }
+    }
+}
+
+#[test]
+fn a_variants_name_finds_that_variant_alone() {
+    // `--variant` takes all whose name contains the text: the command that is cited must mean one.
+    for set in &Evidence::shipped().unwrap().sets {
+        let names: BTreeSet<&str> = set.points.iter().map(|point| point.variant.as_str()).collect();
+        assert_eq!(names.len(), set.points.len());
+        for name in &names {
+            let found = names.iter().filter(|other| other.contains(name)).count();
+            assert_eq!(found, 1, "{name}");
+        }
+    }
+}
+
+#[test]
+fn evidence_is_written_as_it_is_read() {
+    let evidence = Evidence::shipped().unwrap();
+    let text = evidence.to_json().unwrap();
+    assert_eq!(Evidence::parse("again", &text).unwrap(), evidence);
+    let told = Evidence::parse("x.json", "{}").unwrap_err().to_string();
+    assert!(told.starts_with("x.json is not evidence") && told.contains("taut evidence"), "{told}");
+}
+
+#[test]
+fn what_a_condition_cannot_say_is_refused_before_anything_runs() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("evidence-refused.toml");
+    let text = std::fs::read_to_string(scenario_file("scenarios/recommend/grid.toml")).unwrap();
+    let cut = text.replace("{ delay = \"5ms\" }", "{ delay = \"5ms\" },\n    { cut = { at = \"1s\" } }");
+    let cut = cut.replace("chain.2.loss", "chain.3.loss");
+    std::fs::write(&file, cut).unwrap();
+    let told = Evidence::measure(&[&file], &[1], &|_| ()).unwrap_err().to_string();
+    assert!(told.contains("variant `UDP, loss 0 %") && told.contains("not among loss, delay"), "{told}");
+}

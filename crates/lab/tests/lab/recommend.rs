@@ -1,0 +1,153 @@
+//! Recommendations, from evidence made up for the purpose.
+
+use taut_lab::evidence::{Carrier, Condition, Evidence, EvidenceSet, Figures, Point, Way};
+use taut_lab::recommend::{Need, Os, Security, recommend, recommendation_text};
+
+fn carrier(transport: &str, reliable: bool) -> Carrier {
+    Carrier { transport: transport.to_owned(), reliable, ccid: None }
+}
+
+fn network(loss_percent: f64, one_way_ms: f64) -> Condition {
+    Condition { loss_percent, burst: 1.0, one_way_ms, jitter_ms: 0.0, rate_mbit: 10.0, video: false }
+}
+
+/// UDP adds nothing and loses what the network loses; QUIC's streams lose nothing and add a round trip; TCP three.
+fn point(carrier: Carrier, condition: Condition) -> Point {
+    let (round_trips, lost) = match (carrier.transport.as_str(), carrier.reliable) {
+        ("tcp", _) => (3.0, 0.0),
+        (_, true) => (1.0, 0.0),
+        _ => (0.0, condition.loss_percent),
+    };
+    let added = if condition.loss_percent > 0.0 { 2.0 * round_trips * condition.one_way_ms } else { 0.0 };
+    let way = Way {
+        p50_ms: Some(condition.one_way_ms),
+        p99_ms: Some(condition.one_way_ms + added),
+        jitter_ms: Some(condition.jitter_ms + added / 2.0),
+        lost_percent: lost,
+    };
+    let wire_mbit = if carrier.transport == "udp" { 2.0 } else { 3.0 };
+    let figures = Figures { there: way, back: way, wire_mbit, opened_ms: Some(4.0 * condition.one_way_ms) };
+    let variant =
+        format!("{}, loss {} %, {} ms", carrier.name(), condition.loss_percent, condition.one_way_ms);
+    Point { variant, carrier, condition, figures, digest: "0123456789abcdef".into() }
+}
+
+fn evidence() -> Evidence {
+    let mut points = Vec::new();
+    for carrier in [carrier("udp", false), carrier("quic", true), carrier("tcp", true)] {
+        for loss in [0.0, 1.0, 20.0] {
+            for one_way in [5.0, 20.0] {
+                points.push(point(carrier.clone(), network(loss, one_way)));
+            }
+        }
+    }
+    let set = EvidenceSet {
+        scenario: "scenarios/made-up.toml".into(),
+        sha256: String::new(),
+        title: String::new(),
+        seeds: vec![1, 2, 3],
+        points,
+    };
+    Evidence { taut: "0".into(), sets: vec![set] }
+}
+
+fn need(loss: f64, one_way: f64) -> Need {
+    Need::haptic(network(loss, one_way))
+}
+
+#[test]
+fn between_two_measured_points_the_worse_stands_in() {
+    let found = recommend(&evidence(), &need(0.5, 10.0));
+    let choice = found.choice.expect("UDP loses little");
+    assert_eq!((choice.name.as_str(), choice.lost_percent), ("UDP", 1.0));
+    // Its own propagation, and the most that was added at a neighbour: nothing.
+    assert_eq!(choice.delay_ms, Some(10.0));
+    // QUIC repeats after a round trip of 40 ms at the farther neighbour.
+    let quic = found.others.iter().find(|other| other.name == "QUIC streams").unwrap();
+    assert_eq!((quic.delay_ms, quic.meets), (Some(50.0), false));
+    assert!(found.outside.is_empty(), "{:?}", found.outside);
+}
+
+#[test]
+fn every_measured_branch_cites_a_run_and_the_command_that_makes_it_again() {
+    let found = recommend(&evidence(), &need(1.0, 20.0));
+    for step in &found.steps {
+        for branch in step.passed.iter().chain(&step.failed) {
+            let cited = branch.cites.unwrap_or_else(|| panic!("{}: {}", step.name, branch.name));
+            let citation = &found.citations[cited - 1];
+            assert!(citation.variant.starts_with(&branch.name), "{}: {citation:?}", branch.name);
+        }
+    }
+    assert_eq!(
+        found.citations[0].command,
+        "taut run scenarios/made-up.toml --variant 'QUIC streams, loss 1 %, 20 ms' --seeds 1..3"
+    );
+}
+
+#[test]
+fn every_state_must_arrive_rules_out_what_repeats_nothing() {
+    let mut need = need(1.0, 5.0);
+    need.lost_percent = 0.0;
+    let found = recommend(&evidence(), &need);
+    assert_eq!(found.choice.as_ref().map(|choice| choice.name.as_str()), Some("QUIC streams"));
+    let text = recommendation_text(&found);
+    assert!(text.contains("--transport quic --reliable --deadline 1min\n"), "{text}");
+    assert!(text.contains("UDP  does not: arrival: 1.0 % of states lost"), "{text}");
+}
+
+#[test]
+fn what_promises_nothing_is_not_enough_where_every_state_must_arrive() {
+    let mut need = need(0.0, 5.0);
+    need.lost_percent = 0.0;
+    let found = recommend(&evidence(), &need);
+    assert!(found.choice.is_some_and(|choice| choice.carrier.reliable));
+    let udp = found.others.iter().find(|other| other.name == "UDP").unwrap();
+    assert_eq!(udp.failures[0].what, "0.0 % of states lost here, but what is lost is given up");
+}
+
+#[test]
+fn where_nothing_meets_it_the_nearest_says_by_how_much() {
+    let found = recommend(&evidence(), &need(20.0, 20.0));
+    assert!(found.choice.is_none());
+    let nearest = &found.others[0];
+    assert_eq!(nearest.name, "UDP");
+    assert_eq!(nearest.failures.len(), 1);
+    assert_eq!((nearest.failures[0].requirement.as_str(), nearest.failures[0].times), ("arrival", Some(2.0)));
+    let text = recommendation_text(&found);
+    assert!(text.contains("arrival: 20.0 % of states lost, 2.0 times what is allowed  ["), "{text}");
+}
+
+#[test]
+fn a_way_longer_than_the_budget_is_no_transports_fault() {
+    let mut need = need(0.0, 20.0);
+    need.budget_ms = 15.0;
+    let text = recommendation_text(&recommend(&evidence(), &need));
+    assert!(text.contains("No transport can: the way alone takes 20.0 ms of the 15.0 ms"), "{text}");
+}
+
+#[test]
+fn beyond_what_was_measured_is_said_first() {
+    for (wanted, name) in [(need(30.0, 20.0), "loss 30 %"), (need(1.0, 200.0), "one way 200 ms")] {
+        let found = recommend(&evidence(), &wanted);
+        assert!(found.outside.len() == 1 && found.outside[0].starts_with(name), "{:?}", found.outside);
+    }
+    let slow = Need::haptic(Condition { rate_mbit: 0.5, ..network(1.0, 5.0) });
+    assert!(recommend(&evidence(), &slow).outside[0].starts_with("rate 0.5 Mbit/s"));
+    // More rate than was measured is no worse.
+    let fast = Need::haptic(Condition { rate_mbit: 1000.0, ..network(1.0, 5.0) });
+    assert!(recommend(&evidence(), &fast).outside.is_empty());
+    let jitter = Need::haptic(Condition { jitter_ms: 1.0, ..network(1.0, 5.0) });
+    assert_eq!(recommend(&evidence(), &jitter).outside, ["nothing was measured with jitter"]);
+}
+
+#[test]
+fn what_is_no_matter_of_figures_is_asked_first() {
+    let names = |need: &Need| recommend(&evidence(), need).choice.map(|choice| choice.name);
+    let plain = need(0.0, 5.0);
+    assert_eq!(names(&plain).as_deref(), Some("UDP"));
+    assert_eq!(names(&Need { security: Security::Tls, ..plain.clone() }).as_deref(), Some("QUIC streams"));
+    assert_eq!(names(&Need { os: Os::Windows, ..plain.clone() }), None);
+    assert_eq!(names(&Need { paths: 2, ..plain.clone() }), None);
+    let nat = recommend(&evidence(), &Need { nat: true, ..plain });
+    assert!(nat.others.iter().any(|other| other.name == "TCP" && !other.meets));
+}

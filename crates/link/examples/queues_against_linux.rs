@@ -1,0 +1,58 @@
+//! One side of `oracle/compare queues`: writes the loads for the guest, or what our queues do with them.
+//!
+//!     queues_against_linux loads FOLDER      one file for each load: ns after the start, bytes, flow, traffic class
+//!     queues_against_linux run               queue, load, sent, dropped, marked, mean and longest wait in µs, drops
+#![expect(clippy::print_stdout, reason = "a table, for a script to read")]
+
+#[path = "../tests/kernel/cases.rs"]
+mod cases;
+#[path = "../tests/kernel/loads.rs"]
+mod loads;
+#[path = "../tests/kernel/server.rs"]
+mod server;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use loads::{LOADS, load};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["loads", folder] => write_loads(Path::new(folder))?,
+        ["run"] => run_all(),
+        _ => return Err("usage: queues_against_linux loads FOLDER | run".into()),
+    }
+    Ok(())
+}
+
+fn write_loads(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    for (name, _) in LOADS {
+        let mut text = String::new();
+        for arrival in load(name) {
+            let class = arrival.dscp << 2 | arrival.ecn.code_point();
+            writeln!(text, "{} {} {} {class}", arrival.after.as_nanos(), arrival.size, arrival.flow)?;
+        }
+        std::fs::write(folder.join(name), text)?;
+    }
+    Ok(())
+}
+
+fn run_all() {
+    for case in cases::CASES {
+        for (name, _) in LOADS {
+            let outcome = server::run((case.make)(), case.rate(), &load(name));
+            let drops: Vec<String> = outcome.dropped.iter().map(u64::to_string).collect();
+            println!(
+                "{},{name},{},{},{},{:.1},{:.1},{}",
+                case.name,
+                outcome.sent,
+                outcome.dropped.len(),
+                outcome.marked,
+                outcome.mean_us(),
+                outcome.longest_us(),
+                drops.join(" ")
+            );
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The control loop: from what the queue reports to what the gate may let pass.
+
+use std::collections::VecDeque;
+
+use taut_core::{Bitrate, Duration, Time};
+use taut_wire::rtp::FrameKind;
+
+use super::{Knobs, Policy, Room, Settings};
+
+/// What a queue reports, counted from any beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueReading {
+    /// Packets that it dropped, ever.
+    pub drops: u64,
+    /// Bytes that left it, ever.
+    pub sent: u64,
+    /// Bytes that wait now.
+    pub backlog: u64,
+}
+
+/// How the gate is steered.
+///
+/// ```
+/// use taut_core::Duration;
+/// use taut_link::frame_gate::{ControlConfig, Policy};
+/// let config = ControlConfig::new(Policy::Aimd(3)).update_interval(Duration::from_millis(50));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlConfig {
+    policy: Policy,
+    duration: Duration,
+    update_interval: Duration,
+    reset_interval: Duration,
+    wait: Duration,
+    delta_deadline: Duration,
+    key_deadline: Duration,
+}
+
+impl ControlConfig {
+    /// Defaults with this policy.
+    pub const fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            duration: Duration::from_secs(10),
+            update_interval: Duration::from_millis(100),
+            reset_interval: Duration::from_millis(100),
+            wait: Duration::from_millis(20),
+            delta_deadline: Duration::from_millis(150),
+            key_deadline: Duration::from_millis(400),
+        }
+    }
+
+    /// How far back the largest bandwidth is looked for. Default 10 s; at least the update interval, which it is taken for
+    /// otherwise; at most 10 000 of them.
+    pub const fn duration(mut self, duration: Duration) -> Self {
+        self.duration = duration;
+        self
+    }
+
+    /// How often the queue is read and the limit changed. Default 100 ms; 1 ms is the least.
+    pub const fn update_interval(mut self, interval: Duration) -> Self {
+        self.update_interval = at_least_1_ms(interval);
+        self
+    }
+
+    /// How often the count of bytes begins at 0 again. Default 100 ms; 1 ms is the least.
+    pub const fn reset_interval(mut self, interval: Duration) -> Self {
+        self.reset_interval = at_least_1_ms(interval);
+        self
+    }
+
+    /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most. Default 20 ms, little more
+    /// than the time between frames at 60 per second.
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Policy `deadline`: when the last packet of a frame that is no key frame must have been sent. Default 150 ms.
+    pub const fn delta_deadline(mut self, deadline: Duration) -> Self {
+        self.delta_deadline = deadline;
+        self
+    }
+
+    /// Policy `deadline`: when the last packet of a key frame must have been sent. Default 400 ms, the limit of video in
+    /// teleoperation.
+    pub const fn key_deadline(mut self, deadline: Duration) -> Self {
+        self.key_deadline = deadline;
+        self
+    }
+
+    /// The policy.
+    pub const fn policy(&self) -> Policy {
+        self.policy
+    }
+}
+
+const fn at_least_1_ms(interval: Duration) -> Duration {
+    if interval.as_nanos() < 1_000_000 { Duration::from_millis(1) } else { interval }
+}
+
+/// Reads the queue, steers the gate. Sans-IO: whoever drives it calls [`Controller::handle_timeout`] at
+/// [`Controller::poll_timeout`].
+#[derive(Clone, Debug)]
+pub struct Controller {
+    config: ControlConfig,
+    next_update: Time,
+    next_reset: Time,
+    last: Option<(Time, QueueReading)>,
+    /// Bandwidth of each interval within `duration`, bytes per second.
+    measured: VecDeque<u64>,
+    /// Drops rose once: what is measured is the channel's.
+    limiting: bool,
+    /// Millionths.
+    k: u64,
+    /// What the queue is emptied at, bytes per second, for [`Policy::Deadline`]; 0: not known yet.
+    rate: u64,
+    settings: Settings,
+}
+
+/// Bytes that one packet may have: less waiting than this is as good as nothing.
+const MTU: u64 = 1_514;
+
+impl Controller {
+    /// Intervals that are remembered at most.
+    const MEASURED_MAX: u64 = 10_000;
+
+    /// One that reads the queue for the first time at `start`.
+    pub fn new(config: ControlConfig, start: Time) -> Self {
+        Self {
+            config,
+            next_update: start,
+            next_reset: start,
+            last: None,
+            measured: VecDeque::new(),
+            limiting: false,
+            k: Policy::ONE,
+            rate: 0,
+            settings: Settings {
+                by_deadline: matches!(config.policy, Policy::Deadline),
+                ..Settings::default()
+            },
+        }
+    }
+
+    /// When there is something to do.
+    pub fn poll_timeout(&self) -> Time {
+        self.next_update.min(self.next_reset)
+    }
+
+    /// Does what is due at `now`: `read` asks the queue, `gate` obeys.
+    pub fn handle_timeout(&mut self, now: Time, read: impl FnOnce() -> QueueReading, gate: &mut impl Knobs) {
+        if self.next_reset <= now {
+            gate.reset_count();
+            self.next_reset = following(self.next_reset, self.config.reset_interval, now);
+        }
+        if self.next_update <= now {
+            self.update(now, read(), gate);
+            self.next_update = following(self.next_update, self.config.update_interval, now);
+        }
+    }
+
+    /// k, in millionths.
+    pub const fn k_ppm(&self) -> u64 {
+        self.k
+    }
+
+    /// Has the queue dropped anything yet, so that the gate limits?
+    pub const fn limiting(&self) -> bool {
+        self.limiting
+    }
+
+    /// What the gate was told last.
+    pub const fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// What the channel carries, as far as that is known.
+    pub fn bandwidth(&self) -> Bitrate {
+        let deadline = matches!(self.config.policy, Policy::Deadline);
+        let rate = if deadline { self.rate } else { self.measured.iter().copied().max().unwrap_or(0) };
+        Bitrate::from_bps(rate.saturating_mul(8))
+    }
+
+    fn update(&mut self, now: Time, reading: QueueReading, gate: &mut impl Knobs) {
+        let Some((then, before)) = self.last.replace((now, reading)) else {
+            gate.set(self.settings);
+            return;
+        };
+        let elapsed = now.saturating_since(then).as_nanos().max(1);
+        // Counters of a queue that was replaced begin anew.
+        let drops = reading.drops.saturating_sub(before.drops);
+        let sent = reading.sent.saturating_sub(before.sent);
+        let bandwidth = (u128::from(sent) * 1_000_000_000 / u128::from(elapsed)) as u64;
+        self.limiting |= drops > 0;
+        if matches!(self.config.policy, Policy::Deadline) {
+            let busy = drops > 0 || (before.backlog > MTU && reading.backlog > MTU);
+            self.estimate(now, bandwidth, busy, reading.backlog, gate);
+            self.k = if self.limiting { self.config.policy.next(self.k, drops) } else { Policy::ONE };
+            self.make_rooms();
+        } else {
+            self.measure(bandwidth);
+            if self.limiting {
+                self.k = self.config.policy.next(self.k, drops);
+                self.settings.rate_limit = self.limit();
+            }
+        }
+        gate.set(self.settings);
+    }
+
+    /// Remembers the bandwidth of one interval for `duration`.
+    fn measure(&mut self, bandwidth: u64) {
+        let intervals = self.config.duration / self.config.update_interval;
+        while self.measured.len() as u64 >= intervals.clamp(1, Self::MEASURED_MAX) {
+            self.measured.pop_front();
+        }
+        self.measured.push_back(bandwidth);
+    }
+
+    /// R_limit = k · B_max, in bytes per reset interval.
+    fn limit(&self) -> u64 {
+        let largest = u128::from(self.measured.iter().copied().max().unwrap_or(0));
+        let interval = u128::from(self.config.reset_interval.as_nanos());
+        let scale = u128::from(Policy::ONE) * 1_000_000_000;
+        u64::try_from(largest * u128::from(self.k) * interval / scale).unwrap_or(u64::MAX)
+    }
+
+    /// What the queue is emptied at. While it never was empty, what left it is exactly that. While it was, it is at least
+    /// that; and when less waits than should, it is more.
+    fn estimate(&mut self, now: Time, bandwidth: u64, busy: bool, backlog: u64, gate: &mut impl Knobs) {
+        let expected = gate.backlog(now.as_nanos());
+        if busy {
+            self.rate = if self.rate == 0 { bandwidth } else { (self.rate + bandwidth) / 2 };
+        } else if self.rate > 0 {
+            let faster = expected > backlog + MTU;
+            self.rate = self.rate.max(bandwidth).saturating_add(if faster { self.rate / 16 } else { 0 });
+        }
+        self.rate = self.rate.min(Settings::RATE_MAX);
+        gate.set_backlog(now.as_nanos(), backlog);
+    }
+
+    fn make_rooms(&mut self) {
+        let ControlConfig { wait, delta_deadline, key_deadline, .. } = self.config;
+        let bytes = |time: Duration| (Bitrate::from_bps(self.rate.saturating_mul(8)) * time).get();
+        // A frame may always begin when nothing waits but a packet on its way out.
+        let patience = (bytes(wait) * self.k.min(Policy::ONE) / Policy::ONE).max(MTU);
+        let delta = Room { before: patience, with: bytes(delta_deadline) };
+        let key = Room { before: bytes(key_deadline), with: bytes(key_deadline) };
+        let mut rooms = [delta; 3];
+        rooms[FrameKind::Key as usize] = key;
+        rooms[FrameKind::Disposable as usize] = Room { before: patience / 2, with: delta.with / 2 };
+        self.settings.rate = self.rate;
+        self.settings.rooms = rooms;
+    }
+}
+
+/// The first point of the grid after `now`.
+fn following(due: Time, interval: Duration, now: Time) -> Time {
+    let missed = now.saturating_since(due) / interval;
+    due + interval.saturating_mul(missed + 1)
+}

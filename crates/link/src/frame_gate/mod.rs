@@ -1,0 +1,199 @@
+//! The frame gate: before a queue that is too small, it drops whole video frames instead of letting the queue drop packets.
+//!
+//! A frame is many packets, and the loss of any one makes it useless; a queue that drops blindly loses far more frames than
+//! packets and delays the rest. The gate stands before the queue and admits what fits. A frame that was begun is always
+//! finished. Source: Yuan, *Real-Time Synchronization of Multimedia Streams for Teleoperation*, TU Dresden, 2024.
+//!
+//! [`Gate`] is the data path, a pure function of integers that the XDP program of `taut-xdp` repeats step by step and is
+//! tested against packet by packet. [`Controller`] is the control loop; it reads a queue and turns the [`Knobs`] of either.
+//! [`FrameGate`] is both as an element of a [`Chain`](crate::Chain), and reads the next bottleneck behind it.
+//!
+//! # The source's gate: `step`, `dyna`, `aimd`
+//! For every packet of video ([`Filter`]):
+//! 1. While a frame is being discarded: drop; when `byte_count + size ≤ rate_limit` and it is the last packet of a frame,
+//!    stop discarding.
+//! 2. Otherwise pass, and add its size to `byte_count`; when `byte_count + size > rate_limit` and it is the last packet of
+//!    a frame, discard from the next one on.
+//!
+//! The control loop sets `byte_count` to 0 every reset interval, and every update interval sets `rate_limit = k · B_max`
+//! per reset interval, B_max the largest bandwidth that was measured within `duration`. Before the queue's counter of drops
+//! has risen for the first time nothing is limited: what is measured then is the source's bandwidth, not the channel's.
+//! `k`, in millionths, begins at 1, rises by 0.01 up to 1.05 in an interval without drops, and falls by the [`Policy`]
+//! otherwise. Several streams share one limit, which is the channel's; whether a frame is being discarded, each stream
+//! (SSRC) knows for itself.
+//!
+//! # `deadline`
+//! taut's own. It decides when a frame begins (an RTP timestamp that is newer), not when the one before it ends, and asks:
+//! can all of it leave the queue in time? The gate keeps account of what should be waiting: what it admitted, less what
+//! left since at the measured rate. A frame begins when no more than `before` bytes wait, and no more than `with` bytes
+//! together with its own, which are the rate times a waiting time and times a deadline.
+//!
+//! - **How long a frame will be** nobody says at its first packet. The gate remembers for each stream and kind of frame
+//!   ([`FrameKind`](taut_wire::rtp::FrameKind)) the length of the largest recent one, which fades by an eighth with every
+//!   further frame of that kind. A frame that turns out longer is finished all the same, and counted in full, so that the
+//!   next one waits. Frames that are dropped teach the length too: all packets pass by here.
+//! - **Key frames are spared**: they may wait until their own, longer deadline. Frames that nothing refers to, and deltas
+//!   whose key frame was dropped or has a hole in its sequence numbers, have half the room: they go first.
+//! - **The rate** is what left the queue in an interval in which it never ran empty; in others it is at least what left, and
+//!   more when less waits than should.
+//! - Every update sets the account to what really waits, so that errors of the rate do not add up. Drops in the queue halve
+//!   the waiting time (a queue such as CoDel wants it shorter), which then grows back in steps of a hundredth.
+//!
+//! ```
+//! use taut_core::{Bitrate, Bytes};
+//! use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
+//! use taut_link::{Bottleneck, Chain, DropTail};
+//! let gate = FrameGate::new(vec![Filter::port(5004)], ControlConfig::new(Policy::Aimd(3)));
+//! let queue = DropTail::default().limit_bytes(Bytes::new(60_000));
+//! let chain = Chain::new(vec![gate.into(), Bottleneck::new(Bitrate::from_bps(1_000_000), queue).into()]);
+//! ```
+
+mod control;
+mod gate;
+mod packet;
+mod policy;
+
+use taut_core::{DropCause, Duration, LinkEvent, Packet, PacketMeta, Time};
+
+pub use control::{ControlConfig, Controller, QueueReading};
+pub use gate::{Gate, Knobs, Room, Settings, Stream, Verdict};
+pub use packet::{Filter, VideoPacket};
+pub use policy::{Policy, UnknownPolicy};
+
+/// How long a stream may be silent before it is forgotten: it makes room for another one.
+pub const FORGET_AFTER: Duration = Duration::from_secs(10);
+
+/// Gate and control loop in a chain. Its queue is that of the next [`Bottleneck`](crate::Bottleneck) behind it, of which it
+/// reads what became of video packets; without one it never limits.
+#[derive(Clone, Debug)]
+pub struct FrameGate {
+    filters: Vec<Filter>,
+    gate: Gate,
+    controller: Controller,
+    idle: IdleStreams,
+}
+
+impl FrameGate {
+    /// A gate for the packets that any of `filters` takes.
+    pub fn new(filters: Vec<Filter>, config: ControlConfig) -> Self {
+        Self {
+            filters,
+            gate: Gate::new(),
+            controller: Controller::new(config, Time::ZERO),
+            idle: IdleStreams::default(),
+        }
+    }
+
+    /// What it remembers and counts.
+    pub const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Its control loop.
+    pub const fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// What is video.
+    pub(crate) fn filters(&self) -> &[Filter] {
+        &self.filters
+    }
+
+    /// When the control loop wants to read the queue.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
+        self.controller.poll_timeout()
+    }
+
+    /// The control loop's turn, as of [`FrameGate::due`].
+    pub(crate) fn tick(&mut self, reading: QueueReading) {
+        let now = self.due();
+        self.controller.handle_timeout(now, || reading, &mut self.gate);
+        let streams = self.gate.streams().iter().map(|(ssrc, stream)| (*ssrc, stream));
+        for ssrc in self.idle.forgotten(now, streams) {
+            self.gate.forget(ssrc);
+        }
+    }
+
+    /// Drops the packet?
+    #[inline]
+    pub(crate) fn takes(&mut self, at: Time, packet: &Packet, events: &mut Vec<LinkEvent>) -> bool {
+        let Some(video) = self.filters.iter().find_map(|filter| filter.video(packet)) else { return false };
+        let dropped = self.gate.handle_packet(at.as_nanos(), &video) == Verdict::Drop;
+        if dropped {
+            events.push(LinkEvent::Dropped { meta: packet.meta, cause: DropCause::Gated });
+        }
+        dropped
+    }
+}
+
+/// Finds streams that have been silent for [`FORGET_AFTER`], give or take as much.
+#[derive(Clone, Debug, Default)]
+pub struct IdleStreams {
+    next: Time,
+    seen: Vec<(u32, u64)>,
+}
+
+impl IdleStreams {
+    /// The streams of which nothing came since the last look, when it is time for one.
+    pub fn forgotten<'a>(
+        &mut self,
+        now: Time,
+        streams: impl IntoIterator<Item = (u32, &'a Stream)>,
+    ) -> Vec<u32> {
+        if now < self.next {
+            return Vec::new();
+        }
+        self.next = now + FORGET_AFTER;
+        let counts = streams.into_iter().map(|(ssrc, s)| (ssrc, s.passed_packets + s.dropped_packets));
+        let counts: Vec<(u32, u64)> = counts.collect();
+        let before = std::mem::replace(&mut self.seen, counts);
+        self.seen.iter().filter(|count| before.contains(count)).map(|(ssrc, _)| *ssrc).collect()
+    }
+}
+
+/// What a bottleneck tells the gate before it.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    filters: Vec<Filter>,
+    reading: QueueReading,
+}
+
+impl Watch {
+    pub(crate) fn new(filters: &[Filter]) -> Self {
+        Self { filters: filters.to_vec(), reading: QueueReading::default() }
+    }
+
+    pub(crate) const fn reading(&self) -> QueueReading {
+        self.reading
+    }
+
+    fn watches(&self, meta: &PacketMeta) -> bool {
+        self.filters.iter().any(|filter| filter.addresses(meta))
+    }
+
+    pub(crate) fn entered(&mut self, meta: &PacketMeta) {
+        if self.watches(meta) {
+            self.reading.backlog += meta.size.get();
+        }
+    }
+
+    pub(crate) fn left(&mut self, meta: &PacketMeta) {
+        if self.watches(meta) {
+            self.reading.backlog -= meta.size.get();
+            self.reading.sent += meta.size.get();
+        }
+    }
+
+    /// What the queue said at one call.
+    pub(crate) fn heard(&mut self, events: &[LinkEvent]) {
+        for event in events {
+            if let LinkEvent::Dropped { meta, .. } = event
+                && self.watches(meta)
+            {
+                self.reading.backlog -= meta.size.get();
+                self.reading.drops += 1;
+            }
+        }
+    }
+}

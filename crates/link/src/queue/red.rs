@@ -1,0 +1,359 @@
+//! Random early detection: Floyd and Jacobson, *Random early detection gateways for congestion avoidance*, 1993, as
+//! Linux's `sch_red` has it (`tc-red(8)`); `adaptive`: Floyd, Gummadi, Shenker, *Adaptive RED*, 2001.
+//!
+//! Not gentle: above the upper threshold everything is dropped or marked, as in Linux.
+
+use std::collections::VecDeque;
+
+use taut_core::{
+    Backlog, Bitrate, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMeta, Probability, Queue, Rng,
+    Time,
+};
+
+use super::fifo::mark;
+
+/// How [`Red`] behaves. Unless set, it follows from the limit as `tc` makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct RedConfig {
+    limit: u64,
+    min: Option<u64>,
+    max: Option<u64>,
+    average_packet: u64,
+    burst: Option<u64>,
+    probability: f64,
+    bandwidth: Bitrate,
+    ecn: bool,
+    hard_drop: bool,
+    adaptive: bool,
+}
+
+impl RedConfig {
+    /// `limit 400000 avpkt 1000 probability 0.02 bandwidth 10mbit`, and the rest from these: `min 33333 max 100000 burst
+    /// 55`.
+    pub fn new() -> Self {
+        Self {
+            limit: 400_000,
+            min: None,
+            max: None,
+            average_packet: 1_000,
+            burst: None,
+            probability: 0.02,
+            bandwidth: Bitrate::from_bps(10_000_000),
+            ecn: false,
+            hard_drop: false,
+            adaptive: false,
+        }
+    }
+
+    /// At most so many bytes wait ([`DropCause::QueueFullBytes`]). Default: 400 kB; 1 B to 100 MB.
+    pub fn limit(mut self, limit: Bytes) -> Self {
+        self.limit = limit.get();
+        self
+    }
+
+    /// Nothing is dropped below this average. Default: a third of [`RedConfig::max`]; 1 B to 100 MB.
+    pub fn min(mut self, min: Bytes) -> Self {
+        self.min = Some(min.get());
+        self
+    }
+
+    /// Everything is dropped from this average on. Default: a quarter of the limit; from `min` to 100 MB.
+    pub fn max(mut self, max: Bytes) -> Self {
+        self.max = Some(max.get());
+        self
+    }
+
+    /// The size of packets for `burst` and for time that passes while nothing waits. Default: 1000 B; from 1.
+    pub fn average_packet(mut self, size: Bytes) -> Self {
+        self.average_packet = size.get().max(1);
+        self
+    }
+
+    /// Packets at once that are let through: what gives the average its inertia. Default:
+    /// (2·min + max) / 3 average packets; more than `min / average_packet`.
+    pub fn burst(mut self, packets: u64) -> Self {
+        self.burst = Some(packets);
+        self
+    }
+
+    /// Of a drop just below `max`. Default: 2 %; above 0 to 1.
+    pub fn probability(mut self, probability: Probability) -> Self {
+        self.probability = probability.as_fraction();
+        self
+    }
+
+    /// At which rate the average falls while nothing waits. Default: 10 Mbit/s.
+    pub fn bandwidth(mut self, bandwidth: Bitrate) -> Self {
+        self.bandwidth = bandwidth;
+        self
+    }
+
+    /// Mark packets of senders that understand it (RFC 3168), rather than drop them. Default: no.
+    pub fn ecn(mut self, ecn: bool) -> Self {
+        self.ecn = ecn;
+        self
+    }
+
+    /// With `ecn`, drop all the same from `max` on. Default: no.
+    pub fn hard_drop(mut self, hard_drop: bool) -> Self {
+        self.hard_drop = hard_drop;
+        self
+    }
+
+    /// Moves the probability between 1 % and 50 % so that the average stays halfway between `min` and `max`. Default: no.
+    pub fn adaptive(mut self, adaptive: bool) -> Self {
+        self.adaptive = adaptive;
+        self
+    }
+
+    fn thresholds(&self) -> (u64, u64) {
+        let max = self.max.unwrap_or(self.limit / 4);
+        (self.min.unwrap_or(max / 3), max)
+    }
+
+    /// The average's weight is 2 to the power of minus this: the heaviest with which a burst does not reach `min`
+    /// (section 6 of the first paper).
+    fn log_weight(&self) -> u32 {
+        let (min, max) = self.thresholds();
+        let burst = self.burst.unwrap_or((2 * min + max) / (3 * self.average_packet));
+        let beyond = burst as f64 + 1.0 - min as f64 / self.average_packet as f64;
+        let fits = |log: &u32| {
+            let weight = 1.0 / (1_u64 << log) as f64;
+            beyond <= (1.0 - libm::pow(1.0 - weight, burst as f64)) / weight
+        };
+        (1..31).find(fits).unwrap_or(31)
+    }
+}
+
+impl Default for RedConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Drops at the tail with a probability that grows with the average length of the queue.
+///
+/// ```
+/// use taut_core::{Bitrate, Bytes, Seed};
+/// use taut_link::{Bottleneck, Red, RedConfig};
+/// let config = RedConfig::new().limit(Bytes::new(120_000)).adaptive(true);
+/// let queue = Red::new(config, Seed::new(1).stream("uplink/red"));
+/// let link = Bottleneck::new(Bitrate::from_bps(10_000_000), queue);
+/// # let _ = link;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Red {
+    config: RedConfig,
+    min: u64,
+    max: u64,
+    log_weight: u32,
+    /// At the upper threshold, in units of 2⁻³².
+    probability: u32,
+    packets: VecDeque<Packet>,
+    backlog: Backlog,
+    /// Bytes, shifted by `log_weight`.
+    average: u64,
+    /// Packets since the last drop, while the average is between the thresholds.
+    count: Option<u64>,
+    /// What `count` times the distance to `min` must reach.
+    drawn: u64,
+    idle_since: Option<Time>,
+    next_adaptation: Time,
+    rng: Rng,
+    stats: RedStats,
+}
+
+/// What `tc -s qdisc` shows of a `red`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RedStats {
+    /// Dropped (`early`) or marked below the upper threshold.
+    pub early: u64,
+    /// Of those and the ones beyond it, marked.
+    pub marked: u64,
+    /// Dropped because the average was beyond the upper threshold; `early` in `tc`.
+    pub forced: u64,
+    /// Dropped because the queue was full.
+    pub pdrop: u64,
+    /// Of a drop just below the upper threshold, 0 to 1.
+    pub probability: f64,
+    /// The average.
+    pub average: Bytes,
+}
+
+const ONE_PERCENT: u32 = 42_949_673;
+const ADAPTATION: Duration = Duration::from_millis(500);
+
+impl Red {
+    /// Empty. `rng` draws the packets that are dropped.
+    pub fn new(config: RedConfig, rng: Rng) -> Self {
+        let (min, max) = config.thresholds();
+        Self {
+            config,
+            min,
+            max,
+            log_weight: config.log_weight(),
+            probability: (config.probability * 4_294_967_296.0) as u32,
+            packets: VecDeque::new(),
+            backlog: Backlog::default(),
+            average: 0,
+            count: None,
+            drawn: 0,
+            idle_since: Some(Time::ZERO),
+            next_adaptation: Time::ZERO + ADAPTATION,
+            rng,
+            stats: RedStats::default(),
+        }
+    }
+
+    /// What happened until now.
+    pub fn stats(&self) -> RedStats {
+        RedStats {
+            probability: f64::from(self.probability) / 4_294_967_296.0,
+            average: Bytes::new(self.average >> self.log_weight),
+            ..self.stats
+        }
+    }
+
+    /// The average falls while nothing waits as if small packets had found nothing: (1 − w)ᵐ. Linux has a table of this.
+    fn average_at(&self, now: Time) -> u64 {
+        let Some(since) = self.idle_since else { return self.average };
+        let average_packet = Bytes::new(self.config.average_packet) / self.config.bandwidth;
+        let missed = now.saturating_since(since).as_nanos() as f64 / average_packet.as_nanos().max(1) as f64;
+        let weight = 1.0 / (1_u64 << self.log_weight) as f64;
+        (self.average as f64 * libm::pow(1.0 - weight, missed)) as u64
+    }
+
+    fn note_arrival(&mut self, now: Time) {
+        self.average = if self.idle_since.is_some() {
+            self.average_at(now)
+        } else {
+            self.average + self.backlog.bytes.get() - (self.average >> self.log_weight)
+        };
+        self.idle_since = None;
+    }
+
+    /// Is this packet drawn? A drop comes after a number of packets that is evenly distributed (section 7), and not a
+    /// geometric one.
+    fn is_drawn(&mut self, beyond: u64) -> bool {
+        let count = self.count.map_or(0, |count| count + 1);
+        self.count = Some(count);
+        let drawn = count > 0 && beyond * count >= self.drawn;
+        if drawn {
+            self.count = Some(0);
+        }
+        if drawn || count == 0 {
+            let slope = (u64::from(self.probability) / (self.max - self.min).max(1)).max(1);
+            self.drawn = (self.rng.next_u64() >> 32) / slope;
+        }
+        drawn
+    }
+
+    /// Adaptive RED, section 4: additive increase, multiplicative decrease.
+    fn adapt_until(&mut self, now: Time) {
+        while self.config.adaptive && self.next_adaptation <= now {
+            let average = self.average_at(self.next_adaptation) >> self.log_weight;
+            let fifth = (self.max - self.min).max(1) / 5;
+            if average > self.min + 3 * fifth && self.probability <= 50 * ONE_PERCENT {
+                self.probability += ONE_PERCENT.min(self.probability / 4);
+            } else if average < self.min + 2 * fifth && self.probability >= ONE_PERCENT {
+                self.probability = self.probability / 10 * 9;
+            } else if self.idle_since.is_some() && self.probability < ONE_PERCENT {
+                // Nothing more happens until a packet comes.
+                let missed = (now - self.next_adaptation) / ADAPTATION;
+                self.next_adaptation += ADAPTATION * missed;
+            }
+            self.next_adaptation += ADAPTATION;
+        }
+    }
+
+    /// May the packet enter, marked or not?
+    fn admits(&mut self, packet: &mut Packet, events: &mut Vec<LinkEvent>) -> bool {
+        let average = self.average >> self.log_weight;
+        let forced = average >= self.max;
+        if average < self.min || forced {
+            self.count = None;
+        }
+        if average < self.min || !(forced || self.is_drawn(average - self.min)) {
+            return true;
+        }
+        if self.config.ecn && !(forced && self.config.hard_drop) && mark(packet, events) {
+            self.stats.marked += 1;
+            return true;
+        }
+        let counter = if forced { &mut self.stats.forced } else { &mut self.stats.early };
+        *counter += 1;
+        false
+    }
+}
+
+impl Queue for Red {
+    fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut Vec<LinkEvent>) {
+        self.adapt_until(now);
+        self.note_arrival(now);
+        let size = packet.meta.size;
+        let cause = if !self.admits(&mut packet, events) {
+            DropCause::Aqm
+        } else if self.backlog.bytes.get() + size.get() > self.config.limit {
+            self.stats.pdrop += 1;
+            DropCause::QueueFullBytes
+        } else {
+            self.backlog.add(size);
+            return self.packets.push_back(packet);
+        };
+        events.push(LinkEvent::Dropped { meta: packet.meta, cause });
+    }
+
+    fn dequeue(&mut self, now: Time, _: &mut Vec<LinkEvent>) -> Option<Packet> {
+        self.adapt_until(now);
+        let packet = self.packets.pop_front();
+        match &packet {
+            Some(packet) => self.backlog.remove(packet.meta.size),
+            None => self.idle_since = self.idle_since.or(Some(now)),
+        }
+        packet
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+        self.packets.iter().for_each(|packet| visit(&packet.meta));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `tc qdisc add … red limit 400000 min 30000 max 90000 avpkt 1000 burst 55` of tc-red(8) gets `ewma 5`, as `tc -d
+    /// qdisc show` says.
+    #[test]
+    fn the_weight_follows_from_the_burst_as_in_tc() {
+        let config = RedConfig::new().min(Bytes::new(30_000)).max(Bytes::new(90_000)).burst(55);
+        assert_eq!(config.log_weight(), 5);
+    }
+
+    /// Adaptive RED, section 4: up while the average is above the middle, down by a tenth while it is below.
+    #[test]
+    fn an_adaptive_probability_follows_the_average() {
+        let config =
+            RedConfig::new().min(Bytes::new(30_000)).max(Bytes::new(90_000)).burst(55).adaptive(true);
+        let mut red = Red::new(config, taut_core::Seed::new(1).stream("red"));
+        let mut now = Time::ZERO;
+        let mut probability = vec![red.stats().probability];
+        for rate in [2, 0] {
+            for _ in 0..5_000 {
+                for _ in 0..rate {
+                    let meta = PacketMeta { size: Bytes::new(1_000), ..PacketMeta::default() };
+                    red.enqueue(now, Packet { meta, payload: Vec::new() }, &mut Vec::new());
+                }
+                red.dequeue(now, &mut Vec::new());
+                now += Duration::from_millis(1);
+            }
+            probability.push(red.stats().probability);
+        }
+        assert!(probability[1] > 0.08 && probability[2] < 0.8 * probability[1], "{probability:?}");
+    }
+}

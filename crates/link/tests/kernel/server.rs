@@ -1,0 +1,109 @@
+//! A queue and what empties it, as in the guest.
+
+use taut_core::{Bitrate, Bytes, DropCause, Duration, LinkEvent, Packet, Queue, Time};
+use taut_link::Discipline;
+
+use crate::loads::{Arrival, START};
+
+/// What became of a load.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) sent: u64,
+    /// Positions in the load, in order.
+    pub(crate) dropped: Vec<u64>,
+    pub(crate) marked: u64,
+    /// Of those that left, how long each waited for its service to begin.
+    pub(crate) waited: Vec<Duration>,
+}
+
+impl Outcome {
+    pub(crate) fn mean_us(&self) -> f64 {
+        let sum: u64 = self.waited.iter().map(|wait| wait.as_nanos()).sum();
+        sum as f64 / 1e3 / self.waited.len().max(1) as f64
+    }
+
+    pub(crate) fn longest_us(&self) -> f64 {
+        self.waited.iter().max().map_or(0.0, |wait| wait.as_nanos() as f64 / 1e3)
+    }
+}
+
+/// Bytes in the bucket of the guest's HTB: what its timers may be late by.
+const BUCKET: u64 = 4;
+
+/// HTB with next to no bucket is a serial server that asks its leaf only when something waits there; a discipline with a
+/// shaper of its own has no such server, and is asked whenever it might have something.
+pub(crate) fn run(queue: Discipline, rate: Option<Bitrate>, load: &[Arrival]) -> Outcome {
+    let mut server = Server {
+        queue,
+        rate,
+        due: Time::MAX,
+        busy_until: START,
+        events: Vec::new(),
+        outcome: Outcome::default(),
+    };
+    for (id, arrival) in (0..).zip(load) {
+        server.arrive(START + arrival.after, arrival.packet(id));
+    }
+    server.serve_before(Time::MAX);
+    server.outcome.dropped.sort_unstable();
+    server.outcome
+}
+
+struct Server {
+    queue: Discipline,
+    rate: Option<Bitrate>,
+    due: Time,
+    busy_until: Time,
+    events: Vec<LinkEvent>,
+    outcome: Outcome,
+}
+
+impl Server {
+    fn arrive(&mut self, at: Time, packet: Packet) {
+        self.serve_before(at);
+        self.outcome.sent += 1;
+        self.queue.enqueue(at, packet, &mut self.events);
+        self.note();
+        if at >= self.busy_until {
+            self.ask(at);
+        }
+    }
+
+    fn serve_before(&mut self, end: Time) {
+        while self.due < end {
+            self.ask(self.due);
+        }
+    }
+
+    fn ask(&mut self, at: Time) {
+        self.due = Time::MAX;
+        if self.rate.is_some() && self.queue.backlog().packets == 0 {
+            return;
+        }
+        if let Some(packet) = self.queue.dequeue(at, &mut self.events) {
+            self.outcome.waited.push(at - packet.meta.sent);
+            if let Some(rate) = self.rate {
+                self.busy_until =
+                    self.busy_until.max(at - Bytes::new(BUCKET) / rate) + packet.meta.size / rate;
+            }
+            self.due = self.busy_until.max(at);
+        } else if let Some(deadline) = self.queue.poll_timeout() {
+            assert!(deadline.at > at, "{deadline:?} is not after {at}");
+            self.due = deadline.at;
+        }
+        self.note();
+    }
+
+    fn note(&mut self) {
+        for event in self.events.drain(..) {
+            match event {
+                LinkEvent::Dropped { meta, cause } => {
+                    assert_ne!(cause, DropCause::Loss);
+                    self.outcome.dropped.push(meta.id);
+                }
+                LinkEvent::Marked { .. } => self.outcome.marked += 1,
+                LinkEvent::Duplicated { .. } | LinkEvent::Corrupted { .. } => unreachable!("{event:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! A model of Multipath TCP (RFC 8684) on the model of TCP: what a kernel's MPTCP does to messages over several paths.
+//!
+//! Each path is a subflow: a [`Tcp`] connection of its own, with its own sequence numbers, window and timers. Above them
+//! is one sequence of data. A [`Scheduler`] gives each piece of it to a subflow that has room; windows grow together
+//! (LIA, RFC 6356), so that all subflows of a connection take what one TCP would take of a shared bottleneck; what a
+//! subflow that runs into a timeout has on its way goes over another one as well (reinjection, RFC 8684 section 3.3.6).
+//! The receiver puts the pieces in order: a late one holds up what comes after it, on whichever path.
+//!
+//! | on the wire | here |
+//! | --- | --- |
+//! | MP_CAPABLE, MP_JOIN with an HMAC | the first subflow opens, the others after it; no keys |
+//! | a DSS option of 20 bytes beside each segment's data | 16 bytes of data sequence and the framing's 4 before each piece |
+//! | DATA_ACK in the options of each acknowledgement | what a subflow acknowledged is acknowledged |
+//! | ADD_ADDR, REMOVE_ADDR | [`Mptcp::add_path`], [`Mptcp::remove_path`] |
+//!
+//! Not modelled: the shared receive window, DATA_FIN (each subflow ends with its FIN), checksums, fall-back to TCP.
+//!
+//! ```
+//! use taut_core::{Datagram, Ecn, Event, Message, PathId, Seed, Time, Transport};
+//! use taut_transport::mptcp::{Mptcp, MptcpConfig};
+//!
+//! let rng = |name| Seed::new(1).stream(name);
+//! let mut client = Mptcp::client(MptcpConfig::default(), rng("client"));
+//! let mut server = Mptcp::server(MptcpConfig::default(), rng("server"));
+//! [PathId(0), PathId(1)].map(|path| client.add_path(path));
+//! client.send(Time::ZERO, Message { data: b"walk".to_vec(), ..Message::default() })?;
+//! for turn in 0..12 {
+//!     let (from, to) = if turn % 2 == 0 { (&mut client, &mut server) } else { (&mut server, &mut client) };
+//!     let mut data = Vec::new();
+//!     while let Some(transmit) = from.poll_transmit(Time::ZERO, &mut data) {
+//!         let (path, ecn) = (transmit.path, Ecn::NotCapable);
+//!         to.handle_input(Time::ZERO, Datagram { path, ecn, data: &data, padding: transmit.padding });
+//!         data.clear();
+//!     }
+//! }
+//! assert_eq!(server.subflows().count(), 2);
+//! assert!(std::iter::from_fn(|| server.poll_event()).any(|event| matches!(event, Event::Received { .. })));
+//! # Ok::<(), taut_core::SendError>(())
+//! ```
+
+mod scheduler;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use taut_core::{
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Rng, SendError, Time, Transmit,
+    Transport, earliest,
+};
+
+pub use scheduler::Scheduler;
+
+use crate::tcp::{Tcp, TcpConfig, TcpStats};
+use scheduler::View;
+
+/// Subflows of a connection at most (Linux allows eight more).
+pub const MAX_SUBFLOWS: usize = 8;
+/// Data sequence, message length left, reserved: as long as a DSS option with the framing of a subflow.
+const HEADER: usize = 16;
+/// Pieces that are kept out of order, at most.
+const OUT_OF_ORDER: usize = 1 << 14;
+
+/// Settings of one end.
+#[derive(Clone, Debug, Default)]
+pub struct MptcpConfig {
+    /// Of every subflow.
+    pub subflow: TcpConfig,
+    /// Default [`Scheduler::MinRtt`].
+    pub scheduler: Scheduler,
+    /// Windows grow as if there were one subflow each: no LIA. Default off.
+    pub uncoupled: bool,
+}
+
+/// What one end did, in messages and pieces. A message of up to a segment is one piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MptcpStats {
+    /// Messages taken by `send`.
+    pub offered: u64,
+    /// Messages dropped because they were past their deadline before a subflow had them.
+    pub too_late: u64,
+    /// Pieces given to subflows, copies included.
+    pub pieces: u64,
+    /// Of these, pieces that another subflow had before.
+    pub reinjected: u64,
+    /// Pieces that arrived and were there already.
+    pub duplicates: u64,
+    /// Messages delivered.
+    pub received: u64,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Mptcp {
+    config: MptcpConfig,
+    rng: Rng,
+    client: bool,
+    connected: bool,
+    closing: bool,
+    closed: bool,
+    subflows: Vec<Subflow>,
+    /// Messages that no subflow has yet.
+    waiting: VecDeque<Message>,
+    waiting_bytes: u64,
+    next_dsn: u64,
+    /// Pieces that a timeout found, to go over another subflow than this one.
+    again: VecDeque<(usize, u64, Vec<u8>)>,
+    /// Of the peer's data: what comes next, and what came too early.
+    expected: u64,
+    early: BTreeMap<u64, Vec<u8>>,
+    message: Vec<u8>,
+    events: VecDeque<Event>,
+    stats: MptcpStats,
+}
+
+#[derive(Debug)]
+struct Subflow {
+    path: PathId,
+    tcp: Tcp,
+    connected: bool,
+    /// It ended, or its path is no more.
+    gone: bool,
+    /// Its path is no more: nothing is sent there.
+    removed: bool,
+    /// Pieces on their way: where each ends among the bytes offered to the subflow, its number, and its bytes; none when
+    /// another subflow's copy is acknowledged.
+    pieces: VecDeque<(u64, u64, Vec<u8>)>,
+    offered: u64,
+    timeouts: u64,
+}
+
+/// A subflow, for those who look.
+#[derive(Clone, Copy, Debug)]
+pub struct SubflowView {
+    /// Over which path.
+    pub path: PathId,
+    /// The congestion window.
+    pub window: Bytes,
+    /// The smoothed round trip, once there was one.
+    pub rtt: Option<Duration>,
+    /// What it did.
+    pub stats: TcpStats,
+}
+
+impl Mptcp {
+    /// The end that opens subflows, on the paths that [`Mptcp::add_path`] adds; the first of them opens the connection.
+    pub fn client(config: MptcpConfig, rng: Rng) -> Self {
+        Self::new(config, rng, true)
+    }
+
+    /// The end that waits for them.
+    pub fn server(config: MptcpConfig, rng: Rng) -> Self {
+        Self::new(config, rng, false)
+    }
+
+    fn new(config: MptcpConfig, rng: Rng, client: bool) -> Self {
+        Self {
+            config,
+            rng,
+            client,
+            connected: false,
+            closing: false,
+            closed: false,
+            subflows: Vec::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            next_dsn: 0,
+            again: VecDeque::new(),
+            expected: 0,
+            early: BTreeMap::new(),
+            message: Vec::new(),
+            events: VecDeque::new(),
+            stats: MptcpStats::default(),
+        }
+    }
+
+    /// Another path; false when it is known, or there are [`MAX_SUBFLOWS`].
+    pub fn add_path(&mut self, path: PathId) -> bool {
+        let known = self.subflows.iter().any(|subflow| subflow.path == path && !subflow.gone);
+        if known || self.subflows.iter().filter(|subflow| !subflow.gone).count() >= MAX_SUBFLOWS {
+            return false;
+        }
+        let sequence = Tcp::initial_sequence(&mut self.rng);
+        let tcp = match self.client {
+            true => Tcp::client(self.config.subflow.clone(), sequence),
+            false => Tcp::server(self.config.subflow.clone(), sequence),
+        };
+        let (pieces, offered, timeouts) = (VecDeque::new(), 0, 0);
+        let subflow =
+            Subflow { path, tcp, connected: false, gone: false, removed: false, pieces, offered, timeouts };
+        // A subflow that is gone makes room, so that a path that comes and goes costs nothing.
+        match self.subflows.iter().position(|subflow| subflow.gone) {
+            Some(place) => self.subflows[place] = subflow,
+            None => self.subflows.push(subflow),
+        }
+        true
+    }
+
+    /// A path is no more: what was on its way there goes over the others.
+    pub fn remove_path(&mut self, path: PathId) {
+        if let Some(place) = self.subflows.iter().position(|subflow| subflow.path == path && !subflow.gone) {
+            self.subflows[place].removed = true;
+            self.lose(place);
+        }
+    }
+
+    /// What this end did.
+    pub fn stats(&self) -> MptcpStats {
+        self.stats
+    }
+
+    /// The subflows that are connected.
+    pub fn subflows(&self) -> impl Iterator<Item = SubflowView> {
+        self.subflows.iter().filter(|subflow| subflow.connected && !subflow.gone).map(|subflow| SubflowView {
+            path: subflow.path,
+            window: subflow.tcp.congestion_window(),
+            rtt: subflow.tcp.smoothed_rtt(),
+            stats: subflow.tcp.stats(),
+        })
+    }
+
+    fn lose(&mut self, place: usize) {
+        let subflow = &mut self.subflows[place];
+        subflow.gone = true;
+        if subflow.connected {
+            self.events.push_back(Event::PathDown(subflow.path));
+        }
+        self.reinject(place);
+    }
+
+    /// What a subflow has on its way goes over another one too, the oldest first.
+    fn reinject(&mut self, place: usize) {
+        let pieces = &self.subflows[place].pieces;
+        let known: Vec<u64> = self.again.iter().map(|(_, dsn, _)| *dsn).collect();
+        let missing = pieces.iter().filter(|(_, dsn, piece)| !piece.is_empty() && !known.contains(dsn));
+        let missing = missing.map(|(_, dsn, piece)| (place, *dsn, piece.clone()));
+        self.again.extend(missing);
+        self.again.make_contiguous().sort_by_key(|(_, dsn, _)| *dsn);
+    }
+
+    /// After anything that happened to subflows: what they acknowledged, lost, received.
+    fn settle(&mut self, now: Time) {
+        let mut acknowledged_here = Vec::new();
+        for place in 0..self.subflows.len() {
+            self.take_events(place);
+            let subflow = &mut self.subflows[place];
+            let acknowledged = subflow.tcp.acknowledged_bytes().get();
+            while subflow.pieces.front().is_some_and(|(end, _, _)| *end <= acknowledged) {
+                let (_, dsn, _) = subflow.pieces.pop_front().expect("it was there");
+                acknowledged_here.push(dsn);
+            }
+            let timeouts = self.subflows[place].tcp.stats().timeouts;
+            if timeouts > self.subflows[place].timeouts {
+                self.subflows[place].timeouts = timeouts;
+                self.reinject(place);
+            }
+        }
+        self.arrived(&acknowledged_here);
+        self.couple();
+        self.schedule(now);
+        let finished = |subflow: &Subflow| subflow.gone;
+        if self.closing && !self.closed && self.subflows.iter().all(finished) {
+            self.closed = true;
+            self.events.push_back(Event::Closed);
+        }
+    }
+
+    /// The peer has these pieces: no other subflow needs to repeat them.
+    fn arrived(&mut self, dsns: &[u64]) {
+        if dsns.is_empty() {
+            return;
+        }
+        self.again.retain(|(_, dsn, _)| !dsns.contains(dsn));
+        for (_, dsn, piece) in self.subflows.iter_mut().flat_map(|subflow| &mut subflow.pieces) {
+            if dsns.contains(dsn) {
+                piece.clear();
+            }
+        }
+    }
+
+    fn take_events(&mut self, place: usize) {
+        while let Some(event) = self.subflows[place].tcp.poll_event() {
+            match event {
+                Event::Connected => {
+                    self.subflows[place].connected = true;
+                    self.events.push_back(Event::PathUp(self.subflows[place].path));
+                    if !std::mem::replace(&mut self.connected, true) {
+                        self.events.push_back(Event::Connected);
+                    }
+                }
+                Event::Received { data, path, .. } => self.take_piece(data, path),
+                Event::Closed if !self.subflows[place].gone => {
+                    self.lose(place);
+                    self.closing |= self.subflows.iter().all(|subflow| subflow.gone);
+                }
+                // Pieces are told of by what their messages become.
+                Event::Dropped { .. } | Event::Closed => {}
+                event => self.events.push_back(event),
+            }
+        }
+    }
+
+    /// A piece of the peer's data.
+    fn take_piece(&mut self, data: Vec<u8>, path: PathId) {
+        let Some((dsn, _)) = data.split_first_chunk::<8>() else {
+            return self.events.push_back(Event::Refused(DropCause::Malformed));
+        };
+        let dsn = u64::from_be_bytes(*dsn);
+        if data.len() < HEADER {
+            return self.events.push_back(Event::Refused(DropCause::Malformed));
+        }
+        if dsn < self.expected || self.early.contains_key(&dsn) {
+            self.stats.duplicates += 1;
+            return;
+        }
+        if self.early.len() >= OUT_OF_ORDER {
+            return self.events.push_back(Event::Refused(DropCause::QueueFullPackets));
+        }
+        self.early.insert(dsn, data);
+        while let Some(piece) = self.early.remove(&self.expected) {
+            self.expected += 1;
+            self.message.extend_from_slice(&piece[HEADER..]);
+            if piece[8..12] == [0; 4] {
+                self.stats.received += 1;
+                let data = std::mem::take(&mut self.message);
+                self.events.push_back(Event::Received { data, path, stream: Default::default() });
+            }
+        }
+    }
+
+    /// LIA (RFC 6356 section 3): on subflow i the window grows by min(α/cwnd_total, 1/cwnd_i) a byte.
+    fn couple(&mut self) {
+        if self.config.uncoupled {
+            return;
+        }
+        let part = |subflow: &Subflow| {
+            let rtt = subflow.tcp.smoothed_rtt()?.as_secs_f64().max(1e-6);
+            Some((subflow.tcp.congestion_window().get() as f64, rtt))
+        };
+        let active = || self.subflows.iter().filter(|subflow| subflow.connected && !subflow.gone);
+        let parts: Vec<(f64, f64)> = active().filter_map(part).collect();
+        let total: f64 = parts.iter().map(|(window, _)| window).sum();
+        let best = parts.iter().map(|(window, rtt)| window / (rtt * rtt)).fold(0.0, f64::max);
+        let sum: f64 = parts.iter().map(|(window, rtt)| window / rtt).sum();
+        if parts.len() < 2 || sum <= 0.0 {
+            return self.subflows.iter_mut().for_each(|subflow| subflow.tcp.couple(1.0));
+        }
+        let alpha = total * best / (sum * sum);
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.connected && !subflow.gone) {
+            let window = subflow.tcp.congestion_window().get() as f64;
+            subflow.tcp.couple((alpha * window / total).min(1.0));
+        }
+    }
+
+    fn views(&self) -> Vec<View> {
+        let view = |subflow: &Subflow| {
+            let tcp = &subflow.tcp;
+            let rtt = tcp.smoothed_rtt().unwrap_or(Duration::from_secs(1));
+            let (cwnd, in_flight) = (tcp.congestion_window().get(), tcp.bytes_in_flight().get());
+            View {
+                room: cwnd.saturating_sub(in_flight + tcp.unsent_bytes().get()),
+                cwnd,
+                in_flight,
+                rtt,
+                variation: tcp.retransmission_timeout().saturating_sub(rtt).min(rtt) / 4,
+                mss: u64::from(self.config.subflow.mss),
+                // What runs from timeout to timeout has potentially failed (RFC 6182 section 5.1).
+                usable: subflow.connected && !subflow.gone && tcp.timeouts_in_a_row() == 0,
+            }
+        };
+        self.subflows.iter().map(view).collect()
+    }
+
+    /// Gives pieces to subflows for as long as they have room.
+    fn schedule(&mut self, now: Time) {
+        while let Some((from, dsn, piece)) = self.again.pop_front() {
+            let mut views = self.views();
+            views[from].usable = false;
+            match Scheduler::MinRtt.choose(&views, piece.len() as u64, u64::MAX) {
+                Some(place) => {
+                    self.stats.reinjected += 1;
+                    self.offer(now, place, dsn, piece);
+                }
+                None => {
+                    self.again.push_front((from, dsn, piece));
+                    break;
+                }
+            }
+        }
+        loop {
+            self.drop_late(now);
+            let Some(message) = self.waiting.front() else { break };
+            let views = self.views();
+            let window = self.config.subflow.receive_window.get();
+            let Some(place) = self.config.scheduler.choose(&views, message.data.len() as u64, window) else {
+                break;
+            };
+            let message = self.waiting.pop_front().expect("it was there");
+            self.waiting_bytes -= message.data.len() as u64;
+            let most = usize::from(self.config.subflow.mss) - HEADER - 4;
+            let count = message.data.len().div_ceil(most).max(1);
+            for n in 0..count {
+                let part = &message.data[n * most..message.data.len().min((n + 1) * most)];
+                let left = (count - 1 - n) as u32;
+                let piece = [&self.next_dsn.to_be_bytes()[..], &left.to_be_bytes(), &[0; 4], part].concat();
+                let dsn = self.next_dsn;
+                self.next_dsn += 1;
+                if self.config.scheduler == Scheduler::Redundant {
+                    let all = (0..views.len()).filter(|other| views[*other].usable && *other != place);
+                    all.for_each(|other| self.offer(now, other, dsn, piece.clone()));
+                }
+                self.offer(now, place, dsn, piece);
+            }
+        }
+    }
+
+    fn offer(&mut self, now: Time, place: usize, dsn: u64, piece: Vec<u8>) {
+        let subflow = &mut self.subflows[place];
+        let message = Message { data: piece.clone(), created: now, ..Message::default() };
+        // A subflow whose buffer is full does not get it; under a redundant scheduler another one has it.
+        if subflow.tcp.send(now, message).is_ok() {
+            self.stats.pieces += 1;
+            subflow.offered += piece.len() as u64 + 4;
+            subflow.pieces.push_back((subflow.offered, dsn, piece));
+        }
+    }
+
+    fn drop_late(&mut self, now: Time) {
+        while let Some(message) = self.waiting.pop_front_if(|message| message.is_late(now)) {
+            self.waiting_bytes -= message.data.len() as u64;
+            self.stats.too_late += 1;
+            self.events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
+        }
+    }
+}
+
+impl Transport for Mptcp {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        if self.closing || self.closed {
+            return Err(SendError::Closed);
+        }
+        let (size, limit) = (Bytes::new(message.data.len() as u64), self.config.subflow.max_message);
+        if size > limit {
+            return Err(SendError::TooLarge { size, limit });
+        }
+        if message.is_late(now) {
+            return Err(SendError::TooLate);
+        }
+        if self.waiting_bytes + size.get() > self.config.subflow.send_buffer.get() {
+            return Err(SendError::BufferFull(self.config.subflow.send_buffer));
+        }
+        self.stats.offered += 1;
+        self.waiting_bytes += size.get();
+        self.waiting.push_back(message);
+        self.schedule(now);
+        Ok(())
+    }
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        let place = |this: &Self| {
+            this.subflows.iter().position(|subflow| subflow.path == input.path && !subflow.removed)
+        };
+        if place(self).is_none() && !self.client && !self.closed {
+            self.add_path(input.path);
+        }
+        match place(self) {
+            Some(place) => self.subflows[place].tcp.handle_input(now, input),
+            None => self.events.push_back(Event::Refused(DropCause::Unauthenticated)),
+        }
+        self.settle(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        for subflow in self.subflows.iter_mut().filter(|subflow| !subflow.removed) {
+            if subflow.tcp.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
+                subflow.tcp.handle_timeout(now);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        for place in 0..self.subflows.len() {
+            let subflow = &mut self.subflows[place];
+            // MP_JOIN needs a connection to join.
+            let first = place == 0 || self.connected || !self.client;
+            if subflow.removed || !first {
+                continue;
+            }
+            if let Some(transmit) = subflow.tcp.poll_transmit(now, buffer) {
+                return Some(Transmit { path: subflow.path, ..transmit });
+            }
+        }
+        None
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        let subflows = self.subflows.iter().enumerate();
+        let open = subflows
+            .filter(|(place, subflow)| !subflow.gone && (*place == 0 || self.connected || !self.client));
+        open.map(|(_, subflow)| subflow.tcp.poll_timeout()).fold(None, earliest)
+    }
+
+    /// What was offered is sent first.
+    fn close(&mut self, now: Time) {
+        self.closing = true;
+        self.schedule(now);
+        self.subflows.iter_mut().for_each(|subflow| subflow.tcp.close());
+    }
+}

@@ -1,0 +1,251 @@
+//! Which paths a message takes, and why.
+
+use std::collections::VecDeque;
+
+use taut_core::{Duration, PathId};
+
+use super::config::{Adaptive, Policy, Target};
+use super::path::{Path, PathState};
+
+/// What was decided for one message, and why: the trace of a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    /// The message's number.
+    pub number: u64,
+    /// Over which paths it goes, a bit for each [`PathId`].
+    pub paths: u64,
+    /// The probability that it arrives in time, as far as the scheduler knows; `None` where the policy does not ask.
+    pub probability: Option<f64>,
+    /// Why these.
+    pub reason: Reason,
+}
+
+/// Why a scheduler chose as it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The policy names the paths or their number.
+    Policy,
+    /// One path meets the deadline, and another one is there when its answer does not come.
+    OneSuffices,
+    /// No path alone is sure enough: these together are.
+    Together,
+    /// Nothing reaches the target: this is the best there is.
+    BestEffort,
+    /// Nothing may hold it up: every path.
+    Emergency,
+    /// No answer came in time, and there is time for another copy.
+    Overdue,
+    /// No path is known to be alive: every path is tried.
+    NoneAlive,
+}
+
+/// A set of paths, a bit for each place in the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places(u16);
+
+impl Places {
+    pub(super) fn add(&mut self, place: usize) {
+        self.0 |= 1 << place;
+    }
+
+    pub(super) fn contains(self, place: usize) -> bool {
+        self.0 & 1 << place != 0
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = usize> {
+        (0..16).filter(move |place| self.contains(*place))
+    }
+
+    fn of(places: impl IntoIterator<Item = usize>) -> Self {
+        let mut set = Self::default();
+        places.into_iter().for_each(|place| set.add(place));
+        set
+    }
+}
+
+/// Which paths, how sure, and why.
+pub(super) type Plan = (Places, Option<f64>, Reason);
+
+/// A policy and what it remembers.
+#[derive(Clone, Debug)]
+pub(super) struct Chooser {
+    policy: Policy,
+    latency_weight: f64,
+    /// The published rule: what is on its way counts as missing, and reliability never forgets.
+    as_published: bool,
+    /// How many paths the adaptive rule uses.
+    count: usize,
+    recent: VecDeque<Recent>,
+    /// The path that a single copy took last.
+    current: Option<PathId>,
+}
+
+/// One of the messages of the adaptive rule's window.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    number: u64,
+    on_time: bool,
+    duplicate: bool,
+    missing: bool,
+}
+
+/// Messages that the adaptive rule remembers beyond its window, those on their way.
+const ON_THEIR_WAY: usize = 256;
+
+impl Chooser {
+    pub(super) fn new(policy: Policy, latency_weight: f64, as_published: bool) -> Self {
+        Self { policy, latency_weight, as_published, count: 1, recent: VecDeque::new(), current: None }
+    }
+
+    /// For the message `number`, worthless after another `budget`.
+    pub(super) fn choose(&mut self, number: u64, budget: Duration, paths: &[Path]) -> Plan {
+        let linked = || (0..paths.len()).filter(|place| paths[*place].is_linked());
+        let alive = || linked().filter(|place| paths[*place].state != PathState::Down);
+        if alive().next().is_none() {
+            return (Places::of(linked()), None, Reason::NoneAlive);
+        }
+        match self.policy {
+            Policy::All => (Places::of(linked()), None, Reason::Policy),
+            Policy::Fixed(id) => {
+                (Places::of(linked().filter(|place| paths[*place].id == id)), None, Reason::Policy)
+            }
+            Policy::Best(count) => (self.best(count.into(), paths), None, Reason::Policy),
+            Policy::Adaptive(adaptive) => {
+                self.adapt(adaptive, linked().count());
+                let (keep, missing) = (adaptive.window + ON_THEIR_WAY, self.as_published);
+                self.recent.push_back(Recent { number, on_time: false, duplicate: false, missing });
+                while self.recent.len() > keep {
+                    self.recent.pop_front();
+                }
+                (self.best(self.count, paths), None, Reason::Policy)
+            }
+            Policy::Deadline(target) => self.meet(target, budget, paths, &alive().collect::<Vec<_>>()),
+        }
+    }
+
+    /// The best so many by the source's rank.
+    fn best(&self, count: usize, paths: &[Path]) -> Places {
+        let reliability = |path: &Path| match (self.as_published, path.ever) {
+            (true, (0, _)) => 0.0,
+            (true, (sent, answered)) => answered as f64 / sent as f64,
+            (false, _) => 1.0 - path.losses.next(),
+        };
+        let rank = |place: &usize| paths[*place].rank(self.latency_weight, reliability(&paths[*place]));
+        let mut order: Vec<usize> = (0..paths.len()).filter(|place| paths[*place].is_linked()).collect();
+        order.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+        Places::of(order.into_iter().take(count.max(1)))
+    }
+
+    /// The rule of the source: over the last `window` messages, too many late or missing: one path more; too many
+    /// duplicates: one fewer.
+    fn adapt(&mut self, adaptive: Adaptive, most: usize) {
+        let decided = self
+            .recent
+            .iter()
+            .rev()
+            .filter(|message| message.on_time || message.duplicate || message.missing);
+        let window = adaptive.window.max(1);
+        let (mut seen, mut bad, mut duplicates) = (0, 0, 0);
+        for message in decided.take(window) {
+            seen += 1;
+            bad += usize::from(!message.on_time);
+            duplicates += usize::from(message.duplicate);
+        }
+        if seen < window {
+            return;
+        }
+        let more_than = |count: usize, share: f64| count as f64 > share * window as f64;
+        if more_than(bad, adaptive.late_threshold) {
+            self.count = (self.count + 1).min(most.max(1));
+            self.recent.clear();
+        } else if more_than(duplicates, adaptive.duplicate_threshold) && self.count > 1 {
+            self.count -= 1;
+            self.recent.clear();
+        }
+    }
+
+    /// The peer says what became of a copy.
+    pub(super) fn heard(&mut self, number: u64, on_time: bool, duplicate: bool) {
+        if let Some(message) = self.recent.iter_mut().rev().find(|message| message.number == number) {
+            message.on_time |= on_time;
+            message.duplicate |= duplicate;
+            message.missing |= !on_time && !duplicate;
+        }
+    }
+
+    /// A copy is overdue.
+    pub(super) fn missed(&mut self, number: u64) {
+        if let Some(message) = self.recent.iter_mut().rev().find(|message| message.number == number) {
+            message.missing = true;
+        }
+    }
+
+    /// The fewest copies that reach the target.
+    ///
+    /// A single copy is backed by a second one that leaves when the answer to the first is overdue, as long as that is in
+    /// time for another path: it costs nothing while all goes well ("hedged request"; Dean, Barroso, *The Tail at Scale*,
+    /// CACM 56, 2013). Several copies at once are for when there is no time to wait for an answer.
+    fn meet(&mut self, target: Target, budget: Duration, paths: &[Path], alive: &[usize]) -> Plan {
+        let alone = |place: usize| in_time(&paths[place], budget);
+        let backed = |place: usize| {
+            let left = budget.saturating_sub(paths[place].answer_within());
+            let others = alive.iter().filter(|other| **other != place);
+            let second = others.map(|other| in_time(&paths[*other], left)).fold(0.0, f64::max);
+            1.0 - (1.0 - alone(place)) * (1.0 - second)
+        };
+        let median = |place: usize| paths[place].one_way.quantile(0.5).unwrap_or(budget);
+        let better = |a: usize, b: usize| {
+            let (first, second) = (backed(a), backed(b));
+            first > second + 5e-4 || (first >= second - 1e-4 && median(a) + median(a) / 5 < median(b))
+        };
+        let stays = alive.iter().copied().find(|place| Some(paths[*place].id) == self.current);
+        let mut first = stays.unwrap_or(alive[0]);
+        for place in alive.iter().copied() {
+            if better(place, first) {
+                first = place;
+            }
+        }
+        self.current = Some(paths[first].id);
+        let single = backed(first);
+        if single >= target.probability || alive.len() == 1 || target.copies < 2 {
+            let reason = if single >= target.probability { Reason::OneSuffices } else { Reason::BestEffort };
+            return (Places::of([first]), Some(single), reason);
+        }
+        let mut order = alive.to_vec();
+        order.sort_by(|a, b| alone(*b).total_cmp(&alone(*a)));
+        let (mut set, mut failure) = (Vec::new(), 1.0);
+        for place in order.into_iter().take(target.copies.into()) {
+            set.push(place);
+            failure *= 1.0 - alone(place);
+            if 1.0 - failure >= target.probability {
+                break;
+            }
+        }
+        // More copies must be worth it: they close a fifth of what the single one leaves open, at least.
+        if failure > 0.8 * (1.0 - single) {
+            return (Places::of([first]), Some(single), Reason::BestEffort);
+        }
+        let reason = if 1.0 - failure >= target.probability { Reason::Together } else { Reason::BestEffort };
+        (Places::of(set), Some(1.0 - failure), reason)
+    }
+
+    /// The path for another copy of a message whose answer is overdue, worthless after another `budget`; one that did not
+    /// carry it yet, unless there is none.
+    pub(super) fn again(&self, budget: Duration, carried: Places, paths: &[Path]) -> Option<(usize, f64)> {
+        if !matches!(self.policy, Policy::Deadline(_)) {
+            return None;
+        }
+        let linked = || (0..paths.len()).filter(|place| paths[*place].is_linked());
+        let fresh = linked().any(|place| !carried.contains(place) && paths[place].state != PathState::Down);
+        linked()
+            .filter(|place| !fresh || !carried.contains(*place))
+            .map(|place| (place, in_time(&paths[place], budget)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .filter(|(_, chance)| *chance > 0.05)
+    }
+}
+
+/// The probability that a packet sent over this path now arrives within `budget`.
+fn in_time(path: &Path, budget: Duration) -> f64 {
+    (1.0 - path.losses.next()) * path.one_way.within(budget)
+}

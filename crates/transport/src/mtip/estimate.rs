@@ -1,0 +1,180 @@
+//! What a path did lately: how long its packets took, and how many did not arrive.
+
+use std::collections::VecDeque;
+
+use taut_core::Duration;
+
+/// Delays that are remembered.
+const SAMPLES: usize = 256;
+/// The tail beyond the longest delay seen is no thinner than one that falls by e in so much.
+const LEAST_TAIL_NS: f64 = 50_000.0;
+
+/// The distribution of a delay: the last samples, and an exponential tail beyond the longest of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Delays {
+    ring: VecDeque<u64>,
+    sorted: Vec<u64>,
+}
+
+impl Delays {
+    pub(super) fn record(&mut self, delay: Duration) {
+        let ns = delay.as_nanos();
+        if self.ring.len() == SAMPLES {
+            let oldest = self.ring.pop_front().expect("it is full");
+            let at = self.sorted.binary_search(&oldest).expect("what is in the ring is in the order");
+            self.sorted.remove(at);
+        }
+        self.ring.push_back(ns);
+        let at = self.sorted.partition_point(|other| *other < ns);
+        self.sorted.insert(at, ns);
+    }
+
+    /// The delay that this share of the packets did not exceed, by nearest rank.
+    pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
+        let last = self.sorted.len().checked_sub(1)?;
+        Some(Duration::from_nanos(self.sorted[(share * last as f64 + 0.5) as usize]))
+    }
+
+    /// The probability that a packet takes at most `budget`, of those that arrive.
+    pub(super) fn within(&self, budget: Duration) -> f64 {
+        let (n, ns) = (self.sorted.len(), budget.as_nanos());
+        let Some(longest) = self.sorted.last().copied() else { return 0.5 };
+        if ns < longest {
+            return self.sorted.partition_point(|delay| *delay <= ns) as f64 / (n + 1) as f64;
+        }
+        // An exponential tail through the median and the longest: of n samples, that is where ln(n) e-folds are spent.
+        let median = self.sorted[n / 2];
+        let fold = ((longest - median) as f64 / libm::log(n as f64 + 1.0)).max(LEAST_TAIL_NS);
+        let beyond = libm::exp(-((ns - longest) as f64) / fold) / (n + 1) as f64;
+        1.0 - beyond
+    }
+}
+
+/// What one outcome weighs in a share: the last 64 packets or so count.
+const WEIGHT: f64 = 1.0 / 64.0;
+/// How likely it is, before anything was lost, that a path died.
+const DEATH: f64 = 1e-3;
+
+/// The share of packets that were lost, and whether losses come in runs: outcomes are forgotten exponentially.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    share: f64,
+    /// Of the packets after a lost one, how many were lost too.
+    again: f64,
+    /// How many of the newest in a row were lost.
+    pub(super) run: u32,
+}
+
+impl Default for Losses {
+    /// Of a path of which nothing is known: 1 % is lost, and after a loss half.
+    fn default() -> Self {
+        Self { share: 0.01, again: 0.5, run: 0 }
+    }
+}
+
+impl Losses {
+    pub(super) fn record(&mut self, lost: bool) {
+        let outcome = f64::from(u8::from(lost));
+        if self.run > 0 {
+            self.again += 4.0 * WEIGHT * (outcome - self.again);
+        }
+        self.share += WEIGHT * (outcome - self.share);
+        self.run = if lost { self.run.saturating_add(1) } else { 0 };
+    }
+
+    /// What was said to be lost arrived after all.
+    pub(super) fn take_back(&mut self) {
+        self.share = (self.share - WEIGHT).max(0.0);
+        self.run = 0;
+    }
+
+    /// The probability that the path is dead: a run of losses as long as the newest is either that, or chance.
+    pub(super) fn dead(&self) -> f64 {
+        if self.run == 0 {
+            return 0.0;
+        }
+        let chance = libm::pow(self.share, f64::from(self.run));
+        DEATH / (DEATH + (1.0 - DEATH) * chance)
+    }
+
+    /// The probability that the next packet is lost.
+    pub(super) fn next(&self) -> f64 {
+        if self.run == 0 {
+            return self.share;
+        }
+        let dead = self.dead();
+        dead + (1.0 - dead) * self.again.max(self.share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn old_delays_are_forgotten() {
+        let mut delays = Delays::default();
+        assert!(delays.quantile(0.5).is_none());
+        (0..SAMPLES).for_each(|_| delays.record(ms(50)));
+        (0..SAMPLES).for_each(|_| delays.record(ms(5)));
+        assert_eq!(delays.quantile(1.0), Some(ms(5)));
+        assert!(delays.within(ms(4)) == 0.0 && delays.within(ms(6)) > 0.999);
+    }
+
+    #[test]
+    fn a_path_with_jitter_has_a_tail_and_one_without_has_none() {
+        let (mut steady, mut wild) = (Delays::default(), Delays::default());
+        for i in 0..SAMPLES as u64 {
+            steady.record(ms(5));
+            wild.record(Duration::from_micros(2_000 + 40 * i));
+        }
+        assert!(1.0 - steady.within(Duration::from_micros(5_500)) < 1e-6);
+        let beyond = 1.0 - wild.within(ms(15));
+        assert!(beyond > 1e-6 && beyond < 0.004, "{beyond}");
+    }
+
+    #[test]
+    fn a_run_of_losses_takes_the_hope_and_one_arrival_gives_it_back() {
+        let mut losses = Losses::default();
+        (0..200).for_each(|_| losses.record(false));
+        assert!(losses.next() < 0.001);
+        let chances: Vec<f64> = (0..4)
+            .map(|_| {
+                losses.record(true);
+                losses.next()
+            })
+            .collect();
+        assert!(chances[0] >= 0.5 && chances.windows(2).all(|pair| pair[0] < pair[1]), "{chances:?}");
+        losses.record(false);
+        assert!(losses.next() < 0.1);
+    }
+
+    #[test]
+    fn single_losses_teach_that_the_next_packet_arrives() {
+        let mut losses = Losses::default();
+        for i in 0..2_000 {
+            losses.record(i % 20 == 0);
+        }
+        losses.record(true);
+        assert!((losses.share - 0.05).abs() < 0.03 && losses.next() < 0.1, "{losses:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn chances_are_chances(delays in prop::collection::vec(0u64..40_000, 0..600), budget in 0u64..60_000) {
+            let mut all = Delays::default();
+            delays.iter().for_each(|us| all.record(Duration::from_micros(*us)));
+            let (less, more) = (Duration::from_micros(budget), Duration::from_micros(budget + 500));
+            let (less, more) = (all.within(less), all.within(more));
+            prop_assert!((0.0..=1.0).contains(&less) && less <= more);
+            let newest = &delays[delays.len().saturating_sub(SAMPLES)..];
+            let longest = newest.iter().max().map(|us| Duration::from_micros(*us));
+            prop_assert_eq!(all.quantile(1.0), longest);
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! MTIP: one message over several paths, on as few as it takes (Rico, Luque-Schempp, Merino, *Evaluation of MTIP, MPTCP and
+//! MPQUIC for a Time-Sensitive Application*).
+//!
+//! Two endpoints have several paths between them, each acknowledged by itself. A message goes out on one or on several;
+//! the receiver gives the first copy on, and refuses what is there already or past its deadline. Latency comes before
+//! reliability: what cannot be in time is not sent again.
+//!
+//! [`Policy`] says which paths a message takes. [`Policy::All`] is the source's MTIP-A, [`Policy::Adaptive`] its MTIP-B.
+//! [`Policy::Deadline`] is ours: it keeps each path's delay distribution and losses, sends each message on the fewest paths that
+//! meet its deadline with the asked probability, and sends another copy when an answer is overdue and there is time left;
+//! a path whose newest packet is overdue is left at once. [`Choice`] tells for each message what was chosen, and why.
+//!
+//! The published protocol is spoken too ([`Mode::Compatible`]). What it lacks, [`Mode::Improved`] has:
+//!
+//! | the published protocol | the improved one |
+//! | --- | --- |
+//! | numbers of 16 bits, which wrap after 65 s at 1 kHz | of 32 on the wire, 64 in memory |
+//! | clocks must be synchronised | the age of a message, and exchanges of four timestamps on every path |
+//! | what is on its way counts as missing | what is overdue does |
+//! | a lost acknowledgement is charged to the way there | the next one repeats it |
+//! | reliability is a ratio that never forgets | an exponential average, and runs of losses |
+//! | anybody can speak | [`Secured`](crate::security::Secured) around it |
+//!
+//! A reliable message without a deadline is sent again until it is acknowledged; order is not kept.
+//!
+//! ```
+//! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
+//! use taut_transport::mtip::{Mtip, MtipConfig, Policy};
+//!
+//! let config = MtipConfig::new().policy(Policy::All);
+//! let mut operator = Mtip::client(config.clone(), 7);
+//! let mut robot = Mtip::server(config);
+//! let now = Time::ZERO;
+//! operator.add_path(now, PathId(0));
+//! operator.add_path(now, PathId(1));
+//! operator.send(now, Message { data: b"walk".to_vec(), ..Message::default() })?;
+//! operator.handle_timeout(now);
+//! let mut received = Vec::new();
+//! for turn in 0..6 {
+//!     let (from, to) = if turn % 2 == 0 { (&mut operator, &mut robot) } else { (&mut robot, &mut operator) };
+//!     let mut data = Vec::new();
+//!     while let Some(transmit) = from.poll_transmit(now, &mut data) {
+//!         to.handle_input(now, Datagram { path: transmit.path, ecn: Ecn::NotCapable, data: &data, padding: 0 });
+//!         data.clear();
+//!     }
+//!     received.extend(std::iter::from_fn(|| robot.poll_event()));
+//! }
+//! assert!(received.iter().any(|event| matches!(event, Event::Received { data, .. } if data == b"walk")));
+//! assert_eq!(robot.stats().duplicates, 1);
+//! # Ok::<(), taut_core::SendError>(())
+//! ```
+
+mod choose;
+mod codec;
+mod config;
+mod estimate;
+mod path;
+mod receive;
+mod send;
+
+use std::collections::VecDeque;
+
+use taut_core::{
+    Bytes, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message,
+    PathId, SendError, Time, Transmit, Transport,
+};
+
+pub use choose::{Choice, Reason};
+pub use config::{Adaptive, Mode, MtipConfig, Policy, Target};
+pub use path::{PathState, PathStats};
+
+use choose::Chooser;
+use codec::{Codec, Outgoing};
+use path::Path;
+use receive::Receiver;
+use send::Outstanding;
+
+use crate::waiting::Waiting;
+
+/// Paths of one conversation at most.
+pub const MAX_PATHS: usize = 8;
+/// Messages that wait for the driver, and before there is a path.
+const WAITING: Bytes = Bytes::new(64 * 1024);
+/// Unreliable messages of one stream that wait at most.
+const SAMPLES: usize = 64;
+/// Packets that wait for the driver; when there are more, the oldest go.
+const OUTBOX: usize = 1_024;
+/// Choices that wait to be read; the oldest go first.
+const CHOICES: usize = 256;
+/// Between two LINKs on a path that does not answer.
+const LINK_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a goodbye is said.
+const GOODBYE: Duration = Duration::from_millis(300);
+
+/// What went through an [`Mtip`], in messages. `offered = sent + superseded + too_late + abandoned +` what waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MtipStats {
+    /// Taken by `send`.
+    pub offered: u64,
+    /// Sent, on one path or more.
+    pub sent: u64,
+    /// Copies of them, the first included.
+    pub copies: u64,
+    /// Of the copies, those that were sent because an answer was overdue.
+    pub again: u64,
+    /// Dropped because the queue was full.
+    pub superseded: u64,
+    /// Dropped because they were past their deadline before they could be sent.
+    pub too_late: u64,
+    /// Dropped because the conversation ended.
+    pub abandoned: u64,
+    /// Delivered here.
+    pub received: u64,
+    /// Copies refused because the message was there already.
+    pub duplicates: u64,
+    /// Copies refused because they were past their deadline.
+    pub late: u64,
+    /// Datagrams refused: malformed, of another conversation, or acknowledging what was never sent.
+    pub refused: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No path is linked yet.
+    Linking,
+    Open,
+    /// Goodbye is being said, until then.
+    Closing(Time),
+    Closed,
+}
+
+/// One end of an MTIP conversation.
+#[derive(Debug)]
+pub struct Mtip {
+    config: MtipConfig,
+    client: bool,
+    state: State,
+    codec: Codec,
+    paths: Vec<Path>,
+    clock: ClockEstimator,
+    chooser: Chooser,
+    waiting: Waiting,
+    next_number: u64,
+    outstanding: VecDeque<Outstanding>,
+    receiver: Receiver,
+    outbox: VecDeque<(PathId, Outgoing)>,
+    /// Copies of outstanding messages that are to leave: place of the path, number.
+    copies: VecDeque<(PathId, u64)>,
+    events: VecDeque<Event>,
+    choices: VecDeque<Choice>,
+    /// When a packet of the conversation arrived last.
+    heard: Time,
+    stats: MtipStats,
+}
+
+impl Mtip {
+    /// The end that links the paths; they are added by [`Mtip::add_path`]. `conversation` is chosen at random.
+    pub fn client(config: MtipConfig, conversation: u64) -> Self {
+        Self::new(config, true, conversation)
+    }
+
+    /// The end that waits for them.
+    pub fn server(config: MtipConfig) -> Self {
+        Self::new(config, false, 0)
+    }
+
+    fn new(config: MtipConfig, client: bool, conversation: u64) -> Self {
+        let codec = Codec::new(&config.mode, conversation);
+        Self {
+            chooser: Chooser::new(config.policy, config.latency_weight, codec.is_published()),
+            codec,
+            config,
+            client,
+            state: State::Linking,
+            paths: Vec::new(),
+            clock: ClockEstimator::new(),
+            waiting: Waiting::new(WAITING, SAMPLES),
+            next_number: 0,
+            outstanding: VecDeque::new(),
+            receiver: Receiver::default(),
+            outbox: VecDeque::new(),
+            copies: VecDeque::new(),
+            events: VecDeque::new(),
+            choices: VecDeque::new(),
+            heard: Time::ZERO,
+            stats: MtipStats::default(),
+        }
+    }
+
+    /// A path came into being, such as an interface that is up: it is linked, and used once the peer answers. Beyond
+    /// [`MAX_PATHS`], and for a path that is known, nothing happens; the answer tells.
+    pub fn add_path(&mut self, now: Time, id: PathId) -> bool {
+        let room = self.paths.len() < MAX_PATHS && self.place_of(id).is_none();
+        if room {
+            self.paths.push(Path::new(now, id));
+        }
+        room
+    }
+
+    /// A path is no more. What was on its way there is sent over another one where there is time.
+    pub fn remove_path(&mut self, now: Time, id: PathId) {
+        if let Some(place) = self.place_of(id) {
+            self.forget_path(now, place);
+        }
+    }
+
+    /// The paths, with how they stand and what they carried.
+    pub fn paths(&self) -> impl Iterator<Item = (PathId, PathState, PathStats)> {
+        self.paths.iter().map(|path| (path.id, path.state, path.stats))
+    }
+
+    /// What went through it.
+    pub fn stats(&self) -> MtipStats {
+        self.stats
+    }
+
+    /// What the peer's clock reads, once there was an exchange. The published protocol has none.
+    pub fn clock(&self, now: Time) -> Option<ClockEstimate> {
+        self.clock.estimate(now)
+    }
+
+    /// The oldest choice that was not read yet.
+    pub fn poll_choice(&mut self) -> Option<Choice> {
+        self.choices.pop_front()
+    }
+
+    fn place_of(&self, id: PathId) -> Option<usize> {
+        self.paths.iter().position(|path| path.id == id)
+    }
+
+    fn post(&mut self, path: PathId, packet: Outgoing) {
+        if self.outbox.len() == OUTBOX {
+            self.outbox.pop_front();
+        }
+        self.outbox.push_back((path, packet));
+    }
+
+    fn refuse(&mut self, cause: DropCause) {
+        self.stats.refused += 1;
+        self.events.push_back(Event::Refused(cause));
+    }
+
+    /// LINKs and probes that are due.
+    fn probe(&mut self, now: Time) {
+        for place in 0..self.paths.len() {
+            let path = &mut self.paths[place];
+            if path.next_probe > now {
+                continue;
+            }
+            let id = path.id;
+            if path.is_linked() {
+                path.next_probe = now + self.config.probe_interval;
+                path.probes += 1;
+                let number = path.probes;
+                path.sent(now, true, number);
+                self.post(id, Outgoing::KeepAlive { number });
+            } else if self.client {
+                path.next_probe = now + LINK_INTERVAL;
+                self.post(id, Outgoing::Link);
+            } else {
+                path.next_probe = Time::MAX;
+            }
+        }
+    }
+
+    /// How each path stands now, and what changes with it.
+    fn judge(&mut self) {
+        for path in &mut self.paths {
+            let before = path.state;
+            match (before == PathState::Down, path.judge() == PathState::Down) {
+                (false, true) => {
+                    path.stats.downs += 1;
+                    self.events.push_back(Event::PathDown(path.id));
+                }
+                (true, false) => self.events.push_back(Event::PathUp(path.id)),
+                _ => {}
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        while let Some(message) = self.waiting.pop() {
+            self.stats.abandoned += 1;
+            self.events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::Abandoned });
+        }
+        self.outstanding.clear();
+        self.copies.clear();
+        self.paths.clear();
+        self.state = State::Closed;
+        self.events.push_back(Event::Closed);
+    }
+
+    fn idle_at(&self) -> Option<Deadline> {
+        let at = match self.state {
+            State::Open => self.heard + self.config.idle_timeout,
+            State::Closing(until) => until,
+            _ => return None,
+        };
+        Some(Deadline::new(at, "idle"))
+    }
+}
+
+impl Transport for Mtip {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        if matches!(self.state, State::Closing(_) | State::Closed) {
+            return Err(SendError::Closed);
+        }
+        let (size, limit) = (Bytes::new(message.data.len() as u64), self.config.max_message);
+        if size > limit {
+            return Err(SendError::TooLarge { size, limit });
+        }
+        if message.is_late(now) {
+            return Err(SendError::TooLate);
+        }
+        let (events, stats) = (&mut self.events, &mut self.stats);
+        self.waiting.push(message, |gone| {
+            stats.superseded += 1;
+            events.push_back(Event::Dropped { tag: gone.tag, cause: DropCause::Superseded });
+        })?;
+        self.stats.offered += 1;
+        Ok(())
+    }
+
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        if self.state == State::Closed {
+            return;
+        }
+        let parsed =
+            if input.padding == 0 { self.codec.parse(now, input.data) } else { Err(DropCause::Malformed) };
+        if let Err(cause) = parsed.and_then(|(clock, packet)| self.receive(now, input.path, clock, packet)) {
+            self.refuse(cause);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if self.idle_at().is_some_and(|deadline| deadline.at <= now) {
+            return self.end();
+        }
+        if matches!(self.state, State::Linking | State::Open) {
+            self.overdue(now);
+            self.probe(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let before = buffer.len();
+        let path = loop {
+            if let Some(path) = self.emit_copy(now, buffer) {
+                break path;
+            }
+            if let Some((path, packet)) = self.outbox.pop_front() {
+                self.codec.emit(now, &packet, buffer);
+                break path;
+            }
+            if !self.dispatch(now) {
+                return None;
+            }
+        };
+        if let Some(place) = self.place_of(path) {
+            let path = &mut self.paths[place];
+            path.stats.packets += 1;
+            path.stats.bytes += (buffer.len() - before) as u64;
+        }
+        Some(Transmit { path, ecn: Ecn::NotCapable, padding: 0 })
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        if self.state == State::Closed {
+            return None;
+        }
+        let closing = matches!(self.state, State::Closing(_));
+        let probe =
+            self.paths.iter().filter(|_| !closing).map(|path| Deadline::new(path.next_probe, "probe"));
+        let answers = self.paths.iter().filter(|_| !closing).filter_map(Path::overdue_at);
+        let answers = answers.map(|at| Deadline::new(at, "answer overdue"));
+        probe.chain(answers).chain(self.idle_at()).min_by_key(|deadline| deadline.at)
+    }
+
+    fn close(&mut self, now: Time) {
+        match self.state {
+            State::Linking => self.end(),
+            State::Open => {
+                self.state = State::Closing(now + GOODBYE);
+                let ids: Vec<PathId> = self.paths.iter().map(|path| path.id).collect();
+                ids.into_iter().for_each(|id| self.post(id, Outgoing::Fin));
+            }
+            State::Closing(_) | State::Closed => {}
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! One path: is it alive, how long does it take, what does it lose?
+
+use std::collections::VecDeque;
+
+use taut_core::{Duration, PathId, Time};
+
+use super::estimate::{Delays, Losses};
+
+/// Packets whose fate is open, or was decided lately.
+const FLIGHTS: usize = 4_096;
+/// A round trip is expected within this before any was seen.
+const UNKNOWN_RTT: Duration = Duration::from_millis(200);
+/// What a round trip may take beyond those that were seen.
+const LEAST_MARGIN: Duration = Duration::from_millis(1);
+/// A path is down when it is dead with this probability.
+const SURE: f64 = 0.8;
+/// How long an answer to what is overdue still counts.
+const MEMORY: Duration = Duration::from_secs(2);
+
+/// Where a path stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathState {
+    /// The peer has not answered on it yet.
+    Linking,
+    /// Its packets are acknowledged.
+    Up,
+    /// The newest packet is overdue.
+    Suspect,
+    /// So many are, in a row, that it must be dead.
+    Down,
+}
+
+/// What travelled over one path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathStats {
+    /// Copies of messages sent.
+    pub copies: u64,
+    /// Datagrams sent, of every kind.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Copies and probes that were acknowledged.
+    pub acknowledged: u64,
+    /// Copies and probes that were overdue, and not acknowledged later.
+    pub lost: u64,
+    /// Copies that the peer says were duplicates, or late.
+    pub duplicates: u64,
+    /// Copies that the peer says were late.
+    pub late: u64,
+    /// How often it went down.
+    pub downs: u64,
+}
+
+/// Something that was sent and wants an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    probe: bool,
+    number: u64,
+    sent: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub(super) id: PathId,
+    pub(super) state: PathState,
+    /// From here to the peer.
+    pub(super) one_way: Delays,
+    pub(super) round_trip: Delays,
+    pub(super) losses: Losses,
+    /// Sent and acknowledged since the beginning: the reliability that never forgets, of the published protocol.
+    pub(super) ever: (u64, u64),
+    /// On their way, as far as is known.
+    open: VecDeque<Flight>,
+    /// Counted as lost, lately.
+    overdue: VecDeque<Flight>,
+    pub(super) next_probe: Time,
+    pub(super) probes: u64,
+    pub(super) stats: PathStats,
+}
+
+impl Path {
+    pub(super) fn new(now: Time, id: PathId) -> Self {
+        Self {
+            id,
+            state: PathState::Linking,
+            one_way: Delays::default(),
+            round_trip: Delays::default(),
+            losses: Losses::default(),
+            ever: (0, 0),
+            open: VecDeque::new(),
+            overdue: VecDeque::new(),
+            next_probe: now,
+            probes: 0,
+            stats: PathStats::default(),
+        }
+    }
+
+    pub(super) fn is_linked(&self) -> bool {
+        self.state != PathState::Linking
+    }
+
+    /// When an answer to what is sent now is overdue.
+    pub(super) fn answer_within(&self) -> Duration {
+        let Some(most) = self.round_trip.quantile(0.99) else { return UNKNOWN_RTT };
+        let usual = self.round_trip.quantile(0.5).unwrap_or(most);
+        most + LEAST_MARGIN.max(most.saturating_sub(usual) / 2)
+    }
+
+    pub(super) fn sent(&mut self, now: Time, probe: bool, number: u64) {
+        if self.open.len() == FLIGHTS {
+            self.open.pop_front();
+        }
+        self.open.push_back(Flight { probe, number, sent: now });
+        self.ever.0 += 1;
+    }
+
+    /// The answer to a packet that was sent when this end's clock read `asked`, if it says so. When that was sent; `None`
+    /// if it was not, or was answered before.
+    pub(super) fn answered(
+        &mut self,
+        now: Time,
+        probe: bool,
+        number: u64,
+        asked: Option<u64>,
+    ) -> Option<Time> {
+        let flight = self.settle(|flight| {
+            let alike = flight.probe == probe && flight.number == number;
+            alike && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
+        })?;
+        self.round_trip.record(now.saturating_since(flight.sent));
+        Some(flight.sent)
+    }
+
+    /// An earlier message that the peer has, as a later acknowledgement says. Was its own one missing?
+    pub(super) fn has(&mut self, number: u64) -> bool {
+        self.settle(|flight| !flight.probe && flight.number == number).is_some()
+    }
+
+    fn settle(&mut self, is_it: impl Fn(&Flight) -> bool) -> Option<Flight> {
+        let flight = if let Some(at) = self.open.iter().rposition(&is_it) {
+            self.losses.record(false);
+            self.open.remove(at)
+        } else {
+            let at = self.overdue.iter().rposition(&is_it)?;
+            self.losses.take_back();
+            self.stats.lost -= 1;
+            self.overdue.remove(at)
+        };
+        self.stats.acknowledged += 1;
+        self.ever.1 += 1;
+        flight
+    }
+
+    /// When the oldest open packet is overdue.
+    pub(super) fn overdue_at(&self) -> Option<Time> {
+        self.open.front().map(|flight| flight.sent + self.answer_within())
+    }
+
+    /// Counts what is overdue as lost, and tells each message of it.
+    pub(super) fn expire(&mut self, now: Time, mut lost: impl FnMut(u64)) {
+        let within = self.answer_within();
+        while let Some(flight) = self.open.pop_front_if(|flight| flight.sent + within <= now) {
+            self.losses.record(true);
+            self.stats.lost += 1;
+            if !flight.probe {
+                lost(flight.number);
+            }
+            self.overdue.push_back(flight);
+        }
+        while self.overdue.len() > FLIGHTS
+            || self.overdue.front().is_some_and(|flight| flight.sent + MEMORY <= now)
+        {
+            self.overdue.pop_front();
+        }
+    }
+
+    /// All that is on its way, when the path is gone.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = u64> {
+        self.open.drain(..).filter(|flight| !flight.probe).map(|flight| flight.number)
+    }
+
+    /// How it stands by what is lost.
+    pub(super) fn judge(&mut self) -> PathState {
+        if self.is_linked() {
+            self.state = match self.losses.dead() {
+                _ if self.losses.run == 0 => PathState::Up,
+                dead if dead < SURE => PathState::Suspect,
+                _ => PathState::Down,
+            };
+        }
+        self.state
+    }
+
+    /// The rank of the published protocol, 0 to 1: LW·clip((20 ms − latency)/19.9 ms) + (1 − LW)·clip((reliability − 0.5)/0.49).
+    pub(super) fn rank(&self, latency_weight: f64, reliability: f64) -> f64 {
+        let latency = self.one_way.quantile(0.5).map_or(20.0, |latency| latency.as_millis_f64());
+        let clip = |value: f64| value.clamp(0.0, 1.0);
+        latency_weight * clip((20.0 - latency) / 19.9)
+            + (1.0 - latency_weight) * clip((reliability - 0.5) / 0.49)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn up() -> Path {
+        let mut path = Path::new(at(0), PathId(1));
+        path.state = PathState::Up;
+        for n in 0..100 {
+            path.sent(at(30 * n), false, n);
+            assert_eq!(path.answered(at(30 * n + 10), false, n, None), Some(at(30 * n)));
+        }
+        path
+    }
+
+    #[test]
+    fn a_dead_path_is_suspected_before_the_next_message_and_down_after_three() {
+        let mut path = up();
+        for n in 100..103 {
+            path.sent(at(30 * n), false, n);
+            let overdue = path.overdue_at().expect("one is open");
+            assert_eq!(overdue, at(30 * n + 11));
+            let mut lost = Vec::new();
+            path.expire(overdue, |number| lost.push(number));
+            assert_eq!(lost, [n]);
+            assert_eq!(path.judge(), if n < 102 { PathState::Suspect } else { PathState::Down });
+        }
+        assert_eq!(
+            path.answered(at(30 * 102 + 40), false, 102, None),
+            Some(at(30 * 102)),
+            "it was only slow"
+        );
+        assert_eq!((path.judge(), path.stats.lost), (PathState::Up, 2));
+    }
+
+    #[test]
+    fn what_was_never_sent_is_not_answered() {
+        let mut path = up();
+        assert_eq!(path.answered(at(4_000), false, 99, None), None, "answered before");
+        assert_eq!(path.answered(at(4_000), false, 5_000, None), None);
+        path.sent(at(4_000), true, 1);
+        assert_eq!(path.answered(at(4_010), false, 1, None), None, "a probe is no message");
+        assert_eq!(path.stats.acknowledged, 100);
+    }
+
+    #[test]
+    fn the_rank_is_that_of_the_source() {
+        let path = up();
+        assert!((path.rank(0.0, 0.99) - 1.0).abs() < 1e-9 && path.rank(0.0, 0.5) == 0.0);
+        let mut fast = up();
+        fast.one_way.record(Duration::from_micros(100));
+        assert!((fast.rank(1.0, 0.0) - 1.0).abs() < 1e-9);
+        assert!(path.rank(1.0, 0.0) == 0.0, "of a path of which nothing is known the latency is 20 ms");
+    }
+}

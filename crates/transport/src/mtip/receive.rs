@@ -1,0 +1,266 @@
+//! What arrives.
+
+use taut_core::{DropCause, Duration, Event, Exchange, PathId, PeerTime, StreamId, Time};
+use taut_wire::mtip::{Echo, Verdict};
+
+use super::codec::{Acknowledged, Age, Incoming, Outgoing, Times};
+use super::path::{Path, PathState};
+use super::{MAX_PATHS, Mtip, State};
+use crate::security::window::Window;
+
+/// Which messages arrived, in all and on each path.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// Numbers count from 1 here, so that the first message of all is not told from an older one.
+    seen: Window,
+    on_path: Vec<(PathId, OnPath)>,
+}
+
+impl Default for Receiver {
+    fn default() -> Self {
+        Self { seen: Window::new(), on_path: Vec::new() }
+    }
+}
+
+/// The newest number on a path, and which of those before it arrived there.
+#[derive(Clone, Copy, Debug, Default)]
+struct OnPath {
+    newest: u64,
+    before: u64,
+}
+
+impl OnPath {
+    fn record(&mut self, number: u64) {
+        if number > self.newest {
+            let ahead = number - self.newest;
+            let shifted = self.before.checked_shl(ahead.min(64) as u32).unwrap_or(0);
+            let previous = 1u64.checked_shl((ahead - 1).min(64) as u32).unwrap_or(0);
+            (self.newest, self.before) = (number, shifted | previous);
+        } else if number < self.newest && self.newest - number <= 64 {
+            self.before |= 1 << (self.newest - number - 1);
+        }
+    }
+
+    /// Bit *i*: `number` − 1 − *i* arrived.
+    fn before(&self, number: u64) -> u64 {
+        self.before.checked_shr((self.newest - number).min(64) as u32).unwrap_or(0)
+    }
+}
+
+impl Receiver {
+    fn on_path(&mut self, id: PathId) -> &mut OnPath {
+        let at = match self.on_path.iter().position(|(other, _)| *other == id) {
+            Some(at) => at,
+            None => {
+                if self.on_path.len() == MAX_PATHS {
+                    self.on_path.remove(0);
+                }
+                self.on_path.push((id, OnPath::default()));
+                self.on_path.len() - 1
+            }
+        };
+        &mut self.on_path[at].1
+    }
+}
+
+impl Mtip {
+    /// `clock_ns`: the peer's as it sent the packet.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        id: PathId,
+        clock_ns: u64,
+        packet: Incoming<'_>,
+    ) -> Result<(), DropCause> {
+        let echo = Echo { clock_ns, hold_ns: 0 };
+        match packet {
+            Incoming::Link { conversation } => return self.receive_link(now, id, conversation, echo),
+            Incoming::Fin { conversation } if conversation == self.codec.conversation => {
+                self.place_of(id).ok_or(DropCause::Unauthenticated)?;
+                self.post(id, Outgoing::FinAck);
+                if self.state == State::Open {
+                    // Long enough for the answer to be sent, and for the FINs of other paths.
+                    self.state = State::Closing(now + super::GOODBYE);
+                }
+                return Ok(());
+            }
+            Incoming::Fin { .. } => return Err(DropCause::Unauthenticated),
+            _ => {}
+        }
+        let place = self.place_of(id).ok_or(DropCause::Unauthenticated)?;
+        match packet {
+            Incoming::LinkAck { conversation, times } => {
+                if !self.client || conversation != self.codec.conversation {
+                    return Err(DropCause::Unauthenticated);
+                }
+                self.linked(now, place);
+                times.into_iter().for_each(|times| self.exchange(now, place, times));
+            }
+            _ if !self.paths[place].is_linked() => return Err(DropCause::Unauthenticated),
+            Incoming::KeepAlive { low } => {
+                let ack = Outgoing::Ack {
+                    verdict: Verdict::Control,
+                    number: low.into(),
+                    before: 0,
+                    echo,
+                    arrived: now,
+                    one_way: Duration::ZERO,
+                };
+                self.post(id, ack);
+            }
+            Incoming::Ack(ack) => self.receive_ack(now, place, ack)?,
+            Incoming::Data { low, stream, age, deadline, payload } => {
+                self.receive_data(now, (id, echo), (low, stream), (age, deadline), payload)?;
+            }
+            Incoming::FinAck if matches!(self.state, State::Closing(_)) => self.state = State::Closing(now),
+            Incoming::FinAck | Incoming::Link { .. } | Incoming::Fin { .. } => {
+                return Err(DropCause::Unauthenticated);
+            }
+        }
+        self.heard = now;
+        Ok(())
+    }
+
+    /// A client wants a path, or asks again because the answer was lost.
+    fn receive_link(
+        &mut self,
+        now: Time,
+        id: PathId,
+        conversation: u64,
+        echo: Echo,
+    ) -> Result<(), DropCause> {
+        let same = self.state == State::Linking || conversation == self.codec.conversation;
+        if self.client || !same || matches!(self.state, State::Closing(_)) {
+            return Err(DropCause::Unauthenticated);
+        }
+        let place = match self.place_of(id) {
+            Some(place) => place,
+            None if self.paths.len() == MAX_PATHS => return Err(DropCause::Unauthenticated),
+            None => {
+                self.paths.push(Path::new(now, id));
+                self.paths.len() - 1
+            }
+        };
+        self.codec.conversation = conversation;
+        self.heard = now;
+        self.linked(now, place);
+        self.post(id, Outgoing::LinkAck(echo));
+        Ok(())
+    }
+
+    fn linked(&mut self, now: Time, place: usize) {
+        let path = &mut self.paths[place];
+        if !path.is_linked() {
+            path.state = PathState::Up;
+            // The first probe measures.
+            path.next_probe = now;
+            self.events.push_back(Event::PathUp(path.id));
+        }
+        if self.state == State::Linking {
+            (self.state, self.heard) = (State::Open, now);
+            self.events.push_back(Event::Connected);
+        }
+    }
+
+    fn receive_data(
+        &mut self,
+        now: Time,
+        (id, echo): (PathId, Echo),
+        (low, stream): (u32, u16),
+        (age, deadline): (Age, Option<Duration>),
+        payload: &[u8],
+    ) -> Result<(), DropCause> {
+        if payload.len() as u64 > self.config.max_message.get() {
+            return Err(DropCause::Malformed);
+        }
+        let number = self.codec.expand(self.receiver.seen.next(), low).ok_or(DropCause::Replayed)?;
+        let deadline = if self.codec.is_published() { Some(self.config.deadline) } else { deadline };
+        let (age, one_way) = match age {
+            Age::Known(age) => (age, age),
+            Age::When(age, clock) => {
+                // Without an estimate of the peer's clock nothing can be said of the way.
+                let sent = self.clock.estimate(now).map_or(now, |peer| peer.to_local(PeerTime(clock)));
+                let way = now.saturating_since(sent);
+                (age + way, way)
+            }
+        };
+        let verdict = if !self.receiver.seen.is_new(number) {
+            Verdict::Duplicate
+        } else if deadline.is_some_and(|deadline| age > deadline) {
+            Verdict::Late
+        } else {
+            self.receiver.seen.mark(number);
+            Verdict::OnTime
+        };
+        let on_path = self.receiver.on_path(id);
+        on_path.record(number);
+        let (newest, before) = (on_path.newest, on_path.before(number));
+        debug_assert!(number <= newest);
+        self.post(id, Outgoing::Ack { verdict, number, before, echo, arrived: now, one_way });
+        match verdict {
+            Verdict::OnTime => {
+                self.stats.received += 1;
+                let (data, stream) = (payload.to_vec(), StreamId(stream));
+                self.events.push_back(Event::Received { data, path: id, stream });
+            }
+            Verdict::Duplicate => {
+                self.stats.duplicates += 1;
+                self.events.push_back(Event::Refused(DropCause::Duplicate));
+            }
+            _ => {
+                self.stats.late += 1;
+                self.events.push_back(Event::Refused(DropCause::TooLate));
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_ack(&mut self, now: Time, place: usize, ack: Acknowledged) -> Result<(), DropCause> {
+        let probe = ack.verdict == Verdict::Control;
+        let near = if probe { self.paths[place].probes } else { self.next_number };
+        let number = self.codec.expand(near, ack.low).ok_or(DropCause::Unauthenticated)?;
+        let path = &mut self.paths[place];
+        let sent = path.answered(now, probe, number, ack.times.map(|times| times.asked));
+        if sent.is_none() && number >= near + u64::from(probe) {
+            // Nobody can have received it.
+            return Err(DropCause::Unauthenticated);
+        }
+        let before = (0..64).filter(|i| ack.before & 1 << i != 0).filter_map(|i| number.checked_sub(1 + i));
+        for number in before {
+            if self.paths[place].has(number) {
+                self.settle(number);
+            }
+        }
+        let path = &mut self.paths[place];
+        if !probe {
+            match ack.verdict {
+                Verdict::Duplicate => path.stats.duplicates += 1,
+                Verdict::Late => path.stats.late += 1,
+                _ => {}
+            }
+            self.chooser.heard(number, ack.verdict == Verdict::OnTime, ack.verdict == Verdict::Duplicate);
+            self.settle(number);
+        }
+        if let Some(one_way) = ack.one_way.filter(|_| !probe && sent.is_some()) {
+            self.paths[place].one_way.record(one_way);
+        }
+        if let (Some(_), Some(times)) = (sent, ack.times) {
+            self.exchange(now, place, times);
+        }
+        self.judge();
+        Ok(())
+    }
+
+    /// Four timestamps: the peer's clock, and how long the way there took.
+    fn exchange(&mut self, now: Time, place: usize, times: Times) {
+        let (asked, arrived) = (Time::from_nanos(times.asked), PeerTime(times.arrived));
+        if self.clock.record(asked, arrived, PeerTime(times.answered), now) == Exchange::Impossible {
+            return;
+        }
+        let Some(peer) = self.clock.estimate(now) else { return };
+        // However the clocks are estimated, a way takes some time, and less than the round trip.
+        let round = now.saturating_since(asked);
+        let there = peer.to_local(arrived).saturating_since(asked).min(round);
+        self.paths[place].one_way.record(there);
+    }
+}

@@ -1,0 +1,145 @@
+//! As much of an SCTP packet (RFC 9260 section 3) as is needed to leave chunks out.
+
+/// Ports, verification tag and checksum.
+const COMMON_HEADER: usize = 12;
+const DATA: u8 = 0;
+const SACK: u8 = 3;
+/// RFC 8260 section 2.1.
+const I_DATA: u8 = 64;
+
+/// A chunk, with its header and without its padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chunk<'a>(&'a [u8]);
+
+impl Chunk<'_> {
+    /// The transmission sequence number of DATA and I-DATA.
+    pub(super) fn tsn(self) -> Option<u32> {
+        matches!(self.0[0], DATA | I_DATA).then(|| self.word(4)).flatten()
+    }
+
+    /// Of a SACK: the Cumulative TSN Ack, and the newest number that it reports.
+    pub(super) fn sack(self) -> Option<(u32, u32)> {
+        let cumulative = (self.0[0] == SACK).then(|| self.word(4)).flatten()?;
+        let blocks = usize::from(u16::from_be_bytes(self.0.get(12..14)?.try_into().ok()?));
+        let ends = self.0.get(16..16 + 4 * blocks)?.chunks_exact(4);
+        let last = ends.map(|block| u16::from_be_bytes([block[2], block[3]])).max().unwrap_or(0);
+        Some((cumulative, cumulative.wrapping_add(last.into())))
+    }
+
+    fn word(self, at: usize) -> Option<u32> {
+        Some(u32::from_be_bytes(self.0.get(at..at + 4)?.try_into().ok()?))
+    }
+}
+
+/// The chunks of a packet, up to the first that does not fit in it.
+pub(super) fn chunks(packet: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
+    let mut rest = packet.get(COMMON_HEADER..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_be_bytes([*rest.get(2)?, *rest.get(3)?]));
+        let chunk = rest.get(..length).filter(|chunk| chunk.len() >= 4)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(Chunk(chunk))
+    })
+}
+
+/// The packet with those of its chunks; `None` when there are none.
+pub(super) fn keep(packet: &[u8], kept: &[bool]) -> Option<Vec<u8>> {
+    let mut shorter = packet.get(..COMMON_HEADER)?.to_vec();
+    for (chunk, _) in chunks(packet).zip(kept).filter(|(_, kept)| **kept) {
+        shorter.extend_from_slice(chunk.0);
+        shorter.resize(shorter.len().next_multiple_of(4), 0);
+    }
+    seal(&mut shorter);
+    (shorter.len() > COMMON_HEADER).then_some(shorter)
+}
+
+/// Writes the checksum (RFC 9260 section 6.8 and appendix A).
+fn seal(packet: &mut [u8]) {
+    packet[8..COMMON_HEADER].fill(0);
+    let sum = crc32c(packet);
+    packet[8..COMMON_HEADER].copy_from_slice(&sum.to_le_bytes());
+}
+
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| crc >> 8 ^ CRC32C[(crc as u8 ^ byte) as usize])
+}
+
+/// Remainders of each byte by the Castagnoli polynomial, bits reversed.
+static CRC32C: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn packet(chunks: &[Vec<u8>]) -> Vec<u8> {
+        let mut packet = [0x13, 0x88, 0x13, 0x88, 1, 2, 3, 4, 0, 0, 0, 0].to_vec();
+        for chunk in chunks {
+            packet.extend_from_slice(chunk);
+            packet.resize(packet.len().next_multiple_of(4), 0);
+        }
+        seal(&mut packet);
+        packet
+    }
+
+    /// I-DATA of five bytes, with those numbers.
+    pub(crate) fn data(tsns: &[u32]) -> Vec<u8> {
+        let chunk = |tsn: &u32| {
+            let mut chunk = vec![I_DATA, 3, 0, 25];
+            chunk.extend_from_slice(&tsn.to_be_bytes());
+            chunk.extend_from_slice(&[0; 12]);
+            chunk.extend_from_slice(b"pose1");
+            chunk
+        };
+        packet(&tsns.iter().map(chunk).collect::<Vec<_>>())
+    }
+
+    pub(crate) fn sack(cumulative: u32, blocks: &[(u16, u16)]) -> Vec<u8> {
+        let mut chunk = vec![SACK, 0, 0, 16 + 4 * blocks.len() as u8];
+        chunk.extend_from_slice(&cumulative.to_be_bytes());
+        chunk.extend_from_slice(&[0, 1, 0, 0, 0, blocks.len() as u8, 0, 0]);
+        for (first, last) in blocks {
+            chunk.extend_from_slice(&first.to_be_bytes());
+            chunk.extend_from_slice(&last.to_be_bytes());
+        }
+        packet(&[chunk])
+    }
+
+    #[test]
+    fn numbers_are_read_and_the_rest_is_sealed_again() {
+        let three = data(&[7, u32::MAX, 9]);
+        assert_eq!(chunks(&three).filter_map(Chunk::tsn).collect::<Vec<_>>(), [7, u32::MAX, 9]);
+        assert_eq!(keep(&three, &[true, false, true]), Some(data(&[7, 9])));
+        assert_eq!(keep(&three, &[false; 3]), None);
+        assert_eq!(chunks(&sack(5, &[(2, 3), (5, 9)])).find_map(Chunk::sack), Some((5, 14)));
+        assert_eq!(chunks(&sack(5, &[])).find_map(Chunk::sack), Some((5, 5)));
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_the_end() {
+        let mut packet = sack(5, &[(2, 3)]);
+        packet[25] = 200;
+        assert_eq!(chunks(&packet).find_map(Chunk::sack), None);
+        for length in 0..packet.len() {
+            assert_eq!(chunks(&packet[..length]).count(), 0);
+        }
+    }
+
+    #[test]
+    fn the_checksum_has_the_check_value_of_castagnoli() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+    }
+}

@@ -1,0 +1,245 @@
+//! MPTCP between two endpoints with several paths, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use taut_core::{
+    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Probability, Rng, Seed, Time, Transport,
+};
+use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
+use taut_transport::tcp::TcpConfig;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn at_ms(ms: u64) -> Time {
+    Time::ZERO + MS * ms
+}
+
+struct Way {
+    delay: Duration,
+    loss: f64,
+    cut: Option<Time>,
+    /// Bits per second; the queue holds 100 ms.
+    rate: Option<u64>,
+    busy: [Time; 2],
+    bytes: [u64; 2],
+}
+
+fn way(delay_ms: u64) -> Way {
+    let (busy, bytes) = ([Time::ZERO; 2], [0; 2]);
+    Way { delay: MS * delay_ms, loss: 0.0, cut: None, rate: None, busy, bytes }
+}
+
+/// When, in which order, at which end, over which path, what, zeros after it.
+type Arrival = (Time, u64, usize, u8, Vec<u8>, u32);
+
+struct Net {
+    now: Time,
+    ends: [Mptcp; 2],
+    ways: Vec<Way>,
+    arrivals: BinaryHeap<Reverse<Arrival>>,
+    offers: Vec<(Time, u64)>,
+    events: [Vec<(Time, Event)>; 2],
+    count: u64,
+    rng: Rng,
+}
+
+impl Net {
+    fn new(config: MptcpConfig, ways: Vec<Way>) -> Self {
+        let seed = Seed::new(5);
+        let mut client = Mptcp::client(config.clone(), seed.stream("client"));
+        (0..ways.len()).for_each(|path| assert!(client.add_path(PathId(path as u8))));
+        let server = Mptcp::server(config, seed.stream("server"));
+        let (arrivals, offers, events) = (BinaryHeap::new(), Vec::new(), Default::default());
+        let (now, ends, rng) = (Time::ZERO, [client, server], seed.stream("net"));
+        Self { now, ends, ways, arrivals, offers, events, count: 0, rng }
+    }
+
+    /// A command of 120 bytes each `period`.
+    fn commands(mut self, period: Duration, count: u64) -> Self {
+        self.offers = (0..count).rev().map(|n| (at_ms(500) + period * n, n)).collect();
+        self
+    }
+
+    fn run_until(&mut self, end: Time) {
+        self.pump(0);
+        loop {
+            let timers = self.ends.iter().filter_map(|end| Some(end.poll_timeout()?.at.max(self.now)));
+            let next = self.arrivals.peek().map(|arrival| arrival.0.0).into_iter();
+            let next = next.chain(self.offers.last().map(|(at, _)| *at)).chain(timers).min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = next;
+            if let Some((_, n)) = self.offers.pop_if(|(at, _)| *at <= next) {
+                let mut data = vec![0; 120];
+                data[..8].copy_from_slice(&n.to_le_bytes());
+                data[8..16].copy_from_slice(&next.as_nanos().to_le_bytes());
+                self.ends[0]
+                    .send(next, Message { data, created: next, tag: n, ..Message::default() })
+                    .expect("room");
+                self.pump(0);
+            } else if let Some(Reverse((_, _, to, path, data, padding))) =
+                self.arrivals.peek().filter(|arrival| arrival.0.0 <= next).cloned()
+            {
+                self.arrivals.pop();
+                let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &data, padding };
+                self.ends[to].handle_input(next, input);
+                self.pump(to);
+            } else {
+                for end in 0..2 {
+                    self.ends[end].handle_timeout(next);
+                    self.pump(end);
+                }
+            }
+        }
+        self.now = end;
+    }
+
+    fn pump(&mut self, end: usize) {
+        loop {
+            let mut data = Vec::new();
+            let transmit = self.ends[end].poll_transmit(self.now, &mut data);
+            while let Some(event) = self.ends[end].poll_event() {
+                self.events[end].push((self.now, event));
+            }
+            let Some(transmit) = transmit else { return };
+            let way = &mut self.ways[usize::from(transmit.path.0)];
+            let size = data.len() as u64 + 20;
+            way.bytes[end] += size;
+            let lost = Probability::from_fraction(way.loss).expect("a share").sample(&mut self.rng);
+            if lost || way.cut.is_some_and(|cut| self.now >= cut) {
+                continue;
+            }
+            let mut leaves = self.now;
+            if let Some(rate) = way.rate {
+                let start = way.busy[end].max(self.now);
+                if start.saturating_since(self.now) > MS * 100 {
+                    continue;
+                }
+                leaves = start + Duration::from_nanos(size * 8_000_000_000 / rate);
+                way.busy[end] = leaves;
+            }
+            self.count += 1;
+            let arrival = (leaves + way.delay, self.count, 1 - end, transmit.path.0, data, transmit.padding);
+            self.arrivals.push(Reverse(arrival));
+        }
+    }
+
+    /// Which commands arrived, in their order, and how long each took.
+    fn received(&self) -> Vec<(u64, Duration)> {
+        let number =
+            |data: &[u8], at: usize| u64::from_le_bytes(data[at..at + 8].try_into().expect("8 bytes"));
+        let taken = self.events[1].iter().filter_map(|(at, event)| match event {
+            Event::Received { data, .. } => {
+                Some((number(data, 0), at.saturating_since(Time::from_nanos(number(data, 8)))))
+            }
+            _ => None,
+        });
+        taken.collect()
+    }
+}
+
+/// As Linux sets its timers.
+fn config(scheduler: Scheduler) -> MptcpConfig {
+    // A held back acknowledgement would count as a longer round trip.
+    let subflow = TcpConfig { min_rto: TcpConfig::LINUX_MIN_RTO, ack_every: 1, ..TcpConfig::default() };
+    MptcpConfig { subflow, scheduler, uncoupled: false }
+}
+
+const ALL: [Scheduler; 4] = [Scheduler::MinRtt, Scheduler::Redundant, Scheduler::Blest, Scheduler::Ecf];
+
+#[test]
+fn everything_arrives_once_and_in_order_over_the_quicker_path() {
+    for scheduler in ALL {
+        let mut net = Net::new(config(scheduler), vec![way(8), way(4)]).commands(MS * 30, 500);
+        net.run_until(at_ms(20_000));
+        let received = net.received();
+        assert_eq!(received.iter().map(|(n, _)| *n).collect::<Vec<_>>(), (0..500).collect::<Vec<_>>());
+        assert!(received[10..].iter().all(|(_, took)| *took == MS * 4), "{scheduler:?}");
+        let copies = net.ends[0].stats().pieces;
+        assert_eq!(copies, if scheduler == Scheduler::Redundant { 1_000 } else { 500 }, "{scheduler:?}");
+    }
+}
+
+#[test]
+fn a_path_that_dies_costs_a_timeout_and_nothing_else() {
+    let mut ways = vec![way(4), way(5)];
+    ways[0].cut = Some(at_ms(8_000));
+    let mut net = Net::new(config(Scheduler::MinRtt), ways).commands(MS * 30, 500);
+    net.run_until(at_ms(20_000));
+    let received = net.received();
+    assert_eq!(received.len(), 500);
+    let worst = received.iter().map(|(_, took)| *took).max().expect("there are some");
+    assert!(worst > MS * 150 && worst < MS * 450, "{worst}");
+    assert!(net.ends[0].stats().reinjected > 0);
+    let late = received.iter().filter(|(_, took)| *took > MS * 15).count();
+    assert!(late < 40, "after the timeout the other path carries all: {late}");
+}
+
+#[test]
+fn two_copies_hide_the_death_of_a_path() {
+    let mut ways = vec![way(4), way(5)];
+    ways[0].cut = Some(at_ms(8_000));
+    let mut net = Net::new(config(Scheduler::Redundant), ways).commands(MS * 30, 500);
+    net.run_until(at_ms(20_000));
+    assert_eq!(net.received().len(), 500);
+    assert!(net.received()[10..].iter().all(|(_, took)| *took <= MS * 5));
+}
+
+#[test]
+fn a_path_that_is_removed_or_added_moves_the_flow_without_a_timeout() {
+    let mut net = Net::new(config(Scheduler::MinRtt), vec![way(4), way(9), way(2)]).commands(MS * 30, 500);
+    net.ends[0].remove_path(PathId(2));
+    net.run_until(at_ms(5_000));
+    net.ends[0].remove_path(PathId(0));
+    net.pump(0);
+    net.run_until(at_ms(10_000));
+    assert!(net.ends[0].add_path(PathId(2)));
+    net.pump(0);
+    net.run_until(at_ms(20_000));
+    let received = net.received();
+    assert_eq!(received.len(), 500);
+    assert!(received.iter().all(|(_, took)| *took <= MS * 40), "{:?}", received.iter().max_by_key(|r| r.1));
+    assert_eq!(received.last().map(|(_, took)| *took), Some(MS * 2));
+}
+
+/// RFC 6356 section 3: over a bottleneck that its subflows share, a connection takes what one TCP takes.
+#[test]
+fn coupled_windows_take_less_than_uncoupled_ones_of_lossy_paths() {
+    let carried = |uncoupled| {
+        let mut ways = vec![way(20), way(20)];
+        ways.iter_mut().for_each(|way| (way.loss, way.rate) = (0.01, Some(20_000_000)));
+        let subflow = TcpConfig {
+            send_buffer: Bytes::new(8 << 20),
+            receive_window: Bytes::new(8 << 20),
+            ..config(Scheduler::MinRtt).subflow
+        };
+        let mut net = Net::new(MptcpConfig { subflow, uncoupled, ..config(Scheduler::MinRtt) }, ways);
+        let data = vec![0; 1_400];
+        let mut offered = 0;
+        for tick in 0..3_000 {
+            while net.ends[0].send(net.now, Message { data: data.clone(), ..Message::default() }).is_ok() {
+                offered += 1;
+            }
+            net.pump(0);
+            net.run_until(at_ms(10 * tick));
+        }
+        assert!(offered > 0);
+        net.ends[1].stats().received
+    };
+    let (coupled, uncoupled) = (carried(false), carried(true));
+    assert!(coupled * 10 < uncoupled * 9, "{coupled} of {uncoupled}");
+    assert!(coupled * 10 > uncoupled * 4, "{coupled} of {uncoupled}");
+}
+
+#[test]
+fn goodbye_comes_after_all_that_was_offered() {
+    let mut net = Net::new(config(Scheduler::MinRtt), vec![way(4), way(5)]).commands(MS, 100);
+    net.run_until(at_ms(599));
+    net.ends[0].close(net.now);
+    net.pump(0);
+    net.run_until(at_ms(3_000));
+    assert_eq!(net.received().len(), 100);
+    for end in 0..2 {
+        assert!(net.events[end].iter().any(|(_, event)| *event == Event::Closed), "{end}");
+    }
+}

@@ -1,0 +1,252 @@
+//! What arrives, on how many copies, and what happens when a path dies.
+
+use taut_core::{Duration, Event, Message, PathId, Priority, Reliability, Time, Transport};
+use taut_transport::mtip::{Adaptive, Mode, MtipConfig, PathState, Policy, Reason, Target};
+use taut_wire::mtip::compatible::Sublink;
+
+use crate::harness::{CLIENT, Net, SERVER, Way, at_ms, ms};
+
+/// As the source's application: a command each 30 ms, worthless after 15.
+const PERIOD: Duration = Duration::from_millis(30);
+const DEADLINE: Duration = Duration::from_millis(15);
+
+fn mtip_a() -> MtipConfig {
+    MtipConfig::new().policy(Policy::All).deadline(DEADLINE)
+}
+
+fn mtip_b() -> MtipConfig {
+    let adaptive = Adaptive { duplicate_threshold: 0.5, late_threshold: 0.2, window: 5 };
+    MtipConfig::new().policy(Policy::Adaptive(adaptive)).latency_weight(0.5).deadline(DEADLINE)
+}
+
+fn deadline() -> MtipConfig {
+    MtipConfig::new().deadline(DEADLINE)
+}
+
+fn published(config: MtipConfig) -> MtipConfig {
+    config.mode(Mode::Compatible(vec![Sublink { ip: [10, 0, 0, 2].into(), port: 7000, control_port: 7001 }]))
+}
+
+/// Two paths, 4.5 and 5 ms.
+fn two() -> Vec<Way> {
+    vec![Way::new(4_500), Way::new(5_000)]
+}
+
+/// Runs 1000 commands through.
+fn run(config: MtipConfig, ways: Vec<Way>) -> Net {
+    let mut net = Net::new(config, ways);
+    net.run_until(at_ms(500));
+    net.commands(at_ms(500), PERIOD, 1_000, DEADLINE);
+    net.run_until(at_ms(500) + PERIOD * 1_000 + ms(200));
+    net
+}
+
+#[test]
+fn on_a_quiet_network_every_message_arrives_and_only_mtip_a_sends_copies() {
+    for (config, copies) in [(mtip_a(), 2.0), (mtip_b(), 1.0), (deadline(), 1.0)] {
+        for config in [config.clone(), published(config)] {
+            let net = run(config, two());
+            let received = net.received();
+            assert_eq!(received.len(), 1_000);
+            assert!(received.iter().all(|(_, took)| *took <= ms(6)));
+            // Of a path of which little is known one message in a hundred may be lost.
+            assert!((net.copies() - copies).abs() < 0.06, "{}", net.copies());
+        }
+    }
+}
+
+#[test]
+fn a_path_that_dies_costs_mtip_a_nothing_and_the_deadline_policy_nothing_either() {
+    for (config, most) in [(mtip_a(), 0), (mtip_b(), 3), (deadline(), 0)] {
+        let mut ways = two();
+        ways[0].cut = Some((at_ms(15_000), Time::MAX));
+        let net = run(config, ways);
+        assert!(1_000 - net.received().len() <= most, "{}", net.received().len());
+        assert!(net.received().iter().all(|(_, took)| *took <= DEADLINE));
+        assert_eq!(net.count(CLIENT, |event| *event == Event::PathDown(PathId(0))), 1);
+    }
+}
+
+#[test]
+fn a_copy_leaves_when_an_answer_is_overdue_and_the_next_message_takes_the_other_path() {
+    let mut ways = two();
+    ways[0].cut = Some((at_ms(15_000), Time::MAX));
+    let mut net = Net::new(deadline(), ways);
+    net.run_until(at_ms(500));
+    net.commands(at_ms(500), PERIOD, 600, DEADLINE);
+    let mut choices = Vec::new();
+    while net.now < at_ms(18_000) {
+        net.run_until(net.now + ms(30));
+        choices.extend(std::iter::from_fn(|| net.ends[CLIENT].poll_choice()));
+    }
+    let first = choices.iter().position(|choice| choice.reason == Reason::Overdue).expect("one was overdue");
+    assert_eq!(choices[first].paths, 0b10);
+    let after: Vec<_> = choices[first + 1..].iter().map(|choice| (choice.paths, choice.reason)).collect();
+    // While nobody knows whether the first path is dead, both may be taken.
+    assert!(after[..3].iter().all(|(paths, _)| paths & 0b10 != 0), "{after:?}");
+    assert!(after[3..].iter().all(|(paths, _)| *paths == 0b10), "{after:?}");
+    assert!(net.copies() < 1.1, "{}", net.copies());
+}
+
+#[test]
+fn a_path_that_returns_is_found_again() {
+    for config in [mtip_b(), deadline()] {
+        let mut ways = two();
+        ways[0].cut = Some((at_ms(8_000), at_ms(16_000)));
+        let net = run(config, ways);
+        let (_, state, stats) = net.ends[CLIENT].paths().next().expect("two paths");
+        assert_eq!((state, stats.downs), (PathState::Up, 1));
+        assert_eq!(net.count(CLIENT, |event| *event == Event::PathUp(PathId(0))), 2);
+        assert!(stats.acknowledged > 300, "{stats:?}");
+    }
+}
+
+#[test]
+fn losses_on_both_paths_are_mended_by_second_copies() {
+    let mut ways = two();
+    (ways[0].loss, ways[1].loss) = (0.05, 0.05);
+    let net = run(deadline(), ways);
+    assert!(net.received().len() >= 985, "{}", net.received().len());
+    assert!(net.copies() < 1.25, "{}", net.copies());
+}
+
+#[test]
+fn at_1_khz_only_what_is_overdue_counts_as_missing() {
+    let kilohertz = |config| {
+        let mut net = Net::new(config, two());
+        net.run_until(at_ms(500));
+        net.commands(at_ms(500), ms(1), 5_000, DEADLINE);
+        net.run_until(at_ms(6_000));
+        assert_eq!(net.received().len(), 5_000);
+        net.copies()
+    };
+    assert!(kilohertz(mtip_b()) < 1.05);
+    assert!(kilohertz(deadline()) < 1.05);
+    assert!(kilohertz(published(mtip_b())) > 1.8, "the published rule always duplicates");
+}
+
+#[test]
+fn numbers_go_on_past_sixteen_bits() {
+    for config in [mtip_a(), published(mtip_a())] {
+        let mut net = Net::new(config, two());
+        net.run_until(at_ms(500));
+        net.commands(at_ms(500), Duration::from_micros(200), 70_000, DEADLINE);
+        net.run_until(at_ms(15_000));
+        assert_eq!(net.received().len(), 70_000);
+        assert_eq!(net.ends[SERVER].stats().duplicates, 70_000);
+    }
+}
+
+#[test]
+fn lateness_is_judged_across_clocks_that_differ() {
+    let mut ways = two();
+    ways.truncate(1);
+    ways[0].jitter = ms(20);
+    let mut net = Net::new(deadline(), ways);
+    net.offset = ms(40_000);
+    net.run_until(at_ms(3_000));
+    net.commands(at_ms(3_000), PERIOD, 500, DEADLINE);
+    net.run_until(at_ms(20_000));
+    let received = net.received();
+    let late = net.ends[SERVER].stats().late;
+    assert_eq!(received.len() as u64 + late, net.ends[CLIENT].stats().copies);
+    assert!(late > 150 && received.len() > 150);
+    // The offset is known to within what the best round trips leave open.
+    assert!(
+        received.iter().all(|(_, took)| *took < DEADLINE + ms(2)),
+        "{:?}",
+        received.iter().max_by_key(|r| r.1)
+    );
+}
+
+#[test]
+fn a_lost_acknowledgement_is_not_charged_to_the_way_there() {
+    let mut ways = two();
+    ways[0].loss_back = 0.3;
+    let net = run(mtip_a(), ways);
+    let (_, _, stats) = net.ends[CLIENT].paths().next().expect("two paths");
+    assert_eq!(net.received().len(), 1_000);
+    // Those of the last 64 messages may not have been repeated yet, and probes are not.
+    assert!(stats.lost < 40, "{stats:?}");
+}
+
+#[test]
+fn an_emergency_takes_every_path() {
+    let mut net = Net::new(MtipConfig::new().policy(Policy::Best(1)).emergency(Priority(0)), two());
+    net.run_until(at_ms(1_000));
+    let data = vec![0; 16];
+    let normal = Message { data, created: net.now, priority: Priority(1), ..Message::default() };
+    net.send(Message { priority: Priority(0), ..normal.clone() });
+    net.send(normal);
+    net.run_until(at_ms(1_100));
+    assert_eq!((net.received().len(), net.ends[CLIENT].stats().copies), (2, 3));
+}
+
+#[test]
+fn what_is_reliable_is_sent_again_until_it_is_acknowledged() {
+    let mut ways = two();
+    (ways[0].loss, ways[1].loss) = (0.6, 0.6);
+    let mut net = Net::new(deadline(), ways);
+    net.run_until(at_ms(3_000));
+    for tag in 0..50u64 {
+        let data = [tag.to_le_bytes(), net.now.as_nanos().to_le_bytes()].concat();
+        let reliability = Reliability::Reliable;
+        net.send(Message { data, created: net.now, reliability, tag, ..Message::default() });
+        net.run_until(net.now + ms(20));
+    }
+    net.run_until(at_ms(20_000));
+    assert_eq!(net.received().len(), 50);
+}
+
+#[test]
+fn paths_come_and_go_while_messages_flow() {
+    let mut net = Net::new(deadline(), vec![Way::new(4_500), Way::new(5_000), Way::new(3_000)]);
+    net.ends[CLIENT].remove_path(Time::ZERO, PathId(2));
+    net.run_until(at_ms(500));
+    net.commands(at_ms(500), PERIOD, 600, DEADLINE);
+    net.run_until(at_ms(6_000));
+    assert!(net.ends[CLIENT].add_path(at_ms(6_000), PathId(2)));
+    net.pump(CLIENT);
+    net.run_until(at_ms(12_002));
+    assert!(net.ways[2].carried[CLIENT] > 150, "the quicker one is used: {:?}", net.ways[2].carried);
+    net.ends[CLIENT].remove_path(at_ms(12_002), PathId(2));
+    net.pump(CLIENT);
+    net.run_until(at_ms(19_000));
+    assert_eq!(net.received().len(), 600);
+}
+
+#[test]
+fn a_policy_that_names_a_path_keeps_to_it() {
+    let net = run(MtipConfig::new().policy(Policy::Fixed(PathId(1))).deadline(DEADLINE), two());
+    assert_eq!(net.received().len(), 1_000);
+    assert!(net.ways[1].carried[CLIENT] >= 1_000 && net.ways[0].carried[CLIENT] < 700);
+    let net = run(MtipConfig::new().policy(Policy::Best(2)).deadline(DEADLINE), two());
+    assert!((net.copies() - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn when_no_path_alone_is_sure_enough_two_are_taken_at_once() {
+    // No time to wait for an answer: 11 to 14 ms there, a quarter of it lost.
+    let mut ways = vec![Way::new(11_000), Way::new(11_000)];
+    ways.iter_mut().for_each(|way| (way.loss, way.jitter) = (0.25, ms(3)));
+    let config = MtipConfig::new().policy(Policy::Deadline(Target { probability: 0.99, copies: 2 }));
+    let net = run(config.deadline(DEADLINE), ways);
+    assert!(net.copies() > 1.5, "{}", net.copies());
+    assert!(net.received().len() > 900, "{}", net.received().len());
+}
+
+#[test]
+fn goodbye_ends_both_and_silence_does_too() {
+    let mut net = run(deadline(), two());
+    net.ends[CLIENT].close(net.now);
+    net.pump(CLIENT);
+    net.run_until(net.now + ms(1_000));
+    for end in [CLIENT, SERVER] {
+        assert_eq!(net.count(end, |event| *event == Event::Closed), 1, "{end}");
+        assert_eq!(net.ends[end].poll_timeout(), None);
+    }
+    let mut ways = two();
+    ways.iter_mut().for_each(|way| way.cut = Some((at_ms(5_000), Time::MAX)));
+    let net = run(deadline().idle_timeout(ms(2_000)), ways);
+    assert_eq!(net.count(SERVER, |event| *event == Event::Closed), 1);
+}

@@ -1,0 +1,5 @@
+//! MTIP between two endpoints with several paths, in virtual time.
+
+mod flow;
+mod harness;
+mod hostile;

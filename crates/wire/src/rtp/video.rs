@@ -1,0 +1,51 @@
+//! What can be told of a frame from its first packet, whatever the codec.
+
+use super::{h264, vp8};
+
+/// How video is put into RTP payloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// VP8, RFC 7741.
+    #[default]
+    Vp8,
+    /// H.264, RFC 6184.
+    H264,
+    /// Something that is not looked into: every frame is taken for a delta frame.
+    Opaque,
+}
+
+/// What the loss of a frame means to those after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Nothing refers to it: VP8's N bit, H.264's `nal_ref_idc` 0.
+    Disposable = 0,
+    /// Decoded with the help of frames before it, and needed by those after it.
+    #[default]
+    Delta = 1,
+    /// Decoded by itself; all others depend on one.
+    Key = 2,
+}
+
+impl Codec {
+    /// Every codec, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Vp8, Self::H264, Self::Opaque];
+
+    /// Its name in scenarios and arguments.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vp8 => "vp8",
+            Self::H264 => "h264",
+            Self::Opaque => "opaque",
+        }
+    }
+
+    /// Of what kind the frame is whose first packet has this payload. What cannot be read is taken for a delta frame.
+    pub fn kind(self, payload: &[u8]) -> FrameKind {
+        match self {
+            Self::Vp8 => vp8::kind(payload),
+            Self::H264 => h264::kind(payload),
+            Self::Opaque => FrameKind::Delta,
+        }
+    }
+}
