@@ -43,7 +43,7 @@ pub(crate) fn measure(seconds: u64) -> Outcome<()> {
 }
 
 fn is_missing_right(error: &(dyn Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(NamespaceError::NotPermitted | NamespaceError::NoIproute2(_)))
+    matches!(error.downcast_ref(), Some(NamespaceError::NotPermitted | NamespaceError::NoIproute2))
 }
 
 fn run(per_tick: u64, wait: Wait, seconds: u64) -> Outcome<()> {

@@ -50,7 +50,7 @@ pub(crate) fn measure(load: Load, ways: &[Way], blocks: u32) -> Outcome<()> {
     run(load, &Site::Loopback, &ways, blocks)?;
     match Site::veth() {
         Ok(site) => run(load, &site, &ways, blocks),
-        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2(_))) => {
+        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
             println!("skipped: two namespaces: {error}");
             Ok(())
         }

@@ -36,7 +36,7 @@ fn router() -> Option<(Namespace, Namespace)> {
     let made = Namespace::named("taut-cli-gate").and_then(|router| Ok((router, Namespace::new()?)));
     let (router, other) = match made {
         Ok(made) => made,
-        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2(_))) => {
+        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
             println!("skipped: {error}");
             return None;
         }

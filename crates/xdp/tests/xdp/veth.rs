@@ -48,7 +48,7 @@ impl Rig {
         };
         let rig = match make() {
             Ok(rig) => rig,
-            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2(_))) => {
+            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
                 println!("skipped: {error}");
                 return None;
             }
