@@ -203,13 +203,15 @@ impl<T: Transport> Robot<T> {
     /// latched, wherever it was pressed. Gives the first transport back.
     pub fn reconnect(&mut self, now: Time, transport: T) -> T {
         self.lose_operator(now, StopCause::LinkClosed);
-        (self.closed, self.connected) = (false, false);
+        // A transport that outlives its conversations may have told of the next one already.
+        self.closed = false;
         let old = std::mem::replace(&mut self.port.transport, transport);
         self.settle(now);
         old
     }
 
     fn end(&mut self, now: Time) {
+        self.connected = false;
         if !self.closed {
             self.closed = true;
             self.lose_operator(now, StopCause::LinkClosed);
