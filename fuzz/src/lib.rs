@@ -16,7 +16,7 @@ use taut_lab::scenario::{Scenario, ScenarioError, Setting};
 use taut_trace::{Data, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
 use taut_transport::quic::frame as quic_frame;
 use taut_wire::{
-    dccp as dccp_wire, etp as etp_wire, media as media_wire, omni71 as omni71_wire, rtp as rtp_wire,
+    dccp as dccp_wire, etp as etp_wire, media as media_wire, mtip as mtip_wire, omni71 as omni71_wire, rtp as rtp_wire,
     session as session_wire, tcp as tcp_wire,
 };
 
@@ -24,13 +24,14 @@ use taut_wire::{
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 15] = [
+pub const TARGETS: [(&str, Body); 16] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
     ("mahimahi", mahimahi),
     ("tcp", tcp),
     ("etp", etp),
+    ("mtip", mtip),
     ("dccp", dccp),
     ("media", media),
     ("rtp", rtp),
@@ -124,6 +125,20 @@ pub fn etp(data: &[u8]) {
         Err(_) => return,
     }
     assert_eq!(bytes, data);
+}
+
+/// Packets of MTIP, both formats. What is written again is read as the same.
+pub fn mtip(data: &[u8]) {
+    let mut bytes = Vec::new();
+    if let Ok(packet) = mtip_wire::Repr::parse(data) {
+        packet.emit(&mut bytes);
+        assert_eq!(mtip_wire::Repr::parse(&bytes), Ok(packet));
+    }
+    bytes.clear();
+    if let Ok(packet) = mtip_wire::compatible::Repr::parse(data) {
+        packet.emit(&mut bytes);
+        assert_eq!(mtip_wire::compatible::Repr::parse(&bytes), Ok(packet));
+    }
 }
 
 /// DCCP packets. Reserved bits, padding and options after one of a nonsensical length are not emitted.

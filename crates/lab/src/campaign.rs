@@ -8,8 +8,8 @@ use taut_core::Seed;
 
 use crate::metrics::{Moments, percent};
 use crate::result::{
-    CampaignResult, EmergencyResult, LimitResult, LimitTally, Measure, MediumResult, ModelMeasure, ModelRow,
-    RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult,
+    CampaignResult, CommandsResult, EmergencyResult, LimitResult, LimitTally, Measure, MediumResult,
+    ModelMeasure, ModelRow, RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult,
 };
 use crate::run::{RunError, run};
 use crate::scenario::{Direction, Scenario, Variant};
@@ -282,6 +282,9 @@ fn values(run: &RunResult, causes: &CausesOfStreams<'_>) -> Vec<Value> {
         values.push(format!("{name} packet delay"), "ms", delay.map(|d| d.mean));
         values.push(format!("{name} packet delay sd"), "ms", delay.map(|d| d.sd));
     }
+    if let Some(flow) = &run.commands {
+        commands(flow, &mut values);
+    }
     if let Some(teleop) = &run.teleop {
         session(run, teleop, &mut values);
     }
@@ -289,6 +292,28 @@ fn values(run: &RunResult, causes: &CausesOfStreams<'_>) -> Vec<Value> {
         values.push(format!("{} skew", skew.pair), "ms", Some(skew.skew_ms.mean));
     }
     values.0
+}
+
+/// What became of the flow of commands.
+fn commands(flow: &CommandsResult, values: &mut Values) {
+    let latency = flow.latency_ms.as_ref();
+    let mut push = |name: &str, unit, value| values.push(format!("commands {name}"), unit, value);
+    push("in time", "%", flow.in_time_percent);
+    push("received", "%", flow.received_percent);
+    push("late", "commands", Some(flow.late as f64));
+    push("latency", "ms", latency.map(|d| d.mean));
+    push("latency p50", "ms", latency.map(|d| d.p50));
+    push("latency p95", "ms", latency.map(|d| d.p95));
+    push("latency p99", "ms", latency.map(|d| d.p99));
+    push("latency p99.9", "ms", latency.map(|d| d.p999));
+    push("latency max", "ms", latency.map(|d| d.max));
+    push("copies", "", flow.copies);
+    for (way, paths) in [("there", &flow.there), ("back", &flow.back)] {
+        for (path, carried) in paths.iter().enumerate() {
+            push(&format!("path {path} {way} packets"), "packets", Some(carried.packets as f64));
+            push(&format!("path {path} {way} bytes"), "kB", Some(carried.bytes as f64 / 1e3));
+        }
+    }
 }
 
 /// What the session of operator and robot found.

@@ -3,6 +3,7 @@
 //! Units are in the names: `_s` seconds, `_ms` milliseconds, `_bps` bits per second. A quantity that was not measured,
 //! or that cannot be said, is absent, never zero.
 
+mod commands;
 mod comparison;
 mod teleop;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use commands::{CommandsResult, PathResult};
 pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
 pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
 
@@ -44,6 +46,9 @@ pub struct RunResult {
     /// The teleoperation session, where the scenario has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teleop: Option<TeleopResult>,
+    /// The flow of commands, where the scenario has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<CommandsResult>,
     /// Between media of one direction.
     pub skews: Vec<SkewResult>,
     /// What arrived at a node and was of no use, where nobody can say of which medium it was; nodes with any.
@@ -104,6 +109,7 @@ impl RunResult {
             verdict: Verdict::default(),
             media: Vec::new(),
             teleop: None,
+            commands: None,
             skews: Vec::new(),
             refusals: Vec::new(),
             flows: Vec::new(),
@@ -271,6 +277,8 @@ pub struct SkewResult {
 pub enum FlowOwner {
     /// One direction of the session.
     Session(Direction),
+    /// One direction of the flow of commands.
+    Commands(Direction),
     /// Cross traffic.
     Cross {
         /// Its name in the scenario.

@@ -11,6 +11,7 @@
 mod axis;
 mod campaign;
 mod chart;
+mod commands;
 mod comparison;
 mod distributions;
 mod format;

@@ -293,6 +293,7 @@ fn make_run() -> RunResult {
         verdict: Verdict { met: true, limits: run_limits(haptic, audio, video, forward) },
         media: streams.iter().map(|s| medium(s.0, &s.1, s.2, s.3, s.4)).collect(),
         teleop: None,
+        commands: None,
         skews: vec![
             skew("backward haptic–video", &Samples::sawtooth(25.0, 30.0, 44.0, 0.0, 4.0)),
             skew("backward haptic–audio", &Samples::sawtooth(50.0, -1.0, 4.0, 0.0, 1.0)),
@@ -372,6 +373,7 @@ pub(super) fn empty_run() -> RunResult {
         verdict: Verdict::default(),
         media: Vec::new(),
         teleop: None,
+        commands: None,
         skews: Vec::new(),
         refusals: Vec::new(),
         flows: Vec::new(),

@@ -7,6 +7,8 @@ use std::rc::Rc;
 use taut_core::{Address, Datagram, Deadline, Event, Message, SendError, Time, Transmit, Transport};
 use taut_transport::dccp::DccpStats;
 use taut_transport::etp::{EtpStats, Sampling};
+use taut_transport::mptcp::MptcpStats;
+use taut_transport::mtip::MtipStats;
 use taut_transport::quic::QuicStats;
 use taut_transport::sctp::SctpStats;
 use taut_transport::tcp::{Tcp, TcpStats};
@@ -55,6 +57,10 @@ pub(super) struct Counted<T: Transport + Counts> {
 impl<T: Transport + Counts> Counted<T> {
     pub(super) fn new(transport: T, counters: Counters) -> Self {
         Self { transport, counters }
+    }
+
+    pub(super) fn inner(&self) -> &T {
+        &self.transport
     }
 }
 
@@ -141,6 +147,32 @@ pub(super) fn sampling(sampling: Sampling) -> Vec<(&'static str, u64)> {
         ("superseded", sampling.superseded),
         ("too_late", sampling.too_late),
         ("refused_below", sampling.refused_below),
+    ]
+}
+
+pub(super) fn mtip(stats: &MtipStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("offered", stats.offered),
+        ("sent", stats.sent),
+        ("copies", stats.copies),
+        ("copies_again", stats.again),
+        ("superseded", stats.superseded),
+        ("too_late", stats.too_late),
+        ("received", stats.received),
+        ("duplicates", stats.duplicates),
+        ("late", stats.late),
+        ("refused", stats.refused),
+    ]
+}
+
+pub(super) fn mptcp(stats: &MptcpStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("offered", stats.offered),
+        ("too_late", stats.too_late),
+        ("pieces", stats.pieces),
+        ("reinjected", stats.reinjected),
+        ("received", stats.received),
+        ("duplicates", stats.duplicates),
     ]
 }
 

@@ -13,8 +13,8 @@ use taut_wire::rtp::Codec;
 use super::inputs::{Inputs, RunError};
 use super::queues::queue;
 use crate::scenario::{
-    Distribution, ElementSpec, GateCodec, GatePolicy, GateSpec, JitterSpec, LinkSpec, LossSpec, Scenario,
-    ServerSpec, TableSpec,
+    Distribution, ElementSpec, GateCodec, GatePolicy, GateSpec, JitterSpec, JitterTableSpec, LinkSpec,
+    LossSpec, Scenario, ServerSpec, TableSpec,
 };
 
 /// What a link can tell about itself, by the number of the link.
@@ -124,6 +124,9 @@ fn element(spec: &ElementSpec, mut rng: Rng, inputs: &mut Inputs) -> Result<Elem
             Delay::new(delays(table, inputs).map_err(at("delay_table.file"))?).into()
         }
         ElementSpec::Jitter(jitter) => Element::from(self::jitter(jitter, rng).map_err(at("jitter"))?),
+        ElementSpec::JitterTable(table) => {
+            jitter_table(table, rng, inputs).map_err(at("jitter_table.file"))?.into()
+        }
         ElementSpec::Loss(LossSpec::Bernoulli(p)) => Loss::bernoulli(*p, rng).into(),
         ElementSpec::Loss(LossSpec::GilbertElliott(ge)) => {
             let parameters = GilbertElliott { p: ge.p, r: ge.r, loss_in_bad: ge.bad, loss_in_good: ge.good };
@@ -196,15 +199,28 @@ fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, ElementFault> 
     Ok(server.rate.unwrap_or_default().into())
 }
 
-fn jitter(spec: &JitterSpec, rng: Rng) -> Result<Jitter, String> {
-    let shape = match spec.distribution {
+fn shape(distribution: Distribution) -> Shape {
+    match distribution {
         Distribution::Uniform => Shape::Uniform,
         Distribution::Normal => Shape::Normal,
         Distribution::Pareto => Shape::PARETO,
-    };
+    }
+}
+
+fn jitter_table(spec: &JitterTableSpec, rng: Rng, inputs: &mut Inputs) -> Result<Jitter, String> {
+    let table = TableSpec { file: spec.file.clone(), every: spec.every };
+    let spread = schedule(&table, "jitter", inputs, |row| row.jitter)?;
+    let config = JitterConfig::new(spread)
+        .mean(delays(&table, inputs)?)
+        .distribution(shape(spec.distribution))
+        .reorder(spec.reorder);
+    Jitter::new(config, rng).map_err(|e| e.to_string())
+}
+
+fn jitter(spec: &JitterSpec, rng: Rng) -> Result<Jitter, String> {
     let config = JitterConfig::new(spec.spread)
         .mean(spec.mean)
-        .distribution(shape)
+        .distribution(shape(spec.distribution))
         .correlation(spec.correlation)
         .reorder(spec.reorder);
     Jitter::new(config, rng).map_err(|e| e.to_string())

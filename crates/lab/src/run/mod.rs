@@ -1,5 +1,6 @@
 //! One run: a scenario and a seed in, a result out.
 
+mod commands;
 mod cross;
 mod earlier;
 mod emulation;
@@ -128,6 +129,7 @@ struct Stage {
     streams: Vec<StreamKey>,
     inputs: Inputs,
     teleop: Option<teleop::Session>,
+    commands: Option<commands::CommandFlow>,
 }
 
 impl Stage {
@@ -147,8 +149,9 @@ impl Stage {
             }
             None => (streams, None),
         };
+        let commands = commands::add(&mut network, scenario, seed, &mut flows)?;
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
-        Ok(Self { network, links, flows, streams, inputs, teleop })
+        Ok(Self { network, links, flows, streams, inputs, teleop, commands })
     }
 
     fn result(
@@ -181,6 +184,7 @@ impl Stage {
         Ok(RunResult {
             verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
             teleop,
+            commands: self.commands.as_ref().map(commands::CommandFlow::result),
             skews: metrics.skews(),
             refusals: metrics.refusals(nodes),
             flows: self.flows.iter().enumerate().map(flow).collect(),

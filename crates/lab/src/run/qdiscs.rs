@@ -121,6 +121,7 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
             }
             ElementSpec::Cut(_) => return Err(fault("cut", "they do not change over time")),
             ElementSpec::DelayTable(_) => return Err(fault("delay_table", "they do not change over time")),
+            ElementSpec::JitterTable(_) => return Err(fault("jitter_table", "they do not change over time")),
             ElementSpec::LossTable(_) => return Err(fault("loss_table", "they do not change over time")),
         }
     }

@@ -14,6 +14,9 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     if let Some(teleop) = &scenario.teleop {
         onward.both_ways("teleop", &teleop.operator, &teleop.robot)?;
     }
+    if let Some(commands) = &scenario.commands {
+        onward.both_ways("commands", &commands.from, &commands.to)?;
+    }
     for (name, cross) in &scenario.cross {
         let key = format!("cross.{name}");
         // All hosts of a LAN are connected alike.

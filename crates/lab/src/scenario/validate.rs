@@ -1,5 +1,6 @@
 //! What the types cannot say: ranges, and names that must exist.
 
+mod commands;
 mod instant;
 mod queues;
 
@@ -68,8 +69,11 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         (Some(_), Some(_)) => {
             return fault("teleop", "there is a `session` as well; a scenario has one of them");
         }
-        (None, None) if scenario.cross.is_empty() => {
-            return fault("", "has neither `session`, `teleop` nor `cross`: nothing would be sent");
+        (None, None) if scenario.cross.is_empty() && scenario.commands.is_none() => {
+            return fault(
+                "",
+                "has neither `session`, `teleop`, `commands` nor `cross`: nothing would be sent",
+            );
         }
         _ => {}
     }
@@ -79,6 +83,9 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     }
     if let Some(session) = &scenario.session {
         check_session(session, &vertices)?;
+    }
+    if let Some(flow) = &scenario.commands {
+        commands::check(flow, &vertices)?;
     }
     for (name, cross) in &scenario.cross {
         check_text(&format!("cross.{name}"), name)?;
@@ -105,6 +112,7 @@ impl Scenario {
             match element {
                 ElementSpec::Server(server) => files.extend(&mut server.mahimahi),
                 ElementSpec::DelayTable(table) | ElementSpec::LossTable(table) => files.push(&mut table.file),
+                ElementSpec::JitterTable(table) => files.push(&mut table.file),
                 _ => {}
             }
         }
@@ -164,6 +172,9 @@ fn chain(key: &str, elements: &[ElementSpec]) -> Checked {
             }
             ElementSpec::DelayTable(table) => check_table(&format!("{key}.delay_table"), table)?,
             ElementSpec::LossTable(table) => check_table(&format!("{key}.loss_table"), table)?,
+            ElementSpec::JitterTable(table) => {
+                within(format!("{key}.jitter_table.every"), table.every, Duration::from_micros(1), LONGEST)?;
+            }
             ElementSpec::Gate(gate) => {
                 let server = |element: &ElementSpec| matches!(element, ElementSpec::Server(_));
                 if !elements[i + 1..].iter().any(server) {

@@ -7,6 +7,8 @@ mod campaigns;
 #[cfg(test)]
 mod combinations;
 #[cfg(test)]
+mod commands;
+#[cfg(test)]
 mod elements;
 #[cfg(test)]
 mod evidence;

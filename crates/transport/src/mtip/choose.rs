@@ -229,19 +229,26 @@ impl Chooser {
         (Places::of(set), Some(1.0 - failure), reason)
     }
 
-    /// The path for another copy of a message whose answer is overdue, worthless after another `budget`; one that did not
-    /// carry it yet, unless there is none.
-    pub(super) fn again(&self, budget: Duration, carried: Places, paths: &[Path]) -> Option<(usize, f64)> {
-        if !matches!(self.policy, Policy::Deadline(_)) {
-            return None;
+    /// The paths for another copy of a message whose answer is overdue, worthless after another `budget`, and the
+    /// probability that one of them is in time: this is the last chance, so as many as reach the target. Paths that did not
+    /// carry it yet come first.
+    pub(super) fn again(&self, budget: Duration, carried: Places, paths: &[Path]) -> Option<(Places, f64)> {
+        let Policy::Deadline(target) = self.policy else { return None };
+        let alive = (0..paths.len()).filter(|place| paths[*place].is_linked());
+        let mut order: Vec<(bool, f64, usize)> = alive
+            .map(|place| (carried.contains(place), in_time(&paths[place], budget), place))
+            .filter(|(_, chance, place)| *chance > 0.05 && paths[*place].state != PathState::Down)
+            .collect();
+        order.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        let (mut places, mut failure) = (Places::default(), 1.0);
+        for (_, chance, place) in order.into_iter().take(target.copies.max(1).into()) {
+            places.add(place);
+            failure *= 1.0 - chance;
+            if 1.0 - failure >= target.probability {
+                break;
+            }
         }
-        let linked = || (0..paths.len()).filter(|place| paths[*place].is_linked());
-        let fresh = linked().any(|place| !carried.contains(place) && paths[place].state != PathState::Down);
-        linked()
-            .filter(|place| !fresh || !carried.contains(*place))
-            .map(|place| (place, in_time(&paths[place], budget)))
-            .max_by(|a, b| a.1.total_cmp(&b.1))
-            .filter(|(_, chance)| *chance > 0.05)
+        (failure < 1.0).then_some((places, 1.0 - failure))
     }
 }
 

@@ -63,12 +63,14 @@ pub(super) struct Losses {
     again: f64,
     /// How many of the newest in a row were lost.
     pub(super) run: u32,
+    /// Outcomes so far, up to those that count: the first ones outweigh what was assumed.
+    seen: u32,
 }
 
 impl Default for Losses {
     /// Of a path of which nothing is known: 1 % is lost, and after a loss half.
     fn default() -> Self {
-        Self { share: 0.01, again: 0.5, run: 0 }
+        Self { share: 0.01, again: 0.5, run: 0, seen: 0 }
     }
 }
 
@@ -78,7 +80,8 @@ impl Losses {
         if self.run > 0 {
             self.again += 4.0 * WEIGHT * (outcome - self.again);
         }
-        self.share += WEIGHT * (outcome - self.share);
+        self.seen = self.seen.saturating_add(1);
+        self.share += WEIGHT.max(1.0 / f64::from(self.seen.saturating_add(1))) * (outcome - self.share);
         self.run = if lost { self.run.saturating_add(1) } else { 0 };
     }
 

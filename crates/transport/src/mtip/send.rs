@@ -139,15 +139,19 @@ impl Mtip {
         let budget = if reliable { Duration::from_secs(1) } else { self.budget(now, &message) };
         let chosen = self.chooser.again(budget, carried, &self.paths);
         // Under the other policies, and when no path promises anything, what is reliable takes any path.
-        let any =
-            || self.paths.iter().position(|path| path.state != PathState::Linking).map(|place| (place, 0.0));
-        let chosen = if reliable { chosen.or_else(any) } else { chosen };
-        find(&mut self.outstanding, number).expect("it was there").message = message;
-        if let Some((place, chance)) = chosen {
-            self.stats.again += 1;
-            self.copies.push_back((self.paths[place].id, number));
+        let any = || {
+            let place = self.paths.iter().position(|path| path.state != PathState::Linking)?;
             let mut places = Places::default();
             places.add(place);
+            Some((places, 0.0))
+        };
+        let chosen = if reliable { chosen.or_else(any) } else { chosen };
+        find(&mut self.outstanding, number).expect("it was there").message = message;
+        if let Some((places, chance)) = chosen {
+            for place in places.iter() {
+                self.stats.again += 1;
+                self.copies.push_back((self.paths[place].id, number));
+            }
             self.explain(number, places, Some(chance), Reason::Overdue);
         }
     }

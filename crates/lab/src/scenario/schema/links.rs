@@ -47,6 +47,8 @@ pub enum ElementSpec {
     DelayTable(TableSpec),
     /// A random extra delay.
     Jitter(JitterSpec),
+    /// A random extra delay from a table that changes over time: its mean is column `delay`, its spread column `jitter`.
+    JitterTable(JitterTableSpec),
     /// Random loss.
     Loss(LossSpec),
     /// Loss from a table that changes over time.
@@ -104,6 +106,24 @@ pub struct TableSpec {
     #[serde(default = "defaults::one_second")]
     #[schemars(with = "String")]
     pub every: Duration,
+}
+
+/// A table of impairments whose columns `delay` and `jitter` are mean and spread of a random extra delay, never below
+/// zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JitterTableSpec {
+    /// The file, relative to the scenario.
+    pub file: String,
+    /// How long a row lasts.
+    #[serde(default = "defaults::one_second")]
+    #[schemars(with = "String")]
+    pub every: Duration,
+    /// How it is distributed.
+    pub distribution: Distribution,
+    /// May packets overtake each other?
+    #[serde(default)]
+    pub reorder: bool,
 }
 
 /// A random extra delay: `mean + spread × x`, never below zero.

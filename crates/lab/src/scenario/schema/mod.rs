@@ -3,6 +3,7 @@
 //! Quantities are text with a unit: `"6Mbit"` (per second), `"14kB"`, `"8ms"`, `"1%"`. A choice among kinds is written
 //! `kind = { … }`, or just `"kind"` where nothing is set.
 
+mod commands;
 mod defaults;
 mod links;
 mod queues;
@@ -11,6 +12,7 @@ mod session;
 mod traffic;
 mod transport;
 
+pub use commands::*;
 pub use links::*;
 pub use queues::*;
 pub use run::*;

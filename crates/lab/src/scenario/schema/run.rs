@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::Duration;
 
+use super::commands::Commands;
 use super::defaults;
 use super::links::{Lan, LinkSpec};
 use super::session::{Direction, Session};
@@ -44,6 +45,9 @@ pub struct Scenario {
     /// A whole teleoperation session under test, instead of `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teleop: Option<Teleop>,
+    /// A flow of commands over one path or several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Commands>,
     /// Other traffic, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cross: BTreeMap<String, Cross>,

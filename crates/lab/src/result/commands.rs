@@ -1,0 +1,48 @@
+//! What became of a flow of commands.
+
+use serde::{Deserialize, Serialize};
+
+use super::Distribution;
+
+/// A flow of commands. `sent ≥ received = in_time + late`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandsResult {
+    /// What carried them: `"mtip"`.
+    pub transport: String,
+    /// The age at which a command is worse than none, in milliseconds.
+    pub deadline_ms: f64,
+    /// Commands made after the warm-up.
+    pub sent: u64,
+    /// Of these, given to the application.
+    pub received: u64,
+    /// Of these, not later than the deadline.
+    pub in_time: u64,
+    /// Of these, later.
+    pub late: u64,
+    /// Given to the application once more than once.
+    pub delivered_again: u64,
+    /// In the whole run, not taken by the transport.
+    pub refused: u64,
+    /// in_time / sent, per cent; absent when none was sent.
+    pub in_time_percent: Option<f64>,
+    /// received / sent, per cent; absent when none was sent.
+    pub received_percent: Option<f64>,
+    /// From making to the first delivery, in milliseconds; absent when none arrived.
+    pub latency_ms: Option<Distribution>,
+    /// In the whole run, copies sent of a message: the first one, those on other paths and those sent again. Absent where
+    /// the transport does not count messages.
+    pub copies: Option<f64>,
+    /// What left on each path towards the receiver in the whole run, in the order of paths.
+    pub there: Vec<PathResult>,
+    /// What left on each path towards the sender.
+    pub back: Vec<PathResult>,
+}
+
+/// What left on one path in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathResult {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes, IP headers included.
+    pub bytes: u64,
+}

@@ -1,0 +1,125 @@
+//! Which commands arrived, when, and what they cost on each path.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use taut_core::{Bytes, Duration, PathId, Time};
+
+use crate::metrics::{Summary, percent};
+use crate::result::{CommandsResult, PathResult};
+use crate::scenario::{Commands, Scenario};
+
+/// Shared by both ends, and read when the run is over.
+#[derive(Clone, Debug)]
+pub(super) struct Books(Rc<RefCell<Counts>>);
+
+#[derive(Debug)]
+struct Counts {
+    deadline: Duration,
+    warmup: Duration,
+    /// By number: whether it is counted, and has arrived.
+    commands: Vec<State>,
+    in_time: u64,
+    late: u64,
+    /// Deliveries of what was delivered already.
+    again: u64,
+    refused: u64,
+    latency: Summary,
+    there: Vec<PathResult>,
+    back: Vec<PathResult>,
+    copies: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Made before the warm-up was over.
+    Ignored,
+    UnderWay,
+    Arrived,
+}
+
+impl Books {
+    pub(super) fn new(commands: &Commands, scenario: &Scenario) -> Self {
+        let paths = vec![PathResult::default(); usize::from(commands.paths)];
+        Self(Rc::new(RefCell::new(Counts {
+            deadline: commands.deadline,
+            warmup: scenario.warmup,
+            commands: Vec::new(),
+            in_time: 0,
+            late: 0,
+            again: 0,
+            refused: 0,
+            latency: Summary::default(),
+            there: paths.clone(),
+            back: paths,
+            copies: None,
+        })))
+    }
+
+    /// A command is made; its number.
+    pub(super) fn made(&self, now: Time) -> u64 {
+        let mut books = self.0.borrow_mut();
+        let counts = now >= Time::ZERO + books.warmup;
+        books.commands.push(if counts { State::UnderWay } else { State::Ignored });
+        books.commands.len() as u64 - 1
+    }
+
+    /// The transport would not take a command.
+    pub(super) fn refused(&self) {
+        self.0.borrow_mut().refused += 1;
+    }
+
+    /// The application has a command.
+    pub(super) fn delivered(&self, now: Time, number: u64, created: Time) {
+        let books = &mut *self.0.borrow_mut();
+        match books.commands.get_mut(number as usize) {
+            Some(state @ State::UnderWay) => {
+                *state = State::Arrived;
+                let took = now.saturating_since(created);
+                books.latency.record(took);
+                let count = if took <= books.deadline { &mut books.in_time } else { &mut books.late };
+                *count += 1;
+            }
+            Some(State::Arrived) => books.again += 1,
+            Some(State::Ignored) | None => {}
+        }
+    }
+
+    /// A packet leaves, there or back.
+    pub(super) fn packet(&self, back: bool, path: PathId, size: Bytes) {
+        let books = &mut *self.0.borrow_mut();
+        let paths = if back { &mut books.back } else { &mut books.there };
+        if let Some(path) = paths.get_mut(usize::from(path.0)) {
+            path.packets += 1;
+            path.bytes += size.get();
+        }
+    }
+
+    /// At the end: messages, and copies of them.
+    pub(super) fn copies(&self, copies: Option<(u64, u64)>) {
+        self.0.borrow_mut().copies = copies;
+    }
+
+    pub(super) fn result(&self, transport: &str) -> CommandsResult {
+        let books = self.0.borrow();
+        let sent = books.commands.iter().filter(|state| **state != State::Ignored).count() as u64;
+        let received = books.in_time + books.late;
+        let copies = books.copies.filter(|(messages, _)| *messages > 0);
+        CommandsResult {
+            transport: transport.to_owned(),
+            deadline_ms: books.deadline.as_millis_f64(),
+            sent,
+            received,
+            in_time: books.in_time,
+            late: books.late,
+            delivered_again: books.again,
+            refused: books.refused,
+            in_time_percent: percent(books.in_time, sent),
+            received_percent: percent(received, sent),
+            latency_ms: books.latency.to_result(),
+            copies: copies.map(|(messages, copies)| copies as f64 / messages as f64),
+            there: books.there.clone(),
+            back: books.back.clone(),
+        }
+    }
+}

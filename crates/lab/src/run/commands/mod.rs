@@ -1,0 +1,78 @@
+//! A flow of commands over one path or several: who sends, who receives, and what was in time.
+
+mod books;
+mod carrier;
+mod node;
+
+use taut_core::{Address, Seed, Time};
+use taut_sim::{Network, Peer};
+
+use super::flows::{Counters, FlowInfo};
+use super::inputs::RunError;
+use super::transports::{PORTS, Side};
+use crate::result::{CommandsResult, FlowOwner};
+use crate::scenario::{Direction, Scenario};
+use books::Books;
+use carrier::CommandCarrier;
+use node::{Receiver, Sender};
+
+/// A flow of commands whose ends are in the network.
+pub(super) struct CommandFlow {
+    books: Books,
+    transport: String,
+}
+
+impl CommandFlow {
+    /// What was in time; after the network is gone.
+    pub(super) fn result(&self) -> CommandsResult {
+        self.books.result(&self.transport)
+    }
+}
+
+/// Adds sender and receiver, where the scenario has commands.
+pub(super) fn add(
+    network: &mut Network,
+    scenario: &Scenario,
+    seed: Seed,
+    flows: &mut Vec<FlowInfo>,
+) -> Result<Option<CommandFlow>, RunError> {
+    let Some(commands) = &scenario.commands else { return Ok(None) };
+    let vertex = |network: &Network, name: &str| {
+        network.find(name).expect("a valid scenario names vertices that exist")
+    };
+    let (from, to) = (vertex(network, &commands.from), vertex(network, &commands.to));
+    let books = Books::new(commands, scenario);
+    let sender = network.next_address();
+    let receiver = Address(sender.0 + 1);
+    let (near, far) = PORTS;
+    let mut end = |side: Side, other: Address, (source_port, destination_port)| {
+        let carrier = CommandCarrier::new(commands, side, seed)?;
+        let (owner, flow) = (FlowOwner::Commands(direction(side)), taut_core::FlowId(flows.len() as u32));
+        let name = match side {
+            Side::Opens => "commands",
+            Side::Waits => "commands answers",
+        };
+        let (name, counters) = (name.to_owned(), Counters::default());
+        let from = if side == Side::Opens { sender } else { receiver };
+        flows.push(FlowInfo { name, owner, kind: "commands", sender: from, counters: counters.clone() });
+        let (protocol, address) = (carrier.protocol(), other);
+        let peer = Peer { address, source_port, destination_port, flow, protocol, dscp: 0 };
+        Ok::<_, RunError>((super::flows::Counted::new(carrier, counters), peer))
+    };
+    let (carrier, peer) = end(Side::Opens, receiver, (near, far))?;
+    let stop = Time::ZERO + scenario.duration;
+    let node = Sender::new(carrier, peer, commands, stop, books.clone());
+    network.node("commander", from, Box::new(node));
+    let (carrier, peer) = end(Side::Waits, sender, (far, near))?;
+    network.node("commanded", to, Box::new(Receiver::new(carrier, peer, books.clone())));
+    network.flow(sender, receiver);
+    network.flow(receiver, sender);
+    Ok(Some(CommandFlow { books, transport: commands.transport.name().to_owned() }))
+}
+
+fn direction(side: Side) -> Direction {
+    match side {
+        Side::Opens => Direction::Forward,
+        Side::Waits => Direction::Backward,
+    }
+}

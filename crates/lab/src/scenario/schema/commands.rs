@@ -1,0 +1,231 @@
+//! A flow of commands over parallel paths, and what carries it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use taut_core::{Bytes, Duration, Probability};
+
+use super::defaults;
+use super::transport::{DccpSpec, EtpSpec, QuicSpec, SctpSpec, TcpSpec, TransportSpec};
+
+/// Commands of one size at equal distances, one way. Parallel links between the two vertices are its paths: path i is the
+/// i-th of them by name, both ways.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Commands {
+    /// The sender's vertex.
+    pub from: String,
+    /// The receiver's vertex.
+    pub to: String,
+    /// What carries them.
+    #[serde(default)]
+    pub transport: CommandTransport,
+    /// Bytes of a command. 16B to 1200B.
+    #[serde(default = "size")]
+    #[schemars(with = "String")]
+    pub size: Bytes,
+    /// One command every period. 100us to 10s.
+    #[serde(default = "period")]
+    #[schemars(with = "String")]
+    pub period: Duration,
+    /// The age at which a command is worse than none. 100us to 1min. MTIP is told of it; what is in time is judged by it.
+    #[serde(default = "deadline")]
+    #[schemars(with = "String")]
+    pub deadline: Duration,
+    /// How many paths there are. 1 to 8.
+    #[serde(default = "paths")]
+    pub paths: u8,
+}
+
+/// What carries commands. MTIP, MPTCP and `every_path` use all paths, the others the first one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CommandTransport {
+    /// A datagram a command.
+    #[default]
+    Udp,
+    /// UDP with a gap between packets.
+    Etp(EtpSpec),
+    /// TCP, commands framed in its stream.
+    Tcp(TcpSpec),
+    /// QUIC datagrams.
+    Quic(QuicSpec),
+    /// SCTP over UDP.
+    Sctp(SctpSpec),
+    /// DCCP over UDP.
+    Dccp(DccpSpec),
+    /// MTIP.
+    Mtip(MtipSpec),
+    /// The model of Multipath TCP.
+    Mptcp(MptcpSpec),
+    /// A datagram on every path for every command, each one observed: what is in time here, the best choice of paths that
+    /// knows the future has in time too, with a single copy, and no choice that sends at most one copy a path has more.
+    EveryPath,
+}
+
+impl CommandTransport {
+    /// Its name in results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Mtip(_) => "mtip",
+            Self::Mptcp(_) => "mptcp",
+            Self::EveryPath => "every path",
+            single => single.single().map_or("", |single| single.name()),
+        }
+    }
+
+    /// What carries them over one path, where only one is used.
+    pub fn single(&self) -> Option<TransportSpec> {
+        match *self {
+            Self::Udp => Some(TransportSpec::Udp),
+            Self::Etp(spec) => Some(TransportSpec::Etp(spec)),
+            Self::Tcp(spec) => Some(TransportSpec::Tcp(spec)),
+            Self::Quic(spec) => Some(TransportSpec::Quic(spec)),
+            Self::Sctp(spec) => Some(TransportSpec::Sctp(spec)),
+            Self::Dccp(spec) => Some(TransportSpec::Dccp(spec)),
+            Self::Mtip(_) | Self::Mptcp(_) | Self::EveryPath => None,
+        }
+    }
+}
+
+/// MTIP.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MtipSpec {
+    /// Which protocol is spoken.
+    #[serde(default)]
+    pub mode: MtipMode,
+    /// Which paths a command takes.
+    #[serde(default)]
+    pub policy: MtipPolicy,
+    /// `adaptive`: more duplicates than this share of the window, one path fewer.
+    #[serde(default = "duplicate_threshold")]
+    #[schemars(with = "String")]
+    pub duplicate_threshold: Probability,
+    /// `adaptive`: more late or missing than this share of the window, one path more.
+    #[serde(default = "late_threshold")]
+    #[schemars(with = "String")]
+    pub late_threshold: Probability,
+    /// What latency counts when paths are ranked, beside reliability.
+    #[serde(default = "latency_weight")]
+    #[schemars(with = "String")]
+    pub latency_weight: Probability,
+    /// `adaptive`: messages that count. 1 to 1000.
+    #[serde(default = "window")]
+    pub window: u32,
+    /// `deadline`: the probability with which a command is to be in time.
+    #[serde(default = "target")]
+    #[schemars(with = "String")]
+    pub target: Probability,
+    /// `deadline`: copies that leave at once, at most. 1 to 8.
+    #[serde(default = "copies")]
+    pub copies: u8,
+    /// How often a path that carries nothing is probed. 1ms to 1min.
+    #[serde(default = "defaults::hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub probe_interval: Duration,
+}
+
+impl Default for MtipSpec {
+    fn default() -> Self {
+        toml::from_str("").expect("every setting has a default")
+    }
+}
+
+/// Which MTIP is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MtipMode {
+    /// taut's own.
+    #[default]
+    Improved,
+    /// The published one.
+    Compatible,
+}
+
+/// Which paths a command takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum MtipPolicy {
+    /// As few as meet the deadline.
+    #[default]
+    Deadline,
+    /// All of them (MTIP-A).
+    All,
+    /// As many of the best as the recent past asks for (MTIP-B).
+    Adaptive,
+    /// This one, from 0.
+    Fixed(u8),
+    /// The best so many. 1 to 8.
+    Best(u8),
+}
+
+/// MPTCP. Windows are coupled (LIA, RFC 6356) whatever the subflows' congestion control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MptcpSpec {
+    /// Which subflow takes the next segment.
+    #[serde(default)]
+    pub scheduler: MptcpScheduler,
+    /// Every subflow's settings.
+    #[serde(default)]
+    pub subflow: TcpSpec,
+}
+
+/// Schedulers of MPTCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MptcpScheduler {
+    /// The shortest round trip with room in its window.
+    #[default]
+    Minrtt,
+    /// Every segment on every subflow.
+    Redundant,
+    /// BLEST.
+    Blest,
+    /// ECF.
+    Ecf,
+}
+
+fn size() -> Bytes {
+    Bytes::new(150)
+}
+
+fn period() -> Duration {
+    Duration::from_millis(30)
+}
+
+fn deadline() -> Duration {
+    Duration::from_millis(15)
+}
+
+fn paths() -> u8 {
+    2
+}
+
+fn share(of: f64) -> Probability {
+    Probability::from_fraction(of).expect("a share")
+}
+
+fn duplicate_threshold() -> Probability {
+    share(0.5)
+}
+
+fn late_threshold() -> Probability {
+    share(0.2)
+}
+
+fn latency_weight() -> Probability {
+    share(0.5)
+}
+
+fn window() -> u32 {
+    5
+}
+
+fn target() -> Probability {
+    share(0.9999)
+}
+
+fn copies() -> u8 {
+    2
+}

@@ -1,0 +1,47 @@
+//! A flow of commands: every setting in its range.
+
+use std::collections::BTreeSet;
+
+use taut_core::{Bytes, Duration};
+use taut_transport::mtip::MAX_PATHS;
+
+use super::{BETWEEN, Checked, check_tcp, check_transport, fault, vertex, within};
+use crate::scenario::schema::*;
+
+const MOST_PATHS: u8 = MAX_PATHS as u8;
+
+/// Whether it names two vertices, and every setting is in its range.
+pub(super) fn check(commands: &Commands, vertices: &BTreeSet<String>) -> Checked {
+    vertex("commands.from", &commands.from, vertices)?;
+    vertex("commands.to", &commands.to, vertices)?;
+    if commands.from == commands.to {
+        return fault("commands.to", format!("is `{}`, as `from` is: {BETWEEN}", commands.to));
+    }
+    within("commands.size".into(), commands.size, Bytes::new(16), Bytes::new(1200))?;
+    within("commands.period".into(), commands.period, Duration::from_micros(100), Duration::from_secs(10))?;
+    within(
+        "commands.deadline".into(),
+        commands.deadline,
+        Duration::from_micros(100),
+        Duration::from_secs(60),
+    )?;
+    within("commands.paths".into(), commands.paths, 1, MOST_PATHS)?;
+    let key = "commands.transport";
+    match &commands.transport {
+        CommandTransport::Mtip(mtip) => check_mtip(&format!("{key}.mtip"), mtip, commands.paths),
+        CommandTransport::Mptcp(mptcp) => check_tcp(&format!("{key}.mptcp.subflow"), &mptcp.subflow),
+        single => single.single().map_or(Ok(()), |single| check_transport(key, &single)),
+    }
+}
+
+fn check_mtip(key: &str, mtip: &MtipSpec, paths: u8) -> Checked {
+    match mtip.policy {
+        MtipPolicy::Fixed(path) => within(format!("{key}.policy.fixed"), path, 0, paths - 1)?,
+        MtipPolicy::Best(count) => within(format!("{key}.policy.best"), count, 1, MOST_PATHS)?,
+        MtipPolicy::Deadline | MtipPolicy::All | MtipPolicy::Adaptive => {}
+    }
+    within(format!("{key}.window"), mtip.window, 1, 1000)?;
+    within(format!("{key}.copies"), mtip.copies, 1, MOST_PATHS)?;
+    let (least, most) = (Duration::from_millis(1), Duration::from_secs(60));
+    within(format!("{key}.probe_interval"), mtip.probe_interval, least, most)
+}
