@@ -17,6 +17,7 @@ pub mod settings;
 mod signals;
 mod teleop;
 mod transports;
+mod video;
 
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
@@ -93,7 +94,8 @@ pub(crate) fn run_reading(
     let network = std::mem::take(&mut stage.network);
     let nodes = network.node_names();
     let cycles = judge::cycle_watch(scenario, &stage.flows);
-    let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len(), cycles);
+    let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len(), cycles)
+        .with_videos(cross::videos(scenario, &stage.flows));
     let links: Vec<String> = stage.links.iter().map(|link| link.name.clone()).collect();
     let files = Files::create(extras, output, &nodes, &links, &stage.streams)?;
     let queues = Watcher(stage.teleop.as_ref().map(teleop::Session::queues));
@@ -182,6 +184,7 @@ impl Stage {
             verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
             teleop,
             skews: metrics.skews(),
+            videos: metrics.videos(),
             refusals: metrics.refusals(nodes),
             flows: self.flows.iter().enumerate().map(flow).collect(),
             links: self.link_results(scenario, metrics, account),
