@@ -9,7 +9,7 @@ use taut_core::Seed;
 use crate::metrics::{Moments, percent};
 use crate::result::{
     CampaignResult, CommandsResult, EmergencyResult, LimitResult, LimitTally, Measure, MediumResult,
-    ModelMeasure, ModelRow, RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult,
+    ModelMeasure, ModelRow, RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult, VideoResult,
 };
 use crate::run::{RunError, run};
 use crate::scenario::{Direction, Scenario, Variant};
@@ -285,6 +285,7 @@ fn values(run: &RunResult, causes: &CausesOfStreams<'_>) -> Vec<Value> {
     if let Some(flow) = &run.commands {
         commands(flow, &mut values);
     }
+    run.videos.iter().for_each(|video| frames(video, &mut values));
     if let Some(teleop) = &run.teleop {
         session(run, teleop, &mut values);
     }
@@ -313,6 +314,29 @@ fn commands(flow: &CommandsResult, values: &mut Values) {
             push(&format!("path {path} {way} packets"), "packets", Some(carried.packets as f64));
             push(&format!("path {path} {way} bytes"), "kB", Some(carried.bytes as f64 / 1e3));
         }
+    }
+}
+
+/// What arrived of a video, and how far from the force that belongs to it.
+fn frames(video: &VideoResult, values: &mut Values) {
+    let name = &video.name;
+    let mut push = |what: &str, unit, value| values.push(format!("{name} {what}"), unit, value);
+    push("packet loss", "%", video.packet_loss_percent);
+    push("frame loss", "%", video.frame_loss_percent);
+    push("frame rate", "1/s", video.fps.as_ref().map(|fps| fps.mean));
+    push("frame rate, lowest tenth of seconds", "1/s", video.fps.as_ref().map(|fps| fps.p10));
+    push("frame rate of use", "1/s", video.of_use_per_s);
+    push("key frame loss", "%", video.key_frame_loss_percent);
+    push("packet latency", "ms", video.packet_delay_ms.as_ref().map(|delay| delay.mean));
+    push("frame latency", "ms", video.frame_delay_ms.as_ref().map(|delay| delay.mean));
+    push("frame latency p99", "ms", video.frame_delay_ms.as_ref().map(|delay| delay.p99));
+    if let Some(haptic) = &video.haptic {
+        let mut push = |what: &str, value| values.push(format!("{haptic}{what}"), "ms", value);
+        push(" latency p99", video.haptic_delay_ms.as_ref().map(|delay| delay.p99));
+        push(" latency, largest", video.haptic_delay_ms.as_ref().map(|delay| delay.max));
+        let offset = format!("–{name} offset");
+        push(&offset, video.offset_ms.as_ref().map(|offset| offset.mean));
+        push(&format!("{offset} p99"), video.offset_ms.as_ref().map(|offset| offset.p99));
     }
 }
 

@@ -6,6 +6,7 @@
 mod commands;
 mod comparison;
 mod teleop;
+mod video;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub use commands::{CommandsResult, PathResult};
 pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
 pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
+
+pub use video::VideoResult;
 
 use crate::scenario::{Direction, Scenario};
 
@@ -51,6 +54,9 @@ pub struct RunResult {
     pub commands: Option<CommandsResult>,
     /// Between media of one direction.
     pub skews: Vec<SkewResult>,
+    /// Per video over RTP beside the session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub videos: Vec<VideoResult>,
     /// What arrived at a node and was of no use, where nobody can say of which medium it was; nodes with any.
     pub refusals: Vec<Refusals>,
     /// Per flow of packets, sessions and cross traffic alike.
@@ -111,6 +117,7 @@ impl RunResult {
             teleop: None,
             commands: None,
             skews: Vec::new(),
+            videos: Vec::new(),
             refusals: Vec::new(),
             flows: Vec::new(),
             links: Vec::new(),
@@ -570,4 +577,25 @@ pub struct Measure {
     /// Run by run, in the order of the seeds; absent where it could not be measured.
     #[serde(default)]
     pub values: Vec<Option<f64>>,
+}
+
+/// How many frames became whole in each second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FrameRate {
+    /// How many seconds.
+    pub seconds: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The fewest.
+    pub min: f64,
+    /// So many or fewer in a tenth of the seconds.
+    pub p10: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// The most.
+    pub max: f64,
+    /// Frames in a second, and the fraction of seconds with so many or fewer.
+    pub cdf: Vec<(f64, f64)>,
 }

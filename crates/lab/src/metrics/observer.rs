@@ -12,7 +12,8 @@ use super::medium::MediumMetrics;
 use super::seconds::Seconds;
 use super::series::Buckets;
 use super::skew::Skews;
-use crate::result::{FlowResult, MediumResult, Refusals, Series, SkewResult};
+use super::video::{VideoMetrics, VideoWatch};
+use crate::result::{FlowResult, MediumResult, Refusals, Series, SkewResult, VideoResult};
 use crate::run::FlowInfo;
 use crate::scenario::Direction;
 
@@ -81,6 +82,7 @@ pub(crate) struct Metrics {
     refusals: BTreeMap<u16, Causes>,
     flows: Vec<FlowMetrics>,
     queues: Vec<QueueMetrics>,
+    videos: Vec<VideoMetrics>,
     gauges: BTreeMap<(u16, &'static str), [Buckets; 2]>,
     cycles: Option<Cycles>,
 }
@@ -105,9 +107,22 @@ impl Metrics {
             refusals: BTreeMap::new(),
             flows: vec![FlowMetrics::new(watch); flows],
             queues: vec![QueueMetrics::new(watch); links],
+            videos: Vec::new(),
             gauges: BTreeMap::new(),
             cycles: cycles.map(|watched| Cycles::new(watched, watch)),
         }
+    }
+
+    /// Puts the frames of these together, too.
+    pub(crate) fn with_videos(mut self, videos: Vec<VideoWatch>) -> Self {
+        let watch = self.watch;
+        self.videos = videos.into_iter().map(|video| VideoMetrics::new(video, watch)).collect();
+        self
+    }
+
+    /// Per video over RTP.
+    pub(crate) fn videos(&self) -> Vec<VideoResult> {
+        self.videos.iter().map(VideoMetrics::to_result).collect()
     }
 
     /// Per direction and medium, those that had any samples.
@@ -212,12 +227,14 @@ impl Observer for Metrics {
         if let Some(flow) = self.flows.get_mut(packet.meta.flow.0 as usize) {
             flow.sent(now, packet);
         }
+        self.videos.iter_mut().for_each(|video| video.sent(now, packet));
     }
 
     fn delivered(&mut self, now: Time, _node: Address, packet: &Packet) {
         if let Some(flow) = self.flows.get_mut(packet.meta.flow.0 as usize) {
             flow.delivered(now, packet);
         }
+        self.videos.iter_mut().for_each(|video| video.delivered(now, packet));
     }
 
     fn queued(&mut self, now: Time, link: LinkId, queued: Backlog) {

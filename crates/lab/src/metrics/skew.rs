@@ -17,12 +17,24 @@ const PAIRS: [(Medium, Medium); 3] =
 
 /// A distribution of differences: the histogram holds them shifted, to be positive.
 #[derive(Clone, Debug, Default)]
-struct Signed {
+pub(super) struct Signed {
     shifted: Summary,
 }
 
 /// More than any delay that is measured.
 const SHIFT: Duration = Duration::from_secs(10);
+
+impl Signed {
+    /// Adds `a − b`.
+    pub(super) fn record(&mut self, a: Duration, b: Duration) {
+        self.shifted.record((SHIFT + a).saturating_sub(b));
+    }
+
+    /// In milliseconds. `None` when nothing was recorded.
+    pub(super) fn to_result(&self) -> Option<Distribution> {
+        self.shifted.to_result().map(shift_back)
+    }
+}
 
 impl Skews {
     pub(super) fn delivered(&mut self, medium: Medium, delay: Duration) {
@@ -31,7 +43,7 @@ impl Skews {
             if second == medium
                 && let Some(reference) = self.latest[first as usize]
             {
-                signed.shifted.record((SHIFT + delay).saturating_sub(reference));
+                signed.record(delay, reference);
             }
         }
     }
@@ -40,7 +52,7 @@ impl Skews {
         let result = |(signed, (first, second)): (&Signed, (Medium, Medium))| {
             Some(SkewResult {
                 pair: format!("{direction} {}–{}", first.name(), second.name()),
-                skew_ms: shift_back(signed.shifted.to_result()?),
+                skew_ms: signed.to_result()?,
             })
         };
         self.pairs.iter().zip(PAIRS).filter_map(result).collect()
@@ -53,6 +65,7 @@ fn shift_back(mut result: Distribution) -> Distribution {
         &mut result.mean,
         &mut result.min,
         &mut result.p50,
+        &mut result.p90,
         &mut result.p95,
         &mut result.p99,
         &mut result.p999,

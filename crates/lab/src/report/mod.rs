@@ -25,6 +25,7 @@ mod teleop;
 mod tests;
 mod text;
 mod timeline;
+mod video;
 
 use std::collections::BTreeSet;
 

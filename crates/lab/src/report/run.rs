@@ -27,6 +27,7 @@ pub(super) fn html(run: &RunResult) -> String {
     }
     body.push_str(&section("Session", &teleop::html(run)));
     body.push_str(&section("Streams", &media(run)));
+    body.push_str(&section("Video", &super::video::html(&run.videos)));
     body.push_str(&section("Flows", &flows(run)));
     body.push_str(&section("Links", &links(run)));
     body.push_str(&section("Conservation of packets", &conservation(&run.conservation)));

@@ -298,6 +298,7 @@ fn make_run() -> RunResult {
             skew("backward haptic–video", &Samples::sawtooth(25.0, 30.0, 44.0, 0.0, 4.0)),
             skew("backward haptic–audio", &Samples::sawtooth(50.0, -1.0, 4.0, 0.0, 1.0)),
         ],
+        videos: Vec::new(),
         refusals: vec![Refusals { node: "operator".to_owned(), refused: drops(&[("corrupted", 3)]) }],
         flows: make_flows(forward, haptic),
         links: vec![
@@ -375,6 +376,7 @@ pub(super) fn empty_run() -> RunResult {
         teleop: None,
         commands: None,
         skews: Vec::new(),
+        videos: Vec::new(),
         refusals: Vec::new(),
         flows: Vec::new(),
         links: Vec::new(),

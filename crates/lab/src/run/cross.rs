@@ -8,9 +8,13 @@ use taut_transport::tcp::{Tcp, TcpConfig};
 
 use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
-use super::transports;
+use super::video::{Haptics, RtpSource, codec};
+use super::{signals, transports};
+use crate::metrics::VideoWatch;
 use crate::result::{FlowOwner, FlowPart};
-use crate::scenario::{Cross, ReplayTraffic, Scenario, TcpSpec, Traffic, VideoTraffic};
+use crate::scenario::{
+    Cross, HapticTraffic, ReplayTraffic, RtpTraffic, Scenario, TcpSpec, Traffic, VideoTraffic,
+};
 
 /// One of the flows that an entry of cross traffic makes.
 struct One<'a> {
@@ -47,7 +51,8 @@ pub(super) fn add(
                 format!("{name}/{}", index + 1)
             };
             let (from, to) = (vertex(network, &from), vertex(network, &to));
-            add_one(network, &One { entry: name, cross, index, label, from, to }, seed, inputs, flows)?;
+            let one = One { entry: name, cross, index, label, from, to };
+            add_one(network, &one, (scenario.duration, seed), inputs, flows)?;
         }
     }
     Ok(())
@@ -72,7 +77,7 @@ fn pairs(cross: &Cross, scenario: &Scenario) -> Vec<(String, String)> {
 fn add_one(
     network: &mut Network,
     one: &One<'_>,
-    seed: Seed,
+    (duration, seed): (Duration, Seed),
     inputs: &mut Inputs,
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(), RunError> {
@@ -107,6 +112,14 @@ fn add_one(
             let interval = Duration::from_nanos(1_000_000_000 / u64::from(v.fps));
             (Box::new(video(v, interval)), "video", start(interval))
         }
+        Traffic::Rtp(rtp) => {
+            let start = start(Duration::from_nanos(1_000_000_000 / u64::from(rtp.fps)));
+            add_rtp(network, one, rtp, (start, stop), seed, flows);
+            return Ok(());
+        }
+        Traffic::Haptic(h) => {
+            (Box::new(haptics(h, one, (duration, seed), inputs)?), "haptic", start(h.period))
+        }
         Traffic::Replay(r) => {
             (Box::new(replay(r, one.entry, inputs)?), "replay", Time::ZERO + cross.start.unwrap_or_default())
         }
@@ -123,6 +136,59 @@ fn add_one(
         counters: Counters::default(),
     });
     Ok(())
+}
+
+/// The videos whose frames are counted.
+pub(super) fn videos(scenario: &Scenario, flows: &[FlowInfo]) -> Vec<VideoWatch> {
+    let of = |flow: &FlowInfo| match &flow.owner {
+        FlowOwner::Cross { entry, part: FlowPart::Data, .. } => Some(entry.clone()),
+        _ => None,
+    };
+    let haptic = |entry: &String| {
+        let at = flows.iter().position(|flow| of(flow).as_ref() == Some(entry))?;
+        Some((flows[at].name.clone(), FlowId(at as u32)))
+    };
+    let video = |(flow, info): (u32, &FlowInfo)| match &scenario.cross.get(&of(info)?)?.traffic {
+        Traffic::Rtp(rtp) => Some(VideoWatch {
+            name: info.name.clone(),
+            flow: FlowId(flow),
+            codec: codec(rtp.codec),
+            haptic: rtp.with.as_ref().and_then(haptic),
+            within: rtp.within,
+        }),
+        _ => None,
+    };
+    (0..).zip(flows).filter_map(video).collect()
+}
+
+fn add_rtp(
+    network: &mut Network,
+    one: &One<'_>,
+    spec: &RtpTraffic,
+    (start, stop): (Time, Time),
+    seed: Seed,
+    flows: &mut Vec<FlowInfo>,
+) {
+    let label = &one.label;
+    let sink = network.node(format!("{label} receiver"), one.to, Box::new(Sink::default()));
+    let peer = Peer {
+        address: sink,
+        source_port: EPHEMERAL,
+        destination_port: spec.port,
+        flow: FlowId(flows.len() as u32),
+        protocol: Protocol::Udp,
+        dscp: one.cross.dscp,
+    };
+    let source = RtpSource::new(spec, peer, start, stop, &mut seed.stream(&format!("cross/{label}/rtp")));
+    let source = network.node(format!("{label} sender"), one.from, Box::new(source));
+    network.flow(source, sink);
+    flows.push(FlowInfo {
+        name: label.clone(),
+        owner: one.owner(FlowPart::Data),
+        kind: "rtp",
+        sender: source,
+        counters: Counters::default(),
+    });
 }
 
 /// A bulk transfer starts somewhere in the first 100 ms.
@@ -183,6 +249,16 @@ const EPHEMERAL: u16 = 49_152;
 fn video(spec: &VideoTraffic, interval: Duration) -> Video {
     let frames = super::session::vp8_frames().into_iter().map(Bytes::new).collect();
     Video::new(frames, interval, spec.packet)
+}
+
+fn haptics(
+    spec: &HapticTraffic,
+    one: &One<'_>,
+    (duration, seed): (Duration, Seed),
+    inputs: &mut Inputs,
+) -> Result<Haptics, RunError> {
+    let key = format!("cross.{}.traffic.haptic", one.entry);
+    Ok(Haptics::new(spec, signals::load((&spec.source, spec.period), &key, duration, seed, inputs)?))
 }
 
 fn replay(spec: &ReplayTraffic, entry: &str, inputs: &mut Inputs) -> Result<Replay, RunError> {

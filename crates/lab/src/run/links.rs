@@ -8,13 +8,13 @@ use taut_link::{
 };
 use taut_sim::{Network, VertexId};
 use taut_trace::{Data, Impairment};
-use taut_wire::rtp::Codec;
 
 use super::inputs::{Inputs, RunError};
 use super::queues::queue;
+use super::video::codec;
 use crate::scenario::{
-    Distribution, ElementSpec, GateCodec, GatePolicy, GateSpec, JitterSpec, JitterTableSpec, LinkSpec,
-    LossSpec, Scenario, ServerSpec, TableSpec,
+    Distribution, ElementSpec, GatePolicy, GateSpec, JitterSpec, JitterTableSpec, LinkSpec, LossSpec,
+    Scenario, ServerSpec, TableSpec,
 };
 
 /// What a link can tell about itself, by the number of the link.
@@ -163,12 +163,7 @@ fn gate(spec: &GateSpec) -> FrameGate {
         GatePolicy::Aimd5 => Policy::Aimd(5),
         GatePolicy::Deadline => Policy::Deadline,
     };
-    let codec = match spec.codec {
-        GateCodec::Vp8 => Codec::Vp8,
-        GateCodec::H264 => Codec::H264,
-        GateCodec::Opaque => Codec::Opaque,
-    };
-    let filter = Filter::port(spec.port).codec(codec);
+    let filter = Filter::port(spec.port).codec(codec(spec.codec));
     let filter = spec.payload_type.map_or(filter, |only| filter.payload_type(only));
     let control = ControlConfig::new(policy)
         .duration(spec.bandwidth_over)

@@ -18,6 +18,7 @@ pub mod settings;
 mod signals;
 mod teleop;
 mod transports;
+mod video;
 
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
@@ -94,7 +95,8 @@ pub(crate) fn run_reading(
     let network = std::mem::take(&mut stage.network);
     let nodes = network.node_names();
     let cycles = judge::cycle_watch(scenario, &stage.flows);
-    let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len(), cycles);
+    let metrics = Metrics::new(watch, &stage.streams, stage.flows.len(), stage.links.len(), cycles)
+        .with_videos(cross::videos(scenario, &stage.flows));
     let links: Vec<String> = stage.links.iter().map(|link| link.name.clone()).collect();
     let files = Files::create(extras, output, &nodes, &links, &stage.streams)?;
     let queues = Watcher(stage.teleop.as_ref().map(teleop::Session::queues));
@@ -186,6 +188,7 @@ impl Stage {
             teleop,
             commands: self.commands.as_ref().map(commands::CommandFlow::result),
             skews: metrics.skews(),
+            videos: metrics.videos(),
             refusals: metrics.refusals(nodes),
             flows: self.flows.iter().enumerate().map(flow).collect(),
             links: self.link_results(scenario, metrics, account),

@@ -7,7 +7,7 @@ use taut_trace::{Data, Signals};
 
 use super::inputs::{Inputs, RunError};
 use crate::demo;
-use crate::scenario::{Device, Haptic, HapticSource, RecordingSpec};
+use crate::scenario::{Device, HapticSource, RecordingSpec};
 
 /// Samples of a few values each, over and over.
 #[derive(Debug, Default)]
@@ -29,21 +29,19 @@ impl Signal {
     }
 }
 
+/// The signal of the device whose key in the scenario is `key`.
 pub(super) fn load(
-    spec: &Haptic,
-    direction: &str,
+    (source, period): (&HapticSource, Duration),
+    key: &str,
     duration: Duration,
     seed: Seed,
     inputs: &mut Inputs,
 ) -> Result<Arc<Signal>, RunError> {
-    let signal = match &spec.source {
+    let signal = match source {
         HapticSource::Constant => Signal::default(),
-        HapticSource::Simulated(simulated) => self::simulated(simulated.device, spec.period, duration, seed),
-        HapticSource::Recording(recording) => {
-            let key = format!("session.{direction}.haptic.source.recording");
-            recorded(recording, spec.period, inputs)
-                .map_err(|fault| RunError::key(format!("{key}.{}", fault.key), fault.message))?
-        }
+        HapticSource::Simulated(simulated) => self::simulated(simulated.device, period, duration, seed),
+        HapticSource::Recording(recording) => recorded(recording, period, inputs)
+            .map_err(|fault| RunError::key(format!("{key}.source.recording.{}", fault.key), fault.message))?,
     };
     Ok(Arc::new(signal))
 }

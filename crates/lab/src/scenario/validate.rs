@@ -127,8 +127,14 @@ impl Scenario {
             }
         }
         for cross in self.cross.values_mut() {
-            if let Traffic::Replay(replay) = &mut cross.traffic {
-                files.push(&mut replay.file);
+            match &mut cross.traffic {
+                Traffic::Replay(replay) => files.push(&mut replay.file),
+                Traffic::Haptic(haptic) => {
+                    if let HapticSource::Recording(recording) = &mut haptic.source {
+                        files.push(&mut recording.file);
+                    }
+                }
+                _ => {}
             }
         }
         files
@@ -415,9 +421,38 @@ fn check_cross(key: &str, cross: &Cross, scenario: &Scenario, vertices: &BTreeSe
             within(format!("{key}.traffic.video.fps"), video.fps, 1, 240)?;
             within(format!("{key}.traffic.video.packet"), video.packet, Bytes::new(100), Bytes::new(65_535))
         }
+        Traffic::Rtp(rtp) => check_rtp(&format!("{key}.traffic.rtp"), rtp, scenario),
+        Traffic::Haptic(haptic) => check_haptic_traffic(&format!("{key}.traffic.haptic"), haptic),
         Traffic::Tcp(tcp) => check_tcp(&format!("{key}.traffic.tcp"), tcp),
         Traffic::Voice | Traffic::Replay(_) => Ok(()),
     }
+}
+
+fn check_rtp(key: &str, rtp: &RtpTraffic, scenario: &Scenario) -> Checked {
+    within(format!("{key}.fps"), rtp.fps, 1, 240)?;
+    within(format!("{key}.packet"), rtp.packet, Bytes::new(100), Bytes::new(65_535))?;
+    within(format!("{key}.within"), rtp.within, Duration::ZERO, Duration::from_secs(1))?;
+    if let Some(rate) = rtp.rate {
+        within(format!("{key}.rate"), rate, Bitrate::from_bps(1_000), Bitrate::from_bps(1_000_000_000))?;
+    }
+    if rtp.codec == GateCodec::H264 {
+        return fault(format!("{key}.codec"), "is h264; the encode is of VP8: write vp8, or opaque");
+    }
+    let Some(with) = &rtp.with else { return Ok(()) };
+    match scenario.cross.get(with).map(|cross| (&cross.traffic, cross.count)) {
+        Some((Traffic::Haptic(_), 1)) => Ok(()),
+        _ => fault(format!("{key}.with"), format!("`{with}` is no single cross traffic of type haptic")),
+    }
+}
+
+fn check_haptic_traffic(key: &str, haptic: &HapticTraffic) -> Checked {
+    within(format!("{key}.period"), haptic.period, Duration::from_micros(10), Duration::from_secs(1))?;
+    within(format!("{key}.packet"), haptic.packet, Bytes::new(28), Bytes::new(65_535))?;
+    check_sampler(&format!("{key}.sampler"), &haptic.sampler)?;
+    if matches!(haptic.source, HapticSource::Constant) && haptic.sampler != SamplerSpec::Every {
+        return fault(format!("{key}.sampler"), "has nothing to judge: give a `source` with a signal");
+    }
+    Ok(())
 }
 
 /// Also where only one of a LAN's hosts would send to itself.

@@ -15,6 +15,8 @@ mod evidence;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod haptic_video;
+#[cfg(test)]
 mod recommend;
 #[cfg(test)]
 mod recordings;

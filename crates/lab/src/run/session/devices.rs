@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use taut_core::{Bitrate, Bytes, Deadline, Duration, Medium, NodeEvent, Sample, Seed, Time, earliest};
-use taut_media::{DeadbandConfig, FrameSource, Multiplexer, Sampler, VideoTable};
+use taut_media::{FrameSource, Multiplexer, Sampler, VideoTable};
 
 use super::super::inputs::{Inputs, RunError};
 use super::super::signals;
-use crate::scenario::{Haptic, SamplerSpec, Stream, Video, VideoSource};
+use crate::scenario::{Haptic, Stream, Video, VideoSource};
 
 /// All devices of one end. They go on while the last samples that count are under way: frames ride on later samples.
 pub(super) struct Devices {
@@ -47,7 +47,13 @@ impl Devices {
         let haptic = match &stream.haptic {
             None => None,
             Some(spec) => {
-                let signal = signals::load(spec, direction, duration, seed, inputs)?;
+                let signal = signals::load(
+                    (&spec.source, spec.period),
+                    &format!("session.{direction}.haptic"),
+                    duration,
+                    seed,
+                    inputs,
+                )?;
                 let start = phase("haptic", spec.period + spec.gap);
                 Some(HapticDevice::new(spec, start, signal))
             }
@@ -97,17 +103,8 @@ impl Devices {
 
 impl HapticDevice {
     fn new(spec: &Haptic, start: Time, signal: Arc<signals::Signal>) -> Self {
-        let sampler = match &spec.sampler {
-            SamplerSpec::Every => Sampler::every(),
-            SamplerSpec::Deadband(d) => {
-                Sampler::deadband(DeadbandConfig::new().k(d.k).floor(d.floor).keep_alive(d.keep_alive))
-            }
-            SamplerSpec::VelocityDeadband(d) => Sampler::deadband(
-                DeadbandConfig::new().k(d.k).floor(d.floor).speed_gain(d.slope).keep_alive(d.keep_alive),
-            ),
-        };
         Self {
-            sampler,
+            sampler: super::super::video::sampler(&spec.sampler),
             cycle: spec.period + spec.gap,
             burst: spec.burst,
             size: spec.size,

@@ -62,6 +62,9 @@ pub(super) const fn g711_rate() -> Bitrate {
 pub(super) const fn haptic_size() -> Bytes {
     Bytes::new(24)
 }
+pub(super) const fn haptic_packet() -> Bytes {
+    Bytes::new(75)
+}
 pub(super) const fn fifty_eight() -> Bytes {
     Bytes::new(58)
 }

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 
 use super::defaults;
+use super::links::GateCodec;
+use super::session::{HapticSource, SamplerSpec};
 use super::transport::TcpSpec;
 
 /// Other traffic.
@@ -45,6 +47,10 @@ pub enum Traffic {
     Voice,
     /// The frames of a real VP8 encode.
     Video(VideoTraffic),
+    /// The frames of a real VP8 encode in RTP packets with real headers, put together to frames again at the receiver.
+    Rtp(RtpTraffic),
+    /// What a haptic device finds worth sending, one packet for each sample.
+    Haptic(HapticTraffic),
     /// Packets as recorded in a pcap or pcapng file.
     Replay(ReplayTraffic),
     /// A bulk transfer over TCP.
@@ -85,4 +91,55 @@ pub struct ReplayTraffic {
     /// Again from the top at its end?
     #[serde(default)]
     pub repeat: bool,
+}
+
+/// Video over RTP. Its frames are counted at the receiver, in the results' `videos`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RtpTraffic {
+    /// Whose payload format: `vp8` (RFC 7741) or `opaque`.
+    #[serde(default)]
+    pub codec: GateCodec,
+    /// Frames a second, 1 to 240.
+    #[serde(default = "defaults::twenty_five")]
+    pub fps: u32,
+    /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. From 1kbit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub rate: Option<Bitrate>,
+    /// The largest packet on the wire. 100B to 65535B.
+    #[serde(default = "defaults::mtu")]
+    #[schemars(with = "String")]
+    pub packet: Bytes,
+    /// The UDP port to which it goes.
+    #[serde(default = "defaults::video_port")]
+    pub port: u16,
+    /// The cross traffic, of type `haptic`, that it is to be seen with: each frame is paired at the sender with the nearest
+    /// packet of it, and the difference of their arrivals is the offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<String>,
+    /// How far apart a frame and the nearest packet may be sent. Up to 1s.
+    #[serde(default = "defaults::five_milliseconds")]
+    #[schemars(with = "String")]
+    pub within: Duration,
+}
+
+/// Haptic samples as traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HapticTraffic {
+    /// Where samples come from.
+    #[serde(default)]
+    pub source: HapticSource,
+    /// One sample every period. 10us to 1s.
+    #[serde(default = "defaults::one_millisecond")]
+    #[schemars(with = "String")]
+    pub period: Duration,
+    /// On the wire. 28B to 65535B.
+    #[serde(default = "defaults::haptic_packet")]
+    #[schemars(with = "String")]
+    pub packet: Bytes,
+    /// Which samples are worth sending.
+    #[serde(default)]
+    pub sampler: SamplerSpec,
 }

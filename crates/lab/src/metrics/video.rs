@@ -1,0 +1,294 @@
+//! One video over RTP: which of its frames arrived whole, when, and how far from the force that belongs to them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use taut_core::{Duration, FlowId, Packet, Time};
+use taut_media::FrameAssembler;
+use taut_wire::rtp::{Codec, FrameKind, View};
+
+use super::distribution::Summary;
+use super::observer::Watch;
+use super::percent;
+use super::skew::Signed;
+use crate::result::{FrameRate, VideoResult};
+
+/// Which video, and what it is to be seen with.
+#[derive(Clone, Debug)]
+pub(crate) struct VideoWatch {
+    pub(crate) name: String,
+    pub(crate) flow: FlowId,
+    pub(crate) codec: Codec,
+    /// Name and flow of the haptic packets.
+    pub(crate) haptic: Option<(String, FlowId)>,
+    /// How far apart a frame and its haptic packet may be sent.
+    pub(crate) within: Duration,
+}
+
+/// What is later than this is lost: nobody waits for it, and nothing is remembered longer.
+const WINDOW: Duration = Duration::from_secs(30);
+
+/// Counts of one video.
+#[derive(Clone, Debug)]
+pub(super) struct VideoMetrics {
+    watched: VideoWatch,
+    watch: Watch,
+    assembler: FrameAssembler,
+    /// Sent and not settled yet, in the order of sending.
+    frames: VecDeque<Frame>,
+    haptics: VecDeque<Haptic>,
+    packets: Share,
+    settled: Share,
+    keys: Share,
+    /// No frame was lost since the last key frame.
+    unbroken: bool,
+    of_use: u64,
+    unpaired: u64,
+    seconds: Rate,
+    packet_delay: Summary,
+    frame_delay: Summary,
+    haptic_delay: Summary,
+    offset: Signed,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    sent: u64,
+    arrived: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    timestamp: u32,
+    key: bool,
+    sent: Time,
+    whole: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Haptic {
+    id: u64,
+    sent: Time,
+    arrived: Option<Time>,
+}
+
+impl Share {
+    fn count(&mut self, arrived: bool) {
+        self.sent += 1;
+        self.arrived += u64::from(arrived);
+    }
+
+    fn loss_percent(self) -> Option<f64> {
+        percent(self.sent - self.arrived.min(self.sent), self.sent)
+    }
+}
+
+impl VideoMetrics {
+    pub(super) fn new(watched: VideoWatch, watch: Watch) -> Self {
+        Self {
+            assembler: FrameAssembler::new(watched.codec),
+            watched,
+            watch,
+            frames: VecDeque::new(),
+            haptics: VecDeque::new(),
+            packets: Share::default(),
+            settled: Share::default(),
+            keys: Share::default(),
+            unbroken: false,
+            of_use: 0,
+            unpaired: 0,
+            seconds: Rate::default(),
+            packet_delay: Summary::default(),
+            frame_delay: Summary::default(),
+            haptic_delay: Summary::default(),
+            offset: Signed::default(),
+        }
+    }
+
+    pub(super) fn sent(&mut self, now: Time, packet: &Packet) {
+        if packet.meta.flow == self.watched.flow {
+            self.packets.sent += u64::from(self.watch.counts(now));
+            self.begin(now, packet);
+        } else if self.is_haptic(packet) {
+            self.haptics.push_back(Haptic { id: packet.meta.id, sent: now, arrived: None });
+        }
+    }
+
+    fn is_haptic(&self, packet: &Packet) -> bool {
+        self.watched.haptic.as_ref().is_some_and(|(_, flow)| *flow == packet.meta.flow)
+    }
+
+    /// The first packet of a frame has another timestamp than the last one of the frame before.
+    fn begin(&mut self, now: Time, packet: &Packet) {
+        let Ok(view) = View::new_checked(&packet.payload) else { return };
+        let timestamp = view.repr().timestamp;
+        if self.frames.back().is_some_and(|frame| frame.timestamp == timestamp) {
+            return;
+        }
+        self.settle_before(now);
+        let key = self.watched.codec.kind(view.payload()) == FrameKind::Key;
+        self.frames.push_back(Frame { timestamp, key, sent: now, whole: None });
+    }
+
+    pub(super) fn delivered(&mut self, now: Time, packet: &Packet) {
+        let (meta, delay) = (&packet.meta, now.saturating_since(packet.meta.sent));
+        // A copy is no second packet, and a damaged one is dropped by its checksum.
+        if meta.copy > 0 || meta.corrupted {
+            return;
+        }
+        let counts = self.watch.counts(meta.sent);
+        if meta.flow == self.watched.flow {
+            if counts {
+                self.packets.arrived += 1;
+                self.packet_delay.record(delay);
+            }
+            if let Ok(view) = View::new_checked(&packet.payload) {
+                self.assembler.handle_input(&view);
+                while let Some(frame) = self.assembler.poll_frame() {
+                    self.whole(now, frame.timestamp);
+                }
+            }
+        } else if self.is_haptic(packet) {
+            if counts {
+                self.haptic_delay.record(delay);
+            }
+            if let Ok(at) = self.haptics.binary_search_by_key(&meta.id, |haptic| haptic.id) {
+                self.haptics[at].arrived = Some(now);
+            }
+        }
+    }
+
+    fn whole(&mut self, now: Time, timestamp: u32) {
+        if self.watch.counts(now) {
+            let since = now.saturating_since(Time::ZERO + self.watch.warmup);
+            self.seconds.count(since / Duration::from_secs(1));
+        }
+        let Some(first) = self.frames.front().map(|frame| frame.timestamp) else { return };
+        let age = |timestamp: u32| timestamp.wrapping_sub(first);
+        if let Ok(at) = self.frames.binary_search_by_key(&age(timestamp), |frame| age(frame.timestamp)) {
+            self.frames[at].whole = Some(now);
+        }
+    }
+
+    fn settle_before(&mut self, now: Time) {
+        while self.frames.front().is_some_and(|frame| frame.sent + WINDOW < now) {
+            self.settle();
+        }
+        let needed = self.frames.front().map_or(now, |frame| frame.sent);
+        while self.haptics.front().is_some_and(|haptic| haptic.sent + self.watched.within < needed) {
+            self.haptics.pop_front();
+        }
+    }
+
+    /// Nothing changes any more about the oldest frame.
+    fn settle(&mut self) {
+        let Some(frame) = self.frames.pop_front() else { return };
+        self.unbroken = frame.whole.is_some() && (frame.key || self.unbroken);
+        if !self.watch.counts(frame.sent) {
+            return;
+        }
+        self.settled.count(frame.whole.is_some());
+        if frame.key {
+            self.keys.count(frame.whole.is_some());
+        }
+        self.of_use += u64::from(self.unbroken);
+        let Some(whole) = frame.whole else { return };
+        self.frame_delay.record(whole.saturating_since(frame.sent));
+        if self.watched.haptic.is_none() {
+            return;
+        }
+        match self.nearest(frame.sent).and_then(|haptic| haptic.arrived) {
+            Some(arrived) => {
+                self.offset.record(whole.saturating_since(Time::ZERO), arrived.saturating_since(Time::ZERO));
+            }
+            None => self.unpaired += 1,
+        }
+    }
+
+    /// The haptic packet sent nearest to `sent`; of two as near, the earlier one.
+    fn nearest(&self, sent: Time) -> Option<Haptic> {
+        let after = self.haptics.partition_point(|haptic| haptic.sent < sent);
+        let apart =
+            |haptic: &Haptic| haptic.sent.saturating_since(sent).max(sent.saturating_since(haptic.sent));
+        let around = self.haptics.range(after.saturating_sub(1)..self.haptics.len().min(after + 1));
+        around
+            .min_by_key(|haptic| apart(haptic))
+            .filter(|haptic| apart(haptic) <= self.watched.within)
+            .copied()
+    }
+
+    pub(super) fn to_result(&self) -> VideoResult {
+        let mut all = self.clone();
+        while !all.frames.is_empty() {
+            all.settle();
+        }
+        let counted = self.watch.counted();
+        let seconds = counted.as_secs_f64();
+        VideoResult {
+            name: self.watched.name.clone(),
+            haptic: self.watched.haptic.as_ref().map(|(name, _)| name.clone()),
+            packets_sent: all.packets.sent,
+            packet_loss_percent: all.packets.loss_percent(),
+            frames_sent: all.settled.sent,
+            frame_loss_percent: all.settled.loss_percent(),
+            key_frame_loss_percent: all.keys.loss_percent(),
+            of_use_per_s: (seconds > 0.0).then(|| all.of_use as f64 / seconds),
+            fps: all.seconds.to_result(counted / Duration::from_secs(1)),
+            packet_delay_ms: all.packet_delay.to_result(),
+            frame_delay_ms: all.frame_delay.to_result(),
+            haptic_delay_ms: all.haptic_delay.to_result(),
+            offset_ms: all.offset.to_result(),
+            unpaired: all.unpaired,
+        }
+    }
+}
+
+/// How often there were so many frames in a second.
+#[derive(Clone, Debug, Default)]
+struct Rate {
+    second: u64,
+    in_second: u64,
+    seconds: BTreeMap<u64, u64>,
+}
+
+impl Rate {
+    /// A frame in this second, counted from the end of the warm-up.
+    fn count(&mut self, second: u64) {
+        self.close_before(second);
+        self.in_second += 1;
+    }
+
+    fn close_before(&mut self, second: u64) {
+        if second <= self.second {
+            return;
+        }
+        *self.seconds.entry(std::mem::take(&mut self.in_second)).or_default() += 1;
+        let empty = second - self.second - 1;
+        if empty > 0 {
+            *self.seconds.entry(0).or_default() += empty;
+        }
+        self.second = second;
+    }
+
+    /// Of the first `seconds`.
+    fn to_result(&self, seconds: u64) -> Option<FrameRate> {
+        let mut all = self.clone();
+        all.close_before(seconds);
+        // What is left of the last second, which the run did not finish, does not count.
+        if seconds == 0 {
+            return None;
+        }
+        let total: u64 = all.seconds.values().sum();
+        let frames: u64 = all.seconds.iter().map(|(frames, seconds)| frames * seconds).sum();
+        let mut below = 0;
+        let cdf = all.seconds.iter().map(|(frames, seconds)| {
+            below += seconds;
+            (*frames as f64, below as f64 / total as f64)
+        });
+        let cdf: Vec<(f64, f64)> = cdf.collect();
+        let at = |q: f64| cdf.iter().find(|(_, share)| *share >= q).map_or(0.0, |(frames, _)| *frames);
+        let end = |entry: Option<&(f64, f64)>| entry.map_or(0.0, |(frames, _)| *frames);
+        let (min, max) = (end(cdf.first()), end(cdf.last()));
+        let mean = frames as f64 / total as f64;
+        Some(FrameRate { seconds: total, mean, min, p10: at(0.1), p50: at(0.5), p90: at(0.9), max, cdf })
+    }
+}

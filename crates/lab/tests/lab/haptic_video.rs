@@ -1,0 +1,83 @@
+//! Video beside force, with and without the frame gate: a slice of `scenarios/haptic-video.toml`. What is expected comes from
+//! Yuan, *Real-Time Synchronization of Multimedia Streams for Teleoperation*, TU Dresden, 2024.
+
+use std::path::Path;
+
+use taut_lab::result::{RunResult, VideoResult};
+use taut_lab::scenario::{Scenario, Setting};
+
+use crate::world::done;
+
+fn shipped(name: &str) -> Scenario {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
+    let settings = ["duration=25s", "drain=3s"].map(|text| text.parse::<Setting>().unwrap());
+    Scenario::read(&file).unwrap().with(&settings).unwrap()
+}
+
+/// By the name of the variant, those whose bandwidth is one of these.
+fn runs(name: &str, bandwidths: &[&str]) -> Vec<(String, RunResult)> {
+    let wanted =
+        |name: &str| bandwidths.iter().any(|bandwidth| name.starts_with(&format!("{bandwidth} Mbit")));
+    let variants = shipped(name).expand().unwrap();
+    let chosen = variants.into_iter().filter(|(variant, _)| wanted(&variant.name));
+    chosen.map(|(variant, scenario)| (variant.name.clone(), done(&variant.name, &scenario))).collect()
+}
+
+fn video(run: &RunResult) -> &VideoResult {
+    &run.videos[0]
+}
+
+fn loss(video: &VideoResult) -> (f64, f64) {
+    (video.packet_loss_percent.unwrap(), video.frame_loss_percent.unwrap())
+}
+
+#[test]
+fn behind_classes_force_is_never_late_and_the_gate_drops_whole_frames_of_video_only() {
+    for (name, run) in runs("haptic-video.toml", &["0.5", "1.25"]) {
+        let haptic = run.flows.iter().find(|flow| flow.name == "haptic").unwrap();
+        assert!(haptic.delay_ms.as_ref().unwrap().max < 5.0, "{name}: {haptic:?}");
+        assert!(haptic.dropped.is_empty(), "{name}: {haptic:?}");
+        let gated = run.flows.iter().find(|flow| flow.name == "video").unwrap().dropped.get("gated");
+        let (packets, frames) = loss(video(&run));
+        if name.ends_with("no gate") {
+            assert!(gated.is_none() && frames > packets + 20.0, "{name}: {packets} {frames}");
+        } else {
+            assert!(gated.is_some_and(|gated| *gated > 100), "{name}: {gated:?}");
+            // Less a part of a frame at a time, more where CAKE drops from frames that were begun.
+            assert!((frames - packets).abs() < 15.0, "{name}: {packets} {frames}");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_is_wide_enough_loses_nothing_whatever_the_gate() {
+    for (name, run) in runs("haptic-video.toml", &["3"]) {
+        let video = video(&run);
+        assert!(loss(video).1 < 1.0, "{name}: {video:?}");
+        assert!(video.fps.as_ref().unwrap().mean > 59.0, "{name}: {:?}", video.fps);
+    }
+}
+
+#[test]
+fn one_fifo_without_classes_delays_force_as_much_as_video_until_it_is_wide_enough() {
+    let runs = runs("haptic-video-fifo.toml", &["1", "6"]);
+    let [narrow, wide] = [0, 1].map(|i| video(&runs[i].1));
+    let haptic = |video: &VideoResult| video.haptic_delay_ms.clone().unwrap();
+    assert!(haptic(narrow).mean > 30.0 && loss(narrow).1 > 50.0, "{narrow:?}");
+    assert!(haptic(wide).max < 30.0 && loss(wide).1 == 0.0, "{wide:?}");
+}
+
+#[test]
+fn deadline_shows_at_least_as_many_frames_as_the_sources_policies_and_soon_after_the_force() {
+    let runs = runs("haptic-video.toml", &["1", "1.5"]);
+    for group in runs.chunks(4) {
+        let [open, .., (name, ours)] = group else { unreachable!() };
+        let fps = |run: &RunResult| video(run).fps.as_ref().unwrap().mean;
+        let offset = |run: &RunResult| video(run).offset_ms.as_ref().unwrap().mean;
+        for (other, run) in group {
+            assert!(fps(ours) > fps(run) - 0.7, "{name}: {} against {} of {other}", fps(ours), fps(run));
+        }
+        assert!(offset(ours) < 45.0, "{name}: {}", offset(ours));
+        assert!(offset(ours) < offset(&open.1) + 4.0, "{name}: {}", offset(ours));
+    }
+}
