@@ -54,7 +54,7 @@ mod tests {
         let schema = json_schema();
         assert_eq!(names(&schema, "TransportSpec"), ["dccp", "etp", "quic", "sctp", "tcp", "udp"]);
         assert_eq!(names(&schema, "SamplerSpec"), ["deadband", "every"]);
-        assert_eq!(names(&schema, "Traffic"), ["tcp", "video", "voice"]);
+        assert_eq!(names(&schema, "Traffic"), ["haptic", "rtp", "tcp", "video", "voice"]);
         assert_eq!(names(&schema, "ElementSpec"), [""; 0]);
     }
 }
