@@ -3,14 +3,12 @@
 //!
 //! Not gentle: above the upper threshold everything is dropped or marked, as in Linux.
 
-use std::collections::VecDeque;
-
 use taut_core::{
     Backlog, Bitrate, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMeta, Probability, Queue, Rng,
     Time,
 };
 
-use super::fifo::mark;
+use super::fifo::{StampedFifo, mark};
 
 /// How [`Red`] behaves. Unless set, it follows from the limit as `tc` makes it.
 #[derive(Clone, Copy, Debug)]
@@ -149,8 +147,7 @@ pub struct Red {
     log_weight: u32,
     /// At the upper threshold, in units of 2⁻³².
     probability: u32,
-    packets: VecDeque<Packet>,
-    backlog: Backlog,
+    fifo: StampedFifo,
     /// Bytes, shifted by `log_weight`.
     average: u64,
     /// Packets since the last drop, while the average is between the thresholds.
@@ -193,8 +190,7 @@ impl Red {
             max,
             log_weight: config.log_weight(),
             probability: (config.probability * 4_294_967_296.0) as u32,
-            packets: VecDeque::new(),
-            backlog: Backlog::default(),
+            fifo: StampedFifo::default(),
             average: 0,
             count: None,
             drawn: 0,
@@ -227,7 +223,7 @@ impl Red {
         self.average = if self.idle_since.is_some() {
             self.average_at(now)
         } else {
-            self.average + self.backlog.bytes.get() - (self.average >> self.log_weight)
+            self.average + self.backlog().bytes.get() - (self.average >> self.log_weight)
         };
         self.idle_since = None;
     }
@@ -290,36 +286,33 @@ impl Queue for Red {
     fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut Vec<LinkEvent>) {
         self.adapt_until(now);
         self.note_arrival(now);
-        let size = packet.meta.size;
         let cause = if !self.admits(&mut packet, events) {
             DropCause::Aqm
-        } else if self.backlog.bytes.get() + size.get() > self.config.limit {
+        } else if self.backlog().bytes.get() + packet.meta.size.get() > self.config.limit {
             self.stats.pdrop += 1;
             DropCause::QueueFullBytes
         } else {
-            self.backlog.add(size);
-            return self.packets.push_back(packet);
+            return self.fifo.push(now, packet);
         };
         events.push(LinkEvent::Dropped { meta: packet.meta, cause });
     }
 
     fn dequeue(&mut self, now: Time, _: &mut Vec<LinkEvent>) -> Option<Packet> {
         self.adapt_until(now);
-        let packet = self.packets.pop_front();
-        match &packet {
-            Some(packet) => self.backlog.remove(packet.meta.size),
-            None => self.idle_since = self.idle_since.or(Some(now)),
+        let packet = self.fifo.pop().map(|(_, packet)| packet);
+        if packet.is_none() {
+            self.idle_since = self.idle_since.or(Some(now));
         }
         packet
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.fifo.backlog()
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
-        self.packets.iter().for_each(|packet| visit(&packet.meta));
+        self.fifo.visit(visit);
     }
 }
 
