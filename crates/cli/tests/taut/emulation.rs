@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
-use taut_io::{Namespace, NamespaceError};
+use taut_io::Namespace;
 
 use crate::sessions::{ONE_AT_A_TIME, Running};
 use crate::world::{World, ended};
@@ -25,7 +25,7 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
 fn namespaces() -> Option<(Namespace, Namespace)> {
     match (Namespace::named("taut-cli-a"), Namespace::named("taut-cli-b")) {
         (Ok(a), Ok(b)) => Some((a, b)),
-        (Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)), _) => {
+        (Err(error), _) if error.lacks_means() => {
             println!("skipped: {error}");
             None
         }

@@ -134,7 +134,7 @@ pub(crate) fn namespaces<const N: usize>() -> Option<[Namespace; N]> {
     let made: Result<Vec<_>, _> = (0..N).map(|_| Namespace::new()).collect();
     match made {
         Ok(namespaces) => namespaces.try_into().ok(),
-        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+        Err(error) if error.lacks_means() => {
             println!("skipped: {error}");
             None
         }
