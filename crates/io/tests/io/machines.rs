@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
-use taut_io::{Driver, Machine, MachineId, Namespace, NamespaceError};
+use taut_io::{Driver, Machine, MachineId, Namespace};
 
 /// Sends back every message that arrives over `transport`.
 pub(crate) struct Echo<T>(pub(crate) T);

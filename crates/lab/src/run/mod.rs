@@ -24,7 +24,7 @@ use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
 pub(crate) use earlier::{Kind, Owner, settle};
-pub use emulation::{LinkPair, SessionLinks, link_pair, session_links};
+pub use emulation::{LinkPair, SessionLinks, link_name, link_pair, session_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;

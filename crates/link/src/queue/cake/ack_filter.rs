@@ -83,13 +83,14 @@ impl<'a> Acknowledgement<'a> {
         if packet.meta.protocol != Protocol::Tcp {
             return None;
         }
-        let header = packet.payload.get(..20)?;
+        let header = packet.body().get(..20)?;
         let length = usize::from(header[12] >> 4) * 4;
+        let ip_header = if packet.meta.headers == 0 { IPV4_HEADER } else { packet.meta.headers.into() };
         Some(Self {
             number: u32::from_be_bytes(header[8..12].try_into().ok()?),
             flags: header[13],
-            options: packet.payload.get(20..length)?,
-            pure: packet.meta.size.get() == IPV4_HEADER + length as u64,
+            options: packet.body().get(20..length)?,
+            pure: packet.meta.size.get() == ip_header + length as u64,
         })
     }
 
