@@ -113,7 +113,7 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
 
 /// With the queue and the gate of the command line.
 fn shaped(scenario: &Scenario, arguments: &Arguments) -> Result<Scenario, String> {
-    let mut shaping = Shaping { queue: arguments.queue.clone(), gate: arguments.gate.clone() };
+    let mut shaping = Shaping { queue: arguments.queue.clone(), gate: arguments.gate };
     if shaping == Shaping::default() {
         return Ok(scenario.clone());
     }

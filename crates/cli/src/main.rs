@@ -51,7 +51,7 @@ enum Command {
     /// The end with the device: steer a robot, feel it, measure the link
     Operator(Box<operator::Arguments>),
     /// Put a scenario's link between two network namespaces, in real time (needs root)
-    Emulate(emulate::Arguments),
+    Emulate(Box<emulate::Arguments>),
     /// Drop whole video frames before a queue that is too small for them, in the kernel (needs root)
     #[command(subcommand)]
     Gate(gate::Command),
