@@ -94,6 +94,7 @@ fn without_namespaces_a_line_says_how_to_make_them() {
 const NARROW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/narrow.toml");
 
 /// Sends frames of three packets, 60 a second: RTP (RFC 3550) with VP8 (RFC 7741), 1.7 Mbit/s in all.
+#[expect(clippy::disallowed_methods, reason = "frames come in real time")]
 fn send_frames(socket: &UdpSocket, to: &str, frames: u32) {
     for frame in 0..frames {
         for part in 0..3 {
