@@ -348,17 +348,17 @@ fn a_run_json_that_is_none_is_told() {
     );
 }
 
-const TOLD: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `cross`, `model`, `variant`, `axis`
+const TOLD: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 taut: unknown_key_of_a_link.toml:6: links.wire.latency: unknown key; allowed here: `between`, `from`, `to`, `chain`
 taut: unknown_key_of_a_server.toml:8: links.wire.chain.0.server.speed: unknown key; allowed here: `rate`, `mahimahi`, `rate_table`, `queue`
-taut: unknown_element.toml:9: links.wire.chain.1.latency: `latency` is not one of `server`, `delay`, `delay_table`, `jitter`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
-taut: two_kinds.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
-taut: no_kind.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: unknown_element.toml:9: links.wire.chain.1.latency: `latency` is not one of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: two_kinds.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: no_kind.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
 taut: missing_title.toml: the key `title` is missing
 taut: missing_traffic.toml:19: cross.noise: the key `traffic` is missing
 taut: missing_packet.toml:22: cross.noise.traffic.cbr: the key `packet` is missing
 taut: kind_without_settings.toml:22: cross.noise.traffic.cbr: the key `rate` is missing
-taut: unknown_traffic.toml:22: cross.noise.traffic.cbrr: `cbrr` is not one of `cbr`, `poisson`, `voice`, `video`, `replay`, `tcp`
+taut: unknown_traffic.toml:22: cross.noise.traffic.cbrr: `cbrr` is not one of `cbr`, `poisson`, `voice`, `video`, `rtp`, `haptic`, `replay`, `tcp`
 taut: unknown_transport.toml:15: session.transport: `udpp` is not one of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`
 taut: unknown_congestion.toml:15: session.transport.tcp.congestion: `bbr` is not one of `reno`, `newreno`, `cubic`
 taut: transport_is_a_number.toml:15: session.transport: exactly one kind is needed, of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`
@@ -445,8 +445,8 @@ taut: prose.toml:1: this is not TOML: key with no value, expected `=`, in `hello
 taut: value_missing.toml:1: this is not TOML: string values must be quoted, expected literal string, in `title =`
 taut: key_twice.toml:2: this is not TOML: duplicate key, in `title = "u"`
 taut: latin1.toml:2: this is not UTF-8 text
-taut: nothing_sent.toml: has neither `session`, `teleop` nor `cross`: nothing would be sent
-taut: escape_in_key.toml:1: \u{1b}[2J: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `cross`, `model`, `variant`, `axis`
+taut: nothing_sent.toml: has neither `session`, `teleop`, `commands` nor `cross`: nothing would be sent
+taut: escape_in_key.toml:1: \u{1b}[2J: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 "#;
 
 const TRACES_TOLD: &str = r#"taut: empty.csv: the file is empty
