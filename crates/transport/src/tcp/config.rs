@@ -17,6 +17,8 @@ pub struct TcpConfig {
     pub remote_port: u16,
     /// How the window grows and shrinks. Default NewReno.
     pub congestion: CongestionControl,
+    /// What takes room in the window. Default bytes.
+    pub window_unit: WindowUnit,
     /// What the window counts while it grows. Default bytes.
     pub counting: AckCounting,
     /// Selective acknowledgements (RFC 2018) and the recovery built on them (RFC 6675), when the peer agrees.
@@ -82,6 +84,17 @@ pub enum CongestionControl {
     Cubic,
 }
 
+/// What takes room in the congestion window. It matters to messages shorter than a segment; a bulk flow has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WindowUnit {
+    /// Bytes, as RFC 5681 and 6675 have it. After a loss half of the bytes in flight are left, at least two full segments.
+    #[default]
+    Bytes,
+    /// Segments, as Linux counts: a short one takes as much room as a full one. What waits for the window leaves in full
+    /// segments, so that a flow of short messages carries more bytes through the same window after a loss.
+    Segments,
+}
+
 /// What the window counts while it grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckCounting {
@@ -139,6 +152,7 @@ impl Default for TcpConfig {
             local_port: 0,
             remote_port: 0,
             congestion: CongestionControl::default(),
+            window_unit: WindowUnit::default(),
             counting: AckCounting::default(),
             sack: true,
             limited_transmit: true,

@@ -10,6 +10,7 @@
 //! | `sender` | what may go now; the retransmission timer | RFC 9293 section 3.8, 5681, 3042, 6298 section 5 |
 //! | `recovery` | what acknowledgements say about losses | RFC 5681 section 3.2, 6582, 6675 |
 //! | `congestion` | the congestion window | RFC 5681 section 3.1, 3465, 9438 |
+//! | `ruler` | what takes how much of it | RFC 5681 section 2; Linux |
 //! | `sack` | the scoreboard | RFC 6675 section 4 |
 //! | `rto` | the round trip and the timeout | RFC 6298 |
 //! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
@@ -53,6 +54,7 @@ mod framing;
 mod handshake;
 mod receiver;
 mod recovery;
+mod ruler;
 mod sack;
 mod sender;
 
@@ -64,7 +66,7 @@ use taut_core::{
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
-pub use self::config::{AckCounting, CongestionControl, FullAck, PartialAck, TcpConfig};
+pub use self::config::{AckCounting, CongestionControl, FullAck, PartialAck, TcpConfig, WindowUnit};
 use self::framing::Source;
 pub use self::framing::{Deframer, TooLong};
 use self::handshake::{Negotiated, State};

@@ -7,6 +7,7 @@ use taut_core::{Event, Time};
 
 use super::congestion::Congestion;
 use super::framing::{Outbox, Source};
+use super::ruler::Ruler;
 use super::sack::Scoreboard;
 use super::{CongestionControl, FullAck, PartialAck, TcpConfig, TcpStats};
 use crate::rto::Rto;
@@ -26,6 +27,8 @@ pub(super) struct Sender {
     pub(super) window_max: u64,
     pub(super) smss: u64,
     pub(super) congestion: Congestion,
+    /// What the window counts.
+    pub(super) ruler: Ruler,
     pub(super) recovery: Recovery,
     /// `recover` of RFC 6582, RecoveryPoint of RFC 6675: `max` when the last loss was noticed.
     pub(super) recover: u64,
@@ -33,7 +36,7 @@ pub(super) struct Sender {
     pub(super) previous_una: u64,
     /// Duplicate acknowledgements in a row.
     pub(super) duplicates: u32,
-    /// Bytes sent by limited transmit since the first of them.
+    /// What limited transmit sent since the first of them.
     pub(super) limited: u64,
     /// There when both ends permit SACK.
     pub(super) board: Option<Scoreboard>,
@@ -113,6 +116,7 @@ impl Sender {
             window_max: 0,
             smss,
             congestion: Congestion::new(config, smss),
+            ruler: Ruler::new(config.window_unit, smss),
             recovery: Recovery::Open,
             recover: initial,
             previous_una: initial,
@@ -150,6 +154,7 @@ impl Sender {
         self.window_max = window;
         self.smss = smss;
         self.congestion = Congestion::new(config, smss);
+        self.ruler = Ruler::new(config.window_unit, smss);
         self.board = sack.then(Scoreboard::default);
         if self.timeouts_in_a_row > 0 {
             self.congestion.after_lost_syn();
@@ -190,13 +195,13 @@ impl Sender {
         self.fin.is_some_and(|fin| self.una > fin)
     }
 
-    /// FlightSize: bytes sent and not acknowledged. What the peer reported does not count while a timeout is made good.
+    /// FlightSize: what was sent and not acknowledged. What the peer reported does not count while a timeout is made good.
     pub(super) fn flight(&self) -> u64 {
         let reported = match &self.board {
-            Some(board) if self.una < self.recover && !board.is_empty() => board.sacked_below(self.nxt),
+            Some(board) if self.una < self.recover && !board.is_empty() => board.sacked_below(self.nxt, &self.ruler),
             _ => 0,
         };
-        (self.nxt - self.una).saturating_sub(reported)
+        self.ruler.weigh(self.una, self.nxt).saturating_sub(reported)
     }
 
     /// The first segment that is not acknowledged, as far as the peer does not have it.
@@ -219,8 +224,8 @@ impl Sender {
         let end =
             self.board.as_ref().and_then(|board| board.hole(self.nxt)).map_or(self.max, |hole| hole.end);
         let segment = self.again(self.nxt, end);
-        let fits =
-            self.flight() + segment.len <= self.congestion.cwnd && segment.end() <= self.una + self.window;
+        let flight = self.flight() + self.ruler.segment(segment.len);
+        let fits = flight <= self.congestion.cwnd && segment.end() <= self.una + self.window;
         (fits || self.nxt == self.una).then_some(segment)
     }
 
@@ -239,7 +244,7 @@ impl Sender {
         };
         let segment = self.next_new(now, (self.congestion.cwnd + more).saturating_sub(flight), events)?;
         if more > 0 {
-            self.limited += segment.len;
+            self.limited += self.ruler.segment(segment.len);
         }
         Some(segment)
     }
@@ -249,6 +254,7 @@ impl Sender {
     /// largest window.
     pub(super) fn next_new(&mut self, now: Time, room: u64, events: &mut VecDeque<Event>) -> Option<Segment> {
         let probe = std::mem::take(&mut self.probe);
+        let room = self.ruler.fits(room);
         let idle = self.max == self.una;
         let window = (self.una + self.window).saturating_sub(self.max);
         if self.fin.is_some() || (room.min(window) == 0 && !idle && !self.closing) {
@@ -297,6 +303,7 @@ impl Sender {
         } else if self.timed.is_none() {
             self.timed = Some((end, now));
         }
+        self.ruler.sent(segment.seq, end);
         self.max = self.max.max(end);
         if segment.seq == self.nxt {
             self.nxt = end;
@@ -325,7 +332,7 @@ impl Sender {
         // Fast recovery reduced the window for these losses already, and what is not acknowledged in sequence is no longer
         // what is under way: much of it arrived. RFC 5681 equation 4 gives an upper limit only.
         let reduce = first && matches!(self.recovery, Recovery::Open);
-        self.congestion.on_timeout(self.max - self.una, reduce);
+        self.congestion.on_timeout(self.ruler.weigh(self.una, self.max), reduce);
         if let Some(board) = &mut self.board {
             board.high_rxt = 0;
             if !first {

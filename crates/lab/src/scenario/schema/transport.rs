@@ -135,6 +135,9 @@ pub struct TcpSpec {
     /// The window when NewReno's recovery ends (RFC 6582 section 3.2 step 3).
     #[serde(default)]
     pub full_ack: FullAck,
+    /// What takes room in the window: bytes (RFC 5681), or segments, however short, as in Linux.
+    #[serde(default)]
+    pub window: WindowUnit,
     /// Grow the window by bytes acknowledged (RFC 3465) or by acknowledgements.
     #[serde(default = "defaults::yes")]
     pub byte_counting: bool,
@@ -151,6 +154,17 @@ impl Default for TcpSpec {
     fn default() -> Self {
         toml::from_str("").expect("every setting has a default")
     }
+}
+
+/// What takes room in TCP's window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowUnit {
+    /// Bytes.
+    #[default]
+    Bytes,
+    /// Segments: a short one takes as much as a full one.
+    Segments,
 }
 
 /// The window when NewReno's recovery ends.
