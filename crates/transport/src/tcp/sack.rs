@@ -1,6 +1,6 @@
 //! The sender's scoreboard of selective acknowledgements (RFC 6675), in runs of bytes.
 
-use super::ruler::Ruler;
+use super::flight::Flight;
 
 /// Segments, or duplicate acknowledgements, after which a gap is a loss (RFC 6675 section 2).
 pub(super) const DUP_THRESH: u32 = 3;
@@ -71,23 +71,27 @@ impl Scoreboard {
         self.runs.clear();
     }
 
+    pub(super) fn runs(&self) -> impl Iterator<Item = Run> {
+        self.runs.iter().copied()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
     /// What is reported below `to`.
-    pub(super) fn sacked_below(&self, to: u64, ruler: &Ruler) -> u64 {
+    pub(super) fn sacked_below(&self, to: u64, flight: &Flight) -> u64 {
         let below = self.runs.iter().take_while(|run| run.start < to);
-        below.map(|run| ruler.weigh(run.start, run.end.min(to))).sum()
+        below.map(|run| flight.weigh(run.start, run.end.min(to))).sum()
     }
 
     /// IsLost (RFC 6675 section 4) for all at once: a byte below the result that was not reported is lost, one from it
     /// on is not. It is lost when three runs, or more than two segments' worth, lie above it.
-    pub(super) fn lost_below(&self, smss: u64, ruler: &Ruler) -> u64 {
+    pub(super) fn lost_below(&self, smss: u64, flight: &Flight) -> u64 {
         let (mut runs, mut above) = (0, 0);
         for run in self.runs.iter().rev() {
             runs += 1;
-            above += ruler.weigh(run.start, run.end);
+            above += flight.weigh(run.start, run.end);
             if runs >= DUP_THRESH || above > u64::from(DUP_THRESH - 1) * smss {
                 return run.start;
             }
@@ -97,10 +101,10 @@ impl Scoreboard {
 
     /// SetPipe (RFC 6675 section 4): bytes that were not reported count unless they are lost, and once more, or
     /// instead, when they were retransmitted.
-    pub(super) fn set_pipe(&mut self, una: u64, max: u64, smss: u64, ruler: &Ruler) {
-        let lost = self.lost_below(smss, ruler).clamp(una, max);
+    pub(super) fn set_pipe(&mut self, una: u64, max: u64, smss: u64, flight: &Flight) {
+        let lost = self.lost_below(smss, flight).clamp(una, max);
         self.pipe =
-            self.unreported(lost, max, ruler) + self.unreported(una, self.high_rxt.clamp(una, max), ruler);
+            self.unreported(lost, max, flight) + self.unreported(una, self.high_rxt.clamp(una, max), flight);
     }
 
     /// The first run of bytes from `from` on that was not reported and lies below one that was.
@@ -131,19 +135,19 @@ impl Scoreboard {
         }
     }
 
-    fn unreported(&self, from: u64, to: u64, ruler: &Ruler) -> u64 {
-        let reported = self.sacked_below(to, ruler).saturating_sub(self.sacked_below(from, ruler));
-        ruler.weigh(from, to).saturating_sub(reported)
+    fn unreported(&self, from: u64, to: u64, flight: &Flight) -> u64 {
+        let reported = self.sacked_below(to, flight).saturating_sub(self.sacked_below(from, flight));
+        flight.weigh(from, to).saturating_sub(reported)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::WindowUnit;
+    use crate::tcp::Counting;
 
-    fn bytes() -> Ruler {
-        Ruler::new(WindowUnit::Bytes, 100)
+    fn bytes() -> Flight {
+        Flight::new(Counting::Bytes, 100, false)
     }
 
     fn board(runs: &[(u64, u64)]) -> Scoreboard {

@@ -135,9 +135,13 @@ pub struct TcpSpec {
     /// The window when NewReno's recovery ends (RFC 6582 section 3.2 step 3).
     #[serde(default)]
     pub full_ack: FullAck,
-    /// What takes room in the window: bytes (RFC 5681), or segments, however short, as in Linux.
+    /// What the window and delayed acknowledgements count: bytes (RFC 5681), or segments, however short, as in Linux.
     #[serde(default)]
-    pub window: WindowUnit,
+    pub counted: Counting,
+    /// Find losses by time and probe the tail (RACK-TLP, RFC 8985), and let the window fall in proportion (PRR, RFC 6937), as
+    /// Linux does; with `sack`.
+    #[serde(default)]
+    pub rack: bool,
     /// Grow the window by bytes acknowledged (RFC 3465) or by acknowledgements.
     #[serde(default = "defaults::yes")]
     pub byte_counting: bool,
@@ -156,10 +160,10 @@ impl Default for TcpSpec {
     }
 }
 
-/// What takes room in TCP's window.
+/// What TCP's window counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum WindowUnit {
+pub enum Counting {
     /// Bytes.
     #[default]
     Bytes,
