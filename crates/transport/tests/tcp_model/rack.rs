@@ -31,7 +31,8 @@ fn messages(config: &TcpConfig, lost: &'static [u64], millis: u64) -> Net {
     net.forward.script = lose(lost);
     net.run_until(at_ms(100));
     for _ in 0..millis {
-        net.client.send(net.now, Message { data: vec![7; 96], ..Message::default() }).unwrap();
+        let taken = net.client.send(net.now, Message { data: vec![7; 96], ..Message::default() });
+        assert_eq!(taken, Ok(()));
         net.run_until(net.now + ms(1));
     }
     net

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
+use taut_transport::tcp::TcpConfig;
 
 use super::defaults;
 
@@ -152,6 +153,14 @@ pub struct TcpSpec {
     #[serde(default = "defaults::one_second")]
     #[schemars(with = "String")]
     pub min_rto: Duration,
+}
+
+impl TcpSpec {
+    /// What Linux's TCP does where it differs from the RFCs that are the default.
+    pub fn linux() -> Self {
+        let min_rto = TcpConfig::LINUX_MIN_RTO;
+        Self { counted: Counting::Segments, rack: true, min_rto, ..Self::default() }
+    }
 }
 
 impl Default for TcpSpec {
