@@ -144,7 +144,7 @@ pub struct Mtip {
     outstanding: VecDeque<Outstanding>,
     receiver: Receiver,
     outbox: VecDeque<(PathId, Outgoing)>,
-    /// Copies of outstanding messages that are to leave: place of the path, number.
+    /// Copies of outstanding messages that are to leave: over which path, which message.
     copies: VecDeque<(PathId, u64)>,
     events: VecDeque<Event>,
     choices: VecDeque<Choice>,

@@ -41,10 +41,9 @@ mod header;
 mod noise;
 mod sealed;
 mod secured;
-pub(crate) mod window;
 
+pub use crate::window::REPLAY_WINDOW;
 pub use config::SecurityConfig;
 pub use header::{INITIATION as INITIATION_BYTES, RESPONSE as RESPONSE_BYTES};
 pub use sealed::{Sealed, SealedStats};
 pub use secured::{Secured, SecuredStats};
-pub use window::REPLAY_WINDOW;

@@ -12,9 +12,9 @@ use super::header::{
     Answer, CONTROL, Control, DATA_HEADER, INITIATION, INITIATION_PAYLOAD, Index, MAC, NOISE_INITIATION,
     NOISE_RESPONSE, Offer, RESPONSE, RESPONSE_PAYLOAD, TAG, emit_data, emit_initiation, emit_response,
 };
-use super::window::Window;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity};
+use crate::window::Window;
 
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 const MAC_LABEL: &[u8] = b"taut mac";
