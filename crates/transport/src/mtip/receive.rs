@@ -109,17 +109,23 @@ impl Mtip {
         }
         let place = match self.place_of(id) {
             Some(place) => place,
-            None if self.paths.len() == MAX_PATHS => return Err(DropCause::Unauthenticated),
-            None => {
-                self.paths.push(Path::new(now, id));
-                self.paths.len() - 1
-            }
+            None => self.make_room(now, id).ok_or(DropCause::Unauthenticated)?,
         };
         self.codec.conversation = conversation;
         self.heard = now;
         self.linked(now, place);
         self.post(id, Outgoing::LinkAck(echo));
         Ok(())
+    }
+
+    /// A place for a new path, if need be that of one which is down.
+    fn make_room(&mut self, now: Time, id: PathId) -> Option<usize> {
+        if self.paths.len() == MAX_PATHS {
+            let down = self.paths.iter().position(|path| path.state == PathState::Down)?;
+            self.forget_path(now, down);
+        }
+        self.paths.push(Path::new(now, id));
+        Some(self.paths.len() - 1)
     }
 
     fn linked(&mut self, now: Time, place: usize) {
@@ -129,6 +135,9 @@ impl Mtip {
             // The first probe measures.
             path.next_probe = now;
             self.events.push_back(Event::PathUp(path.id));
+        } else if path.state == PathState::Down {
+            // Perhaps it is back: a probe tells.
+            path.next_probe = now;
         }
         if self.state == State::Linking {
             (self.state, self.heard) = (State::Open, now);
