@@ -8,6 +8,7 @@ mod identity;
 mod input;
 mod kernel;
 mod operator;
+mod paths;
 mod plan;
 mod progress;
 mod real;
