@@ -113,12 +113,12 @@ impl Carrier {
     }
 
     /// Does it begin a new connection for each conversation, of which no port remembers anything?
-    pub(super) fn is_stream(&self) -> bool {
+    pub(crate) fn is_stream(&self) -> bool {
         matches!(self.itself(), Self::Tcp(_) | Self::PlainTcp(_))
     }
 
     /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
-    pub(super) fn serves_again(&self) -> bool {
+    pub(crate) fn serves_again(&self) -> bool {
         matches!(
             self.itself(),
             Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::Mtip(_) | Self::PlainTcp(_)
@@ -126,7 +126,7 @@ impl Carrier {
     }
 
     /// Has the next conversation begun already?
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         match self.itself() {
             Self::Udp(secured) => secured.is_open(),
             Self::Sctp(secured) => secured.is_open(),
@@ -138,7 +138,7 @@ impl Carrier {
     }
 
     /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
-    pub(super) fn lingers(&self) -> bool {
+    pub(crate) fn lingers(&self) -> bool {
         !matches!(self.itself(), Self::Quic(_) | Self::Absent) && self.poll_timeout().is_some()
     }
 

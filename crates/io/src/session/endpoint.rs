@@ -292,7 +292,7 @@ impl Endpoint {
     }
 
     /// A port without a memory of whom it heard.
-    pub(super) fn port(&self) -> Result<Port, EndpointError> {
+    pub(crate) fn port(&self) -> Result<Port, EndpointError> {
         if let Socket::Raw(local) = self.socket {
             let port = DccpPort::new(local, 64)?;
             return Ok(match self.remote {

@@ -31,6 +31,7 @@ pub use self::operate::{OperateConfig, OperateError, operate};
 pub use self::operator::{
     OperatorCommand, OperatorMachine, OperatorNote, Progress, ResumePolicy, RoundTrips,
 };
+pub(crate) use self::paths::PathWatch;
 pub use self::paths::{PathMissing, PathNote, PathSpec};
 pub use self::robot::{Plant, RobotCommand, RobotMachine, RobotNote};
 pub use self::serve::{ServeError, serve};
@@ -53,7 +54,7 @@ impl<M: Machine> Clone for Remote<M> {
 }
 
 impl<M: Machine> Remote<M> {
-    const fn new(mailbox: Mailbox<M>, id: MachineId) -> Self {
+    pub(crate) const fn new(mailbox: Mailbox<M>, id: MachineId) -> Self {
         Self { mailbox, id }
     }
 

@@ -8,5 +8,6 @@ mod emulator;
 mod hostile;
 mod interop;
 mod machines;
+mod proxy;
 mod tcp;
 mod wireshark;
