@@ -194,9 +194,11 @@ impl Endpoint {
     /// When there are more than the transport can use, or none can be had for it.
     pub fn over(mut self, paths: &[PathSpec]) -> Result<Self, EndpointError> {
         let kind = self.kind();
+        if paths.is_empty() {
+            return Ok(self);
+        }
         let Socket::Datagrams(socket) = &self.socket else { return Err(EndpointError::NoPaths(kind)) };
         match paths {
-            [] => return Ok(self),
             [_, _, ..] if !kind.is_multipath() => return Err(EndpointError::OnePath(kind)),
             _ if paths.len() > taut_transport::mtip::MAX_PATHS => {
                 return Err(EndpointError::TooManyPaths(paths.len()));
