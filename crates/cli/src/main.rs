@@ -8,8 +8,10 @@ mod identity;
 mod input;
 mod kernel;
 mod operator;
+mod paths;
 mod plan;
 mod progress;
+mod proxy;
 mod real;
 mod recommend;
 mod robot;
@@ -50,6 +52,8 @@ enum Command {
     Robot(Box<robot::Arguments>),
     /// The end with the device: steer a robot, feel it, measure the link
     Operator(Box<operator::Arguments>),
+    /// Carry the datagrams of applications that know nothing of it, over any transport and several paths; one at each end
+    Proxy(Box<proxy::Arguments>),
     /// Put a scenario's link between two network namespaces, in real time (needs root)
     Emulate(Box<emulate::Arguments>),
     /// Drop whole video frames before a queue that is too small for them, in the kernel (needs root)
@@ -112,6 +116,7 @@ fn obey(command: Command) -> Ended {
         Command::Identity(arguments) => identity::identity(&arguments),
         Command::Robot(arguments) => robot::robot(&arguments),
         Command::Operator(arguments) => operator::operator(&arguments),
+        Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Emulate(arguments) => emulate::emulate(&arguments),
         Command::Gate(command) => gate::gate(command),
         Command::Schema => schema(),

@@ -19,6 +19,7 @@ use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, St
 use taut_transport::identity::{Fingerprint, Trust};
 
 use crate::host::{OnSignal, Scheduling, Session, json_line};
+use crate::paths::{self, Paths};
 use crate::{Ended, identity, print};
 
 #[derive(Args)]
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     /// The fingerprint of an operator that may have the robot; `taut identity` shows it. Repeatable
     #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
     trust: Vec<Fingerprint>,
-    /// quic, udp, tcp, sctp, dccp or etp
+    /// quic, udp, tcp, sctp, dccp, etp or mtip
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
@@ -41,6 +42,9 @@ pub(crate) struct Arguments {
     /// Stop after so long without a fresh state
     #[arg(long, default_value = "100ms")]
     watchdog: Duration,
+    /// The age at which what the robot feels is worthless to the operator
+    #[arg(long, value_name = "DURATION", default_value = "200ms")]
+    feedback_deadline: Duration,
     /// Keep the position within this box, m: x,y,z,x,y,z, the least corner first
     #[arg(long, value_name = "BOX", value_delimiter = ',', allow_hyphen_values = true)]
     position_limit: Vec<f32>,
@@ -71,6 +75,8 @@ pub(crate) struct Arguments {
     /// A report so often while there is an operator
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     every: Duration,
+    #[command(flatten)]
+    paths: Paths,
     #[command(flatten)]
     scheduling: Scheduling,
 }
@@ -161,7 +167,11 @@ impl Arguments {
     }
 
     fn config(&self) -> Result<RobotConfig, String> {
-        Ok(RobotConfig::new().codec(self.codec).watchdog(self.watchdog).limits(self.limits()?))
+        Ok(RobotConfig::new()
+            .codec(self.codec)
+            .watchdog(self.watchdog)
+            .limits(self.limits()?)
+            .feedback_deadline(self.feedback_deadline))
     }
 
     fn credentials(&self) -> Result<Option<Credentials>, String> {
@@ -180,9 +190,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let (config, credentials) = (arguments.config()?, arguments.credentials()?);
     let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
     let clock = Clock::start();
-    let endpoint = Endpoint::listen(arguments.transport, arguments.listen, credentials, &clock);
+    let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline);
+    let endpoint = Endpoint::listen(transport, arguments.listen, credentials, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
-    let endpoint = endpoint.map_err(|error| error.to_string())?;
+    let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);
     let plant = Device(SimulatedRobot::new(&arguments.robot.0, SimulatedRobot::REST));
@@ -202,6 +213,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let out = Output { json: arguments.json };
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
     for (at, note) in &session.notes {
+        if let RobotNote::Path(path) = &note {
+            paths::warn(path);
+        }
         out.note(at, &note)?;
     }
     let status = session.join()?;
@@ -262,6 +276,7 @@ impl Output {
 
 fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     match note {
+        RobotNote::Path(note) => paths::as_json(note),
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
         RobotNote::Stopped { why, silence, position } => {
             let silence_ms = silence.map(Duration::as_millis_f64);
@@ -287,6 +302,7 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
 
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
+        RobotNote::Path(_) => return None,
         RobotNote::Progress(status) => status.to_string(),
         RobotNote::Stopped { why, silence: Some(silence), .. } => {
             format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())

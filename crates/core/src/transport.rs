@@ -22,6 +22,13 @@ pub trait Transport {
     /// Says goodbye: what can still be told to the peer leaves by `poll_transmit`, and [`Event::Closed`] follows. A
     /// transport without a connection has nothing to say.
     fn close(&mut self, _now: Time) {}
+    /// A path came into being, such as an interface that is up: may be used from now on. False when there is no use for it:
+    /// it is known, there are too many, or this transport has one path and follows its peer by itself.
+    fn add_path(&mut self, _now: Time, _path: PathId) -> bool {
+        false
+    }
+    /// A path is no more: nothing is sent there from now on.
+    fn remove_path(&mut self, _now: Time, _path: PathId) {}
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples 1, everything else after.

@@ -11,6 +11,7 @@
 //! | [`DccpPort`] | the same over raw IP, protocol 33 | `CAP_NET_RAW` |
 //! | [`tcp::KernelTcp`] | the kernel's TCP as a [`Transport`](taut_core::Transport) that owns its socket | |
 //! | [`session`] | operator and robot over any of the transports | |
+//! | [`proxy`] | datagrams of applications that know nothing, over one session | |
 //! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
 //! | [`emulate`] | any [`Link`](taut_core::Link) between two namespaces, in real time | `CAP_NET_ADMIN` |
 //! | [`Dumbbell`] | two hosts and two routers between them, for the kernel's own qdiscs | `CAP_SYS_ADMIN` |
@@ -61,6 +62,7 @@ mod machine;
 mod mailbox;
 mod namespace;
 mod port;
+pub mod proxy;
 pub mod session;
 pub mod tcp;
 mod thread;

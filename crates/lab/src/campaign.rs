@@ -308,6 +308,7 @@ fn commands(flow: &CommandsResult, values: &mut Values) {
     push("latency p99", "ms", latency.map(|d| d.p99));
     push("latency p99.9", "ms", latency.map(|d| d.p999));
     push("latency max", "ms", latency.map(|d| d.max));
+    push("gap", "ms", flow.gap_ms);
     push("copies", "", flow.copies);
     for (way, paths) in [("there", &flow.there), ("back", &flow.back)] {
         for (path, carried) in paths.iter().enumerate() {

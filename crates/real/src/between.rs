@@ -118,7 +118,7 @@ impl Middle for Emulated {
     }
 }
 
-fn way(stats: &DirectionStats) -> Way {
+pub(crate) fn way(stats: &DirectionStats) -> Way {
     let dropped = stats.dropped.iter().map(|(cause, count)| (cause.name().to_owned(), *count));
     let late = |percentile| stats.lateness_at(percentile).as_nanos() / 1_000;
     let counters = [

@@ -10,12 +10,15 @@
 //! | session, transports, security | the state machines | the same ones, on sockets |
 //! | TCP | a model | the kernel's |
 //! | links | the link chain | the same chain in real time, or whatever stands [`Between`] |
+//! | paths of a flow of commands | links | a pair of devices and an emulator for each |
+//! | Multipath TCP | a model | the kernel's |
 //! | hand, robot | models, stepped in virtual time | the same models, stepped in real time |
 //!
 //! What this cannot do, such as cross traffic or clocks that are set wrong, is refused with the key's name:
 //! [`possible`] tells without running anything.
 
 mod between;
+mod commands;
 mod ends;
 mod netem;
 mod possible;
@@ -42,6 +45,9 @@ pub enum RealError {
     /// The emulator refused.
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
+    /// A port refused.
+    #[error(transparent)]
+    Port(#[from] taut_io::PortError),
     /// A socket refused.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),

@@ -14,7 +14,7 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
     if scenario.session.is_some() {
         return refuse("session", "is simulated only; sessions of [teleop] run over real sockets");
     }
-    if let Some(name) = scenario.cross.keys().next() {
+    if let Some((name, _)) = scenario.cross.iter().find(|(_, cross)| !cross.traffic.is_silent()) {
         return refuse(&format!("cross.{name}"), "cross traffic is simulated only");
     }
     if let Some(name) = scenario.lans.keys().next() {
@@ -22,6 +22,12 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
             &format!("lans.{name}"),
             "over real sockets there is one link, between operator and robot",
         );
+    }
+    if let Some(commands) = &scenario.commands {
+        return match &scenario.teleop {
+            Some(_) => refuse("commands", "beside a session they are simulated only"),
+            None => crate::commands::possible(scenario, commands),
+        };
     }
     session_links(scenario, Seed::new(1), &mut Inputs::default())?;
     let Some(teleop) = &scenario.teleop else { return Ok(()) };

@@ -127,6 +127,9 @@ pub fn run(
     if cancel.is_cancelled() {
         return Err(RealError::Interrupted);
     }
+    if let Some(commands) = &scenario.commands {
+        return crate::commands::run(scenario, commands, seed, options, cancel, progress);
+    }
     let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
     let (network, middle) = options.between.join(scenario, seed, options)?;
     let setup = Setup { scenario, teleop, seed, options, network: &network, clock: Clock::start() };

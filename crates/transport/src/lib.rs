@@ -25,3 +25,4 @@ pub mod security;
 pub mod tcp;
 pub mod udp;
 mod waiting;
+mod window;

@@ -21,6 +21,7 @@ use taut_transport::identity::{Fingerprint, Trust};
 use self::output::Output;
 use crate::host::{self, OnSignal, Scheduling};
 use crate::input::{Device, Input};
+use crate::paths::{self, Paths};
 use crate::robot::parse_codec;
 use crate::{Ended, identity};
 
@@ -32,7 +33,7 @@ pub(crate) struct Arguments {
     /// The robot's fingerprint; `taut robot` prints it
     #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
     robot_id: Option<Fingerprint>,
-    /// quic, udp, tcp, sctp, dccp or etp
+    /// quic, udp, tcp, sctp, dccp, etp or mtip
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
@@ -56,7 +57,7 @@ pub(crate) struct Arguments {
     /// How urgent the states are
     #[arg(long, value_enum, default_value_t)]
     priority: Urgency,
-    /// Have lost states repeated until their deadline (quic, tcp, sctp)
+    /// Have lost states repeated until their deadline (quic, tcp, sctp, mtip)
     #[arg(long)]
     reliable: bool,
     /// The age at which a state is worthless
@@ -86,6 +87,8 @@ pub(crate) struct Arguments {
     /// Take e, r and q as lines from standard input
     #[arg(long, conflicts_with = "tui")]
     commands: bool,
+    #[command(flatten)]
+    paths: Paths,
     #[command(flatten)]
     scheduling: Scheduling,
 }
@@ -230,9 +233,10 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let own = credentials.as_ref().map(|known| known.identity.fingerprint());
     let clock = Clock::start();
     let remote = host::resolve(&arguments.connect)?;
-    let endpoint = Endpoint::connect(arguments.transport, remote, credentials, &clock);
+    let transport = arguments.paths.transport(arguments.transport, arguments.deadline);
+    let endpoint = Endpoint::connect(transport, remote, credentials, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
-    let endpoint = endpoint.map_err(|error| error.to_string())?;
+    let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let driver_config = arguments.scheduling.driver();
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, OperatorNote)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
@@ -278,6 +282,9 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
     }
     let (out, mut last, mut connected) = (Output { json: arguments.json }, Time::ZERO, false);
     for (at, note) in &session.notes {
+        if let OperatorNote::Path(path) = &note {
+            paths::warn(path);
+        }
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
         if connected {

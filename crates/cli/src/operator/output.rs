@@ -6,7 +6,7 @@ use taut_io::session::{OperatorNote, Progress};
 use taut_session::{LatencySummary, OperatorEvent, RefusalReason};
 
 use crate::host::json_line;
-use crate::print;
+use crate::{paths, print};
 
 pub(super) struct Output {
     pub(super) json: bool,
@@ -26,7 +26,7 @@ impl Output {
                 Some(text) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
                 None => Ok(()),
             },
-            OperatorNote::Done => Ok(()),
+            OperatorNote::Done | OperatorNote::Path(_) => Ok(()),
         }
     }
 
@@ -60,6 +60,8 @@ pub(super) fn told(event: &OperatorEvent) -> Option<String> {
         OperatorEvent::RefusedByRobot(RefusalReason::Busy) => "the robot has another operator".to_owned(),
         OperatorEvent::RefusedByRobot(reason) => format!("refused by the robot: {}", reason.name()),
         OperatorEvent::Incompatible(error) => format!("the robot speaks another version: {error}"),
+        OperatorEvent::PathUp(path) => format!("path {} can be used", path.0),
+        OperatorEvent::PathDown(path) => format!("path {} cannot be used", path.0),
         OperatorEvent::Closed => "closed".to_owned(),
         _ => return None,
     })
@@ -69,6 +71,7 @@ fn as_json(note: &OperatorNote) -> Option<(&'static str, Vec<(&'static str, Valu
     Some(match note {
         OperatorNote::Progress(progress) => ("status", of_progress(progress)),
         OperatorNote::Done => ("done", Vec::new()),
+        OperatorNote::Path(note) => paths::as_json(note),
         OperatorNote::Event(event) => match event {
             OperatorEvent::Connected { watchdog, .. } => {
                 ("connected", vec![("watchdog_ms", json!(watchdog.as_millis_f64()))])
@@ -88,6 +91,8 @@ fn as_json(note: &OperatorNote) -> Option<(&'static str, Vec<(&'static str, Valu
             OperatorEvent::Rate { hz } => ("rate", vec![("hz", json!(hz))]),
             OperatorEvent::RefusedByRobot(reason) => ("refused", vec![("reason", json!(reason.name()))]),
             OperatorEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
+            OperatorEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
+            OperatorEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
             OperatorEvent::Closed => ("closed", Vec::new()),
             _ => return None,
         },

@@ -144,6 +144,7 @@ impl View {
                     self.say(&text);
                 }
             }
+            OperatorNote::Path(note) => self.say(&note.to_string()),
             OperatorNote::Done => self.say("all states were sent"),
         }
     }

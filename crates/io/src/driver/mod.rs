@@ -7,7 +7,8 @@ mod slot;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use taut_core::{Duration, Time};
 
@@ -15,7 +16,7 @@ use self::poller::{Interest, Poller, Ready};
 use self::slot::Slot;
 use crate::mailbox::{self, Inbox, Mailbox, Note, Running};
 use crate::port::ReceiveBuffers;
-use crate::{Clock, Machine, Port, PortStats};
+use crate::{Clock, Machine, Port, PortError, PortStats, UdpPort};
 
 pub use self::config::DriverConfig;
 
@@ -96,6 +97,8 @@ const FEW: usize = 4;
 const ASK_EVERY: u32 = 16;
 /// The inbox's descriptor; those of machines are numbered from 0.
 const INBOX: u64 = u64::MAX;
+/// Beside the sockets of a machine's port: a descriptor of its own.
+const OWN: usize = 0xffff;
 
 impl<M: Machine> fmt::Debug for Driver<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,7 +166,7 @@ impl<M: Machine> Driver<M> {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        for (socket, descriptor) in port.descriptors().into_iter().enumerate() {
+        for (socket, descriptor) in port.descriptors() {
             let added = self.poller.add(descriptor, token(index, socket), Interest::Readable);
             added.map_err(DriverError::of("waiting for a socket"))?;
         }
@@ -177,12 +180,53 @@ impl<M: Machine> Driver<M> {
     pub fn remove(&mut self, id: MachineId) -> Option<(M, Port)> {
         let slot = self.slots.get_mut(id.0)?.take()?;
         self.agenda.remove(&(slot.due, id.0));
-        for descriptor in slot.port.descriptors() {
+        for (_, descriptor) in slot.port.descriptors() {
             // Also when it fails the descriptor is gone from the set once it is closed.
             let _ = self.poller.remove(descriptor);
         }
         self.note_sockets();
         Some((slot.machine, slot.port))
+    }
+
+    /// Puts a socket in a place of a machine's [`UdpPort`](crate::UdpPort::add_place), instead of the one that is there, or
+    /// takes that away.
+    ///
+    /// # Errors
+    /// When there is no such place, the socket refuses an option, or cannot be waited for; then there is none.
+    pub fn set_socket(
+        &mut self,
+        id: MachineId,
+        place: usize,
+        socket: Option<UdpSocket>,
+    ) -> Result<(), PortError> {
+        let Some(Some(slot)) = self.slots.get_mut(id.0) else { return Err(PortError::NoSuchPlace) };
+        let interest = if slot.is_blocked() { Interest::ReadableOrWritable } else { Interest::Readable };
+        let Port::Udp(port) = &mut slot.port else { return Err(PortError::NoSuchPlace) };
+        let descriptor =
+            |port: &UdpPort| port.descriptors().into_iter().position(|(known, _)| known == place);
+        if let Some(at) = descriptor(port) {
+            // Also when it fails the descriptor is gone from the set once it is closed.
+            let _ = self.poller.remove(port.descriptors()[at].1);
+        }
+        port.set_socket(place, socket)?;
+        let added = descriptor(port)
+            .map_or(Ok(()), |at| self.poller.add(port.descriptors()[at].1, token(id.0, place), interest));
+        if let Err(error) = added {
+            port.set_socket(place, None)?;
+            return Err(PortError::Refused { what: "waiting for a socket", error });
+        }
+        self.note_sockets();
+        Ok(())
+    }
+
+    /// Calls a machine's [`handle_timeout`](Machine::handle_timeout) also when `descriptor` is readable, until that is
+    /// closed: one that the machine owns beside its port, or whose news are for whoever calls [`Driver::turn`].
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn wake_on(&mut self, id: MachineId, descriptor: BorrowedFd<'_>) -> Result<(), DriverError> {
+        let added = self.poller.add(descriptor, token(id.0, OWN), Interest::Readable);
+        added.map_err(DriverError::of("waiting for a descriptor"))
     }
 
     /// A machine, to look at it.
@@ -326,7 +370,10 @@ impl<M: Machine> Driver<M> {
         if called {
             slot.unblock(&self.clock, &mut tell);
         }
-        if readable && slot.receive(socket, &self.clock, &mut self.buffers, &mut tell) {
+        if socket == OWN {
+            slot.timeout(&self.clock, &mut tell);
+            called = true;
+        } else if readable && slot.receive(socket, &self.clock, &mut self.buffers, &mut tell) {
             self.now = self.now.max(self.buffers.read);
             self.active = self.now;
             called = true;
@@ -381,7 +428,7 @@ impl<M: Machine> Driver<M> {
         let Some(Some(slot)) = self.slots.get(index) else { return };
         if slot.is_blocked() != was_blocked {
             let interest = if was_blocked { Interest::Readable } else { Interest::ReadableOrWritable };
-            for (socket, descriptor) in slot.port.descriptors().into_iter().enumerate() {
+            for (socket, descriptor) in slot.port.descriptors() {
                 // It was added, so that it can be changed.
                 let changed = self.poller.change(descriptor, token(index, socket), interest);
                 debug_assert!(changed.is_ok(), "{changed:?} of descriptor {}", descriptor.as_raw_fd());
@@ -395,13 +442,13 @@ impl<M: Machine> Driver<M> {
         self.few.clear();
         for (index, slot) in self.slots.iter().enumerate() {
             let Some(slot) = slot else { continue };
-            let sockets = slot.port.descriptors().len();
+            let sockets: Vec<usize> = slot.port.descriptors().into_iter().map(|(socket, _)| socket).collect();
             // The machine of a lone descriptor looks for itself what there is, which is no cheaper.
-            if matches!(slot.port, Port::Descriptor(_)) || self.few.len() + sockets > FEW {
+            if matches!(slot.port, Port::Descriptor(_)) || self.few.len() + sockets.len() > FEW {
                 return self.few.clear();
             }
             let readable = |socket| Ready { token: token(index, socket), readable: true, writable: false };
-            self.few.extend((0..sockets).map(readable));
+            self.few.extend(sockets.into_iter().map(readable));
         }
     }
 
@@ -417,7 +464,7 @@ impl<M: Machine> Driver<M> {
     }
 }
 
-/// A machine has 65 536 descriptors at most.
+/// A machine's port has 65 535 descriptors at most.
 const fn token(index: usize, socket: usize) -> u64 {
     (index as u64) << 16 | socket as u64
 }

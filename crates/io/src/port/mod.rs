@@ -2,6 +2,7 @@
 
 mod dccp;
 mod path;
+mod socket;
 mod udp;
 
 use std::io;
@@ -41,7 +42,8 @@ pub struct PortStats {
     pub batches_sent: u64,
     /// System calls that received.
     pub receive_calls: u64,
-    /// How often the socket's send buffer was full. The datagram waits, and so does the machine; nothing is lost.
+    /// How often the socket's send buffer was full. The datagram waits, and so does the machine; nothing is lost, unless
+    /// [`UdpPortConfig::waits`] is off.
     pub blocked: u64,
     /// Datagrams that the kernel refused to send: too long for the path, no route, a peer that is not there.
     pub send_errors: u64,
@@ -49,7 +51,7 @@ pub struct PortStats {
     pub receive_errors: u64,
     /// Datagrams from addresses for which the table of paths had no room.
     pub paths_full: u64,
-    /// Datagrams that a machine wanted to send on a path that does not exist.
+    /// Datagrams that a machine wanted to send on a path that does not exist, or has no socket just now.
     pub no_path: u64,
     /// Datagrams that are not of the protocol, or not for this port number (raw sockets see those of others).
     pub not_ours: u64,
@@ -74,6 +76,9 @@ pub enum PortError {
     /// More sockets than a port can have.
     #[error("a port has at most {0} sockets")]
     TooManySockets(usize),
+    /// It was not made for sockets that come and go.
+    #[error("there is no such place for a socket")]
+    NoSuchPlace,
 }
 
 impl PortError {
@@ -137,11 +142,12 @@ impl Port {
         }
     }
 
-    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+    /// With the number of each.
+    pub(crate) fn descriptors(&self) -> Vec<(usize, BorrowedFd<'_>)> {
         match self {
             Self::Udp(port) => port.descriptors(),
-            Self::Dccp(port) => vec![port.as_fd()],
-            Self::Descriptor(descriptor) => vec![descriptor.as_fd()],
+            Self::Dccp(port) => vec![(0, port.as_fd())],
+            Self::Descriptor(descriptor) => vec![(0, descriptor.as_fd())],
         }
     }
 

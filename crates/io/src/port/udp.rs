@@ -1,30 +1,29 @@
 //! UDP sockets as the ends of paths.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
-use nix::libc;
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg, setsockopt, sockopt};
-use quinn_udp::{RecvMeta, UdpSocketState};
-use socket2::SockRef;
+use quinn_udp::RecvMeta;
 use taut_core::{Duration, Ecn, PathId, Time, Transmit};
 
 use super::path::PathTable;
+use super::socket::Socket;
 use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received};
 use crate::{Clock, WallTime};
 
 /// How a [`UdpPort`] uses its sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpPortConfig {
-    dscp: u8,
-    offload: bool,
-    kernel_stamps: bool,
-    paths: usize,
-    send_buffer: Option<usize>,
-    receive_buffer: Option<usize>,
-    busy_poll: Duration,
+    pub(super) dscp: u8,
+    pub(super) offload: bool,
+    pub(super) kernel_stamps: bool,
+    pub(super) paths: usize,
+    pub(super) send_buffer: Option<usize>,
+    pub(super) receive_buffer: Option<usize>,
+    pub(super) busy_poll: Duration,
+    waits: bool,
 }
 
 impl Default for UdpPortConfig {
@@ -37,6 +36,7 @@ impl Default for UdpPortConfig {
             send_buffer: None,
             receive_buffer: None,
             busy_poll: Duration::ZERO,
+            waits: true,
         }
     }
 }
@@ -92,6 +92,13 @@ impl UdpPortConfig {
         self
     }
 
+    /// When a socket's send buffer is full, the machine waits until it is not. Default on. Off: the datagram is dropped
+    /// and counted as a send error, so that an interface that is stuck holds up no other.
+    pub fn waits(mut self, on: bool) -> Self {
+        self.waits = on;
+        self
+    }
+
     /// `SO_BUSY_POLL` (socket(7)): the kernel polls the device's queue for so long before it lets the thread sleep.
     /// Default zero, off; 50 µs is usual. Whole microseconds. It costs that much CPU for every wait, and helps with
     /// network cards whose driver supports it, not on loopback, veth or TUN.
@@ -109,7 +116,8 @@ impl UdpPortConfig {
 /// counted as a send error.
 #[derive(Debug)]
 pub struct UdpPort {
-    sockets: Vec<Socket>,
+    /// `None`: a place that has none just now.
+    sockets: Vec<Option<Socket>>,
     paths: PathTable,
     config: UdpPortConfig,
     /// Datagrams of one size for one path, the last of them possibly shorter, that leave together.
@@ -117,31 +125,13 @@ pub struct UdpPort {
     stats: PortStats,
 }
 
-#[derive(Debug)]
-struct Socket {
-    socket: UdpSocket,
-    state: UdpSocketState,
-    /// It is connected to the peer of its only path, so that the kernel looks up no route.
-    connected: bool,
-    /// Bound to all addresses: the answer must come from the one that was asked.
-    wildcard: bool,
-    ipv4: bool,
-    /// What `IP_TOS` or `IPV6_TCLASS` is set to.
-    class: u8,
-    /// How many buffers the kernel is offered at once: one while datagrams come one by one, because it would look for a
-    /// second one in vain.
-    expected: usize,
-    /// When datagrams were read last: what had arrived by then and is read now says that they do not come one by one.
-    read: Time,
-}
-
 #[derive(Debug, Default)]
-struct Batch {
-    transmit: Transmit,
-    bytes: Vec<u8>,
+pub(super) struct Batch {
+    pub(super) transmit: Transmit,
+    pub(super) bytes: Vec<u8>,
     /// Length of every datagram but the last.
-    segment: usize,
-    datagrams: usize,
+    pub(super) segment: usize,
+    pub(super) datagrams: usize,
     /// The last one is shorter: nothing may follow it.
     closed: bool,
 }
@@ -160,15 +150,50 @@ impl UdpPort {
     /// # Errors
     /// When the socket refuses an option.
     pub fn new(socket: UdpSocket, config: UdpPortConfig) -> Result<Self, PortError> {
-        let mut port = Self {
+        let mut port = Self::without_sockets(config);
+        port.add_socket(socket)?;
+        Ok(port)
+    }
+
+    /// A port without a socket: [`UdpPort::add_place`] makes places for those that come and go.
+    pub fn without_sockets(config: UdpPortConfig) -> Self {
+        Self {
             sockets: Vec::new(),
             paths: PathTable::new(config.paths),
             config,
             batch: Batch::default(),
             stats: PortStats::default(),
-        };
-        port.add_socket(socket)?;
-        Ok(port)
+        }
+    }
+
+    /// A place for a socket that [`Driver::set_socket`](crate::Driver::set_socket) gives and takes, such as that of an
+    /// interface that is up or not, and the path from there to `remote`, if that is known. Gives the place's number. The
+    /// path's is the same in a port that has nothing but such places.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn add_place(&mut self, remote: Option<SocketAddr>) -> Result<usize, PortError> {
+        if self.sockets.len() == Self::MAX_SOCKETS {
+            return Err(PortError::TooManySockets(Self::MAX_SOCKETS));
+        }
+        self.sockets.push(None);
+        let place = self.sockets.len() - 1;
+        if let Some(remote) = remote {
+            self.paths.add(place, remote).ok_or(PortError::TooManySockets(place))?;
+        }
+        Ok(place)
+    }
+
+    /// Puts a socket in its place, or takes it away.
+    ///
+    /// # Errors
+    /// When there is no such place, or the socket refuses an option.
+    pub(crate) fn set_socket(&mut self, place: usize, socket: Option<UdpSocket>) -> Result<(), PortError> {
+        let config = self.config;
+        let slot = self.sockets.get_mut(place).ok_or(PortError::NoSuchPlace)?;
+        *slot = None;
+        *slot = socket.map(|socket| Socket::new(socket, &config)).transpose()?;
+        Ok(())
     }
 
     /// One socket more: another interface, another way to the same peer. Gives its number; the first has 0.
@@ -179,7 +204,7 @@ impl UdpPort {
         if self.sockets.len() == Self::MAX_SOCKETS {
             return Err(PortError::TooManySockets(Self::MAX_SOCKETS));
         }
-        self.sockets.push(Socket::new(socket, &self.config)?);
+        self.sockets.push(Some(Socket::new(socket, &self.config)?));
         Ok(self.sockets.len() - 1)
     }
 
@@ -191,7 +216,7 @@ impl UdpPort {
 
     /// A path from socket number `socket` to `remote`; `None` when the table is full or there is no such socket.
     pub fn add_path(&mut self, socket: usize, remote: SocketAddr) -> Option<PathId> {
-        let known = self.sockets.get(socket)?;
+        let known = self.sockets.get(socket)?.as_ref()?;
         let remote = if known.ipv4 { remote } else { mapped(remote) };
         self.paths.add(socket, remote)
     }
@@ -203,6 +228,7 @@ impl UdpPort {
     /// When the system knows no route.
     pub fn connected(mut self) -> Result<Self, PortError> {
         for (index, socket) in self.sockets.iter_mut().enumerate() {
+            let Some(socket) = socket else { continue };
             if let Some(remote) = self.paths.only_remote_of(index) {
                 socket.socket.connect(remote).map_err(PortError::refused("connecting the socket"))?;
                 socket.connected = true;
@@ -216,7 +242,8 @@ impl UdpPort {
     /// # Errors
     /// When there is no such socket.
     pub fn local_addr(&self, socket: usize) -> io::Result<SocketAddr> {
-        self.sockets.get(socket).ok_or(io::ErrorKind::NotFound)?.socket.local_addr()
+        let socket = self.sockets.get(socket).and_then(Option::as_ref).ok_or(io::ErrorKind::NotFound)?;
+        socket.socket.local_addr()
     }
 
     /// What went through it.
@@ -224,12 +251,13 @@ impl UdpPort {
         self.stats
     }
 
-    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.sockets.iter().map(|socket| socket.socket.as_fd()).collect()
+    pub(crate) fn descriptors(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        let sockets = self.sockets.iter().enumerate();
+        sockets.filter_map(|(place, socket)| Some((place, socket.as_ref()?.socket.as_fd()))).collect()
     }
 
     pub(crate) fn receive(&mut self, index: usize, clock: &Clock, buffers: &mut ReceiveBuffers) {
-        let Some(socket) = self.sockets.get(index) else { return };
+        let Some(Some(socket)) = self.sockets.get(index) else { return };
         let wildcard = socket.wildcard;
         let mut metas = [RecvMeta::default(); ReceiveBuffers::COUNT];
         self.stats.receive_calls += 1;
@@ -252,7 +280,7 @@ impl UdpPort {
                     first = first.min(at);
                     self.take(index, at, meta, meta.dst_ip.filter(|_| wildcard), chunk, buffers);
                 }
-                let socket = &mut self.sockets[index];
+                let Some(socket) = &mut self.sockets[index] else { return };
                 let waited = !stamped || first < socket.read || count > 1;
                 socket.expected = if waited { ReceiveBuffers::COUNT } else { 1 };
                 (socket.read, buffers.read) = (reading.now, reading.now);
@@ -305,17 +333,15 @@ impl UdpPort {
         if self.batch.datagrams == 0 {
             return Ok(());
         }
-        let sent = match self.paths.get_mut(self.batch.transmit.path) {
-            None => {
-                self.stats.no_path += self.batch.datagrams as u64;
-                self.batch.clear();
-                return Ok(());
-            }
-            Some(path) => {
-                path.chosen = true;
-                self.sockets[path.socket].send(&self.batch, path.remote, path.local, self.config.dscp)
-            }
+        let path = self.paths.get_mut(self.batch.transmit.path);
+        let to = path.and_then(|path| Some((self.sockets.get_mut(path.socket)?.as_mut()?, path)));
+        let Some((socket, path)) = to else {
+            self.stats.no_path += self.batch.datagrams as u64;
+            self.batch.clear();
+            return Ok(());
         };
+        path.chosen = true;
+        let sent = socket.send(&self.batch, path.remote, path.local, self.config.dscp);
         match sent {
             Ok(()) => {
                 self.stats.datagrams_sent += self.batch.datagrams as u64;
@@ -324,7 +350,10 @@ impl UdpPort {
             }
             Err(Errno::EAGAIN | Errno::ENOBUFS) => {
                 self.stats.blocked += 1;
-                return Err(Blocked);
+                if self.config.waits {
+                    return Err(Blocked);
+                }
+                self.stats.send_errors += self.batch.datagrams as u64;
             }
             // EIO and EINVAL: the device or the kernel cannot cut it up.
             Err(Errno::EIO | Errno::EINVAL) if self.batch.datagrams > 1 => {
@@ -381,125 +410,6 @@ impl Batch {
         self.bytes.clear();
         self.datagrams = 0;
     }
-}
-
-impl Socket {
-    fn new(socket: UdpSocket, config: &UdpPortConfig) -> Result<Self, PortError> {
-        let local = socket.local_addr().map_err(PortError::refused("the socket's address"))?;
-        let state =
-            UdpSocketState::new((&socket).into()).map_err(PortError::refused("setting up the socket"))?;
-        let reference = SockRef::from(&socket);
-        if let Some(bytes) = config.send_buffer {
-            reference.set_send_buffer_size(bytes).map_err(PortError::refused("SO_SNDBUF"))?;
-        }
-        if let Some(bytes) = config.receive_buffer {
-            reference.set_recv_buffer_size(bytes).map_err(PortError::refused("SO_RCVBUF"))?;
-        }
-        if !config.busy_poll.is_zero() {
-            let micros = u32::try_from(config.busy_poll.as_nanos() / 1_000).unwrap_or(u32::MAX);
-            reference
-                .set_busy_poll(micros)
-                .map_err(PortError::refused("SO_BUSY_POLL (needs CAP_NET_ADMIN)"))?;
-        }
-        let wildcard = local.ip().is_unspecified();
-        ask_only_for(&socket, local.is_ipv4(), wildcard, config)
-            .map_err(|error| PortError::Refused { what: "setting up the socket", error: error.into() })?;
-        Ok(Self {
-            socket,
-            state,
-            connected: false,
-            wildcard,
-            ipv4: local.is_ipv4(),
-            class: 0,
-            expected: 1,
-            read: Time::ZERO,
-        })
-    }
-
-    fn send(
-        &mut self,
-        batch: &Batch,
-        remote: SocketAddr,
-        local: Option<IpAddr>,
-        dscp: u8,
-    ) -> Result<(), Errno> {
-        self.set_class(dscp << 2 | batch.transmit.ecn.code_point())?;
-        let sent = match (batch.datagrams, local) {
-            (1, None) if self.connected => self.socket.send(&batch.bytes),
-            (1, None) => self.socket.send_to(&batch.bytes, remote),
-            _ => return self.send_message(batch, remote, local),
-        };
-        sent.map(drop).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
-    }
-
-    /// With the source address or the segments' length told to the kernel.
-    fn send_message(&self, batch: &Batch, remote: SocketAddr, local: Option<IpAddr>) -> Result<(), Errno> {
-        let segment = batch.segment as u16;
-        let (source_v4, source_v6);
-        let mut control = Vec::with_capacity(2);
-        match local {
-            Some(IpAddr::V4(ip)) => {
-                source_v4 = info_v4(ip);
-                control.push(ControlMessage::Ipv4PacketInfo(&source_v4));
-            }
-            Some(IpAddr::V6(ip)) => {
-                source_v6 = info_v6(ip);
-                control.push(ControlMessage::Ipv6PacketInfo(&source_v6));
-            }
-            None => {}
-        }
-        if batch.datagrams > 1 {
-            control.push(ControlMessage::UdpGsoSegments(&segment));
-        }
-        let remote = (!self.connected).then(|| SockaddrStorage::from(remote));
-        let bytes = [IoSlice::new(&batch.bytes)];
-        sendmsg(self.socket.as_raw_fd(), &bytes, &control, MsgFlags::empty(), remote.as_ref()).map(drop)
-    }
-
-    /// DSCP and ECN are one byte. A conversation hardly ever changes it, so that this is hardly ever a system call.
-    fn set_class(&mut self, class: u8) -> Result<(), Errno> {
-        if self.class != class {
-            let reference = SockRef::from(&self.socket);
-            let v6 = if self.ipv4 { Ok(()) } else { reference.set_tclass_v6(u32::from(class)) };
-            // A socket for both versions needs both; one for IPv6 only refuses the other.
-            let v4 = reference.set_tos_v4(u32::from(class));
-            let set = if self.ipv4 { v4 } else { v6 };
-            set.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
-            self.class = class;
-        }
-        Ok(())
-    }
-}
-
-/// Turns off what `UdpSocketState` has turned on and this socket does not need. That saves time, and it must be: the
-/// control buffer of quinn-udp 0.6 (96 bytes) does not hold all of stamp, address, segment length and ECN, and the kernel
-/// leaves out the last.
-fn ask_only_for(socket: &UdpSocket, ipv4: bool, wildcard: bool, config: &UdpPortConfig) -> Result<(), Errno> {
-    if !wildcard && ipv4 {
-        setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
-    } else if !wildcard {
-        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?;
-    }
-    if !config.kernel_stamps {
-        setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
-    }
-    if !config.offload || (wildcard && config.kernel_stamps) {
-        setsockopt(socket, sockopt::UdpGroSegment, &false)?;
-    }
-    Ok(())
-}
-
-fn info_v4(ip: Ipv4Addr) -> libc::in_pktinfo {
-    let none = libc::in_addr { s_addr: 0 };
-    libc::in_pktinfo {
-        ipi_ifindex: 0,
-        ipi_spec_dst: libc::in_addr { s_addr: u32::from_ne_bytes(ip.octets()) },
-        ipi_addr: none,
-    }
-}
-
-fn info_v6(ip: Ipv6Addr) -> libc::in6_pktinfo {
-    libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: ip.octets() }, ipi6_ifindex: 0 }
 }
 
 /// An IPv6 socket knows IPv4 addresses by their mapped form (RFC 4291 section 2.5.5.2).

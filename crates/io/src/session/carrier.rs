@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use taut_core::{Datagram, Deadline, Event, Message, SendError, Time, Transmit, Transport};
+use taut_core::{Datagram, Deadline, Event, Message, PathId, SendError, Time, Transmit, Transport};
 use taut_transport::dccp::Dccp;
 use taut_transport::etp::Etp;
+use taut_transport::mtip::Mtip;
 use taut_transport::quic::{CloseReason, Quic};
 use taut_transport::sctp::Sctp;
 use taut_transport::security::{Sealed, Secured, SecuredStats};
@@ -25,6 +26,8 @@ pub enum Carrier {
     Dccp(Box<Secured<Dccp>>),
     /// ETP under Noise.
     Etp(Box<Secured<Etp>>),
+    /// MTIP over several paths, under Noise.
+    Mtip(Box<Secured<Mtip>>),
     /// The kernel's TCP, its messages under Noise.
     Tcp(Box<Sealed<KernelTcp>>),
     /// The kernel's TCP in the clear: for the lab.
@@ -80,6 +83,7 @@ macro_rules! carried {
             Carrier::Sctp($transport) => $call,
             Carrier::Dccp($transport) => $call,
             Carrier::Etp($transport) => $call,
+            Carrier::Mtip($transport) => $call,
             Carrier::Tcp($transport) => $call,
             Carrier::PlainTcp($transport) => $call,
             Carrier::Plain($transport) => $call,
@@ -109,31 +113,32 @@ impl Carrier {
     }
 
     /// Does it begin a new connection for each conversation, of which no port remembers anything?
-    pub(super) fn is_stream(&self) -> bool {
+    pub(crate) fn is_stream(&self) -> bool {
         matches!(self.itself(), Self::Tcp(_) | Self::PlainTcp(_))
     }
 
     /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
-    pub(super) fn serves_again(&self) -> bool {
+    pub(crate) fn serves_again(&self) -> bool {
         matches!(
             self.itself(),
-            Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::PlainTcp(_)
+            Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::Mtip(_) | Self::PlainTcp(_)
         )
     }
 
     /// Has the next conversation begun already?
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         match self.itself() {
             Self::Udp(secured) => secured.is_open(),
             Self::Sctp(secured) => secured.is_open(),
             Self::Dccp(secured) => secured.is_open(),
             Self::Etp(secured) => secured.is_open(),
+            Self::Mtip(secured) => secured.is_open(),
             _ => false,
         }
     }
 
     /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
-    pub(super) fn lingers(&self) -> bool {
+    pub(crate) fn lingers(&self) -> bool {
         !matches!(self.itself(), Self::Quic(_) | Self::Absent) && self.poll_timeout().is_some()
     }
 
@@ -145,6 +150,7 @@ impl Carrier {
             Self::Sctp(secured) => of_secured(secured.stats()),
             Self::Dccp(secured) => of_secured(secured.stats()),
             Self::Etp(secured) => of_secured(secured.stats()),
+            Self::Mtip(secured) => of_secured(secured.stats()),
             Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
                 (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
                 (_, stats) if stats.unauthenticated > 0 => Trouble::WrongPeer,
@@ -210,6 +216,12 @@ impl Transport for Carrier {
     fn close(&mut self, now: Time) {
         carried!(self, transport => transport.close(now), ());
     }
+    fn add_path(&mut self, now: Time, path: PathId) -> bool {
+        carried!(self, transport => transport.add_path(now, path), false)
+    }
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        carried!(self, transport => transport.remove_path(now, path), ());
+    }
 }
 
 impl fmt::Debug for Carrier {
@@ -220,6 +232,7 @@ impl fmt::Debug for Carrier {
             Self::Sctp(_) => "Sctp",
             Self::Dccp(_) => "Dccp",
             Self::Etp(_) => "Etp",
+            Self::Mtip(_) => "Mtip",
             Self::Tcp(_) => "Tcp",
             Self::PlainTcp(_) => "PlainTcp",
             Self::Plain(_) => "Plain",
@@ -258,5 +271,11 @@ impl Transport for Witnessed {
     }
     fn close(&mut self, now: Time) {
         self.carrier.close(now);
+    }
+    fn add_path(&mut self, now: Time, path: PathId) -> bool {
+        self.carrier.add_path(now, path)
+    }
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.carrier.remove_path(now, path);
     }
 }

@@ -3,10 +3,11 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
-use taut_core::{Duration, Time, Transport};
+use taut_core::{Duration, PathId, Time, Transport};
 use taut_transport::dccp::{Dccp, DccpConfig};
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
+use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::quic::Quic;
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
@@ -14,6 +15,7 @@ use taut_transport::udp::Udp;
 
 use super::carrier::Carrier;
 use super::entropy::{os_entropy, os_seed};
+use super::paths::{PathSpec, PathWatch};
 use super::transport::{TransportConfig, TransportKind};
 use super::witness::Witness;
 use crate::tcp::{KernelTcp, KernelTcpConfig};
@@ -47,6 +49,8 @@ pub struct Endpoint {
 enum Socket {
     Datagrams(UdpSocket),
     Listener(TcpListener),
+    /// A socket for each path, as interfaces come and go. What they are bound to.
+    Paths(Vec<PathSpec>, SocketAddr),
     /// DCCP in IP packets of its own: this end's address and DCCP port. Each conversation opens a socket.
     Raw(SocketAddr),
     /// A TCP client has a new socket each time.
@@ -79,6 +83,18 @@ pub enum EndpointError {
     /// The checksum covers the address.
     #[error("{0}: DCCP in IP packets of its own needs an address of this host; `ip address` lists them")]
     RawAnywhere(SocketAddr),
+    /// Only some transports use several paths.
+    #[error("{0} uses one path at a time; mtip uses several")]
+    OnePath(TransportKind),
+    /// TCP's paths are the kernel's, and DCCP's raw packets have one address.
+    #[error("{0} cannot be bound to paths here")]
+    NoPaths(TransportKind),
+    /// More than a transport can have.
+    #[error("{0} paths are too many: there can be 8")]
+    TooManyPaths(usize),
+    /// The same twice.
+    #[error("path {0} is named twice")]
+    SamePath(PathSpec),
     /// An operator trusts exactly one robot.
     #[error("an operator needs the fingerprint of one robot")]
     OneRobot,
@@ -170,6 +186,49 @@ impl Endpoint {
         Ok(self)
     }
 
+    /// Over these paths, each with a socket of its own, instead of wherever the routes lead. They may come and go: one whose
+    /// interface is not there or not up is waited for. Of a robot's end these are the interfaces on which it listens.
+    /// Default: one socket for all.
+    ///
+    /// # Errors
+    /// When there are more than the transport can use, or none can be had for it.
+    pub fn over(mut self, paths: &[PathSpec]) -> Result<Self, EndpointError> {
+        let kind = self.kind();
+        if paths.is_empty() {
+            return Ok(self);
+        }
+        let Socket::Datagrams(socket) = &self.socket else { return Err(EndpointError::NoPaths(kind)) };
+        match paths {
+            [_, _, ..] if !kind.is_multipath() => return Err(EndpointError::OnePath(kind)),
+            _ if paths.len() > taut_transport::mtip::MAX_PATHS => {
+                return Err(EndpointError::TooManyPaths(paths.len()));
+            }
+            _ => {}
+        }
+        if let Some((_, twice)) = paths.iter().enumerate().find(|(n, path)| paths[..*n].contains(path)) {
+            return Err(EndpointError::SamePath(twice.clone()));
+        }
+        let mut local = socket.local_addr().map_err(refused("the socket's address"))?;
+        if self.remote.is_some() {
+            local.set_port(0);
+        }
+        // An address in particular would not do for the others.
+        local.set_ip(match local {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        });
+        self.socket = Socket::Paths(paths.to_vec(), local);
+        Ok(self)
+    }
+
+    /// Who gives the port of a conversation its sockets; `None`: it has one that stays.
+    pub(crate) fn watch(&self) -> Option<PathWatch> {
+        match &self.socket {
+            Socket::Paths(paths, local) => Some(PathWatch::new(paths, *local)),
+            _ => None,
+        }
+    }
+
     fn new(
         transport: TransportConfig,
         credentials: Option<Credentials>,
@@ -212,7 +271,7 @@ impl Endpoint {
         match &self.socket {
             Socket::Datagrams(socket) => socket.local_addr(),
             Socket::Listener(listener) => listener.local_addr(),
-            Socket::Raw(local) => Ok(*local),
+            Socket::Raw(local) | Socket::Paths(_, local) => Ok(*local),
             Socket::None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -222,22 +281,33 @@ impl Endpoint {
     /// # Errors
     /// When the process may open no more descriptors, or there is no route.
     pub fn open(&self) -> Result<(Carrier, Port), EndpointError> {
-        let (carrier, port) = match (&self.transport, &self.credentials) {
+        let (mut carrier, port) = match (&self.transport, &self.credentials) {
             (TransportConfig::Tcp(config), _) => self.open_tcp(*config)?,
             (_, Some(credentials)) => (self.secured(credentials), self.port()?),
             (_, None) => (Carrier::Plain(self.plain()), self.port()?),
         };
+        if self.remote.is_some() && !matches!(self.socket, Socket::Paths(..)) {
+            // The only path; a transport that follows its peer needs no telling.
+            carrier.add_path(Time::ZERO, PathId(0));
+        }
         Ok((carrier.witnessed(self.witness.as_ref()), port))
     }
 
     /// A port without a memory of whom it heard.
-    pub(super) fn port(&self) -> Result<Port, EndpointError> {
+    pub(crate) fn port(&self) -> Result<Port, EndpointError> {
         if let Socket::Raw(local) = self.socket {
             let port = DccpPort::new(local, 64)?;
             return Ok(match self.remote {
                 Some(remote) => port.to(remote).into(),
                 None => port.into(),
             });
+        }
+        if let Socket::Paths(paths, _) = &self.socket {
+            let mut port = UdpPort::without_sockets(UdpPortConfig::new().paths(64).waits(false));
+            for _ in paths {
+                port.add_place(self.remote)?;
+            }
+            return Ok(port.into());
         }
         let Socket::Datagrams(socket) = &self.socket else { unreachable!("TCP has no such port") };
         let socket = socket.try_clone().map_err(refused("another descriptor of the socket"))?;
@@ -285,6 +355,9 @@ impl Endpoint {
                 Carrier::Dccp(self.around(credentials, move || dccp(config.clone(), is_client)))
             }
             TransportConfig::Etp(config) => Carrier::Etp(self.around(credentials, move || etp(config))),
+            TransportConfig::Mtip(config) => {
+                Carrier::Mtip(self.around(credentials, move || mtip(&config, is_client)))
+            }
             TransportConfig::Tcp(_) => unreachable!("TCP is sealed by messages"),
         }
     }
@@ -296,6 +369,7 @@ impl Endpoint {
             TransportConfig::Sctp(config) => Box::new(sctp(config, is_client)),
             TransportConfig::Dccp(config) => Box::new(dccp(self.with_ports(config), is_client)),
             TransportConfig::Etp(config) => Box::new(etp(config)),
+            TransportConfig::Mtip(config) => Box::new(mtip(&config, is_client)),
             TransportConfig::Quic(_) | TransportConfig::Tcp(_) => unreachable!("made elsewhere"),
         }
     }
@@ -328,12 +402,17 @@ impl Endpoint {
     }
 
     fn security(&self) -> SecurityConfig {
-        SecurityConfig::new().epoch(self.epoch).give_up(PATIENCE)
+        SecurityConfig::new().epoch(self.epoch).give_up(PATIENCE).multipath(self.kind().is_multipath())
     }
 }
 
 fn etp(config: EtpConfig) -> Etp {
     Etp::new(config).expect("the settings are within their ranges")
+}
+
+fn mtip(config: &MtipConfig, is_client: bool) -> Mtip {
+    let config = config.clone();
+    if is_client { Mtip::client(config, os_seed().get()) } else { Mtip::server(config) }
 }
 
 fn sctp(config: SctpConfig, is_client: bool) -> Sctp {

@@ -7,6 +7,7 @@
 //! | [`Carrier`] | whichever transport it is, sealed or not |
 //! | [`OperatorMachine`] | an operator that sends samples at a rate, resumes as it is told, and reports |
 //! | [`RobotMachine`] | a robot with something that moves: a [`Plant`] |
+//! | [`PathSpec`] | where the paths of a session begin: interfaces that come and go |
 //! | [`Witness`] | looks on, for measurements |
 //! | [`operate`], [`serve`] | the loops: connecting, losing the link, beginning anew, saying goodbye |
 //!
@@ -17,6 +18,7 @@ mod endpoint;
 mod entropy;
 mod operate;
 mod operator;
+mod paths;
 mod robot;
 mod serve;
 mod transport;
@@ -29,6 +31,8 @@ pub use self::operate::{OperateConfig, OperateError, operate};
 pub use self::operator::{
     OperatorCommand, OperatorMachine, OperatorNote, Progress, ResumePolicy, RoundTrips,
 };
+pub(crate) use self::paths::PathWatch;
+pub use self::paths::{PathMissing, PathNote, PathSpec};
 pub use self::robot::{Plant, RobotCommand, RobotMachine, RobotNote};
 pub use self::serve::{ServeError, serve};
 pub use self::transport::{TransportConfig, TransportKind};
@@ -50,7 +54,7 @@ impl<M: Machine> Clone for Remote<M> {
 }
 
 impl<M: Machine> Remote<M> {
-    const fn new(mailbox: Mailbox<M>, id: MachineId) -> Self {
+    pub(crate) const fn new(mailbox: Mailbox<M>, id: MachineId) -> Self {
         Self { mailbox, id }
     }
 

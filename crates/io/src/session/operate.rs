@@ -8,6 +8,7 @@ use super::carrier::Trouble;
 use super::endpoint::{Endpoint, EndpointError, PATIENCE};
 use super::entropy::os_seed;
 use super::operator::{OperatorMachine, OperatorNote, Progress, ResumePolicy};
+use super::paths::PathWatch;
 use crate::{Driver, DriverError, MachineId};
 
 /// How an operator is run.
@@ -89,7 +90,11 @@ pub fn operate<I: Iterator<Item = State>>(
     let mut driver = driver;
     let id = driver.add(machine, port)?;
     started(Remote::new(driver.mailbox(), id));
-    let mut this = Loop { driver, id, endpoint, tell };
+    let paths = endpoint.watch();
+    if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
+        driver.wake_on(id, changes)?;
+    }
+    let mut this = Loop { driver, id, endpoint, paths, tell };
     this.run()?;
     // The goodbye is not part of what is measured.
     let now = this.driver.clock().now();
@@ -113,6 +118,7 @@ struct Loop<'a, I: Iterator<Item = State>> {
     driver: Driver<OperatorMachine<I>>,
     id: MachineId,
     endpoint: &'a Endpoint,
+    paths: Option<PathWatch>,
     tell: &'a mut dyn FnMut(Time, OperatorNote),
 }
 
@@ -132,6 +138,15 @@ impl<I: Iterator<Item = State>> Loop<'_, I> {
     fn turn(&mut self, until: Time) -> Result<Seen, DriverError> {
         use taut_session::OperatorEvent::{Closed, Connected};
         let (mut seen, clock, tell) = (Seen::default(), self.driver.clock(), &mut self.tell);
+        let mut until = until;
+        if let Some(paths) = &mut self.paths {
+            let now = clock.now();
+            paths.look(now, &mut self.driver, self.id, &mut |machine, note| {
+                machine.path_changed(now, &note);
+                tell(now, OperatorNote::Path(note));
+            });
+            until = until.min(paths.due());
+        }
         self.driver.turn(until, &mut |_, note| {
             match &note {
                 OperatorNote::Event(Connected { .. }) => seen.connected = true,
@@ -189,6 +204,9 @@ impl<I: Iterator<Item = State>> Loop<'_, I> {
         let (carrier, port) = self.endpoint.open()?;
         let (mut machine, _) = self.driver.remove(self.id).expect("it is there");
         machine.reconnect(self.driver.clock().now(), carrier);
+        if let Some(paths) = &mut self.paths {
+            paths.forget();
+        }
         let id = self.driver.add(machine, port)?;
         assert_eq!(id, self.id, "the only machine gets the number that has become free");
         Ok(())

@@ -1,10 +1,11 @@
 //! An operator with a device: samples at a rate, the buttons, and what is worth telling.
 
-use taut_core::{Datagram, Deadline, Duration, Time, Transmit, earliest};
+use taut_core::{Datagram, Deadline, Duration, Time, Transmit, Transport, earliest};
 use taut_session::{Operator, OperatorEvent, RobotState, State, Status};
 
 use super::carrier::{Carrier, Trouble};
 use super::operate::OperateConfig;
+use super::paths::PathNote;
 use super::witness::{Seen, Witness};
 use crate::Machine;
 
@@ -66,6 +67,8 @@ pub enum OperatorNote {
     Event(OperatorEvent),
     /// It is time for a report.
     Progress(Box<Progress>),
+    /// An interface of ours came or went, and with it a path.
+    Path(PathNote),
     /// All samples were made, and it is known what became of them.
     Done,
 }
@@ -213,6 +216,17 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
     /// Goes on over another carrier.
     pub(super) fn reconnect(&mut self, now: Time, carrier: Carrier) {
         self.operator.reconnect(now, carrier);
+    }
+
+    /// A path that begins here came or went.
+    pub(super) fn path_changed(&mut self, now: Time, note: &PathNote) {
+        let transport = self.operator.transport_mut();
+        match note.missing {
+            None => {
+                transport.add_path(now, note.path);
+            }
+            Some(_) => transport.remove_path(now, note.path),
+        }
     }
 
     pub(super) fn lingers(&self) -> bool {

@@ -4,6 +4,7 @@ use taut_core::{Datagram, Deadline, Duration, Time, Transmit, earliest};
 use taut_session::{Robot, RobotEvent, State, Status, StopCause};
 
 use super::carrier::Carrier;
+use super::paths::PathNote;
 use super::witness::{Seen, Witness};
 use crate::Machine;
 
@@ -52,6 +53,8 @@ pub enum RobotNote {
         /// Where it stands, m.
         position: [f32; 3],
     },
+    /// An interface on which it listens came or went.
+    Path(PathNote),
     /// It is time for a report.
     Progress(Box<Status>),
 }

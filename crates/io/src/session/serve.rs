@@ -7,6 +7,7 @@ use super::Remote;
 use super::carrier::Carrier;
 use super::endpoint::{Endpoint, EndpointError};
 use super::entropy::os_seed;
+use super::paths::PathWatch;
 use super::robot::{Plant, RobotMachine, RobotNote};
 use crate::{Driver, DriverError, MachineId};
 
@@ -48,14 +49,23 @@ pub fn serve<P: Plant>(
     }
     let id = driver.add(machine, port)?;
     started(Remote::new(driver.mailbox(), id));
+    let mut paths = endpoint.watch();
+    if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
+        driver.wake_on(id, changes)?;
+    }
     let mut closed = false;
     loop {
-        turn(&mut driver, Time::MAX, &mut closed, tell)?;
+        let until = look(&mut paths, &mut driver, id, tell);
+        turn(&mut driver, until, &mut closed, tell)?;
         if machine_of(&driver, id).is_closing() {
             break;
         }
         if std::mem::take(&mut closed) {
-            renew(&mut driver, id, endpoint)?;
+            if renew(&mut driver, id, endpoint)?
+                && let Some(paths) = &mut paths
+            {
+                paths.forget();
+            }
         }
     }
     let until = driver.clock().now() + GOODBYE;
@@ -64,6 +74,19 @@ pub fn serve<P: Plant>(
     }
     let now = driver.clock().now();
     Ok(machine_of(&driver, id).status(now))
+}
+
+/// Looks for interfaces that came or went, and tells when to look again.
+fn look<P: Plant>(
+    paths: &mut Option<PathWatch>,
+    driver: &mut Driver<RobotMachine<P>>,
+    id: MachineId,
+    tell: &mut dyn FnMut(Time, RobotNote),
+) -> Time {
+    let Some(paths) = paths else { return Time::MAX };
+    let now = driver.clock().now();
+    paths.look(now, driver, id, &mut |_, note| tell(now, RobotNote::Path(note)));
+    paths.due()
 }
 
 fn machine_of<P: Plant>(driver: &Driver<RobotMachine<P>>, id: MachineId) -> &RobotMachine<P> {
@@ -84,30 +107,30 @@ fn turn<P: Plant>(
 }
 
 /// The conversation is over: gets ready for the next one. A transport that waits for it by itself stays; it knows what
-/// was replayed, and may have begun it already.
+/// was replayed, and may have begun it already. Is the port a new one?
 fn renew<P: Plant>(
     driver: &mut Driver<RobotMachine<P>>,
     id: MachineId,
     endpoint: &Endpoint,
-) -> Result<(), ServeError> {
+) -> Result<bool, ServeError> {
     let (mut machine, mut port) = driver.remove(id).expect("it is there");
-    let now = driver.clock().now();
+    let (now, mut renewed) = (driver.clock().now(), false);
     let old = machine.reconnect(now, Carrier::Absent);
     let carrier = if old.serves_again() {
         // Its peers' addresses would fill the table of paths; unless one of them speaks, forget them.
         if !old.is_open() && !old.is_stream() {
-            port = endpoint.port()?;
+            (port, renewed) = (endpoint.port()?, true);
         }
         old
     } else {
         // The old one's socket is closed before a new one takes its place.
         drop(old);
         let (carrier, new) = endpoint.open()?;
-        port = new;
+        (port, renewed) = (new, true);
         carrier
     };
     machine.reconnect(now, carrier);
     let again = driver.add(machine, port)?;
     assert_eq!(again, id, "the only machine gets the number that has become free");
-    Ok(())
+    Ok(renewed)
 }

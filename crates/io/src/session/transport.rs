@@ -6,6 +6,7 @@ use std::str::FromStr;
 use taut_core::{Bytes, Duration, Priority};
 use taut_transport::dccp::DccpConfig;
 use taut_transport::etp::{Adaptive, EtpConfig};
+use taut_transport::mtip::MtipConfig;
 use taut_transport::quic::QuicConfig;
 use taut_transport::sctp::SctpConfig;
 use taut_transport::udp::UdpConfig;
@@ -29,11 +30,14 @@ pub enum TransportKind {
     Dccp,
     /// ETP over UDP.
     Etp,
+    /// MTIP over UDP, on several paths.
+    Mtip,
 }
 
 impl TransportKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Quic, Self::Udp, Self::Tcp, Self::Sctp, Self::Dccp, Self::Etp];
+    pub const ALL: [Self; 7] =
+        [Self::Quic, Self::Udp, Self::Tcp, Self::Sctp, Self::Dccp, Self::Etp, Self::Mtip];
 
     /// Its name on the command line and in results.
     pub const fn name(self) -> &'static str {
@@ -44,12 +48,18 @@ impl TransportKind {
             Self::Sctp => "sctp",
             Self::Dccp => "dccp",
             Self::Etp => "etp",
+            Self::Mtip => "mtip",
         }
     }
 
     /// Can it repeat what was lost?
     pub const fn is_reliable(self) -> bool {
-        matches!(self, Self::Quic | Self::Tcp | Self::Sctp)
+        matches!(self, Self::Quic | Self::Tcp | Self::Sctp | Self::Mtip)
+    }
+
+    /// Does it use several paths at once?
+    pub const fn is_multipath(self) -> bool {
+        matches!(self, Self::Mtip)
     }
 }
 
@@ -87,6 +97,8 @@ pub enum TransportConfig {
     Dccp(DccpConfig),
     /// ETP over UDP.
     Etp(EtpConfig),
+    /// MTIP over UDP.
+    Mtip(MtipConfig),
 }
 
 impl TransportConfig {
@@ -99,6 +111,7 @@ impl TransportConfig {
             Self::Sctp(_) => TransportKind::Sctp,
             Self::Dccp(_) => TransportKind::Dccp,
             Self::Etp(_) => TransportKind::Etp,
+            Self::Mtip(_) => TransportKind::Mtip,
         }
     }
 }
@@ -121,6 +134,14 @@ impl From<TransportKind> for TransportConfig {
                 let config = DccpConfig::new().max_datagram(ROOM).expect("within its range");
                 Self::Dccp(config.connect_timeout(PATIENCE))
             }
+            // As QUIC: after 2 s without a sign of life on any path it is over.
+            TransportKind::Mtip => Self::Mtip(
+                MtipConfig::new()
+                    .deadline(Duration::from_millis(200))
+                    .idle_timeout(Duration::from_secs(2))
+                    .emergency(Priority(0))
+                    .max_message(ROOM),
+            ),
             // Acknowledgements and forces share the gap: what waits goes together. An emergency stop waits for no gap.
             TransportKind::Etp => Self::Etp(
                 EtpConfig::adaptive(Adaptive::default())

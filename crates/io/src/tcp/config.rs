@@ -14,6 +14,7 @@ pub struct KernelTcpConfig {
     pub(super) quick_ack: bool,
     pub(super) dscp: u8,
     pub(super) congestion: Option<&'static str>,
+    pub(super) multipath: bool,
 }
 
 impl Default for KernelTcpConfig {
@@ -28,6 +29,7 @@ impl Default for KernelTcpConfig {
             quick_ack: false,
             dscp: 0,
             congestion: None,
+            multipath: false,
         }
     }
 }
@@ -99,6 +101,13 @@ impl KernelTcpConfig {
     /// `net.ipv4.tcp_congestion_control`.
     pub fn congestion(mut self, name: &'static str) -> Self {
         self.congestion = Some(name);
+        self
+    }
+
+    /// Multipath TCP (RFC 8684) in place of TCP: `IPPROTO_MPTCP`. Which addresses have subflows is the host's business
+    /// (`ip mptcp`, ip-mptcp(8)). Options that the kernel has for plain TCP only are left out. Default off.
+    pub fn multipath(mut self, on: bool) -> Self {
+        self.multipath = on;
         self
     }
 }

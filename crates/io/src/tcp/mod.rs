@@ -133,6 +133,14 @@ impl KernelTcp {
         Ok(this)
     }
 
+    /// A socket for [`KernelTcp::server`] at an address. For plain TCP any listener will do.
+    ///
+    /// # Errors
+    /// When the address cannot be had, or the kernel has no Multipath TCP.
+    pub fn listener(local: SocketAddr, config: &KernelTcpConfig) -> io::Result<TcpListener> {
+        socket::listen(local, config)
+    }
+
     /// The end that is connected to.
     ///
     /// # Errors

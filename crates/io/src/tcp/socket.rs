@@ -1,7 +1,7 @@
 //! The kernel's TCP sockets and their options.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
 use nix::libc;
@@ -12,7 +12,7 @@ use super::KernelTcpConfig;
 
 /// A socket that is connecting.
 pub(super) fn connect(remote: SocketAddr, config: &KernelTcpConfig) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = new(remote, config)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&remote.into()) {
         Ok(()) => {}
@@ -24,15 +24,35 @@ pub(super) fn connect(remote: SocketAddr, config: &KernelTcpConfig) -> io::Resul
     Ok(stream)
 }
 
+/// A socket that peers connect to.
+pub(super) fn listen(local: SocketAddr, config: &KernelTcpConfig) -> io::Result<TcpListener> {
+    let socket = new(local, config)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&local.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Peers that may wait to be accepted or sent away.
+const BACKLOG: i32 = 128;
+
+fn new(address: SocketAddr, config: &KernelTcpConfig) -> io::Result<Socket> {
+    let protocol = if config.multipath { Protocol::MPTCP } else { Protocol::TCP };
+    Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))
+}
+
 /// Sets every option that the configuration asks for.
 pub(super) fn set_up(stream: &TcpStream, config: &KernelTcpConfig) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_notsent_lowat(u32::try_from(config.not_sent.get()).unwrap_or(u32::MAX))?;
+    // Multipath TCP has some options from some version of Linux on.
+    let unless_multipath = |done: io::Result<()>| if config.multipath { Ok(()) } else { done };
+    let not_sent = u32::try_from(config.not_sent.get()).unwrap_or(u32::MAX);
+    unless_multipath(socket.set_tcp_notsent_lowat(not_sent))?;
     socket.set_send_buffer_size(to_usize(config.send_buffer))?;
     let user_timeout = std::time::Duration::from_nanos(config.user_timeout.as_nanos());
-    socket.set_tcp_user_timeout((!user_timeout.is_zero()).then_some(user_timeout))?;
+    unless_multipath(socket.set_tcp_user_timeout((!user_timeout.is_zero()).then_some(user_timeout)))?;
     if let Some(name) = config.congestion {
         socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {
             let what = format!("congestion control `{name}` (`modprobe tcp_{name}` loads it): {error}");

@@ -8,5 +8,7 @@ mod emulator;
 mod hostile;
 mod interop;
 mod machines;
+mod paths;
+mod proxy;
 mod tcp;
 mod wireshark;

@@ -18,6 +18,7 @@ pub(super) fn text_table(commands: &CommandsResult) -> (String, Vec<Vec<String>>
     row("p99", latency(|d| d.p99), "ms");
     row("p99.9", latency(|d| d.p999), "ms");
     row("largest", latency(|d| d.max), "ms");
+    row("longest gap", commands.gap_ms, "ms");
     row("copies of a message", commands.copies, "");
     for (way, paths) in [("there", &commands.there), ("back", &commands.back)] {
         for (path, PathResult { packets, bytes }) in paths.iter().enumerate() {

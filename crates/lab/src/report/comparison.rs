@@ -181,6 +181,32 @@ fn cdf(lines: &[(&str, Ink, Option<&Distribution>)], title: &str) -> Option<Char
     Some(chart)
 }
 
+/// What became of flows of commands, as rows of text, the head first; none where there are none.
+pub(super) fn command_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
+    let has_commands = |run: &&ComparedRun| run.real.in_time_percent.is_some();
+    let runs: Vec<&ComparedRun> = comparison.runs.iter().filter(has_commands).collect();
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    type Value = fn(&SessionSummary) -> Option<f64>;
+    let columns: [(&str, Value); 6] = [
+        ("in time, %", |one| one.in_time_percent),
+        ("gap, ms", |one| one.gap_ms),
+        ("p50, ms", |one| one.one_way_ms.as_ref().map(|d| d.p50)),
+        ("p99, ms", |one| one.one_way_ms.as_ref().map(|d| d.p99)),
+        ("max, ms", |one| one.one_way_ms.as_ref().map(|d| d.max)),
+        ("copies", |one| one.copies),
+    ];
+    let mut head = vec!["commands: simulated, real".to_owned()];
+    head.extend(columns.iter().flat_map(|(name, _)| [(*name).to_owned(), "real".to_owned()]));
+    let row = |run: &&ComparedRun| {
+        let both = [run.simulated.as_ref(), Some(&run.real)];
+        let cell = |(_, value): &(&str, Value)| both.map(|one| optional(one.and_then(value), 5));
+        std::iter::once(name(run)).chain(columns.iter().flat_map(cell)).collect()
+    };
+    std::iter::once(head).chain(runs.iter().map(row)).collect()
+}
+
 /// The table of latencies as rows of text, the head first, and the verdict.
 pub(super) fn text_rows(comparison: &ComparisonResult) -> (Vec<Vec<String>>, String) {
     let mut head = vec!["one way, ms: simulated, real, +".to_owned()];

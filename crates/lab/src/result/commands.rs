@@ -29,6 +29,10 @@ pub struct CommandsResult {
     pub received_percent: Option<f64>,
     /// From making to the first delivery, in milliseconds; absent when none arrived.
     pub latency_ms: Option<Distribution>,
+    /// The longest time without a command: between the first deliveries of two, or from the last one to when the last command
+    /// was made, in milliseconds; absent when none arrived.
+    #[serde(default)]
+    pub gap_ms: Option<f64>,
     /// In the whole run, copies sent of a message: the first one, those on other paths and those sent again. Absent where
     /// the transport does not count messages.
     pub copies: Option<f64>,

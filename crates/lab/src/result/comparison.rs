@@ -55,6 +55,15 @@ pub struct SessionSummary {
     pub rtt_p50_ms: Option<f64>,
     /// Bytes of states that arrived, of the bytes on the wire there, per cent.
     pub efficiency_percent: Option<f64>,
+    /// Of a flow of commands, in time, per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_time_percent: Option<f64>,
+    /// Of a flow of commands, the longest time without one, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_ms: Option<f64>,
+    /// Of a flow of commands, copies of a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<f64>,
     /// What else is known of the flow there, by name: `"emulator_late_p99_us"`.
     pub counters: BTreeMap<String, u64>,
     /// What was not as it must be, in words; empty when all is well.
@@ -148,16 +157,26 @@ impl SessionSummary {
         });
         let flow = run.flows.first();
         let teleop = run.teleop.as_ref();
-        let made = teleop.map_or(0, |teleop| teleop.made);
+        let commands = run.commands.as_ref();
+        let made = teleop.map_or(0, |teleop| teleop.made) + commands.map_or(0, |commands| commands.sent);
         let dropped = teleop.map_or(0, |teleop| {
             teleop.streams.iter().flat_map(|stream| stream.dropped.values()).sum::<u64>()
         });
         Self {
             ran: run.ran,
-            one_way_ms: haptic.and_then(|haptic| haptic.delay_ms.clone()),
+            one_way_ms: match commands {
+                Some(commands) => commands.latency_ms.clone(),
+                None => haptic.and_then(|haptic| haptic.delay_ms.clone()),
+            },
+            in_time_percent: commands.and_then(|commands| commands.in_time_percent),
+            gap_ms: commands.and_then(|commands| commands.gap_ms),
+            copies: commands.and_then(|commands| commands.copies),
             jitter_ms: haptic.and_then(|haptic| haptic.jitter_ms.as_ref()).map(|jitter| jitter.mean),
             made,
-            delivered_percent: teleop.and_then(|teleop| teleop.delivered_percent),
+            delivered_percent: match commands {
+                Some(commands) => commands.received_percent,
+                None => teleop.and_then(|teleop| teleop.delivered_percent),
+            },
             dropped_percent: percent(dropped, made),
             handshake_ms: teleop.and_then(|teleop| teleop.handshake_ms),
             rtt_p50_ms: teleop.and_then(|teleop| teleop.rtt_ms.as_ref()).map(|rtt| rtt.p50),

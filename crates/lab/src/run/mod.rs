@@ -23,6 +23,7 @@ mod video;
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
+pub use commands::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
 pub(crate) use earlier::{Kind, Owner, settle};
 pub use emulation::{LinkPair, SessionLinks, link_name, link_pair, session_links};
 pub(crate) use flows::FlowInfo;

@@ -89,6 +89,8 @@ const OUTBOX: usize = 1_024;
 const CHOICES: usize = 256;
 /// Between two LINKs on a path that does not answer.
 const LINK_INTERVAL: Duration = Duration::from_millis(100);
+/// On a path that is down every so many probes one is a LINK.
+const LINK_AGAIN: u64 = 5;
 /// How long a goodbye is said.
 const GOODBYE: Duration = Duration::from_millis(300);
 
@@ -144,7 +146,7 @@ pub struct Mtip {
     outstanding: VecDeque<Outstanding>,
     receiver: Receiver,
     outbox: VecDeque<(PathId, Outgoing)>,
-    /// Copies of outstanding messages that are to leave: place of the path, number.
+    /// Copies of outstanding messages that are to leave: over which path, which message.
     copies: VecDeque<(PathId, u64)>,
     events: VecDeque<Event>,
     choices: VecDeque<Choice>,
@@ -154,7 +156,7 @@ pub struct Mtip {
 }
 
 impl Mtip {
-    /// The end that links the paths; they are added by [`Mtip::add_path`]. `conversation` is chosen at random.
+    /// The end that links the paths; they are added by [`Transport::add_path`]. `conversation` is chosen at random.
     pub fn client(config: MtipConfig, conversation: u64) -> Self {
         Self::new(config, true, conversation)
     }
@@ -184,23 +186,6 @@ impl Mtip {
             choices: VecDeque::new(),
             heard: Time::ZERO,
             stats: MtipStats::default(),
-        }
-    }
-
-    /// A path came into being, such as an interface that is up: it is linked, and used once the peer answers. Beyond
-    /// [`MAX_PATHS`], and for a path that is known, nothing happens; the answer tells.
-    pub fn add_path(&mut self, now: Time, id: PathId) -> bool {
-        let room = self.paths.len() < MAX_PATHS && self.place_of(id).is_none();
-        if room {
-            self.paths.push(Path::new(now, id));
-        }
-        room
-    }
-
-    /// A path is no more. What was on its way there is sent over another one where there is time.
-    pub fn remove_path(&mut self, now: Time, id: PathId) {
-        if let Some(place) = self.place_of(id) {
-            self.forget_path(now, place);
         }
     }
 
@@ -248,10 +233,16 @@ impl Mtip {
                 continue;
             }
             let id = path.id;
+            // The peer may know this path by another address now, as when a NAT has forgotten it.
+            let again = self.client && path.state == PathState::Down && !self.codec.is_published();
             if path.is_linked() {
                 path.next_probe = now + self.config.probe_interval;
                 path.probes += 1;
                 let number = path.probes;
+                if again && number.is_multiple_of(LINK_AGAIN) {
+                    self.post(id, Outgoing::Link);
+                    continue;
+                }
                 path.sent(now, true, number);
                 self.post(id, Outgoing::KeepAlive { number });
             } else if self.client {
@@ -389,6 +380,22 @@ impl Transport for Mtip {
                 ids.into_iter().for_each(|id| self.post(id, Outgoing::Fin));
             }
             State::Closing(_) | State::Closed => {}
+        }
+    }
+
+    /// It is linked, and used once the peer answers. There are [`MAX_PATHS`] at most.
+    fn add_path(&mut self, now: Time, id: PathId) -> bool {
+        let room = self.paths.len() < MAX_PATHS && self.place_of(id).is_none();
+        if room {
+            self.paths.push(Path::new(now, id));
+        }
+        room
+    }
+
+    /// What was on its way there is sent over another one where there is time.
+    fn remove_path(&mut self, now: Time, id: PathId) {
+        if let Some(place) = self.place_of(id) {
+            self.forget_path(now, place);
         }
     }
 }

@@ -14,6 +14,8 @@ const UNKNOWN_RTT: Duration = Duration::from_millis(200);
 const LEAST_MARGIN: Duration = Duration::from_millis(1);
 /// A path is down when it is dead with this probability.
 const SURE: f64 = 0.8;
+/// Losses in a row after which it is down in any case: of a path that is new, little is known of its losses.
+const HOPELESS: u32 = 10;
 /// How long an answer to what is overdue still counts.
 const MEMORY: Duration = Duration::from_secs(2);
 
@@ -184,6 +186,7 @@ impl Path {
         if self.is_linked() {
             self.state = match self.losses.dead() {
                 _ if self.losses.run == 0 => PathState::Up,
+                _ if self.losses.run >= HOPELESS => PathState::Down,
                 dead if dead < SURE => PathState::Suspect,
                 _ => PathState::Down,
             };
@@ -236,6 +239,19 @@ mod tests {
             "it was only slow"
         );
         assert_eq!((path.judge(), path.stats.lost), (PathState::Up, 2));
+    }
+
+    #[test]
+    fn a_path_that_dies_young_is_down_too() {
+        let mut path = Path::new(at(0), PathId(1));
+        path.state = PathState::Up;
+        (0..2).for_each(|n| path.sent(at(n), true, n));
+        assert!(
+            path.answered(at(5), true, 0, None).is_some() && path.answered(at(6), true, 1, None).is_some()
+        );
+        (2..12).for_each(|n| path.sent(at(100 * n), true, n));
+        path.expire(at(10_000), |_| panic!("probes are no messages"));
+        assert_eq!(path.judge(), PathState::Down);
     }
 
     #[test]

@@ -6,14 +6,13 @@ use taut_wire::mtip::{Echo, Verdict};
 use super::codec::{Acknowledged, Age, Incoming, Outgoing, Times};
 use super::path::{Path, PathState};
 use super::{MAX_PATHS, Mtip, State};
-use crate::security::window::Window;
+use crate::window::Window;
 
 /// Which messages arrived, in all and on each path.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// Numbers count from 1 here, so that the first message of all is not told from an older one.
     seen: Window,
-    on_path: Vec<(PathId, OnPath)>,
+    on_path: Vec<(PathId, Window)>,
 }
 
 impl Default for Receiver {
@@ -22,40 +21,15 @@ impl Default for Receiver {
     }
 }
 
-/// The newest number on a path, and which of those before it arrived there.
-#[derive(Clone, Copy, Debug, Default)]
-struct OnPath {
-    newest: u64,
-    before: u64,
-}
-
-impl OnPath {
-    fn record(&mut self, number: u64) {
-        if number > self.newest {
-            let ahead = number - self.newest;
-            let shifted = self.before.checked_shl(ahead.min(64) as u32).unwrap_or(0);
-            let previous = 1u64.checked_shl((ahead - 1).min(64) as u32).unwrap_or(0);
-            (self.newest, self.before) = (number, shifted | previous);
-        } else if number < self.newest && self.newest - number <= 64 {
-            self.before |= 1 << (self.newest - number - 1);
-        }
-    }
-
-    /// Bit *i*: `number` − 1 − *i* arrived.
-    fn before(&self, number: u64) -> u64 {
-        self.before.checked_shr((self.newest - number).min(64) as u32).unwrap_or(0)
-    }
-}
-
 impl Receiver {
-    fn on_path(&mut self, id: PathId) -> &mut OnPath {
+    fn on_path(&mut self, id: PathId) -> &mut Window {
         let at = match self.on_path.iter().position(|(other, _)| *other == id) {
             Some(at) => at,
             None => {
                 if self.on_path.len() == MAX_PATHS {
                     self.on_path.remove(0);
                 }
-                self.on_path.push((id, OnPath::default()));
+                self.on_path.push((id, Window::new()));
                 self.on_path.len() - 1
             }
         };
@@ -135,17 +109,23 @@ impl Mtip {
         }
         let place = match self.place_of(id) {
             Some(place) => place,
-            None if self.paths.len() == MAX_PATHS => return Err(DropCause::Unauthenticated),
-            None => {
-                self.paths.push(Path::new(now, id));
-                self.paths.len() - 1
-            }
+            None => self.make_room(now, id).ok_or(DropCause::Unauthenticated)?,
         };
         self.codec.conversation = conversation;
         self.heard = now;
         self.linked(now, place);
         self.post(id, Outgoing::LinkAck(echo));
         Ok(())
+    }
+
+    /// A place for a new path, if need be that of one which is down.
+    fn make_room(&mut self, now: Time, id: PathId) -> Option<usize> {
+        if self.paths.len() == MAX_PATHS {
+            let down = self.paths.iter().position(|path| path.state == PathState::Down)?;
+            self.forget_path(now, down);
+        }
+        self.paths.push(Path::new(now, id));
+        Some(self.paths.len() - 1)
     }
 
     fn linked(&mut self, now: Time, place: usize) {
@@ -155,6 +135,9 @@ impl Mtip {
             // The first probe measures.
             path.next_probe = now;
             self.events.push_back(Event::PathUp(path.id));
+        } else if path.state == PathState::Down {
+            // Perhaps it is back: a probe tells.
+            path.next_probe = now;
         }
         if self.state == State::Linking {
             (self.state, self.heard) = (State::Open, now);
@@ -193,9 +176,10 @@ impl Mtip {
             Verdict::OnTime
         };
         let on_path = self.receiver.on_path(id);
-        on_path.record(number);
-        let (newest, before) = (on_path.newest, on_path.before(number));
-        debug_assert!(number <= newest);
+        if on_path.is_new(number) {
+            on_path.mark(number);
+        }
+        let before = on_path.before(number);
         self.post(id, Outgoing::Ack { verdict, number, before, echo, arrived: now, one_way });
         match verdict {
             Verdict::OnTime => {

@@ -12,6 +12,7 @@ pub struct SecurityConfig {
     pub(crate) rekey_messages: u64,
     pub(crate) handshakes_per_second: u32,
     pub(crate) epoch: u64,
+    pub(crate) multipath: bool,
 }
 
 impl Default for SecurityConfig {
@@ -24,6 +25,7 @@ impl Default for SecurityConfig {
             rekey_messages: 1 << 32,
             handshakes_per_second: 20,
             epoch: 0,
+            multipath: false,
         }
     }
 }
@@ -79,6 +81,15 @@ impl SecurityConfig {
     /// initiations must carry greater times than those of its earlier lives, or a robot that remembers them refuses.
     pub fn epoch(mut self, unix_nanos: u64) -> Self {
         self.epoch = unix_nanos;
+        self
+    }
+
+    /// For a transport that uses several paths at once, such as [`Mtip`](crate::mtip::Mtip): each datagram goes where the
+    /// transport inside says, under one set of keys. The operator's paths are those of
+    /// [`add_path`](taut_core::Transport::add_path); the robot takes one when the operator has answered a challenge there.
+    /// Default off: there is one path, and each end follows its peer. Both ends must agree.
+    pub fn multipath(mut self, on: bool) -> Self {
+        self.multipath = on;
         self
     }
 

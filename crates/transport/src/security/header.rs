@@ -175,26 +175,52 @@ impl Answer {
     }
 }
 
-/// What the security layer says to its peer: the plaintext, one byte, of a datagram whose nonce has [`CONTROL`].
+/// What the security layer says to its peer: the plaintext of a datagram whose nonce has [`CONTROL`]. A byte, and a number
+/// of 64 bits where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Control {
     /// Are you there? Also the first datagram under new keys, when there is nothing else to send.
-    Ping = 0,
+    Ping,
     /// I am.
-    Pong = 1,
+    Pong,
     /// I leave.
-    Close = 2,
+    Close,
+    /// Are you at this address? Say this number.
+    PathChallenge(u64),
+    /// The number.
+    PathResponse(u64),
 }
 
 impl Control {
+    /// The longest.
+    const MAX: usize = 9;
+
+    /// The plaintext, and how much of it counts.
+    pub(crate) fn emit(self) -> ([u8; Self::MAX], usize) {
+        let (kind, number) = match self {
+            Self::Ping => (0, None),
+            Self::Pong => (1, None),
+            Self::Close => (2, None),
+            Self::PathChallenge(number) => (3, Some(number)),
+            Self::PathResponse(number) => (4, Some(number)),
+        };
+        let mut bytes = [0; Self::MAX];
+        bytes[0] = kind;
+        bytes[1..].copy_from_slice(&number.unwrap_or(0).to_be_bytes());
+        (bytes, if number.is_some() { Self::MAX } else { 1 })
+    }
+
     /// # Errors
     /// [`DropCause::Malformed`]
     pub(crate) fn parse(plain: &[u8]) -> Result<Self, DropCause> {
+        let number =
+            |bytes: &[u8]| bytes.try_into().map(u64::from_be_bytes).map_err(|_| DropCause::Malformed);
         match plain {
             [0] => Ok(Self::Ping),
             [1] => Ok(Self::Pong),
             [2] => Ok(Self::Close),
+            [3, token @ ..] => Ok(Self::PathChallenge(number(token)?)),
+            [4, token @ ..] => Ok(Self::PathResponse(number(token)?)),
             _ => Err(DropCause::Malformed),
         }
     }
@@ -251,6 +277,12 @@ mod tests {
         assert_eq!(Answer::parse([0, 0, 0, 0]), Err(DropCause::Malformed));
         assert_eq!(Control::parse(&[2]), Ok(Control::Close));
         assert_eq!(Control::parse(&[2, 2]), Err(DropCause::Malformed));
+        let challenge = [3, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(Control::parse(&challenge), Ok(Control::PathChallenge(0x0102_0304_0506_0708)));
+        assert_eq!(Control::PathChallenge(0x0102_0304_0506_0708).emit(), (challenge, 9));
+        assert_eq!(Control::PathResponse(9).emit(), ([4, 0, 0, 0, 0, 0, 0, 0, 9], 9));
+        assert_eq!(Control::parse(&challenge[..8]), Err(DropCause::Malformed));
+        assert_eq!(Control::Pong.emit().1, 1);
     }
 
     proptest! {

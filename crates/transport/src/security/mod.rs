@@ -1,6 +1,6 @@
 //! Authenticated encryption for every transport but QUIC, which has its own.
 //!
-//! [`Secured`] seals each datagram of UDP, ETP, SCTP and DCCP; [`Sealed`] each message of a byte stream such as TCP. Both
+//! [`Secured`] seals each datagram of UDP, ETP, SCTP, DCCP and MTIP; [`Sealed`] each message of a byte stream such as TCP. Both
 //! run one handshake, Noise IK, between identities that know each other by [`Fingerprint`](crate::identity::Fingerprint).
 //! The shape of it follows WireGuard (Donenfeld, *WireGuard: Next Generation Kernel Network Tunnel*, NDSS 2017): keys are
 //! named by indices, nonces are explicit, an initiation carries a time that only grows, and new keys take over with the
@@ -35,16 +35,17 @@
 //!   closes or says nothing for [`silence`](SecurityConfig::silence). The same operator may begin anew at once.
 //! - An authentic datagram from another path moves the peer there, when it is the newest so far. Someone on the way who
 //!   forwards datagrams faster than the path itself can attract the answers, but cannot read or change them.
+//! - With [`multipath`](SecurityConfig::multipath) nobody can: the robot sends to an address only after the operator has
+//!   answered a challenge there (as RFC 9000 section 8.2), and takes nothing from it before.
 
 mod config;
 mod header;
 mod noise;
 mod sealed;
 mod secured;
-pub(crate) mod window;
 
+pub use crate::window::REPLAY_WINDOW;
 pub use config::SecurityConfig;
 pub use header::{INITIATION as INITIATION_BYTES, RESPONSE as RESPONSE_BYTES};
 pub use sealed::{Sealed, SealedStats};
 pub use secured::{Secured, SecuredStats};
-pub use window::REPLAY_WINDOW;

@@ -12,9 +12,9 @@ use super::header::{
     Answer, CONTROL, Control, DATA_HEADER, INITIATION, INITIATION_PAYLOAD, Index, MAC, NOISE_INITIATION,
     NOISE_RESPONSE, Offer, RESPONSE, RESPONSE_PAYLOAD, TAG, emit_data, emit_initiation, emit_response,
 };
-use super::window::Window;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity};
+use crate::window::Window;
 
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 const MAC_LABEL: &[u8] = b"taut mac";
@@ -205,7 +205,8 @@ impl Keys {
 
     /// The same for a word of our own.
     pub(crate) fn seal_control(&mut self, control: Control, out: &mut Vec<u8>) {
-        self.seal_as(CONTROL, &[control as u8], out);
+        let (plain, len) = control.emit();
+        self.seal_as(CONTROL, &plain[..len], out);
     }
 
     fn seal_as(&mut self, kind: u64, plain: &[u8], out: &mut Vec<u8>) {
@@ -234,17 +235,29 @@ impl Keys {
         sealed: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(Opened, bool), DropCause> {
-        let counter = nonce & !CONTROL;
+        self.decrypt(nonce, sealed, out)?;
+        let newest = self.window.mark(nonce & !CONTROL);
+        Ok((opened(nonce, out)?, newest))
+    }
+
+    /// The same, without taking it: it can be opened once more.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn peek(&self, nonce: u64, sealed: &[u8], out: &mut Vec<u8>) -> Result<Opened, DropCause> {
+        self.decrypt(nonce, sealed, out)?;
+        opened(nonce, out)
+    }
+
+    fn decrypt(&self, nonce: u64, sealed: &[u8], out: &mut Vec<u8>) -> Result<(), DropCause> {
         // Before the arithmetic: a replayed datagram costs a look at a bitmap.
-        if !self.window.is_new(counter) {
+        if !self.window.is_new(nonce & !CONTROL) {
             return Err(DropCause::Replayed);
         }
         out.resize(sealed.len(), 0);
         let len = self.noise.read_message(nonce, sealed, out).map_err(|_| DropCause::Unauthenticated)?;
         out.truncate(len);
-        let newest = self.window.mark(counter);
-        let opened = if nonce & CONTROL == 0 { Opened::Inner } else { Opened::Control(Control::parse(out)?) };
-        Ok((opened, newest))
+        Ok(())
     }
 
     /// The counter nearest to what is expected next whose low 16 bits are these.
@@ -254,6 +267,10 @@ impl Keys {
         let ahead = i64::from(low.wrapping_sub(expected as u16) as i16);
         expected.checked_add_signed(ahead).unwrap_or(u64::from(low))
     }
+}
+
+fn opened(nonce: u64, plain: &[u8]) -> Result<Opened, DropCause> {
+    Ok(if nonce & CONTROL == 0 { Opened::Inner } else { Opened::Control(Control::parse(plain)?) })
 }
 
 impl Peer {

@@ -20,6 +20,10 @@ pub(crate) struct Way {
     pub(crate) cut: bool,
     /// The path that the receiver sees the datagrams come from.
     pub(crate) path: PathId,
+    /// Instead: the one on which they were sent.
+    pub(crate) as_sent: bool,
+    /// Paths on which nothing arrives.
+    pub(crate) dead: Vec<PathId>,
     rng: Rng,
 }
 
@@ -45,6 +49,8 @@ impl<T: Transport> Net<T> {
             duplicates: Probability::NEVER,
             cut: false,
             path: PathId(0),
+            as_sent: false,
+            dead: Vec::new(),
             rng: Seed::new(seed).stream(name),
         };
         Self {
@@ -100,7 +106,7 @@ impl<T: Transport> Net<T> {
                 idle = false;
                 let data = std::mem::take(&mut buffer);
                 self.sent.push((self.now, end, transmit.path, data.clone()));
-                self.carry(end, data);
+                self.carry(end, transmit.path, data);
             }
             while let Some(event) = self.ends[end].poll_event() {
                 idle = false;
@@ -112,16 +118,17 @@ impl<T: Transport> Net<T> {
         }
     }
 
-    fn carry(&mut self, from: usize, data: Vec<u8>) {
+    fn carry(&mut self, from: usize, path: PathId, data: Vec<u8>) {
         let way = &mut self.ways[from];
         let copies = 1 + u64::from(way.duplicates.sample(&mut way.rng));
-        let lost = way.loss.sample(&mut way.rng) || way.cut;
+        let lost = way.loss.sample(&mut way.rng) || way.cut || way.dead.contains(&path);
+        let seen = if way.as_sent { path } else { way.path };
         for _ in 0..copies {
             let jitter = Duration::from_nanos(way.rng.below(way.jitter.as_nanos() + 1));
             self.count += 1;
             if !lost {
                 let at = self.now + way.delay + jitter;
-                self.in_flight.insert((at, self.count), (1 - from, way.path, data.clone()));
+                self.in_flight.insert((at, self.count), (1 - from, seen, data.clone()));
             }
         }
     }

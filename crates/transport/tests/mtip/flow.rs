@@ -1,8 +1,9 @@
 //! What arrives, on how many copies, and what happens when a path dies.
 
-use taut_core::{Duration, Event, Message, PathId, Priority, Reliability, Time, Transport};
+use taut_core::{Datagram, Duration, Ecn, Event, Message, PathId, Priority, Reliability, Time, Transport};
 use taut_transport::mtip::{Adaptive, Mode, MtipConfig, PathState, Policy, Reason, Target};
 use taut_wire::mtip::compatible::Sublink;
+use taut_wire::mtip::{Body, Repr};
 
 use crate::harness::{CLIENT, Net, SERVER, Way, at_ms, ms};
 
@@ -249,4 +250,26 @@ fn goodbye_ends_both_and_silence_does_too() {
     ways.iter_mut().for_each(|way| way.cut = Some((at_ms(5_000), Time::MAX)));
     let net = run(deadline().idle_timeout(ms(2_000)), ways);
     assert_eq!(net.count(SERVER, |event| *event == Event::Closed), 1);
+}
+
+#[test]
+fn an_acknowledgement_claims_nothing_that_did_not_arrive_on_its_path() {
+    let mut net = Net::new(MtipConfig::new(), vec![Way::new(1_000), Way::new(1_000)]);
+    net.run_until(at_ms(100));
+    for (path, number) in [(0, 0), (1, 5), (0, 7), (1, 6)] {
+        let data = Body::Data { stream: 0, number, age_us: 0, deadline_us: None, payload: b"go" };
+        let mut bytes = Vec::new();
+        Repr { clock_ns: net.now.as_nanos(), body: data }.emit(&mut bytes);
+        let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &bytes, padding: 0 };
+        net.ends[SERVER].handle_input(net.now, input);
+    }
+    let (mut said, mut bytes) = (Vec::new(), Vec::new());
+    while net.ends[SERVER].poll_transmit(net.now, &mut bytes).is_some() {
+        if let Ok(Repr { body: Body::Ack(ack), .. }) = Repr::parse(&bytes) {
+            said.push((ack.number, ack.before));
+        }
+        bytes.clear();
+    }
+    // On path 0 messages 0 and 7 arrived, on path 1 messages 5 and 6.
+    assert_eq!(said, [(0, 0), (5, 0), (7, 1 << 6), (6, 1)]);
 }

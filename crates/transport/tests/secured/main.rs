@@ -8,6 +8,7 @@ mod handshake;
 mod hostile;
 mod inside;
 mod operators;
+mod paths;
 mod speed;
 mod stream;
 

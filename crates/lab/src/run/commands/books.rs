@@ -25,9 +25,21 @@ struct Counts {
     again: u64,
     refused: u64,
     latency: Summary,
+    /// When the newest of them was made, and when one arrived last.
+    made: Option<Time>,
+    arrived: Option<Time>,
+    gap: Duration,
     there: Vec<PathResult>,
     back: Vec<PathResult>,
     copies: Option<(u64, u64)>,
+}
+
+impl Counts {
+    /// Up to the last one that was made, for those that did not come any more.
+    fn gap(&self) -> Option<Duration> {
+        let (made, arrived) = (self.made?, self.arrived?);
+        Some(self.gap.max(made.saturating_since(arrived)))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +62,9 @@ impl Books {
             again: 0,
             refused: 0,
             latency: Summary::default(),
+            made: None,
+            arrived: None,
+            gap: Duration::ZERO,
             there: paths.clone(),
             back: paths,
             copies: None,
@@ -61,6 +76,7 @@ impl Books {
         let mut books = self.0.borrow_mut();
         let counts = now >= Time::ZERO + books.warmup;
         books.commands.push(if counts { State::UnderWay } else { State::Ignored });
+        books.made = counts.then_some(now).or(books.made);
         books.commands.len() as u64 - 1
     }
 
@@ -76,6 +92,8 @@ impl Books {
             Some(state @ State::UnderWay) => {
                 *state = State::Arrived;
                 let took = now.saturating_since(created);
+                let since = books.arrived.map_or(Duration::ZERO, |last| now.saturating_since(last));
+                (books.gap, books.arrived) = (books.gap.max(since), Some(now));
                 books.latency.record(took);
                 let count = if took <= books.deadline { &mut books.in_time } else { &mut books.late };
                 *count += 1;
@@ -117,6 +135,7 @@ impl Books {
             in_time_percent: percent(books.in_time, sent),
             received_percent: percent(received, sent),
             latency_ms: books.latency.to_result(),
+            gap_ms: books.gap().map(Duration::as_millis_f64),
             copies: copies.map(|(messages, copies)| copies as f64 / messages as f64),
             there: books.there.clone(),
             back: books.back.clone(),

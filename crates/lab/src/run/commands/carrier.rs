@@ -22,6 +22,8 @@ pub(super) enum CommandCarrier {
     Mtip(Box<Mtip>),
     Mptcp(Box<Mptcp>),
     EveryPath(EveryPath),
+    /// A socket of its own.
+    Kernel(Box<dyn Transport>),
 }
 
 impl CommandCarrier {
@@ -65,9 +67,14 @@ impl CommandCarrier {
     pub(super) fn protocol(&self) -> Protocol {
         match self {
             Self::Single(carrier) => carrier.protocol(),
-            Self::Mptcp(_) => Protocol::Tcp,
+            Self::Mptcp(_) | Self::Kernel(_) => Protocol::Tcp,
             Self::Mtip(_) | Self::EveryPath(_) => Protocol::Udp,
         }
+    }
+
+    /// Is it to be called whenever its socket is ready, and not only when it is due?
+    pub(super) fn owns_its_socket(&self) -> bool {
+        matches!(self, Self::Kernel(_))
     }
 
     /// Does it drop what is late? Then it is told of the deadline.
@@ -84,7 +91,7 @@ impl CommandCarrier {
                 Some((mptcp.stats().offered, mptcp.stats().pieces + again))
             }
             Self::EveryPath(every) => Some((every.sent, every.sent * u64::from(every.paths))),
-            Self::Single(_) => None,
+            Self::Single(_) | Self::Kernel(_) => None,
         }
     }
 }
@@ -173,6 +180,7 @@ impl Counts for CommandCarrier {
             Self::Mtip(mtip) => flows::mtip(&mtip.stats()),
             Self::Mptcp(mptcp) => flows::mptcp(&mptcp.stats()),
             Self::EveryPath(every) => vec![("offered", every.sent)],
+            Self::Kernel(_) => Vec::new(),
         }
     }
 }
@@ -184,6 +192,7 @@ macro_rules! carried {
             CommandCarrier::Mtip($transport) => $call,
             CommandCarrier::Mptcp($transport) => $call,
             CommandCarrier::EveryPath($transport) => $call,
+            CommandCarrier::Kernel($transport) => $call,
         }
     };
 }

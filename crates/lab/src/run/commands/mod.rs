@@ -2,6 +2,7 @@
 
 mod books;
 mod carrier;
+mod ends;
 mod node;
 
 use taut_core::{Address, Seed, Time};
@@ -12,6 +13,8 @@ use super::inputs::RunError;
 use super::transports::{PORTS, Side};
 use crate::result::{CommandsResult, FlowOwner};
 use crate::scenario::{Direction, Scenario};
+pub use ends::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
+
 use books::Books;
 use carrier::CommandCarrier;
 use node::{Receiver, Sender};

@@ -89,7 +89,8 @@ impl End {
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        if self.carrier.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
+        let is_due = self.carrier.poll_timeout().is_some_and(|deadline| deadline.at <= now);
+        if is_due || self.carrier.inner().owns_its_socket() {
             self.carrier.handle_timeout(now);
         }
         self.drain(now);

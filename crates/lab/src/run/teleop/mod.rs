@@ -36,6 +36,7 @@ use links::LinkInfo;
 
 pub use self::hand::Device;
 pub use self::notes::{Notes, Way, account};
+pub(in crate::run) use notes::conservation;
 
 /// What is left of a session when its nodes are gone.
 pub(super) struct Session {

@@ -297,7 +297,7 @@ fn flows(scenario: &Scenario, teleop: &TeleopResult, network: &[Way; 2]) -> Vec<
     WAYS.into_iter().zip(network).zip(&teleop.wire).map(flow).collect()
 }
 
-fn conservation(network: &[Way; 2], violations: Vec<String>) -> Conservation {
+pub(in crate::run) fn conservation(network: &[Way; 2], violations: Vec<String>) -> Conservation {
     let sum = |of: fn(&Way) -> u64| network.iter().map(of).sum();
     let mut dropped = BTreeMap::new();
     for (cause, count) in network.iter().flat_map(|way| &way.dropped) {

@@ -57,6 +57,13 @@ pub enum Traffic {
     Tcp(TcpSpec),
 }
 
+impl Traffic {
+    /// Does it send nothing at all, having no rate?
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Self::Cbr(traffic) | Self::Poisson(traffic) if traffic.rate == Bitrate::default())
+    }
+}
+
 /// A rate and a packet size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -60,8 +60,11 @@ impl<T: Transport> Secured<T> {
         receiver: Index,
         noise: &[u8],
     ) -> Result<(), DropCause> {
-        let Role::Initiator(initiator) = &mut self.role else { return Err(DropCause::Malformed) };
         let stranger = DropCause::Unauthenticated;
+        if self.is_multipath() && !self.paths.contains(path) {
+            return Err(stranger);
+        }
+        let Role::Initiator(initiator) = &mut self.role else { return Err(DropCause::Malformed) };
         let trial =
             initiator.trial.as_mut().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
         let answer = trial.attempt.complete(noise)?;
@@ -83,7 +86,7 @@ impl<T: Transport> Secured<T> {
             if self.phase == Phase::Waiting {
                 self.phase = Phase::Open;
             }
-            self.moved_to(path);
+            self.heard_on(now, path, true);
             // The robot uses the keys when it has seen them used.
             self.post_control(Control::Ping);
         }
@@ -103,6 +106,8 @@ impl<T: Transport> Secured<T> {
                 trial.again = now + trial.wait;
                 trial.wait = SecurityConfig::next_wait(trial.wait);
                 let bytes = trial.bytes.clone();
+                // Of several paths the one that was tried first may be dead.
+                self.path = self.paths.after(self.path).unwrap_or(self.path);
                 self.post(self.path, bytes);
             }
         } else if self.begin_at().is_some_and(|(at, _)| now >= at) {
@@ -112,6 +117,13 @@ impl<T: Transport> Secured<T> {
             let Role::Initiator(initiator) = &mut self.role else { return };
             (initiator.pinged, initiator.sent) = (now, now);
             self.post_control(Control::Ping);
+        }
+    }
+
+    /// There is a path where there was none: what is to be repeated need not wait.
+    pub(super) fn initiator_hurries(&mut self, now: Time) {
+        if let Role::Initiator(Initiator { trial: Some(trial), .. }) = &mut self.role {
+            (trial.again, trial.wait) = (now, self.config.retransmit);
         }
     }
 

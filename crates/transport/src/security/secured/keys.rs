@@ -38,4 +38,16 @@ impl KeyRing {
         let keys = self.previous.as_mut().filter(|keys| keys.local == index)?;
         Some(keys.open(nonce, sealed, plain).map(|(opened, newest)| (opened, newest && !self.confirmed)))
     }
+
+    /// Looks into what was sealed for the keys called `index` without taking it; `None` when there are none.
+    pub(super) fn peek(
+        &self,
+        index: Index,
+        nonce: u64,
+        sealed: &[u8],
+        plain: &mut Vec<u8>,
+    ) -> Option<Result<Opened, DropCause>> {
+        let mut keys = [&self.current, &self.previous].into_iter().flatten();
+        Some(keys.find(|keys| keys.local == index)?.peek(nonce, sealed, plain))
+    }
 }

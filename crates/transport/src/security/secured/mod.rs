@@ -2,6 +2,7 @@
 
 mod initiator;
 mod keys;
+mod paths;
 mod responder;
 
 use std::collections::VecDeque;
@@ -19,6 +20,7 @@ use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
 use initiator::Initiator;
 use keys::KeyRing;
+use paths::Paths;
 use responder::Responder;
 
 /// How long a transport that closes may take to say goodbye.
@@ -73,8 +75,10 @@ pub struct Secured<T> {
     role: Role<T>,
     phase: Phase,
     keys: KeyRing,
-    /// Where the peer is.
+    /// Where the peer is; of several paths, where the newest datagram came from.
     path: PathId,
+    /// Of a transport that uses several.
+    paths: Paths,
     /// When the last authentic datagram came.
     heard: Time,
     /// The transport inside said that it is connected, and nobody was told.
@@ -111,6 +115,10 @@ pub struct SecuredStats {
     pub limited: u64,
     /// How often the peer moved to another path.
     pub moved: u64,
+    /// With several paths. Of the unauthenticated: authentic, but from where the peer has not been shown to be.
+    pub unvalidated: u64,
+    /// Datagrams of the transport inside for a path on which the peer has not been shown to be, and that were not sent.
+    pub no_path: u64,
 }
 
 enum Role<T> {
@@ -169,6 +177,7 @@ impl<T: Transport> Secured<T> {
             phase: Phase::Waiting,
             keys: KeyRing::default(),
             path: PathId(0),
+            paths: Paths::default(),
             heard: Time::ZERO,
             connected_inside: false,
             outbox: VecDeque::new(),
@@ -220,10 +229,14 @@ impl<T: Transport> Secured<T> {
     }
 
     fn post_control(&mut self, control: Control) {
+        self.post_control_on(self.path, control);
+    }
+
+    fn post_control_on(&mut self, path: PathId, control: Control) {
         if let Some(keys) = &mut self.keys.current {
-            let mut bytes = Vec::with_capacity(OVERHEAD + 1);
+            let mut bytes = Vec::with_capacity(OVERHEAD + 9);
             keys.seal_control(control, &mut bytes);
-            self.post(self.path, bytes);
+            self.post(path, bytes);
         }
     }
 
@@ -245,16 +258,17 @@ impl<T: Transport> Secured<T> {
         sealed: &[u8],
     ) -> Result<(), DropCause> {
         let mut plain = std::mem::take(&mut self.opened);
-        let opened = match self.keys.open(key, nonce, sealed, &mut plain) {
-            Some(Ok((opened, newest))) => {
-                // Only the newest says where the peer is: an older one may have been on its way for long.
-                if newest {
-                    self.moved_to(input.path);
+        let opened = if self.is_multipath() && !self.paths.contains(input.path) {
+            self.open_unbound(now, input.path, key, nonce, sealed, &mut plain)
+        } else {
+            match self.keys.open(key, nonce, sealed, &mut plain) {
+                Some(Ok((opened, newest))) => {
+                    self.heard_on(now, input.path, newest);
+                    Ok(opened)
                 }
-                Ok(opened)
+                Some(Err(cause)) => Err(cause),
+                None => self.take_over(now, input.path, key, nonce, sealed, &mut plain),
             }
-            Some(Err(cause)) => Err(cause),
-            None => self.take_over(now, input.path, key, nonce, sealed, &mut plain),
         };
         if let Ok(opened) = opened {
             self.heard = now;
@@ -264,8 +278,14 @@ impl<T: Transport> Secured<T> {
                     let data = &plain[..];
                     self.inner.handle_input(now, Datagram { data, ..*input });
                 }
-                Opened::Control(Control::Ping) => self.post_control(Control::Pong),
-                Opened::Control(Control::Pong) => {}
+                Opened::Control(Control::Ping) => {
+                    let path = if self.is_multipath() { input.path } else { self.path };
+                    self.post_control_on(path, Control::Pong);
+                }
+                Opened::Control(Control::PathChallenge(token)) => {
+                    self.post_control_on(input.path, Control::PathResponse(token));
+                }
+                Opened::Control(Control::Pong | Control::PathResponse(_)) => {}
                 Opened::Control(Control::Close) => self.end(false),
             }
         }
@@ -285,6 +305,9 @@ impl<T: Transport> Secured<T> {
         }
         self.events.push_back(Event::Closed);
         self.keys = KeyRing::default();
+        if matches!(self.role, Role::Responder(_)) {
+            self.paths.clear();
+        }
         self.connected_inside = false;
         let closing = matches!(self.phase, Phase::Closing(_));
         self.phase = match &mut self.role {
@@ -364,12 +387,17 @@ impl<T: Transport> Transport for Secured<T> {
             }
             self.plain.clear();
             if let Some(transmit) = self.inner.poll_transmit(now, &mut self.plain) {
+                let path = if self.is_multipath() { transmit.path } else { self.path };
+                if self.is_multipath() && !self.paths.contains(path) {
+                    self.stats.no_path += 1;
+                    continue;
+                }
                 self.plain.resize(self.plain.len() + transmit.padding as usize, 0);
                 let keys = self.keys.current.as_mut().expect("open: there are keys");
                 keys.seal(&self.plain, buffer);
                 self.stats.sealed += 1;
                 self.initiator_sent(now);
-                return Some(Transmit { path: self.path, ecn: transmit.ecn, padding: 0 });
+                return Some(Transmit { path, ecn: transmit.ecn, padding: 0 });
             }
             if !self.has_said_goodbye(now) {
                 return None;
@@ -420,6 +448,30 @@ impl<T: Transport> Transport for Secured<T> {
                 self.end(false);
             }
             Phase::Closing(_) | Phase::Closed => {}
+        }
+    }
+
+    /// With [`SecurityConfig::multipath`], at the operator's end; a robot's paths are the operator's.
+    fn add_path(&mut self, now: Time, path: PathId) -> bool {
+        if !self.is_multipath() || self.phase == Phase::Closed || matches!(self.role, Role::Responder(_)) {
+            return false;
+        }
+        let added = self.inner.add_path(now, path);
+        if added {
+            if self.paths.is_empty() {
+                self.path = path;
+                self.initiator_hurries(now);
+            }
+            self.paths.bind(now, path);
+        }
+        added
+    }
+
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.inner.remove_path(now, path);
+        self.paths.unbind(path);
+        if self.path == path {
+            self.path = self.paths.after(path).unwrap_or(path);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What only the robot does: answer initiations, and decide whose keys are in use.
 
+use std::collections::VecDeque;
+
 use taut_core::{Datagram, DropCause, Duration, PathId, Time, Transport};
 
 use super::{Phase, Role, Secured};
@@ -10,6 +12,8 @@ use crate::security::noise::{Keys, Opened, Peer};
 
 /// Handshakes that were answered and wait for their first datagram.
 const PENDING: usize = 4;
+/// Paths on which one handshake is answered, of which is known.
+const ANSWERED: usize = 8;
 /// Initiations that may come at once.
 const BURST: u64 = 10;
 
@@ -44,6 +48,19 @@ struct Pending {
     /// The very bytes that were answered, and the answer: copies of the one get copies of the other.
     initiation: Vec<u8>,
     response: Vec<u8>,
+    /// Where the answer went: the last so many.
+    answered: VecDeque<PathId>,
+}
+
+impl Pending {
+    fn answers(&mut self, path: PathId) {
+        if !self.answered.contains(&path) {
+            if self.answered.len() == ANSWERED {
+                self.answered.pop_front();
+            }
+            self.answered.push_back(path);
+        }
+    }
 }
 
 impl<T> Responder<T> {
@@ -104,8 +121,9 @@ impl<T: Transport> Secured<T> {
         if matches!(self.phase, Phase::Closing(_)) {
             return Err(DropCause::Unauthenticated);
         }
-        if let Some(pending) = responder.pending.iter().find(|pending| pending.initiation == input.data) {
+        if let Some(pending) = responder.pending.iter_mut().find(|pending| pending.initiation == input.data) {
             let response = pending.response.clone();
+            pending.answers(input.path);
             self.post(input.path, response);
             return Ok(());
         }
@@ -138,7 +156,8 @@ impl<T: Transport> Secured<T> {
         let keys = self.local.respond(now, request, &peer, verdict, &mut response);
         if !busy {
             let (initiation, response) = (input.data.to_vec(), response.clone());
-            responder.keep(Pending { serving, keys, initiation, response });
+            let answered = VecDeque::from([input.path]);
+            responder.keep(Pending { serving, keys, initiation, response, answered });
         }
         self.post(input.path, response);
         if busy {
@@ -162,6 +181,13 @@ impl<T: Transport> Secured<T> {
         let Role::Responder(responder) = &mut self.role else { return Err(DropCause::Unauthenticated) };
         let pending = responder.pending.iter().position(|pending| pending.keys.local == key);
         let place = pending.ok_or(DropCause::Unauthenticated)?;
+        let continues = responder.serving == Some(responder.pending[place].serving);
+        // Of several paths: who was answered elsewhere has not been shown to be here.
+        let shown =
+            responder.pending[place].answered.contains(&path) || (continues && self.paths.contains(path));
+        if self.config.multipath && !shown {
+            return Err(DropCause::Unauthenticated);
+        }
         let (opened, _) = responder.pending[place].keys.open(nonce, sealed, plain)?;
         let Pending { serving, keys, .. } = responder.pending.remove(place);
         if matches!(self.phase, Phase::Closing(_)) {
@@ -172,7 +198,6 @@ impl<T: Transport> Secured<T> {
             self.stats.busy += 1;
             return Err(DropCause::Unauthenticated);
         }
-        let continues = responder.serving == Some(serving);
         if responder.used && !continues {
             self.end(false);
         }
@@ -182,8 +207,14 @@ impl<T: Transport> Secured<T> {
         self.stats.rekeys += u64::from(continues);
         self.keys.replace(keys);
         self.keys.confirmed = true;
+        if self.is_multipath() {
+            if !continues {
+                self.paths.clear();
+            }
+            self.paths.bind(now, path);
+        }
         if continues {
-            self.moved_to(path);
+            self.heard_on(now, path, true);
         } else {
             (self.phase, self.path) = (Phase::Open, path);
         }

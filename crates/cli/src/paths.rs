@@ -1,0 +1,74 @@
+//! Over which interfaces, and which of them a message takes: for the commands with sessions.
+
+use std::str::FromStr;
+
+use clap::Args;
+use taut_core::{Duration, PathId, Priority};
+use taut_io::session::{Endpoint, PathNote, PathSpec, TransportConfig, TransportKind};
+use taut_transport::mtip::{Adaptive, MAX_PATHS, MtipConfig, Policy, Target};
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Paths {
+    /// Go over this interface or from this address of ours, such as wwan0. Repeatable with --transport mtip: a path each; one
+    /// that is not there or not up is waited for
+    #[arg(long, value_name = "INTERFACE|ADDRESS")]
+    path: Vec<PathSpec>,
+    /// Which paths a message takes (mtip): deadline, the fewest that are in time; all; adaptive, one more or fewer by the
+    /// recent past; best:N; fixed:N, counted from 0
+    #[arg(long, default_value = "deadline")]
+    policy: PathPolicy,
+}
+
+/// A policy by its name.
+#[derive(Clone, Copy, Debug)]
+struct PathPolicy(Policy);
+
+impl FromStr for PathPolicy {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<u8>().ok().filter(|number| usize::from(*number) <= MAX_PATHS);
+        let policy = match text.split_once(':') {
+            None if text == "deadline" => Some(Policy::Deadline(Target::default())),
+            None if text == "all" => Some(Policy::All),
+            None if text == "adaptive" => Some(Policy::Adaptive(Adaptive::default())),
+            Some(("best", count)) => number(count).filter(|count| *count > 0).map(Policy::Best),
+            Some(("fixed", path)) => number(path).map(|path| Policy::Fixed(PathId(path))),
+            _ => None,
+        };
+        let wrong =
+            || format!("`{text}` is not a policy; there are deadline, all, adaptive, best:N, fixed:N");
+        policy.map(Self).ok_or_else(wrong)
+    }
+}
+
+impl Paths {
+    /// A transport with its settings; what is older than `deadline` and says nothing else is worthless.
+    pub(crate) fn transport(&self, kind: TransportKind, deadline: Duration) -> TransportConfig {
+        match TransportConfig::from(kind) {
+            TransportConfig::Mtip(config) => TransportConfig::Mtip(self.mtip(config, deadline)),
+            other => other,
+        }
+    }
+
+    fn mtip(&self, config: MtipConfig, deadline: Duration) -> MtipConfig {
+        config.policy(self.policy.0).deadline(deadline).emergency(Priority(0))
+    }
+
+    /// The endpoint, bound to the paths.
+    pub(crate) fn over(&self, endpoint: Endpoint) -> Result<Endpoint, String> {
+        endpoint.over(&self.path).map_err(|error| error.to_string())
+    }
+}
+
+/// What is missing is said on standard error: nobody who reads results expects it there.
+pub(crate) fn warn(note: &PathNote) {
+    eprintln!("taut: {note}");
+}
+
+/// For JSON Lines.
+pub(crate) fn as_json(note: &PathNote) -> (&'static str, Vec<(&'static str, serde_json::Value)>) {
+    let event = if note.missing.is_none() { "path_there" } else { "path_missing" };
+    let mut more = vec![("path", note.path.0.into()), ("at", note.spec.to_string().into())];
+    more.extend(note.missing.as_ref().map(|why| ("why", why.to_string().into())));
+    (event, more)
+}

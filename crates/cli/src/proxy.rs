@@ -1,0 +1,246 @@
+//! `taut proxy`: carries the datagrams of applications that know nothing of it.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::mpsc::SyncSender;
+
+use clap::Args;
+use serde_json::{Value, json};
+use taut_core::{Duration, Time};
+use taut_io::proxy::{ProxyCommand, ProxyConfig, ProxyLocal, ProxyMachine, ProxyNote, ProxyStats, proxy};
+use taut_io::session::{Credentials, Endpoint, Remote, TransportKind};
+use taut_io::{Clock, Driver};
+use taut_transport::identity::{Fingerprint, Trust};
+
+use crate::host::{self, OnSignal, Scheduling, Session, json_line};
+use crate::paths::{self, Paths};
+use crate::{Ended, identity, print};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Where to listen: udp:PORT or udp:ADDRESS:PORT for applications (the near end), or ADDRESS:PORT for the other proxy (the
+    /// far end)
+    #[arg(long, value_name = "[udp:]ADDRESS:PORT")]
+    listen: Side,
+    /// Where to: of the near end the other proxy, HOST:PORT; of the far end the application, udp:HOST:PORT
+    #[arg(long, value_name = "[udp:]HOST:PORT")]
+    to: Side,
+    /// The fingerprint of the other proxy; `taut identity` shows it
+    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
+    trust: Vec<Fingerprint>,
+    /// mtip, udp, quic, tcp, sctp, dccp or etp
+    #[arg(long, default_value = "mtip")]
+    transport: TransportKind,
+    /// The age at which a datagram is worthless, counted from when the proxy got it
+    #[arg(long, value_name = "DURATION", default_value = "200ms")]
+    deadline: Duration,
+    /// Flows at a time: addresses of applications
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    flows: u16,
+    /// A flow ends when nothing was said in it for so long
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    idle: Duration,
+    /// The file of this host's identity, as for `taut identity`
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Without any security: for the lab only
+    #[arg(long, conflicts_with = "trust")]
+    plaintext: bool,
+    /// Print what happens as JSON Lines
+    #[arg(long)]
+    json: bool,
+    /// A report so often
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    every: Duration,
+    #[command(flatten)]
+    paths: Paths,
+    #[command(flatten)]
+    scheduling: Scheduling,
+}
+
+/// Whose side an address is on.
+#[derive(Clone, Debug)]
+enum Side {
+    Application(String),
+    Proxy(String),
+}
+
+impl FromStr for Side {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text.strip_prefix("udp:") {
+            // All addresses of this host that others cannot reach: who wants more says so.
+            Some(port) if port.parse::<u16>().is_ok() => Self::Application(format!("127.0.0.1:{port}")),
+            Some(address) => Self::Application(address.to_owned()),
+            None => Self::Proxy(text.to_owned()),
+        })
+    }
+}
+
+/// What the two addresses make of a proxy.
+struct Ends {
+    local: ProxyLocal,
+    /// Of the near end.
+    remote: Option<SocketAddr>,
+    /// Of the far end.
+    listen: Option<SocketAddr>,
+}
+
+impl Arguments {
+    fn ends(&self) -> Result<Ends, String> {
+        match (&self.listen, &self.to) {
+            (Side::Application(at), Side::Proxy(to)) => {
+                let address = host::resolve(at)?;
+                let socket = UdpSocket::bind(address).map_err(|error| format!("{address}: {error}"))?;
+                Ok(Ends { local: ProxyLocal::Near(socket), remote: Some(host::resolve(to)?), listen: None })
+            }
+            (Side::Proxy(at), Side::Application(to)) => {
+                let listen = Some(host::resolve(at)?);
+                Ok(Ends { local: ProxyLocal::Far(host::resolve(to)?), remote: None, listen })
+            }
+            _ => Err("one end faces applications, the other one the other proxy: --listen udp:7000 --to HOST:7001 \
+                      at the near end, --listen 0.0.0.0:7001 --to udp:127.0.0.1:7000 at the far end"
+                .to_owned()),
+        }
+    }
+
+    fn credentials(&self) -> Result<Option<Credentials>, String> {
+        if self.plaintext {
+            eprintln!("taut: WITHOUT SECURITY: whoever is on the way can read and change what passes");
+            return Ok(None);
+        }
+        let identity = identity::load(self.identity.as_deref())?;
+        Ok(Some(Credentials { identity, trust: Trust::from_iter(self.trust.iter().copied()) }))
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Ended {
+    let (ends, credentials) = (arguments.ends()?, arguments.credentials()?);
+    let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint().to_string());
+    let clock = Clock::start();
+    let transport = arguments.paths.transport(arguments.transport, arguments.deadline);
+    let endpoint = match (ends.remote, ends.listen) {
+        (Some(remote), _) => Endpoint::connect(transport, remote, credentials, &clock),
+        (_, Some(listen)) => Endpoint::listen(transport, listen, credentials, &clock),
+        _ => unreachable!("it connects or listens"),
+    };
+    let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
+    let far = endpoint.remote().is_none();
+    let address = if far { endpoint.local_addr().ok() } else { local_address(&ends.local) };
+    let config = ProxyConfig::new()
+        .flows(arguments.flows.into())
+        .idle(arguments.idle)
+        .deadline(Some(arguments.deadline));
+    let (driver_config, period, local) = (arguments.scheduling.driver(), arguments.every, ends.local);
+    let work = move |remotes: SyncSender<Remote<ProxyMachine>>, notes: SyncSender<(Time, ProxyNote)>| {
+        let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
+        let started = |remote| drop(remotes.send(remote));
+        // Who listens too slowly misses some.
+        let tell = &mut |at, note| drop(notes.try_send((at, note)));
+        proxy(driver, &endpoint, local, config, Some(period), started, tell)
+            .map_err(|error| error.to_string())
+    };
+    let session = Session::start(arguments.scheduling, work)?;
+    let session = session.map_err(|ended| ended.err().unwrap_or_else(|| "it ended at once".to_owned()))?;
+    let remote = session.remote.clone();
+    let _signals = OnSignal::new(move || {
+        remote.send(ProxyCommand::Close);
+    })?;
+    let out = Output { json: arguments.json };
+    out.listening(clock.now(), address, arguments.transport, fingerprint, far)?;
+    for (at, note) in &session.notes {
+        out.note(at, &note)?;
+    }
+    let stats = session.join()?;
+    out.tell(clock.now(), "summary", &stats)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn local_address(local: &ProxyLocal) -> Option<SocketAddr> {
+    match local {
+        ProxyLocal::Near(socket) => socket.local_addr().ok(),
+        ProxyLocal::Far(to) => Some(*to),
+    }
+}
+
+struct Output {
+    json: bool,
+}
+
+impl Output {
+    fn listening(
+        &self,
+        at: Time,
+        address: Option<SocketAddr>,
+        transport: TransportKind,
+        identity: Option<String>,
+        far: bool,
+    ) -> Result<(), String> {
+        let address = address.map(|address| address.to_string()).unwrap_or_default();
+        if self.json {
+            let more = [
+                ("address", json!(address)),
+                ("transport", json!(transport.name())),
+                ("identity", json!(identity)),
+            ];
+            return print(&json_line("listening", at, more));
+        }
+        let identity = identity.unwrap_or_else(|| "a proxy without identity".to_owned());
+        let whom = if far { "the other proxy" } else { "applications" };
+        print(&format!("{identity}\nlistens at {address} for {whom}; {transport} between the two\n"))
+    }
+
+    fn note(&self, at: Time, note: &ProxyNote) -> Result<(), String> {
+        match note {
+            ProxyNote::Path(path) => {
+                paths::warn(path);
+                let (event, more) = paths::as_json(path);
+                if self.json { print(&json_line(event, at, more)) } else { Ok(()) }
+            }
+            ProxyNote::Progress(stats) => self.tell(at, "status", stats),
+            ProxyNote::Connected => self.say(at, "connected", "the other proxy is there", Vec::new()),
+            ProxyNote::Closed(why) => {
+                let text = format!("the other proxy is not there: {why}");
+                self.say(at, "closed", &text, vec![("why", json!(why.to_string()))])
+            }
+        }
+    }
+
+    fn say(&self, at: Time, event: &str, text: &str, more: Vec<(&'static str, Value)>) -> Result<(), String> {
+        if self.json {
+            return print(&json_line(event, at, more));
+        }
+        print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()))
+    }
+
+    fn tell(&self, at: Time, event: &str, stats: &ProxyStats) -> Result<(), String> {
+        let dropped: Vec<_> =
+            stats.dropped.iter().map(|(cause, count)| (cause.name().to_owned(), *count)).collect();
+        if self.json {
+            let dropped: serde_json::Map<String, Value> =
+                dropped.into_iter().map(|(name, count)| (name, count.into())).collect();
+            let more = [
+                ("taken", json!(stats.taken)),
+                ("sent", json!(stats.sent)),
+                ("arrived", json!(stats.arrived)),
+                ("given", json!(stats.given)),
+                ("dropped", Value::Object(dropped)),
+                ("flows", json!(stats.flows)),
+                ("flows_idle", json!(stats.flows_idle)),
+                ("flows_full", json!(stats.flows_full)),
+                ("refused_here", json!(stats.refused_here)),
+            ];
+            return print(&json_line(event, at, more));
+        }
+        let causes: Vec<String> = dropped.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let causes = if causes.is_empty() { "none".to_owned() } else { causes.join(", ") };
+        let ProxyStats { taken, sent, arrived, given, flows, flows_idle, .. } = stats;
+        print(&format!(
+            "{:>9.3} s  taken {taken}, sent {sent}; arrived {arrived}, given {given}; dropped: {causes}; flows {flows}, of which \
+             ended {flows_idle}\n",
+            at.as_secs_f64()
+        ))
+    }
+}

@@ -1,0 +1,267 @@
+//! The applications' side of a proxy: sockets, and which of them a flow is.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+
+use taut_core::{Duration, Time};
+
+use super::ProxyLocal;
+use crate::driver::poller::{Interest, Poller, Ready};
+
+/// Sockets of applications and the flows over them.
+#[derive(Debug)]
+pub(super) struct Local {
+    /// One descriptor for the driver, however many sockets there are.
+    poller: Poller,
+    ready: Vec<Ready>,
+    side: Side,
+    /// When it is looked for flows in which nothing is said.
+    next_sweep: Option<Time>,
+}
+
+#[derive(Debug)]
+enum Side {
+    Near(Near),
+    Far(Far),
+}
+
+/// One socket; a flow is an address that sends there.
+#[derive(Debug)]
+struct Near {
+    socket: UdpSocket,
+    by_address: BTreeMap<SocketAddr, u16>,
+    flows: BTreeMap<u16, (SocketAddr, Time)>,
+    /// The next number that is tried.
+    next: u16,
+    /// Whose the last datagram was: the next one most likely is too.
+    last: Option<(SocketAddr, u16)>,
+}
+
+/// A socket for each flow, all connected to one address.
+#[derive(Debug)]
+struct Far {
+    to: SocketAddr,
+    flows: BTreeMap<u16, (UdpSocket, Time)>,
+}
+
+/// A socket that had an error instead of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unreadable;
+
+/// Why an application did not get a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Undelivered {
+    /// There is no such flow any more.
+    NoFlow,
+    /// There is no room for another one.
+    Full,
+    /// The kernel refused.
+    Refused,
+}
+
+/// A flow's number, and whether it is new.
+pub(super) type Flow = (u16, bool);
+
+/// How often it is looked for flows in which nothing is said.
+const SWEEP: Duration = Duration::from_secs(1);
+/// The token of the near end's socket; those of the far end's are the flows'.
+const NEAR: u64 = 1 << 16;
+
+impl Local {
+    pub(super) fn new(local: ProxyLocal) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        let side = match local {
+            ProxyLocal::Near(socket) => {
+                socket.set_nonblocking(true)?;
+                hold_bursts(&socket);
+                poller.add(socket.as_fd(), NEAR, Interest::Readable)?;
+                Side::Near(Near {
+                    socket,
+                    by_address: BTreeMap::new(),
+                    flows: BTreeMap::new(),
+                    // Another life of this proxy hardly ever takes up the flows of the one before.
+                    next: crate::session::os_seed().get() as u16,
+                    last: None,
+                })
+            }
+            ProxyLocal::Far(to) => Side::Far(Far { to, flows: BTreeMap::new() }),
+        };
+        Ok(Self { poller, ready: Vec::new(), side, next_sweep: None })
+    }
+
+    pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.poller.as_fd().try_clone_to_owned()
+    }
+
+    pub(super) const fn next_sweep(&self) -> Option<Time> {
+        self.next_sweep
+    }
+
+    /// The next datagram of an application, into `buffer`: its length and its flow, `None` when there is no room for
+    /// another flow.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        limit: usize,
+        buffer: &mut [u8],
+    ) -> Result<Option<(usize, Option<Flow>)>, Unreadable> {
+        let got = match &mut self.side {
+            Side::Near(near) => match near.socket.recv_from(buffer) {
+                Ok((len, from)) => Ok(Some((len, near.flow_of(now, from, limit)))),
+                Err(error) => Err(error),
+            },
+            Side::Far(far) => {
+                if self.ready.is_empty() {
+                    let looked = self.poller.wait(Some(Duration::ZERO), &mut self.ready);
+                    if looked.is_err() || self.ready.is_empty() {
+                        return Ok(None);
+                    }
+                }
+                let flow = self.ready.last().expect("it is not empty").token as u16;
+                match far.flows.get_mut(&flow).map(|(socket, heard)| (socket.recv(buffer), heard)) {
+                    Some((Ok(len), heard)) => {
+                        *heard = now;
+                        Ok(Some((len, Some((flow, false)))))
+                    }
+                    Some((Err(error), _)) => {
+                        self.ready.pop();
+                        return if error.kind() == ErrorKind::WouldBlock {
+                            self.receive(now, limit, buffer)
+                        } else {
+                            // Nobody listens there, an earlier datagram learned.
+                            Err(Unreadable)
+                        };
+                    }
+                    None => {
+                        self.ready.pop();
+                        return Err(Unreadable);
+                    }
+                }
+            }
+        };
+        if self.next_sweep.is_none() && got.is_ok() {
+            self.next_sweep = Some(now + SWEEP);
+        }
+        match got {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(_) => Err(Unreadable),
+            Ok(one) => Ok(one),
+        }
+    }
+
+    /// Gives a datagram to the application of a flow. At the far end a flow begins with its first datagram; then it is
+    /// true.
+    pub(super) fn send(
+        &mut self,
+        now: Time,
+        flow: u16,
+        payload: &[u8],
+        limit: usize,
+    ) -> Result<bool, Undelivered> {
+        let (sent, is_new) = match &mut self.side {
+            Side::Near(near) => {
+                let (address, heard) = near.flows.get_mut(&flow).ok_or(Undelivered::NoFlow)?;
+                *heard = now;
+                (near.socket.send_to(payload, *address), false)
+            }
+            Side::Far(far) => {
+                let is_new = !far.flows.contains_key(&flow);
+                if is_new {
+                    if far.flows.len() >= limit {
+                        return Err(Undelivered::Full);
+                    }
+                    let socket = connected(far.to).map_err(|_| Undelivered::Refused)?;
+                    let added = self.poller.add(socket.as_fd(), flow.into(), Interest::Readable);
+                    added.map_err(|_| Undelivered::Refused)?;
+                    far.flows.insert(flow, (socket, now));
+                    self.next_sweep.get_or_insert(now + SWEEP);
+                }
+                let (socket, heard) = far.flows.get_mut(&flow).expect("it is there");
+                *heard = now;
+                (socket.send(payload), is_new)
+            }
+        };
+        match sent {
+            Ok(_) => Ok(is_new),
+            Err(_) => Err(Undelivered::Refused),
+        }
+    }
+
+    /// Ends the flows in which nothing was said for `idle`; how many.
+    pub(super) fn sweep(&mut self, now: Time, idle: Duration) -> u64 {
+        if self.next_sweep.is_none_or(|at| now < at) {
+            return 0;
+        }
+        let alive = |heard: &Time| now.saturating_since(*heard) < idle;
+        let (before, after) = match &mut self.side {
+            Side::Near(near) => {
+                let before = near.flows.len();
+                near.flows.retain(|_, (_, heard)| alive(heard));
+                near.by_address.retain(|_, flow| near.flows.contains_key(flow));
+                near.last = None;
+                (before, near.flows.len())
+            }
+            Side::Far(far) => {
+                let before = far.flows.len();
+                // A socket that is closed leaves the poller.
+                far.flows.retain(|_, (_, heard)| alive(heard));
+                (before, far.flows.len())
+            }
+        };
+        self.next_sweep = (after > 0).then_some(now + SWEEP);
+        (before - after) as u64
+    }
+
+    /// At the far end: another conversation numbers its flows anew.
+    pub(super) fn forget_far(&mut self) {
+        if let Side::Far(far) = &mut self.side {
+            far.flows.clear();
+            self.ready.clear();
+        }
+    }
+}
+
+impl Near {
+    fn flow_of(&mut self, now: Time, from: SocketAddr, limit: usize) -> Option<Flow> {
+        let known = match self.last {
+            Some((address, flow)) if address == from => Some(flow),
+            _ => self.by_address.get(&from).copied(),
+        };
+        let (flow, is_new) = match known {
+            Some(flow) => (flow, false),
+            None if self.flows.len() >= limit => return None,
+            None => {
+                while self.flows.contains_key(&self.next) {
+                    self.next = self.next.wrapping_add(1);
+                }
+                let flow = self.next;
+                self.next = self.next.wrapping_add(1);
+                self.by_address.insert(from, flow);
+                (flow, true)
+            }
+        };
+        self.flows.insert(flow, (from, now));
+        self.last = Some((from, flow));
+        Some((flow, is_new))
+    }
+}
+
+/// A socket of which the application there knows a flow.
+fn connected(to: SocketAddr) -> io::Result<UdpSocket> {
+    let any = match to {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(to)?;
+    socket.set_nonblocking(true)?;
+    hold_bursts(&socket);
+    Ok(socket)
+}
+
+/// Some thousand small datagrams wait in the kernel while this thread is not on a CPU; fewer where the system allows less.
+fn hold_bursts(socket: &UdpSocket) {
+    let _ = socket2::SockRef::from(socket).set_recv_buffer_size(4 << 20);
+}

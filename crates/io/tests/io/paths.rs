@@ -1,0 +1,242 @@
+//! Sessions over interfaces that come and go, in namespaces of their own.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration as StdDuration, Instant};
+
+use taut_core::Duration;
+use taut_io::session::{
+    Credentials, Endpoint, EndpointError, OperateConfig, OperateError, OperatorNote, PathMissing, PathNote,
+    PathSpec, Plant, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, TransportConfig,
+    TransportKind, operate, os_identity, serve,
+};
+use taut_io::{Clock, Driver, DriverConfig, Namespace};
+use taut_session::{OperatorConfig, RobotConfig, State};
+use taut_transport::identity::Trust;
+use taut_transport::mtip::{MtipConfig, Policy};
+
+use crate::machines::namespaces;
+
+/// An operator's host with the interfaces wwan0, wwan1, …, each of which leads to a robot's host of one address.
+struct Hosts {
+    operator: Namespace,
+    robot: Namespace,
+}
+
+const ROBOT: &str = "10.91.0.2:4433";
+
+impl Hosts {
+    fn new(paths: u8) -> Option<Self> {
+        let [operator, robot] = namespaces()?;
+        robot.ip("addr add 10.91.0.2/32 dev lo").unwrap();
+        let hosts = Self { operator, robot };
+        (0..paths).for_each(|path| hosts.add(path));
+        Some(hosts)
+    }
+
+    fn add(&self, path: u8) {
+        let (near, far) = (format!("wwan{path}"), format!("up{path}"));
+        let address = |end: u8| format!("10.9{}.0.{end}/24", 2 + path);
+        Namespace::join((&self.operator, &near, &address(1)), (&self.robot, &far, &address(2))).unwrap();
+        self.route(path);
+    }
+
+    fn route(&self, path: u8) {
+        let via = format!("10.9{}.0.2 dev wwan{path} metric {}", 2 + path, 100 + u32::from(path));
+        self.operator.ip(&format!("route add 10.91.0.2 via {via}")).unwrap();
+    }
+}
+
+/// Stands still.
+struct Rock;
+
+impl Plant for Rock {
+    fn enable(&mut self) {}
+    fn apply(&mut self, _: &State) {}
+    fn stop(&mut self) {}
+    fn step(&mut self) -> State {
+        State::at(taut_core::Time::ZERO)
+    }
+}
+
+fn transport(policy: Policy) -> TransportConfig {
+    let deadline = Duration::from_millis(200);
+    TransportConfig::Mtip(MtipConfig::new().policy(policy).deadline(deadline).idle_timeout(deadline * 10))
+}
+
+/// Runs `meanwhile` while an operator sends 2000 states in 4 s over `paths`.
+fn session(
+    hosts: &Hosts,
+    policy: Policy,
+    paths: &[&str],
+    meanwhile: impl FnOnce(&Receiver<PathNote>),
+) -> (Result<Progress, OperateError>, Vec<PathNote>) {
+    let (me, them) = (os_identity(), os_identity());
+    let clock = Clock::start();
+    let trust = |fingerprint| Trust::only(fingerprint);
+    let robots = Credentials { identity: them.clone(), trust: trust(me.fingerprint()) };
+    let operators = Credentials { identity: me, trust: trust(them.fingerprint()) };
+    let remote: SocketAddr = ROBOT.parse().unwrap();
+    let specs: Vec<PathSpec> = paths.iter().map(|path| path.parse().unwrap()).collect();
+    let (note_sender, notes) = channel();
+    std::thread::scope(|scope| {
+        let (sender, remotes) = channel::<Remote<RobotMachine<Rock>>>();
+        let robot = scope.spawn(move || {
+            let run = || {
+                let at = "0.0.0.0:4433".parse().unwrap();
+                let endpoint = Endpoint::listen(transport(policy), at, Some(robots), &clock).unwrap();
+                let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
+                let started = |remote| sender.send(remote).unwrap();
+                serve(driver, &endpoint, RobotConfig::new(), Rock, None, started, &mut |_, _| {}).unwrap();
+            };
+            hosts.robot.run(run).unwrap();
+        });
+        let robot_remote = remotes.recv().unwrap();
+        let operator = scope.spawn(move || {
+            hosts
+                .operator
+                .run(|| {
+                    let endpoint =
+                        Endpoint::connect(transport(policy), remote, Some(operators), &clock).unwrap();
+                    let endpoint = endpoint.over(&specs).unwrap();
+                    let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
+                    let config = OperateConfig {
+                        session: OperatorConfig::new().rate(500).deadline(Duration::from_millis(200)),
+                        period: Duration::from_millis(2),
+                        limit: Some(2_000),
+                        resume: ResumePolicy::Always,
+                        report_messages: None,
+                        report_period: None,
+                        drain: OperateConfig::DRAIN,
+                    };
+                    let device = std::iter::repeat_with(|| State::at(taut_core::Time::ZERO));
+                    operate(driver, &endpoint, &config, device, |_| {}, &mut |_, note| {
+                        if let OperatorNote::Path(note) = note {
+                            let _ = note_sender.send(note); // Nobody has to listen.
+                        }
+                    })
+                })
+                .unwrap()
+        });
+        meanwhile(&notes);
+        let outcome = operator.join().unwrap();
+        robot_remote.send(RobotCommand::Close);
+        robot.join().unwrap();
+        (outcome, notes.try_iter().collect())
+    })
+}
+
+/// Waits until a note is such; 5 s at most.
+fn wait(notes: &Receiver<PathNote>, is_it: impl Fn(&PathNote) -> bool) -> PathNote {
+    let end = Instant::now() + StdDuration::from_secs(5);
+    while let Ok(note) = notes.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        if is_it(&note) {
+            return note;
+        }
+    }
+    panic!("it was not told");
+}
+
+fn there(path: u8) -> impl Fn(&PathNote) -> bool {
+    move |note| note.path.0 == path && note.missing.is_none()
+}
+
+fn gone(path: u8, why: PathMissing) -> impl Fn(&PathNote) -> bool {
+    move |note| note.path.0 == path && note.missing.as_ref() == Some(&why)
+}
+
+fn pause() {
+    std::thread::sleep(StdDuration::from_millis(500));
+}
+
+#[test]
+fn a_session_outlives_every_interface_but_one_at_a_time() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    let (outcome, _) = session(&hosts, Policy::All, &["wwan0", "wwan1", "wwan2"], |notes| {
+        wait(notes, gone(2, PathMissing::NoInterface));
+        pause();
+        hosts.operator.ip("link set wwan0 down").unwrap();
+        wait(notes, gone(0, PathMissing::Down));
+        pause();
+        // Another one comes into being, and the first comes back.
+        hosts.add(2);
+        wait(notes, there(2));
+        hosts.operator.ip("link set wwan0 up").unwrap();
+        hosts.route(0);
+        wait(notes, there(0));
+        pause();
+        hosts.operator.ip("link del wwan1").unwrap();
+        wait(notes, gone(1, PathMissing::NoInterface));
+        pause();
+        hosts.operator.ip("addr del 10.94.0.1/24 dev wwan2").unwrap();
+        wait(notes, gone(2, PathMissing::NoAddress));
+    });
+    let status = outcome.expect("it goes on to the end").status;
+    assert_eq!(status.messages, 2_000);
+    assert!(status.delivered >= 1_990, "{status:?}");
+}
+
+#[test]
+fn a_session_that_has_lost_every_path_comes_back_with_the_first_one() {
+    let Some(hosts) = Hosts::new(1) else { return };
+    let (outcome, _) = session(&hosts, Policy::Deadline(Default::default()), &["wwan0"], |notes| {
+        wait(notes, there(0));
+        pause();
+        hosts.operator.ip("link del wwan0").unwrap();
+        wait(notes, gone(0, PathMissing::NoInterface));
+        std::thread::sleep(StdDuration::from_millis(1_000));
+        hosts.add(0);
+        wait(notes, there(0));
+    });
+    let status = outcome.expect("it comes back").status;
+    assert!(status.delivered > 1_000, "{status:?}");
+}
+
+#[test]
+fn paths_that_never_come_up_end_in_an_error_and_not_before() {
+    let Some(hosts) = Hosts::new(0) else { return };
+    let began = Instant::now();
+    let (outcome, notes) = session(&hosts, Policy::All, &["wwan7", "10.99.0.1"], |_| {});
+    assert!(matches!(outcome, Err(OperateError::NotConnected(_))), "{outcome:?}");
+    assert!(began.elapsed() >= StdDuration::from_secs(4));
+    assert_eq!(notes.len(), 2, "each is told once: {notes:?}");
+    assert!(notes.iter().any(gone(0, PathMissing::NoInterface)));
+    assert!(notes.iter().any(gone(1, PathMissing::NotOurs)));
+}
+
+#[test]
+fn an_address_that_vanishes_costs_a_path_and_nothing_else() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    let (outcome, _) = session(&hosts, Policy::All, &["10.92.0.1", "10.93.0.1"], |notes| {
+        wait(notes, there(1));
+        pause();
+        hosts.operator.ip("addr del 10.92.0.1/24 dev wwan0").unwrap();
+        wait(notes, gone(0, PathMissing::NotOurs));
+        pause();
+        hosts.operator.ip("addr add 10.92.0.1/24 dev wwan0").unwrap();
+        hosts.route(0);
+        wait(notes, there(0));
+    });
+    let status = outcome.expect("it goes on to the end").status;
+    assert!(status.delivered >= 1_990, "{status:?}");
+}
+
+#[test]
+fn what_cannot_be_bound_to_paths_says_so() {
+    let remote = "127.0.0.1:9".parse().unwrap();
+    let over = |kind: TransportKind, paths: &[&str]| {
+        let paths: Vec<PathSpec> = paths.iter().map(|path| path.parse().unwrap()).collect();
+        let me = os_identity();
+        let trust = Trust::only(me.fingerprint());
+        let credentials = Some(Credentials { identity: me, trust });
+        let endpoint = Endpoint::connect(kind, remote, credentials, &Clock::start()).unwrap();
+        endpoint.over(&paths).map(drop)
+    };
+    assert!(over(TransportKind::Mtip, &["lo", "127.0.0.1"]).is_ok());
+    assert!(over(TransportKind::Udp, &["lo"]).is_ok() && over(TransportKind::Tcp, &[]).is_ok());
+    assert!(matches!(over(TransportKind::Quic, &["lo", "eth0"]), Err(EndpointError::OnePath(_))));
+    assert!(matches!(over(TransportKind::Tcp, &["lo"]), Err(EndpointError::NoPaths(_))));
+    assert!(matches!(over(TransportKind::Mtip, &["lo", "lo"]), Err(EndpointError::SamePath(_))));
+    let nine = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    assert!(matches!(over(TransportKind::Mtip, &nine), Err(EndpointError::TooManyPaths(9))));
+}
