@@ -99,7 +99,7 @@ impl Scheduler {
         let median = |place: usize| paths[place].one_way.quantile(0.5).unwrap_or(budget);
         let better = |a: usize, b: usize| {
             let (first, second) = (1.0 - failure(&[a]), 1.0 - failure(&[b]));
-            first > second + 5e-4 || (first >= second - 1e-4 && median(a) + median(a) / 5 < median(b))
+            first > second + 5e-4 || (first >= second - 1e-4 && median(a) + median(a) / 20 < median(b))
         };
         let stays = alive.iter().copied().find(|place| Some(paths[*place].id) == self.current);
         let mut first = stays.unwrap_or(alive[0]);
