@@ -223,7 +223,7 @@ fn window() -> u32 {
 }
 
 fn target() -> Probability {
-    share(0.9999)
+    share(0.998)
 }
 
 fn copies() -> u8 {
