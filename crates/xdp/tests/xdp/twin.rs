@@ -101,7 +101,7 @@ fn agree(program: &mut Program, packets: usize, streams: usize, seed: u64) {
     }
     compare(program.maps(), &model, packets);
     println!("{packets} packets, {video} of video, {dropped} dropped, {} untracked", model.untracked());
-    assert!(video * 10 > packets as u64 * 4 && dropped * 10 > video && dropped * 2 < video * 2);
+    assert!(video * 10 > packets as u64 * 4 && dropped * 10 > video && dropped * 10 < video * 9);
 }
 
 #[test]
