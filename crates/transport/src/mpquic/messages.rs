@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use noq_proto::{Connection, Datagram, Dir, PathId as QuicPath, PathStatus, ReadError, StreamId as QuicStream};
+use noq_proto::{
+    Connection, Datagram, Dir, PathId as QuicPath, PathStatus, ReadError, StreamId as QuicStream,
+};
 use taut_core::{DropCause, Event, Message, PathId, Priority, Reliability, SendError, Time};
 
 use super::config::{MpQuicConfig, PathUse};
@@ -12,7 +14,7 @@ use crate::quic::frame::{
     FrameError, MAX_HEADER, Reassembler, emit_datagram_header, emit_header, parse_datagram,
 };
 use crate::quic::outgoing::Outgoing;
-use crate::security::window::Window;
+use crate::window::Window;
 
 /// What noq says is free in its buffer of datagrams while none is in it.
 const IDLE_SPACE: usize = DATAGRAM_BUFFER - size_of::<Datagram>();
@@ -190,7 +192,8 @@ impl Messages {
         let _ = quic.send_stream(lane.stream).set_priority(-i32::from(priority));
         let mut header = Vec::with_capacity(MAX_HEADER);
         emit_header(message.stream, message.data.len(), &mut header);
-        lane.rest.extend([Bytes::from(header), Bytes::from(message.data)].into_iter().filter(|b| !b.is_empty()));
+        lane.rest
+            .extend([Bytes::from(header), Bytes::from(message.data)].into_iter().filter(|b| !b.is_empty()));
         lane.write(quic);
         self.counts.sent += 1;
         self.counts.copies += 1;
