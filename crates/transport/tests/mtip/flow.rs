@@ -258,7 +258,8 @@ fn an_acknowledgement_claims_nothing_that_did_not_arrive_on_its_path() {
     let mut net = Net::new(MtipConfig::new(), vec![Way::new(1_000), Way::new(1_000)]);
     net.run_until(at_ms(100));
     for (path, number) in [(0, 0), (1, 5), (0, 7), (1, 6)] {
-        let data = Body::Data { stream: 0, number, age_us: 0, deadline_us: None, payload: b"go" };
+        let data =
+            Body::Data { stream: 0, number, age_us: 0, deadline_us: None, everywhere: false, payload: b"go" };
         let mut bytes = Vec::new();
         Repr { clock_ns: net.now.as_nanos(), body: data }.emit(&mut bytes);
         let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &bytes, padding: 0 };
