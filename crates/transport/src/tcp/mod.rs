@@ -17,8 +17,8 @@
 //! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
 //! | `framing` | messages in the stream | a length of four bytes before each |
 //!
-//! What is more urgent overtakes what is not in the stream yet, up to a thousand messages; what is, keeps its order, whatever its
-//! `Message::priority`. `Message::reliability` changes nothing. A deadline drops a message until its first byte was sent, never after.
+//! What is more urgent overtakes what is not in the stream yet and was offered not long before ([`OVERTAKES`]); what is in the
+//! stream keeps its order, whatever its `Message::priority`. `Message::reliability` changes nothing. A deadline drops a message until its first byte was sent, never after.
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
@@ -70,7 +70,7 @@ use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
 pub use self::config::{AckCounting, CongestionControl, Counting, FullAck, PartialAck, TcpConfig};
 use self::framing::Source;
-pub use self::framing::{Deframer, TooLong};
+pub use self::framing::{Deframer, OVERTAKES, TooLong};
 use self::handshake::{Negotiated, State};
 use self::receiver::{Ack, Piece, Receiver, Verdict};
 use self::recovery::Acknowledgement;

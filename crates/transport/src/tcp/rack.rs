@@ -37,7 +37,7 @@ impl Prr {
         self.delivered += delivered;
         let allowed = if pipe > ssthresh {
             // Rounded up to a segment, as the CEIL of the RFC's code, which counts segments.
-            let share = u128::from(self.delivered) * u128::from(ssthresh) / u128::from(self.flight.max(1));
+            let share = (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.flight));
             (share as u64).next_multiple_of(smss).saturating_sub(self.out)
         } else {
             let limit = self.delivered.saturating_sub(self.out).max(delivered) + smss;

@@ -86,6 +86,10 @@ pub struct SctpSpec {
     #[serde(default = "defaults::two_hundred_milliseconds")]
     #[schemars(with = "String")]
     pub rto_min: Duration,
+    /// What may be in flight however many packets are lost; without it, 48kB. 4800B to 10MB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub min_window: Option<Bytes>,
 }
 
 /// DCCP.
