@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use taut_core::{Duration, PathId, Time};
 
 use super::estimate::{Delays, Losses};
+use crate::window::Window;
 
 /// Packets whose fate is open, or was decided lately.
 const FLIGHTS: usize = 4_096;
@@ -77,6 +78,8 @@ pub(super) struct Path {
     open: VecDeque<Flight>,
     /// Counted as lost, lately.
     overdue: VecDeque<Flight>,
+    /// Messages that were answered on this path.
+    answers: Window,
     pub(super) next_probe: Time,
     pub(super) probes: u64,
     pub(super) stats: PathStats,
@@ -93,6 +96,7 @@ impl Path {
             ever: (0, 0),
             open: VecDeque::new(),
             overdue: VecDeque::new(),
+            answers: Window::new(),
             next_probe: now,
             probes: 0,
             stats: PathStats::default(),
@@ -155,16 +159,30 @@ impl Path {
         self.settle(|flight| !flight.probe && flight.number == number && !flight.repeated).is_some()
     }
 
+    /// Of the 64 messages before `number`, those that `before` has a bit for and that were not answered on this path yet.
+    pub(super) fn unanswered(&self, number: u64, before: u64) -> impl Iterator<Item = u64> + use<> {
+        let mut left = before & !self.answers.before(number);
+        std::iter::from_fn(move || {
+            let place = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            number.checked_sub(1 + u64::from(place)).filter(|_| place < u64::BITS)
+        })
+    }
+
+    /// Answers come about in the order of what is answered: it is among the first, or late.
     fn settle(&mut self, is_it: impl Fn(&Flight) -> bool) -> Option<Flight> {
-        let flight = if let Some(at) = self.open.iter().rposition(&is_it) {
+        let flight = if let Some(at) = self.open.iter().position(&is_it) {
             self.losses.record(false);
             self.open.remove(at)
         } else {
-            let at = self.overdue.iter().rposition(&is_it)?;
+            let at = self.overdue.iter().position(&is_it)?;
             self.losses.take_back();
             self.stats.lost -= 1;
             self.overdue.remove(at)
         };
+        if let Some(flight) = flight.filter(|flight| !flight.probe && self.answers.is_new(flight.number)) {
+            self.answers.mark(flight.number);
+        }
         self.stats.acknowledged += 1;
         self.ever.1 += 1;
         flight

@@ -226,8 +226,7 @@ impl Mtip {
             // Nobody can have received it.
             return Err(DropCause::Unauthenticated);
         }
-        let before = (0..64).filter(|i| ack.before & 1 << i != 0).filter_map(|i| number.checked_sub(1 + i));
-        for number in before {
+        for number in path.unanswered(number, ack.before) {
             if self.paths[place].has(number) {
                 self.settle(number);
             }

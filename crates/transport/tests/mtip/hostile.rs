@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use taut_core::{DropCause, Duration, Event, Message, PathId, Transport};
-use taut_transport::mtip::{MAX_PATHS, Mode, MtipConfig, Policy};
+use taut_transport::mtip::{MAX_PATHS, Mode, MtipConfig, PathState, Policy};
 use taut_wire::mtip::{Ack, Body, Echo, Repr, Verdict};
 
 use crate::harness::{CLIENT, Net, SERVER, Way, at_ms, ms};
@@ -39,6 +39,44 @@ fn acknowledgements_of_what_was_never_sent_and_times_that_cannot_be_are_refused_
     assert!(stats.refused >= 400, "{stats:?}");
     assert!(stats.copies <= 2 * stats.sent, "{stats:?}");
     assert_eq!(stats.sent, 100);
+}
+
+#[test]
+fn clocks_that_cannot_be_disturb_neither_clock_nor_choice() {
+    for lie in [0, 1, u64::MAX / 2, u64::MAX] {
+        let mut net = net();
+        net.commands(at_ms(1_000), ms(30), 100, ms(15));
+        for round in 0..100u64 {
+            net.run_until(at_ms(1_000 + 30 * round));
+            let path = (round % 2) as u8;
+            let echo = Echo { clock_ns: lie, hold_ns: u32::MAX };
+            net.deliver(CLIENT, path, &bytes(lie, Body::LinkAck { conversation: 1, echo }));
+            for number in [round as u32, 1_000 + round as u32] {
+                let ack = Ack { verdict: Verdict::OnTime, number, echo, before: 0 };
+                net.deliver(CLIENT, path, &bytes(lie, Body::Ack(ack)));
+            }
+            net.deliver(SERVER, path, &bytes(lie, Body::KeepAlive { number: u32::MAX }));
+            // From a peer that numbers as it likes, and is as old as it likes.
+            for (number, age_us) in [(1_000 + round as u32, u32::MAX), (u32::MAX - round as u32, 0)] {
+                let data = Body::Data {
+                    stream: 0,
+                    number,
+                    age_us,
+                    deadline_us: Some(15_000),
+                    payload: b"lie lie lie lie ",
+                };
+                net.deliver(SERVER, path, &bytes(lie, data));
+            }
+        }
+        net.run_until(at_ms(6_000));
+        let stats = net.ends[CLIENT].stats();
+        assert!(stats.sent == 100 && stats.copies <= 2 * stats.sent, "{lie}: {stats:?}");
+        assert!(stats.refused >= 100, "{lie}: {stats:?}");
+        let states: Vec<_> = net.ends[CLIENT].paths().map(|(_, state, _)| state).collect();
+        assert_eq!(states, [PathState::Up; 2], "{lie}");
+        let offset = net.ends[CLIENT].clock(net.now).expect("there were exchanges").offset_ns;
+        assert!(offset.abs() < 1_000_000, "{lie}: the clock is still known: {offset} ns");
+    }
 }
 
 #[test]
