@@ -30,6 +30,8 @@ pub(super) struct Messages {
     next_number: u64,
     /// Copies that are to go over other paths than the one at work.
     copies: VecDeque<(QuicPath, Bytes)>,
+    /// The path that the sample in noq's buffer is for.
+    steered: Option<QuicPath>,
     lanes: BTreeMap<u16, Lane>,
     incoming: BTreeMap<QuicStream, Reassembler>,
     seen: Window,
@@ -64,6 +66,7 @@ impl Messages {
             max_message: config.max_message.get() as usize,
             next_number: 0,
             copies: VecDeque::new(),
+            steered: None,
             lanes: BTreeMap::new(),
             incoming: BTreeMap::new(),
             seen: Window::new(),
@@ -157,23 +160,29 @@ impl Messages {
         if !open.contains(&path) {
             return;
         }
-        for other in open {
-            let status = if *other == path { PathStatus::Available } else { PathStatus::Backup };
-            let _ = quic.set_path_status(*other, status);
-        }
+        self.steer(quic, path, open);
         self.counts.copies += 1;
         let _ = quic.datagrams().send(frame, false);
     }
 
-    /// A copy does not leave over its path: whichever path can takes it.
-    pub(super) fn release(&self, quic: &mut Connection, open: &[QuicPath]) -> bool {
-        let stuck = self.path_use == PathUse::Duplicate && open.len() > 1 && Self::holds_sample(quic);
-        if stuck {
-            for path in open {
-                let _ = quic.set_path_status(*path, PathStatus::Available);
-            }
+    fn steer(&mut self, quic: &mut Connection, path: QuicPath, open: &[QuicPath]) {
+        self.steered = Some(path);
+        for other in open {
+            let status = if *other == path { PathStatus::Available } else { PathStatus::Backup };
+            let _ = quic.set_path_status(*other, status);
         }
-        stuck
+    }
+
+    /// A copy does not leave over its path, whose window is full: another one takes it. What the peer hears last is then that
+    /// one's status, so that its answers come that way.
+    pub(super) fn release(&mut self, quic: &mut Connection, open: &[QuicPath]) -> bool {
+        if self.path_use != PathUse::Duplicate || !Self::holds_sample(quic) {
+            return false;
+        }
+        let at = open.iter().position(|path| Some(*path) == self.steered).unwrap_or(0);
+        let Some(other) = open.get((at + 1) % open.len().max(1)).filter(|_| open.len() > 1) else { return false };
+        self.steer(quic, *other, open);
+        true
     }
 
     /// Begins to write a message into its lane, which is idle.

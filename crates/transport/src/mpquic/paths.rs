@@ -126,10 +126,9 @@ impl MpQuic {
                     self.events.push_back(Event::PathDown(path));
                 }
             }
-            // The client chooses; what the server sends takes the same way.
-            PathEvent::RemoteStatus { id, status, .. }
-                if matches!(self.role, Role::Server) && self.config.path_use == PathUse::FailOver =>
-            {
+            // What the server sends takes the way that the client's last words took, acknowledgements above all: on a path
+            // that died they would be lost, and the client's window on the other one would fill.
+            PathEvent::RemoteStatus { id, status, .. } if matches!(self.role, Role::Server) => {
                 let _ = quic.set_path_status(id, status);
             }
             _ => {}
