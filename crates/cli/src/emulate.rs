@@ -13,7 +13,7 @@ use taut_io::{Clock, Namespace};
 use taut_lab::run::{Inputs, RunError, link_name, link_pair};
 use taut_lab::scenario::{GateSpec, QueueSpec, Scenario, Setting, Shaping};
 
-use crate::host::{OnSignal, Scheduling, json_line};
+use crate::host::{OnSignal, Scheduling, every, json_line};
 use crate::{Ended, print};
 
 #[derive(Args)]
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(long = "for", value_name = "DURATION")]
     duration: Option<Duration>,
     /// A line of statistics so often
-    #[arg(long, value_name = "DURATION", default_value = "1s")]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = every)]
     every: Duration,
     /// Print statistics as JSON Lines
     #[arg(long)]

@@ -61,9 +61,9 @@ impl RedConfig {
         self
     }
 
-    /// The size of packets for `burst` and for time that passes while nothing waits. Default: 1000 B; from 1.
+    /// The size of packets for `burst` and for time that passes while nothing waits. Default: 1000 B; 1 B to 100 MB.
     pub fn average_packet(mut self, size: Bytes) -> Self {
-        self.average_packet = size.get().max(1);
+        self.average_packet = size.get().clamp(1, 100_000_000);
         self
     }
 
@@ -326,6 +326,14 @@ mod tests {
     fn the_weight_follows_from_the_burst_as_in_tc() {
         let config = RedConfig::new().min(Bytes::new(30_000)).max(Bytes::new(90_000)).burst(55);
         assert_eq!(config.log_weight(), 5);
+    }
+
+    #[test]
+    fn packets_of_any_size_make_a_weight() {
+        for size in [0, 1, 100_000_000, u64::MAX / 2, u64::MAX] {
+            let config = RedConfig::new().average_packet(Bytes::new(size));
+            assert!((1..=31).contains(&config.log_weight()), "{size}");
+        }
     }
 
     /// Adaptive RED, section 4: up while the average is above the middle, down by a tenth while it is below.
