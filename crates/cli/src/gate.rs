@@ -61,8 +61,8 @@ pub(crate) struct Attach {
     /// How often the count of bytes begins anew
     #[arg(long, value_name = "DURATION", default_value = "100ms")]
     reset_interval: Duration,
-    /// Policy deadline: how long a frame may wait before its first packet is sent
-    #[arg(long, value_name = "DURATION", default_value = "20ms")]
+    /// Policy deadline: how long a frame may wait before its first packet is sent, at most
+    #[arg(long, value_name = "DURATION", default_value = "200ms")]
     wait: Duration,
     /// Policy deadline: when all of a frame must have been sent
     #[arg(long, value_name = "DURATION", default_value = "150ms")]

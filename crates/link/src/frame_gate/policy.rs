@@ -63,7 +63,7 @@ impl Policy {
             Self::Step => k.saturating_sub(Self::RAISE),
             Self::Dyna(index) => k.saturating_sub(drops.saturating_mul(1_000 * u64::from(index))),
             Self::Aimd(index) => k * 10_u64.saturating_sub(index.into()) / 10,
-            Self::Deadline => k / 2,
+            Self::Deadline => k,
         }
     }
 }
