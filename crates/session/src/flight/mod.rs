@@ -171,7 +171,8 @@ impl Flight {
         if !self.window.as_mut().is_none_or(|window| window.is_steady(number, self.sent)) {
             self.delays.round = Round::begin(now);
         } else if let Some(measured) = self.delays.end_round(now).filter(|_| self.enabled) {
-            self.fastest = Some(self.fastest.map_or(measured.rate, |fastest| measured.rate.max(fastest * 0.9)));
+            self.fastest =
+                Some(self.fastest.map_or(measured.rate, |fastest| measured.rate.max(fastest * 0.9)));
             match self.window.take() {
                 None => self.watch(now, &measured),
                 Some(window) => self.follow(now, window, &measured),
@@ -245,7 +246,9 @@ impl Window {
     fn is_steady(&mut self, number: u64, sent: u64) -> bool {
         match self.settling {
             Some(settling) if number < settling.state => {}
-            Some(settling) if !settling.last => self.settling = Some(Settling { state: sent + 1, last: true }),
+            Some(settling) if !settling.last => {
+                self.settling = Some(Settling { state: sent + 1, last: true })
+            }
             Some(_) => self.settling = None,
             None => {
                 let Some(full) = self.full else { return true };

@@ -180,7 +180,9 @@ impl Messages {
             return false;
         }
         let at = open.iter().position(|path| Some(*path) == self.steered).unwrap_or(0);
-        let Some(other) = open.get((at + 1) % open.len().max(1)).filter(|_| open.len() > 1) else { return false };
+        let Some(other) = open.get((at + 1) % open.len().max(1)).filter(|_| open.len() > 1) else {
+            return false;
+        };
         self.steer(quic, *other, open);
         true
     }

@@ -52,7 +52,7 @@ fn clocks_that_cannot_be_disturb_neither_clock_nor_choice() {
             let echo = Echo { clock_ns: lie, hold_ns: u32::MAX };
             net.deliver(CLIENT, path, &bytes(lie, Body::LinkAck { conversation: 1, echo }));
             for number in [round as u32, 1_000 + round as u32] {
-                let ack = Ack { verdict: Verdict::OnTime, number, echo, before: 0 };
+                let ack = Ack { verdict: Verdict::OnTime, number, echo, before: 0, elsewhere: false };
                 net.deliver(CLIENT, path, &bytes(lie, Body::Ack(ack)));
             }
             net.deliver(SERVER, path, &bytes(lie, Body::KeepAlive { number: u32::MAX }));
@@ -63,6 +63,7 @@ fn clocks_that_cannot_be_disturb_neither_clock_nor_choice() {
                     number,
                     age_us,
                     deadline_us: Some(15_000),
+                    everywhere: false,
                     payload: b"lie lie lie lie ",
                 };
                 net.deliver(SERVER, path, &bytes(lie, data));
