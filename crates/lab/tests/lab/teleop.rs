@@ -309,7 +309,8 @@ fn what_a_reliable_transport_took_arrives_on_every_network() {
         let teleop = done(&name, &scenario.with(&settings).unwrap()).teleop.unwrap();
         let of = |count: fn(&StreamResult) -> u64| teleop.streams.iter().map(count).sum::<u64>();
         let (lost, waits) = (of(|stream| stream.lost), of(|stream| stream.in_flight));
-        assert_eq!((teleop.made, lost, waits), (messages, 0, 0), "{name}");
+        assert!(teleop.made > messages / 2, "{name}: {}", teleop.made);
+        assert_eq!((lost, waits), (0, 0), "{name}");
         let dropped = teleop.streams.iter().flat_map(|stream| &stream.dropped);
         let refused: u64 = dropped
             .map(|(cause, count)| {
@@ -317,7 +318,7 @@ fn what_a_reliable_transport_took_arrives_on_every_network() {
                 count
             })
             .sum();
-        assert_eq!(teleop.arrived + refused, messages, "{name}");
+        assert_eq!(teleop.arrived + refused, teleop.made, "{name}");
         assert!(
             refused == 0 || ["high", "extreme"].iter().any(|slow| name.contains(slow)),
             "{name}: {refused}"
