@@ -60,12 +60,11 @@ pub fn serve<P: Plant>(
         if machine_of(&driver, id).is_closing() {
             break;
         }
-        if std::mem::take(&mut closed) {
-            if renew(&mut driver, id, endpoint)?
-                && let Some(paths) = &mut paths
-            {
-                paths.forget();
-            }
+        if std::mem::take(&mut closed)
+            && renew(&mut driver, id, endpoint)?
+            && let Some(paths) = &mut paths
+        {
+            paths.forget();
         }
     }
     let until = driver.clock().now() + GOODBYE;
