@@ -12,6 +12,10 @@ const OUTSTANDING: usize = 4_096;
 /// Copies of a message with a deadline at most, whatever happens.
 const MOST_COPIES: u32 = 8;
 
+/// Copies that may be sent again at once. Each message that is sent adds one, so that where all answers are overdue, because the
+/// network or this host is overloaded, copies at most double what is sent.
+pub(super) const AGAIN_AT_ONCE: u32 = 64;
+
 /// A message that was sent, until it is acknowledged or worthless.
 #[derive(Debug)]
 pub(super) struct Outstanding {
@@ -44,6 +48,7 @@ impl Mtip {
             reason = Reason::Emergency;
         }
         self.stats.sent += 1;
+        self.may_repeat = (self.may_repeat + 1).min(AGAIN_AT_ONCE);
         self.retire(now);
         self.outstanding.push_back(Outstanding { number, message, carried: Places::default(), copies: 0 });
         for place in places.iter() {
@@ -149,6 +154,11 @@ impl Mtip {
         find(&mut self.outstanding, number).expect("it was there").message = message;
         if let Some((places, chance)) = chosen {
             for place in places.iter() {
+                // What must arrive in the end is paced by its own answers.
+                if !reliable && self.may_repeat == 0 {
+                    break;
+                }
+                self.may_repeat = self.may_repeat.saturating_sub(1);
                 self.stats.again += 1;
                 self.copies.push_back((self.paths[place].id, number));
             }
