@@ -1,6 +1,6 @@
 //! What a pair of proxies adds: `cargo run --release -p taut-benches --bin proxy [-- --quick]`.
 //!
-//! Two applications on loopback say 20,000 datagrams of 75 bytes a second to each other, both ways at once, evenly spaced. By
+//! Two applications on loopback say 20,000 datagrams of 75 bytes a second to each other, both ways at once, four every 200 µs. By
 //! turns they do so directly and through two proxies with a session between them, in blocks of some seconds, so that all
 //! meet the same machine. What is printed are medians over a way's blocks, of one-way times of all datagrams of both
 //! directions; what a way adds is counted against the direct blocks before and after each of its own.
@@ -30,6 +30,9 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Datagrams a second, each way.
 const RATE: u64 = 20_000;
+/// So many of them at a time: a sender that slept before each would keep the machine busier with its timers than the proxies do
+/// with its datagrams.
+const BURST: u64 = 4;
 /// Bytes of one: when it was sent, and zeros.
 const SIZE: usize = 75;
 
@@ -118,12 +121,12 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 fn block(way: Way, seconds: u64) -> Outcome<Block> {
     let (a, b) = (application()?, application()?);
     let (a_address, b_address) = (a.local_addr()?, b.local_addr()?);
-    let (proxies, to) = match way {
+    let proxies = match way {
         Way::Direct => {
             // As the far proxy's socket does: what is connected costs the kernel less.
             a.connect(b_address)?;
             b.connect(a_address)?;
-            (None, None)
+            None
         }
         way => {
             let pair = Pair::start(way, b_address)?;
@@ -131,10 +134,9 @@ fn block(way: Way, seconds: u64) -> Outcome<Block> {
             a.connect(near)?;
             let from = greet(&a, &b)?;
             b.connect(from)?;
-            (Some(pair), Some(near))
+            Some(pair)
         }
     };
-    let _ = to;
     let clock = Clock::start();
     let stop = Arc::new(AtomicBool::new(false));
     let ends = [(&a, &b), (&b, &a)];
@@ -148,7 +150,7 @@ fn block(way: Way, seconds: u64) -> Outcome<Block> {
     for (n, (from, _)) in ends.into_iter().enumerate() {
         let from = from.try_clone()?;
         // Half a period apart, so that the two directions do not meet.
-        let shift = Duration::from_nanos(500_000_000 / RATE * n as u64);
+        let shift = Duration::from_nanos(500_000_000 * BURST / RATE * n as u64);
         senders.push(std::thread::spawn(move || send(&from, clock, count, shift)));
     }
     let taken: Vec<Duration> = senders
@@ -204,13 +206,13 @@ fn greet(a: &UdpSocket, b: &UdpSocket) -> Outcome<SocketAddr> {
     Err("the proxies do not come together".into())
 }
 
-/// Sends evenly; how long it took.
+/// Sends at the rate; how long it took.
 fn send(socket: &UdpSocket, clock: Clock, count: u64, shift: Duration) -> std::io::Result<Duration> {
     ThreadOptions::new().apply();
     let (start, period) = (clock.now() + Duration::from_millis(10) + shift, 1_000_000_000 / RATE);
     let mut data = [0; SIZE];
     for n in 0..count {
-        let due = start + Duration::from_nanos(period * n);
+        let due = start + Duration::from_nanos(period * (n - n % BURST));
         let now = clock.now();
         if due > now {
             std::thread::sleep(StdDuration::from_nanos((due - now).as_nanos()));
@@ -249,6 +251,7 @@ impl Pair {
         let clock = Clock::start();
         let endpoint = Endpoint::listen(transport(way), "0.0.0.0:0".parse()?, far, &clock)?;
         let at = SocketAddr::from(([127, 0, 0, 1], endpoint.local_addr()?.port()));
+        let endpoint = endpoint.receive_buffer(4 << 20);
         let mut ends = vec![start(endpoint, ProxyLocal::Far(application))?];
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         let near_address = socket.local_addr()?;
@@ -257,6 +260,7 @@ impl Pair {
             _ => Vec::new(),
         };
         let endpoint = Endpoint::connect(transport(way), at, near, &clock)?.over(&paths)?;
+        let endpoint = endpoint.receive_buffer(4 << 20);
         ends.push(start(endpoint, ProxyLocal::Near(socket))?);
         Ok(Self { near_address, ends })
     }

@@ -60,6 +60,9 @@ pub(crate) struct Arguments {
     scheduling: Scheduling,
 }
 
+/// Bytes: some thousand small datagrams, where `net.core.rmem_max` allows it.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
 /// Whose side an address is on.
 #[derive(Clone, Debug)]
 enum Side {
@@ -127,6 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         _ => unreachable!("it connects or listens"),
     };
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
+    let endpoint = endpoint.receive_buffer(RECEIVE_BUFFER);
     let far = endpoint.remote().is_none();
     let address = if far { endpoint.local_addr().ok() } else { local_address(&ends.local) };
     let config = ProxyConfig::new()

@@ -74,3 +74,51 @@ fn session(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_lab::scenario::Setting;
+
+    const COMMANDS: &str = r#"title = "t"
+duration = "1s"
+[links.a]
+between = ["from", "to"]
+chain = [{ delay = "1ms" }]
+[links.b]
+between = ["to", "from"]
+chain = [{ delay = "2ms" }]
+[commands]
+from = "from"
+to = "to"
+[cross.video]
+from = "to"
+to = "from"
+traffic = { poisson = { rate = "0bit", packet = "1200B" } }
+"#;
+
+    fn told(settings: &[&str]) -> Result<(), String> {
+        let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+        let scenario = Scenario::parse("t.toml", COMMANDS).unwrap().with(&settings).unwrap();
+        possible(&scenario).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn commands_over_parallel_links_are_possible_and_what_is_not_is_named() {
+        for transport in ["udp", "every_path", "{ mtip = {} }", "{ mptcp = {} }"] {
+            assert_eq!(told(&[&format!("commands.transport={transport}")]), Ok(()), "{transport}");
+        }
+        for (setting, key) in [
+            (
+                "commands.transport={ mptcp = { scheduler = \"redundant\" } }",
+                "commands.transport.mptcp.scheduler",
+            ),
+            ("commands.transport={ quic = {} }", "commands.transport"),
+            ("commands.paths=1", "commands.paths"),
+            ("cross.video.traffic={ poisson = { rate = \"1Mbit\", packet = \"1200B\" } }", "cross.video"),
+        ] {
+            let error = told(&[setting]).unwrap_err();
+            assert!(error.contains(key), "{setting}: {error}");
+        }
+    }
+}

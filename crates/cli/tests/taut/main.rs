@@ -15,6 +15,8 @@ mod gate;
 #[cfg(test)]
 mod kernel;
 #[cfg(test)]
+mod proxy;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod recommend;

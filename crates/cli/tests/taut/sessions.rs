@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::world::{Ended, World, ended};
 
-const TRANSPORTS: [&str; 6] = ["quic", "udp", "tcp", "sctp", "dccp", "etp"];
+const TRANSPORTS: [&str; 7] = ["quic", "udp", "tcp", "sctp", "dccp", "etp", "mtip"];
 
 /// What is timed does not run beside what is timed.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -284,6 +284,23 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
         ("operator --connect no-port --plaintext --transport udp", "HOST:PORT"),
         ("operator --connect 127.0.0.1:1 --plaintext --transport udp --raw", "dccp has"),
         ("robot --listen 0.0.0.0:0 --plaintext --transport dccp --raw", "`ip address` lists them"),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport udp --path lo --path eth0",
+            "mtip uses several",
+        ),
+        ("operator --connect 127.0.0.1:1 --plaintext --transport tcp --path lo", "cannot be bound to paths"),
+        ("operator --connect 127.0.0.1:1 --plaintext --transport mtip --path lo --path lo", "is named twice"),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport mtip --path a/b",
+            "neither the name of an interface",
+        ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport mtip --policy some",
+            "there are deadline, all",
+        ),
+        ("proxy --listen udp:0 --to udp:127.0.0.1:1 --plaintext", "at the near end"),
+        ("proxy --listen 127.0.0.1:0 --to 127.0.0.1:1 --plaintext", "at the far end"),
+        ("proxy --listen udp:0 --to 127.0.0.1:1", "--trust"),
     ] {
         let ended = world.taut(arguments);
         assert_eq!(ended.status, 2, "taut {arguments}: {ended:?}");

@@ -43,6 +43,7 @@ pub struct Endpoint {
     /// ns since 1970 at the clock's zero.
     epoch: u64,
     witness: Option<Witness>,
+    receive_buffer: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -240,13 +241,25 @@ impl Endpoint {
             return Err(EndpointError::AlwaysEncrypted);
         }
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
-        Ok(Self { transport, credentials, socket, remote, epoch, witness: None })
+        Ok(Self { transport, credentials, socket, remote, epoch, witness: None, receive_buffer: None })
     }
 
     /// Everything that conversations from here carry, and that their machines do, is shown to `witness`. Default: nobody.
     pub fn witnessed(mut self, witness: Witness) -> Self {
         self.witness = Some(witness);
         self
+    }
+
+    /// [`UdpPortConfig::receive_buffer`] of its sockets, bytes. Default: the system's, in which some hundred small datagrams
+    /// wait while this thread is not on a CPU.
+    pub fn receive_buffer(mut self, bytes: usize) -> Self {
+        self.receive_buffer = Some(bytes);
+        self
+    }
+
+    fn port_config(&self) -> UdpPortConfig {
+        let config = UdpPortConfig::new().paths(64);
+        self.receive_buffer.map_or(config, |bytes| config.receive_buffer(bytes))
     }
 
     pub(super) fn witness(&self) -> Option<&Witness> {
@@ -303,7 +316,7 @@ impl Endpoint {
             });
         }
         if let Socket::Paths(paths, _) = &self.socket {
-            let mut port = UdpPort::without_sockets(UdpPortConfig::new().paths(64).waits(false));
+            let mut port = UdpPort::without_sockets(self.port_config().waits(false));
             for _ in paths {
                 port.add_place(self.remote)?;
             }
@@ -311,7 +324,7 @@ impl Endpoint {
         }
         let Socket::Datagrams(socket) = &self.socket else { unreachable!("TCP has no such port") };
         let socket = socket.try_clone().map_err(refused("another descriptor of the socket"))?;
-        let port = UdpPort::new(socket, UdpPortConfig::new().paths(64))?;
+        let port = UdpPort::new(socket, self.port_config())?;
         Ok(match self.remote {
             Some(remote) => port.to(remote).into(),
             None => port.into(),

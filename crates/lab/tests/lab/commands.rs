@@ -49,6 +49,19 @@ fn mtip_survives_a_dead_link_and_delivers_nothing_late() {
 }
 
 #[test]
+fn the_longest_gap_is_that_of_the_application() {
+    // A command every 30 ms; the link dies at 10 s, the last command of all is made at 19.98 s.
+    let single = over(r#""udp""#, &[]);
+    let gap = single.gap_ms.unwrap();
+    assert!((9_950.0..=10_000.0).contains(&gap), "{gap}");
+    let bound = over(r#""every_path""#, &[]);
+    assert!(
+        (bound.gap_ms.unwrap() - 30.5).abs() < 0.001,
+        "from the last by one link to the first by the other: {bound:?}"
+    );
+}
+
+#[test]
 fn mptcp_delivers_everything_and_its_timeout_shows() {
     let result = over(r#"{ mptcp = { subflow = { min_rto = "200ms" } } }"#, &[]);
     assert_eq!(result.received, result.sent);

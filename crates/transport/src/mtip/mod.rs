@@ -145,6 +145,8 @@ pub struct Mtip {
     chooser: Chooser,
     waiting: Waiting,
     next_number: u64,
+    /// Copies that may be sent again.
+    may_repeat: u32,
     outstanding: VecDeque<Outstanding>,
     receiver: Receiver,
     outbox: VecDeque<(PathId, Outgoing)>,
@@ -182,6 +184,7 @@ impl Mtip {
             clock: ClockEstimator::new(),
             waiting: Waiting::new(WAITING, SAMPLES),
             next_number: 0,
+            may_repeat: send::AGAIN_AT_ONCE,
             outstanding: VecDeque::new(),
             receiver: Receiver::default(),
             outbox: VecDeque::new(),

@@ -17,6 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Last moments that are waited for at most.
 const LAST_MOMENTS: usize = 4 * OUTSTANDING;
 
+/// Copies that may be sent again at once. Each message that is sent adds one, so that where all answers are overdue, because the
+/// network or this host is overloaded, copies at most double what is sent.
+pub(super) const AGAIN_AT_ONCE: u32 = 64;
+
 /// A message that was sent, until it is acknowledged or worthless.
 #[derive(Debug)]
 pub(super) struct Outstanding {
@@ -25,6 +29,13 @@ pub(super) struct Outstanding {
     /// When it is worthless.
     due: Time,
     copies: Copies,
+}
+
+impl Outstanding {
+    /// However late.
+    fn must_arrive(&self) -> bool {
+        self.message.reliability == Reliability::Reliable && self.message.deadline.is_none()
+    }
 }
 
 impl Mtip {
@@ -49,6 +60,7 @@ impl Mtip {
             reason = Reason::Emergency;
         }
         self.stats.sent += 1;
+        self.may_repeat = (self.may_repeat + 1).min(AGAIN_AT_ONCE);
         self.retire(now);
         let (due, mut copies) = (now + budget, Copies::new());
         if let Some(scheduler) = self.chooser.deadline {
@@ -128,12 +140,17 @@ impl Mtip {
     }
 
     fn copy_again(&mut self, now: Time, number: u64, places: Places, chance: f64, reason: Reason) {
+        let Some(entry) = find(&mut self.outstanding, number) else { return };
+        entry.copies.again = true;
+        // What must arrive in the end is paced by its own answers.
+        let is_paced = entry.must_arrive();
         for place in places.iter() {
+            if !is_paced && self.may_repeat == 0 {
+                break;
+            }
+            self.may_repeat = self.may_repeat.saturating_sub(1);
             self.stats.again += 1;
             self.queue_copy(now, place, number);
-        }
-        if let Some(entry) = find(&mut self.outstanding, number) {
-            entry.copies.again = true;
         }
         self.explain(number, places, Some(chance), reason);
     }
@@ -222,7 +239,7 @@ impl Mtip {
     fn send_again(&mut self, now: Time, number: u64) {
         self.chooser.missed(number);
         let Some(entry) = find(&mut self.outstanding, number) else { return };
-        if entry.message.reliability == Reliability::Reliable && entry.message.deadline.is_none() {
+        if entry.must_arrive() {
             let others = |place: &usize| !entry.copies.took(self.paths[*place].id);
             let chance = |place: usize| deadline::in_time(&self.paths[place], PATIENCE);
             let linked = (0..self.paths.len()).filter(|place| self.paths[*place].is_linked());

@@ -81,6 +81,18 @@ fn clocks_that_cannot_be_disturb_neither_clock_nor_choice() {
 }
 
 #[test]
+fn a_peer_that_answers_nothing_any_more_does_not_multiply_what_is_sent() {
+    let mut net = net();
+    net.commands(at_ms(1_000), ms(1), 5_000, ms(100));
+    net.run_until(at_ms(2_000));
+    net.ways.iter_mut().for_each(|way| way.loss_back = 1.0);
+    net.run_until(at_ms(8_000));
+    let stats = net.ends[CLIENT].stats();
+    assert_eq!(stats.sent, 5_000);
+    assert!(stats.again <= stats.sent + 64, "{stats:?}");
+}
+
+#[test]
 fn strangers_get_no_path_and_do_not_end_a_conversation() {
     let mut net = net();
     let other = 99;
