@@ -95,7 +95,8 @@ impl MpQuic {
             return;
         }
         let (client, confirmed) = (matches!(self.role, Role::Client(_)), self.paths.confirmed);
-        for place in self.paths.places.iter_mut().filter(|place| place.quic.is_none() && place.open_at <= now) {
+        for place in self.paths.places.iter_mut().filter(|place| place.quic.is_none() && place.open_at <= now)
+        {
             if client && confirmed {
                 open(now, quic, place, self.config.path_use, self.config.reopen);
             }

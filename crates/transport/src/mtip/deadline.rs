@@ -144,7 +144,8 @@ impl Scheduler {
     ) -> Option<f64> {
         let (failure, heard) = silence(now, copies, due, paths);
         let chance = again_in_time(&paths[place], copies, due.saturating_since(now));
-        let wanted = failure > self.tolerated_after_silence(copies) && heard >= HEARD && chance >= LEAST_CHANCE;
+        let wanted =
+            failure > self.tolerated_after_silence(copies) && heard >= HEARD && chance >= LEAST_CHANCE;
         wanted.then_some(1.0 - failure * (1.0 - chance))
     }
 

@@ -141,7 +141,9 @@ impl Path {
     /// Is this copy of a message open, or was it given up lately?
     pub(super) fn waits_for(&self, number: u64, asked: Option<u64>) -> bool {
         let is_it = |flight: &Flight| {
-            !flight.probe && flight.number == number && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
+            !flight.probe
+                && flight.number == number
+                && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
         };
         self.open.iter().any(is_it) || self.overdue.iter().any(is_it)
     }

@@ -226,7 +226,8 @@ impl Mtip {
             let others = |place: &usize| !entry.copies.took(self.paths[*place].id);
             let chance = |place: usize| deadline::in_time(&self.paths[place], PATIENCE);
             let linked = (0..self.paths.len()).filter(|place| self.paths[*place].is_linked());
-            let best = linked.max_by(|a, b| others(a).cmp(&others(b)).then(chance(*a).total_cmp(&chance(*b))));
+            let best =
+                linked.max_by(|a, b| others(a).cmp(&others(b)).then(chance(*a).total_cmp(&chance(*b))));
             if let Some(best) = best {
                 let chance = chance(best);
                 self.copy_again(now, number, Places::of([best]), chance, Reason::Overdue);

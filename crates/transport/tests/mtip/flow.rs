@@ -79,7 +79,8 @@ fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the
         net.run_until(net.now + ms(30));
         choices.extend(std::iter::from_fn(|| net.ends[CLIENT].poll_choice()));
     }
-    let first = choices.iter().position(|choice| choice.reason == Reason::Silence).expect("one was not heard of");
+    let first =
+        choices.iter().position(|choice| choice.reason == Reason::Silence).expect("one was not heard of");
     assert_eq!(choices[first].paths & 0b10, 0b10);
     let after: Vec<_> = choices[first + 1..].iter().map(|choice| (choice.paths, choice.reason)).collect();
     // While nobody knows whether the first path is dead, both may be taken.

@@ -333,8 +333,7 @@ mod tests {
             payload: b"walk",
         };
         let sent = || [&[0, 0, 1, 0xf4, 0, 0, 0x3a, 0x98], &b"walk"[..]].concat();
-        let ack =
-            |elsewhere| Ack { verdict: Verdict::Late, number: 7, echo, elsewhere, before: 1 << 63 };
+        let ack = |elsewhere| Ack { verdict: Verdict::Late, number: 7, echo, elsewhere, before: 1 << 63 };
         let mut acked = echoed.to_vec();
         acked.extend([0x80, 0, 0, 0, 0, 0, 0, 0]);
         vec![

@@ -16,7 +16,8 @@ use crate::run::flows::{self, Counts};
 use crate::run::inputs::RunError;
 use crate::run::transports::{Carrier, Side, tcp_config};
 use crate::scenario::{
-    CommandTransport, Commands, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipMode, MtipPolicy, MtipSpec,
+    CommandTransport, Commands, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipMode, MtipPolicy,
+    MtipSpec,
 };
 
 /// One end of it.
