@@ -111,6 +111,71 @@ mod tests {
         })
     }
 
+    /// `tc -s qdisc` at the end of the guest's run. It rounds delays to three digits.
+    const COUNTERS: &[(&str, &str, &[(&str, u64)])] = &[
+        (
+            "codel-ecn",
+            "bursts",
+            &[
+                ("count", 213),
+                ("lastcount", 71),
+                ("maxpacket", 1_500),
+                ("ecn_mark", 500),
+                ("drop_overlimit", 0),
+            ],
+        ),
+        ("fq_codel", "bursts", &[("new_flow_count", 13), ("ecn_mark", 453), ("old_flows_len", 1)]),
+        (
+            "fq_codel",
+            "flows",
+            &[("maxpacket", 1_500), ("new_flow_count", 5_741), ("ecn_mark", 2_680), ("drop_overlimit", 0)],
+        ),
+        (
+            "cake",
+            "bursts",
+            &[
+                ("tin0.sent_packets", 10_000),
+                ("tin0.sent_bytes", 15_000_000),
+                ("tin0.way_misses", 2),
+                ("tin0.drops", 1_775),
+                ("tin0.ecn_mark", 708),
+                ("tin0.peak_delay_us", 156_000),
+                ("tin0.avg_delay_us", 76_500),
+                ("tin0.base_delay_us", 48_100),
+            ],
+        ),
+        (
+            "cake-diffserv4",
+            "flows",
+            &[
+                ("tin0.sent_packets", 2_170),
+                ("tin1.sent_packets", 8_957),
+                ("tin2.sent_bytes", 1_874_400),
+                ("tin3.way_misses", 3),
+                ("tin1.drops", 2_778),
+                ("tin3.drops", 0),
+            ],
+        ),
+    ];
+
+    #[test]
+    fn counters_are_those_that_tc_shows() {
+        for (queue, name, counters) in COUNTERS {
+            let case = CASES.iter().find(|case| case.name == *queue).expect("a case of this name");
+            let ours = run((case.make)(1), case.rate(), &load(name)).counters;
+            for (counter, linux) in *counters {
+                let (_, ours) = ours.iter().find(|(known, _)| known == counter).expect(counter);
+                // Whether a flow is new may depend on the microsecond that a timer is late.
+                let about = counter.ends_with("_us") || *counter == "new_flow_count";
+                let most = if about { linux / 100 } else { 0 };
+                assert!(
+                    ours.abs_diff(*linux) <= most,
+                    "{queue} under {name}: {counter} {ours}, Linux {linux}"
+                );
+            }
+        }
+    }
+
     /// Those that draw their drops, here and in Linux, are compared in the mean over seeds and over runs.
     #[test]
     fn every_queue_does_to_every_load_what_linux_does() {

@@ -15,6 +15,8 @@ pub(crate) struct Outcome {
     pub(crate) marked: u64,
     /// Of those that left, how long each waited for its service to begin.
     pub(crate) waited: Vec<Duration>,
+    /// Of the queue, at the end.
+    pub(crate) counters: Vec<(String, u64)>,
 }
 
 impl Outcome {
@@ -47,6 +49,7 @@ pub(crate) fn run(queue: Discipline, rate: Option<Bitrate>, load: &[Arrival]) ->
     }
     server.serve_before(Time::MAX);
     server.outcome.dropped.sort_unstable();
+    server.outcome.counters = server.queue.counters();
     server.outcome
 }
 
