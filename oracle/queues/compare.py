@@ -3,6 +3,7 @@
 import csv
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -42,9 +43,14 @@ END_NS = START_NS + 25 * lab.SECOND
 FIRST = 50
 COLUMNS = ["queue", "load", "sent", "dropped", "marked", "mean_us", "longest_us", "first_drops"]
 
-# As in crates/link/tests/kernel/main.rs: drops in % of the packets; mean wait in ms, or as a part of it where it is long. Linux's own
-# runs differ by as much: a timer that is a microsecond late drops the next packet instead, and a long overload never forgets that.
-DROPS, DELAY_MS, DELAY = 1.0, 1.0, 0.03
+DRAWN = ("pie", "red", "cake-docsis")
+"""Those draw who is dropped. They run several times, and means are compared."""
+RUNS = 5
+
+# As in crates/link/tests/kernel/main.rs: drops as a part of Linux's, at least so many; mean wait in ms.
+DROPS, FEWEST, DELAY_MS = 0.01, 3, 1.0
+# A long overload of one flow never forgets a timer that was a microsecond late: five runs of `cake` dropped 5593 to 5791.
+EXCEPTIONS = {(queue, "on-off"): (198, 7.0) for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
 
 
 def guest(queue, load, folder, core):
@@ -80,69 +86,119 @@ def of_taut():
     runs = {}
     for queue, load, *figures, drops in csv.reader(queues_against_linux("run").splitlines()):
         sent, dropped, marked, mean_us, longest_us = map(float, figures)
-        runs[queue, load] = {
+        runs.setdefault((queue, load), []).append({
             "sent": int(sent), "dropped": int(dropped), "marked": int(marked), "mean_us": mean_us,
             "longest_us": longest_us, "drops": list(map(int, drops.split())),
-        }
+        })
     return runs
 
 
 def read_expected():
+    runs = {}
     with open(HERE / "expected.csv", newline="") as file:
-        return {(row["queue"], row["load"]): row for row in csv.DictReader(file)}
+        for row in csv.DictReader(file):
+            runs.setdefault((row["queue"], row["load"]), []).append(row)
+    return runs
 
 
-def agreeing(ours, theirs):
-    """How many of Linux's first fifty drops are drops of ours."""
-    return len(set(theirs["drops"][:FIRST]) & set(ours["drops"]))
+def write_expected(linux):
+    runs = read_expected() if (HERE / "expected.csv").exists() else {}
+    for case, new in linux.items():
+        runs[case] = []
+        for run in new:
+            figures = [f"{run[column]:.1f}" for column in ("mean_us", "longest_us")]
+            values = [*case, run["sent"], run["dropped"], run["marked"], *figures, " ".join(map(str, run["drops"][:FIRST]))]
+            runs[case].append(dict(zip(COLUMNS, values)))
+    with open(HERE / "expected.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for queue in QDISCS:
+            for load in LOADS:
+                writer.writerows(runs.get((queue, load), []))
+
+
+def in_place(ours, theirs):
+    """How many of Linux's first fifty drops are ours in the same place; of queues that draw them, nothing."""
+    if len(ours) > 1:
+        return "–"
+    return sum(a == b for a, b in zip(ours[0]["drops"], theirs[0]["drops"][:FIRST]))
+
+
+def numbers(runs, figure):
+    return [float(run[figure]) for run in runs]
+
+
+def chance(*sides):
+    """Twice the standard error of the difference of two means; nothing where either is of one run."""
+    if any(len(side) < 2 for side in sides):
+        return 0
+    return 2 * sum(statistics.variance(side) / len(side) for side in sides) ** 0.5
 
 
 def judge(linux, taut):
+    """Runs that are made now are few: their means may be off by what chance explains. The test has no such allowance."""
     wrong = []
     expected = read_expected()
-    for case, run in linux.items():
-        for what, other in (("expected.csv", expected.get(case)), ("taut", taut[case])):
-            if other is None:
+    for case, runs in linux.items():
+        for what, others in (("expected.csv", expected.get(case)), ("taut", taut[case])):
+            if others is None:
                 wrong.append(f"{case}: not in {what}")
                 continue
-            gap = abs(run["dropped"] - float(other["dropped"])) * 100 / run["sent"]
-            late = abs(run["mean_us"] - float(other["mean_us"])) / 1e3
-            # Where the memory is full, BLUE draws who is dropped.
-            least = 4 * DELAY_MS if case[0] == "cake-docsis" else DELAY_MS
-            if gap > DROPS or late > max(least, DELAY * run["mean_us"] / 1e3):
-                wrong.append(f"{case}: Linux {run['dropped']} drops and {run['mean_us']:.0f} µs, "
-                             f"{what} {other['dropped']} and {float(other['mean_us']):.0f}")
+            for figure, part, least, unit in (("dropped", DROPS, FEWEST, 1), ("mean_us", 0, DELAY_MS, 1e3)):
+                ours, theirs = numbers(others, figure), numbers(runs, figure)
+                linux_mean, other_mean = statistics.mean(theirs) / unit, statistics.mean(ours) / unit
+                most = max(part * linux_mean, least)
+                if case in EXCEPTIONS:
+                    most = EXCEPTIONS[case][figure == "mean_us"]
+                if abs(linux_mean - other_mean) > most + chance(ours, theirs) / unit:
+                    wrong.append(f"{case}: {figure} Linux {linux_mean:.2f}, {what} {other_mean:.2f}")
     return wrong
 
 
+def of_linux(queue, load, folder, core):
+    return [guest(queue, load, folder, core) for _ in range(RUNS if queue.startswith(DRAWN) else 1)]
+
+
+def shown(runs, figure, unit=1, digits=0):
+    """The mean, and the standard deviation where there are several."""
+    values = [value / unit for value in numbers(runs, figure)]
+    text = f"{statistics.mean(values):.{digits}f}"
+    spread = statistics.stdev(values) if len(values) > 1 else 0
+    return f"{text} ± {spread:.{digits}f}" if spread else text
+
+
+def table(linux, taut):
+    print("| queue | load | packets | drops taut | Linux | first 50 in place | marks taut | Linux "
+          "| mean wait taut (ms) | Linux | longest taut | Linux |")
+    print("| --- " * 12 + "|")
+    for case, theirs in linux.items():
+        ours = taut[case]
+        cells = [*case, ours[0]["sent"], shown(ours, "dropped"), shown(theirs, "dropped")]
+        cells += [in_place(ours, theirs)]
+        for figure, unit, digits in (("marked", 1, 0), ("mean_us", 1e3, 2), ("longest_us", 1e3, 1)):
+            cells += [shown(ours, figure, unit, digits), shown(theirs, figure, unit, digits)]
+        print("|", " | ".join(map(str, cells)), "|")
+
+
 def main():
+    # What was committed beside what this taut does: no kernel needed.
+    if "--table" in sys.argv:
+        expected = read_expected()
+        for run in (run for runs in expected.values() for run in runs):
+            run["drops"] = list(map(int, run["first_drops"].split()))
+        table(expected, of_taut())
+        return 0
     lab.prepare()
     only = os.environ.get("QUEUES", "").split() or list(QDISCS)
     cases = [(queue, load) for queue in only for load in LOADS]
     with tempfile.TemporaryDirectory(dir=lab.CACHE) as folder:
         folder = pathlib.Path(folder)
         queues_against_linux("loads", folder)
-        linux = dict(zip(cases, lab.in_parallel([(guest, *case, folder) for case in cases])))
+        linux = dict(zip(cases, lab.in_parallel([(of_linux, *case, folder) for case in cases])))
     taut = of_taut()
-    print("| queue | load | packets | drops taut | Linux | same first drops | marks taut | Linux | mean wait taut (ms) | Linux | longest taut | Linux |")
-    print("| --- " * 12 + "|")
-    for case, theirs in linux.items():
-        ours = taut[case]
-        print(f"| {case[0]} | {case[1]} | {ours['sent']} | {ours['dropped']} | {theirs['dropped']} "
-              f"| {agreeing(ours, theirs)} of {min(FIRST, len(theirs['drops']))} | {ours['marked']} | {theirs['marked']} "
-              f"| {ours['mean_us'] / 1e3:.3f} | {theirs['mean_us'] / 1e3:.3f} "
-              f"| {ours['longest_us'] / 1e3:.3f} | {theirs['longest_us'] / 1e3:.3f} |")
+    table(linux, taut)
     if "--update" in sys.argv:
-        rows = read_expected() if (HERE / "expected.csv").exists() else {}
-        for case, run in linux.items():
-            figures = [f"{run[column]:.1f}" for column in ("mean_us", "longest_us")]
-            first = " ".join(map(str, run["drops"][:FIRST]))
-            values = [*case, run["sent"], run["dropped"], run["marked"], *figures, first]
-            rows[case] = dict(zip(COLUMNS, values))
-        with open(HERE / "expected.csv", "w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows[queue, load] for queue in QDISCS for load in LOADS if (queue, load) in rows)
+        write_expected(linux)
     wrong = judge(linux, taut)
     for line in wrong:
         print("broken:", line)

@@ -175,6 +175,7 @@ fn direction_json(stats: &DirectionStats) -> Value {
         "refused": stats.refused,
         "malformed": stats.malformed,
         "overrun": stats.overrun,
+        "queue": stats.queue.iter().cloned().collect::<std::collections::BTreeMap<String, u64>>(),
         "lateness_p50_us": p50,
         "lateness_p99_us": p99,
     })

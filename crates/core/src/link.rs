@@ -27,6 +27,10 @@ pub trait Link {
     }
     /// Packets that wait in queues. The packet in service is not in the queue.
     fn queued(&self) -> Backlog;
+    /// What its queues count besides, by name; nothing where they do not.
+    fn counters(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
 }
 
 /// A queueing discipline: decides who waits, who goes next and who is dropped. The server that empties it, and its

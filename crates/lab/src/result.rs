@@ -363,6 +363,9 @@ pub struct LinkResult {
     pub queue_limit_bytes: Option<u64>,
     /// Bytes that left × 8 / (rate × time), where the rate is constant.
     pub utilisation: Option<f64>,
+    /// What its queues counted in the whole run, by the names that Linux's `tc -s qdisc` has. Absent where they count nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// What the closed-form model says of one stream.

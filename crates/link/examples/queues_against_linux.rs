@@ -1,7 +1,7 @@
 //! One side of `oracle/compare queues`: writes the loads for the guest, or what our queues do with them.
 //!
 //!     queues_against_linux loads FOLDER      one file for each load: ns after the start, bytes, flow, traffic class
-//!     queues_against_linux run               queue, load, sent, dropped, marked, mean and longest wait in µs, drops
+//!     queues_against_linux run               one line for each seed: queue, load, sent, dropped, marked, mean and longest wait in µs, drops
 #![expect(clippy::print_stdout, reason = "a table, for a script to read")]
 
 #[path = "../tests/kernel/cases.rs"]
@@ -39,9 +39,10 @@ fn write_loads(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn run_all() {
-    for case in cases::CASES {
-        for (name, _) in LOADS {
-            let outcome = server::run((case.make)(), case.rate(), &load(name));
+    for (case, (name, _)) in cases::CASES.iter().flat_map(|case| LOADS.map(|load| (case, load))) {
+        let load = load(name);
+        for seed in case.seeds() {
+            let outcome = server::run((case.make)(seed), case.rate(), &load);
             let drops: Vec<String> = outcome.dropped.iter().map(u64::to_string).collect();
             println!(
                 "{},{name},{},{},{},{:.1},{:.1},{}",

@@ -61,6 +61,11 @@ impl Bottleneck {
         Self { queue: queue.into(), server, in_service: None, due: Time::MAX, watch: None }
     }
 
+    /// What decides who waits, goes next and is dropped.
+    pub const fn queue(&self) -> &Discipline {
+        &self.queue
+    }
+
     /// What waits: the packet in service does not.
     #[inline]
     pub(crate) fn queued(&self) -> Backlog {

@@ -76,6 +76,14 @@ impl Chain {
         chain
     }
 
+    /// Its bottlenecks, the one that packets reach first before the others.
+    pub fn bottlenecks(&self) -> impl Iterator<Item = &Bottleneck> {
+        self.elements.iter().filter_map(|element| match element {
+            Element::Bottleneck(bottleneck) => Some(bottleneck),
+            _ => None,
+        })
+    }
+
     /// Hands on what left the elements at or before `now`, but for the last one's, which `poll_transmit` takes.
     fn advance(&mut self, now: Time) {
         let mut rest = self.elements.as_mut_slice();
@@ -170,6 +178,19 @@ impl Link for Chain {
     #[inline]
     fn queued(&self) -> Backlog {
         self.elements.iter().fold(Backlog::default(), |sum, element| sum + element.queued())
+    }
+
+    /// [`Discipline::counters`](crate::Discipline::counters) of its queue; of several, `queue0.…` and so on.
+    fn counters(&self) -> Vec<(String, u64)> {
+        let mut each: Vec<_> = self.bottlenecks().map(|bottleneck| bottleneck.queue().counters()).collect();
+        if each.len() > 1 {
+            for (i, (name, _)) in
+                each.iter_mut().enumerate().flat_map(|(i, all)| all.iter_mut().map(move |one| (i, one)))
+            {
+                *name = format!("queue{i}.{name}");
+            }
+        }
+        each.concat()
     }
 }
 

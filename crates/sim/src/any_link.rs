@@ -67,4 +67,7 @@ impl Link for AnyLink {
     fn queued(&self) -> Backlog {
         either!(self, link => link.queued())
     }
+    fn counters(&self) -> Vec<(String, u64)> {
+        either!(self, link => link.counters())
+    }
 }

@@ -102,6 +102,11 @@ impl<O: Observer> Simulation<O> {
         assert!(self.steps_at_now < LIVELOCK_STEPS, "at {} nodes answer each other without end", self.now);
     }
 
+    /// What each link's queues have counted until now, by name, in the order of the links.
+    pub fn link_counters(&self) -> impl Iterator<Item = Vec<(String, u64)>> {
+        self.links.iter().map(|slot| slot.link.counters())
+    }
+
     /// Ends the run: the observer, and what each link still holds.
     pub fn finish(self) -> (O, Vec<Vec<PacketMeta>>) {
         let held = |slot: &LinkSlot| {

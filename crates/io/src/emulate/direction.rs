@@ -22,6 +22,10 @@ impl<L: Link> Direction<L> {
     /// Packets read in one go, before the other direction has its turn.
     const BATCH: usize = 64;
 
+    pub(super) fn stats(&self) -> DirectionStats {
+        DirectionStats { queue: self.link.counters(), ..self.stats.clone() }
+    }
+
     pub(super) fn new(link: L, limit: u64) -> Self {
         let buffer = vec![0; usize::from(u16::MAX)].into();
         Self { link, stats: DirectionStats::new(), next_id: 0, limit, buffer }

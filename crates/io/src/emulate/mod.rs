@@ -248,7 +248,7 @@ impl<U: Link, D: Link> Worker<U, D> {
     }
 
     fn snapshot(&self, now: Time, sleeps: u64) -> EmulatorStats {
-        let (up, down) = (self.emulator.up.stats.clone(), self.emulator.down.stats.clone());
+        let (up, down) = (self.emulator.up.stats(), self.emulator.down.stats());
         EmulatorStats { up, down, elapsed: now - Time::ZERO, sleeps, cpu: crate::clock::thread_cpu() }
     }
 

@@ -46,6 +46,8 @@ pub struct DirectionStats {
     pub malformed: u64,
     /// Packets that the sending namespace's device dropped because the emulator did not keep up. They did not enter.
     pub overrun: u64,
+    /// What the link's queues count besides, by name ([`Link::counters`](taut_core::Link::counters)).
+    pub queue: Vec<(String, u64)>,
     /// Time from when a packet was due to when it was written, in nanoseconds: two digits are exact, at most 1 s.
     pub lateness: Histogram<u64>,
 }
@@ -67,6 +69,7 @@ impl DirectionStats {
             refused: 0,
             malformed: 0,
             overrun: 0,
+            queue: Vec::new(),
             lateness: Histogram::new_with_bounds(1, Self::LONGEST, 2).expect("the bounds are in order"),
         }
     }

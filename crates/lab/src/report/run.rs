@@ -375,7 +375,13 @@ fn links(run: &RunResult) -> String {
             optional(link.utilisation.map(|share| share * 100.0), 4),
         ]);
     }
-    table.html()
+    let mut counters =
+        Table::new("What their queues counted, as tc -s qdisc shows it").text("link").text("counters");
+    for link in run.links.iter().filter(|link| !link.counters.is_empty()) {
+        counters.row(&[escape(&link.name), causes(&link.counters)]);
+    }
+    let counted = run.links.iter().any(|link| !link.counters.is_empty());
+    table.html() + &if counted { counters.html() } else { String::new() }
 }
 
 fn conservation(conservation: &Conservation) -> String {

@@ -179,6 +179,7 @@ fn link(
         queue_mean_bytes: queue_max_bytes as f64 * 0.62,
         queue_limit_bytes: (queue_max_bytes > 0).then_some(queue_max_bytes),
         utilisation,
+        counters: BTreeMap::new(),
     }
 }
 

@@ -20,6 +20,8 @@ mod teleop;
 mod transports;
 mod video;
 
+use std::collections::BTreeMap;
+
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
@@ -104,6 +106,7 @@ pub(crate) fn run_reading(
     let simulation = network.build(((Ledger::default(), queues), (metrics, files)));
     let mut simulation = simulation.map_err(RunError::scenario)?;
     advance(&mut simulation, scenario.duration + scenario.drain, progress);
+    stage.queues = simulation.link_counters().map(|counters| counters.into_iter().collect()).collect();
     let (((ledger, _), (metrics, files)), held) = simulation.finish();
     files.map_or(Ok(()), Files::finish)?;
     let account = ledger.close(&held);
@@ -128,6 +131,8 @@ fn advance<O: taut_sim::Observer>(
 struct Stage {
     network: Network,
     links: Vec<LinkInfo>,
+    /// What each link's queues counted, once it has run.
+    queues: Vec<BTreeMap<String, u64>>,
     flows: Vec<FlowInfo>,
     streams: Vec<StreamKey>,
     inputs: Inputs,
@@ -154,7 +159,7 @@ impl Stage {
         };
         let commands = commands::add(&mut network, scenario, seed, &mut flows)?;
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
-        Ok(Self { network, links, flows, streams, inputs, teleop, commands })
+        Ok(Self { network, links, queues: Vec::new(), flows, streams, inputs, teleop, commands })
     }
 
     fn result(
@@ -219,6 +224,7 @@ impl Stage {
                 queue_mean_bytes,
                 queue_limit_bytes: info.queue_limit.map(taut_core::Bytes::get),
                 utilisation: capacity.map(|bits| link.bytes_left as f64 * 8.0 / bits),
+                counters: self.queues.get(i).cloned().unwrap_or_default(),
             }
         };
         self.links.iter().enumerate().map(result).collect()

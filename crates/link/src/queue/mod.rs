@@ -2,6 +2,7 @@
 
 mod cake;
 mod codel;
+mod counters;
 mod drop_tail;
 mod fifo;
 mod flow;

@@ -163,11 +163,11 @@ pub struct Red {
 /// What `tc -s qdisc` shows of a `red`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RedStats {
-    /// Dropped (`early`) or marked below the upper threshold.
+    /// Dropped, drawn below the upper threshold; a part of `early` in `tc`.
     pub early: u64,
-    /// Of those and the ones beyond it, marked.
+    /// Marked in place of a drop, below the upper threshold or beyond it: in neither of the others.
     pub marked: u64,
-    /// Dropped because the average was beyond the upper threshold; `early` in `tc`.
+    /// Dropped because the average was beyond the upper threshold; the rest of `early` in `tc`.
     pub forced: u64,
     /// Dropped because the queue was full.
     pub pdrop: u64,

@@ -1,6 +1,6 @@
 //! A queue and what empties it, as in the guest.
 
-use taut_core::{Bitrate, Bytes, DropCause, Duration, LinkEvent, Packet, Queue, Time};
+use taut_core::{Bitrate, Bytes, DropCause, Duration, Ecn, LinkEvent, Packet, Queue, Time};
 use taut_link::Discipline;
 
 use crate::loads::{Arrival, START};
@@ -11,9 +11,12 @@ pub(crate) struct Outcome {
     pub(crate) sent: u64,
     /// Positions in the load, in order.
     pub(crate) dropped: Vec<u64>,
+    /// Of those that left, as the guest's receiver sees them: who is marked may still find no room.
     pub(crate) marked: u64,
     /// Of those that left, how long each waited for its service to begin.
     pub(crate) waited: Vec<Duration>,
+    /// Of the queue, at the end.
+    pub(crate) counters: Vec<(String, u64)>,
 }
 
 impl Outcome {
@@ -46,6 +49,7 @@ pub(crate) fn run(queue: Discipline, rate: Option<Bitrate>, load: &[Arrival]) ->
     }
     server.serve_before(Time::MAX);
     server.outcome.dropped.sort_unstable();
+    server.outcome.counters = server.queue.counters();
     server.outcome
 }
 
@@ -82,6 +86,7 @@ impl Server {
         }
         if let Some(packet) = self.queue.dequeue(at, &mut self.events) {
             self.outcome.waited.push(at - packet.meta.sent);
+            self.outcome.marked += u64::from(packet.meta.ecn == Ecn::CongestionExperienced);
             if let Some(rate) = self.rate {
                 self.busy_until =
                     self.busy_until.max(at - Bytes::new(BUCKET) / rate) + packet.meta.size / rate;
@@ -101,7 +106,7 @@ impl Server {
                     assert_ne!(cause, DropCause::Loss);
                     self.outcome.dropped.push(meta.id);
                 }
-                LinkEvent::Marked { .. } => self.outcome.marked += 1,
+                LinkEvent::Marked { .. } => {}
                 LinkEvent::Duplicated { .. } | LinkEvent::Corrupted { .. } => unreachable!("{event:?}"),
             }
         }

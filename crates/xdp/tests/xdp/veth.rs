@@ -237,7 +237,7 @@ fn without_the_gate_more_frames_are_lost_than_packets() {
     let Some(rig) = Rig::new() else { return };
     let without = session(&rig, None).expect("nothing to attach");
     println!("without: {without:?}");
-    assert!(without.frame_loss > without.packet_loss + 0.2, "{without:?}");
+    assert!(without.frame_loss > without.packet_loss + 0.5, "{without:?}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ pub struct CakeStats {
     pub memory_used: Bytes,
     /// How much it may be.
     pub memory_limit: Bytes,
-    /// By number; the last has the highest priority.
+    /// In the order of `tc`: bulk, where there is one, before best effort; the last has the highest priority.
     pub tins: Vec<TinStats>,
 }
 

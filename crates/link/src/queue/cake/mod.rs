@@ -72,10 +72,15 @@ impl Cake {
 
     /// What happened until now.
     pub fn stats(&self) -> CakeStats {
+        let mut tins: Vec<_> = self.tins.iter().map(Tin::stats).collect();
+        // diffserv3 and diffserv4 number best effort first, and show bulk first.
+        if let 3 | 4 = tins.len() {
+            tins.swap(0, 1);
+        }
         CakeStats {
             memory_used: Bytes::new(self.memory_most),
             memory_limit: Bytes::new(self.memory_limit),
-            tins: self.tins.iter().map(Tin::stats).collect(),
+            tins,
         }
     }
 
