@@ -34,6 +34,8 @@ pub(crate) struct Flight {
     /// States sent, and the newest of them that arrived, counted from 1.
     sent: u64,
     arrived: u64,
+    /// A clock request is under way as well.
+    asked: bool,
     /// When something was last acknowledged, or the window was last given up for lost.
     progress: Time,
     /// Time between two states that are to go.
@@ -55,6 +57,8 @@ struct Window {
     floor: f64,
     /// The round trip that it promises, and more than chance adds.
     promised: Duration,
+    /// And one that makes any further cut idle: nothing came of the last.
+    idle: Duration,
     /// Promises broken, less those kept since.
     broken: u32,
     /// Rounds in a row in which it grew, or was not the limit.
@@ -108,6 +112,7 @@ impl Flight {
             reliable,
             sent: 0,
             arrived: 0,
+            asked: false,
             progress: Time::ZERO,
             interval: Duration::from_millis(1),
             delays: Delays::new(reliable),
@@ -139,11 +144,22 @@ impl Flight {
         }
         if now >= self.progress + timeout {
             self.arrived = self.sent;
+            self.asked = false;
             self.progress = now;
             return true;
         }
         self.delays.round.limited = true;
         false
+    }
+
+    /// May a clock request go? It takes a state's place, for two at once would be one too many for a stop.
+    pub(crate) fn admits_request(&self, now: Time, timeout: Duration) -> bool {
+        !self.is_closed() || now >= self.progress + timeout
+    }
+
+    /// A clock request goes.
+    pub(crate) fn requested(&mut self) {
+        self.asked = true;
     }
 
     /// When a closed window opens without an acknowledgement.
@@ -153,7 +169,7 @@ impl Flight {
 
     fn is_closed(&self) -> bool {
         let size = self.window.map(|window| window.size).or_else(|| self.ceiling());
-        size.is_some_and(|size| self.sent - self.arrived >= size as u64)
+        size.is_some_and(|size| self.sent - self.arrived + u64::from(self.asked) >= size as u64)
     }
 
     fn ceiling(&self) -> Option<f64> {
@@ -171,12 +187,18 @@ impl Flight {
         if !self.window.as_mut().is_none_or(|window| window.is_steady(number, self.sent)) {
             self.delays.round = Round::begin(now);
         } else if let Some(measured) = self.delays.end_round(now).filter(|_| self.enabled) {
-            self.fastest = Some(self.fastest.map_or(measured.rate, |fastest| measured.rate.max(fastest * 0.9)));
+            self.fastest =
+                Some(self.fastest.map_or(measured.rate, |fastest| measured.rate.max(fastest * 0.9)));
             match self.window.take() {
                 None => self.watch(now, &measured),
                 Some(window) => self.follow(now, window, &measured),
             }
         }
+    }
+
+    /// Shall clocks be compared more often, for there may be a queue and it takes exchanges to tell?
+    pub(crate) fn asks(&self) -> bool {
+        self.reliable && (self.window.is_some() || self.delays.round.limited || self.standing.0 > 0)
     }
 
     /// It arrived, and nobody knows when.
@@ -187,6 +209,7 @@ impl Flight {
 
     /// A clock request and its answer took so long.
     pub(crate) fn exchanged(&mut self, now: Time, rtt: Duration) {
+        self.asked = false;
         self.delays.exchange(now, rtt);
     }
 
@@ -210,6 +233,7 @@ impl Flight {
             size: under_way,
             floor: (FLOOR * carried).max(LEAST_WINDOW),
             promised: Duration::MAX,
+            idle: Duration::MAX,
             broken: 0,
             rising: 0,
             unused: 0,
@@ -245,7 +269,9 @@ impl Window {
     fn is_steady(&mut self, number: u64, sent: u64) -> bool {
         match self.settling {
             Some(settling) if number < settling.state => {}
-            Some(settling) if !settling.last => self.settling = Some(Settling { state: sent + 1, last: true }),
+            Some(settling) if !settling.last => {
+                self.settling = Some(Settling { state: sent + 1, last: true })
+            }
             Some(_) => self.settling = None,
             None => {
                 let Some(full) = self.full else { return true };
@@ -261,7 +287,11 @@ impl Window {
         // At the floor nothing of the session's can wait.
         let foreign = self.size <= self.floor && measured.standing > SUSPICIOUS;
         let kept = measured.rtt() <= self.promised && !foreign;
-        self.broken = if kept { self.broken.saturating_sub(1) } else { self.broken + 1 };
+        self.broken = match kept {
+            true => self.broken.saturating_sub(1),
+            false if measured.rtt() >= self.idle => BROKEN,
+            false => self.broken + 1,
+        };
     }
 
     /// FAST, equation 1.
@@ -276,7 +306,7 @@ impl Window {
             let wider = if self.rising > STEADY { self.size * (1.0 + GROWTH) } else { next };
             self.resize(next.max(wider), measured, sent);
         } else {
-            self.promised = Duration::MAX;
+            (self.promised, self.idle) = (Duration::MAX, Duration::MAX);
         }
     }
 
@@ -284,8 +314,9 @@ impl Window {
         let rtt = measured.rtt();
         let promised = Duration::from_secs_f64(rtt.as_secs_f64() * size / self.size).max(measured.base);
         // A few packets may come between, and half of what a cut promised will do.
-        let few = Duration::from_secs_f64(2.0 / measured.rate);
-        self.promised = promised + (rtt.saturating_sub(promised) / 2).max(SUSPICIOUS).max(few);
+        let (few, less) = (Duration::from_secs_f64(2.0 / measured.rate), rtt.saturating_sub(promised));
+        self.promised = promised + (less / 2).max(SUSPICIOUS).max(few);
+        self.idle = if less > SUSPICIOUS { rtt - less / 8 } else { Duration::MAX };
         if self.size - size >= LEAST_CUT {
             self.cut_to(size, sent);
         }
