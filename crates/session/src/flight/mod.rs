@@ -57,8 +57,6 @@ struct Window {
     floor: f64,
     /// The round trip that it promises, and more than chance adds.
     promised: Duration,
-    /// And one that makes any further cut idle: nothing came of the last.
-    idle: Duration,
     /// Promises broken, less those kept since.
     broken: u32,
     /// Rounds in a row in which it grew, or was not the limit.
@@ -233,7 +231,6 @@ impl Flight {
             size: under_way,
             floor: (FLOOR * carried).max(LEAST_WINDOW),
             promised: Duration::MAX,
-            idle: Duration::MAX,
             broken: 0,
             rising: 0,
             unused: 0,
@@ -287,18 +284,16 @@ impl Window {
         // At the floor nothing of the session's can wait.
         let foreign = self.size <= self.floor && measured.standing > SUSPICIOUS;
         let kept = measured.rtt() <= self.promised && !foreign;
-        self.broken = match kept {
-            true => self.broken.saturating_sub(1),
-            false if measured.rtt() >= self.idle => BROKEN,
-            false => self.broken + 1,
-        };
+        self.broken = if kept { self.broken.saturating_sub(1) } else { self.broken + 1 };
     }
 
     /// FAST, equation 1.
     fn update(&mut self, measured: &Measured, sent: u64) {
         let share = measured.base.as_secs_f64() / measured.rtt().as_secs_f64();
         let next = (self.size * share + ALPHA).max(self.floor);
-        if next < self.size {
+        if self.broken > 0 && next < self.size {
+            // No further on a doubtful way.
+        } else if next < self.size {
             self.rising = 0;
             self.resize(next, measured, sent);
         } else if measured.limited {
@@ -306,7 +301,7 @@ impl Window {
             let wider = if self.rising > STEADY { self.size * (1.0 + GROWTH) } else { next };
             self.resize(next.max(wider), measured, sent);
         } else {
-            (self.promised, self.idle) = (Duration::MAX, Duration::MAX);
+            self.promised = Duration::MAX;
         }
     }
 
@@ -316,7 +311,6 @@ impl Window {
         // A few packets may come between, and half of what a cut promised will do.
         let (few, less) = (Duration::from_secs_f64(2.0 / measured.rate), rtt.saturating_sub(promised));
         self.promised = promised + (less / 2).max(SUSPICIOUS).max(few);
-        self.idle = if less > SUSPICIOUS { rtt - less / 8 } else { Duration::MAX };
         if self.size - size >= LEAST_CUT {
             self.cut_to(size, sent);
         }
