@@ -2,6 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +14,7 @@ use taut_lab::run::qdiscs;
 use taut_lab::scenario::{Scenario, Variant};
 use taut_real::possible;
 
+use crate::host::OnSignal;
 use crate::run::Arguments;
 use crate::{Ended, print};
 
@@ -26,7 +30,9 @@ pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> En
     }
     let guest = Guest::find(None).map_err(|error| error.to_string())?;
     let shared = Shared::new()?;
-    guest.run(&script()?, &shared.0, PATIENCE).map_err(|error| error.to_string())?;
+    let (told, stop) = UnixStream::pair().map_err(|error| error.to_string())?;
+    let _signals = OnSignal::new(move || drop(told.shutdown(Shutdown::Both)))?;
+    guest.run_until(&script()?, &shared.0, PATIENCE, stop.as_fd()).map_err(|error| error.to_string())?;
     let read = |name: &str| fs::read_to_string(shared.0.join(name)).unwrap_or_default();
     eprint!("{}", read("error"));
     let said = read("said");

@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use taut_core::Duration;
 
@@ -49,6 +51,9 @@ pub enum GuestError {
     /// It was not done in time.
     #[error("the guest was not done after {0} of the host's time")]
     Late(Duration),
+    /// It was told to end.
+    #[error("stopped")]
+    Stopped,
     /// The host refused.
     #[error("{what}: {error}")]
     Refused {
@@ -103,6 +108,30 @@ impl Guest {
     /// # Errors
     /// When the kernel dies, the script fails or takes too long.
     pub fn run(&self, script: &str, out: &Path, patience: Duration) -> Result<(), GuestError> {
+        self.start(script, out, patience, None)
+    }
+
+    /// The same, until `stop` can be read: then the kernel is ended, and nothing of it is left behind.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run), and [`GuestError::Stopped`].
+    pub fn run_until(
+        &self,
+        script: &str,
+        out: &Path,
+        patience: Duration,
+        stop: BorrowedFd<'_>,
+    ) -> Result<(), GuestError> {
+        self.start(script, out, patience, Some(stop))
+    }
+
+    fn start(
+        &self,
+        script: &str,
+        out: &Path,
+        patience: Duration,
+        stop: Option<BorrowedFd<'_>>,
+    ) -> Result<(), GuestError> {
         let out = out.canonicalize().map_err(GuestError::refused("the folder for what the guest writes"))?;
         // The guest's memory is a file; it is fast only where files are memory.
         let place = Some(Path::new("/dev/shm"))
@@ -137,12 +166,14 @@ impl Guest {
             .arg(word("JOB=", &job))
             .arg(word("OUT=", &out))
             .env("TMPDIR", &own.0)
+            // What the terminal sends is for its owner.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(console)
             .stderr(errors)
             .spawn();
         let mut child = Running(child.map_err(GuestError::refused("starting the kernel"))?);
-        child.wait(patience)?;
+        child.wait(patience, stop)?;
         let Ok(status) = fs::read_to_string(out.join("status")) else {
             return Err(GuestError::Died(last_line(&out.join("console"))));
         };
@@ -192,13 +223,16 @@ impl Drop for Scratch {
 struct Running(Child);
 
 impl Running {
-    fn wait(&mut self, patience: Duration) -> Result<(), GuestError> {
+    fn wait(&mut self, patience: Duration, stop: Option<BorrowedFd<'_>>) -> Result<(), GuestError> {
         let pid = Pid::from_child(&self.0);
         let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
         let handle = handle.map_err(GuestError::refused("waiting for the kernel"))?;
         let limit = Timespec { tv_sec: (patience.as_nanos() / 1_000_000_000) as i64, tv_nsec: 0 };
-        match poll(&mut [PollFd::new(&handle.as_fd(), PollFlags::IN)], Some(&limit)) {
+        let fds = [Some(handle.as_fd()), stop].into_iter().flatten();
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        match retry_on_intr(|| poll(&mut fds, Some(&limit))) {
             Ok(0) => Err(GuestError::Late(patience)),
+            Ok(_) if fds[0].revents().is_empty() => Err(GuestError::Stopped),
             Ok(_) => self.0.wait().map(drop).map_err(GuestError::refused("waiting for the kernel")),
             Err(error) => Err(GuestError::refused("waiting for the kernel")(error.into())),
         }

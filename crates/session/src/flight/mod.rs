@@ -34,6 +34,8 @@ pub(crate) struct Flight {
     /// States sent, and the newest of them that arrived, counted from 1.
     sent: u64,
     arrived: u64,
+    /// A clock request is under way as well.
+    asked: bool,
     /// When something was last acknowledged, or the window was last given up for lost.
     progress: Time,
     /// Time between two states that are to go.
@@ -108,6 +110,7 @@ impl Flight {
             reliable,
             sent: 0,
             arrived: 0,
+            asked: false,
             progress: Time::ZERO,
             interval: Duration::from_millis(1),
             delays: Delays::new(reliable),
@@ -139,11 +142,22 @@ impl Flight {
         }
         if now >= self.progress + timeout {
             self.arrived = self.sent;
+            self.asked = false;
             self.progress = now;
             return true;
         }
         self.delays.round.limited = true;
         false
+    }
+
+    /// May a clock request go? It takes a state's place, for two at once would be one too many for a stop.
+    pub(crate) fn admits_request(&self, now: Time, timeout: Duration) -> bool {
+        !self.is_closed() || now >= self.progress + timeout
+    }
+
+    /// A clock request goes.
+    pub(crate) fn requested(&mut self) {
+        self.asked = true;
     }
 
     /// When a closed window opens without an acknowledgement.
@@ -153,7 +167,7 @@ impl Flight {
 
     fn is_closed(&self) -> bool {
         let size = self.window.map(|window| window.size).or_else(|| self.ceiling());
-        size.is_some_and(|size| self.sent - self.arrived >= size as u64)
+        size.is_some_and(|size| self.sent - self.arrived + u64::from(self.asked) >= size as u64)
     }
 
     fn ceiling(&self) -> Option<f64> {
@@ -180,6 +194,11 @@ impl Flight {
         }
     }
 
+    /// Shall clocks be compared more often, for there may be a queue and it takes exchanges to tell?
+    pub(crate) fn asks(&self) -> bool {
+        self.reliable && (self.window.is_some() || self.delays.round.limited || self.standing.0 > 0)
+    }
+
     /// It arrived, and nobody knows when.
     pub(crate) fn seen(&mut self, number: u64) {
         self.delays.round.arrived += 1;
@@ -188,6 +207,7 @@ impl Flight {
 
     /// A clock request and its answer took so long.
     pub(crate) fn exchanged(&mut self, now: Time, rtt: Duration) {
+        self.asked = false;
         self.delays.exchange(now, rtt);
     }
 
@@ -271,7 +291,9 @@ impl Window {
     fn update(&mut self, measured: &Measured, sent: u64) {
         let share = measured.base.as_secs_f64() / measured.rtt().as_secs_f64();
         let next = (self.size * share + ALPHA).max(self.floor);
-        if next < self.size {
+        if self.broken > 0 && next < self.size {
+            // No further on a doubtful way.
+        } else if next < self.size {
             self.rising = 0;
             self.resize(next, measured, sent);
         } else if measured.limited {
@@ -287,8 +309,8 @@ impl Window {
         let rtt = measured.rtt();
         let promised = Duration::from_secs_f64(rtt.as_secs_f64() * size / self.size).max(measured.base);
         // A few packets may come between, and half of what a cut promised will do.
-        let few = Duration::from_secs_f64(2.0 / measured.rate);
-        self.promised = promised + (rtt.saturating_sub(promised) / 2).max(SUSPICIOUS).max(few);
+        let (few, less) = (Duration::from_secs_f64(2.0 / measured.rate), rtt.saturating_sub(promised));
+        self.promised = promised + (less / 2).max(SUSPICIOUS).max(few);
         if self.size - size >= LEAST_CUT {
             self.cut_to(size, sent);
         }

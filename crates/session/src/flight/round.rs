@@ -5,7 +5,7 @@ use taut_core::{Duration, Time};
 use super::SUSPICIOUS;
 
 /// A round lasts at least so long, and has so many states: fewer say nothing. Where lost states are repeated, so many
-/// exchanges of clocks as well.
+/// exchanges of clocks as well, and as many round trips, for a repetition takes one.
 const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_STATES: u32 = 8;
 const LEAST_EXCHANGES: u32 = 3;
@@ -105,8 +105,8 @@ impl Delays {
         let base = self.states.get()?;
         let Round { began, arrived, limited, states, exchanges } = self.round;
         let length = now.saturating_since(began);
-        let asked = if self.reliable { LEAST_EXCHANGES } else { 0 };
-        if length < LEAST_ROUND.max(base) || states.count < LEAST_STATES || exchanges.count < asked {
+        let (asked, trips) = if self.reliable { (LEAST_EXCHANGES, 3) } else { (0, 1) };
+        if length < LEAST_ROUND.max(base * trips) || states.count < LEAST_STATES || exchanges.count < asked {
             return None;
         }
         let waited = states.least.saturating_sub(base);

@@ -269,7 +269,8 @@ fn recover(world: &mut Episode, lives: &mut Lives) {
 impl Episode {
     fn resume_now(&mut self) {
         let now = self.now;
-        self.observer.resume_pressed(now);
-        self.resume();
+        if self.resume() {
+            self.observer.resume_pressed(now);
+        }
     }
 }
