@@ -85,9 +85,16 @@ impl Maps {
         self.read(DRAINED_AT)
     }
 
-    /// How it stood then.
-    pub fn account_then(&mut self) -> Account {
-        Account { level: self.read(LEVEL), unused: self.read(UNUSED) }
+    /// Level, and what was unused, then.
+    pub fn level_then(&mut self) -> (u64, u64) {
+        (self.read(LEVEL), self.read(UNUSED))
+    }
+
+    fn drained(&mut self, now_ns: u64) -> (u64, u64) {
+        let (then, (level, unused)) = (self.drained_at_ns(), self.level_then());
+        let elapsed = now_ns.saturating_sub(then).min(8_000_000_000);
+        let sent = elapsed * self.orders.rate.min(Settings::RATE_MAX) / 1_000_000_000;
+        (level.saturating_sub(sent), unused + sent.saturating_sub(level))
     }
 
     /// What the program remembers of every stream, by SSRC.
@@ -136,17 +143,12 @@ impl Knobs for Maps {
     }
 
     fn account(&mut self, now_ns: u64) -> Account {
-        let (then, before) = (self.drained_at_ns(), self.account_then());
-        let elapsed = now_ns.saturating_sub(then).min(8_000_000_000);
-        let sent = elapsed * self.orders.rate.min(Settings::RATE_MAX) / 1_000_000_000;
-        Account {
-            level: before.level.saturating_sub(sent),
-            unused: before.unused + sent.saturating_sub(before.level),
-        }
+        let (level, unused) = self.drained(now_ns);
+        Account { level, unused, offered: self.streams().iter().map(|(_, stream)| stream.offered()).sum() }
     }
 
     fn set_level(&mut self, now_ns: u64, bytes: u64) {
-        let Account { unused, .. } = self.account(now_ns);
+        let (_, unused) = self.drained(now_ns);
         self.write(UNUSED, unused);
         self.write(LEVEL, bytes);
         self.write(DRAINED_AT, now_ns);

@@ -292,3 +292,151 @@ impl Rate {
         Some(FrameRate { seconds: total, mean, min, p10: at(0.1), p50: at(0.5), p90: at(0.9), max, cdf })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use taut_core::{PacketMeta, Rng, Seed};
+    use taut_media::Packetizer;
+
+    use super::*;
+
+    const VIDEO: FlowId = FlowId(0);
+    const HAPTIC: FlowId = FlowId(1);
+
+    fn ms(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Three seconds, of which the first is a warm-up; frames are paired within 5 ms.
+    struct Run {
+        metrics: VideoMetrics,
+        packetizer: Packetizer,
+        packets: u64,
+    }
+
+    impl Run {
+        fn new() -> Self {
+            let watched = VideoWatch {
+                name: "video".into(),
+                flow: VIDEO,
+                codec: Codec::Vp8,
+                haptic: Some(("haptic".into(), HAPTIC)),
+                within: Duration::from_millis(5),
+            };
+            let watch = Watch { warmup: Duration::from_secs(1), duration: Duration::from_secs(3) };
+            let mut rng: Rng = Seed::new(1).stream("rtp");
+            Self {
+                metrics: VideoMetrics::new(watched, watch),
+                packetizer: Packetizer::new(Codec::Vp8, 7, &mut rng),
+                packets: 0,
+            }
+        }
+
+        fn packet(&mut self, flow: FlowId, sent: u64, payload: Vec<u8>) -> Packet {
+            self.packets += 1;
+            let meta = PacketMeta { id: self.packets, flow, sent: ms(sent), ..PacketMeta::default() };
+            let packet = Packet { meta, payload };
+            self.metrics.sent(ms(sent), &packet);
+            packet
+        }
+
+        /// Sends a frame of two packets at this millisecond.
+        fn frame(&mut self, sent: u64, key: bool) -> [Packet; 2] {
+            let mut data = vec![0; 1_800];
+            data[0] = u8::from(!key);
+            let mut payloads = Vec::new();
+            self.packetizer.packetize(ms(sent), &data, |packet| payloads.push(packet.to_vec()));
+            let [first, second] = payloads.try_into().unwrap();
+            [self.packet(VIDEO, sent, first), self.packet(VIDEO, sent, second)]
+        }
+
+        /// Sends a haptic packet, which arrives one millisecond later.
+        fn haptic(&mut self, sent: u64) {
+            let packet = self.packet(HAPTIC, sent, Vec::new());
+            self.metrics.delivered(ms(sent + 1), &packet);
+        }
+    }
+
+    #[test]
+    fn the_offset_is_between_the_frame_and_the_haptic_packet_sent_nearest_to_it() {
+        let mut run = Run::new();
+        run.haptic(1_000);
+        let [first, second] = run.frame(1_003, true);
+        // Sent nearer to the frame than the one before it, though after it.
+        run.haptic(1_005);
+        run.metrics.delivered(ms(1_020), &first);
+        run.metrics.delivered(ms(1_040), &second);
+        let result = run.metrics.to_result();
+        let offset = result.offset_ms.unwrap();
+        // 1040 less 1006: the frame is there when its last packet is. The histogram is exact to a thousandth of its range.
+        assert!((offset.mean - 34.0).abs() < 0.01, "{offset:?}");
+        assert!((result.frame_delay_ms.unwrap().mean - 37.0).abs() < 0.1);
+        assert_eq!(result.unpaired, 0);
+    }
+
+    #[test]
+    fn a_frame_that_overtakes_its_force_has_a_negative_offset() {
+        let mut run = Run::new();
+        let packets = run.frame(1_000, true);
+        let haptic = run.packet(HAPTIC, 1_000, Vec::new());
+        packets.iter().for_each(|packet| run.metrics.delivered(ms(1_002), packet));
+        run.metrics.delivered(ms(1_012), &haptic);
+        let offset = run.metrics.to_result().offset_ms.unwrap();
+        assert!((offset.mean + 10.0).abs() < 0.01, "{offset:?}");
+    }
+
+    #[test]
+    fn a_frame_is_not_paired_with_what_was_sent_too_long_before_or_after() {
+        let mut run = Run::new();
+        run.haptic(1_000);
+        for packet in run.frame(1_006, true) {
+            run.metrics.delivered(ms(1_010), &packet);
+        }
+        run.haptic(1_012);
+        let result = run.metrics.to_result();
+        assert_eq!((result.unpaired, result.offset_ms.is_none()), (1, true));
+    }
+
+    #[test]
+    fn a_frame_without_one_of_its_packets_is_lost_and_those_after_it_are_of_no_use_until_a_key_frame() {
+        let mut run = Run::new();
+        for (index, key) in [true, false, false, false, true, false].into_iter().enumerate() {
+            let [first, second] = run.frame(1_000 + 100 * index as u64, key);
+            run.metrics.delivered(first.meta.sent, &first);
+            if index != 2 {
+                run.metrics.delivered(second.meta.sent, &second);
+            }
+        }
+        let result = run.metrics.to_result();
+        assert_eq!((result.packets_sent, result.frames_sent), (12, 6));
+        assert!((result.packet_loss_percent.unwrap() - 100.0 / 12.0).abs() < 1e-9);
+        assert!((result.frame_loss_percent.unwrap() - 100.0 / 6.0).abs() < 1e-9);
+        assert_eq!(result.key_frame_loss_percent, Some(0.0));
+        // Two before the loss and two from the next key frame on, in two seconds.
+        assert_eq!(result.of_use_per_s, Some(2.0));
+    }
+
+    #[test]
+    fn frames_are_counted_in_whole_seconds_after_the_warm_up() {
+        let mut run = Run::new();
+        for sent in [500, 1_100, 1_200, 1_300, 2_950] {
+            for packet in run.frame(sent, true) {
+                run.metrics.delivered(ms(sent + 100), &packet);
+            }
+        }
+        let fps = run.metrics.to_result().fps.unwrap();
+        // The first came before the seconds that count, the last after them.
+        assert_eq!((fps.seconds, fps.min, fps.max, fps.mean), (2, 0.0, 3.0, 1.5));
+    }
+
+    #[test]
+    fn a_copy_and_a_damaged_packet_make_no_frame_whole() {
+        let mut run = Run::new();
+        let [first, mut second] = run.frame(1_000, true);
+        run.metrics.delivered(ms(1_001), &first);
+        second.meta.corrupted = true;
+        run.metrics.delivered(ms(1_001), &second);
+        let result = run.metrics.to_result();
+        assert_eq!((result.frame_loss_percent, result.packet_loss_percent), (Some(100.0), Some(50.0)));
+    }
+}

@@ -193,10 +193,13 @@ impl Controller {
         self.limiting |= drops > 0;
         if matches!(self.config.policy, Policy::Deadline) {
             self.patience.update(now, reading, drops, &self.config, gate);
-            self.limiting |= self.patience.is_exhausted(&self.config);
+            self.limiting |= self.patience.is_exhausted(now);
             self.settings.rate = self.patience.rate();
-            self.settings.rooms =
-                if self.limiting { self.patience.rooms(&self.config) } else { Patience::OPEN };
+            self.settings.rooms = if self.limiting && !self.patience.is_wide(now) {
+                self.patience.rooms(&self.config)
+            } else {
+                Patience::OPEN
+            };
         } else {
             self.measure(bandwidth);
             if self.limiting {

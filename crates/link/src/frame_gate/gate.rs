@@ -45,6 +45,8 @@ pub struct Account {
     pub level: u64,
     /// Bytes that could have been sent besides while the level was 0, ever.
     pub unused: u64,
+    /// Bytes that came, whatever became of them, of all streams that are not forgotten.
+    pub offered: u64,
 }
 
 impl Settings {
@@ -202,17 +204,15 @@ impl Gate {
 
     /// Takes off the level what was sent until now.
     fn drain(&mut self, now_ns: u64) {
-        Account { level: self.level, unused: self.unused } = self.account_at(now_ns);
+        (self.level, self.unused) = self.drained(now_ns);
         self.drained_at = now_ns;
     }
 
-    fn account_at(&self, now_ns: u64) -> Account {
+    /// Level, and what was unused.
+    fn drained(&self, now_ns: u64) -> (u64, u64) {
         let elapsed = now_ns.saturating_sub(self.drained_at).min(Self::LONG_NS);
         let sent = elapsed * self.settings.rate / 1_000_000_000;
-        Account {
-            level: self.level.saturating_sub(sent),
-            unused: self.unused + sent.saturating_sub(self.level),
-        }
+        (self.level.saturating_sub(sent), self.unused + sent.saturating_sub(self.level))
     }
 
     /// Every stream, by SSRC.
@@ -258,7 +258,8 @@ impl Knobs for Gate {
     }
 
     fn account(&mut self, now_ns: u64) -> Account {
-        self.account_at(now_ns)
+        let (level, unused) = self.drained(now_ns);
+        Account { level, unused, offered: self.streams.values().map(Stream::offered).sum() }
     }
 
     fn set_level(&mut self, now_ns: u64, bytes: u64) {
@@ -283,6 +284,11 @@ impl Stream {
         self.kind = packet.kind;
         self.frame_bytes = 0;
         self.marked = false;
+    }
+
+    /// Bytes that came.
+    pub const fn offered(&self) -> u64 {
+        self.passed_bytes + self.dropped_bytes
     }
 
     fn count(&mut self, packet: &VideoPacket, dropped: bool) {

@@ -42,7 +42,8 @@
 //! - **Queues differ.** A drop lowers `before` by an eighth. A queue that drops while it is short (CoDel, CAKE) is kept
 //!   shorter for a minute, and key frames longer than what it dropped from are not sent into it, but for a try now and then.
 //! - **Every update sets the level** to what really waits, so that errors of the rate do not add up.
-//! - Until the queue first drops, or makes frames wait too long, nothing is limited.
+//! - Until the queue first drops, or makes frames wait for [`ControlConfig::wait`], nothing is limited; nor later while less
+//!   is offered than the link carries: what a queue drops then is not more than a gate would have to.
 //!
 //! ```
 //! use taut_core::{Bitrate, Bytes};

@@ -1,5 +1,7 @@
 //! How much may wait, under the policy `deadline`.
 
+use std::collections::VecDeque;
+
 use taut_core::{Duration, Time};
 use taut_wire::rtp::FrameKind;
 
@@ -24,12 +26,19 @@ pub(super) struct Patience {
     backlog: u64,
     /// When a queue that was short dropped.
     impatient: Option<Time>,
+    /// When so much waited that the link is too small, whatever else is known.
+    exhausted: Option<Time>,
+    /// Bytes that had come, at every reading of the last `duration`.
+    offered: VecDeque<(Time, u64)>,
 }
 
 /// So long a queue that dropped while it was short is taken for one that does so.
 const MEMORY: Duration = Duration::from_secs(60);
 
 impl Patience {
+    /// Readings that are remembered at most.
+    const OFFERED_MAX: usize = 1_024;
+
     pub(super) fn new(config: &ControlConfig) -> Self {
         Self {
             shaper: Shaper::new(config.duration),
@@ -39,12 +48,24 @@ impl Patience {
             unused: 0,
             backlog: 0,
             impatient: None,
+            exhausted: None,
+            offered: VecDeque::new(),
         }
     }
 
-    /// Does so much wait that the gate must limit, though nothing was dropped?
-    pub(super) fn is_exhausted(&self, config: &ControlConfig) -> bool {
-        self.shaper.rate() > 0 && self.backlog > self.shaper.bytes_in(config.wait)
+    /// Is less offered than the link carries, so that no frame need be dropped for another? What is offered and what the link
+    /// carries are known to a thirtieth or so.
+    pub(super) fn is_wide(&self, now: Time) -> bool {
+        let (Some((since, before)), Some((_, last))) = (self.offered.front(), self.offered.back()) else {
+            return true;
+        };
+        let carried = self.shaper.bytes_in(now.saturating_since(*since));
+        self.shaper.rate() == 0 || (!self.is_exhausted(now) && last - before <= carried + carried / 32)
+    }
+
+    /// Waited so much of late that the gate must limit, though nothing may have been dropped?
+    pub(super) fn is_exhausted(&self, now: Time) -> bool {
+        self.exhausted.is_some_and(|at| now < at + MEMORY)
     }
 
     /// After a reading before which `drops` packets were dropped.
@@ -63,14 +84,30 @@ impl Patience {
         gate.set_level(now.as_nanos(), level);
         let longest = self.backlog.max(reading.backlog);
         self.backlog = reading.backlog;
+        self.remember(now, account.offered, config);
         if self.shaper.rate() == 0 {
             return;
+        }
+        if longest > self.shaper.bytes_in(config.wait) {
+            self.exhausted = Some(now);
         }
         if drops > 0 && longest < self.shaper.bytes_in(config.wait) {
             self.impatient = Some(now);
         }
         self.steer_level(now, unused, drops > 0, config);
         self.steer_reach(longest, drops > 0, config);
+    }
+
+    fn remember(&mut self, now: Time, offered: u64, config: &ControlConfig) {
+        if self.offered.back().is_some_and(|(_, before)| *before > offered) {
+            // A stream was forgotten.
+            self.offered.clear();
+        }
+        let old = |(at, _): &(Time, u64)| *at + config.duration < now;
+        if self.offered.len() >= Self::OFFERED_MAX || self.offered.front().is_some_and(old) {
+            self.offered.pop_front();
+        }
+        self.offered.push_back((now, offered));
     }
 
     /// Up while the link is idle, down while it is not, down faster when the queue drops. A queue that does so while it is
