@@ -16,8 +16,8 @@ use taut_lab::scenario::{Scenario, ScenarioError, Setting};
 use taut_trace::{Data, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
 use taut_transport::quic::frame as quic_frame;
 use taut_wire::{
-    dccp as dccp_wire, etp as etp_wire, media as media_wire, mtip as mtip_wire, omni71 as omni71_wire, rtp as rtp_wire,
-    session as session_wire, tcp as tcp_wire,
+    dccp as dccp_wire, etp as etp_wire, media as media_wire, mtip as mtip_wire, omni71 as omni71_wire,
+    rtp as rtp_wire, session as session_wire, tcp as tcp_wire,
 };
 
 /// A target's body.

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use taut_core::{Bytes, DropCause, Duration, Seed};
 use taut_io::emulate::{DirectionStats, Emulator, EmulatorStats, Tun, TunConfig};
 use taut_io::{Clock, Namespace};
-use taut_lab::run::{Inputs, link_pair};
-use taut_lab::scenario::{Scenario, Setting};
+use taut_lab::run::{Inputs, RunError, link_name, link_pair};
+use taut_lab::scenario::{GateSpec, QueueSpec, Scenario, Setting, Shaping};
 
-use crate::host::{OnSignal, Scheduling, json_line};
+use crate::host::{OnSignal, Scheduling, every, json_line};
 use crate::{Ended, print};
 
 #[derive(Args)]
@@ -26,6 +26,15 @@ pub(crate) struct Arguments {
     /// Which of the scenario's links, where it has several
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
+    /// Another queue at the link's servers: pfifo, codel, fq_codel, pie, red, cake, or '{ cake = { rtt = "50ms" } }'
+    #[arg(long, value_name = "QUEUE", value_parser = QueueSpec::parse)]
+    queue: Option<QueueSpec>,
+    /// A frame gate before that queue: deadline, aimd1 … aimd5, dyna1 … dyna5, step
+    #[arg(long, value_name = "POLICY", value_parser = GateSpec::parse)]
+    gate: Option<GateSpec>,
+    /// What is video for the gate: udp:PORT of its destination
+    #[arg(long, value_name = "udp:PORT", requires = "gate", value_parser = video_port)]
+    video: Option<u16>,
     /// Set a key of the scenario: wire.delay=15ms. Repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
@@ -42,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(long = "for", value_name = "DURATION")]
     duration: Option<Duration>,
     /// A line of statistics so often
-    #[arg(long, value_name = "DURATION", default_value = "1s")]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = every)]
     every: Duration,
     /// Print statistics as JSON Lines
     #[arg(long)]
@@ -55,6 +64,7 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let file = arguments.scenario.display();
     let scenario = Scenario::read(&arguments.scenario).map_err(|error| error.to_string())?;
     let scenario = scenario.with(&arguments.settings).map_err(|error| format!("{file}: {error}"))?;
+    let scenario = shaped(&scenario, arguments)?;
     let seed = Seed::new(arguments.seed);
     let pair = link_pair(&scenario, arguments.link.as_deref(), seed, &mut Inputs::default());
     let pair = pair.map_err(|error| error.within(&arguments.scenario).to_string())?;
@@ -99,6 +109,25 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let stats = running.stop().map_err(|error| error.to_string())?;
     tell(arguments.json, "summary", &clock, &stats)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// With the queue and the gate of the command line.
+fn shaped(scenario: &Scenario, arguments: &Arguments) -> Result<Scenario, String> {
+    let mut shaping = Shaping { queue: arguments.queue.clone(), gate: arguments.gate };
+    if shaping == Shaping::default() {
+        return Ok(scenario.clone());
+    }
+    if let (Some(gate), Some(port)) = (&mut shaping.gate, arguments.video) {
+        gate.port = port;
+    }
+    let within = |error: RunError| error.within(&arguments.scenario).to_string();
+    let link = link_name(scenario, arguments.link.as_deref()).map_err(within)?;
+    scenario.shaped(link, &shaping).map_err(|error| error.to_string())
+}
+
+fn video_port(text: &str) -> Result<u16, String> {
+    let port = text.strip_prefix("udp:").and_then(|port| port.parse().ok());
+    port.filter(|port| *port > 0).ok_or_else(|| "a port is like udp:5004".to_owned())
 }
 
 fn tell(json: bool, event: &str, clock: &Clock, stats: &EmulatorStats) -> Result<(), String> {

@@ -10,7 +10,9 @@ use clap::{Args, Subcommand};
 use taut_core::Duration;
 use taut_link::frame_gate::{ControlConfig, Filter, Policy};
 use taut_wire::rtp::Codec;
-use taut_xdp::{AttachedGate, GateConfig, Mode, Request, Status, VideoFilter, Watch, ask, attached_devices};
+use taut_xdp::{
+    AttachedGate, GateConfig, GateError, Mode, Request, Status, VideoFilter, Watch, ask, attached_devices,
+};
 
 use crate::host::OnSignal;
 use crate::{Ended, print, print_json};
@@ -59,8 +61,8 @@ pub(crate) struct Attach {
     /// How often the count of bytes begins anew
     #[arg(long, value_name = "DURATION", default_value = "100ms")]
     reset_interval: Duration,
-    /// Policy deadline: how long a frame may wait before its first packet is sent
-    #[arg(long, value_name = "DURATION", default_value = "20ms")]
+    /// Policy deadline: how long a frame may wait before its first packet is sent, at most
+    #[arg(long, value_name = "DURATION", default_value = "200ms")]
     wait: Duration,
     /// Policy deadline: when all of a frame must have been sent
     #[arg(long, value_name = "DURATION", default_value = "150ms")]
@@ -121,8 +123,21 @@ fn status(arguments: &Show) -> Ended {
         Some(device) => vec![device.clone()],
         None => attached_devices().map_err(|error| error.to_string())?,
     };
-    let statuses = devices.iter().map(|device| ask(device, Request::Status));
-    let statuses = statuses.collect::<Result<Vec<Status>, _>>().map_err(|error| error.to_string())?;
+    let (mut statuses, mut ended) = (Vec::new(), ExitCode::SUCCESS);
+    for device in &devices {
+        match ask(device, Request::Status) {
+            Ok(status) => statuses.push(status),
+            Err(error) if arguments.device.is_some() => return Err(error.to_string()),
+            // One that does not answer hides nothing of the others.
+            Err(error) => {
+                eprintln!("taut: {device}: {error}");
+                // A name that somebody has taken is nobody's gate.
+                if !matches!(error, GateError::Stranger { .. }) {
+                    ended = ExitCode::FAILURE;
+                }
+            }
+        }
+    }
     if arguments.json {
         print_json(&statuses)?;
     } else if arguments.prometheus {
@@ -132,7 +147,7 @@ fn status(arguments: &Show) -> Ended {
     } else {
         print(&statuses.iter().map(summary).collect::<String>())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ended)
 }
 
 fn summary(status: &Status) -> String {

@@ -25,6 +25,15 @@ pub(crate) struct Scheduling {
     fifo: Option<u8>,
 }
 
+/// Argument `--every`: how often something is told.
+pub(crate) fn every(text: &str) -> Result<Duration, String> {
+    let period: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    if period < Duration::from_millis(1) {
+        return Err("is told at most once in a millisecond: 1ms or longer".to_owned());
+    }
+    Ok(period)
+}
+
 impl Scheduling {
     /// At this real-time priority, if any.
     pub(crate) const fn at(fifo: Option<u8>) -> Self {

@@ -55,7 +55,7 @@ enum Command {
     /// Carry the datagrams of applications that know nothing of it, over any transport and several paths; one at each end
     Proxy(Box<proxy::Arguments>),
     /// Put a scenario's link between two network namespaces, in real time (needs root)
-    Emulate(emulate::Arguments),
+    Emulate(Box<emulate::Arguments>),
     /// Drop whole video frames before a queue that is too small for them, in the kernel (needs root)
     #[command(subcommand)]
     Gate(gate::Command),

@@ -18,7 +18,7 @@ use taut_lab::scenario::{Environment, Surface};
 use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
-use crate::host::{OnSignal, Scheduling, Session, json_line};
+use crate::host::{OnSignal, Scheduling, Session, every, json_line};
 use crate::paths::{self, Paths};
 use crate::{Ended, identity, print};
 
@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// A report so often while there is an operator
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = every)]
     every: Duration,
     #[command(flatten)]
     paths: Paths,

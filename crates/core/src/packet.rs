@@ -98,6 +98,8 @@ pub struct PacketMeta {
     pub copy: u8,
     /// A bit was flipped on the way. Real hosts find this by checksum; so must whoever receives it here.
     pub corrupted: bool,
+    /// Bytes of headers at the front of [`Packet::payload`]: 0 in simulation; an emulator keeps those of real packets there.
+    pub headers: u16,
 }
 
 /// A packet: what is seen from outside, and its bytes.
@@ -109,5 +111,13 @@ pub struct Packet {
     /// What is seen from outside.
     pub meta: PacketMeta,
     /// The bytes after the IP header (TCP) or after the UDP header (UDP), without trailing zeros that were never stored.
+    /// Before them are [`PacketMeta::headers`].
     pub payload: Vec<u8>,
+}
+
+impl Packet {
+    /// The payload without headers that a driver keeps before it.
+    pub fn body(&self) -> &[u8] {
+        self.payload.get(usize::from(self.meta.headers)..).unwrap_or_default()
+    }
 }

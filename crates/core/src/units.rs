@@ -76,7 +76,10 @@ impl Bitrate {
         }
         match bytes.0.checked_mul(8_000_000_000) {
             Some(bit_nanos) => Duration::from_nanos(bit_nanos / self.0),
-            None => Duration::from_nanos((u128::from(bytes.0) * 8_000_000_000 / u128::from(self.0)) as u64),
+            None => {
+                let nanos = u128::from(bytes.0) * 8_000_000_000 / u128::from(self.0);
+                u64::try_from(nanos).map_or(Duration::MAX, Duration::from_nanos)
+            }
         }
     }
 }

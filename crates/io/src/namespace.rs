@@ -74,6 +74,13 @@ pub enum NamespaceError {
 }
 
 impl NamespaceError {
+    /// No namespace can be had here whatever its name: rights or programs are missing. What can do without skips it.
+    pub fn lacks_means(&self) -> bool {
+        matches!(self, Self::NotPermitted | Self::NoIproute2)
+    }
+}
+
+impl NamespaceError {
     pub(crate) fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => Self::NotPermitted,
@@ -272,7 +279,7 @@ mod tests {
     fn namespace(made: Result<Namespace, NamespaceError>) -> Option<Namespace> {
         match made {
             Ok(namespace) => Some(namespace),
-            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+            Err(error) if error.lacks_means() => {
                 println!("skipped: {error}");
                 None
             }

@@ -62,11 +62,13 @@ fn session(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
             Some(("transport.etp.tcp", "a gap above the kernel's TCP is simulated only"))
         }
         TransportSpec::Tcp(tcp)
-            if TcpSpec { congestion: TcpSpec::default().congestion, ..tcp } != TcpSpec::default() =>
+            if ![TcpSpec::default(), TcpSpec::linux()]
+                .contains(&TcpSpec { congestion: TcpSpec::default().congestion, ..tcp }) =>
         {
             Some((
                 "transport.tcp",
-                "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`",
+                "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, or give those of \
+                 Linux: counted = \"segments\", rack = true, min_rto = \"200ms\"",
             ))
         }
         _ => None,

@@ -103,13 +103,14 @@ impl OperatorConfig {
         self
     }
 
-    /// Which of the waiting states goes next. Default: the newest.
+    /// Which of the waiting states goes next, where they are not reliable. Default: the newest.
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// Ask the transport to repeat lost states until their deadline? Default: no; a newer one is there before.
+    /// Ask the transport to repeat lost states until their deadline? None is superseded then: they go in the order of
+    /// making. Default: no; a newer one is there before.
     pub fn reliable(mut self, yes: bool) -> Self {
         self.reliable = yes;
         self

@@ -16,6 +16,7 @@ pub mod dccp;
 pub mod entropy;
 pub mod etp;
 pub mod identity;
+pub mod mpquic;
 pub mod mptcp;
 pub mod mtip;
 pub mod quic;

@@ -42,7 +42,7 @@ struct stream {
 };
 
 /* Elements of `shared`: each is written by the gate and by user space. */
-enum shared_index { BYTE_COUNT, BACKLOG, DRAINED_AT, UNTRACKED, SHARED_LEN };
+enum shared_index { BYTE_COUNT, LEVEL, DRAINED_AT, UNUSED, UNTRACKED, SHARED_LEN };
 
 struct {
 	NUMBER(type, MAP_ARRAY);
@@ -98,17 +98,22 @@ INLINE int by_limit(const struct settings *orders, struct stream *stream, const 
 }
 
 /* Would the frame that begins with this packet come too late? */
-INLINE int refuses(const struct settings *orders, const struct stream *stream, const struct video *video, u64 *backlog)
+INLINE int refuses(const struct settings *orders, const struct stream *stream, const struct video *video, u64 *level)
 {
-	u64 *drained_at = shared_at(DRAINED_AT);
-	if (!drained_at)
+	u64 *drained_at = shared_at(DRAINED_AT), *unused = shared_at(UNUSED);
+	if (!drained_at || !unused)
 		return 0;
 	u64 now = bpf_ktime_get_ns(), then = *drained_at;
 	u64 elapsed = now > then ? now - then : 0;
 	if (elapsed > LONG_NS)
 		elapsed = LONG_NS;
 	u64 sent = elapsed * orders->rate / SECOND_NS;
-	*backlog = *backlog > sent ? *backlog - sent : 0;
+	if (sent > *level) {
+		*unused += sent - *level;
+		*level = 0;
+	} else {
+		*level -= sent;
+	}
 	*drained_at = now;
 	if (!orders->rate)
 		return 0;
@@ -123,7 +128,7 @@ INLINE int refuses(const struct settings *orders, const struct stream *stream, c
 		room = &orders->rooms[KIND_KEY];
 	}
 	u64 size = predicted > video->size ? predicted : video->size;
-	return *backlog > room->before || *backlog + size > room->with;
+	return *level > room->before || *level + size > room->with;
 }
 
 INLINE u64 faded(u64 predicted, u64 bytes)
@@ -154,15 +159,15 @@ INLINE void begin(struct stream *stream, const struct video *video)
 
 INLINE int by_deadline(const struct settings *orders, struct stream *stream, const struct video *video)
 {
-	u64 *backlog = shared_at(BACKLOG);
-	if (!backlog)
+	u64 *level = shared_at(LEVEL);
+	if (!level)
 		return 0;
 	int age = (int)(video->timestamp - (u32)stream->timestamp);
 	if (stream->begun && age < 0) {
 		int dropped = stream->has_previous && stream->previous_dropped &&
 			      stream->previous_timestamp == video->timestamp;
 		if (!dropped)
-			__sync_fetch_and_add(backlog, video->size);
+			__sync_fetch_and_add(level, video->size);
 		return dropped;
 	}
 	int fresh = !stream->begun || age > 0;
@@ -171,7 +176,7 @@ INLINE int by_deadline(const struct settings *orders, struct stream *stream, con
 		stream->key_lost = 1;
 	if (fresh) {
 		begin(stream, video);
-		stream->dropping = refuses(orders, stream, video, backlog);
+		stream->dropping = refuses(orders, stream, video, level);
 		if (stream->kind == KIND_KEY)
 			stream->key_lost = stream->dropping;
 	}
@@ -179,7 +184,7 @@ INLINE int by_deadline(const struct settings *orders, struct stream *stream, con
 	stream->marked |= video->marker;
 	stream->frame_bytes += video->size;
 	if (!stream->dropping)
-		__sync_fetch_and_add(backlog, video->size);
+		__sync_fetch_and_add(level, video->size);
 	return (int)stream->dropping;
 }
 

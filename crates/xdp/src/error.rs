@@ -56,6 +56,16 @@ pub enum GateError {
     /// Another gate is there, attached by taut.
     #[error("{0} has a gate already; `taut gate detach {0}` takes it off")]
     Attached(String),
+    /// Whoever answers for this device is not to be believed.
+    #[error(
+        "what answers for {device} belongs to user {user}, who is neither root nor you: it is no gate of yours"
+    )]
+    Stranger {
+        /// The device.
+        device: String,
+        /// Their user ID.
+        user: u32,
+    },
     /// Nobody answers for this device.
     #[error("{0} has no gate in this network namespace")]
     NotAttached(String),

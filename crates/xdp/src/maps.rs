@@ -2,7 +2,7 @@
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, MapError};
-use taut_link::frame_gate::{Knobs, Settings, Stream};
+use taut_link::frame_gate::{Account, Knobs, Settings, Stream};
 
 use super::GateError;
 use super::classify::{FILTER_WORDS, MAX_FILTERS, VideoFilter};
@@ -12,9 +12,10 @@ const SETTINGS_WORDS: usize = 9 + MAX_FILTERS * FILTER_WORDS;
 
 /// Elements of the map `shared`.
 const BYTE_COUNT: u32 = 0;
-const BACKLOG: u32 = 1;
+const LEVEL: u32 = 1;
 const DRAINED_AT: u32 = 2;
-const UNTRACKED: u32 = 3;
+const UNUSED: u32 = 3;
+const UNTRACKED: u32 = 4;
 
 /// What user space and program share.
 ///
@@ -79,14 +80,14 @@ impl Maps {
         self.read(UNTRACKED)
     }
 
-    /// When the program last brought its account of waiting bytes up to date, on the monotonic clock.
+    /// When the program last brought its account up to date, on the monotonic clock.
     pub fn drained_at_ns(&mut self) -> u64 {
         self.read(DRAINED_AT)
     }
 
-    /// Bytes that were waiting then.
-    pub fn backlog_then(&mut self) -> u64 {
-        self.read(BACKLOG)
+    /// How it stood then.
+    pub fn account_then(&mut self) -> Account {
+        Account { level: self.read(LEVEL), unused: self.read(UNUSED) }
     }
 
     /// What the program remembers of every stream, by SSRC.
@@ -134,14 +135,20 @@ impl Knobs for Maps {
         self.write(BYTE_COUNT, 0);
     }
 
-    fn backlog(&mut self, now_ns: u64) -> u64 {
-        let (bytes, then) = (self.read(BACKLOG), self.read(DRAINED_AT));
+    fn account(&mut self, now_ns: u64) -> Account {
+        let (then, before) = (self.drained_at_ns(), self.account_then());
         let elapsed = now_ns.saturating_sub(then).min(8_000_000_000);
-        bytes.saturating_sub(elapsed * self.orders.rate.min(Settings::RATE_MAX) / 1_000_000_000)
+        let sent = elapsed * self.orders.rate.min(Settings::RATE_MAX) / 1_000_000_000;
+        Account {
+            level: before.level.saturating_sub(sent),
+            unused: before.unused + sent.saturating_sub(before.level),
+        }
     }
 
-    fn set_backlog(&mut self, now_ns: u64, bytes: u64) {
-        self.write(BACKLOG, bytes);
+    fn set_level(&mut self, now_ns: u64, bytes: u64) {
+        let Account { unused, .. } = self.account(now_ns);
+        self.write(UNUSED, unused);
+        self.write(LEVEL, bytes);
         self.write(DRAINED_AT, now_ns);
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aya::programs::links::FdLink;
 use aya::programs::{ProgramError, TestRun, Xdp, XdpMode};
+use aya::util::KernelVersion;
 use aya::{Ebpf, TestRunOptions};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use taut_link::frame_gate::Verdict;
@@ -91,17 +92,37 @@ impl Program {
 
     /// Attaches it to a device, until the link is dropped or the process ends.
     pub(crate) fn attach(&mut self, device: &str, index: u32, native: bool) -> Result<FdLink, GateError> {
+        // aya would attach it by netlink, without a link of its own: there it would outlive the process.
+        if !KernelVersion::current().is_ok_and(has_xdp_links) {
+            return Err(GateError::NoXdp);
+        }
         let mode = if native { XdpMode::Driver } else { XdpMode::Skb };
         let program = xdp_mut(&mut self.bpf, "frame_gate");
         let refused = |error: &ProgramError| GateError::attaching(error, device, native);
         let id = program.attach_to_if_index(index, mode).map_err(|error| refused(&error))?;
         let link = program.take_link(id).map_err(|error| refused(&error))?;
-        // Without a link of its own it would outlive the process; dropping what is no such link detaches it.
         FdLink::try_from(link).map_err(|_| GateError::NoXdp)
     }
+}
+
+/// From Linux 5.9 a program can be attached by a link, a file descriptor whose end detaches it.
+fn has_xdp_links(kernel: KernelVersion) -> bool {
+    kernel >= KernelVersion::new(5, 9, 0)
 }
 
 fn xdp_mut<'a>(bpf: &'a mut Ebpf, name: &str) -> &'a mut Xdp {
     let program = bpf.program_mut(name).expect("the object has this program");
     program.try_into().expect("it is an XDP program")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_whose_programs_outlive_their_process_is_refused() {
+        let of = |major, minor, patch| has_xdp_links(KernelVersion::new(major, minor, patch));
+        assert!(!of(4, 19, 300) && !of(5, 8, 18));
+        assert!(of(5, 9, 0) && of(5, 10, 0) && of(6, 1, 0));
+    }
 }

@@ -70,6 +70,14 @@ impl StreamStatus {
 }
 
 impl Status {
+    /// Without what would steer a terminal.
+    pub(crate) fn printable(mut self) -> Self {
+        for text in [&mut self.device, &mut self.mode, &mut self.policy, &mut self.watch] {
+            text.retain(|c| !c.is_control());
+        }
+        self
+    }
+
     /// As metrics in Prometheus' text format, version 0.0.4.
     pub fn prometheus(statuses: &[Self]) -> String {
         let mut text = String::new();
@@ -131,6 +139,12 @@ fn label(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_shown_steers_no_terminal() {
+        let status = Status { device: "\x1b]0;x\x07eth1\n".to_owned(), ..Status::default() };
+        assert_eq!(status.printable().device, "]0;xeth1");
+    }
 
     #[test]
     fn metrics_are_in_prometheus_text_format() {

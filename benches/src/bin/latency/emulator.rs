@@ -43,7 +43,7 @@ pub(crate) fn measure(seconds: u64) -> Outcome<()> {
 }
 
 fn is_missing_right(error: &(dyn Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(NamespaceError::NotPermitted | NamespaceError::NoIproute2))
+    error.downcast_ref().is_some_and(NamespaceError::lacks_means)
 }
 
 fn run(per_tick: u64, wait: Wait, seconds: u64) -> Outcome<()> {

@@ -2,7 +2,6 @@
 
 use hdrhistogram::Histogram;
 use taut_core::Duration;
-use taut_io::NamespaceError;
 
 use crate::blocks::{Blocks, Medians};
 use crate::site::Site;
@@ -50,7 +49,7 @@ pub(crate) fn measure(load: Load, ways: &[Way], blocks: u32) -> Outcome<()> {
     run(load, &Site::Loopback, &ways, blocks)?;
     match Site::veth() {
         Ok(site) => run(load, &site, &ways, blocks),
-        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+        Err(error) if error.lacks_means() => {
             println!("skipped: two namespaces: {error}");
             Ok(())
         }

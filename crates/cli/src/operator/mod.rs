@@ -19,7 +19,7 @@ use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
-use crate::host::{self, OnSignal, Scheduling};
+use crate::host::{self, OnSignal, Scheduling, every};
 use crate::input::{Device, Input};
 use crate::paths::{self, Paths};
 use crate::robot::parse_codec;
@@ -122,7 +122,7 @@ impl FromStr for Every {
     fn from_str(text: &str) -> Result<Self, String> {
         match (text.parse::<u64>(), text.parse::<Duration>()) {
             (Ok(messages @ 1..), _) => Ok(Self::Messages(messages)),
-            (_, Ok(time)) if !time.is_zero() => Ok(Self::Time(time)),
+            (_, Ok(_)) => every(text).map(Self::Time),
             _ => Err(format!("`{text}` is neither a number of states nor a time; write 10000 or 1s")),
         }
     }

@@ -109,6 +109,11 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         "run .",
         "run",
         "fly s.toml",
+        "emulate s.toml --between a,b --every 0s",
+        "emulate s.toml --between a,b --every 999us",
+        "robot --every 0s",
+        "operator 127.0.0.1:4433 --every 0s",
+        "operator 127.0.0.1:4433 --every 1us",
         "plan --rate 6 --delay 8ms --buffer 14kB",
         "plan --rate 6Mbit --delay 8ms",
         "plan --rate 6Mbit --delay 8ms --buffer 14kB --cross udp",
@@ -139,7 +144,7 @@ taut: s.toml: --set cross.rate=1Mbit: `cross.rate` may be any of cross.hum.traff
 $ taut run s.toml --set crosss.hum.rate=1Mbit
 taut: s.toml: --set crosss.hum.rate=1Mbit: no key `crosss.hum.rate` in this scenario; there is cross.hum.traffic.cbr.rate, cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate
 $ taut run s.toml --set nothing=1
-taut: s.toml: --set nothing=1: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `cross`, `model`, `variant`, `axis`
+taut: s.toml: --set nothing=1: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 $ taut run s.toml --set session.speed=1
 taut: s.toml: --set session.speed=1: unknown key; allowed here: `operator`, `robot`, `transport`, `forward`, `backward`
 $ taut run s.toml --set nothing.like.this=1

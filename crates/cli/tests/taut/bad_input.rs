@@ -36,6 +36,37 @@ const EDITS: &[(&str, &str, &str)] = &[
     ("delay_is_true", r#""8ms""#, "true"),
     ("loss_beyond_one", r#"{ delay = "8ms" }"#, r#"{ loss = { bernoulli = "101%" } }"#),
     ("loss_is_nan", r#"{ delay = "8ms" }"#, "{ loss = { bernoulli = nan } }"),
+    ("unknown_policy", r#"{ delay = "8ms" }"#, r#"{ gate = { policy = "aimd9" } }"#),
+    ("unknown_queue", r#"queue = { bytes"#, "queue = { cakes"),
+    ("interval_of_codel", r#"{ bytes = "14kB" }"#, r#"{ codel = { interval = "5s" } }"#),
+    ("rate_of_tbf", r#"{ bytes = "14kB" }"#, r#"{ tbf = { rate = "0bit" } }"#),
+    (
+        "delays_of_nowhere",
+        r#"{ delay = "8ms" }"#,
+        r#"{ jitter_table = { file = "none.csv", distribution = "normal" } }"#,
+    ),
+    ("frames_beyond_240", r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#, "{ rtp = { fps = 241 } }"),
+    (
+        "video_with_nobody",
+        r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        r#"{ rtp = { with = "nobody" } }"#,
+    ),
+    (
+        "touch_without_period",
+        r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        r#"{ haptic = { period = "0s" } }"#,
+    ),
+    ("commands_to_nobody", "[session]\n", "[commands]\nfrom = \"a\"\nto = \"z\"\n\n[session]\n"),
+    (
+        "commands_without_paths",
+        "[session]\n",
+        "[commands]\nfrom = \"a\"\nto = \"b\"\npaths = 0\n\n[session]\n",
+    ),
+    (
+        "command_too_long",
+        "[session]\n",
+        "[commands]\nfrom = \"a\"\nto = \"b\"\nsize = \"1MB\"\n\n[session]\n",
+    ),
     (
         "correlation_is_nan",
         r#"{ delay = "8ms" }"#,
@@ -348,17 +379,17 @@ fn a_run_json_that_is_none_is_told() {
     );
 }
 
-const TOLD: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `cross`, `model`, `variant`, `axis`
+const TOLD: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 taut: unknown_key_of_a_link.toml:6: links.wire.latency: unknown key; allowed here: `between`, `from`, `to`, `chain`
 taut: unknown_key_of_a_server.toml:8: links.wire.chain.0.server.speed: unknown key; allowed here: `rate`, `mahimahi`, `rate_table`, `queue`
-taut: unknown_element.toml:9: links.wire.chain.1.latency: `latency` is not one of `server`, `delay`, `delay_table`, `jitter`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
-taut: two_kinds.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
-taut: no_kind.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: unknown_element.toml:9: links.wire.chain.1.latency: `latency` is not one of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: two_kinds.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: no_kind.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
 taut: missing_title.toml: the key `title` is missing
 taut: missing_traffic.toml:19: cross.noise: the key `traffic` is missing
 taut: missing_packet.toml:22: cross.noise.traffic.cbr: the key `packet` is missing
 taut: kind_without_settings.toml:22: cross.noise.traffic.cbr: the key `rate` is missing
-taut: unknown_traffic.toml:22: cross.noise.traffic.cbrr: `cbrr` is not one of `cbr`, `poisson`, `voice`, `video`, `replay`, `tcp`
+taut: unknown_traffic.toml:22: cross.noise.traffic.cbrr: `cbrr` is not one of `cbr`, `poisson`, `voice`, `video`, `rtp`, `haptic`, `replay`, `tcp`
 taut: unknown_transport.toml:15: session.transport: `udpp` is not one of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`
 taut: unknown_congestion.toml:15: session.transport.tcp.congestion: `bbr` is not one of `reno`, `newreno`, `cubic`
 taut: transport_is_a_number.toml:15: session.transport: exactly one kind is needed, of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`
@@ -376,6 +407,17 @@ taut: negative_delay.toml:9: links.wire.chain.1.delay: `-8ms` is not a duration;
 taut: delay_is_true.toml:9: links.wire.chain.1.delay: `true` is not a duration; write a number of ns, us, ms, s or min that is not negative, such as 8ms
 taut: loss_beyond_one.toml:9: links.wire.chain.1.loss.bernoulli: `101%` is not a probability; write a fraction from 0 to 1 or a percentage from 0% to 100%, such as 1%
 taut: loss_is_nan.toml:9: links.wire.chain.1.loss.bernoulli: `nan` is not a probability; write a fraction from 0 to 1 or a percentage from 0% to 100%, such as 1%
+taut: unknown_policy.toml:9: links.wire.chain.1.gate.policy: `aimd9` is not one of `step`, `dyna1`, `dyna2`, `dyna3`, `dyna4`, `dyna5`, `aimd1`, `aimd2`, `aimd3`, `aimd4`, `aimd5`, `deadline`
+taut: unknown_queue.toml:8: links.wire.chain.0.server.queue.cakes: unknown key; allowed here: `bytes`, `packets`, `codel`, `fq_codel`, `pie`, `red`, `prio`, `tbf`, `cake`
+taut: interval_of_codel.toml:8: links.wire.chain.0.server.queue.codel.interval: 5s is not within 1us to 4s
+taut: rate_of_tbf.toml:8: links.wire.chain.0.server.queue.tbf: the key `burst` is missing
+taut: delays_of_nowhere.toml:9: links.wire.chain.1.jitter_table.file: none.csv: there is no such file
+taut: frames_beyond_240.toml:22: cross.noise.traffic.rtp.fps: 241 is not within 1 to 240
+taut: video_with_nobody.toml:22: cross.noise.traffic.rtp.with: `nobody` is no single cross traffic of type haptic
+taut: touch_without_period.toml:22: cross.noise.traffic.haptic.period: 0ns is not within 10us to 1s
+taut: commands_to_nobody.toml:14: commands.to: no link leads to `z`; there are a, b
+taut: commands_without_paths.toml:15: commands.paths: 0 is not within 1 to 8
+taut: command_too_long.toml:15: commands.size: 1MB is not within 16B to 1.2kB
 taut: correlation_is_nan.toml:9: links.wire.chain.1.jitter.correlation: NaN is not within 0 to 1
 taut: deadband_is_nan.toml:17: session.backward.haptic.sampler.deadband.k: NaN is not within 0 to 1
 taut: title_is_a_number.toml:1: title: `7` is not text; write it in quotes
@@ -445,8 +487,8 @@ taut: prose.toml:1: this is not TOML: key with no value, expected `=`, in `hello
 taut: value_missing.toml:1: this is not TOML: string values must be quoted, expected literal string, in `title =`
 taut: key_twice.toml:2: this is not TOML: duplicate key, in `title = "u"`
 taut: latin1.toml:2: this is not UTF-8 text
-taut: nothing_sent.toml: has neither `session`, `teleop` nor `cross`: nothing would be sent
-taut: escape_in_key.toml:1: \u{1b}[2J: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `cross`, `model`, `variant`, `axis`
+taut: nothing_sent.toml: has neither `session`, `teleop`, `commands` nor `cross`: nothing would be sent
+taut: escape_in_key.toml:1: \u{1b}[2J: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 "#;
 
 const TRACES_TOLD: &str = r#"taut: empty.csv: the file is empty

@@ -1,9 +1,11 @@
 //! A session between two namespaces, through the emulator.
 
+use std::net::UdpSocket;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
-use taut_io::{Namespace, NamespaceError};
+use taut_io::Namespace;
 
 use crate::sessions::{ONE_AT_A_TIME, Running};
 use crate::world::{World, ended};
@@ -25,7 +27,7 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
 fn namespaces() -> Option<(Namespace, Namespace)> {
     match (Namespace::named("taut-cli-a"), Namespace::named("taut-cli-b")) {
         (Ok(a), Ok(b)) => Some((a, b)),
-        (Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)), _) => {
+        (Err(error), _) if error.lacks_means() => {
             println!("skipped: {error}");
             None
         }
@@ -87,4 +89,61 @@ fn without_namespaces_a_line_says_how_to_make_them() {
     assert!(ended.err.contains("`ip netns add no-such-a` makes it"), "{}", ended.err);
     let ended = world.taut("emulate wire.toml --between a,b --link fibre");
     assert!(ended.err.contains("there is no link `fibre`; there are wire"), "{}", ended.err);
+}
+
+const NARROW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/narrow.toml");
+
+/// Sends frames of three packets, 60 a second: RTP (RFC 3550) with VP8 (RFC 7741), 1.7 Mbit/s in all.
+#[expect(clippy::disallowed_methods, reason = "frames come in real time")]
+fn send_frames(socket: &UdpSocket, to: &str, frames: u32) {
+    for frame in 0..frames {
+        for part in 0..3 {
+            let sequence = (frame * 3 + part) as u16;
+            let marker = if part == 2 { 0x80 } else { 0 };
+            let mut packet = vec![0x80, 96 | marker];
+            packet.extend(sequence.to_be_bytes());
+            packet.extend((frame * 1_500).to_be_bytes());
+            packet.extend(7_u32.to_be_bytes());
+            packet.push(if part == 0 { 0x10 } else { 0 });
+            packet.resize(1_200, 1);
+            socket.send_to(&packet, to).unwrap();
+        }
+        std::thread::sleep(Duration::from_micros(16_667));
+    }
+}
+
+#[test]
+fn a_queue_and_a_gate_of_the_command_line_drop_whole_frames() {
+    let Some((a, b)) = namespaces() else { return };
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("emulation-gate");
+    let between = format!("{},{}", a.name().unwrap(), b.name().unwrap());
+    let shaping = "--queue codel --gate aimd3 --video udp:5006";
+    let mut emulator = Running::start(
+        world.command(&format!("emulate {NARROW} --between {between} {shaping} --json --every 100ms")),
+    );
+    emulator.wait_for("statistics");
+    let sender = a.run(|| UdpSocket::bind("10.77.0.1:0")).unwrap().unwrap();
+    send_frames(&sender, "10.77.0.2:5006", 240);
+    let (code, stats) = emulator.end("-TERM");
+    assert_eq!(code, 0, "{stats}");
+    let dropped = |cause: &str| stats["up"]["dropped"][cause].as_u64().unwrap_or(0);
+    let left = stats["up"]["left"].as_u64().unwrap();
+    println!("of 720 packets {left} left, {} gated, {} dropped by CoDel", dropped("gated"), dropped("aqm"));
+    assert!(left > 100 && dropped("aqm") > 0, "{stats}");
+    assert!(dropped("gated") > 30 && dropped("gated").is_multiple_of(3), "{stats}");
+}
+
+#[test]
+fn a_queue_or_a_gate_that_is_none_is_refused_with_what_there_is() {
+    let world = World::new("emulation-queue");
+    let refused = |arguments: &str, words: &str| {
+        let ended = world.taut(&format!("emulate {NARROW} --between a,b {arguments}"));
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.err.contains(words), "{}", ended.err);
+    };
+    refused("--queue cakes", "unknown field `cakes`, expected one of");
+    refused("--gate aimd9", "unknown variant `aimd9`, expected one of `step`");
+    refused("--gate aimd3 --video 5004", "a port is like udp:5004");
+    refused("--video udp:5004", "--gate");
 }

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::Value;
-use taut_io::{Namespace, NamespaceError};
+use taut_io::Namespace;
 
 use crate::world::{World, ended};
 
@@ -36,7 +36,7 @@ fn router() -> Option<(Namespace, Namespace)> {
     let made = Namespace::named("taut-cli-gate").and_then(|router| Ok((router, Namespace::new()?)));
     let (router, other) = match made {
         Ok(made) => made,
-        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+        Err(error) if error.lacks_means() => {
             println!("skipped: {error}");
             return None;
         }

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use taut_io::{Namespace, NamespaceError};
+use taut_io::Namespace;
 
 use crate::sessions::ONE_AT_A_TIME;
 use crate::world::World;
@@ -15,7 +15,7 @@ const TRANSPORTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/t
 fn possible() -> bool {
     match Namespace::new() {
         Ok(_) => true,
-        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+        Err(error) if error.lacks_means() => {
             println!("skipped: {error}");
             false
         }

@@ -22,10 +22,10 @@ pub(super) fn meta(bytes: &[u8], id: u64, now: Time) -> Option<PacketMeta> {
         }
         NetSlice::Arp(_) => return None,
     };
-    let (source_port, destination_port) = match &packet.transport {
-        Some(TransportSlice::Udp(udp)) => (udp.source_port(), udp.destination_port()),
-        Some(TransportSlice::Tcp(tcp)) => (tcp.source_port(), tcp.destination_port()),
-        _ => (0, 0),
+    let (source_port, destination_port, body) = match &packet.transport {
+        Some(TransportSlice::Udp(udp)) => (udp.source_port(), udp.destination_port(), udp.payload()),
+        Some(TransportSlice::Tcp(tcp)) => (tcp.source_port(), tcp.destination_port(), tcp.slice()),
+        _ => (0, 0, packet.ip_payload()?.payload),
     };
     let ports = u64::from(source_port) << 16 | u64::from(destination_port);
     let flow = mix(mix(source, destination), u64::from(protocol) << 32 | ports);
@@ -45,6 +45,7 @@ pub(super) fn meta(bytes: &[u8], id: u64, now: Time) -> Option<PacketMeta> {
         },
         ecn: Ecn::from_code_point(class),
         dscp: class >> 2,
+        headers: (body.as_ptr().addr() - bytes.as_ptr().addr()) as u16,
         ..PacketMeta::default()
     })
 }
@@ -115,6 +116,7 @@ mod tests {
         assert_eq!((meta.source, meta.destination), (Address(0x0102), Address(0x0304)));
         assert_eq!((meta.source_port, meta.destination_port), (1_000, 2_000));
         assert_eq!((meta.protocol, meta.ecn, meta.dscp), (Protocol::Udp, Ecn::Capable0, 46));
+        assert_eq!(meta.headers, 28);
     }
 
     #[test]
@@ -127,7 +129,7 @@ mod tests {
         };
         assert_eq!(build(1, 0).flow, build(1, 1).flow);
         assert_ne!(build(1, 0).flow, build(2, 0).flow);
-        assert_eq!(build(1, 0).protocol, Protocol::Tcp);
+        assert_eq!((build(1, 0).protocol, build(1, 0).headers), (Protocol::Tcp, 40));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Bytes, DropCause, Event, Message, Priority, Reliability, SendError, Time};
+use taut_transport::tcp::OVERTAKES;
 
 /// Bytes before each message: its length, most significant byte first.
 const PREFIX: u64 = 4;
@@ -16,6 +17,7 @@ pub(super) struct Outbox {
     bytes: u64,
     limit: Bytes,
     max_message: Bytes,
+    /// Messages offered, refused ones too.
     next: u64,
     /// The part of the stream that must go before anything else can, and how much of it has gone.
     stream: Vec<u8>,
@@ -55,6 +57,7 @@ impl Outbox {
         message: Message,
         events: &mut VecDeque<Event>,
     ) -> Result<(), SendError> {
+        self.next += 1;
         let size = Bytes::new(message.data.len() as u64);
         if size > self.max_message {
             return Err(SendError::TooLarge { size, limit: self.max_message });
@@ -73,7 +76,6 @@ impl Outbox {
         }
         self.bytes += framed(&message);
         self.waiting.insert((message.priority, self.next), message);
-        self.next += 1;
         Ok(())
     }
 
@@ -114,7 +116,7 @@ impl Outbox {
             self.stream.clear();
             self.gone = 0;
             while self.stream.len() < Self::COMMIT {
-                let Some((_, message)) = self.waiting.pop_first() else { break };
+                let Some(message) = self.pop() else { break };
                 self.bytes -= framed(&message);
                 if message.is_late(now) {
                     events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
@@ -127,6 +129,23 @@ impl Outbox {
             }
         }
         &self.stream[self.gone..]
+    }
+
+    /// The oldest of the most urgent, unless it would overtake one that was offered too long before: see [`OVERTAKES`].
+    fn pop(&mut self) -> Option<Message> {
+        let (&(urgency, number), _) = self.waiting.first_key_value()?;
+        let (mut oldest, mut after) = ((urgency, number), urgency);
+        while let Some((&(less_urgent, number), _)) =
+            after.0.checked_add(1).and_then(|next| self.waiting.range((Priority(next), 0)..).next())
+        {
+            after = less_urgent;
+            if number < oldest.1 {
+                oldest = (less_urgent, number);
+            }
+        }
+        let far = OVERTAKES[usize::from(urgency == Priority(0))];
+        let chosen = if number - oldest.1 > far { oldest } else { (urgency, number) };
+        self.waiting.remove(&chosen)
     }
 
     /// The kernel took so many bytes.
@@ -195,6 +214,26 @@ mod tests {
         assert_eq!(outbox.next(Time::ZERO, &mut events).len(), 1_494);
         outbox.took(1_494);
         assert_eq!(outbox.next(Time::ZERO, &mut events)[..9], [0, 0, 0, 5, 9, 9, 9, 9, 9]);
+    }
+
+    #[test]
+    fn no_message_waits_until_its_number_is_forgotten() {
+        // Urgent ones that keep coming, beside samples of which many find no room.
+        let (mut outbox, mut events) = outbox(100_000);
+        let (mut newest, mut behind) = (0, 0);
+        for number in 0..20_000_u64 {
+            let priority = Priority(if number % 3 == 0 { (number % 2) as u8 } else { 2 });
+            let data = number.to_be_bytes().to_vec();
+            let reliability = Reliability::Reliable;
+            let message = Message { data, priority, reliability, tag: number, ..Message::default() };
+            let _ = outbox.push(Time::ZERO, message, &mut events);
+            if let Some(message) = (number % 2 == 0).then(|| outbox.pop()).flatten() {
+                outbox.bytes -= framed(&message);
+                newest = message.tag.max(newest);
+                behind = behind.max(newest - message.tag);
+            }
+        }
+        assert!((1000..taut_transport::security::REPLAY_WINDOW).contains(&behind), "{behind}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
-use taut_io::{Driver, Machine, MachineId, Namespace, NamespaceError};
+use taut_io::{Driver, Machine, MachineId, Namespace};
 
 /// Sends back every message that arrives over `transport`.
 pub(crate) struct Echo<T>(pub(crate) T);
@@ -134,7 +134,7 @@ pub(crate) fn namespaces<const N: usize>() -> Option<[Namespace; N]> {
     let made: Result<Vec<_>, _> = (0..N).map(|_| Namespace::new()).collect();
     match made {
         Ok(namespaces) => namespaces.try_into().ok(),
-        Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+        Err(error) if error.lacks_means() => {
             println!("skipped: {error}");
             None
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::campaign::{failures, passes, variant_name};
 use super::format::{ABSENT, cycle_losses, spaced};
-use super::{commands, comparison, teleop};
+use super::{commands, comparison, teleop, video};
 use crate::job::Written;
 use crate::result::{
     CampaignResult, ComparisonResult, CycleResult, LimitResult, Measure, MediumResult, ModelResult,
@@ -22,13 +22,18 @@ pub fn run_text(run: &RunResult) -> String {
         run.teleop.iter().flat_map(teleop::text_tables).map(|(head, rows)| table(&head, &rows)).collect();
     let commands = run.commands.as_ref().map(commands::text_table);
     let commands = commands.map_or_else(String::new, |(head, rows)| table(&head, &rows));
+    let videos: String =
+        video::text_tables(&run.videos).iter().map(|(head, rows)| table(head, rows)).collect();
     let verdict = match (run.verdict.limits.is_empty(), run.verdict.met) {
         (true, _) => "no verdict: there is no session, and limits are for sessions",
         (false, true) => "PASS: every limit is met",
         (false, false) => "FAIL: a limit is not met",
     };
     let head = format!("{} (seed {}, {} s)", run.title, run.seed, run.duration_s);
-    format!("{head}\n\n{}{session}{commands}{losses}{refusals}{models}\n{verdict}\n", aligned(&limits))
+    format!(
+        "{head}\n\n{}{session}{commands}{videos}{losses}{refusals}{models}\n{verdict}\n",
+        aligned(&limits)
+    )
 }
 
 /// A campaign: for each variant the verdict, what it failed, and every measure.

@@ -45,3 +45,27 @@ pub(super) fn html(videos: &[VideoResult]) -> String {
     }
     if videos.is_empty() { String::new() } else { frames.html() + &times.html() }
 }
+
+/// Heading and rows, one table for each video.
+pub(super) fn text_tables(videos: &[VideoResult]) -> Vec<(String, Vec<Vec<String>>)> {
+    videos.iter().map(text_table).collect()
+}
+
+fn text_table(video: &VideoResult) -> (String, Vec<Vec<String>>) {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut row = |name: &str, value: Option<f64>, unit: &str| {
+        rows.extend(value.map(|value| vec![name.to_owned(), format!("{value:.2} {unit}")]));
+    };
+    let of = |delay: &Option<Distribution>, of: fn(&Distribution) -> f64| delay.as_ref().map(of);
+    row("packets lost", video.packet_loss_percent, "%");
+    row("frames lost", video.frame_loss_percent, "%");
+    row("whole frames", video.fps.as_ref().map(|fps| fps.mean), "a second");
+    row("of use to a decoder", video.of_use_per_s, "a second");
+    row("frame latency, mean", of(&video.frame_delay_ms, |d| d.mean), "ms");
+    row("99 %", of(&video.frame_delay_ms, |d| d.p99), "ms");
+    if let Some(haptic) = &video.haptic {
+        row(&format!("{haptic} latency, 99 %"), of(&video.haptic_delay_ms, |d| d.p99), "ms");
+        row(&format!("behind {haptic}, mean"), of(&video.offset_ms, |d| d.mean), "ms");
+    }
+    (format!("frames of {}", video.name), rows)
+}

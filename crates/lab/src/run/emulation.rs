@@ -33,17 +33,7 @@ pub fn link_pair(
     seed: Seed,
     inputs: &mut Inputs,
 ) -> Result<LinkPair, RunError> {
-    let names = || scenario.links.keys().cloned().collect::<Vec<_>>().join(", ");
-    let name = match (name, scenario.links.keys().next()) {
-        (Some(name), _) if scenario.links.contains_key(name) => name,
-        (Some(name), _) => {
-            return Err(RunError::scenario(format!("there is no link `{name}`; there are {}", names())));
-        }
-        (None, Some(only)) if scenario.links.len() == 1 => only,
-        (None, _) => {
-            return Err(RunError::scenario(format!("which link? There are {}; name one by --link", names())));
-        }
-    };
+    let name = link_name(scenario, name)?;
     let mut build = |name: &str, label: &str| {
         build_chain(&scenario.links[name].chain, label, &format!("links.{name}"), seed, inputs)
     };
@@ -62,6 +52,25 @@ pub fn link_pair(
         None => Chain::new(Vec::new()),
     };
     Ok(LinkPair { name: name.to_owned(), a: (*a).to_owned(), b: (*b).to_owned(), up, down })
+}
+
+/// `name`, if there is such a link, or that of the only one.
+///
+/// # Errors
+/// When there is no such link, or several and no name.
+pub fn link_name<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a str, RunError> {
+    let names = || scenario.links.keys().cloned().collect::<Vec<_>>().join(", ");
+    let mut all = scenario.links.keys();
+    match (name, all.next(), all.next()) {
+        (None, Some(only), None) => Ok(only),
+        (None, ..) => {
+            Err(RunError::scenario(format!("which link? There are {}; name one by --link", names())))
+        }
+        (Some(name), ..) => match scenario.links.get_key_value(name) {
+            Some((name, _)) => Ok(name),
+            None => Err(RunError::scenario(format!("there is no link `{name}`; there are {}", names()))),
+        },
+    }
 }
 
 /// The two directions between the ends of a session, for whoever drives them, with their names in results.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use taut_core::{Address, Datagram, Deadline, Event, Message, SendError, Time, Transmit, Transport};
 use taut_transport::dccp::DccpStats;
 use taut_transport::etp::{EtpStats, Sampling};
+use taut_transport::mpquic::MpQuicStats;
 use taut_transport::mptcp::MptcpStats;
 use taut_transport::mtip::MtipStats;
 use taut_transport::quic::QuicStats;
@@ -161,6 +162,19 @@ pub(super) fn mtip(stats: &MtipStats) -> Vec<(&'static str, u64)> {
         ("received", stats.received),
         ("duplicates", stats.duplicates),
         ("late", stats.late),
+        ("refused", stats.refused),
+    ]
+}
+
+pub(super) fn mpquic(stats: &MpQuicStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("offered", stats.offered),
+        ("sent", stats.sent),
+        ("copies", stats.copies),
+        ("superseded", stats.superseded),
+        ("too_late", stats.too_late),
+        ("received", stats.received),
+        ("duplicates", stats.duplicates),
         ("refused", stats.refused),
     ]
 }

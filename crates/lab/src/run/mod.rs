@@ -25,7 +25,7 @@ use taut_sim::{Account, Ledger, Network, Simulation};
 
 pub use commands::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
 pub(crate) use earlier::{Kind, Owner, settle};
-pub use emulation::{LinkPair, SessionLinks, link_pair, session_links};
+pub use emulation::{LinkPair, SessionLinks, link_name, link_pair, session_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;

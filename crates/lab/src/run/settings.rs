@@ -41,7 +41,8 @@ pub fn quic(spec: &QuicSpec) -> QuicConfig {
 
 /// SCTP's.
 pub fn sctp(spec: &SctpSpec) -> SctpConfig {
-    SctpConfig::new().retransmissions(spec.retransmissions).rto_min(spec.rto_min)
+    let config = SctpConfig::new().retransmissions(spec.retransmissions).rto_min(spec.rto_min);
+    spec.min_window.map_or(config, |bytes| config.min_window(bytes))
 }
 
 /// DCCP's.

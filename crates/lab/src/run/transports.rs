@@ -10,7 +10,7 @@ use taut_transport::etp::{Etp, Gap};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::quic::{Quic, Resumption};
 use taut_transport::sctp::Sctp;
-use taut_transport::tcp::{AckCounting, CongestionControl, FullAck, Tcp, TcpConfig};
+use taut_transport::tcp::{AckCounting, CongestionControl, Counting, FullAck, Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
 use super::flows::{self, Counts};
@@ -37,6 +37,11 @@ pub(super) fn tcp_config(spec: &TcpSpec) -> TcpConfig {
             scenario::FullAck::Flight => FullAck::Flight,
             scenario::FullAck::Ssthresh => FullAck::Ssthresh,
         },
+        counted: match spec.counted {
+            scenario::Counting::Bytes => Counting::Bytes,
+            scenario::Counting::Segments => Counting::Segments,
+        },
+        rack: spec.rack,
         initial_window: spec.initial_window,
         min_rto: spec.min_rto,
         ..TcpConfig::default()

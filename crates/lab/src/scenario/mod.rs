@@ -7,6 +7,7 @@ mod place;
 mod reach;
 mod schema;
 mod set;
+mod shape;
 mod teleop;
 mod validate;
 
@@ -19,6 +20,7 @@ pub use axes::{Axis, AxisValue, Choice};
 pub use json_schema::json_schema;
 pub use schema::*;
 pub use set::Setting;
+pub use shape::Shaping;
 pub use teleop::{ClockSpec, CodecSpec, Environment, OrderSpec, ProcessingSpec, Surface, Teleop};
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.

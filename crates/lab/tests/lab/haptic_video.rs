@@ -8,17 +8,18 @@ use taut_lab::scenario::{Scenario, Setting};
 
 use crate::world::done;
 
-fn shipped(name: &str) -> Scenario {
+fn shipped(name: &str, duration: &str) -> Scenario {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
-    let settings = ["duration=25s", "drain=3s"].map(|text| text.parse::<Setting>().unwrap());
+    let settings = [format!("duration={duration}"), "drain=3s".into()];
+    let settings = settings.map(|text| text.parse::<Setting>().unwrap());
     Scenario::read(&file).unwrap().with(&settings).unwrap()
 }
 
 /// By the name of the variant, those whose bandwidth is one of these.
-fn runs(name: &str, bandwidths: &[&str]) -> Vec<(String, RunResult)> {
+fn runs(name: &str, duration: &str, bandwidths: &[&str]) -> Vec<(String, RunResult)> {
     let wanted =
         |name: &str| bandwidths.iter().any(|bandwidth| name.starts_with(&format!("{bandwidth} Mbit")));
-    let variants = shipped(name).expand().unwrap();
+    let variants = shipped(name, duration).expand().unwrap();
     let chosen = variants.into_iter().filter(|(variant, _)| wanted(&variant.name));
     chosen.map(|(variant, scenario)| (variant.name.clone(), done(&variant.name, &scenario))).collect()
 }
@@ -33,7 +34,7 @@ fn loss(video: &VideoResult) -> (f64, f64) {
 
 #[test]
 fn behind_classes_force_is_never_late_and_the_gate_drops_whole_frames_of_video_only() {
-    for (name, run) in runs("haptic-video.toml", &["0.5", "1.25"]) {
+    for (name, run) in runs("haptic-video.toml", "25s", &["0.5", "1.25"]) {
         let haptic = run.flows.iter().find(|flow| flow.name == "haptic").unwrap();
         assert!(haptic.delay_ms.as_ref().unwrap().max < 5.0, "{name}: {haptic:?}");
         assert!(haptic.dropped.is_empty(), "{name}: {haptic:?}");
@@ -43,7 +44,7 @@ fn behind_classes_force_is_never_late_and_the_gate_drops_whole_frames_of_video_o
             assert!(gated.is_none() && frames > packets + 20.0, "{name}: {packets} {frames}");
         } else {
             assert!(gated.is_some_and(|gated| *gated > 100), "{name}: {gated:?}");
-            // Less a part of a frame at a time, more where CAKE drops from frames that were begun.
+            // `dyna3` is slow to leave the queue room, and CAKE drops from frames that were begun.
             assert!((frames - packets).abs() < 15.0, "{name}: {packets} {frames}");
         }
     }
@@ -51,7 +52,7 @@ fn behind_classes_force_is_never_late_and_the_gate_drops_whole_frames_of_video_o
 
 #[test]
 fn a_link_that_is_wide_enough_loses_nothing_whatever_the_gate() {
-    for (name, run) in runs("haptic-video.toml", &["3"]) {
+    for (name, run) in runs("haptic-video.toml", "25s", &["3"]) {
         let video = video(&run);
         assert!(loss(video).1 < 1.0, "{name}: {video:?}");
         assert!(video.fps.as_ref().unwrap().mean > 59.0, "{name}: {:?}", video.fps);
@@ -60,24 +61,28 @@ fn a_link_that_is_wide_enough_loses_nothing_whatever_the_gate() {
 
 #[test]
 fn one_fifo_without_classes_delays_force_as_much_as_video_until_it_is_wide_enough() {
-    let runs = runs("haptic-video-fifo.toml", &["1", "6"]);
+    let runs = runs("haptic-video-fifo.toml", "25s", &["1", "6"]);
     let [narrow, wide] = [0, 1].map(|i| video(&runs[i].1));
     let haptic = |video: &VideoResult| video.haptic_delay_ms.clone().unwrap();
     assert!(haptic(narrow).mean > 30.0 && loss(narrow).1 > 50.0, "{narrow:?}");
     assert!(haptic(wide).max < 30.0 && loss(wide).1 == 0.0, "{wide:?}");
 }
 
+/// The goal, but for one exception: a FIFO lets every key frame through that `deadline` sends, and these take the room of other
+/// frames; the source's policies lose them like any other.
 #[test]
-fn deadline_shows_at_least_as_many_frames_as_the_sources_policies_and_soon_after_the_force() {
-    let runs = runs("haptic-video.toml", &["1", "1.5"]);
-    for group in runs.chunks(4) {
-        let [open, .., (name, ours)] = group else { unreachable!() };
+fn deadline_shows_as_many_frames_as_the_best_and_none_later_than_the_soonest_and_two_milliseconds() {
+    for group in runs("haptic-video.toml", "85s", &["0.75", "1.25", "1.75"]).chunks(4) {
+        let [others @ .., (name, ours)] = group else { unreachable!() };
         let fps = |run: &RunResult| video(run).fps.as_ref().unwrap().mean;
         let offset = |run: &RunResult| video(run).offset_ms.as_ref().unwrap().mean;
-        for (other, run) in group {
-            assert!(fps(ours) > fps(run) - 0.7, "{name}: {} against {} of {other}", fps(ours), fps(run));
+        let keys_lost = |run: &RunResult| video(run).key_frame_loss_percent.unwrap();
+        let soonest = others.iter().map(|(_, run)| offset(run)).fold(f64::INFINITY, f64::min);
+        assert!(offset(ours) <= soonest + 2.0, "{name}: {} against {soonest}", offset(ours));
+        for (other, run) in others {
+            let spared = name.contains("PFIFO") && keys_lost(ours) == 0.0 && keys_lost(run) > 30.0;
+            let least = fps(run) - if spared { 0.6 } else { 0.0 };
+            assert!(fps(ours) >= least, "{name}: {} against {} of {other}", fps(ours), fps(run));
         }
-        assert!(offset(ours) < 45.0, "{name}: {}", offset(ours));
-        assert!(offset(ours) < offset(&open.1) + 4.0, "{name}: {}", offset(ours));
     }
 }

@@ -135,7 +135,14 @@ fn queues_that_make_no_sense_are_refused_by_their_key() {
         "{ prio = { classes = [{ dscp = 46, band = 3 }] } }",
         "queue.prio.classes.0.band: 3 is not within 0 to 2",
     );
+    queue("{ red = { avpkt = \"100000001B\" } }", "queue.red.avpkt: 100000001B is not within 1B to 100MB");
     queue("{ tbf = { rate = \"1Mbit\" } }", "burst");
+    queue(
+        "{ tbf = { rate = \"8bit\", burst = \"9223.372036MB\" } }",
+        "queue.tbf.burst: 9223372036B is not within 1B to 3600B",
+    );
+    let slow_peak = "rate = \"8bit\", burst = \"3600B\", peakrate = \"16bit\", minburst = \"7201B\"";
+    queue(&format!("{{ tbf = {{ {slow_peak} }} }}"), "queue.tbf.minburst: 7201B is not within 1B to 7200B");
     let deep =
         (0..6).fold("{ packets = 9 }".to_owned(), |inner, _| format!("{{ prio = {{ bands = [{inner}] }} }}"));
     queue(&deep, "is inside more than 4 others");

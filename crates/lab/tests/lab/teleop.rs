@@ -293,3 +293,36 @@ fn what_is_wrong_in_a_session_is_told_with_key_and_range() {
         assert!(told.starts_with("session.toml") && told.contains(expected), "{to}: {told}");
     }
 }
+
+#[test]
+fn what_a_reliable_transport_took_arrives_on_every_network() {
+    // What it does not take is refused and counted: where the path carries less than a device makes, nothing else is left.
+    for (name, scenario) in shipped("transports.toml") {
+        if !scenario.teleop.as_ref().unwrap().reliable {
+            continue;
+        }
+        // Enough for the send buffers of all on the slowest, so that some are refused.
+        let messages =
+            if ["high", "extreme"].iter().any(|slow| name.contains(slow)) { 14_000 } else { 2_000 };
+        let settings = [format!("teleop.messages={messages}"), format!("duration={}ms", messages + 3_000)];
+        let settings = settings.map(|text| text.parse::<Setting>().unwrap());
+        let teleop = done(&name, &scenario.with(&settings).unwrap()).teleop.unwrap();
+        let of = |count: fn(&StreamResult) -> u64| teleop.streams.iter().map(count).sum::<u64>();
+        let (lost, waits) = (of(|stream| stream.lost), of(|stream| stream.in_flight));
+        assert!(teleop.made > messages / 2, "{name}: {}", teleop.made);
+        assert_eq!((lost, waits), (0, 0), "{name}");
+        let dropped = teleop.streams.iter().flat_map(|stream| &stream.dropped);
+        let refused: u64 = dropped
+            .map(|(cause, count)| {
+                assert_eq!(cause, "send_buffer_full", "{name}");
+                count
+            })
+            .sum();
+        assert_eq!(teleop.arrived + refused, teleop.made, "{name}");
+        assert!(
+            refused == 0 || ["high", "extreme"].iter().any(|slow| name.contains(slow)),
+            "{name}: {refused}"
+        );
+        assert_eq!(teleop.streams.iter().map(|stream| stream.duplicates).sum::<u64>(), 0, "{name}");
+    }
+}

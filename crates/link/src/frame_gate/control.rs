@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use taut_core::{Bitrate, Duration, Time};
-use taut_wire::rtp::FrameKind;
 
-use super::{Knobs, Policy, Room, Settings};
+use super::patience::Patience;
+use super::{Knobs, Policy, Settings};
 
 /// What a queue reports, counted from any beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub struct QueueReading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlConfig {
     policy: Policy,
-    duration: Duration,
+    pub(super) duration: Duration,
     update_interval: Duration,
     reset_interval: Duration,
-    wait: Duration,
-    delta_deadline: Duration,
-    key_deadline: Duration,
+    pub(super) wait: Duration,
+    pub(super) delta_deadline: Duration,
+    pub(super) key_deadline: Duration,
 }
 
 impl ControlConfig {
@@ -44,7 +44,7 @@ impl ControlConfig {
             duration: Duration::from_secs(10),
             update_interval: Duration::from_millis(100),
             reset_interval: Duration::from_millis(100),
-            wait: Duration::from_millis(20),
+            wait: Duration::from_millis(200),
             delta_deadline: Duration::from_millis(150),
             key_deadline: Duration::from_millis(400),
         }
@@ -69,8 +69,8 @@ impl ControlConfig {
         self
     }
 
-    /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most. Default 20 ms, little more
-    /// than the time between frames at 60 per second.
+    /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most; how long within this, the gate
+    /// finds out. Default 200 ms.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
@@ -113,13 +113,10 @@ pub struct Controller {
     limiting: bool,
     /// Millionths.
     k: u64,
-    /// What the queue is emptied at, bytes per second, for [`Policy::Deadline`]; 0: not known yet.
-    rate: u64,
+    /// For [`Policy::Deadline`].
+    patience: Patience,
     settings: Settings,
 }
-
-/// Bytes that one packet may have: less waiting than this is as good as nothing.
-const MTU: u64 = 1_514;
 
 impl Controller {
     /// Intervals that are remembered at most.
@@ -135,7 +132,7 @@ impl Controller {
             measured: VecDeque::new(),
             limiting: false,
             k: Policy::ONE,
-            rate: 0,
+            patience: Patience::new(&config),
             settings: Settings {
                 by_deadline: matches!(config.policy, Policy::Deadline),
                 ..Settings::default()
@@ -178,7 +175,8 @@ impl Controller {
     /// What the channel carries, as far as that is known.
     pub fn bandwidth(&self) -> Bitrate {
         let deadline = matches!(self.config.policy, Policy::Deadline);
-        let rate = if deadline { self.rate } else { self.measured.iter().copied().max().unwrap_or(0) };
+        let rate =
+            if deadline { self.patience.rate() } else { self.measured.iter().copied().max().unwrap_or(0) };
         Bitrate::from_bps(rate.saturating_mul(8))
     }
 
@@ -194,10 +192,11 @@ impl Controller {
         let bandwidth = (u128::from(sent) * 1_000_000_000 / u128::from(elapsed)) as u64;
         self.limiting |= drops > 0;
         if matches!(self.config.policy, Policy::Deadline) {
-            let busy = drops > 0 || (before.backlog > MTU && reading.backlog > MTU);
-            self.estimate(now, bandwidth, busy, reading.backlog, gate);
-            self.k = if self.limiting { self.config.policy.next(self.k, drops) } else { Policy::ONE };
-            self.make_rooms();
+            self.patience.update(now, reading, drops, &self.config, gate);
+            self.limiting |= self.patience.is_exhausted(&self.config);
+            self.settings.rate = self.patience.rate();
+            self.settings.rooms =
+                if self.limiting { self.patience.rooms(&self.config) } else { Patience::OPEN };
         } else {
             self.measure(bandwidth);
             if self.limiting {
@@ -223,34 +222,6 @@ impl Controller {
         let interval = u128::from(self.config.reset_interval.as_nanos());
         let scale = u128::from(Policy::ONE) * 1_000_000_000;
         u64::try_from(largest * u128::from(self.k) * interval / scale).unwrap_or(u64::MAX)
-    }
-
-    /// What the queue is emptied at. While it never was empty, what left it is exactly that. While it was, it is at least
-    /// that; and when less waits than should, it is more.
-    fn estimate(&mut self, now: Time, bandwidth: u64, busy: bool, backlog: u64, gate: &mut impl Knobs) {
-        let expected = gate.backlog(now.as_nanos());
-        if busy {
-            self.rate = if self.rate == 0 { bandwidth } else { (self.rate + bandwidth) / 2 };
-        } else if self.rate > 0 {
-            let faster = expected > backlog + MTU;
-            self.rate = self.rate.max(bandwidth).saturating_add(if faster { self.rate / 16 } else { 0 });
-        }
-        self.rate = self.rate.min(Settings::RATE_MAX);
-        gate.set_backlog(now.as_nanos(), backlog);
-    }
-
-    fn make_rooms(&mut self) {
-        let ControlConfig { wait, delta_deadline, key_deadline, .. } = self.config;
-        let bytes = |time: Duration| (Bitrate::from_bps(self.rate.saturating_mul(8)) * time).get();
-        // A frame may always begin when nothing waits but a packet on its way out.
-        let patience = (bytes(wait) * self.k.min(Policy::ONE) / Policy::ONE).max(MTU);
-        let delta = Room { before: patience, with: bytes(delta_deadline) };
-        let key = Room { before: bytes(key_deadline), with: bytes(key_deadline) };
-        let mut rooms = [delta; 3];
-        rooms[FrameKind::Key as usize] = key;
-        rooms[FrameKind::Disposable as usize] = Room { before: patience / 2, with: delta.with / 2 };
-        self.settings.rate = self.rate;
-        self.settings.rooms = rooms;
     }
 }
 

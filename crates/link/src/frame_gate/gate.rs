@@ -28,13 +28,23 @@ pub struct Settings {
     pub rooms: [Room; 3],
 }
 
-/// When a frame may begin.
+/// When a frame may begin: at which level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes that may wait before it.
+    /// The highest before it, bytes.
     pub before: u64,
-    /// Bytes that may wait, itself included.
+    /// The highest with it, bytes.
     pub with: u64,
+}
+
+/// How the gate stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Bytes that should be waiting, and those that the shaper's burst lacks: what was admitted, less what left since at
+    /// [`Settings::rate`], never below 0.
+    pub level: u64,
+    /// Bytes that could have been sent besides while the level was 0, ever.
+    pub unused: u64,
 }
 
 impl Settings {
@@ -54,10 +64,12 @@ pub struct Gate {
     settings: Settings,
     /// C_byte: bytes that passed since the last reset, of all streams: the limit is the channel's.
     byte_count: u64,
-    /// Bytes that should be waiting, by what passed and the rate.
-    backlog: u64,
+    /// Bytes that should be waiting, and those that the shaper's burst lacks, by what passed and the rate.
+    level: u64,
     /// As of when, in nanoseconds.
     drained_at: u64,
+    /// Bytes that could have been sent besides while the level was 0, ever.
+    unused: u64,
     streams: BTreeMap<u32, Stream>,
     untracked: u64,
 }
@@ -149,7 +161,7 @@ impl Gate {
             let dropped =
                 stream.previous.is_some_and(|(timestamp, dropped)| dropped && timestamp == packet.timestamp);
             if !dropped {
-                self.backlog += u64::from(packet.size);
+                self.level += u64::from(packet.size);
             }
             return dropped;
         }
@@ -169,7 +181,7 @@ impl Gate {
         stream.marked |= packet.marker;
         stream.frame_bytes += u64::from(packet.size);
         if !stream.dropping {
-            self.backlog += u64::from(packet.size);
+            self.level += u64::from(packet.size);
         }
         stream.dropping
     }
@@ -185,18 +197,22 @@ impl Gate {
         let class = if orphan { FrameKind::Disposable } else { stream.kind };
         let room = self.settings.rooms[class as usize];
         let size = stream.predicted[stream.kind as usize].max(u64::from(packet.size));
-        self.backlog > room.before || self.backlog + size > room.with
+        self.level > room.before || self.level + size > room.with
     }
 
-    /// Takes off the backlog what was sent until now.
+    /// Takes off the level what was sent until now.
     fn drain(&mut self, now_ns: u64) {
-        self.backlog = self.backlog_at(now_ns);
+        Account { level: self.level, unused: self.unused } = self.account_at(now_ns);
         self.drained_at = now_ns;
     }
 
-    fn backlog_at(&self, now_ns: u64) -> u64 {
+    fn account_at(&self, now_ns: u64) -> Account {
         let elapsed = now_ns.saturating_sub(self.drained_at).min(Self::LONG_NS);
-        self.backlog.saturating_sub(elapsed * self.settings.rate / 1_000_000_000)
+        let sent = elapsed * self.settings.rate / 1_000_000_000;
+        Account {
+            level: self.level.saturating_sub(sent),
+            unused: self.unused + sent.saturating_sub(self.level),
+        }
     }
 
     /// Every stream, by SSRC.
@@ -226,10 +242,10 @@ pub trait Knobs {
     fn set(&mut self, settings: Settings);
     /// Sets C_byte to 0.
     fn reset_count(&mut self);
-    /// Bytes that should be waiting now.
-    fn backlog(&mut self, now_ns: u64) -> u64;
-    /// Bytes that are waiting now.
-    fn set_backlog(&mut self, now_ns: u64, bytes: u64);
+    /// How the gate stands now.
+    fn account(&mut self, now_ns: u64) -> Account;
+    /// Corrects the level.
+    fn set_level(&mut self, now_ns: u64, bytes: u64);
 }
 
 impl Knobs for Gate {
@@ -241,13 +257,13 @@ impl Knobs for Gate {
         self.byte_count = 0;
     }
 
-    fn backlog(&mut self, now_ns: u64) -> u64 {
-        self.backlog_at(now_ns)
+    fn account(&mut self, now_ns: u64) -> Account {
+        self.account_at(now_ns)
     }
 
-    fn set_backlog(&mut self, now_ns: u64, bytes: u64) {
-        self.backlog = bytes;
-        self.drained_at = now_ns;
+    fn set_level(&mut self, now_ns: u64, bytes: u64) {
+        self.drain(now_ns);
+        self.level = bytes;
     }
 }
 

@@ -24,9 +24,9 @@
 //!
 //! # `deadline`
 //! taut's own. It decides when a frame begins (an RTP timestamp that is newer), not when the one before it ends, and asks:
-//! can all of it leave the queue in time? The gate keeps account of what should be waiting: what it admitted, less what
-//! left since at the measured rate. A frame begins when no more than `before` bytes wait, and no more than `with` bytes
-//! together with its own, which are the rate times a waiting time and times a deadline.
+//! can all of it leave the queue in time? The gate keeps account of a *level*: what it admitted, less what left since at the
+//! measured rate, down to 0, where the shaper behind the queue has rested and lets a burst go at once. A frame begins when
+//! the level is `before` or lower, and with the frame `with` or lower.
 //!
 //! - **How long a frame will be** nobody says at its first packet. The gate remembers for each stream and kind of frame
 //!   ([`FrameKind`](taut_wire::rtp::FrameKind)) the length of the largest recent one, which fades by an eighth with every
@@ -34,10 +34,15 @@
 //!   next one waits. Frames that are dropped teach the length too: all packets pass by here.
 //! - **Key frames are spared**: they may wait until their own, longer deadline. Frames that nothing refers to, and deltas
 //!   whose key frame was dropped or has a hole in its sequence numbers, have half the room: they go first.
-//! - **The rate** is what left the queue in an interval in which it never ran empty; in others it is at least what left, and
-//!   more when less waits than should.
-//! - Every update sets the account to what really waits, so that errors of the rate do not add up. Drops in the queue halve
-//!   the waiting time (a queue such as CoDel wants it shorter), which then grows back in steps of a hundredth.
+//! - **The shaper** is learned from the queue's counters: its rate from what left between readings at which something
+//!   waited, its burst from what does not wait after a pause although more came than the rate explains.
+//! - **How much may wait** is the least with which the link is not idle while frames are dropped: `before` rises when the
+//!   level reached 0, and falls otherwise. Only while the shaper has rested before the next frame comes is anything lost by
+//!   dropping this one; so the frames that pass find little or nothing waiting, and as many pass as the link carries.
+//! - **Queues differ.** A drop lowers `before` by an eighth. A queue that drops while it is short (CoDel, CAKE) is kept
+//!   shorter for a minute, and key frames longer than what it dropped from are not sent into it, but for a try now and then.
+//! - **Every update sets the level** to what really waits, so that errors of the rate do not add up.
+//! - Until the queue first drops, or makes frames wait too long, nothing is limited.
 //!
 //! ```
 //! use taut_core::{Bitrate, Bytes};
@@ -51,12 +56,14 @@
 mod control;
 mod gate;
 mod packet;
+mod patience;
 mod policy;
+mod shaper;
 
 use taut_core::{DropCause, Duration, LinkEvent, Packet, PacketMeta, Time};
 
 pub use control::{ControlConfig, Controller, QueueReading};
-pub use gate::{Gate, Knobs, Room, Settings, Stream, Verdict};
+pub use gate::{Account, Gate, Knobs, Room, Settings, Stream, Verdict};
 pub use packet::{Filter, VideoPacket};
 pub use policy::{Policy, UnknownPolicy};
 

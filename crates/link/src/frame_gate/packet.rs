@@ -71,7 +71,7 @@ impl Filter {
         if !self.addresses(&packet.meta) {
             return None;
         }
-        self.read(&packet.payload, u32::try_from(packet.meta.size.get()).unwrap_or(u32::MAX))
+        self.read(packet.body(), u32::try_from(packet.meta.size.get()).unwrap_or(u32::MAX))
     }
 
     /// What a UDP payload to the port says, if it is RTP of the right type; `size` is that of the whole IP packet. Looks

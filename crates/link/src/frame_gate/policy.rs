@@ -17,9 +17,10 @@ use std::str::FromStr;
 pub enum Policy {
     /// `step`: k falls by 0.01 with drops, however many.
     Step,
-    /// `dyna1` to `dyna5`: k falls by 0.001 to 0.005 for every drop.
+    /// `dyna1` to `dyna5`: k falls by 0.001 to 0.005 for every drop; beyond 5 by as many thousandths.
     Dyna(u8),
-    /// `aimd1` to `aimd5`: k is multiplied by 0.9, 0.8, 0.7, 0.6, 0.5 when there are drops. The source settled on `aimd3`.
+    /// `aimd1` to `aimd5`: k is multiplied by 0.9, 0.8, 0.7, 0.6, 0.5 when there are drops; from 10 on by 0. The source
+    /// settled on `aimd3`.
     Aimd(u8),
     /// `deadline`: no frame begins that cannot arrive in time at the measured rate; see the module.
     Deadline,
@@ -61,8 +62,8 @@ impl Policy {
         match self {
             Self::Step => k.saturating_sub(Self::RAISE),
             Self::Dyna(index) => k.saturating_sub(drops.saturating_mul(1_000 * u64::from(index))),
-            Self::Aimd(index) => k * (10 - u64::from(index)) / 10,
-            Self::Deadline => k / 2,
+            Self::Aimd(index) => k * 10_u64.saturating_sub(index.into()) / 10,
+            Self::Deadline => k,
         }
     }
 }
@@ -84,5 +85,20 @@ impl FromStr for Policy {
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let found = Self::ALL.into_iter().find(|policy| policy.to_string() == text);
         found.ok_or_else(|| UnknownPolicy(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_beyond_those_of_the_source_are_only_stricter() {
+        for policy in [Policy::Aimd(10), Policy::Aimd(11), Policy::Aimd(255)] {
+            assert_eq!(policy.next(Policy::ONE, 1), 0, "{policy}");
+        }
+        assert_eq!(Policy::Aimd(9).next(Policy::ONE, 1), 100_000);
+        assert_eq!(Policy::Dyna(255).next(Policy::ONE, 1), 745_000);
+        assert_eq!(Policy::Dyna(255).next(Policy::ONE, u64::MAX), 0);
     }
 }

@@ -3,14 +3,12 @@
 //!
 //! Not gentle: above the upper threshold everything is dropped or marked, as in Linux.
 
-use std::collections::VecDeque;
-
 use taut_core::{
     Backlog, Bitrate, Bytes, DropCause, Duration, LinkEvent, Packet, PacketMeta, Probability, Queue, Rng,
     Time,
 };
 
-use super::fifo::mark;
+use super::fifo::{StampedFifo, mark};
 
 /// How [`Red`] behaves. Unless set, it follows from the limit as `tc` makes it.
 #[derive(Clone, Copy, Debug)]
@@ -63,9 +61,9 @@ impl RedConfig {
         self
     }
 
-    /// The size of packets for `burst` and for time that passes while nothing waits. Default: 1000 B; from 1.
+    /// The size of packets for `burst` and for time that passes while nothing waits. Default: 1000 B; 1 B to 100 MB.
     pub fn average_packet(mut self, size: Bytes) -> Self {
-        self.average_packet = size.get().max(1);
+        self.average_packet = size.get().clamp(1, 100_000_000);
         self
     }
 
@@ -149,8 +147,7 @@ pub struct Red {
     log_weight: u32,
     /// At the upper threshold, in units of 2⁻³².
     probability: u32,
-    packets: VecDeque<Packet>,
-    backlog: Backlog,
+    fifo: StampedFifo,
     /// Bytes, shifted by `log_weight`.
     average: u64,
     /// Packets since the last drop, while the average is between the thresholds.
@@ -193,8 +190,7 @@ impl Red {
             max,
             log_weight: config.log_weight(),
             probability: (config.probability * 4_294_967_296.0) as u32,
-            packets: VecDeque::new(),
-            backlog: Backlog::default(),
+            fifo: StampedFifo::default(),
             average: 0,
             count: None,
             drawn: 0,
@@ -227,7 +223,7 @@ impl Red {
         self.average = if self.idle_since.is_some() {
             self.average_at(now)
         } else {
-            self.average + self.backlog.bytes.get() - (self.average >> self.log_weight)
+            self.average + self.backlog().bytes.get() - (self.average >> self.log_weight)
         };
         self.idle_since = None;
     }
@@ -290,36 +286,33 @@ impl Queue for Red {
     fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut Vec<LinkEvent>) {
         self.adapt_until(now);
         self.note_arrival(now);
-        let size = packet.meta.size;
         let cause = if !self.admits(&mut packet, events) {
             DropCause::Aqm
-        } else if self.backlog.bytes.get() + size.get() > self.config.limit {
+        } else if self.backlog().bytes.get() + packet.meta.size.get() > self.config.limit {
             self.stats.pdrop += 1;
             DropCause::QueueFullBytes
         } else {
-            self.backlog.add(size);
-            return self.packets.push_back(packet);
+            return self.fifo.push(now, packet);
         };
         events.push(LinkEvent::Dropped { meta: packet.meta, cause });
     }
 
     fn dequeue(&mut self, now: Time, _: &mut Vec<LinkEvent>) -> Option<Packet> {
         self.adapt_until(now);
-        let packet = self.packets.pop_front();
-        match &packet {
-            Some(packet) => self.backlog.remove(packet.meta.size),
-            None => self.idle_since = self.idle_since.or(Some(now)),
+        let packet = self.fifo.pop().map(|(_, packet)| packet);
+        if packet.is_none() {
+            self.idle_since = self.idle_since.or(Some(now));
         }
         packet
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.fifo.backlog()
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
-        self.packets.iter().for_each(|packet| visit(&packet.meta));
+        self.fifo.visit(visit);
     }
 }
 
@@ -333,6 +326,14 @@ mod tests {
     fn the_weight_follows_from_the_burst_as_in_tc() {
         let config = RedConfig::new().min(Bytes::new(30_000)).max(Bytes::new(90_000)).burst(55);
         assert_eq!(config.log_weight(), 5);
+    }
+
+    #[test]
+    fn packets_of_any_size_make_a_weight() {
+        for size in [0, 1, 100_000_000, u64::MAX / 2, u64::MAX] {
+            let config = RedConfig::new().average_packet(Bytes::new(size));
+            assert!((1..=31).contains(&config.log_weight()), "{size}");
+        }
     }
 
     /// Adaptive RED, section 4: up while the average is above the middle, down by a tenth while it is below.

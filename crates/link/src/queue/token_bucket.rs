@@ -16,12 +16,13 @@ pub struct TokenBucketConfig {
 
 impl TokenBucketConfig {
     /// So many bits a second in the long run, and `burst` at once after a pause. A packet larger than `burst` is never
-    /// sent ([`DropCause::TooBig`]). `rate`: from 8 bit/s; `burst`: from one packet.
+    /// sent ([`DropCause::TooBig`]). `rate`: from 8 bit/s; `burst`: from one packet to what lasts a year.
     pub fn new(rate: Bitrate, burst: Bytes) -> Self {
         Self { rate, burst, peak: None }
     }
 
-    /// The burst itself passes at no more than `rate`, with `mtu` at once. Default: at once. From one packet.
+    /// The burst itself passes at no more than `rate`, with `mtu` at once. Default: at once. From one packet to what lasts
+    /// a year.
     pub fn peak(mut self, rate: Bitrate, mtu: Bytes) -> Self {
         self.peak = Some((rate, mtu));
         self
@@ -62,13 +63,12 @@ pub struct TokenBucketStats {
 impl TokenBucket {
     /// Full of tokens, before `child`.
     pub fn new(config: TokenBucketConfig, child: impl Into<Discipline>) -> Self {
-        let depth = |rate: Bitrate, bytes: Bytes| (bytes / rate).as_nanos() as i64;
         Self {
             config,
             child: Box::new(child.into()),
             head: None,
-            tokens: depth(config.rate, config.burst),
-            peak_tokens: config.peak.map_or(0, |(rate, mtu)| depth(rate, mtu)),
+            tokens: lasting(config.burst, config.rate),
+            peak_tokens: config.peak.map_or(0, |(rate, mtu)| lasting(mtu, rate)),
             filled: Time::ZERO,
             opens: None,
             overlimits: 0,
@@ -100,14 +100,19 @@ impl TokenBucket {
 
     /// What both buckets hold after a packet of so many bytes; less than nothing where it must wait.
     fn after(&self, now: Time, size: Bytes) -> (i64, i64) {
-        let cost = |rate: Bitrate| (size / rate).as_nanos() as i64;
-        let depth = (self.config.burst / self.config.rate).as_nanos() as i64;
+        let depth = lasting(self.config.burst, self.config.rate);
         let passed = (now.saturating_since(self.filled).as_nanos()).min(depth as u64) as i64;
         let peak = self.config.peak.map_or(0, |(rate, mtu)| {
-            (self.peak_tokens + passed).min((mtu / rate).as_nanos() as i64) - cost(rate)
+            (self.peak_tokens + passed).min(lasting(mtu, rate)) - lasting(size, rate)
         });
-        ((self.tokens + passed).min(depth) - cost(self.config.rate), peak)
+        ((self.tokens + passed).min(depth) - lasting(size, self.config.rate), peak)
     }
+}
+
+/// How long so many bytes take, in nanoseconds; a year at most.
+fn lasting(bytes: Bytes, rate: Bitrate) -> i64 {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+    (bytes / rate).min(YEAR).as_nanos() as i64
 }
 
 impl Queue for TokenBucket {
@@ -197,6 +202,18 @@ mod tests {
         let config = TokenBucketConfig::new(Bitrate::from_bps(8_000_000), Bytes::new(3_000))
             .peak(Bitrate::from_bps(16_000_000), Bytes::new(1_000));
         assert_eq!(departures(bucket(config, &[1_000; 6])), [0, 500, 1_000, 1_500, 2_000, 3_000]);
+    }
+
+    /// 8 bit/s take 292 years for 9.2 GB, more nanoseconds than 63 bits hold.
+    #[test]
+    fn a_bucket_for_ages_gives_all_that_it_has_at_once() {
+        let slow = Bitrate::from_bps(8);
+        for burst in [Bytes::new(9_223_372_036), Bytes::new(1 << 40), Bytes::new(u64::MAX)] {
+            let config = TokenBucketConfig::new(slow, burst).peak(slow, burst);
+            let mut bucket = bucket(config, &[1_000; 6]);
+            let now = Time::from_nanos(1 << 60);
+            assert!((0..6).all(|_| bucket.dequeue(now, &mut Vec::new()).is_some()), "{burst}");
+        }
     }
 
     #[test]

@@ -430,6 +430,11 @@ impl Mptcp {
             self.events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
         }
     }
+
+    /// MP_JOIN needs a connection to join.
+    fn may_send(&self, place: usize) -> bool {
+        place == 0 || self.connected || !self.client
+    }
 }
 
 impl Transport for Mptcp {
@@ -479,10 +484,9 @@ impl Transport for Mptcp {
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         for place in 0..self.subflows.len() {
+            let may_send = self.may_send(place);
             let subflow = &mut self.subflows[place];
-            // MP_JOIN needs a connection to join.
-            let first = place == 0 || self.connected || !self.client;
-            if subflow.removed || !first {
+            if subflow.removed || !may_send {
                 continue;
             }
             if let Some(transmit) = subflow.tcp.poll_transmit(now, buffer) {
@@ -498,8 +502,7 @@ impl Transport for Mptcp {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         let subflows = self.subflows.iter().enumerate();
-        let open = subflows
-            .filter(|(place, subflow)| !subflow.gone && (*place == 0 || self.connected || !self.client));
+        let open = subflows.filter(|(place, subflow)| !subflow.gone && self.may_send(*place));
         open.map(|(_, subflow)| subflow.tcp.poll_timeout()).fold(None, earliest)
     }
 

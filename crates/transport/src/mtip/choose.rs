@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Duration, PathId};
+use taut_core::Duration;
 
-use super::config::{Adaptive, Policy, Target};
+use super::config::{Adaptive, Policy};
+use super::deadline::Scheduler;
 use super::path::{Path, PathState};
 
 /// What was decided for one message, and why: the trace of a scheduler.
@@ -12,7 +13,7 @@ use super::path::{Path, PathState};
 pub struct Choice {
     /// The message's number.
     pub number: u64,
-    /// Over which paths it goes, a bit for each [`PathId`].
+    /// Over which paths it goes, a bit for each [`PathId`](taut_core::PathId).
     pub paths: u64,
     /// The probability that it arrives in time, as far as the scheduler knows; `None` where the policy does not ask.
     pub probability: Option<f64>,
@@ -33,6 +34,8 @@ pub enum Reason {
     BestEffort,
     /// Nothing may hold it up: every path.
     Emergency,
+    /// No answer came, and this is the last moment for a copy on that path.
+    Silence,
     /// No answer came in time, and there is time for another copy.
     Overdue,
     /// No path is known to be alive: every path is tried.
@@ -56,7 +59,7 @@ impl Places {
         (0..16).filter(move |place| self.contains(*place))
     }
 
-    fn of(places: impl IntoIterator<Item = usize>) -> Self {
+    pub(super) fn of(places: impl IntoIterator<Item = usize>) -> Self {
         let mut set = Self::default();
         places.into_iter().for_each(|place| set.add(place));
         set
@@ -76,8 +79,7 @@ pub(super) struct Chooser {
     /// How many paths the adaptive rule uses.
     count: usize,
     recent: VecDeque<Recent>,
-    /// The path that a single copy took last.
-    current: Option<PathId>,
+    pub(super) deadline: Option<Scheduler>,
 }
 
 /// One of the messages of the adaptive rule's window.
@@ -94,7 +96,11 @@ const ON_THEIR_WAY: usize = 256;
 
 impl Chooser {
     pub(super) fn new(policy: Policy, latency_weight: f64, as_published: bool) -> Self {
-        Self { policy, latency_weight, as_published, count: 1, recent: VecDeque::new(), current: None }
+        let deadline = match policy {
+            Policy::Deadline(target) => Some(Scheduler::new(target)),
+            _ => None,
+        };
+        Self { policy, latency_weight, as_published, count: 1, recent: VecDeque::new(), deadline }
     }
 
     /// For the message `number`, worthless after another `budget`.
@@ -119,7 +125,10 @@ impl Chooser {
                 }
                 (self.best(self.count, paths), None, Reason::Policy)
             }
-            Policy::Deadline(target) => self.meet(target, budget, paths, &alive().collect::<Vec<_>>()),
+            Policy::Deadline(_) => {
+                let scheduler = self.deadline.as_mut().expect("the policy has one");
+                scheduler.choose(budget, paths, &alive().collect::<Vec<_>>())
+            }
         }
     }
 
@@ -179,80 +188,4 @@ impl Chooser {
             message.missing = true;
         }
     }
-
-    /// The fewest copies that reach the target.
-    ///
-    /// A single copy is backed by a second one that leaves when the answer to the first is overdue, as long as that is in
-    /// time for another path: it costs nothing while all goes well ("hedged request"; Dean, Barroso, *The Tail at Scale*,
-    /// CACM 56, 2013). Several copies at once are for when there is no time to wait for an answer.
-    fn meet(&mut self, target: Target, budget: Duration, paths: &[Path], alive: &[usize]) -> Plan {
-        let alone = |place: usize| in_time(&paths[place], budget);
-        let backed = |place: usize| {
-            let left = budget.saturating_sub(paths[place].answer_within());
-            let others = alive.iter().filter(|other| **other != place);
-            let second = others.map(|other| in_time(&paths[*other], left)).fold(0.0, f64::max);
-            1.0 - (1.0 - alone(place)) * (1.0 - second)
-        };
-        let median = |place: usize| paths[place].one_way.quantile(0.5).unwrap_or(budget);
-        let better = |a: usize, b: usize| {
-            let (first, second) = (backed(a), backed(b));
-            first > second + 5e-4 || (first >= second - 1e-4 && median(a) + median(a) / 5 < median(b))
-        };
-        let stays = alive.iter().copied().find(|place| Some(paths[*place].id) == self.current);
-        let mut first = stays.unwrap_or(alive[0]);
-        for place in alive.iter().copied() {
-            if better(place, first) {
-                first = place;
-            }
-        }
-        self.current = Some(paths[first].id);
-        let single = backed(first);
-        if single >= target.probability || alive.len() == 1 || target.copies < 2 {
-            let reason = if single >= target.probability { Reason::OneSuffices } else { Reason::BestEffort };
-            return (Places::of([first]), Some(single), reason);
-        }
-        let mut order = alive.to_vec();
-        order.sort_by(|a, b| alone(*b).total_cmp(&alone(*a)));
-        let (mut set, mut failure) = (Vec::new(), 1.0);
-        for place in order.into_iter().take(target.copies.into()) {
-            set.push(place);
-            failure *= 1.0 - alone(place);
-            if 1.0 - failure >= target.probability {
-                break;
-            }
-        }
-        // More copies must be worth it: they close a fifth of what the single one leaves open, at least.
-        if failure > 0.8 * (1.0 - single) {
-            return (Places::of([first]), Some(single), Reason::BestEffort);
-        }
-        let reason = if 1.0 - failure >= target.probability { Reason::Together } else { Reason::BestEffort };
-        (Places::of(set), Some(1.0 - failure), reason)
-    }
-
-    /// The paths for another copy of a message whose answer is overdue, worthless after another `budget`, and the
-    /// probability that one of them is in time: this is the last chance, so as many as reach the target. Paths that did not
-    /// carry it yet come first.
-    pub(super) fn again(&self, budget: Duration, carried: Places, paths: &[Path]) -> Option<(Places, f64)> {
-        let Policy::Deadline(target) = self.policy else { return None };
-        let alive = (0..paths.len()).filter(|place| paths[*place].is_linked());
-        let mut order: Vec<(bool, f64, usize)> = alive
-            .map(|place| (carried.contains(place), in_time(&paths[place], budget), place))
-            .filter(|(_, chance, place)| *chance > 0.05 && paths[*place].state != PathState::Down)
-            .collect();
-        order.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-        let (mut places, mut failure) = (Places::default(), 1.0);
-        for (_, chance, place) in order.into_iter().take(target.copies.max(1).into()) {
-            places.add(place);
-            failure *= 1.0 - chance;
-            if 1.0 - failure >= target.probability {
-                break;
-            }
-        }
-        (failure < 1.0).then_some((places, 1.0 - failure))
-    }
-}
-
-/// The probability that a packet sent over this path now arrives within `budget`.
-fn in_time(path: &Path, budget: Duration) -> f64 {
-    (1.0 - path.losses.next()) * path.one_way.within(budget)
 }

@@ -13,9 +13,21 @@ pub(super) enum Incoming<'a> {
     LinkAck { conversation: u64, times: Option<Times> },
     Ack(Acknowledged),
     KeepAlive { low: u32 },
-    Data { low: u32, stream: u16, age: Age, deadline: Option<Duration>, payload: &'a [u8] },
+    Data(Arrived<'a>),
     Fin { conversation: u64 },
     FinAck,
+}
+
+/// A copy of a message that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived<'a> {
+    pub(super) low: u32,
+    pub(super) stream: u16,
+    /// It is to be acknowledged on every path.
+    pub(super) everywhere: bool,
+    pub(super) age: Age,
+    pub(super) deadline: Option<Duration>,
+    pub(super) payload: &'a [u8],
 }
 
 /// How old a message is.
@@ -40,6 +52,8 @@ pub(super) struct Times {
 pub(super) struct Acknowledged {
     pub(super) verdict: Verdict,
     pub(super) low: u32,
+    /// It came on another path than the acknowledgement.
+    pub(super) elsewhere: bool,
     pub(super) before: u64,
     pub(super) times: Option<Times>,
     /// As the peer measured it, by synchronised clocks.
@@ -51,10 +65,22 @@ pub(super) struct Acknowledged {
 pub(super) enum Outgoing {
     Link,
     LinkAck(Echo),
-    Ack { verdict: Verdict, number: u64, before: u64, echo: Echo, arrived: Time, one_way: Duration },
+    Ack(Answer),
     KeepAlive { number: u64 },
     Fin,
     FinAck,
+}
+
+/// What is answered to a copy or a probe.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub(super) verdict: Verdict,
+    pub(super) number: u64,
+    pub(super) elsewhere: bool,
+    pub(super) before: u64,
+    pub(super) echo: Echo,
+    pub(super) arrived: Time,
+    pub(super) one_way: Duration,
 }
 
 /// A copy of a message.
@@ -62,6 +88,7 @@ pub(super) enum Outgoing {
 pub(super) struct Copy<'a> {
     pub(super) number: u64,
     pub(super) stream: u16,
+    pub(super) everywhere: bool,
     pub(super) created: Time,
     pub(super) deadline: Option<Duration>,
     pub(super) payload: &'a [u8],
@@ -112,8 +139,8 @@ impl Codec {
         let (sequence, timestamp_ns, body) = match packet {
             Outgoing::Link => (0, clock, Body::Link(sublinks)),
             Outgoing::LinkAck(_) => (0, clock, Body::LinkAck(sublinks)),
-            Outgoing::Ack { verdict, number, one_way, .. } => {
-                (*number as u16, one_way.as_nanos(), Body::Ack(*verdict))
+            Outgoing::Ack(answer) => {
+                (answer.number as u16, answer.one_way.as_nanos(), Body::Ack(answer.verdict))
             }
             Outgoing::KeepAlive { number } => (*number as u16, clock, Body::KeepAlive),
             Outgoing::Fin => (0, clock, Body::Fin),
@@ -127,10 +154,10 @@ impl Codec {
         let body = match *packet {
             Outgoing::Link => mtip::Body::Link { conversation },
             Outgoing::LinkAck(echo) => mtip::Body::LinkAck { conversation, echo },
-            Outgoing::Ack { verdict, number, before, echo, arrived, .. } => {
+            Outgoing::Ack(Answer { verdict, number, elsewhere, before, echo, arrived, .. }) => {
                 let hold_ns = now.saturating_since(arrived).as_nanos().min(u64::from(u32::MAX)) as u32;
                 let echo = Echo { hold_ns, ..echo };
-                mtip::Body::Ack(mtip::Ack { verdict, number: number as u32, echo, before })
+                mtip::Body::Ack(mtip::Ack { verdict, number: number as u32, echo, elsewhere, before })
             }
             Outgoing::KeepAlive { number } => mtip::Body::KeepAlive { number: number as u32 },
             Outgoing::Fin => mtip::Body::Fin { conversation },
@@ -151,6 +178,7 @@ impl Codec {
         let body = mtip::Body::Data {
             stream: copy.stream,
             number: copy.number as u32,
+            everywhere: copy.everywhere,
             age_us: micros(now.saturating_since(copy.created)),
             deadline_us: copy.deadline.map(micros),
             payload: copy.payload,
@@ -170,12 +198,14 @@ fn parse_published(now: Time, bytes: &[u8]) -> Option<(u64, Incoming<'_>)> {
             // A probe's timestamp is not an age.
             let one_way =
                 Some(Duration::from_nanos(time)).filter(|one_way| *one_way < Duration::from_secs(60));
-            Incoming::Ack(Acknowledged { verdict, low, before: 0, times: None, one_way })
+            let (elsewhere, before) = (false, 0);
+            Incoming::Ack(Acknowledged { verdict, low, elsewhere, before, times: None, one_way })
         }
         Body::KeepAlive => Incoming::KeepAlive { low },
         Body::Data(payload) => {
             let age = Age::Known(now.saturating_since(Time::from_nanos(time)));
-            Incoming::Data { low, stream: 0, age, deadline: None, payload }
+            let (stream, everywhere, deadline) = (0, false, None);
+            Incoming::Data(Arrived { low, stream, everywhere, age, deadline, payload })
         }
         Body::Fin => Incoming::Fin { conversation: 0 },
         Body::FinAck => Incoming::FinAck,
@@ -197,18 +227,20 @@ fn parse_improved(bytes: &[u8]) -> Option<(u64, Incoming<'_>)> {
         Body::Ack(ack) => Incoming::Ack(Acknowledged {
             verdict: ack.verdict,
             low: ack.number,
+            elsewhere: ack.elsewhere,
             before: ack.before,
             times: Some(times(ack.echo)),
             one_way: None,
         }),
         Body::KeepAlive { number } => Incoming::KeepAlive { low: number },
-        Body::Data { stream, number, age_us, deadline_us, payload } => Incoming::Data {
+        Body::Data { stream, number, everywhere, age_us, deadline_us, payload } => Incoming::Data(Arrived {
             low: number,
             stream,
+            everywhere,
             age: Age::When(Duration::from_micros(age_us.into()), clock_ns),
             deadline: deadline_us.map(|us| Duration::from_micros(us.into())),
             payload,
-        },
+        }),
         Body::Fin { conversation } => Incoming::Fin { conversation },
         Body::FinAck { .. } => Incoming::FinAck,
     };

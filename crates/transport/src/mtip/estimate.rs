@@ -53,7 +53,7 @@ impl Delays {
 /// What one outcome weighs in a share: the last 64 packets or so count.
 const WEIGHT: f64 = 1.0 / 64.0;
 /// How likely it is, before anything was lost, that a path died.
-const DEATH: f64 = 1e-3;
+const DEATH: f64 = 1e-4;
 
 /// The share of packets that were lost, and whether losses come in runs: outcomes are forgotten exponentially.
 #[derive(Clone, Copy, Debug)]
@@ -65,12 +65,14 @@ pub(super) struct Losses {
     pub(super) run: u32,
     /// Outcomes so far, up to those that count: the first ones outweigh what was assumed.
     seen: u32,
+    /// Those of them that came after a lost one.
+    followed: u32,
 }
 
 impl Default for Losses {
     /// Of a path of which nothing is known: 1 % is lost, and after a loss half.
     fn default() -> Self {
-        Self { share: 0.01, again: 0.5, run: 0, seen: 0 }
+        Self { share: 0.01, again: 0.5, run: 0, seen: 0, followed: 0 }
     }
 }
 
@@ -78,7 +80,10 @@ impl Losses {
     pub(super) fn record(&mut self, lost: bool) {
         let outcome = f64::from(u8::from(lost));
         if self.run > 0 {
-            self.again += 4.0 * WEIGHT * (outcome - self.again);
+            // What was assumed counts as one of them.
+            self.followed = self.followed.saturating_add(1);
+            let weight = (4.0 * WEIGHT).max(1.0 / f64::from(self.followed.saturating_add(1)));
+            self.again += weight * (outcome - self.again);
         }
         self.seen = self.seen.saturating_add(1);
         self.share += WEIGHT.max(1.0 / f64::from(self.seen.saturating_add(1))) * (outcome - self.share);
@@ -100,10 +105,21 @@ impl Losses {
         DEATH / (DEATH + (1.0 - DEATH) * chance)
     }
 
+    /// The share that is lost, in the long run.
+    pub(super) fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// The probability that the next packet is lost, if one more than is known was.
+    pub(super) fn after_one(mut self) -> f64 {
+        self.record(true);
+        self.next()
+    }
+
     /// The probability that the next packet is lost.
     pub(super) fn next(&self) -> f64 {
         if self.run == 0 {
-            return self.share;
+            return self.share + (1.0 - self.share) * DEATH;
         }
         let dead = self.dead();
         dead + (1.0 - dead) * self.again.max(self.share)

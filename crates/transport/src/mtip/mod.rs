@@ -7,8 +7,8 @@
 //!
 //! [`Policy`] says which paths a message takes. [`Policy::All`] is the source's MTIP-A, [`Policy::Adaptive`] its MTIP-B.
 //! [`Policy::Deadline`] is ours: it keeps each path's delay distribution and losses, sends each message on the fewest paths that
-//! meet its deadline with the asked probability, and sends another copy when an answer is overdue and there is time left;
-//! a path whose newest packet is overdue is left at once. [`Choice`] tells for each message what was chosen, and why.
+//! meet its deadline with the asked probability, and sends another copy at the last moment at which that is in time when no
+//! answer has come; a path whose newest packet is overdue is left at once. [`Choice`] tells for each message what was chosen, and why.
 //!
 //! The published protocol is spoken too ([`Mode::Compatible`]). What it lacks, [`Mode::Improved`] has:
 //!
@@ -53,12 +53,14 @@
 mod choose;
 mod codec;
 mod config;
+mod deadline;
 mod estimate;
 mod path;
 mod receive;
 mod send;
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use taut_core::{
     Bytes, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message,
@@ -103,7 +105,7 @@ pub struct MtipStats {
     pub sent: u64,
     /// Copies of them, the first included.
     pub copies: u64,
-    /// Of the copies, those that were sent because an answer was overdue.
+    /// Of the copies, those that were sent because no answer had come.
     pub again: u64,
     /// Dropped because the queue was full.
     pub superseded: u64,
@@ -150,6 +152,8 @@ pub struct Mtip {
     outbox: VecDeque<(PathId, Outgoing)>,
     /// Copies of outstanding messages that are to leave: over which path, which message.
     copies: VecDeque<(PathId, u64)>,
+    /// Last moments for another copy: when, of which message, over which path.
+    last_moments: BinaryHeap<Reverse<(Time, u64, PathId)>>,
     events: VecDeque<Event>,
     choices: VecDeque<Choice>,
     /// When a packet of the conversation arrived last.
@@ -185,6 +189,7 @@ impl Mtip {
             receiver: Receiver::default(),
             outbox: VecDeque::new(),
             copies: VecDeque::new(),
+            last_moments: BinaryHeap::new(),
             events: VecDeque::new(),
             choices: VecDeque::new(),
             heard: Time::ZERO,
@@ -279,6 +284,7 @@ impl Mtip {
         }
         self.outstanding.clear();
         self.copies.clear();
+        self.last_moments.clear();
         self.paths.clear();
         self.state = State::Closed;
         self.events.push_back(Event::Closed);
@@ -331,6 +337,7 @@ impl Transport for Mtip {
             return self.end();
         }
         if matches!(self.state, State::Linking | State::Open) {
+            self.rescue(now);
             self.overdue(now);
             self.probe(now);
         }
@@ -371,7 +378,9 @@ impl Transport for Mtip {
             self.paths.iter().filter(|_| !closing).map(|path| Deadline::new(path.next_probe, "probe"));
         let answers = self.paths.iter().filter(|_| !closing).filter_map(Path::overdue_at);
         let answers = answers.map(|at| Deadline::new(at, "answer overdue"));
-        probe.chain(answers).chain(self.idle_at()).min_by_key(|deadline| deadline.at)
+        let last_moment = self.last_moments.peek().filter(|_| !closing);
+        let last_moment = last_moment.map(|Reverse((at, ..))| Deadline::new(*at, "last moment"));
+        probe.chain(answers).chain(last_moment).chain(self.idle_at()).min_by_key(|deadline| deadline.at)
     }
 
     fn close(&mut self, now: Time) {

@@ -60,6 +60,8 @@ struct Flight {
     probe: bool,
     number: u64,
     sent: Time,
+    /// Not the only one of its number on this path: that the number arrived does not say that this one did.
+    repeated: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -116,7 +118,12 @@ impl Path {
         if self.open.len() == FLIGHTS {
             self.open.pop_front();
         }
-        self.open.push_back(Flight { probe, number, sent: now });
+        let alike = |flight: &&mut Flight| !probe && !flight.probe && flight.number == number;
+        let mut repeated = false;
+        for flight in self.open.iter_mut().chain(&mut self.overdue).filter(alike) {
+            (flight.repeated, repeated) = (true, true);
+        }
+        self.open.push_back(Flight { probe, number, sent: now, repeated });
         self.ever.0 += 1;
     }
 
@@ -137,9 +144,19 @@ impl Path {
         Some(flight.sent)
     }
 
+    /// Is this copy of a message open, or was it given up lately?
+    pub(super) fn waits_for(&self, number: u64, asked: Option<u64>) -> bool {
+        let is_it = |flight: &Flight| {
+            !flight.probe
+                && flight.number == number
+                && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
+        };
+        self.open.iter().any(is_it) || self.overdue.iter().any(is_it)
+    }
+
     /// An earlier message that the peer has, as a later acknowledgement says. Was its own one missing?
     pub(super) fn has(&mut self, number: u64) -> bool {
-        self.settle(|flight| !flight.probe && flight.number == number).is_some()
+        self.settle(|flight| !flight.probe && flight.number == number && !flight.repeated).is_some()
     }
 
     /// Of the 64 messages before `number`, those that `before` has a bit for and that were not answered on this path yet.

@@ -3,7 +3,7 @@
 use taut_core::{DropCause, Duration, Event, Exchange, PathId, PeerTime, StreamId, Time};
 use taut_wire::mtip::{Echo, Verdict};
 
-use super::codec::{Acknowledged, Age, Incoming, Outgoing, Times};
+use super::codec::{Acknowledged, Age, Answer, Arrived, Incoming, Outgoing, Times};
 use super::path::{Path, PathState};
 use super::{MAX_PATHS, Mtip, State};
 use crate::window::Window;
@@ -68,24 +68,23 @@ impl Mtip {
                     return Err(DropCause::Unauthenticated);
                 }
                 self.linked(now, place);
-                times.into_iter().for_each(|times| self.exchange(now, place, times));
+                times.into_iter().for_each(|times| self.exchange(now, place, times, false));
             }
             _ if !self.paths[place].is_linked() => return Err(DropCause::Unauthenticated),
             Incoming::KeepAlive { low } => {
-                let ack = Outgoing::Ack {
+                let ack = Answer {
                     verdict: Verdict::Control,
                     number: low.into(),
+                    elsewhere: false,
                     before: 0,
                     echo,
                     arrived: now,
                     one_way: Duration::ZERO,
                 };
-                self.post(id, ack);
+                self.post(id, Outgoing::Ack(ack));
             }
             Incoming::Ack(ack) => self.receive_ack(now, place, ack)?,
-            Incoming::Data { low, stream, age, deadline, payload } => {
-                self.receive_data(now, (id, echo), (low, stream), (age, deadline), payload)?;
-            }
+            Incoming::Data(copy) => self.receive_data(now, id, echo, copy)?,
             Incoming::FinAck if matches!(self.state, State::Closing(_)) => self.state = State::Closing(now),
             Incoming::FinAck | Incoming::Link { .. } | Incoming::Fin { .. } => {
                 return Err(DropCause::Unauthenticated);
@@ -148,11 +147,11 @@ impl Mtip {
     fn receive_data(
         &mut self,
         now: Time,
-        (id, echo): (PathId, Echo),
-        (low, stream): (u32, u16),
-        (age, deadline): (Age, Option<Duration>),
-        payload: &[u8],
+        id: PathId,
+        echo: Echo,
+        copy: Arrived<'_>,
     ) -> Result<(), DropCause> {
+        let Arrived { low, stream, everywhere, age, deadline, payload } = copy;
         if payload.len() as u64 > self.config.max_message.get() {
             return Err(DropCause::Malformed);
         }
@@ -180,7 +179,15 @@ impl Mtip {
             on_path.mark(number);
         }
         let before = on_path.before(number);
-        self.post(id, Outgoing::Ack { verdict, number, before, echo, arrived: now, one_way });
+        let ack = Answer { verdict, number, elsewhere: false, before, echo, arrived: now, one_way };
+        self.post(id, Outgoing::Ack(ack));
+        if everywhere {
+            let others = self.paths.iter().filter(|path| path.id != id);
+            let others = others.filter(|path| matches!(path.state, PathState::Up | PathState::Suspect));
+            let others: Vec<PathId> = others.map(|path| path.id).collect();
+            let ack = Answer { elsewhere: true, ..ack };
+            others.into_iter().for_each(|other| self.post(other, Outgoing::Ack(ack)));
+        }
         match verdict {
             Verdict::OnTime => {
                 self.stats.received += 1;
@@ -203,8 +210,18 @@ impl Mtip {
         let probe = ack.verdict == Verdict::Control;
         let near = if probe { self.paths[place].probes } else { self.next_number };
         let number = self.codec.expand(near, ack.low).ok_or(DropCause::Unauthenticated)?;
+        let asked = ack.times.map(|times| times.asked);
+        let took = |path: &Path| path.waits_for(number, asked);
+        let place = match ack.elsewhere {
+            true => (0..self.paths.len()).find(|other| *other != place && took(&self.paths[*other])),
+            false => Some(place),
+        };
+        // Otherwise it was answered on its own path already, or is forgotten.
+        let Some(place) = place else {
+            return if number >= near { Err(DropCause::Unauthenticated) } else { Ok(()) };
+        };
         let path = &mut self.paths[place];
-        let sent = path.answered(now, probe, number, ack.times.map(|times| times.asked));
+        let sent = path.answered(now, probe, number, asked);
         if sent.is_none() && number >= near + u64::from(probe) {
             // Nobody can have received it.
             return Err(DropCause::Unauthenticated);
@@ -228,16 +245,17 @@ impl Mtip {
             self.paths[place].one_way.record(one_way);
         }
         if let (Some(_), Some(times)) = (sent, ack.times) {
-            self.exchange(now, place, times);
+            self.exchange(now, place, times, ack.elsewhere);
         }
         self.judge();
         Ok(())
     }
 
-    /// Four timestamps: the peer's clock, and how long the way there took.
-    fn exchange(&mut self, now: Time, place: usize, times: Times) {
+    /// Four timestamps: the peer's clock, unless there and back were two paths, and how long the way there took.
+    fn exchange(&mut self, now: Time, place: usize, times: Times, elsewhere: bool) {
         let (asked, arrived) = (Time::from_nanos(times.asked), PeerTime(times.arrived));
-        if self.clock.record(asked, arrived, PeerTime(times.answered), now) == Exchange::Impossible {
+        let answered = PeerTime(times.answered);
+        if !elsewhere && self.clock.record(asked, arrived, answered, now) == Exchange::Impossible {
             return;
         }
         let Some(peer) = self.clock.estimate(now) else { return };

@@ -1,16 +1,21 @@
 //! From a message to its copies.
 
+use std::cmp::Reverse;
+
 use taut_core::{DropCause, Duration, Event, Message, PathId, Reliability, Time};
 
 use super::choose::{Choice, Places, Reason};
 use super::codec::Copy;
+use super::deadline::{self, Copies};
 use super::path::PathState;
 use super::{CHOICES, Mtip, State};
 
 /// Messages of which a copy may be sent again, at most.
 const OUTSTANDING: usize = 4_096;
-/// Copies of a message with a deadline at most, whatever happens.
-const MOST_COPIES: u32 = 8;
+/// What is reliable is to arrive within this, if it can.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Last moments that are waited for at most.
+const LAST_MOMENTS: usize = 4 * OUTSTANDING;
 
 /// Copies that may be sent again at once. Each message that is sent adds one, so that where all answers are overdue, because the
 /// network or this host is overloaded, copies at most double what is sent.
@@ -21,9 +26,9 @@ pub(super) const AGAIN_AT_ONCE: u32 = 64;
 pub(super) struct Outstanding {
     number: u64,
     message: Message,
-    /// Places of the paths that it took; they change when a path is removed, and then only cost a choice.
-    carried: Places,
-    copies: u32,
+    /// When it is worthless.
+    due: Time,
+    copies: Copies,
 }
 
 impl Mtip {
@@ -50,12 +55,101 @@ impl Mtip {
         self.stats.sent += 1;
         self.may_repeat = (self.may_repeat + 1).min(AGAIN_AT_ONCE);
         self.retire(now);
-        self.outstanding.push_back(Outstanding { number, message, carried: Places::default(), copies: 0 });
-        for place in places.iter() {
-            self.copies.push_back((self.paths[place].id, number));
+        let (due, mut copies) = (now + budget, Copies::new());
+        if let Some(scheduler) = self.chooser.deadline {
+            scheduler.begin(&mut copies, budget, places, &self.paths);
+            copies.everywhere &= !self.codec.is_published();
+        }
+        self.outstanding.push_back(Outstanding { number, message, due, copies });
+        places.iter().for_each(|place| self.queue_copy(now, place, number));
+        if self.chooser.deadline.is_some() {
+            self.await_last_moments(now, number, due);
         }
         self.explain(number, places, probability, reason);
         true
+    }
+
+    fn queue_copy(&mut self, now: Time, place: usize, number: u64) {
+        let id = self.paths[place].id;
+        if let Some(entry) = find(&mut self.outstanding, number) {
+            entry.copies.add(now, id);
+            self.copies.push_back((id, number));
+        }
+    }
+
+    /// Notes when another copy over each path must leave at the latest.
+    fn await_last_moments(&mut self, now: Time, number: u64, due: Time) {
+        for path in &self.paths {
+            let Some(lead) = deadline::lead(path) else { continue };
+            let at = Time::ZERO + due.saturating_since(Time::ZERO + lead);
+            if at > now && self.last_moments.len() < LAST_MOMENTS {
+                self.last_moments.push(Reverse((at, number, path.id)));
+            }
+        }
+    }
+
+    /// Last moments that have come: messages that nothing was heard of get another copy.
+    pub(super) fn rescue(&mut self, now: Time) {
+        while let Some(Reverse((at, number, id))) = self.last_moments.peek().copied() {
+            let waits = find(&mut self.outstanding, number).is_some();
+            if waits && at > now {
+                break;
+            }
+            self.last_moments.pop();
+            if waits {
+                self.rescue_over(now, number, id);
+            }
+        }
+    }
+
+    fn has_last_moments(&self, number: u64) -> bool {
+        self.last_moments.iter().any(|Reverse((_, other, _))| *other == number)
+    }
+
+    fn rescue_over(&mut self, now: Time, number: u64, id: PathId) {
+        if !self.has_last_moments(number) {
+            return self.rescue_now(now, number, Reason::Silence);
+        }
+        let (Some(place), Some(scheduler)) = (self.place_of(id), self.chooser.deadline) else { return };
+        let Some(entry) = find(&mut self.outstanding, number) else { return };
+        if entry.copies.are_many() {
+            return;
+        }
+        if let Some(chance) = scheduler.rescue(now, &entry.copies, entry.due, place, &self.paths) {
+            self.copy_again(now, number, Places::of([place]), chance, Reason::Silence);
+        }
+    }
+
+    /// There is no better moment to come.
+    fn rescue_now(&mut self, now: Time, number: u64, reason: Reason) {
+        let Some(scheduler) = self.chooser.deadline else { return };
+        let Some(entry) = find(&mut self.outstanding, number) else { return };
+        if entry.copies.are_many() {
+            return;
+        }
+        if let Some((places, chance)) = scheduler.rescue_now(now, &entry.copies, entry.due, &self.paths) {
+            self.copy_again(now, number, places, chance, reason);
+        }
+    }
+
+    fn copy_again(&mut self, now: Time, number: u64, places: Places, chance: f64, reason: Reason) {
+        // What must arrive in the end is paced by its own answers.
+        let must = |entry: &mut Outstanding| {
+            entry.message.reliability == Reliability::Reliable && entry.message.deadline.is_none()
+        };
+        let bounded = !find(&mut self.outstanding, number).is_some_and(must);
+        for place in places.iter() {
+            if bounded && self.may_repeat == 0 {
+                break;
+            }
+            self.may_repeat = self.may_repeat.saturating_sub(1);
+            self.stats.again += 1;
+            self.queue_copy(now, place, number);
+        }
+        if let Some(entry) = find(&mut self.outstanding, number) {
+            entry.copies.again = true;
+        }
+        self.explain(number, places, Some(chance), reason);
     }
 
     /// How long until the message is worthless.
@@ -90,8 +184,6 @@ impl Mtip {
         while let Some((id, number)) = self.copies.pop_front() {
             let Some(place) = self.place_of(id) else { continue };
             let Some(entry) = find(&mut self.outstanding, number) else { continue };
-            entry.carried.add(place);
-            entry.copies += 1;
             let message = &entry.message;
             let deadline = match (message.deadline, message.reliability) {
                 (None, Reliability::Unreliable) => Some(self.config.deadline),
@@ -100,6 +192,7 @@ impl Mtip {
             let copy = Copy {
                 number,
                 stream: message.stream.0,
+                everywhere: entry.copies.everywhere,
                 created: message.created,
                 deadline,
                 payload: &message.data,
@@ -121,9 +214,16 @@ impl Mtip {
         if let Ok(at) = self.outstanding.binary_search_by_key(&number, |entry| entry.number) {
             self.outstanding.remove(at);
         }
+        // What is settled needs no waking up.
+        while let Some(Reverse((_, number, _))) = self.last_moments.peek().copied() {
+            if find(&mut self.outstanding, number).is_some() {
+                break;
+            }
+            self.last_moments.pop();
+        }
     }
 
-    /// What is overdue counts as lost; where there is time, another copy goes out.
+    /// What is overdue counts as lost. Another copy goes out where there is time, and no better moment for it is to come.
     pub(super) fn overdue(&mut self, now: Time) {
         let mut lost = Vec::new();
         for path in &mut self.paths {
@@ -136,33 +236,18 @@ impl Mtip {
     fn send_again(&mut self, now: Time, number: u64) {
         self.chooser.missed(number);
         let Some(entry) = find(&mut self.outstanding, number) else { return };
-        let reliable = entry.message.reliability == Reliability::Reliable && entry.message.deadline.is_none();
-        if entry.copies >= MOST_COPIES && !reliable {
-            return;
-        }
-        let (carried, message) = (entry.carried, std::mem::take(&mut entry.message));
-        let budget = if reliable { Duration::from_secs(1) } else { self.budget(now, &message) };
-        let chosen = self.chooser.again(budget, carried, &self.paths);
-        // Under the other policies, and when no path promises anything, what is reliable takes any path.
-        let any = || {
-            let place = self.paths.iter().position(|path| path.state != PathState::Linking)?;
-            let mut places = Places::default();
-            places.add(place);
-            Some((places, 0.0))
-        };
-        let chosen = if reliable { chosen.or_else(any) } else { chosen };
-        find(&mut self.outstanding, number).expect("it was there").message = message;
-        if let Some((places, chance)) = chosen {
-            for place in places.iter() {
-                // What must arrive in the end is paced by its own answers.
-                if !reliable && self.may_repeat == 0 {
-                    break;
-                }
-                self.may_repeat = self.may_repeat.saturating_sub(1);
-                self.stats.again += 1;
-                self.copies.push_back((self.paths[place].id, number));
+        if entry.message.reliability == Reliability::Reliable && entry.message.deadline.is_none() {
+            let others = |place: &usize| !entry.copies.took(self.paths[*place].id);
+            let chance = |place: usize| deadline::in_time(&self.paths[place], PATIENCE);
+            let linked = (0..self.paths.len()).filter(|place| self.paths[*place].is_linked());
+            let best =
+                linked.max_by(|a, b| others(a).cmp(&others(b)).then(chance(*a).total_cmp(&chance(*b))));
+            if let Some(best) = best {
+                let chance = chance(best);
+                self.copy_again(now, number, Places::of([best]), chance, Reason::Overdue);
             }
-            self.explain(number, places, Some(chance), Reason::Overdue);
+        } else if !entry.copies.again && !self.has_last_moments(number) {
+            self.rescue_now(now, number, Reason::Overdue);
         }
     }
 
@@ -173,9 +258,6 @@ impl Mtip {
             self.events.push_back(Event::PathDown(path.id));
         }
         let lost: Vec<u64> = path.drain().collect();
-        for entry in &mut self.outstanding {
-            entry.carried = Places::default();
-        }
         lost.into_iter().for_each(|number| self.send_again(now, number));
     }
 }

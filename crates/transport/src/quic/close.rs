@@ -32,10 +32,10 @@ pub enum CloseReason {
 }
 
 /// Codes of ours in a CONNECTION_CLOSE frame of the application (RFC 9000 section 19.19).
-pub(super) const GOODBYE: VarInt = VarInt::from_u32(0);
-pub(super) const BUSY: VarInt = VarInt::from_u32(1);
-pub(super) const BAD_FRAME: VarInt = VarInt::from_u32(2);
-pub(super) const UNTRUSTED: VarInt = VarInt::from_u32(3);
+pub(crate) const GOODBYE: VarInt = VarInt::from_u32(0);
+pub(crate) const BUSY: VarInt = VarInt::from_u32(1);
+pub(crate) const BAD_FRAME: VarInt = VarInt::from_u32(2);
+pub(crate) const UNTRUSTED: VarInt = VarInt::from_u32(3);
 
 impl From<ConnectionError> for CloseReason {
     fn from(error: ConnectionError) -> Self {
@@ -68,7 +68,11 @@ impl From<ConnectionError> for CloseReason {
 /// Is it an alert of TLS (RFC 9001 section 4.8) that says so: bad_certificate (42) to access_denied (49), decrypt_error
 /// (51), certificate_required (116)?
 fn is_about_identity(code: TransportErrorCode) -> bool {
-    matches!(u64::from(code).checked_sub(0x100), Some(42..=49 | 51 | 116))
+    is_alert_about_identity(u64::from(code))
+}
+
+pub(crate) fn is_alert_about_identity(code: u64) -> bool {
+    matches!(code.checked_sub(0x100), Some(42..=49 | 51 | 116))
 }
 
 #[cfg(test)]

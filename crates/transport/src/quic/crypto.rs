@@ -23,14 +23,14 @@ use taut_core::Time;
 use crate::entropy::Entropy;
 
 /// Bytes of our connection IDs.
-pub(super) const CONNECTION_ID: usize = 8;
+pub(crate) const CONNECTION_ID: usize = 8;
 
 thread_local! {
     static LENT: RefCell<Option<(Entropy, Time)>> = const { RefCell::new(None) };
 }
 
 /// Does `work` with `entropy` and `now` lent to this thread.
-pub(super) fn lend<R>(entropy: &mut Option<Entropy>, now: Time, work: impl FnOnce() -> R) -> R {
+pub(crate) fn lend<R>(entropy: &mut Option<Entropy>, now: Time, work: impl FnOnce() -> R) -> R {
     let own = entropy.take().expect("it is back whenever no call is under way");
     // What is there already belongs to a connection further up this thread, and gets its place back.
     let outer = LENT.replace(Some((own, now)));
@@ -40,7 +40,7 @@ pub(super) fn lend<R>(entropy: &mut Option<Entropy>, now: Time, work: impl FnOnc
 }
 
 /// Fills `bytes` from what is lent; fails when nothing is.
-fn draw(bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
+pub(crate) fn draw(bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
     LENT.with_borrow_mut(|lent| {
         let (entropy, _) = lent.as_mut().ok_or(GetRandomFailed)?;
         for chunk in bytes.chunks_mut(8) {
@@ -51,7 +51,7 @@ fn draw(bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
 }
 
 /// The time on the clock of the driver, which TLS and QUIC use for the age of tickets and tokens alone.
-fn age() -> std::time::Duration {
+pub(crate) fn age() -> std::time::Duration {
     let now = LENT.with_borrow(|lent| lent.as_ref().map_or(Time::ZERO, |(_, now)| *now));
     // Any epoch does: each side compares with its own clock only. Well above zero, for rustls subtracts.
     std::time::Duration::from_secs(1_000_000_000) + std::time::Duration::from_nanos(now.as_nanos())
@@ -69,7 +69,7 @@ pub(super) fn provider() -> CryptoProvider {
 
 /// Randomness and time, as lent.
 #[derive(Debug)]
-pub(super) struct Lent;
+pub(crate) struct Lent;
 
 impl SecureRandom for Lent {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
@@ -104,7 +104,7 @@ impl ConnectionIdGenerator for Lent {
 }
 
 /// An unpredictable connection ID of `LENGTH` bytes, at most 20.
-pub(super) fn random_connection_id<const LENGTH: usize>() -> ConnectionId {
+pub(crate) fn random_connection_id<const LENGTH: usize>() -> ConnectionId {
     let mut bytes = [0; LENGTH];
     draw(&mut bytes).expect("whoever makes a connection ID has lent entropy");
     ConnectionId::new(&bytes)

@@ -80,17 +80,17 @@
 //! ```
 
 mod carrier;
-mod clock;
-mod close;
+pub(crate) mod clock;
+pub(crate) mod close;
 mod config;
 mod congestion;
-mod crypto;
+pub(crate) mod crypto;
 pub mod frame;
 mod lifecycle;
-mod outgoing;
+pub(crate) mod outgoing;
 mod server;
 mod stats;
-mod tls;
+pub(crate) mod tls;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -472,7 +472,7 @@ impl std::fmt::Debug for Quic {
 }
 
 /// A key for one purpose that comes from the identity's secret.
-fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
+pub(crate) fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"taut quic ");
     hash.update(purpose.as_bytes());
@@ -482,6 +482,6 @@ fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
 
 /// What quinn is told for a path: an address that exists nowhere (RFC 5737). Each path is another network to it, so
 /// that it measures the round trip anew after a move.
-fn address(path: PathId) -> SocketAddr {
+pub(crate) fn address(path: PathId) -> SocketAddr {
     (Ipv4Addr::new(198, 51, 100, path.0), 1).into()
 }

@@ -7,22 +7,22 @@ use taut_core::{Bytes, DropCause, Event, Message, Priority, Reliability, SendErr
 /// The queue. Unreliable messages wait by priority; when there are too many, the oldest of the least urgent goes.
 /// Reliable ones wait by stream, in order, bounded in bytes.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     samples: BTreeMap<Priority, VecDeque<Message>>,
     streams: BTreeMap<StreamId, VecDeque<Message>>,
     sample_count: usize,
     sample_limit: usize,
     reliable_bytes: u64,
     reliable_limit: Bytes,
-    pub(super) superseded: u64,
-    pub(super) too_late: u64,
+    pub(crate) superseded: u64,
+    pub(crate) too_late: u64,
 }
 
 /// What a reliable message costs in the queue besides its bytes, so that empty ones cannot pile up.
 const OVERHEAD: u64 = 64;
 
 impl Outgoing {
-    pub(super) fn new(sample_limit: usize, reliable_limit: Bytes) -> Self {
+    pub(crate) fn new(sample_limit: usize, reliable_limit: Bytes) -> Self {
         Self {
             samples: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -35,7 +35,7 @@ impl Outgoing {
         }
     }
 
-    pub(super) fn push(&mut self, message: Message, events: &mut VecDeque<Event>) -> Result<(), SendError> {
+    pub(crate) fn push(&mut self, message: Message, events: &mut VecDeque<Event>) -> Result<(), SendError> {
         match message.reliability {
             Reliability::Reliable => {
                 let size = message.data.len() as u64 + OVERHEAD;
@@ -58,7 +58,7 @@ impl Outgoing {
 
     /// The next message that may go: `sample` and `stream` say whether one of that priority, or of that stream, may.
     /// Drops what is too late on the way.
-    pub(super) fn pop(
+    pub(crate) fn pop(
         &mut self,
         now: Time,
         sample: impl Fn(Priority) -> bool,
@@ -91,18 +91,18 @@ impl Outgoing {
     }
 
     /// How urgent the most urgent unreliable message is that may go.
-    pub(super) fn urgent_sample(&self, may_go: impl Fn(Priority) -> bool) -> Option<Priority> {
+    pub(crate) fn urgent_sample(&self, may_go: impl Fn(Priority) -> bool) -> Option<Priority> {
         let waiting = self.samples.iter().filter(|(_, queue)| !queue.is_empty());
         waiting.map(|(priority, _)| *priority).find(|priority| may_go(*priority))
     }
 
     /// Is there anything that waits?
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.sample_count == 0 && self.reliable_bytes == 0
     }
 
     /// Everything is dropped.
-    pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) -> u64 {
+    pub(crate) fn abandon(&mut self, events: &mut VecDeque<Event>) -> u64 {
         let before = events.len();
         let all = std::mem::take(&mut self.streams)
             .into_values()

@@ -30,7 +30,7 @@ use crate::identity::{Fingerprint, Identity, Trust};
 /// What the two sides agree that they speak (RFC 7301).
 pub(super) const PROTOCOL: &[u8] = b"taut/1";
 /// Under which name tickets are kept; it is not sent.
-pub(super) const SERVER_NAME: &str = certificate::NAME;
+pub(crate) const SERVER_NAME: &str = certificate::NAME;
 /// QUIC knows no other value than this and 0 (RFC 9001 section 4.6.1).
 const EARLY_DATA: u32 = u32::MAX;
 /// Sessions that a server remembers.
@@ -134,13 +134,24 @@ impl Credentials {
     }
 }
 
-/// A client's half of TLS.
+/// A client's half of TLS, for quinn.
 pub(super) fn client_config(
     identity: &Identity,
     trust: &Trust,
     config: &QuicConfig,
     key_log: Option<Arc<dyn KeyLog>>,
 ) -> QuicClientConfig {
+    let tls = client_tls(identity, trust, config, key_log);
+    QuicClientConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there")
+}
+
+/// A client's half of TLS.
+pub(crate) fn client_tls(
+    identity: &Identity,
+    trust: &Trust,
+    config: &QuicConfig,
+    key_log: Option<Arc<dyn KeyLog>>,
+) -> rustls::ClientConfig {
     let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
     let resumption = config.resumption.as_ref();
     let mut config = rustls::ClientConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
@@ -159,16 +170,27 @@ pub(super) fn client_config(
     if let Some(key_log) = key_log {
         config.key_log = key_log;
     }
-    QuicClientConfig::try_from(config).expect("AES-128-GCM, which initial packets need, is there")
+    config
 }
 
-/// A server's half of TLS.
+/// A server's half of TLS, for quinn.
 pub(super) fn server_config(
     identity: &Identity,
     trust: &Trust,
     config: &QuicConfig,
     key_log: Option<Arc<dyn KeyLog>>,
 ) -> QuicServerConfig {
+    let tls = server_tls(identity, trust, config, key_log);
+    QuicServerConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there")
+}
+
+/// A server's half of TLS.
+pub(crate) fn server_tls(
+    identity: &Identity,
+    trust: &Trust,
+    config: &QuicConfig,
+    key_log: Option<Arc<dyn KeyLog>>,
+) -> rustls::ServerConfig {
     let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
     let resumption = config.resumption.as_ref();
     let mut config = rustls::ServerConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
@@ -187,7 +209,7 @@ pub(super) fn server_config(
     if let Some(key_log) = key_log {
         config.key_log = key_log;
     }
-    QuicServerConfig::try_from(config).expect("AES-128-GCM, which initial packets need, is there")
+    config
 }
 
 fn credentials(identity: &Identity, trust: &Trust, config: &QuicConfig) -> Arc<Credentials> {
@@ -200,7 +222,11 @@ fn credentials(identity: &Identity, trust: &Trust, config: &QuicConfig) -> Arc<C
 
 /// Who is at the other end, as far as TLS has found out.
 pub(super) fn peer(connection: &quinn_proto::Connection, config: &QuicConfig) -> Option<Fingerprint> {
-    let identity = connection.crypto_session().peer_identity()?;
+    peer_of(connection.crypto_session().peer_identity()?, config)
+}
+
+/// Whose identity TLS shows.
+pub(crate) fn peer_of(identity: Box<dyn std::any::Any>, config: &QuicConfig) -> Option<Fingerprint> {
     let keys = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
     Form::of(config).fingerprint(keys.first()?)
 }

@@ -187,8 +187,9 @@ impl SctpConfig {
             remote_port: self.remote_port,
             mtu: self.packet as usize,
             max_message_size: size(self.longest()),
-            max_send_buffer_size: size(self.send_buffer),
-            per_stream_send_queue_limit: size(self.send_buffer),
+            // What waits in front of it, what it was given before, and the one message with which that went beyond.
+            max_send_buffer_size: size(self.send_buffer).saturating_mul(3),
+            per_stream_send_queue_limit: size(self.send_buffer).saturating_mul(3),
             max_receiver_window_buffer_size: size(self.receive_buffer),
             t1_init_timeout: std(self.handshake_timeout),
             t1_cookie_timeout: std(self.handshake_timeout),

@@ -125,8 +125,9 @@ pub struct Sctp {
     /// What SCTP has and did not finish, by the number that it knows it by.
     handed: BTreeMap<u64, Handed>,
     next_id: u64,
-    /// How many of those it has not sent whole.
+    /// How many of those it has not sent whole, and their bytes.
     unsent: usize,
+    unsent_bytes: u64,
     path: PathId,
     outgoing: VecDeque<(PathId, Vec<u8>)>,
     events: VecDeque<Event>,
@@ -147,6 +148,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Handed {
     tag: u64,
+    bytes: u64,
     unreliable: bool,
     sent: bool,
 }
@@ -175,6 +177,7 @@ impl Sctp {
             handed: BTreeMap::new(),
             next_id: 1,
             unsent: 0,
+            unsent_bytes: 0,
             path: PathId(0),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
@@ -212,7 +215,8 @@ impl Sctp {
         self.waiting.drop_late(now, |message| late.push(message.tag));
         late.into_iter().for_each(|tag| self.dropped(tag, DropCause::TooLate));
         while let Some(next) = self.waiting.peek() {
-            if self.unsent >= self.turn(next) {
+            // Without the second, a few long ones would fill SCTP's own buffer, and what it refuses is lost.
+            if self.unsent >= self.turn(next) || self.unsent_bytes >= self.config.send_buffer.get() {
                 return;
             }
             let Some(message) = self.waiting.pop() else { return };
@@ -247,12 +251,14 @@ impl Sctp {
             data if data.is_empty() => (PPID_EMPTY | priority, vec![0]),
             data => (PPID | priority, data),
         };
-        self.handed.insert(id, Handed { tag, unreliable, sent: false });
+        let bytes = payload.len() as u64;
+        self.handed.insert(id, Handed { tag, bytes, unreliable, sent: false });
         self.unsent += 1;
+        self.unsent_bytes += bytes;
         self.stats.handed += 1;
         let taken = self.association.send(now, message.stream, message.priority, ppid, payload, &options);
         if !taken {
-            // Its own buffer is full, of emergencies only: everything else waits here.
+            // Its own buffer has room for all that waits here and for what it has: only an association that ends refuses.
             self.finished(id);
             self.dropped(tag, DropCause::SendBufferFull);
         }
@@ -269,8 +275,15 @@ impl Sctp {
 
     fn finished(&mut self, id: u64) -> Option<Handed> {
         let handed = self.handed.remove(&id)?;
-        self.unsent -= usize::from(!handed.sent);
+        if !handed.sent {
+            self.sent_whole(handed.bytes);
+        }
         Some(handed)
+    }
+
+    fn sent_whole(&mut self, bytes: u64) {
+        self.unsent -= 1;
+        self.unsent_bytes -= bytes;
     }
 
     fn given_up(&mut self, handed: Handed) {
@@ -296,8 +309,10 @@ impl Sctp {
                 }
                 SocketEvent::OnClosed() | SocketEvent::OnAborted(..) => self.ended(),
                 SocketEvent::OnLifecycleMessageFullySent(id) => {
-                    if let Some(handed) = self.handed.get_mut(&id.value()) {
-                        self.unsent -= usize::from(!std::mem::replace(&mut handed.sent, true));
+                    if let Some(handed) = self.handed.get_mut(&id.value()).filter(|handed| !handed.sent) {
+                        handed.sent = true;
+                        let bytes = handed.bytes;
+                        self.sent_whole(bytes);
                     }
                 }
                 SocketEvent::OnLifecycleMessageExpired(id) => {
@@ -328,7 +343,7 @@ impl Sctp {
         }
         self.phase = Phase::Closed;
         let handed = std::mem::take(&mut self.handed);
-        self.unsent = 0;
+        (self.unsent, self.unsent_bytes) = (0, 0);
         for handed in handed.into_values() {
             match handed.sent {
                 true => self.given_up(handed),
@@ -458,7 +473,7 @@ impl Transport for Sctp {
         }
     }
 
-    /// Sends what is reliable and fits into SCTP's own buffer, then SHUTDOWN; closed when the peer agreed, or after a few
+    /// Sends what is reliable, then SHUTDOWN; closed when the peer agreed, or after a few
     /// seconds without an answer. A second call sends ABORT, and it is closed at once.
     fn close(&mut self, now: Time) {
         self.association.advance(now);

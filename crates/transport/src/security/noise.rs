@@ -225,6 +225,12 @@ impl Keys {
         counter
     }
 
+    /// The last that was sealed never left and is forgotten: its counter is the next one's again, for gaps in the numbers
+    /// look as long to the peer as what overtakes.
+    pub(crate) fn take_back(&mut self) {
+        self.next -= 1;
+    }
+
     /// Opens `sealed` into `out`, which is overwritten. Tells what it is, and whether it is the newest so far.
     ///
     /// # Errors

@@ -303,12 +303,15 @@ impl<T: Transport> Sealed<T> {
     fn send_sealed(&mut self, mut message: Message) -> Result<(), SendError> {
         message.data = self.seal(&message.data);
         let overhead = Self::OVERHEAD;
-        self.inner.send(self.now, message).map_err(|error| match error {
-            SendError::TooLarge { size, limit } => SendError::TooLarge {
-                size: size.saturating_sub(overhead),
-                limit: limit.saturating_sub(overhead),
-            },
-            other => other,
+        self.inner.send(self.now, message).map_err(|error| {
+            self.keys.as_mut().expect("sealed with them").take_back();
+            match error {
+                SendError::TooLarge { size, limit } => SendError::TooLarge {
+                    size: size.saturating_sub(overhead),
+                    limit: limit.saturating_sub(overhead),
+                },
+                other => other,
+            }
         })?;
         self.stats.sealed += 1;
         Ok(())

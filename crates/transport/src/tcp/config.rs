@@ -17,11 +17,17 @@ pub struct TcpConfig {
     pub remote_port: u16,
     /// How the window grows and shrinks. Default NewReno.
     pub congestion: CongestionControl,
+    /// What takes room in the window, and what is counted until an acknowledgement is due. Default bytes.
+    pub counted: Counting,
     /// What the window counts while it grows. Default bytes.
     pub counting: AckCounting,
     /// Selective acknowledgements (RFC 2018) and the recovery built on them (RFC 6675), when the peer agrees.
     /// Default on.
     pub sack: bool,
+    /// With SACK: losses found by the times of sending, and a probe for a tail that nothing follows (RACK-TLP, RFC 8985),
+    /// and a window that falls in proportion during recovery (PRR, RFC 6937), in place of RFC 6675. As Linux. Not the
+    /// answer to a loss that the probe itself repaired (RFC 8985 section 7.4). Default off.
+    pub rack: bool,
     /// One new segment for each of the first two duplicate acknowledgements (RFC 3042). Default on.
     pub limited_transmit: bool,
     /// The window after a full acknowledgement ends NewReno's recovery. Default [`FullAck::Flight`].
@@ -82,6 +88,19 @@ pub enum CongestionControl {
     Cubic,
 }
 
+/// What the congestion window and delayed acknowledgements count. It matters to messages shorter than a segment; a bulk flow
+/// has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// Bytes, as RFC 5681 and 6675 have it. After a loss half of the bytes in flight are left, at least two full segments;
+    /// an acknowledgement is due after the bytes of so many of the longest segments.
+    #[default]
+    Bytes,
+    /// Segments, as Linux counts: a short one takes as much room as a full one. What waits for the window leaves in longer
+    /// segments, so that a flow of short messages carries more bytes through the same window after a loss.
+    Segments,
+}
+
 /// What the window counts while it grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckCounting {
@@ -139,8 +158,10 @@ impl Default for TcpConfig {
             local_port: 0,
             remote_port: 0,
             congestion: CongestionControl::default(),
+            counted: Counting::default(),
             counting: AckCounting::default(),
             sack: true,
+            rack: false,
             limited_transmit: true,
             full_ack: FullAck::default(),
             partial_ack: PartialAck::default(),

@@ -3,13 +3,15 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, DropCause, Event, Message, PathId, SendError, StreamId, Time};
+use taut_core::{Bytes, DropCause, Event, Message, PathId, Priority, SendError, StreamId, Time};
 
 /// Bytes of the length.
 const PREFIX: usize = 4;
 
-/// Messages that an urgent one overtakes at most: whoever numbers messages, as `security` does, remembers more than these.
-const OVERTAKES: usize = 1000;
+/// How many offers later a message may be made that still overtakes another, and how many when it is an emergency. Whoever
+/// numbers what it offers and wants each number once, as [`Sealed`](crate::security::Sealed) does, remembers
+/// [`REPLAY_WINDOW`](crate::security::REPLAY_WINDOW) numbers, and ends the connection for one from before.
+pub const OVERTAKES: [u64; 2] = [1800, 1960];
 
 /// What an endpoint sends.
 #[derive(Debug)]
@@ -24,7 +26,9 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct Outbox {
     /// Not in the stream yet: these can still be dropped.
-    waiting: VecDeque<Message>,
+    waiting: VecDeque<Waiting>,
+    /// Messages offered, refused ones too.
+    offered: u64,
     /// Length of `waiting`, prefixes included.
     waiting_bytes: u64,
     /// The stream from the first byte that is not acknowledged.
@@ -35,6 +39,13 @@ pub(super) struct Outbox {
     acknowledged: u64,
     limit: Bytes,
     max_message: Bytes,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    message: Message,
+    /// Its place among all that were offered.
+    number: u64,
 }
 
 impl Source {
@@ -93,8 +104,11 @@ impl Source {
     /// The connection is gone: reports every message that was not acknowledged.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
         if let Self::Messages(outbox) = self {
-            let tags =
-                outbox.ends.drain(..).map(|(_, tag)| tag).chain(outbox.waiting.drain(..).map(|m| m.tag));
+            let tags = outbox
+                .ends
+                .drain(..)
+                .map(|(_, tag)| tag)
+                .chain(outbox.waiting.drain(..).map(|w| w.message.tag));
             events.extend(tags.map(|tag| Event::Dropped { tag, cause: DropCause::Cut }));
             outbox.stream.clear();
             outbox.waiting_bytes = 0;
@@ -106,6 +120,7 @@ impl Outbox {
     pub(super) fn new(limit: Bytes, max_message: Bytes) -> Self {
         Self {
             waiting: VecDeque::new(),
+            offered: 0,
             waiting_bytes: 0,
             stream: VecDeque::new(),
             ends: VecDeque::new(),
@@ -121,6 +136,7 @@ impl Outbox {
         message: Message,
         events: &mut VecDeque<Event>,
     ) -> Result<(), SendError> {
+        self.offered += 1;
         let size = Bytes::new(message.data.len() as u64);
         if size > self.max_message {
             return Err(SendError::TooLarge { size, limit: self.max_message });
@@ -136,15 +152,17 @@ impl Outbox {
         }
         self.waiting_bytes += framed(&message);
         let place = self.place_of(&message);
-        self.waiting.insert(place, message);
+        self.waiting.insert(place, Waiting { message, number: self.offered });
         Ok(())
     }
 
     /// Before everything less urgent that is not in the stream yet, as far as [`OVERTAKES`] allows.
     fn place_of(&self, message: &Message) -> usize {
-        let end = self.waiting.len();
-        let less_urgent = self.waiting.iter().rev().take(OVERTAKES);
-        end - less_urgent.take_while(|waiting| waiting.priority > message.priority).count()
+        let far = OVERTAKES[usize::from(message.priority == Priority(0))];
+        let yields = |other: &&Waiting| {
+            other.message.priority > message.priority && self.offered - other.number <= far
+        };
+        self.waiting.len() - self.waiting.iter().rev().take_while(yields).count()
     }
 
     fn has_room(&self, bytes: u64) -> bool {
@@ -153,7 +171,7 @@ impl Outbox {
 
     fn drop_late(&mut self, now: Time, events: &mut VecDeque<Event>) {
         let mut freed = 0;
-        self.waiting.retain(|message| {
+        self.waiting.retain(|Waiting { message, .. }| {
             let late = message.is_late(now);
             if late {
                 freed += framed(message);
@@ -168,7 +186,7 @@ impl Outbox {
         let mut bytes = self.stream.len() as u64 - sent;
         let mut next = 0;
         while bytes < limit && next < self.waiting.len() {
-            let message = &self.waiting[next];
+            let message = &self.waiting[next].message;
             if message.is_late(now) {
                 self.waiting_bytes -= framed(message);
                 events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
@@ -184,7 +202,8 @@ impl Outbox {
     /// A message enters the stream when the first of its bytes is sent, and cannot be dropped from then on.
     fn write(&mut self, offset: usize, len: usize, buffer: &mut Vec<u8>) {
         while self.stream.len() < offset + len {
-            let message = self.waiting.pop_front().expect("only what is available is written");
+            let Waiting { message, .. } =
+                self.waiting.pop_front().expect("only what is available is written");
             self.waiting_bytes -= framed(&message);
             self.stream.extend((message.data.len() as u32).to_be_bytes());
             self.stream.extend(&message.data);
@@ -290,7 +309,7 @@ impl Deframer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taut_core::{Duration, Priority};
+    use taut_core::Duration;
 
     fn message(data: &[u8], tag: u64) -> Message {
         Message { data: data.to_vec(), tag, ..Message::default() }
@@ -329,7 +348,32 @@ mod tests {
         assert_eq!(bytes.iter().skip(4).step_by(5).copied().collect::<Vec<_>>(), [1, 4, 5, 6, 2, 3]);
         (0..5000).for_each(|tag| outbox.push(Time::ZERO, urgent(2, tag), &mut events).unwrap());
         outbox.push(Time::ZERO, urgent(0, 9999), &mut events).unwrap();
-        assert_eq!(outbox.waiting[5000 - OVERTAKES].tag, 9999);
+        assert_eq!(outbox.waiting[5000 - OVERTAKES[1] as usize].message.tag, 9999);
+    }
+
+    #[test]
+    fn no_message_waits_until_its_number_is_forgotten() {
+        // Urgent ones that keep coming, beside samples of which many find no room.
+        let mut events = VecDeque::new();
+        let mut outbox = Outbox::new(Bytes::new(20_000), Bytes::new(10));
+        let mut bytes = Vec::new();
+        for number in 0..20_000_u64 {
+            let priority = Priority(if number % 3 == 0 { (number % 2) as u8 } else { 2 });
+            let message = Message { priority, ..message(&number.to_be_bytes(), number) };
+            let _ = outbox.push(Time::ZERO, message, &mut events);
+            if number % 2 == 0 {
+                let len = outbox.available(Time::ZERO, 0, 12, &mut events);
+                outbox.write(0, len as usize, &mut bytes);
+                outbox.acknowledge(len);
+            }
+        }
+        let numbers = bytes.chunks(12).map(|framed| u64::from_be_bytes(framed[4..].try_into().unwrap()));
+        let behind = numbers.scan(0, |newest, number| {
+            *newest = number.max(*newest);
+            Some(*newest - number)
+        });
+        let behind = behind.max().unwrap();
+        assert!((1000..crate::security::REPLAY_WINDOW).contains(&behind), "{behind}");
     }
 
     #[test]

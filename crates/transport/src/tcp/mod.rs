@@ -10,13 +10,15 @@
 //! | `sender` | what may go now; the retransmission timer | RFC 9293 section 3.8, 5681, 3042, 6298 section 5 |
 //! | `recovery` | what acknowledgements say about losses | RFC 5681 section 3.2, 6582, 6675 |
 //! | `congestion` | the congestion window | RFC 5681 section 3.1, 3465, 9438 |
+//! | `flight` | what is under way, in bytes or segments, and since when | RFC 5681 section 2, 8985 section 5 |
+//! | `rack` | losses by time, a probe for the tail, a window that falls in proportion | RFC 8985, 6937 |
 //! | `sack` | the scoreboard | RFC 6675 section 4 |
 //! | `rto` | the round trip and the timeout | RFC 6298 |
 //! | `receiver` | the stream in order; when to acknowledge | RFC 5681 section 4.2, 2018 section 4 |
 //! | `framing` | messages in the stream | a length of four bytes before each |
 //!
-//! What is more urgent overtakes what is not in the stream yet, up to a thousand messages; what is, keeps its order, whatever its
-//! `Message::priority`. `Message::reliability` changes nothing. A deadline drops a message until its first byte was sent, never after.
+//! What is more urgent overtakes what is not in the stream yet and was offered not long before ([`OVERTAKES`]); what is in the
+//! stream keeps its order, whatever its `Message::priority`. `Message::reliability` changes nothing. A deadline drops a message until its first byte was sent, never after.
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
@@ -49,8 +51,10 @@
 
 mod config;
 mod congestion;
+mod flight;
 mod framing;
 mod handshake;
+mod rack;
 mod receiver;
 mod recovery;
 mod sack;
@@ -64,9 +68,9 @@ use taut_core::{
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
-pub use self::config::{AckCounting, CongestionControl, FullAck, PartialAck, TcpConfig};
+pub use self::config::{AckCounting, CongestionControl, Counting, FullAck, PartialAck, TcpConfig};
 use self::framing::Source;
-pub use self::framing::{Deframer, TooLong};
+pub use self::framing::{Deframer, OVERTAKES, TooLong};
 use self::handshake::{Negotiated, State};
 use self::receiver::{Ack, Piece, Receiver, Verdict};
 use self::recovery::Acknowledgement;
@@ -435,6 +439,7 @@ impl Transport for Tcp {
     fn handle_timeout(&mut self, now: Time) {
         match self.state {
             State::Established => {
+                self.sender.handle_rack_timers(now);
                 self.sender.handle_timeout(now);
                 self.receiver.handle_timeout(now);
             }
@@ -473,6 +478,7 @@ impl Transport for Tcp {
             return Some(Deadline::new(Time::ZERO, "connect"));
         }
         let rto = self.sender.timer.map(|at| Deadline::new(at, "rto"));
+        let rto = earliest(rto, self.sender.rack_timer());
         earliest(rto, self.receiver.timer.map(|at| Deadline::new(at, "delayed ack")))
     }
 }

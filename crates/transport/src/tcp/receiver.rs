@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use taut_core::{Duration, Event, Time};
 use taut_wire::tcp::{SackBlock, SackBlocks};
 
+use super::Counting;
 use super::TcpConfig;
 use super::framing::{Deframer, TooLong};
 use super::sack::Run;
@@ -40,8 +41,10 @@ pub(super) struct Receiver {
     pub(super) timer: Option<Time>,
     every: u64,
     delay: Duration,
-    /// Bytes that the last acknowledgement did not cover.
+    /// Bytes that the last acknowledgement did not cover, and segments.
     unacknowledged: u64,
+    segments: u64,
+    counted: Counting,
     /// The longest data of a segment so far: what "full-sized" means.
     full_size: u64,
 }
@@ -93,6 +96,8 @@ impl Receiver {
             every: u64::from(config.ack_every),
             delay: config.ack_delay,
             unacknowledged: 0,
+            segments: 0,
+            counted: config.counted,
             full_size: 0,
         }
     }
@@ -180,10 +185,15 @@ impl Receiver {
         }
         self.advance(new);
         self.unacknowledged += new;
+        self.segments += 1;
+        let enough = match self.counted {
+            Counting::Bytes => self.unacknowledged >= self.every * self.full_size,
+            Counting::Segments => self.segments >= self.every,
+        };
         if self.fin == Some(self.next) {
             self.next += 1;
             self.ack = Ack::Now;
-        } else if self.unacknowledged >= self.every * self.full_size || self.delay.is_zero() {
+        } else if enough || self.delay.is_zero() {
             self.ack = Ack::Now;
         } else if self.timer.is_none() && self.ack == Ack::NotNow {
             self.timer = Some(now + self.delay);
@@ -277,6 +287,7 @@ impl Receiver {
         self.ack = Ack::NotNow;
         self.timer = None;
         self.unacknowledged = 0;
+        self.segments = 0;
     }
 
     /// What to report beyond the acknowledgement.

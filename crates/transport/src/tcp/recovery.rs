@@ -40,6 +40,7 @@ impl Sender {
         self.window = ack.window;
         self.window_max = self.window_max.max(ack.window);
         let mut news = false;
+        let missing = if self.policy.rack { self.missing() } else { 0 };
         if let Some(board) = &mut self.board {
             for block in ack.blocks {
                 news |= board.insert(block, ack.number, self.max);
@@ -58,11 +59,12 @@ impl Sender {
             // Nothing was outstanding: the window may have opened.
             self.timer = None;
         }
+        self.after_ack(now, missing);
         true
     }
 
     fn on_new_ack(&mut self, now: Time, number: u64, rtt: Option<Duration>) {
-        let bytes = number - self.una;
+        let acked = self.flight.weigh(self.una, number);
         let window_limited = self.flight() + self.smss > self.congestion.cwnd;
         self.source.acknowledge(number.min(self.fin.unwrap_or(number)) - self.una);
         self.previous_una = self.una;
@@ -71,13 +73,15 @@ impl Sender {
         if let Some(board) = &mut self.board {
             board.acknowledge(number);
         }
+        self.flight.acknowledge(now, number);
         self.measure(now, number, rtt);
         self.timeouts_in_a_row = 0;
+        self.probed = false;
         let restart = match self.recovery {
             Recovery::Open => {
                 self.end_of_duplicates();
                 let rtt = self.rto.smoothed().unwrap_or(Duration::ZERO);
-                self.congestion.on_ack(Acked { now, bytes, rtt, window_limited });
+                self.congestion.on_ack(Acked { now, bytes: acked, rtt, window_limited });
                 true
             }
             Recovery::Fast { .. }
@@ -87,15 +91,26 @@ impl Sender {
                 true
             }
             Recovery::Fast { partial } => {
-                self.on_partial_ack(bytes);
+                self.on_partial_ack(acked);
                 !partial || self.policy.partial_ack == PartialAck::SlowButSteady
             }
             Recovery::Sack => {
                 if number >= self.recover {
                     self.recovery = Recovery::Open;
+                    // Already so where RFC 6675 repairs; at the end of RFC 6937's reduction.
+                    self.congestion.cwnd = self.congestion.ssthresh;
                     self.end_of_duplicates();
                 } else {
                     self.update_pipe();
+                }
+                true
+            }
+            Recovery::Loss => {
+                let rtt = self.rto.smoothed().unwrap_or(Duration::ZERO);
+                self.congestion.on_ack(Acked { now, bytes: acked, rtt, window_limited });
+                if number >= self.recover {
+                    self.recovery = Recovery::Open;
+                    self.end_of_duplicates();
                 }
                 true
             }
@@ -124,16 +139,19 @@ impl Sender {
             Recovery::Open => {
                 self.duplicates += 1;
                 let lost = match &self.board {
-                    Some(board) => self.duplicates >= DUP_THRESH || board.lost_below(self.smss) > self.una,
+                    Some(board) => {
+                        self.duplicates >= DUP_THRESH || board.lost_below(self.smss, &self.flight) > self.una
+                    }
                     None => self.duplicates == DUP_THRESH,
                 };
-                if lost && self.may_recover() {
+                if lost && !self.policy.rack && self.may_recover() {
                     self.enter_recovery();
                 }
             }
             // RFC 6582 section 3.2 step 4: the segment that caused it has left the network.
             Recovery::Fast { .. } => self.congestion.cwnd += self.smss,
             Recovery::Sack => self.update_pipe(),
+            Recovery::Loss => {}
         }
     }
 
@@ -156,7 +174,7 @@ impl Sender {
     fn enter_recovery(&mut self) {
         self.stats.recoveries += 1;
         // What limited transmit sent does not count (RFC 5681 section 3.2 step 2, RFC 6675 section 5 step 4.2).
-        self.congestion.on_loss((self.max - self.una).saturating_sub(self.limited));
+        self.congestion.on_loss(self.flight.weigh(self.una, self.max).saturating_sub(self.limited));
         self.limited = 0;
         self.recover = self.max;
         self.resend = true;
@@ -174,11 +192,11 @@ impl Sender {
     }
 
     /// RFC 6582 section 3.2 step 3, partial acknowledgements: the next gap is a loss too.
-    fn on_partial_ack(&mut self, bytes: u64) {
+    fn on_partial_ack(&mut self, acked: u64) {
         self.recovery = Recovery::Fast { partial: true };
         self.resend = true;
-        let mut cwnd = self.congestion.cwnd.saturating_sub(bytes);
-        if bytes >= self.smss {
+        let mut cwnd = self.congestion.cwnd.saturating_sub(acked);
+        if acked >= self.smss {
             cwnd += self.smss;
         }
         self.congestion.cwnd = cwnd.max(self.smss);
@@ -186,7 +204,7 @@ impl Sender {
 
     /// RFC 6582 section 3.2 step 3, full acknowledgements; RFC 5681 section 3.2 step 6 for Reno.
     fn leave_fast_recovery(&mut self) {
-        let (flight, smss) = (self.max - self.una, self.smss);
+        let (flight, smss) = (self.flight.weigh(self.una, self.max), self.smss);
         let ssthresh = self.congestion.ssthresh;
         self.congestion.cwnd = match self.policy.full_ack {
             FullAck::Flight if self.policy.control != CongestionControl::Reno => {
@@ -205,8 +223,8 @@ impl Sender {
 
     fn update_pipe(&mut self) {
         let (una, max, smss) = (self.una, self.max, self.smss);
-        if let Some(board) = &mut self.board {
-            board.set_pipe(una, max, smss);
+        if let Some(board) = self.board.as_mut().filter(|_| !self.policy.rack) {
+            board.set_pipe(una, max, smss, &self.flight);
         }
     }
 
@@ -218,12 +236,12 @@ impl Sender {
             return None;
         }
         let hole = board.hole(board.high_rxt.max(self.una));
-        let lost = board.lost_below(self.smss);
+        let lost = board.lost_below(self.smss, &self.flight);
         if let Some(hole) = hole.filter(|hole| hole.start < lost) {
             return Some(self.fill(hole)); // rule 1
         }
         if let Some(segment) = self.next_new(now, room, events) {
-            self.board.as_mut()?.pipe += segment.len; // rule 2
+            self.board.as_mut()?.pipe += self.flight.segment(segment.len); // rule 2
             return Some(segment);
         }
         match hole {
@@ -236,7 +254,7 @@ impl Sender {
         let segment = self.again(hole.start, hole.end);
         if let Some(board) = &mut self.board {
             board.high_rxt = segment.end();
-            board.pipe += segment.len;
+            board.pipe += self.flight.segment(segment.len);
         }
         segment
     }
@@ -252,7 +270,7 @@ impl Sender {
         let last = board.last_unreported(una, max);
         let start = last.start.max(last.end.saturating_sub(smss));
         let segment = (start < last.end).then(|| self.again(start, last.end))?;
-        self.board.as_mut()?.pipe += segment.len;
+        self.board.as_mut()?.pipe += self.flight.segment(segment.len);
         Some(segment)
     }
 }

@@ -1,5 +1,7 @@
 //! The sender's scoreboard of selective acknowledgements (RFC 6675), in runs of bytes.
 
+use super::flight::Flight;
+
 /// Segments, or duplicate acknowledgements, after which a gap is a loss (RFC 6675 section 2).
 pub(super) const DUP_THRESH: u32 = 3;
 /// More runs than this are not kept: only a hostile peer reports them, and forgetting a report costs a retransmission.
@@ -21,7 +23,7 @@ pub(super) struct Scoreboard {
     pub(super) high_rxt: u64,
     /// RescueRxt: the one retransmission of the last segment was made in this recovery.
     pub(super) rescued: bool,
-    /// Estimate of the bytes in the network.
+    /// Estimate of what is in the network.
     pub(super) pipe: u64,
 }
 
@@ -69,24 +71,28 @@ impl Scoreboard {
         self.runs.clear();
     }
 
+    pub(super) fn runs(&self) -> impl Iterator<Item = Run> {
+        self.runs.iter().copied()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Bytes reported below `to`.
-    pub(super) fn sacked_below(&self, to: u64) -> u64 {
+    /// What is reported below `to`.
+    pub(super) fn sacked_below(&self, to: u64, flight: &Flight) -> u64 {
         let below = self.runs.iter().take_while(|run| run.start < to);
-        below.map(|run| run.end.min(to) - run.start).sum()
+        below.map(|run| flight.weigh(run.start, run.end.min(to))).sum()
     }
 
     /// IsLost (RFC 6675 section 4) for all at once: a byte below the result that was not reported is lost, one from it
-    /// on is not. It is lost when three runs, or more than two segments' worth of bytes, lie above it.
-    pub(super) fn lost_below(&self, smss: u64) -> u64 {
-        let (mut runs, mut bytes) = (0, 0);
+    /// on is not. It is lost when three runs, or more than two segments' worth, lie above it.
+    pub(super) fn lost_below(&self, smss: u64, flight: &Flight) -> u64 {
+        let (mut runs, mut above) = (0, 0);
         for run in self.runs.iter().rev() {
             runs += 1;
-            bytes += run.end - run.start;
-            if runs >= DUP_THRESH || bytes > u64::from(DUP_THRESH - 1) * smss {
+            above += flight.weigh(run.start, run.end);
+            if runs >= DUP_THRESH || above > u64::from(DUP_THRESH - 1) * smss {
                 return run.start;
             }
         }
@@ -95,9 +101,10 @@ impl Scoreboard {
 
     /// SetPipe (RFC 6675 section 4): bytes that were not reported count unless they are lost, and once more, or
     /// instead, when they were retransmitted.
-    pub(super) fn set_pipe(&mut self, una: u64, max: u64, smss: u64) {
-        let lost = self.lost_below(smss).clamp(una, max);
-        self.pipe = self.unreported(lost, max) + self.unreported(una, self.high_rxt.clamp(una, max));
+    pub(super) fn set_pipe(&mut self, una: u64, max: u64, smss: u64, flight: &Flight) {
+        let lost = self.lost_below(smss, flight).clamp(una, max);
+        self.pipe =
+            self.unreported(lost, max, flight) + self.unreported(una, self.high_rxt.clamp(una, max), flight);
     }
 
     /// The first run of bytes from `from` on that was not reported and lies below one that was.
@@ -128,14 +135,20 @@ impl Scoreboard {
         }
     }
 
-    fn unreported(&self, from: u64, to: u64) -> u64 {
-        (to - from) - (self.sacked_below(to) - self.sacked_below(from))
+    fn unreported(&self, from: u64, to: u64, flight: &Flight) -> u64 {
+        let reported = self.sacked_below(to, flight).saturating_sub(self.sacked_below(from, flight));
+        flight.weigh(from, to).saturating_sub(reported)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::Counting;
+
+    fn bytes() -> Flight {
+        Flight::new(Counting::Bytes, 100, false)
+    }
 
     fn board(runs: &[(u64, u64)]) -> Scoreboard {
         let mut board = Scoreboard::default();
@@ -162,21 +175,21 @@ mod tests {
     #[test]
     fn a_gap_is_lost_below_three_runs_or_more_than_two_segments() {
         // RFC 6675 section 4, IsLost, with segments of 100 bytes.
-        assert_eq!(board(&[(100, 300)]).lost_below(100), 0);
-        assert_eq!(board(&[(100, 301)]).lost_below(100), 100);
-        assert_eq!(board(&[(100, 110), (200, 210)]).lost_below(100), 0);
-        assert_eq!(board(&[(100, 110), (200, 210), (300, 310)]).lost_below(100), 100);
-        assert_eq!(board(&[(100, 110), (200, 210), (300, 310), (400, 410)]).lost_below(100), 200);
+        assert_eq!(board(&[(100, 300)]).lost_below(100, &bytes()), 0);
+        assert_eq!(board(&[(100, 301)]).lost_below(100, &bytes()), 100);
+        assert_eq!(board(&[(100, 110), (200, 210)]).lost_below(100, &bytes()), 0);
+        assert_eq!(board(&[(100, 110), (200, 210), (300, 310)]).lost_below(100, &bytes()), 100);
+        assert_eq!(board(&[(100, 110), (200, 210), (300, 310), (400, 410)]).lost_below(100, &bytes()), 200);
     }
 
     #[test]
     fn pipe_leaves_out_what_is_lost_and_counts_what_was_retransmitted() {
         // RFC 6675 section 4, SetPipe.
         let mut board = board(&[(100, 400)]);
-        board.set_pipe(0, 1000, 100);
+        board.set_pipe(0, 1000, 100, &bytes());
         assert_eq!(board.pipe, 600);
         board.high_rxt = 100;
-        board.set_pipe(0, 1000, 100);
+        board.set_pipe(0, 1000, 100, &bytes());
         assert_eq!(board.pipe, 700);
     }
 

@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use taut_core::{Event, Time};
 
 use super::congestion::Congestion;
+use super::flight::Flight;
 use super::framing::{Outbox, Source};
+use super::rack::Prr;
 use super::sack::Scoreboard;
 use super::{CongestionControl, FullAck, PartialAck, TcpConfig, TcpStats};
 use crate::rto::Rto;
@@ -26,6 +28,9 @@ pub(super) struct Sender {
     pub(super) window_max: u64,
     pub(super) smss: u64,
     pub(super) congestion: Congestion,
+    /// What is under way, in what the window counts.
+    pub(super) flight: Flight,
+    pub(super) prr: Prr,
     pub(super) recovery: Recovery,
     /// `recover` of RFC 6582, RecoveryPoint of RFC 6675: `max` when the last loss was noticed.
     pub(super) recover: u64,
@@ -33,7 +38,7 @@ pub(super) struct Sender {
     pub(super) previous_una: u64,
     /// Duplicate acknowledgements in a row.
     pub(super) duplicates: u32,
-    /// Bytes sent by limited transmit since the first of them.
+    /// What limited transmit sent since the first of them.
     pub(super) limited: u64,
     /// There when both ends permit SACK.
     pub(super) board: Option<Scoreboard>,
@@ -46,6 +51,12 @@ pub(super) struct Sender {
     pub(super) timed: Option<(u64, Time)>,
     /// The first unacknowledged segment is due again.
     pub(super) resend: bool,
+    /// When RACK's patience with what is late ends, and when the tail is probed.
+    pub(super) reordering: Option<Time>,
+    pub(super) probe_at: Option<Time>,
+    /// A probe is due; one was sent since the last acknowledgement.
+    pub(super) tail_probe: bool,
+    pub(super) probed: bool,
     /// One byte is due although the window has no room (RFC 9293 section 3.8.6.1).
     probe: bool,
     last_sent: Time,
@@ -64,6 +75,8 @@ pub(super) struct Policy {
     pub(super) full_ack: FullAck,
     pub(super) partial_ack: PartialAck,
     pub(super) ack_heuristic: bool,
+    /// RACK-TLP and PRR: asked for, and the peer permits SACK.
+    pub(super) rack: bool,
     limited_transmit: bool,
     nagle: bool,
     restart_after_idle: bool,
@@ -79,8 +92,10 @@ pub(super) enum Recovery {
         /// A partial acknowledgement was seen.
         partial: bool,
     },
-    /// Recovery with SACK (RFC 6675).
+    /// Recovery with SACK (RFC 6675; with RACK, RFC 8985 and 6937).
     Sack,
+    /// With RACK: slow start after a timeout.
+    Loss,
 }
 
 /// A segment to send.
@@ -113,6 +128,8 @@ impl Sender {
             window_max: 0,
             smss,
             congestion: Congestion::new(config, smss),
+            flight: Flight::new(config.counted, smss, false),
+            prr: Prr::default(),
             recovery: Recovery::Open,
             recover: initial,
             previous_una: initial,
@@ -124,6 +141,10 @@ impl Sender {
             timeouts_in_a_row: 0,
             timed: None,
             resend: false,
+            reordering: None,
+            probe_at: None,
+            tail_probe: false,
+            probed: false,
             probe: false,
             last_sent: Time::ZERO,
             closing: false,
@@ -133,6 +154,7 @@ impl Sender {
                 full_ack: config.full_ack,
                 partial_ack: config.partial_ack,
                 ack_heuristic: config.ack_heuristic,
+                rack: false,
                 limited_transmit: config.limited_transmit,
                 nagle: config.nagle,
                 restart_after_idle: config.restart_after_idle,
@@ -150,6 +172,8 @@ impl Sender {
         self.window_max = window;
         self.smss = smss;
         self.congestion = Congestion::new(config, smss);
+        self.policy.rack = config.rack && sack;
+        self.flight = Flight::new(config.counted, smss, self.policy.rack);
         self.board = sack.then(Scoreboard::default);
         if self.timeouts_in_a_row > 0 {
             self.congestion.after_lost_syn();
@@ -171,6 +195,10 @@ impl Sender {
             self.head()
         } else if self.nxt < self.max {
             self.next_after_timeout()?
+        } else if let Some(probe) = self.next_probe(now, events) {
+            probe
+        } else if self.policy.rack && self.recovery != Recovery::Open {
+            self.next_by_rack(now, events)?
         } else if self.recovery == Recovery::Sack {
             self.next_by_sack(now, events)?
         } else {
@@ -190,13 +218,18 @@ impl Sender {
         self.fin.is_some_and(|fin| self.una > fin)
     }
 
-    /// FlightSize: bytes sent and not acknowledged. What the peer reported does not count while a timeout is made good.
+    /// FlightSize: what was sent and not acknowledged. What the peer reported does not count while a timeout is made good.
     pub(super) fn flight(&self) -> u64 {
+        if self.policy.rack {
+            return self.flight.pipe();
+        }
         let reported = match &self.board {
-            Some(board) if self.una < self.recover && !board.is_empty() => board.sacked_below(self.nxt),
+            Some(board) if self.una < self.recover && !board.is_empty() => {
+                board.sacked_below(self.nxt, &self.flight)
+            }
             _ => 0,
         };
-        (self.nxt - self.una).saturating_sub(reported)
+        self.flight.weigh(self.una, self.nxt).saturating_sub(reported)
     }
 
     /// The first segment that is not acknowledged, as far as the peer does not have it.
@@ -219,8 +252,8 @@ impl Sender {
         let end =
             self.board.as_ref().and_then(|board| board.hole(self.nxt)).map_or(self.max, |hole| hole.end);
         let segment = self.again(self.nxt, end);
-        let fits =
-            self.flight() + segment.len <= self.congestion.cwnd && segment.end() <= self.una + self.window;
+        let flight = self.flight() + self.flight.segment(segment.len);
+        let fits = flight <= self.congestion.cwnd && segment.end() <= self.una + self.window;
         (fits || self.nxt == self.una).then_some(segment)
     }
 
@@ -234,12 +267,15 @@ impl Sender {
         }
         // RFC 3042 section 2: one segment more for each of the first two duplicates.
         let more = match (self.recovery, self.duplicates) {
-            (Recovery::Open, 1 | 2) if self.policy.limited_transmit => u64::from(self.duplicates) * self.smss,
+            // With RACK what was reported is not in flight, which comes to the same.
+            (Recovery::Open, 1 | 2) if self.policy.limited_transmit && !self.policy.rack => {
+                u64::from(self.duplicates) * self.smss
+            }
             _ => 0,
         };
         let segment = self.next_new(now, (self.congestion.cwnd + more).saturating_sub(flight), events)?;
         if more > 0 {
-            self.limited += segment.len;
+            self.limited += self.flight.segment(segment.len);
         }
         Some(segment)
     }
@@ -249,6 +285,7 @@ impl Sender {
     /// largest window.
     pub(super) fn next_new(&mut self, now: Time, room: u64, events: &mut VecDeque<Event>) -> Option<Segment> {
         let probe = std::mem::take(&mut self.probe);
+        let room = self.flight.fits(room);
         let idle = self.max == self.una;
         let window = (self.una + self.window).saturating_sub(self.max);
         if self.fin.is_some() || (room.min(window) == 0 && !idle && !self.closing) {
@@ -297,6 +334,8 @@ impl Sender {
         } else if self.timed.is_none() {
             self.timed = Some((end, now));
         }
+        self.flight.sent(now, segment.seq, end);
+        self.prr.sent(self.flight.segment(segment.len));
         self.max = self.max.max(end);
         if segment.seq == self.nxt {
             self.nxt = end;
@@ -305,6 +344,7 @@ impl Sender {
             self.timer = Some(now + self.rto.get());
         }
         self.last_sent = now;
+        self.schedule_probe(now);
     }
 
     /// The retransmission timer expired (RFC 6298 section 5, RFC 5681 section 3.1): everything outstanding counts as
@@ -325,16 +365,20 @@ impl Sender {
         // Fast recovery reduced the window for these losses already, and what is not acknowledged in sequence is no longer
         // what is under way: much of it arrived. RFC 5681 equation 4 gives an upper limit only.
         let reduce = first && matches!(self.recovery, Recovery::Open);
-        self.congestion.on_timeout(self.max - self.una, reduce);
+        self.congestion.on_timeout(self.flight.weigh(self.una, self.max), reduce);
         if let Some(board) = &mut self.board {
             board.high_rxt = 0;
             if !first {
                 board.forget(); // The peer may have thrown it away (RFC 2018 section 8).
             }
         }
-        self.recovery = Recovery::Open;
-        self.recover = self.max;
-        self.nxt = self.una;
+        if self.policy.rack {
+            self.lose_all(!first);
+        } else {
+            self.recovery = Recovery::Open;
+            self.recover = self.max;
+            self.nxt = self.una;
+        }
         self.timed = None;
         self.resend = false;
         self.duplicates = 0;

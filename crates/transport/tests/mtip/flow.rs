@@ -69,7 +69,7 @@ fn a_path_that_dies_costs_mtip_a_nothing_and_the_deadline_policy_nothing_either(
 }
 
 #[test]
-fn a_copy_leaves_when_an_answer_is_overdue_and_the_next_message_takes_the_other_path() {
+fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the_other_path() {
     let mut ways = two();
     ways[0].cut = Some((at_ms(15_000), Time::MAX));
     let mut net = Net::new(deadline(), ways);
@@ -80,7 +80,8 @@ fn a_copy_leaves_when_an_answer_is_overdue_and_the_next_message_takes_the_other_
         net.run_until(net.now + ms(30));
         choices.extend(std::iter::from_fn(|| net.ends[CLIENT].poll_choice()));
     }
-    let first = choices.iter().position(|choice| choice.reason == Reason::Overdue).expect("one was overdue");
+    let first =
+        choices.iter().position(|choice| choice.reason == Reason::Silence).expect("one was not heard of");
     assert_eq!(choices[first].paths & 0b10, 0b10);
     let after: Vec<_> = choices[first + 1..].iter().map(|choice| (choice.paths, choice.reason)).collect();
     // While nobody knows whether the first path is dead, both may be taken.
@@ -257,7 +258,8 @@ fn an_acknowledgement_claims_nothing_that_did_not_arrive_on_its_path() {
     let mut net = Net::new(MtipConfig::new(), vec![Way::new(1_000), Way::new(1_000)]);
     net.run_until(at_ms(100));
     for (path, number) in [(0, 0), (1, 5), (0, 7), (1, 6)] {
-        let data = Body::Data { stream: 0, number, age_us: 0, deadline_us: None, payload: b"go" };
+        let data =
+            Body::Data { stream: 0, number, age_us: 0, deadline_us: None, everywhere: false, payload: b"go" };
         let mut bytes = Vec::new();
         Repr { clock_ns: net.now.as_nanos(), body: data }.emit(&mut bytes);
         let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &bytes, padding: 0 };

@@ -29,7 +29,7 @@ fn acknowledgements_of_what_was_never_sent_and_times_that_cannot_be_are_refused_
         {
             let echo = Echo { clock_ns: clock, hold_ns: u32::MAX };
             for verdict in [Verdict::OnTime, Verdict::Late, Verdict::Duplicate, Verdict::Control] {
-                let ack = Ack { verdict, number, echo, before: u64::MAX };
+                let ack = Ack { verdict, number, echo, elsewhere: round % 2 == 0, before: u64::MAX };
                 net.deliver(CLIENT, (round % 2) as u8, &bytes(u64::MAX - round, Body::Ack(ack)));
             }
         }
@@ -52,7 +52,7 @@ fn clocks_that_cannot_be_disturb_neither_clock_nor_choice() {
             let echo = Echo { clock_ns: lie, hold_ns: u32::MAX };
             net.deliver(CLIENT, path, &bytes(lie, Body::LinkAck { conversation: 1, echo }));
             for number in [round as u32, 1_000 + round as u32] {
-                let ack = Ack { verdict: Verdict::OnTime, number, echo, before: 0 };
+                let ack = Ack { verdict: Verdict::OnTime, number, echo, before: 0, elsewhere: false };
                 net.deliver(CLIENT, path, &bytes(lie, Body::Ack(ack)));
             }
             net.deliver(SERVER, path, &bytes(lie, Body::KeepAlive { number: u32::MAX }));
@@ -63,6 +63,7 @@ fn clocks_that_cannot_be_disturb_neither_clock_nor_choice() {
                     number,
                     age_us,
                     deadline_us: Some(15_000),
+                    everywhere: false,
                     payload: b"lie lie lie lie ",
                 };
                 net.deliver(SERVER, path, &bytes(lie, data));
@@ -98,7 +99,8 @@ fn strangers_get_no_path_and_do_not_end_a_conversation() {
     for path in 2..60 {
         net.deliver(SERVER, path, &bytes(1, Body::Link { conversation: other }));
         net.deliver(SERVER, path, &bytes(1, Body::Fin { conversation: other }));
-        let data = Body::Data { stream: 0, number: 0, age_us: 0, deadline_us: None, payload: b"go" };
+        let (stream, everywhere, payload) = (0, true, b"go");
+        let data = Body::Data { stream, number: 0, everywhere, age_us: 0, deadline_us: None, payload };
         net.deliver(SERVER, path, &bytes(1, data));
     }
     net.deliver(SERVER, 0, &bytes(1, Body::Fin { conversation: other }));

@@ -234,6 +234,33 @@ fn a_buffer_that_is_full_keeps_the_newest_samples_and_every_command() {
 }
 
 #[test]
+fn a_small_buffer_refuses_what_it_cannot_take_and_all_that_it_took_arrives() {
+    for (priority, size) in [(0, 75), (0, 600), (0, 3_000), (2, 75), (2, 3_000)] {
+        let mut net = connected(SctpConfig::new().send_buffer(Bytes::new(8_000)));
+        let (mut taken, mut refused) = (0, 0);
+        for _ in 0..300 {
+            for _ in 0..100 {
+                let message = Message { priority: Priority(priority), ..command(&net, 1, size) };
+                match offer(&mut net, 0, message) {
+                    Ok(()) => taken += 1,
+                    Err(SendError::BufferFull(limit)) => {
+                        assert_eq!(limit, Bytes::new(8_000));
+                        refused += 1;
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            net.run_for(MS);
+        }
+        net.run_for(MS * 5_000);
+        let case = format!("priority {priority}, {size} bytes: {taken} taken, {refused} refused");
+        assert_eq!(net.received(1).count(), taken, "{case}");
+        assert_eq!(net.ends[0].stats().offered, taken as u64, "{case}");
+        assert!(taken > 100 && refused > 0, "{case}");
+    }
+}
+
+#[test]
 fn messages_of_every_size_survive_and_the_longest_is_the_limit() {
     let mut net = connected(SctpConfig::new());
     for size in [8, 75, 1_100, 1_168, 1_169, 5_000, 200_000] {

@@ -57,8 +57,9 @@ proptest! {
         sack in any::<bool>(),
         bulk in any::<bool>(),
         connected in any::<bool>(),
+        rack in any::<bool>(),
     ) {
-        let config = TcpConfig { sack, timestamps: bulk, ..TcpConfig::default() };
+        let config = TcpConfig { sack, rack, timestamps: bulk, ..TcpConfig::default() };
         let (client, server) = (Tcp::client(config.clone(), 1000), Tcp::server(config, 2000));
         let (client, server) = if bulk { (client.bulk(None).sink(), server.sink()) } else { (client, server) };
         let mut net = Net::new(client, server);

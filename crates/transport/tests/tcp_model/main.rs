@@ -5,5 +5,6 @@ mod connection;
 mod harness;
 mod hostile;
 mod messages;
+mod rack;
 mod recovery;
 mod speed;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use taut_core::{Bytes, DropCause, Event, Message, SendError, Time, Transport};
-use taut_transport::tcp::{AckCounting, CongestionControl, Tcp, TcpConfig};
+use taut_transport::tcp::{AckCounting, CongestionControl, Counting, Tcp, TcpConfig};
 
 use crate::harness::{End, Net, at_ms, ms};
 
@@ -115,12 +115,21 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
         Just(CongestionControl::Cubic)
     ];
     let counting = prop_oneof![Just(AckCounting::Bytes), Just(AckCounting::Acks)];
-    (control, counting, any::<[bool; 4]>(), 64..1460u16, 1..5u32, 3_000..60_000u64).prop_map(
-        |(congestion, counting, [sack, limited_transmit, timestamps, nagle], mss, ack_every, window)| {
+    (control, counting, any::<[bool; 6]>(), 64..1460u16, 1..5u32, 3_000..60_000u64).prop_map(
+        |(
+            congestion,
+            counting,
+            [sack, limited_transmit, timestamps, nagle, rack, segments],
+            mss,
+            ack_every,
+            window,
+        )| {
             TcpConfig {
                 congestion,
                 counting,
                 sack,
+                rack,
+                counted: if segments { Counting::Segments } else { Counting::Bytes },
                 limited_transmit,
                 timestamps,
                 nagle,

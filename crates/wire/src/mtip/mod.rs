@@ -10,7 +10,7 @@
 //!  0                   1                   2                   3
 //!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //! +-------+-------+---------------+-------------------------------+
-//! |version| flag  |verdict (ACK) |   stream (DATA) or 0          |
+//! |version| flag  |verdict, where |   stream (DATA) or 0          |
 //! +-------+-------+---------------+-------------------------------+
 //! |   number of the message (DATA, ACK), of the probe, or 0       |
 //! +---------------------------------------------------------------+
@@ -18,8 +18,10 @@
 //! +                 sender's clock as it sends, ns                +
 //! |                                                               |
 //! +---------------------------------------------------------------+
+//! second byte: of an ACK the verdict, of DATA 1 when it is to be answered on every path, otherwise 0
 //! DATA: age in µs (4), deadline in µs (4; 0xFFFFFFFF: none), the message
-//! ACK: clock of what is acknowledged (8), ns since it arrived (4), messages before it that arrived here (8, a bit each)
+//! ACK: clock of what is acknowledged (8), ns since it arrived (4), messages before it that arrived on the same path (8, a
+//! bit each); instead of the stream 1 when what is acknowledged came on another path than this one
 //! KPA: nothing
 //! LINK, LINKACK: conversation (8); LINKACK: clock of the LINK (8), ns since it arrived (4)
 //! FIN, FINACK: conversation (8)
@@ -27,7 +29,9 @@
 //!
 //! ```
 //! use taut_wire::mtip::{Body, Repr};
-//! let data = Body::Data { stream: 2, number: 7, age_us: 120, deadline_us: Some(15_000), payload: b"walk" };
+//! let (stream, payload) = (2, b"walk");
+//! let data =
+//!     Body::Data { stream, number: 7, everywhere: false, age_us: 120, deadline_us: Some(15_000), payload };
 //! let (packet, mut bytes) = (Repr { clock_ns: 9, body: data }, Vec::new());
 //! packet.emit(&mut bytes);
 //! assert_eq!(Repr::parse(&bytes), Ok(packet));
@@ -81,6 +85,8 @@ pub enum Body<'a> {
         stream: u16,
         /// Counts messages, modulo 2³²; all copies have the same.
         number: u32,
+        /// It is to be acknowledged on every path, not only on the one it came on: a lost answer costs another copy.
+        everywhere: bool,
         /// How long ago it was made, when this copy was sent.
         age_us: u32,
         /// The age at which it is worthless.
@@ -109,7 +115,7 @@ pub struct Echo {
     pub hold_ns: u32,
 }
 
-/// What arrived on a path.
+/// What arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// What became of it; of a probe, [`Verdict::Control`].
@@ -118,7 +124,9 @@ pub struct Ack {
     pub number: u32,
     /// Its arrival.
     pub echo: Echo,
-    /// Bit *i*: message `number` − 1 − *i* arrived on this path as well.
+    /// It did not come on this path, but on another one.
+    pub elsewhere: bool,
+    /// Bit *i*: message `number` − 1 − *i* arrived as well, on the path that this one came on.
     pub before: u64,
 }
 
@@ -172,7 +180,9 @@ impl<'a> Repr<'a> {
         let (stream, number) = (u16::from_be_bytes(reader.take()?), reader.u32()?);
         let clock_ns = reader.u64()?;
         let numbered = matches!(flag, 2..=4);
-        if stream != 0 && flag != 4 || second != 0 && flag != 2 || number != 0 && !numbered {
+        let stream_fits = stream == 0 || flag == 4 || flag == 2 && stream == 1;
+        let second_fits = second == 0 || flag == 2 || flag == 4 && second == 1;
+        if !stream_fits || !second_fits || number != 0 && !numbered {
             return Err(if flag > 6 { Error::Flag(flag) } else { Error::Reserved });
         }
         let body = match flag {
@@ -182,6 +192,7 @@ impl<'a> Repr<'a> {
                 verdict: Verdict::from_byte(second).ok_or(Error::Reserved)?,
                 number,
                 echo: reader.echo()?,
+                elsewhere: stream == 1,
                 before: reader.u64()?,
             }),
             3 => Body::KeepAlive { number },
@@ -189,7 +200,8 @@ impl<'a> Repr<'a> {
                 let (age_us, deadline) = (reader.u32()?, reader.u32()?);
                 let payload = std::mem::take(&mut reader.rest);
                 let deadline_us = Some(deadline).filter(|us| *us != NO_DEADLINE);
-                Body::Data { stream, number, age_us, deadline_us, payload }
+                let everywhere = second == 1;
+                Body::Data { stream, number, everywhere, age_us, deadline_us, payload }
             }
             5 => Body::Fin { conversation: reader.u64()? },
             6 => Body::FinAck { conversation: reader.u64()? },
@@ -203,9 +215,9 @@ impl<'a> Repr<'a> {
         let (flag, second, stream, number) = match self.body {
             Body::Link { .. } => (0, 0, 0, 0),
             Body::LinkAck { .. } => (1, 0, 0, 0),
-            Body::Ack(ack) => (2, ack.verdict.byte(), 0, ack.number),
+            Body::Ack(ack) => (2, ack.verdict.byte(), ack.elsewhere.into(), ack.number),
             Body::KeepAlive { number } => (3, 0, 0, number),
-            Body::Data { stream, number, .. } => (4, 0, stream, number),
+            Body::Data { stream, number, everywhere, .. } => (4, everywhere.into(), stream, number),
             Body::Fin { .. } => (5, 0, 0, 0),
             Body::FinAck { .. } => (6, 0, 0, 0),
         };
@@ -312,9 +324,16 @@ mod tests {
         let echoed = [0, 0, 0, 0, 0, 0, 0, 0x11, 0, 0, 0, 0x22];
         let conversation = 0xa1a2_a3a4_a5a6_a7a8;
         let named = [0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8];
-        let data =
-            Body::Data { stream: 3, number: 0x99, age_us: 500, deadline_us: Some(15_000), payload: b"walk" };
-        let ack = Ack { verdict: Verdict::Late, number: 7, echo, before: 1 << 63 };
+        let data = |everywhere| Body::Data {
+            stream: 3,
+            number: 0x99,
+            everywhere,
+            age_us: 500,
+            deadline_us: Some(15_000),
+            payload: b"walk",
+        };
+        let sent = || [&[0, 0, 1, 0xf4, 0, 0, 0x3a, 0x98], &b"walk"[..]].concat();
+        let ack = |elsewhere| Ack { verdict: Verdict::Late, number: 7, echo, elsewhere, before: 1 << 63 };
         let mut acked = echoed.to_vec();
         acked.extend([0x80, 0, 0, 0, 0, 0, 0, 0]);
         vec![
@@ -324,13 +343,11 @@ mod tests {
                 [0x21, 0, 0, 0, 0, 0, 0, 0],
                 [&named[..], &echoed].concat(),
             ),
-            (Body::Ack(ack), [0x22, b'3', 0, 0, 0, 0, 0, 7], acked),
+            (Body::Ack(ack(false)), [0x22, b'3', 0, 0, 0, 0, 0, 7], acked.clone()),
+            (Body::Ack(ack(true)), [0x22, b'3', 0, 1, 0, 0, 0, 7], acked),
             (Body::KeepAlive { number: 5 }, [0x23, 0, 0, 0, 0, 0, 0, 5], vec![]),
-            (
-                data,
-                [0x24, 0, 0, 3, 0, 0, 0, 0x99],
-                [&[0, 0, 1, 0xf4, 0, 0, 0x3a, 0x98], &b"walk"[..]].concat(),
-            ),
+            (data(false), [0x24, 0, 0, 3, 0, 0, 0, 0x99], sent()),
+            (data(true), [0x24, 1, 0, 3, 0, 0, 0, 0x99], sent()),
             (Body::Fin { conversation }, [0x25, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
             (Body::FinAck { conversation }, [0x26, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
         ]

@@ -38,9 +38,10 @@ fn turn(rng: &mut Rng, maps: &mut Maps, model: &mut Gate, orders: &mut Settings)
             model.set(*orders);
         }
         1 => {
-            let (bytes, at) = (rng.below(60_000), maps.drained_at_ns());
-            maps.set_backlog(at, bytes);
-            model.set_backlog(at, bytes);
+            // Later than the gate's last look: what it could have sent meanwhile is counted.
+            let (bytes, at) = (rng.below(60_000), maps.drained_at_ns() + rng.below(1_000));
+            maps.set_level(at, bytes);
+            model.set_level(at, bytes);
         }
         2 => {
             let known: Vec<u32> = model.streams().keys().copied().collect();
@@ -88,7 +89,7 @@ fn agree(program: &mut Program, packets: usize, streams: usize, seed: u64) {
                 let now = if orders.by_deadline { program.maps().drained_at_ns() } else { 0 };
                 let expected = model.handle_packet(now, &packet);
                 if orders.by_deadline {
-                    assert_eq!(program.maps().backlog_then(), model.backlog(now), "packet {place}");
+                    assert_eq!(program.maps().account_then(), model.account(now), "packet {place}");
                 }
                 expected
             }
@@ -101,7 +102,7 @@ fn agree(program: &mut Program, packets: usize, streams: usize, seed: u64) {
     }
     compare(program.maps(), &model, packets);
     println!("{packets} packets, {video} of video, {dropped} dropped, {} untracked", model.untracked());
-    assert!(video * 10 > packets as u64 * 4 && dropped * 10 > video && dropped * 2 < video * 2);
+    assert!(video * 10 > packets as u64 * 4 && dropped * 10 > video && dropped * 10 < video * 9);
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Rig {
         };
         let rig = match make() {
             Ok(rig) => rig,
-            Err(error @ (NamespaceError::NotPermitted | NamespaceError::NoIproute2)) => {
+            Err(error) if error.lacks_means() => {
                 println!("skipped: {error}");
                 return None;
             }

@@ -6,6 +6,9 @@ use taut_core::{
     Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Protocol, Seed, SendError, Time, Transmit,
     Transport,
 };
+use taut_transport::entropy::Entropy;
+use taut_transport::identity::{Identity, Trust};
+use taut_transport::mpquic::{MpQuic, MpQuicConfig, PathUse};
 use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
 use taut_transport::mtip::{Adaptive, Mode, Mtip, MtipConfig, Policy, Target};
 
@@ -13,7 +16,8 @@ use crate::run::flows::{self, Counts};
 use crate::run::inputs::RunError;
 use crate::run::transports::{Carrier, Side, tcp_config};
 use crate::scenario::{
-    CommandTransport, Commands, MptcpScheduler, MptcpSpec, MtipMode, MtipPolicy, MtipSpec,
+    CommandTransport, Commands, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipMode, MtipPolicy,
+    MtipSpec,
 };
 
 /// One end of it.
@@ -21,6 +25,7 @@ pub(super) enum CommandCarrier {
     Single(Box<Carrier>),
     Mtip(Box<Mtip>),
     Mptcp(Box<Mptcp>),
+    Mpquic(Box<MpQuic>),
     EveryPath(EveryPath),
     /// A socket of its own.
     Kernel(Box<dyn Transport>),
@@ -55,6 +60,7 @@ impl CommandCarrier {
                 }
                 Self::Mptcp(Box::new(mptcp))
             }
+            CommandTransport::Mpquic(spec) => Self::Mpquic(Box::new(mpquic(spec, commands, side, seed))),
             CommandTransport::EveryPath => Self::EveryPath(EveryPath::new(commands.paths)),
             single => {
                 let spec = single.single().expect("the others use several paths");
@@ -68,7 +74,7 @@ impl CommandCarrier {
         match self {
             Self::Single(carrier) => carrier.protocol(),
             Self::Mptcp(_) | Self::Kernel(_) => Protocol::Tcp,
-            Self::Mtip(_) | Self::EveryPath(_) => Protocol::Udp,
+            Self::Mtip(_) | Self::Mpquic(_) | Self::EveryPath(_) => Protocol::Udp,
         }
     }
 
@@ -90,10 +96,35 @@ impl CommandCarrier {
                 let again: u64 = mptcp.subflows().map(|subflow| subflow.stats.retransmitted).sum();
                 Some((mptcp.stats().offered, mptcp.stats().pieces + again))
             }
+            Self::Mpquic(mpquic) => Some((mpquic.stats().sent, mpquic.stats().copies)),
             Self::EveryPath(every) => Some((every.sent, every.sent * u64::from(every.paths))),
             Self::Single(_) | Self::Kernel(_) => None,
         }
     }
+}
+
+fn mpquic(spec: &MpquicSpec, commands: &Commands, side: Side, seed: Seed) -> MpQuic {
+    let path_use = match spec.paths {
+        MpquicPaths::FailOver => PathUse::FailOver,
+        MpquicPaths::Duplicate => PathUse::Duplicate,
+    };
+    let config = MpQuicConfig::new()
+        .path_use(path_use)
+        .path_idle_timeout(spec.path_idle_timeout)
+        .keep_alive(spec.keep_alive);
+    let (own, peer) = side.names();
+    let (identity, trust) = (Identity::from_seed(seed, own), Identity::from_seed(seed, peer).fingerprint());
+    let entropy = Entropy::seeded(seed, &format!("commands/mpquic/{own}"));
+    let mut end = match side {
+        Side::Opens => MpQuic::client(config, &identity, Trust::only(trust), entropy),
+        Side::Waits => MpQuic::server(config, &identity, Trust::only(trust), entropy),
+    };
+    if side == Side::Opens {
+        for id in 0..commands.paths {
+            assert!(end.add_path(Time::ZERO, PathId(id)), "a valid scenario has no more");
+        }
+    }
+    end
 }
 
 fn mtip_config(spec: &MtipSpec, deadline: Duration) -> MtipConfig {
@@ -179,6 +210,7 @@ impl Counts for CommandCarrier {
             Self::Single(carrier) => carrier.counts(),
             Self::Mtip(mtip) => flows::mtip(&mtip.stats()),
             Self::Mptcp(mptcp) => flows::mptcp(&mptcp.stats()),
+            Self::Mpquic(mpquic) => flows::mpquic(&mpquic.stats()),
             Self::EveryPath(every) => vec![("offered", every.sent)],
             Self::Kernel(_) => Vec::new(),
         }
@@ -191,6 +223,7 @@ macro_rules! carried {
             CommandCarrier::Single($transport) => $call,
             CommandCarrier::Mtip($transport) => $call,
             CommandCarrier::Mptcp($transport) => $call,
+            CommandCarrier::Mpquic($transport) => $call,
             CommandCarrier::EveryPath($transport) => $call,
             CommandCarrier::Kernel($transport) => $call,
         }

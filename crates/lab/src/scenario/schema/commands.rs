@@ -36,7 +36,7 @@ pub struct Commands {
     pub paths: u8,
 }
 
-/// What carries commands. MTIP, MPTCP and `every_path` use all paths, the others the first one.
+/// What carries commands. MTIP, MPTCP, MPQUIC and `every_path` use all paths, the others the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CommandTransport {
@@ -57,6 +57,8 @@ pub enum CommandTransport {
     Mtip(MtipSpec),
     /// The model of Multipath TCP.
     Mptcp(MptcpSpec),
+    /// Multipath QUIC: a QUIC datagram a command.
+    Mpquic(MpquicSpec),
     /// A datagram on every path for every command, each one observed: what is in time here, the best choice of paths that
     /// knows the future has in time too, with a single copy, and no choice that sends at most one copy a path has more.
     EveryPath,
@@ -68,6 +70,7 @@ impl CommandTransport {
         match self {
             Self::Mtip(_) => "mtip",
             Self::Mptcp(_) => "mptcp",
+            Self::Mpquic(_) => "mpquic",
             Self::EveryPath => "every path",
             single => single.single().map_or("", |single| single.name()),
         }
@@ -82,7 +85,7 @@ impl CommandTransport {
             Self::Quic(spec) => Some(TransportSpec::Quic(spec)),
             Self::Sctp(spec) => Some(TransportSpec::Sctp(spec)),
             Self::Dccp(spec) => Some(TransportSpec::Dccp(spec)),
-            Self::Mtip(_) | Self::Mptcp(_) | Self::EveryPath => None,
+            Self::Mtip(_) | Self::Mptcp(_) | Self::Mpquic(_) | Self::EveryPath => None,
         }
     }
 }
@@ -186,6 +189,44 @@ pub enum MptcpScheduler {
     Ecf,
 }
 
+/// Multipath QUIC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MpquicSpec {
+    /// What the paths are for.
+    #[serde(default)]
+    pub paths: MpquicPaths,
+    /// After how long a silence a path is abandoned. 20ms to 1min.
+    #[serde(default = "path_idle_timeout")]
+    #[schemars(with = "String")]
+    pub path_idle_timeout: Duration,
+    /// How often each path is pinged, by both sides. 5ms to 1min.
+    #[serde(default = "defaults::hundred_milliseconds")]
+    #[schemars(with = "String")]
+    pub keep_alive: Duration,
+}
+
+impl Default for MpquicSpec {
+    fn default() -> Self {
+        toml::from_str("").expect("every setting has a default")
+    }
+}
+
+/// What the paths of multipath QUIC are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MpquicPaths {
+    /// One carries everything, the others wait.
+    #[default]
+    FailOver,
+    /// Every command on every path.
+    Duplicate,
+}
+
+fn path_idle_timeout() -> Duration {
+    Duration::from_millis(500)
+}
+
 fn size() -> Bytes {
     Bytes::new(150)
 }
@@ -223,7 +264,7 @@ fn window() -> u32 {
 }
 
 fn target() -> Probability {
-    share(0.9999)
+    share(0.998)
 }
 
 fn copies() -> u8 {

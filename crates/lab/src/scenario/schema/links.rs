@@ -233,8 +233,8 @@ pub struct GateSpec {
     #[serde(default = "defaults::hundred_milliseconds")]
     #[schemars(with = "String")]
     pub reset_interval: Duration,
-    /// Policy `deadline`: how long a frame may wait before its first packet is sent.
-    #[serde(default = "defaults::twenty_milliseconds")]
+    /// Policy `deadline`: how long a frame may wait before its first packet is sent, at most.
+    #[serde(default = "defaults::two_hundred_milliseconds")]
     #[schemars(with = "String")]
     pub wait: Duration,
     /// Policy `deadline`: when all of a frame must have been sent.

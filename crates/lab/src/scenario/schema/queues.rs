@@ -164,7 +164,7 @@ pub struct RedSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub max: Option<Bytes>,
-    /// The size of packets for `burst`, and for the time while nothing waits. From 1B.
+    /// The size of packets for `burst`, and for the time while nothing waits. 1B to 100MB.
     #[schemars(with = "String")]
     pub avpkt: Bytes,
     /// Packets at once that are let through. More than `min / avpkt`; (2·min + max) / 3 average packets by default.
@@ -234,14 +234,14 @@ pub struct TbfSpec {
     /// In the long run. From 8bit.
     #[schemars(with = "String")]
     pub rate: Bitrate,
-    /// At once, after a pause. At least the largest packet: larger ones are dropped. From 1B.
+    /// At once, after a pause. At least the largest packet: larger ones are dropped. From 1B to what takes an hour at `rate`.
     #[schemars(with = "String")]
     pub burst: Bytes,
     /// The burst itself passes at no more than this; at once by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub peakrate: Option<Bitrate>,
-    /// With `peakrate`, so much at once. At least the largest packet.
+    /// With `peakrate`, so much at once. At least the largest packet, at most what takes an hour at `peakrate`.
     #[serde(default = "super::defaults::ethernet_frame")]
     #[schemars(with = "String")]
     pub minburst: Bytes,

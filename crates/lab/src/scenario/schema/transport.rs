@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
+use taut_transport::tcp::TcpConfig;
 
 use super::defaults;
 
@@ -85,6 +86,10 @@ pub struct SctpSpec {
     #[serde(default = "defaults::two_hundred_milliseconds")]
     #[schemars(with = "String")]
     pub rto_min: Duration,
+    /// What may be in flight however many packets are lost; without it, 48kB. 4800B to 10MB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub min_window: Option<Bytes>,
 }
 
 /// DCCP.
@@ -135,6 +140,13 @@ pub struct TcpSpec {
     /// The window when NewReno's recovery ends (RFC 6582 section 3.2 step 3).
     #[serde(default)]
     pub full_ack: FullAck,
+    /// What the window and delayed acknowledgements count: bytes (RFC 5681), or segments, however short, as in Linux.
+    #[serde(default)]
+    pub counted: Counting,
+    /// Find losses by time and probe the tail (RACK-TLP, RFC 8985), and let the window fall in proportion (PRR, RFC 6937), as
+    /// Linux does; with `sack`.
+    #[serde(default)]
+    pub rack: bool,
     /// Grow the window by bytes acknowledged (RFC 3465) or by acknowledgements.
     #[serde(default = "defaults::yes")]
     pub byte_counting: bool,
@@ -147,10 +159,29 @@ pub struct TcpSpec {
     pub min_rto: Duration,
 }
 
+impl TcpSpec {
+    /// What Linux's TCP does where it differs from the RFCs that are the default.
+    pub fn linux() -> Self {
+        let min_rto = TcpConfig::LINUX_MIN_RTO;
+        Self { counted: Counting::Segments, rack: true, min_rto, ..Self::default() }
+    }
+}
+
 impl Default for TcpSpec {
     fn default() -> Self {
         toml::from_str("").expect("every setting has a default")
     }
+}
+
+/// What TCP's window counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Counting {
+    /// Bytes.
+    #[default]
+    Bytes,
+    /// Segments: a short one takes as much as a full one.
+    Segments,
 }
 
 /// The window when NewReno's recovery ends.

@@ -29,9 +29,16 @@ pub(super) fn check(commands: &Commands, vertices: &BTreeSet<String>) -> Checked
     let key = "commands.transport";
     match &commands.transport {
         CommandTransport::Mtip(mtip) => check_mtip(&format!("{key}.mtip"), mtip, commands.paths),
+        CommandTransport::Mpquic(mpquic) => check_mpquic(&format!("{key}.mpquic"), mpquic),
         CommandTransport::Mptcp(mptcp) => check_tcp(&format!("{key}.mptcp.subflow"), &mptcp.subflow),
         single => single.single().map_or(Ok(()), |single| check_transport(key, &single)),
     }
+}
+
+fn check_mpquic(key: &str, mpquic: &MpquicSpec) -> Checked {
+    let (ms, minute) = (Duration::from_millis(1), Duration::from_secs(60));
+    within(format!("{key}.path_idle_timeout"), mpquic.path_idle_timeout, ms * 20, minute)?;
+    within(format!("{key}.keep_alive"), mpquic.keep_alive, ms * 5, minute)
 }
 
 fn check_mtip(key: &str, mtip: &MtipSpec, paths: u8) -> Checked {

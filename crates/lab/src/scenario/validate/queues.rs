@@ -84,7 +84,7 @@ fn check_red(key: &str, spec: &RedSpec) -> Checked {
     let min = spec.min.unwrap_or(Bytes::new(max.get() / 3));
     within(format!("{key}.min"), min, Bytes::new(1), MOST)?;
     within(format!("{key}.max"), max, min, MOST)?;
-    size(format!("{key}.avpkt"), spec.avpkt)?;
+    within(format!("{key}.avpkt"), spec.avpkt, Bytes::new(1), MOST)?;
     if spec.probability == Probability::NEVER {
         return fault(format!("{key}.probability"), "must be more than 0");
     }
@@ -113,12 +113,18 @@ fn check_prio(key: &str, spec: &PrioSpec, depth: usize) -> Checked {
 fn check_tbf(key: &str, spec: &TbfSpec, depth: usize) -> Checked {
     let (slowest, fastest) = (Bitrate::from_bps(8), Bitrate::from_bps(1_000_000_000_000));
     within(format!("{key}.rate"), spec.rate, slowest, fastest)?;
-    within(format!("{key}.burst"), spec.burst, Bytes::new(1), Bytes::new(1 << 40))?;
+    within(format!("{key}.burst"), spec.burst, Bytes::new(1), deepest(spec.rate))?;
     within(format!("{key}.minburst"), spec.minburst, Bytes::new(1), Bytes::new(1 << 40))?;
     if let Some(peak) = spec.peakrate {
         within(format!("{key}.peakrate"), peak, spec.rate, fastest)?;
+        within(format!("{key}.minburst"), spec.minburst, Bytes::new(1), deepest(peak))?;
     }
     spec.queue.as_ref().map_or(Ok(()), |queue| check_at(&format!("{key}.queue"), queue, depth + 1))
+}
+
+/// A bucket that is empty is full again after an hour.
+fn deepest(rate: Bitrate) -> Bytes {
+    (rate * Duration::from_secs(3_600)).max(Bytes::new(1))
 }
 
 fn check_cake(key: &str, spec: &CakeSpec) -> Checked {

@@ -137,9 +137,10 @@ impl Cobalt {
         self.drop_next = self.after(from, parameters);
     }
 
-    /// An interval divided by √count later.
+    /// An interval divided by √count later. Linux keeps 32 bits of the interval here; at a few kbit/s it has more.
     fn after(&self, from: u64, parameters: &Parameters) -> u64 {
-        from + ((parameters.interval * u64::from(self.rec_inv_sqrt)) >> 32)
+        let wait = (u128::from(parameters.interval) * u128::from(self.rec_inv_sqrt)) >> 32;
+        from + wait as u64
     }
 }
 
@@ -179,5 +180,16 @@ mod tests {
             let error = (f64::from(*fixed) - exact).abs() / exact;
             assert!(error < 1e-3, "{count}: {fixed} is not {exact}");
         }
+    }
+
+    /// A sixteenth of 10 kbit/s makes an interval of a minute.
+    #[test]
+    fn an_interval_of_minutes_is_divided_as_one_of_milliseconds_is() {
+        let cobalt = Cobalt { rec_inv_sqrt: EXACT[4], ..Cobalt::default() };
+        let wait = |interval| {
+            cobalt.after(0, &Parameters { interval, target: 0, mtu_time: 0 }) as f64 / interval as f64
+        };
+        assert!((wait(60_000_000_000) - 0.5).abs() < 1e-3);
+        assert!((wait(60_000_000) - 0.5).abs() < 1e-3);
     }
 }

@@ -1,0 +1,184 @@
+//! How a conversation begins and ends: what noq reports, and what we make of it.
+
+use noq_proto::{ConnectionError, EndpointEvent, Event as QuicEvent, Incoming, StreamEvent, VarInt};
+use taut_core::{DropCause, Event, PathId, Time};
+
+use super::{Connection, MAX_HANDSHAKES, MpQuic, Role, State, clock, close, tls};
+use crate::quic::frame::FrameError;
+use crate::quic::{CloseReason, QuicConfig};
+
+impl MpQuic {
+    /// Somebody says hello.
+    pub(super) fn on_incoming(&mut self, now: Time, path: PathId, incoming: Incoming) {
+        let mut answer = Vec::new();
+        if self.state != State::Waiting {
+            let _ = self.endpoint.refuse(incoming, &mut answer);
+            self.answer(path, answer);
+            return self.refuse(DropCause::Unauthenticated);
+        }
+        if self.connections.len() >= MAX_HANDSHAKES {
+            let oldest = self.connections.remove(0);
+            self.endpoint.handle_event(oldest.handle, EndpointEvent::drained());
+            self.refuse(DropCause::Unauthenticated);
+        }
+        match self.endpoint.accept(incoming, clock::instant(now), &mut answer, None) {
+            Ok((handle, quic)) => self.connections.push(Connection { handle, quic }),
+            Err(_) => {
+                self.answer(path, answer);
+                self.refuse(DropCause::Unauthenticated);
+            }
+        }
+    }
+
+    /// Passes on what connections and endpoint have for each other and for us, and looks when to be called next.
+    pub(super) fn settle(&mut self, now: Time) {
+        for index in 0..self.connections.len() {
+            loop {
+                let connection = &mut self.connections[index];
+                if let Some(event) = connection.quic.poll_endpoint_events() {
+                    if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
+                        connection.quic.handle_event(event);
+                    }
+                } else if let Some(event) = connection.quic.poll() {
+                    self.on_event(now, index, event);
+                } else {
+                    break;
+                }
+            }
+        }
+        self.connections.retain(|connection| !connection.quic.is_drained());
+        self.keep_paths(now);
+        self.find_deadline(now);
+    }
+
+    fn on_event(&mut self, now: Time, index: usize, event: QuicEvent) {
+        let open = self.state == State::Open(self.connections[index].handle);
+        let received = match event {
+            QuicEvent::Connected => return self.on_connected(now, index),
+            QuicEvent::HandshakeConfirmed => {
+                self.paths.confirmed = true;
+                return;
+            }
+            QuicEvent::ConnectionLost { reason } => return self.on_lost(index, reason_of(&reason)),
+            QuicEvent::Path(event) if open => return self.on_path_event(now, index, event),
+            QuicEvent::DatagramReceived if open => self.receive_samples(index),
+            QuicEvent::Stream(StreamEvent::Opened { .. }) if open => self.receive_streams(index, None),
+            QuicEvent::Stream(StreamEvent::Readable { id }) if open => self.receive_streams(index, Some(id)),
+            _ => return,
+        };
+        self.check(now, index, received);
+    }
+
+    fn receive_samples(&mut self, index: usize) -> Result<(), FrameError> {
+        let quic = &mut self.connections[index].quic;
+        self.messages.receive_samples(quic, self.arrival, &mut self.events)
+    }
+
+    fn receive_streams(
+        &mut self,
+        index: usize,
+        readable: Option<noq_proto::StreamId>,
+    ) -> Result<(), FrameError> {
+        let quic = &mut self.connections[index].quic;
+        self.messages.receive_streams(quic, readable, self.arrival, &mut self.events)
+    }
+
+    /// A peer that breaks our framing is told so and left.
+    fn check(&mut self, now: Time, index: usize, received: Result<(), FrameError>) {
+        let Err(error) = received else { return };
+        let reason = error.to_string();
+        self.say(now, index, close::BAD_FRAME.into_inner(), reason.clone());
+        self.refuse(DropCause::Malformed);
+        if self.state == State::Open(self.connections[index].handle) {
+            self.finish(CloseReason::Protocol(reason));
+        }
+    }
+
+    fn say(&mut self, now: Time, index: usize, code: u64, reason: String) {
+        let code = VarInt::from_u64(code).expect("it is small");
+        self.connections[index].quic.close(clock::instant(now), code, reason.into());
+    }
+
+    fn on_connected(&mut self, now: Time, index: usize) {
+        let connection = &self.connections[index];
+        let handle = connection.handle;
+        let identity = connection.quic.crypto_session().peer_identity();
+        let peer = identity.and_then(|identity| tls::peer_of(identity, &QuicConfig::new()));
+        let Some(peer) = peer.filter(|peer| self.trust.contains(peer)) else {
+            self.say(now, index, close::UNTRUSTED.into_inner(), String::new());
+            self.refuse(DropCause::Unauthenticated);
+            if matches!(self.role, Role::Client(_)) {
+                self.finish(CloseReason::PeerUntrusted);
+            }
+            return;
+        };
+        if self.state != State::Waiting {
+            self.say(now, index, close::BUSY.into_inner(), String::new());
+            return self.refuse(DropCause::Unauthenticated);
+        }
+        for other in (0..self.connections.len()).filter(|other| *other != index) {
+            self.say(now, other, close::BUSY.into_inner(), String::new());
+        }
+        self.state = State::Open(handle);
+        self.peer = Some(peer);
+        let path = self.connections[index].quic.network_path(noq_proto::PathId::ZERO);
+        let path = path.map_or(self.arrival, |four| super::path_of(four.remote()));
+        self.paths.begin(now, path, self.config.keep_alive);
+        self.events.extend([Event::Connected, Event::PathUp(path)]);
+        // What came before it was clear from whom.
+        let received = self.receive_samples(index).and_then(|()| self.receive_streams(index, None));
+        self.check(now, index, received);
+    }
+
+    fn on_lost(&mut self, index: usize, reason: CloseReason) {
+        let handle = self.connections[index].handle;
+        let ours = match self.state {
+            State::Waiting => matches!(self.role, Role::Client(_)),
+            State::Open(open) => open == handle,
+            State::Closed(_) => false,
+        };
+        if reason == CloseReason::PeerUntrusted || !ours && !matches!(reason, CloseReason::TimedOut) {
+            self.refuse(DropCause::Unauthenticated);
+        }
+        if ours {
+            self.finish(reason);
+        }
+    }
+
+    pub(super) fn finish(&mut self, reason: CloseReason) {
+        if !matches!(self.state, State::Closed(_)) {
+            self.state = State::Closed(reason);
+            self.messages.abandon(&mut self.events);
+            self.events.push_back(Event::Closed);
+        }
+    }
+}
+
+/// As for quinn's errors, which have the same form.
+fn reason_of(error: &ConnectionError) -> CloseReason {
+    let application = |code: u64| match code {
+        code if code == close::GOODBYE.into_inner() => CloseReason::Peer,
+        code if code == close::BUSY.into_inner() => CloseReason::Busy,
+        code if code == close::UNTRUSTED.into_inner() => CloseReason::NotTrusted,
+        _ => CloseReason::Protocol(error.to_string()),
+    };
+    match error {
+        ConnectionError::TimedOut => CloseReason::TimedOut,
+        ConnectionError::Reset => CloseReason::Restarted,
+        ConnectionError::LocallyClosed => CloseReason::Local,
+        ConnectionError::ApplicationClosed(said) => application(said.error_code.into_inner()),
+        ConnectionError::ConnectionClosed(said) => match u64::from(said.error_code) {
+            code if close::is_alert_about_identity(code) => CloseReason::NotTrusted,
+            // NO_ERROR; CONNECTION_REFUSED, APPLICATION_ERROR (RFC 9000 section 20.1).
+            0 => CloseReason::Peer,
+            2 | 12 => CloseReason::Busy,
+            _ => CloseReason::Protocol(error.to_string()),
+        },
+        ConnectionError::TransportError(problem)
+            if close::is_alert_about_identity(u64::from(problem.code)) =>
+        {
+            CloseReason::PeerUntrusted
+        }
+        _ => CloseReason::Protocol(error.to_string()),
+    }
+}

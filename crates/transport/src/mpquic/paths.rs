@@ -1,0 +1,150 @@
+//! Paths: opened by the client, pinged by both, opened again when they were abandoned.
+
+use noq_proto::{Connection, FourTuple, PathEvent, PathId as QuicPath, PathStatus};
+use taut_core::{Duration, Event, PathId, Time};
+
+use super::config::PathUse;
+use super::{MAX_PATHS, MpQuic, Role, State, clock, path_of};
+use crate::quic::address;
+
+/// A path of the driver, and the connection's while it has one.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    id: PathId,
+    quic: Option<QuicPath>,
+    up: bool,
+    /// When it is opened, while it has none.
+    open_at: Time,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    places: Vec<Place>,
+    /// The server has confirmed the handshake: before, no path may be opened (RFC 9001 section 4.1.2).
+    pub(super) confirmed: bool,
+    next_ping: Option<Time>,
+}
+
+impl Paths {
+    pub(super) fn add(&mut self, now: Time, id: PathId) -> bool {
+        let room = self.places.len() < MAX_PATHS && self.places.iter().all(|place| place.id != id);
+        if room {
+            self.places.push(Place { id, quic: None, up: false, open_at: now });
+        }
+        room
+    }
+
+    /// The one that the handshake takes.
+    pub(super) fn first(&self) -> Option<PathId> {
+        self.places.first().map(|place| place.id)
+    }
+
+    /// The paths that carry messages.
+    pub(super) fn open(&self) -> Vec<QuicPath> {
+        self.places.iter().filter(|place| place.up).filter_map(|place| place.quic).collect()
+    }
+
+    pub(super) fn up(&self) -> impl Iterator<Item = PathId> {
+        self.places.iter().filter(|place| place.up).map(|place| place.id)
+    }
+
+    pub(super) fn next_time(&self, client: bool) -> Option<Time> {
+        let opens = self.places.iter().filter(|place| client && self.confirmed && place.quic.is_none());
+        opens.map(|place| place.open_at).chain(self.next_ping).min()
+    }
+
+    /// The conversation is open: over which path, the connection says.
+    pub(super) fn begin(&mut self, now: Time, id: PathId, keep_alive: Duration) {
+        self.add(now, id);
+        if let Some(place) = self.places.iter_mut().find(|place| place.id == id) {
+            (place.quic, place.up) = (Some(QuicPath::ZERO), true);
+        }
+        self.next_ping = Some(now + keep_alive);
+    }
+
+    fn established(&mut self, now: Time, id: PathId, quic: QuicPath) -> bool {
+        self.add(now, id);
+        let place = self.places.iter_mut().find(|place| place.id == id);
+        let Some(place) = place else { return false };
+        (place.quic, place.up) = (Some(quic), true);
+        true
+    }
+
+    /// Whose path that was; whether it was up.
+    fn abandoned(&mut self, open_at: Time, quic: QuicPath, client: bool) -> Option<(PathId, bool)> {
+        let at = self.places.iter().position(|place| place.quic == Some(quic))?;
+        let before = self.places[at];
+        match client {
+            true => self.places[at] = Place { quic: None, up: false, open_at, ..before },
+            // It comes back when the client opens it.
+            false => drop(self.places.remove(at)),
+        }
+        Some((before.id, before.up))
+    }
+}
+
+impl MpQuic {
+    /// Opens and pings what is due.
+    pub(super) fn keep_paths(&mut self, now: Time) {
+        let State::Open(handle) = self.state else { return };
+        let Some(index) = self.index(handle) else { return };
+        let quic = &mut self.connections[index].quic;
+        if !quic.is_multipath_negotiated() {
+            self.paths.next_ping = None;
+            return;
+        }
+        let (client, confirmed) = (matches!(self.role, Role::Client(_)), self.paths.confirmed);
+        for place in self.paths.places.iter_mut().filter(|place| place.quic.is_none() && place.open_at <= now)
+        {
+            if client && confirmed {
+                open(now, quic, place, self.config.path_use, self.config.reopen);
+            }
+        }
+        if self.paths.next_ping.is_some_and(|at| at <= now) {
+            self.paths.next_ping = Some(now + self.config.keep_alive);
+            for path in quic.paths() {
+                let _ = quic.ping_path(path);
+            }
+        }
+    }
+
+    pub(super) fn on_path_event(&mut self, now: Time, index: usize, event: PathEvent) {
+        let quic = &mut self.connections[index].quic;
+        match event {
+            PathEvent::Established { id, .. } => {
+                let Ok(four) = quic.network_path(id) else { return };
+                let path = path_of(four.remote());
+                if self.paths.established(now, path, id) {
+                    self.events.push_back(Event::PathUp(path));
+                }
+            }
+            PathEvent::Abandoned { id, .. } => {
+                let client = matches!(self.role, Role::Client(_));
+                let gone = self.paths.abandoned(now + self.config.reopen, id, client);
+                if let Some((path, true)) = gone {
+                    self.events.push_back(Event::PathDown(path));
+                }
+            }
+            // What the server sends takes the way that the client's last words took, acknowledgements above all: on a path
+            // that died they would be lost, and the client's window on the other one would fill.
+            PathEvent::RemoteStatus { id, status, .. } if matches!(self.role, Role::Server) => {
+                let _ = quic.set_path_status(id, status);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn open(now: Time, quic: &mut Connection, place: &mut Place, path_use: PathUse, again: Duration) {
+    let status = match path_use {
+        PathUse::FailOver => PathStatus::Backup,
+        PathUse::Duplicate => PathStatus::Available,
+    };
+    let four = FourTuple::from_remote(address(place.id));
+    match quic.open_path(four, status, clock::instant(now)) {
+        Ok(path) => place.quic = Some(path),
+        // The peer has not given out its numbers yet.
+        Err(_) => place.open_at = now + again,
+    }
+}

@@ -1,0 +1,293 @@
+//! What is under way: how much of the congestion window it takes and, for RACK (RFC 8985), when each segment was sent.
+
+use std::collections::VecDeque;
+
+use taut_core::{Duration, Time};
+
+use super::Counting;
+use super::sack::{DUP_THRESH, Run, Scoreboard};
+
+/// Segments that are not acknowledged, and the measure of ranges of sequence numbers in what the window counts. The window
+/// is in bytes either way: where it counts segments, each takes a whole SMSS, however short it is.
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    unit: Counting,
+    smss: u64,
+    /// Ascending, without gaps. Empty where nobody asks.
+    segments: VecDeque<Sent>,
+    kept: bool,
+    rack: Rack,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    start: u64,
+    end: u64,
+    /// The last time.
+    at: Time,
+    again: bool,
+    /// By SACK.
+    reported: bool,
+    /// Taken for lost, and not sent since.
+    lost: bool,
+}
+
+/// RFC 8985 section 5.3.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rack {
+    /// RACK.xmit_ts and RACK.end_seq: of what has arrived, the one that was sent last.
+    newest: (Time, u64),
+    rtt: Duration,
+    min_rtt: Option<Duration>,
+    /// RACK.fack: the end of the highest that has arrived.
+    highest: u64,
+    reordered: bool,
+}
+
+impl Flight {
+    /// `rack`: keep the times too.
+    pub(super) fn new(unit: Counting, smss: u64, rack: bool) -> Self {
+        let kept = rack || unit == Counting::Segments;
+        Self { unit, smss, segments: VecDeque::new(), kept, rack: Rack::default() }
+    }
+
+    /// What the bytes from `from` up to `to` take. A segment of which a part lies there is there.
+    pub(super) fn weigh(&self, from: u64, to: u64) -> u64 {
+        if from >= to {
+            return 0;
+        }
+        match self.unit {
+            Counting::Bytes => to - from,
+            Counting::Segments => {
+                let first = self.segments.partition_point(|sent| sent.end <= from);
+                let last = self.segments.partition_point(|sent| sent.start < to);
+                last.saturating_sub(first) as u64 * self.smss
+            }
+        }
+    }
+
+    /// What one segment of `len` bytes takes.
+    pub(super) fn segment(&self, len: u64) -> u64 {
+        match self.unit {
+            Counting::Bytes => len,
+            Counting::Segments => self.smss,
+        }
+    }
+
+    /// The bytes that one segment may have where so much of the window is free.
+    pub(super) fn fits(&self, room: u64) -> u64 {
+        match self.unit {
+            Counting::Segments if room < self.smss => 0,
+            _ => room,
+        }
+    }
+
+    /// A segment goes, for the first time or again. What goes again in one piece is one segment from now on.
+    pub(super) fn sent(&mut self, now: Time, seq: u64, end: u64) {
+        if !self.kept {
+            return;
+        }
+        let sent = Sent { start: seq, end, at: now, again: false, reported: false, lost: false };
+        if self.segments.back().is_none_or(|last| last.end < end) {
+            self.segments.push_back(sent);
+            return;
+        }
+        let first = self.segments.partition_point(|known| known.end <= seq);
+        let last = self.segments.partition_point(|known| known.end <= end);
+        // It may cut one in two at its end, and, when it is a probe or a rescue, at its beginning.
+        if let Some(rest) = self.segments.get_mut(last).filter(|rest| rest.start < end) {
+            rest.start = end;
+        }
+        if let Some(before) = self.segments.get_mut(first).filter(|before| before.start < seq) {
+            let whole = *before;
+            before.start = seq;
+            self.segments.insert(first, Sent { end: seq, ..whole });
+            return self.sent(now, seq, end);
+        }
+        self.segments.drain(first..last);
+        self.segments.insert(first, Sent { again: true, ..sent });
+    }
+
+    /// Everything below `una` is acknowledged.
+    pub(super) fn acknowledge(&mut self, now: Time, una: u64) {
+        while let Some(first) = self.segments.front().copied().filter(|first| first.end <= una) {
+            self.segments.pop_front();
+            if !first.reported {
+                self.rack.arrived(now, &first);
+            }
+        }
+        if let Some(first) = self.segments.front_mut() {
+            first.start = first.start.max(una);
+        }
+    }
+
+    /// What the peer reports beyond its acknowledgement has arrived.
+    pub(super) fn report(&mut self, now: Time, board: &Scoreboard) {
+        for run in board.runs() {
+            let from = self.segments.partition_point(|sent| sent.start < run.start);
+            let within = self.segments.range_mut(from..).take_while(|sent| sent.end <= run.end);
+            for sent in within.filter(|sent| !sent.reported) {
+                (sent.reported, sent.lost) = (true, false);
+                self.rack.arrived(now, sent);
+            }
+        }
+    }
+
+    /// Marks what was sent so long before something that has arrived that it is lost (RFC 8985 section 6.2 step 5); the
+    /// time at which more will be. `recovering`: a loss is being repaired.
+    pub(super) fn detect(&mut self, now: Time, recovering: bool) -> Option<Time> {
+        let Rack { newest, rtt, min_rtt, .. } = self.rack;
+        let reported = self.segments.iter().filter(|sent| sent.reported).count();
+        // Step 4: patience with what is late is needed where order was seen to change, or before three have overtaken it.
+        let patience = match self.rack.reordered || (!recovering && reported < DUP_THRESH as usize) {
+            true => min_rtt.unwrap_or_default() / 4,
+            false => Duration::ZERO,
+        };
+        let mut next = None;
+        for sent in self.segments.iter_mut().filter(|sent| !sent.reported && !sent.lost) {
+            if (sent.at, sent.end) >= newest {
+                continue;
+            }
+            let due = sent.at + rtt + patience;
+            if due <= now {
+                sent.lost = true;
+            } else {
+                next = Some(next.map_or(due, |next: Time| next.min(due)));
+            }
+        }
+        next
+    }
+
+    /// The retransmission timer expired: nothing that was not reported will arrive; `forget`: nor what was.
+    pub(super) fn lose_all(&mut self, forget: bool) {
+        for sent in &mut self.segments {
+            sent.reported &= !forget;
+            sent.lost = !sent.reported;
+        }
+    }
+
+    /// The last segment.
+    pub(super) fn last(&self) -> Option<Run> {
+        self.segments.back().map(|sent| Run { start: sent.start, end: sent.end })
+    }
+
+    /// The first run of bytes that were lost and not sent since.
+    pub(super) fn lost(&self) -> Option<Run> {
+        let from = self.segments.iter().position(|sent| sent.lost)?;
+        let lost = self.segments.range(from..).take_while(|sent| sent.lost);
+        lost.map(|sent| Run { start: sent.start, end: sent.end })
+            .reduce(|all, next| Run { start: all.start, end: next.end })
+    }
+
+    /// What is neither reported nor lost.
+    pub(super) fn pipe(&self) -> u64 {
+        let under_way = self.segments.iter().filter(|sent| !sent.reported && !sent.lost);
+        under_way.map(|sent| self.segment(sent.end - sent.start)).sum()
+    }
+}
+
+impl Rack {
+    /// RFC 8985 section 6.2 steps 1 to 3.
+    fn arrived(&mut self, now: Time, sent: &Sent) {
+        let rtt = now.saturating_since(sent.at);
+        // The acknowledgement may be of the first copy.
+        if sent.again && self.min_rtt.is_some_and(|min| rtt < min) {
+            return;
+        }
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
+        if (sent.at, sent.end) > self.newest {
+            self.newest = (sent.at, sent.end);
+            self.rtt = rtt;
+        }
+        if sent.end > self.highest {
+            self.highest = sent.end;
+        } else if !sent.again {
+            self.reordered = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Five segments of 100 bytes, a millisecond apart.
+    fn five(unit: Counting) -> Flight {
+        let mut flight = Flight::new(unit, 1000, unit == Counting::Segments);
+        (0..5).for_each(|n| flight.sent(at(n), 100 * n, 100 * (n + 1)));
+        flight
+    }
+
+    fn report(flight: &mut Flight, now: Time, start: u64, end: u64) {
+        let mut board = Scoreboard::default();
+        board.insert(Run { start, end }, 0, 500);
+        flight.report(now, &board);
+    }
+
+    #[test]
+    fn a_short_segment_takes_as_much_as_a_long_one_where_segments_count() {
+        let (bytes, mut segments) = (five(Counting::Bytes), five(Counting::Segments));
+        assert_eq!((bytes.weigh(0, 500), segments.weigh(0, 500)), (500, 5000));
+        assert_eq!((bytes.weigh(100, 300), segments.weigh(100, 300)), (200, 2000));
+        assert_eq!((bytes.weigh(150, 250), segments.weigh(150, 250)), (100, 2000));
+        assert_eq!((bytes.weigh(300, 300), segments.weigh(300, 300)), (0, 0));
+        assert_eq!((bytes.fits(999), segments.fits(999), segments.fits(1000)), (999, 0, 1000));
+        segments.acknowledge(at(10), 250);
+        assert_eq!(segments.weigh(250, 500), 3000);
+    }
+
+    #[test]
+    fn what_goes_again_in_one_piece_is_one_segment() {
+        let mut flight = five(Counting::Segments);
+        flight.sent(at(9), 0, 300);
+        assert_eq!((flight.weigh(0, 300), flight.weigh(0, 500)), (1000, 3000));
+        flight.sent(at(9), 350, 450);
+        assert_eq!(
+            (flight.weigh(300, 350), flight.weigh(350, 450), flight.weigh(450, 500)),
+            (1000, 1000, 1000)
+        );
+        assert_eq!(flight.weigh(0, 500), 4000);
+    }
+
+    #[test]
+    fn what_was_sent_before_three_that_arrived_is_lost() {
+        // RFC 8985 section 6.2: without reordering and with DupThresh segments reported, the window is zero.
+        let mut flight = five(Counting::Segments);
+        report(&mut flight, at(21), 100, 200);
+        assert_eq!(flight.detect(at(21), false), Some(at(25)), "a quarter of the round trip of 20 ms longer");
+        assert_eq!((flight.lost(), flight.pipe()), (None, 4000));
+        report(&mut flight, at(23), 100, 400);
+        assert_eq!(flight.detect(at(23), false), None);
+        assert_eq!((flight.lost(), flight.pipe()), (Some(Run { start: 0, end: 100 }), 1000));
+    }
+
+    #[test]
+    fn a_repetition_is_lost_when_something_sent_after_it_arrives() {
+        let mut flight = five(Counting::Segments);
+        report(&mut flight, at(23), 100, 400);
+        flight.detect(at(23), false);
+        flight.sent(at(23), 0, 100);
+        assert_eq!(flight.detect(at(24), true), None);
+        assert_eq!(flight.lost(), None);
+        flight.sent(at(25), 500, 600);
+        let mut board = Scoreboard::default();
+        board.insert(Run { start: 500, end: 600 }, 0, 600);
+        flight.report(at(45), &board);
+        flight.detect(at(45), true);
+        assert_eq!(flight.lost(), Some(Run { start: 0, end: 100 }));
+    }
+
+    #[test]
+    fn where_order_changed_before_the_late_are_waited_for() {
+        let mut flight = five(Counting::Segments);
+        report(&mut flight, at(21), 100, 200);
+        flight.acknowledge(at(22), 200); // The first arrived after the second.
+        report(&mut flight, at(24), 300, 500);
+        assert_eq!(flight.detect(at(24), true), Some(at(2 + 20 + 5)));
+        assert_eq!(flight.lost(), None);
+    }
+}

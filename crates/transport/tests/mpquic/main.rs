@@ -1,0 +1,5 @@
+//! Multipath QUIC between two endpoints with several paths, in virtual time.
+
+mod flow;
+mod harness;
+mod strangers;
