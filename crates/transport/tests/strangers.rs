@@ -14,6 +14,7 @@ use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Fingerprint, Identity, Trust};
+use taut_transport::mpquic::{MpQuic, MpQuicConfig};
 use taut_transport::quic::{Quic, QuicConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
@@ -100,6 +101,15 @@ fn quic() -> [Quic; 2] {
     ]
 }
 
+fn mpquic() -> [MpQuic; 2] {
+    let config = MpQuicConfig::new();
+    let trust = Trust::only(fingerprint("robot"));
+    let mut client = MpQuic::client(config, &identity("operator"), trust, entropy("c"));
+    assert!(client.add_path(taut_core::Time::ZERO, PathId(0)));
+    let trust = Trust::only(fingerprint("operator"));
+    [client, MpQuic::server(config, &identity("robot"), trust, entropy("s"))]
+}
+
 #[test]
 fn strangers_are_refused_by_every_transport_and_leave_nothing_behind() {
     use Stranger::{Guesses, Overhears};
@@ -109,6 +119,7 @@ fn strangers_are_refused_by_every_transport_and_leave_nothing_behind() {
         sealed(Tcp::client(TcpConfig::default(), 1), Tcp::server(TcpConfig::default(), 2))
     });
     storm("QUIC", Overhears, quic);
+    storm("MPQUIC", Overhears, mpquic);
     storm("SCTP", Overhears, || secured(sctp_client(), sctp_server));
     storm("SCTP, plain", Overhears, || [sctp_client(), sctp_server()]);
     storm("DCCP 2", Overhears, || secured(dccp_client(Ccid::TcpLike), || dccp_server(Ccid::TcpLike)));

@@ -32,6 +32,28 @@ pub(super) fn delays(run: &RunResult, inks: &mut Inks) -> Vec<Figure> {
     figures
 }
 
+/// From making a command to its first delivery, beside the deadline.
+pub(super) fn commands(run: &RunResult) -> Vec<Figure> {
+    let Some(commands) = &run.commands else { return Vec::new() };
+    let Some(distribution) = &commands.latency_ms else { return Vec::new() };
+    let (name, limit) = (commands.transport.as_str(), Some(commands.deadline_ms));
+    let samples = [Sample { name, ink: Ink(0), limit, distribution }];
+    if samples[0].points().next().is_none() {
+        return Vec::new();
+    }
+    let title = "Distribution of latency".to_owned();
+    let caption = "Share of the commands that arrived whose latency is not above a value.".to_owned();
+    let chart = cdf_chart(&samples, &title, "latency (ms)");
+    let all = Figure { stem: "commands-cdf".to_owned(), title, caption, chart };
+    let title = "Tail of the latency".to_owned();
+    let caption =
+        "Share of the commands that arrived whose latency is above a value, on a logarithmic scale. \
+                   Dashed: the deadline, where it is near."
+            .to_owned();
+    let chart = tail_chart(&samples, &title);
+    vec![all, Figure { stem: "commands-tail".to_owned(), title, caption, chart }]
+}
+
 pub(super) fn skews(run: &RunResult) -> Vec<Figure> {
     let sample = |(i, skew): (usize, &'_ crate::result::SkewResult)| (i, skew.skew_ms.cdf.is_empty());
     let shown: Vec<usize> =

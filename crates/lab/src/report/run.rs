@@ -20,6 +20,7 @@ pub(super) fn html(run: &RunResult) -> String {
     body.push_str(&verdict(run));
     body.push_str(&section("Limits", &limits(&run.verdict)));
     body.push_str(&section("Model and measurement", &models(&run.models)));
+    body.push_str(&section("Commands", &super::commands::html(run.commands.as_ref())));
     let mut first = 1;
     for group in run_figures::groups(run) {
         body.push_str(&section(group.title, &page::figures(&group.figures, first)));

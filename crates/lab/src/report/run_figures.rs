@@ -28,6 +28,7 @@ pub(super) fn groups(run: &RunResult) -> Vec<FigureGroup> {
     let mut inks = Inks::new(run);
     let mut groups = vec![
         FigureGroup { title: "Delay over time", figures: delays(run, &mut inks) },
+        FigureGroup { title: "Latency of commands", figures: distributions::commands(run) },
         FigureGroup { title: "Distribution of delay", figures: distributions::delays(run, &mut inks) },
         FigureGroup { title: "Queues, windows and rates over time", figures: Vec::new() },
         FigureGroup { title: "Skew between media", figures: distributions::skews(run) },
@@ -35,7 +36,7 @@ pub(super) fn groups(run: &RunResult) -> Vec<FigureGroup> {
     let kinds: Vec<Vec<Figure>> = kinds(run).iter().map(|kind| over_time(run, kind, &mut inks)).collect();
     // Those without a close-up last, so that each of the others has its own beside it.
     let (pairs, others): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|figures| figures.len() % 2 == 0);
-    groups[2].figures.extend(pairs.into_iter().chain(others).flatten());
+    groups[3].figures.extend(pairs.into_iter().chain(others).flatten());
     groups.retain(|group| !group.figures.is_empty());
     groups
 }

@@ -1,9 +1,13 @@
 //! Commands over parallel paths.
 
+use std::path::Path;
+
+use taut_core::Seed;
 use taut_lab::result::{CommandsResult, RunResult};
+use taut_lab::run::run;
 use taut_lab::scenario::{Scenario, Setting};
 
-use crate::world::done;
+use crate::world::{done, recordings};
 
 /// Two links of 4 and 4.5 ms; the first one is dead from the tenth second on.
 fn over(transport: &str, settings: &[&str]) -> CommandsResult {
@@ -68,6 +72,117 @@ fn mptcp_delivers_everything_and_its_timeout_shows() {
     assert!(result.late > 0 && result.latency_ms.unwrap().max > 100.0);
     let redundant = over(r#"{ mptcp = { scheduler = "redundant" } }"#, &[]);
     assert_eq!(redundant.in_time, redundant.sent);
+}
+
+#[test]
+fn mpquic_fails_over_after_its_idle_timeout_and_its_copies_lose_nothing() {
+    let fail_over = over(r#"{ mpquic = {} }"#, &[]);
+    let lost = fail_over.sent - fail_over.in_time;
+    // 500 ms of a command each 30.
+    assert!((10..=25).contains(&lost) && fail_over.copies == Some(1.0), "{fail_over:?}");
+    let copies = over(r#"{ mpquic = { paths = "duplicate" } }"#, &[]);
+    assert_eq!(copies.in_time, copies.sent);
+    assert!(copies.copies.unwrap() <= 2.0);
+}
+
+/// What a protocol does under the four conditions of the shipped scenario: share in time in per cent, copies a message and
+/// late deliveries, means over some seeds. `None` where its recordings are not.
+fn under_each_condition(
+    protocol: &str,
+    seeds: std::ops::RangeInclusive<u64>,
+) -> Option<Vec<(f64, f64, u64)>> {
+    recordings("multipath-5g")?;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/two-5g-links.toml");
+    let scenario = Scenario::read(&path).unwrap_or_else(|e| panic!("{e}"));
+    let variants = scenario.expand().unwrap_or_else(|e| panic!("{e}")).into_iter();
+    let conditions = ["a stable", "b link failure", "c latency and jitter", "d congestion"];
+    let names = conditions.map(|condition| format!("{protocol}, {condition}"));
+    let of_protocol = variants.filter(|(variant, _)| names.contains(&variant.name));
+    let count = seeds.clone().count();
+    let means = of_protocol.map(|(variant, scenario)| {
+        let mut sums = (0.0, 0.0, 0);
+        for seed in seeds.clone() {
+            let result = run(&scenario, Seed::new(seed), &mut |_| ()).unwrap_or_else(|e| panic!("{e}"));
+            let commands = result.commands.unwrap_or_else(|| panic!("{} has commands", variant.name));
+            sums.0 += commands.in_time_percent.unwrap();
+            sums.1 += commands.copies.unwrap();
+            sums.2 += commands.late;
+        }
+        (sums.0 / count as f64, sums.1 / count as f64, sums.2)
+    });
+    Some(means.collect())
+}
+
+#[test]
+fn over_two_5g_links_the_deadline_scheduler_meets_its_goal() {
+    let Some(deadline) = under_each_condition("deadline", 1..=5) else { return };
+    let all = under_each_condition("MTIP-A", 1..=5).expect("the recordings are there");
+    let [a, b, c, d] = deadline[..] else { panic!("four conditions: {deadline:?}") };
+    for (ours, theirs) in [a, b, c].iter().zip(&all) {
+        assert!(ours.0 >= theirs.0 - 0.05 && ours.1 <= 1.1, "{deadline:?}");
+    }
+    // More than the choice of paths that knows the future and sends one copy a path, 99.72 %, with a tenth of its second copies.
+    assert!(d.0 >= 99.8 && d.1 <= 1.12, "{deadline:?}");
+}
+
+#[test]
+fn over_two_5g_links_neither_mtip_a_nor_mtip_b_delivers_late() {
+    let Some(all) = under_each_condition("MTIP-A", 1..=3) else { return };
+    let adaptive = under_each_condition("MTIP-B", 1..=3).expect("the recordings are there");
+    assert!(all.iter().chain(&adaptive).all(|(_, _, late)| *late == 0));
+    assert!(all.iter().all(|(in_time, copies, _)| *in_time > 99.0 && *copies > 1.99), "{all:?}");
+    assert!(
+        adaptive[..3].iter().all(|(in_time, copies, _)| *in_time > 99.0 && *copies < 1.3),
+        "{adaptive:?}"
+    );
+}
+
+/// Loss in every second that counts, as a share; the way back loses as much.
+fn losses() -> Option<Vec<f64>> {
+    let table = recordings("multipath-5g")?.join("Path_losses_for_congestion.csv");
+    let text = std::fs::read_to_string(table).unwrap();
+    let percent = |line: &str| line.split(',').nth(2).unwrap().parse::<f64>().unwrap();
+    Some(text.lines().skip(2).map(|line| percent(line) / 100.0).collect())
+}
+
+/// The greatest share in time, in per cent, with so many copies a message, of a scheduler that knows each second's loss but
+/// not the future, in the fourth condition: `at_once` copies, and `later` ones if no answer has come by the last moment.
+///
+/// A round trip takes 8 ms, so that there is one such moment within 15. Losses are independent. What is kept of each second is the
+/// pair that is best for a price of a copy, the price so high that the copies suffice (Lagrange).
+fn best_without_the_future(losses: &[f64], copies: f64, answered_everywhere: bool) -> f64 {
+    let mut best = 0.0_f64;
+    for step in 0..4_000 {
+        let price = 10.0_f64.powf(-f64::from(step) / 500.0);
+        let (mut spent, mut lost) = (0.0, 0.0);
+        for p in losses {
+            let answer_lost = if answered_everywhere { p * p } else { *p };
+            let pairs = (1..=2).flat_map(|at_once| (0..=4).map(move |later| (at_once, later)));
+            let outcome = pairs.map(|(at_once, later)| {
+                let silent = p.powi(at_once) + (1.0 - p.powi(at_once)) * answer_lost;
+                (f64::from(at_once) + f64::from(later) * silent, p.powi(at_once + later))
+            });
+            let cost = |(copies, lost): &(f64, f64)| price * copies + lost;
+            let (copies, fails) = outcome.min_by(|a, b| cost(a).total_cmp(&cost(b))).expect("ten pairs");
+            (spent, lost) = (spent + copies, lost + fails);
+        }
+        if spent / losses.len() as f64 <= copies {
+            best = best.max(100.0 * (1.0 - lost / losses.len() as f64));
+        }
+    }
+    best
+}
+
+#[test]
+fn in_the_fourth_condition_the_goal_needs_answers_on_both_paths() {
+    let Some(losses) = losses() else { return };
+    for copies in [1.0, 1.05, 1.075, 1.09, 1.105, 1.15, 2.0] {
+        let [alone, everywhere] = [false, true].map(|all| best_without_the_future(&losses, copies, all));
+        println!("{copies:.3} copies: {alone:.3} % answered on one path, {everywhere:.3} % on both");
+    }
+    // As many copies as MTIP-B takes.
+    assert!(best_without_the_future(&losses, 1.105, false) < 99.9);
+    assert!(best_without_the_future(&losses, 1.105, true) > 99.98);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use noq_proto::{
     Connection, Datagram, Dir, PathId as QuicPath, PathStatus, ReadError, StreamId as QuicStream,
 };
-use taut_core::{DropCause, Event, Message, PathId, Priority, Reliability, SendError, Time};
+use taut_core::{DropCause, Event, Message, PathId, Priority, Reliability, SendError, StreamId, Time};
 
 use super::config::{MpQuicConfig, PathUse};
 use super::{DATAGRAM_BUFFER, LANES};
@@ -109,7 +109,7 @@ impl Messages {
         }
         loop {
             let free = self.copies.is_empty() && !Self::holds_sample(quic);
-            let idle = |stream: taut_core::StreamId| {
+            let idle = |stream: StreamId| {
                 self.lanes.get(&(stream.0 % LANES)).is_none_or(|lane| lane.rest.is_empty())
             };
             let message = self.outgoing.pop(now, |_| free, |stream, _| idle(stream), events);
@@ -128,10 +128,7 @@ impl Messages {
         open: &[QuicPath],
         events: &mut VecDeque<Event>,
     ) {
-        let mut frame = Vec::with_capacity(NUMBER + message.data.len() + MAX_HEADER);
-        frame.extend_from_slice(&self.next_number.to_be_bytes());
-        emit_datagram_header(message.stream, &mut frame);
-        frame.extend_from_slice(&message.data);
+        let frame = emit_sample(self.next_number, message.stream, &message.data);
         let fits = quic.datagrams().max_size().is_some_and(|most| frame.len() <= most);
         if !fits {
             // The peer takes shorter ones than we do, or none.
@@ -218,9 +215,7 @@ impl Messages {
         events: &mut VecDeque<Event>,
     ) -> Result<(), FrameError> {
         while let Some(datagram) = quic.datagrams().recv() {
-            let (number, rest) = datagram.split_first_chunk::<NUMBER>().ok_or(FrameError::Truncated)?;
-            let (stream, data) = parse_datagram(rest)?;
-            let number = u64::from_be_bytes(*number);
+            let (number, stream, data) = parse_sample(&datagram)?;
             if number > u64::MAX / 2 || !self.seen.is_new(number) {
                 self.counts.duplicates += 1;
                 events.push_back(Event::Refused(DropCause::Duplicate));
@@ -301,6 +296,21 @@ impl Lane {
     }
 }
 
+/// What a DATAGRAM frame holds: number, stream, message.
+fn emit_sample(number: u64, stream: StreamId, data: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(NUMBER + data.len() + MAX_HEADER);
+    frame.extend_from_slice(&number.to_be_bytes());
+    emit_datagram_header(stream, &mut frame);
+    frame.extend_from_slice(data);
+    frame
+}
+
+fn parse_sample(frame: &[u8]) -> Result<(u64, StreamId, &[u8]), FrameError> {
+    let (number, rest) = frame.split_first_chunk::<NUMBER>().ok_or(FrameError::Truncated)?;
+    let (stream, data) = parse_datagram(rest)?;
+    Ok((u64::from_be_bytes(*number), stream, data))
+}
+
 fn take_messages(
     reassembler: &mut Reassembler,
     path: PathId,
@@ -312,4 +322,29 @@ fn take_messages(
         events.push_back(Event::Received { data, path, stream });
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn golden_bytes_parse_and_are_emitted() {
+        let golden = [&[0, 0, 0, 0, 0, 0, 1, 2, 3][..], b"walk"].concat();
+        assert_eq!(emit_sample(0x0102, StreamId(3), b"walk"), golden);
+        assert_eq!(parse_sample(&golden), Ok((0x0102, StreamId(3), &b"walk"[..])));
+        for length in 0..=NUMBER {
+            assert_eq!(parse_sample(&golden[..length]), Err(FrameError::Truncated), "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_is_emitted_again(frame in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok((number, stream, data)) = parse_sample(&frame) {
+                prop_assert_eq!(emit_sample(number, stream, data), frame);
+            }
+        }
+    }
 }

@@ -1,0 +1,62 @@
+"""A table of a flow of commands, a variant a row: from a campaign's JSON (`taut run … --json`) to Markdown.
+
+    taut run scenarios/two-5g-links.toml --seeds 1..25 --json -q > campaign.json
+    python3 stats/commands.py campaign.json
+
+Means over the seeds, ± half the width of the 95 % confidence interval where they are not all the same; the maximum is of all seeds.
+"""
+
+import json
+import sys
+
+HEAD = ["", "in time %", "below the bound", "received %", "late", "mean", "p50", "p95", "p99", "p99.9", "max", "copies",
+        "kB there", "kB back", "packets there"]
+
+
+def value(measures, name, digits, interval=False):
+    measure = measures.get(f"commands {name}")
+    if measure is None:
+        return "–"
+    text = f"{measure['mean']:.{digits}f}"
+    half = measure["ci95"]
+    return f"{text} ± {half:.{digits}f}" if interval and half and half >= 0.5 * 10**-digits else text
+
+
+def paths(measures, what, digits=0):
+    found = []
+    while f"commands path {len(found)} {what}" in measures:
+        found.append(f"{measures[f'commands path {len(found)} {what}']['mean']:.{digits}f}")
+    return " / ".join(found)
+
+
+def row(name, measures, bound):
+    below = bound - measures["commands in time"]["mean"]
+    largest = measures.get("commands latency max")
+    return [
+        name, value(measures, "in time", 3, True), f"{below:.3f}", value(measures, "received", 3), value(measures, "late", 1),
+        value(measures, "latency", 3), *(value(measures, f"latency {q}", 2) for q in ("p50", "p95", "p99", "p99.9")),
+        "–" if largest is None else f"{largest['max']:.2f}", value(measures, "copies", 3, True),
+        paths(measures, "there bytes"), paths(measures, "back bytes"), paths(measures, "there packets"),
+    ]
+
+
+def main():
+    campaign = json.load(open(sys.argv[1], encoding="utf-8"))
+    conditions = {}
+    for variant in campaign["variants"]:
+        protocol, _, condition = variant["name"].rpartition(", ")
+        for known in ("1 kHz", "33 Hz"):
+            if protocol.endswith(known):
+                protocol, condition = protocol.removesuffix(f", {known}"), f"{known}, {condition}"
+        measures = {measure["name"]: measure for measure in variant["measures"]}
+        conditions.setdefault(condition, []).append((protocol, measures))
+    for condition, rows in conditions.items():
+        bound = next(m["commands in time"]["mean"] for name, m in rows if name.startswith("every path"))
+        print(f"### {condition}\n\n| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}")
+        for name, measures in rows:
+            print(f"| {' | '.join(row(name, measures, bound))} |")
+        print()
+
+
+if __name__ == "__main__":
+    main()
