@@ -257,23 +257,23 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_path_is_suspected_before_the_next_message_and_down_after_three() {
+    fn a_dead_path_is_suspected_before_the_next_message_and_down_after_four() {
         let mut path = up();
-        for n in 100..103 {
+        for n in 100..104 {
             path.sent(at(30 * n), false, n);
             let overdue = path.overdue_at().expect("one is open");
             assert_eq!(overdue, at(30 * n + 11));
             let mut lost = Vec::new();
             path.expire(overdue, |number| lost.push(number));
             assert_eq!(lost, [n]);
-            assert_eq!(path.judge(), if n < 102 { PathState::Suspect } else { PathState::Down });
+            assert_eq!(path.judge(), if n < 103 { PathState::Suspect } else { PathState::Down });
         }
         assert_eq!(
-            path.answered(at(30 * 102 + 40), false, 102, None),
-            Some(at(30 * 102)),
+            path.answered(at(30 * 103 + 40), false, 103, None),
+            Some(at(30 * 103)),
             "it was only slow"
         );
-        assert_eq!((path.judge(), path.stats.lost), (PathState::Up, 2));
+        assert_eq!((path.judge(), path.stats.lost), (PathState::Up, 3));
     }
 
     #[test]
