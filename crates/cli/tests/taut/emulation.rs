@@ -131,6 +131,7 @@ fn a_queue_and_a_gate_of_the_command_line_drop_whole_frames() {
     let left = stats["up"]["left"].as_u64().unwrap();
     println!("of 720 packets {left} left, {} gated, {} dropped by CoDel", dropped("gated"), dropped("aqm"));
     assert!(left > 100 && dropped("aqm") > 0, "{stats}");
+    assert_eq!(stats["up"]["queue"]["dropped"].as_u64(), Some(dropped("aqm")), "{stats}");
     assert!(dropped("gated") > 30 && dropped("gated").is_multiple_of(3), "{stats}");
 }
 

@@ -73,6 +73,24 @@ fn each_element_does_what_it_says_with_closed_books() {
 }
 
 #[test]
+fn a_link_tells_what_its_queues_counted() {
+    let link = |chain: &str| {
+        let result = done(chain, &short(chain, "", "haptic = {}\nvideo = { source = \"vp8\" }"));
+        result.links.into_iter().find(|link| !link.dropped.is_empty()).expect("a link that drops")
+    };
+    let slow = |queue: &str| link(&format!("{{ server = {{ rate = \"400kbit\", queue = {queue} }} }}"));
+    let codel = slow("{ codel = {} }");
+    assert_eq!(codel.counters["dropped"], codel.dropped["aqm"]);
+    let prio = slow("{ prio = { bands = [{ packets = 5 }, { codel = {} }], classes = [] } }");
+    assert_eq!(prio.counters["band1.dropped"], prio.dropped["aqm"]);
+    assert!(slow("{ packets = 5 }").counters.is_empty());
+    let two = link(
+        r#"{ server = { rate = "9Mbit", queue = { pie = {} } } }, { server = { rate = "400kbit", queue = { codel = {} } } }"#,
+    );
+    assert_eq!((two.counters["queue0.dropped"], two.counters["queue1.dropped"]), (0, two.dropped["aqm"]));
+}
+
+#[test]
 fn all_elements_in_one_chain_keep_the_books() {
     let chain = r#"{ cut = { at = "700ms", until = "750ms" } },
         { loss = { gilbert_elliott = { p = "1%", r = "30%" } } },
