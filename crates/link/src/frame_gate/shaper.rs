@@ -209,7 +209,7 @@ mod tests {
     fn bursts() -> Shaper {
         let offered = |index: u64| match index {
             0..50 => 7_000,
-            _ if index % 10 == 0 => 12_000,
+            _ if index.is_multiple_of(10) => 12_000,
             _ => 0,
         };
         learned(62_500, 3_000, offered, 300)
