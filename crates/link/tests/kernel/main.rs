@@ -111,8 +111,10 @@ mod tests {
         })
     }
 
+    type Counters = &'static [(&'static str, u64)];
+
     /// `tc -s qdisc` at the end of the guest's run. It rounds delays to three digits.
-    const COUNTERS: &[(&str, &str, &[(&str, u64)])] = &[
+    const COUNTERS: &[(&str, &str, Counters)] = &[
         (
             "codel-ecn",
             "bursts",
