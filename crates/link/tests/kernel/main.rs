@@ -111,7 +111,6 @@ mod tests {
         })
     }
 
-    /// By the names of `tc`.
     type Counters = &'static [(&'static str, u64)];
 
     /// `tc -s qdisc` at the end of the guest's run. It rounds delays to three digits.
