@@ -34,8 +34,6 @@ pub(crate) struct Flight {
     /// States sent, and the newest of them that arrived, counted from 1.
     sent: u64,
     arrived: u64,
-    /// A clock request is under way as well.
-    asked: bool,
     /// When something was last acknowledged, or the window was last given up for lost.
     progress: Time,
     /// Time between two states that are to go.
@@ -57,6 +55,8 @@ struct Window {
     floor: f64,
     /// The round trip that it promises, and more than chance adds.
     promised: Duration,
+    /// How long it was at the first cut, and how many states a second arrived.
+    before: (Duration, f64),
     /// Promises broken, less those kept since.
     broken: u32,
     /// Rounds in a row in which it grew, or was not the limit.
@@ -110,7 +110,6 @@ impl Flight {
             reliable,
             sent: 0,
             arrived: 0,
-            asked: false,
             progress: Time::ZERO,
             interval: Duration::from_millis(1),
             delays: Delays::new(reliable),
@@ -142,22 +141,11 @@ impl Flight {
         }
         if now >= self.progress + timeout {
             self.arrived = self.sent;
-            self.asked = false;
             self.progress = now;
             return true;
         }
         self.delays.round.limited = true;
         false
-    }
-
-    /// May a clock request go? It takes a state's place, for two at once would be one too many for a stop.
-    pub(crate) fn admits_request(&self, now: Time, timeout: Duration) -> bool {
-        !self.is_closed() || now >= self.progress + timeout
-    }
-
-    /// A clock request goes.
-    pub(crate) fn requested(&mut self) {
-        self.asked = true;
     }
 
     /// When a closed window opens without an acknowledgement.
@@ -167,7 +155,7 @@ impl Flight {
 
     fn is_closed(&self) -> bool {
         let size = self.window.map(|window| window.size).or_else(|| self.ceiling());
-        size.is_some_and(|size| self.sent - self.arrived + u64::from(self.asked) >= size as u64)
+        size.is_some_and(|size| self.sent - self.arrived >= size as u64)
     }
 
     fn ceiling(&self) -> Option<f64> {
@@ -184,7 +172,9 @@ impl Flight {
         self.seen(number);
         if !self.window.as_mut().is_none_or(|window| window.is_steady(number, self.sent)) {
             self.delays.round = Round::begin(now);
-        } else if let Some(measured) = self.delays.end_round(now).filter(|_| self.enabled) {
+        } else if let Some(measured) =
+            self.delays.end_round(now, self.window.is_some()).filter(|_| self.enabled)
+        {
             self.fastest =
                 Some(self.fastest.map_or(measured.rate, |fastest| measured.rate.max(fastest * 0.9)));
             match self.window.take() {
@@ -207,7 +197,6 @@ impl Flight {
 
     /// A clock request and its answer took so long.
     pub(crate) fn exchanged(&mut self, now: Time, rtt: Duration) {
-        self.asked = false;
         self.delays.exchange(now, rtt);
     }
 
@@ -231,6 +220,7 @@ impl Flight {
             size: under_way,
             floor: (FLOOR * carried).max(LEAST_WINDOW),
             promised: Duration::MAX,
+            before: (measured.rtt(), rate),
             broken: 0,
             rising: 0,
             unused: 0,
@@ -242,7 +232,8 @@ impl Flight {
     }
 
     fn follow(&mut self, now: Time, mut window: Window, measured: &Measured) {
-        window.judge(measured);
+        // Where states are repeated they arrive in bursts, and a round's rate says little.
+        window.judge(measured, !self.reliable);
         if window.broken >= BROKEN {
             self.retry = Some(now + PATIENCE);
             return;
@@ -280,20 +271,25 @@ impl Window {
     }
 
     /// Did the round trip go with the window?
-    fn judge(&mut self, measured: &Measured) {
+    fn judge(&mut self, measured: &Measured, decisive: bool) {
         // At the floor nothing of the session's can wait.
         let foreign = self.size <= self.floor && measured.standing > SUSPICIOUS;
         let kept = measured.rtt() <= self.promised && !foreign;
-        self.broken = if kept { self.broken.saturating_sub(1) } else { self.broken + 1 };
+        // A queue of the session's own stays busy: it does not stand as before while fewer arrive.
+        let (rtt, rate) = self.before;
+        let costs = decisive && measured.rtt() >= rtt - rtt / 16 && measured.rate < FLOOR * rate;
+        self.broken = match kept {
+            true => self.broken.saturating_sub(1),
+            false if costs => BROKEN,
+            false => self.broken + 1,
+        };
     }
 
     /// FAST, equation 1.
     fn update(&mut self, measured: &Measured, sent: u64) {
         let share = measured.base.as_secs_f64() / measured.rtt().as_secs_f64();
         let next = (self.size * share + ALPHA).max(self.floor);
-        if self.broken > 0 && next < self.size {
-            // No further on a doubtful way.
-        } else if next < self.size {
+        if next < self.size {
             self.rising = 0;
             self.resize(next, measured, sent);
         } else if measured.limited {

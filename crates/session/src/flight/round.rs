@@ -100,13 +100,17 @@ impl Delays {
         self.states.get().or_else(|| self.exchanges.get())
     }
 
-    /// The round, if it is long enough; then the next begins.
-    pub(super) fn end_round(&mut self, now: Time) -> Option<Measured> {
+    /// The round, if it is long enough; then the next begins. `whole`: a round trip at least, for under a window states go and
+    /// pause by turns.
+    pub(super) fn end_round(&mut self, now: Time, whole: bool) -> Option<Measured> {
         let base = self.states.get()?;
         let Round { began, arrived, limited, states, exchanges } = self.round;
         let length = now.saturating_since(began);
         let (asked, trips) = if self.reliable { (LEAST_EXCHANGES, 3) } else { (0, 1) };
         if length < LEAST_ROUND.max(base * trips) || states.count < LEAST_STATES || exchanges.count < asked {
+            return None;
+        }
+        if whole && length < states.least {
             return None;
         }
         let waited = states.least.saturating_sub(base);

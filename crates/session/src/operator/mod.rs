@@ -294,7 +294,7 @@ impl<T: Transport> Operator<T> {
                 let command = self.command.as_ref().map(Pending::poll_timeout);
                 let opens = self.flight.poll_timeout(self.round_trip.timeout());
                 let no_sooner = |turn: Deadline| opens.filter(|opens| opens.at > turn.at).unwrap_or(turn);
-                let sync = (self.config.codec == Codec::Native).then(|| no_sooner(self.sync.poll_timeout()));
+                let sync = (self.config.codec == Codec::Native).then(|| self.sync.poll_timeout());
                 let watch = self.feedback.poll_timeout(self.config.feedback_watchdog);
                 let states = self.outbox.poll_timeout().map(no_sooner);
                 earliest(earliest(command, states), earliest(sync, watch))
@@ -365,7 +365,6 @@ impl<T: Transport> Operator<T> {
             Phase::Greeting => self.greet(now),
             Phase::Open => {
                 self.repeat_command(now);
-                self.compare_clocks(now);
                 let timeout = self.round_trip.timeout();
                 while self.outbox.len() > 0
                     && self.flight.admits(now, self.adapter.interval(), timeout)
@@ -373,6 +372,7 @@ impl<T: Transport> Operator<T> {
                 {
                     self.transmit(now, &item, stream);
                 }
+                self.compare_clocks(now);
                 self.give_up(now);
                 if self.feedback.check(now, self.config.feedback_watchdog) {
                     self.events.push_back(OperatorEvent::FeedbackLost);

@@ -115,10 +115,8 @@ impl<T: Transport> Operator<T> {
     pub(super) fn compare_clocks(&mut self, now: Time) {
         self.sync.hurry(self.flight.asks());
         if self.config.codec == Codec::Native
-            && self.flight.admits_request(now, self.round_trip.timeout())
             && let Some(request) = self.sync.poll(now)
         {
-            self.flight.requested();
             let _ = self.port.send(now, &Body::ClockRequest(request), Parcel::passing(now, 1));
         }
     }
