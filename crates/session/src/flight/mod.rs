@@ -93,6 +93,8 @@ const UNUSED: u32 = 8;
 /// The path may have become wider: after so many rounds of growth it goes on by so much a round.
 const STEADY: u32 = 16;
 const GROWTH: f64 = 1.0 / 32.0;
+/// And by this, while nothing stands and fewer states arrive than before: then the window costs them.
+const AMENDS: f64 = 1.0 / 8.0;
 /// So often the window is so much smaller until the queue has gone, for a base that was never without a queue is too long
 /// (BBR's ProbeRTT, section 5.3.4); after that it grows by so much with each state that arrives, for all at once would be
 /// a queue again.
@@ -294,7 +296,12 @@ impl Window {
             self.resize(next, measured, sent);
         } else if measured.limited {
             self.rising += 1;
-            let wider = if self.rising > STEADY { self.size * (1.0 + GROWTH) } else { next };
+            let costs = measured.standing <= SUSPICIOUS && measured.rate < FLOOR * self.before.1;
+            let wider = match () {
+                () if costs => self.size * (1.0 + AMENDS),
+                () if self.rising > STEADY => self.size * (1.0 + GROWTH),
+                () => next,
+            };
             self.resize(next.max(wider), measured, sent);
         } else {
             self.promised = Duration::MAX;
