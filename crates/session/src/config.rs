@@ -117,7 +117,7 @@ impl OperatorConfig {
     }
 
     /// Hold states back while the session alone fills the path's queue, so that an emergency stop does not wait behind
-    /// them? Default: yes. Costs nothing where the path carries the states.
+    /// them? Default: yes. Costs little where the path carries the states, but over TCP that loses packets, throughput.
     pub fn window(mut self, yes: bool) -> Self {
         self.window = yes;
         self

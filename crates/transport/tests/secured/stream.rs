@@ -1,4 +1,4 @@
-use taut_core::{Bytes, Duration, Event, Message, Reliability, Seed, SendError, Transport};
+use taut_core::{Bytes, Duration, Event, Message, Priority, Reliability, Seed, SendError, Transport};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
 use taut_transport::security::{Sealed, SecurityConfig};
@@ -37,6 +37,32 @@ fn say<T: Transport>(net: &mut Net<Sealed<T>>, end: usize, data: &[u8]) {
     };
     net.ends[end].send(net.now, message).expect("there is room");
     net.drain(end);
+}
+
+#[test]
+fn what_a_full_buffer_refused_does_not_make_an_urgent_message_a_replay() {
+    let mut net = over_tcp("operator");
+    net.run_for(Duration::from_secs(1));
+    let send = |net: &mut Net<Sealed<Tcp>>, priority, data: &[u8]| {
+        let message = Message {
+            data: data.to_vec(),
+            created: net.now,
+            priority: Priority(priority),
+            ..Message::default()
+        };
+        net.ends[0].send(net.now, message)
+    };
+    let refused = (0..20_000).filter(|_| send(&mut net, 2, &[0; 100]).is_err()).count();
+    assert!(refused > 2_000, "{refused}");
+    while send(&mut net, 2, &[0; 100]).is_err() {
+        net.drain(0);
+        net.run_for(MS);
+    }
+    send(&mut net, 0, b"stop").expect("there is room");
+    net.drain(0);
+    net.run_for(Duration::from_secs(20));
+    assert!(net.received(1).any(|(_, data)| data == b"stop"));
+    assert_eq!(net.count(1, &Event::Closed), 0);
 }
 
 #[test]
