@@ -112,8 +112,8 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         "emulate s.toml --between a,b --every 0s",
         "emulate s.toml --between a,b --every 999us",
         "robot --every 0s",
-        "operator 127.0.0.1:4433 --every 0s",
-        "operator 127.0.0.1:4433 --every 1us",
+        "operator --connect 127.0.0.1:4433 --every 0s",
+        "operator --connect 127.0.0.1:4433 --every 1us",
         "plan --rate 6 --delay 8ms --buffer 14kB",
         "plan --rate 6Mbit --delay 8ms",
         "plan --rate 6Mbit --delay 8ms --buffer 14kB --cross udp",
@@ -217,6 +217,16 @@ $ taut run
 taut: the following required arguments were not provided: <SCENARIO> (see --help)
 $ taut fly s.toml
 taut: unrecognized subcommand 'fly' (see --help)
+$ taut emulate s.toml --between a,b --every 0s
+taut: invalid value '0s' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
+$ taut emulate s.toml --between a,b --every 999us
+taut: invalid value '999us' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
+$ taut robot --every 0s
+taut: invalid value '0s' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
+$ taut operator --connect 127.0.0.1:4433 --every 0s
+taut: invalid value '0s' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
+$ taut operator --connect 127.0.0.1:4433 --every 1us
+taut: invalid value '1us' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
 $ taut plan --rate 6 --delay 8ms --buffer 14kB
 taut: invalid value '6' for '--rate <RATE>': `6` is not a rate; write a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit (see --help)
 $ taut plan --rate 6Mbit --delay 8ms
