@@ -103,21 +103,20 @@ impl OperatorConfig {
         self
     }
 
-    /// Which of the waiting states goes next, where they are not reliable. Default: the newest.
+    /// Which of the waiting states goes next. Default: the newest.
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// Ask the transport to repeat lost states until their deadline? None is superseded then: they go in the order of
-    /// making. Default: no; a newer one is there before.
+    /// Ask the transport to repeat lost states until their deadline? Default: no; a newer one is there before.
     pub fn reliable(mut self, yes: bool) -> Self {
         self.reliable = yes;
         self
     }
 
     /// Hold states back while the session alone fills the path's queue, so that an emergency stop does not wait behind
-    /// them? Default: yes. Costs little where the path carries the states, but over TCP that loses packets, throughput.
+    /// them? Default: yes. Costs nothing where the path carries the states.
     pub fn window(mut self, yes: bool) -> Self {
         self.window = yes;
         self

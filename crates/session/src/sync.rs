@@ -14,8 +14,6 @@ use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub(crate) struct ClockSync {
     estimator: ClockEstimator,
     interval: Duration,
-    /// Somebody wants to know the round trip as well.
-    hurried: bool,
     next: Time,
     /// Requests since the estimate began.
     asked: u32,
@@ -37,8 +35,6 @@ pub(crate) struct ClockSync {
 const QUICK: (u32, Duration) = (8, Duration::from_millis(10));
 /// How many go quickly before the first answer.
 const UNHEARD: u32 = 2;
-/// And while the round trip is of interest.
-const HURRIED: Duration = Duration::from_millis(25);
 /// Requests that may be under way at once.
 const OPEN: usize = 64;
 /// One message in so many is the session's own, but one a second in any case.
@@ -59,7 +55,6 @@ impl ClockSync {
         Self {
             estimator: ClockEstimator::new(),
             interval,
-            hurried: false,
             next: Time::ZERO,
             asked: 0,
             answered: false,
@@ -104,11 +99,6 @@ impl ClockSync {
         self.unmatched
     }
 
-    /// Ask more often from the next request on, or no more.
-    pub(crate) fn hurry(&mut self, yes: bool) {
-        self.hurried = yes;
-    }
-
     /// The next request, if it is due.
     pub(crate) fn poll(&mut self, now: Time) -> Option<ClockRequest> {
         if now < self.next {
@@ -124,8 +114,7 @@ impl ClockSync {
         }
         self.asked = self.asked.saturating_add(1);
         let quick = self.asked <= QUICK.0 && (self.answered || self.asked < UNHEARD);
-        let interval = if self.hurried { self.interval.min(HURRIED) } else { self.interval };
-        self.next = now + if quick { QUICK.1.min(interval) } else { self.stretched(interval) };
+        self.next = now + if quick { QUICK.1.min(self.interval) } else { self.stretched(self.interval) };
         if self.open.len() >= OPEN {
             self.open.pop_front();
         }

@@ -18,7 +18,7 @@ use crate::counters::{Counters, stream_of};
 use crate::flight::Flight;
 use crate::latency::{Latencies, RoundTrip};
 use crate::port::{Heard, Parcel, Port};
-use crate::queue::{Dropped, Order, Outbox, Waiting};
+use crate::queue::{Dropped, Outbox, Waiting};
 use crate::rate::RateAdapter;
 use crate::state::{Priority, State};
 use crate::status::{Account, Status};
@@ -121,15 +121,13 @@ impl<T: Transport> Operator<T> {
         let adapter = RateAdapter::new(config.rate, config.least_rate, config.adaptive);
         let mut port = Port::new(transport, config.codec, Role::Operator);
         let native = config.codec == Codec::Native;
-        // Of what must arrive, nothing is superseded.
-        let order = if config.reliable { Order::Fifo } else { config.order };
         port.session = if native { (rng.next_u64() >> 32) as u32 | 1 } else { 1 };
         Self {
             phase: Phase::Connecting,
             now: Time::ZERO,
             began: None,
             events: VecDeque::new(),
-            outbox: Outbox::new(config.queue, order, adapter.interval()),
+            outbox: Outbox::new(config.queue, config.order, adapter.interval()),
             dropped: Vec::new(),
             next_sequence: 1,
             tracker: Tracker::new(),
@@ -292,11 +290,12 @@ impl<T: Transport> Operator<T> {
             Phase::Greeting => Some(Deadline::new(self.next_hello, "hello")),
             Phase::Open => {
                 let command = self.command.as_ref().map(Pending::poll_timeout);
-                let opens = self.flight.poll_timeout(self.round_trip.timeout());
-                let no_sooner = |turn: Deadline| opens.filter(|opens| opens.at > turn.at).unwrap_or(turn);
                 let sync = (self.config.codec == Codec::Native).then(|| self.sync.poll_timeout());
                 let watch = self.feedback.poll_timeout(self.config.feedback_watchdog);
-                let states = self.outbox.poll_timeout().map(no_sooner);
+                let states = self.outbox.poll_timeout().map(|turn| {
+                    let opens = self.flight.poll_timeout(self.round_trip.timeout());
+                    opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
+                });
                 earliest(earliest(command, states), earliest(sync, watch))
             }
         };
@@ -367,7 +366,7 @@ impl<T: Transport> Operator<T> {
                 self.repeat_command(now);
                 let timeout = self.round_trip.timeout();
                 while self.outbox.len() > 0
-                    && self.flight.admits(now, self.adapter.interval(), timeout)
+                    && self.flight.admits(now, timeout)
                     && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
                 {
                     self.transmit(now, &item, stream);

@@ -113,7 +113,6 @@ impl<T: Transport> Operator<T> {
     }
 
     pub(super) fn compare_clocks(&mut self, now: Time) {
-        self.sync.hurry(self.flight.asks());
         if self.config.codec == Codec::Native
             && let Some(request) = self.sync.poll(now)
         {

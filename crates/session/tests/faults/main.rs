@@ -269,8 +269,7 @@ fn recover(world: &mut Episode, lives: &mut Lives) {
 impl Episode {
     fn resume_now(&mut self) {
         let now = self.now;
-        if self.resume() {
-            self.observer.resume_pressed(now);
-        }
+        self.observer.resume_pressed(now);
+        self.resume();
     }
 }

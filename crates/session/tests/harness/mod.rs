@@ -53,9 +53,6 @@ pub trait Observer {
     fn network(&mut self, _now: Time, _from: usize, _event: &LinkEvent) {}
     fn corrupted(&mut self, _id: u64, _from: usize) {}
     fn made(&mut self, _now: Time, _sequence: u64) {}
-    /// The robot is about to judge something, or just did: how far its estimate of the operator's clock is off, and how far it
-    /// says that it may be.
-    fn judged(&mut self, _now: Time, _clocks: Option<[Duration; 2]>) {}
     fn operator(&mut self, _now: Time, _event: &OperatorEvent) {}
     /// `clocks`: how far the robot's estimate of the operator's clock is off, and how far it says that it may be.
     fn robot(&mut self, _now: Time, _event: &RobotEvent, _clocks: Option<[Duration; 2]>) {}
@@ -231,9 +228,7 @@ impl<T: Transport, O: Observer> World<T, O> {
         let now = self.local(to);
         let input = Datagram { path, ecn: Ecn::NotCapable, data, padding: 0 };
         if to == ROBOT {
-            self.observer.judged(self.now, self.robot_clock_error());
             self.robot.handle_input(now, input);
-            self.observer.judged(self.now, self.robot_clock_error());
         } else {
             self.operator.handle_input(now, input);
         }
