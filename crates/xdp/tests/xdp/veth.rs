@@ -203,12 +203,12 @@ fn no_program_is_left(rig: &Rig) {
     assert!(!link.contains("xdp"), "{link}");
 }
 
-fn frames_are_lost_as_packets_are(policy: Policy, mode: Mode) {
+fn frames_are_lost_as_packets_are(policy: Policy, mode: Mode, within: f64) {
     let Some(rig) = Rig::new() else { return };
     let Some(with) = available(session(&rig, Some((policy, mode)))) else { return };
     println!("{policy}, {mode}: {with:?}");
     assert!(with.packet_loss > 0.1, "the link is too slow for all: {with:?}");
-    assert!((with.frame_loss - with.packet_loss).abs() < 0.01, "{with:?}");
+    assert!((with.frame_loss - with.packet_loss).abs() < within, "{with:?}");
     assert_eq!(with.haptic.0, with.haptic.1, "force is not touched");
     let status = with.status.expect("a gate was there");
     assert_eq!(status.mode, mode.to_string());
@@ -219,17 +219,18 @@ fn frames_are_lost_as_packets_are(policy: Policy, mode: Mode) {
 
 #[test]
 fn natively_by_deadline_frames_are_lost_as_packets_are() {
-    frames_are_lost_as_packets_are(Policy::Deadline, Mode::Native);
+    frames_are_lost_as_packets_are(Policy::Deadline, Mode::Native, 0.01);
 }
 
 #[test]
 fn generically_by_deadline_frames_are_lost_as_packets_are() {
-    frames_are_lost_as_packets_are(Policy::Deadline, Mode::Generic);
+    frames_are_lost_as_packets_are(Policy::Deadline, Mode::Generic, 0.01);
 }
 
+/// It learns the limit from packets that the queue drops, some 25 here, and each breaks a frame: 0.8 to 1.3 points.
 #[test]
 fn by_the_policy_of_the_source_frames_are_lost_as_packets_are() {
-    frames_are_lost_as_packets_are(Policy::Aimd(3), Mode::Native);
+    frames_are_lost_as_packets_are(Policy::Aimd(3), Mode::Native, 0.02);
 }
 
 #[test]
