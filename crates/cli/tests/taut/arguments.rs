@@ -224,9 +224,9 @@ taut: invalid value '999us' for '--every <DURATION>': is told at most once in a 
 $ taut robot --every 0s
 taut: invalid value '0s' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
 $ taut operator --connect 127.0.0.1:4433 --every 0s
-taut: invalid value '0s' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
+taut: invalid value '0s' for '--every <N|DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
 $ taut operator --connect 127.0.0.1:4433 --every 1us
-taut: invalid value '1us' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
+taut: invalid value '1us' for '--every <N|DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
 $ taut plan --rate 6 --delay 8ms --buffer 14kB
 taut: invalid value '6' for '--rate <RATE>': `6` is not a rate; write a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit (see --help)
 $ taut plan --rate 6Mbit --delay 8ms
