@@ -5,6 +5,9 @@ use std::net::SocketAddrV4;
 use etherparse::PacketBuilder;
 use taut_core::{Bytes, IPV4_HEADER, Time, UDP_HEADER};
 
+use crate::error::{Fault, Problem};
+use crate::{FiveTuple, Format, Limits, TraceError, file, pcap};
+
 /// A UDP datagram over IPv4, to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Datagram {
@@ -23,6 +26,46 @@ impl Datagram {
     pub fn size(&self) -> Bytes {
         Bytes::new(IPV4_HEADER + UDP_HEADER + self.payload.len() as u64)
     }
+}
+
+/// A UDP datagram as it was found in a capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapturedDatagram {
+    /// When, since the first packet of the capture.
+    pub time: Time,
+    /// Protocol, addresses and ports.
+    pub flow: FiveTuple,
+    /// How long its payload was on the wire.
+    pub length: Bytes,
+    /// What was captured of its payload: not all of it, perhaps.
+    pub payload: Vec<u8>,
+}
+
+/// The UDP datagrams of a pcap or pcapng file, in the order of time. `name` is for errors. Fragments of IP packets are left out.
+///
+/// ```
+/// use taut_core::{Bytes, Time};
+/// use taut_trace::{Datagram, datagrams, write_pcap};
+/// let (source, destination) = ("10.0.0.1:5000".parse()?, "10.0.0.2:5004".parse()?);
+/// let time = Time::from_nanos(1_000_000_007);
+/// let file = write_pcap(&[Datagram { time, source, destination, payload: vec![7; 100] }]);
+/// let found = datagrams("a.pcap", &file)?;
+/// assert_eq!((found[0].time, found[0].length, &found[0].payload), (Time::ZERO, Bytes::new(100), &vec![7; 100]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// When it is no capture, or is cut short.
+pub fn datagrams(name: &str, data: &[u8]) -> Result<Vec<CapturedDatagram>, TraceError> {
+    let limits = Limits::default();
+    let read = || {
+        limits.check_bytes(data.len() as u64).map_err(Fault::file)?;
+        match file::detect(name, data).map_err(Fault::file)? {
+            format @ (Format::Pcap | Format::Pcapng) => pcap::datagrams(format, data, &limits),
+            _ => Err(Fault::file(Problem::NoCapture)),
+        }
+    };
+    read().map_err(|fault| TraceError::new(name, fault))
 }
 
 /// The magic number of a capture with times in nanoseconds.

@@ -9,7 +9,7 @@
 //! | pcap, pcapng | [`Packets`], a flow per five-tuple | |
 //! | mahimahi | [`Opportunities`] | |
 //!
-//! Beside these, [`Ivf`] reads encoded video, and [`write_pcap`] writes datagrams.
+//! Beside these, [`Ivf`] reads encoded video, [`datagrams`] finds what UDP carried in a capture, and [`write_pcap`] writes one.
 //!
 //! [`read`] looks at the content first and at the file's extension only when the content could be either. Times become
 //! [`Time`](taut_core::Time) since the first row; the recorder's own clock at that row is kept beside them, so that
@@ -55,7 +55,7 @@ mod recording;
 mod signals;
 
 pub use csv::write_csv;
-pub use datagrams::{Datagram, write_pcap};
+pub use datagrams::{CapturedDatagram, Datagram, datagrams, write_pcap};
 pub use error::{Place, Problem, TraceError};
 pub use file::{Limits, convert, read, read_bytes, read_bytes_within, write};
 pub use info::{ChannelInfo, FlowInfo, GapInfo, Info, IntervalInfo, PacketInfo, info};

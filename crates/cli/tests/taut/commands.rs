@@ -290,6 +290,42 @@ fn packets_are_made_of_an_encode_and_of_devices() {
 }
 
 #[test]
+fn a_made_trace_is_replayed_through_a_gate_beside_force() {
+    let world = World::new("trace-replay");
+    world.write("clip.ivf", ivf("VP80"));
+    world.good("trace video clip.ivf video.pcap --packets 100");
+    world.good("trace device follower haptic.pcap --deadband 0 --duration 1s");
+    let noise = SCENARIO.find("[cross.noise]").unwrap();
+    let cross = r#"[cross.haptic]
+from = "a"
+to = "b"
+traffic = { replay = { file = "haptic.pcap" } }
+
+[cross.video]
+from = "a"
+to = "b"
+traffic = { rtp = { file = "video.pcap", with = "haptic", within = "100ms" } }
+"#;
+    world.write("s.toml", format!("{}{cross}", &SCENARIO[..noise]));
+    let video = json(&world.good("run s.toml --json"))["videos"][0].clone();
+    assert_eq!(
+        (video["packets_sent"].as_u64(), video["frames_sent"].as_u64()),
+        (Some(100), Some(30)),
+        "{video}"
+    );
+    assert_eq!(video["frame_loss_percent"], 0.0, "{video}");
+    assert_eq!(video["offset_ms"]["count"], 30, "{video}");
+    let narrow = SCENARIO[..noise].replace("6Mbit", "500kbit");
+    let gated = narrow.replace("chain = [", r#"chain = [{ gate = { policy = "deadline" } }, "#);
+    world.write("gated.toml", format!("{gated}{cross}"));
+    let run = json(&world.good("run gated.toml --json"));
+    let video = run["flows"].as_array().unwrap().iter().find(|flow| flow["name"] == "video").unwrap();
+    assert!(video["dropped"]["gated"].as_u64().is_some_and(|gated| gated > 20), "{video}");
+    let again = json(&world.good("run gated.toml --json --seed 2"))["videos"][0].clone();
+    assert_eq!(again, run["videos"][0], "a recording has nothing random in it");
+}
+
+#[test]
 fn a_capture_read_back_has_every_packet_once() {
     let world = World::new("trace-capture");
     let lossy = r#"{ delay = "8ms" }, { loss = { bernoulli = "5%" } }, { duplicate = "5%" }"#;
