@@ -46,7 +46,7 @@ const VIDEO_PORT: u16 = 5_004;
 const FORCE_PORT: u16 = 5_005;
 const COMMAND_PORT: u16 = 5_006;
 
-/// The frames of an encode before `end` as RTP packets (RFC 7741), each frame's at its time, all at once, to UDP port 5004.
+/// The frames of an encode as RTP packets (RFC 7741), each frame's at its time, all at once, to UDP port 5004.
 #[derive(Clone, Debug)]
 pub struct Video<'a> {
     frames: Vec<(Time, &'a [u8])>,
@@ -54,7 +54,7 @@ pub struct Video<'a> {
 }
 
 impl<'a> Video<'a> {
-    /// Of this encode. The seed is for where RTP's counters begin.
+    /// Of the first `duration` of this encode. The seed is for where RTP's counters begin.
     ///
     /// # Errors
     /// When it is not VP8.
