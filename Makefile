@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep faults evidence stats oracle fuzz doc deny clean
+.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle fuzz doc deny clean
 
 # One folder for everything that is compiled, the fuzz targets' own workspace included.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -92,6 +92,24 @@ sweep: build ## All experiments, 20 seeds each, to out/sweep (SEEDS=1..3 and SCE
 		echo "== $$scenario"; \
 		"$(TAUT)" run "$$scenario" --seeds $(SEEDS) --out "$$out" | tee "$$out.txt"; \
 	done
+
+# A scene that turns, with noise, as libvpx encodes it in real time. The same bytes with the same ffmpeg: one thread, and a speed below 0, for
+# above it libvpx chooses one by how busy the machine is.
+TRACES := out/traces
+SCENE := testsrc2=size=480x360:rate=60:duration=241,noise=alls=6:allf=t:all_seed=1,rotate=a=0.3*sin(t*1.3):c=gray
+$(TRACES)/video.ivf:
+	$(call need,ffmpeg:ffmpeg)
+	@mkdir -p "$(@D)"
+	@echo "make: encodes 241 s of video, a minute or two"
+	ffmpeg -v error -nostdin -y -filter_threads 1 -f lavfi -i "$(SCENE)" -threads 1 -c:v libvpx -deadline realtime -cpu-used -8 \
+		-b:v 1400k -g 240 -pix_fmt yuv420p -fflags +bitexact -flags:v +bitexact -f ivf "$@.partial"
+	@mv "$@.partial" "$@"
+
+traces: build $(TRACES)/video.ivf ## Video, force and commands of 241 s as pcap, as many packets as the source's recordings: out/traces
+	"$(TAUT)" trace video $(TRACES)/video.ivf $(TRACES)/video.pcap --packets 43715
+	"$(TAUT)" trace device follower $(TRACES)/haptic.pcap --packets 80075
+	"$(TAUT)" trace device leader $(TRACES)/control.pcap --packets 120851
+	@echo "the source, each over 241 s: video 43715 packets, haptic 80075, control 120851"
 
 evidence: build ## Measure anew what `taut recommend` rests on: thousands of runs, minutes
 	"$(TAUT)" evidence $(sort $(wildcard scenarios/recommend/*.toml)) --seeds 1..3 > "$(CARGO_TARGET_DIR)/evidence.json"

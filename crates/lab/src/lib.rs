@@ -11,3 +11,4 @@ pub mod result;
 pub mod robot;
 pub mod run;
 pub mod scenario;
+pub mod traces;

@@ -94,6 +94,9 @@ pub enum Problem {
     /// A capture or an MCAP file with nothing in it.
     #[error("there are no {0} in it")]
     Nothing(&'static str),
+    /// Something else than packets of a network.
+    #[error("a pcap or pcapng file of packets is needed")]
+    NoCapture,
     /// Numbers where the names should be.
     #[error("the first line must name the columns, but `{}` is a number", shown(.0, CELL_SHOWN))]
     NoHeader(String),

@@ -174,7 +174,7 @@ fn decode(name: &str, data: &[u8], limits: &Limits) -> Result<Recording, Fault> 
 
 /// The format of `data`: by its first bytes where they are a signature, else text, where a first line of one whole
 /// number is mahimahi unless the extension says CSV.
-fn detect(name: &str, data: &[u8]) -> Result<Format, Problem> {
+pub(crate) fn detect(name: &str, data: &[u8]) -> Result<Format, Problem> {
     let extension = extension(name);
     if let Some(format) = by_signature(data)? {
         return Ok(format);

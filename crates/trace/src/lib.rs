@@ -9,6 +9,8 @@
 //! | pcap, pcapng | [`Packets`], a flow per five-tuple | |
 //! | mahimahi | [`Opportunities`] | |
 //!
+//! Beside these, [`Ivf`] reads encoded video, [`datagrams`] finds what UDP carried in a capture, and [`write_pcap`] writes one.
+//!
 //! [`read`] looks at the content first and at the file's extension only when the content could be either. Times become
 //! [`Time`](taut_core::Time) since the first row; the recorder's own clock at that row is kept beside them, so that
 //! what is written carries the recorded times again. Values are `f64` and survive CSV and MCAP bit by bit. The same
@@ -39,9 +41,11 @@
 //! ```
 
 mod csv;
+mod datagrams;
 mod error;
 mod file;
 mod info;
+mod ivf;
 mod mahimahi;
 mod mcap;
 mod packets;
@@ -51,9 +55,11 @@ mod recording;
 mod signals;
 
 pub use csv::write_csv;
+pub use datagrams::{CapturedDatagram, Datagram, datagrams, write_pcap};
 pub use error::{Place, Problem, TraceError};
 pub use file::{Limits, convert, read, read_bytes, read_bytes_within, write};
 pub use info::{ChannelInfo, FlowInfo, GapInfo, Info, IntervalInfo, PacketInfo, info};
+pub use ivf::Ivf;
 pub use mcap::write_mcap;
 pub use packets::{FiveTuple, Flow, PacketRow, Packets};
 pub use playback::{Impairment, Impairments, Opportunities};

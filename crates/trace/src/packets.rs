@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 
 use taut_core::{Bytes, Time};
 
+use crate::CapturedDatagram;
+
 /// Packets or messages over time. Times never go back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packets {
@@ -95,6 +97,8 @@ pub(crate) struct Captured {
     known: BTreeMap<Flow, u32>,
     out_of_order: u64,
     sightings: Sightings,
+    /// Where these are asked for; times as of `packets`.
+    datagrams: Option<Vec<(i64, CapturedDatagram)>>,
 }
 
 /// Which IPv4 packets were captured where, so that one that passed several interfaces counts once.
@@ -119,7 +123,37 @@ pub(crate) struct Identity {
 /// How long a packet may be under way, in nanoseconds: the maximum datagram lifetime of RFC 6864 section 3.
 const LIFETIME_NS: u64 = 120_000_000_000;
 
+/// Bytes of a UDP header (RFC 768).
+const UDP_HEADER: usize = 8;
+
 impl Captured {
+    pub(crate) fn with_datagrams() -> Self {
+        Self { datagrams: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// `length` is what the header says, with the header; 0 where the sender left it to its network card.
+    pub(crate) fn push_datagram(&mut self, time_ns: i64, flow: FiveTuple, length: usize, payload: &[u8]) {
+        if let Some(datagrams) = &mut self.datagrams {
+            let length = Bytes::new(length.saturating_sub(UDP_HEADER).max(payload.len()) as u64);
+            datagrams.push((
+                time_ns,
+                CapturedDatagram { time: Time::ZERO, flow, length, payload: payload.to_vec() },
+            ));
+        }
+    }
+
+    /// In the order of time, which begins with the capture's first packet.
+    pub(crate) fn into_datagrams(self) -> Vec<CapturedDatagram> {
+        let start_ns = self.packets.iter().map(|(time_ns, ..)| *time_ns).min().unwrap_or(0);
+        let mut datagrams = self.datagrams.unwrap_or_default();
+        datagrams.sort_by_key(|(time_ns, _)| *time_ns);
+        let timed = |(time_ns, datagram): (i64, CapturedDatagram)| CapturedDatagram {
+            time: Time::from_nanos(time_ns.abs_diff(start_ns)),
+            ..datagram
+        };
+        datagrams.into_iter().map(timed).collect()
+    }
+
     pub(crate) fn push(&mut self, time_ns: i64, size: u64, flow: Flow) {
         let next = self.flows.len() as u32;
         let index = match self.known.get(&flow) {

@@ -10,7 +10,7 @@ use pcap_parser::{
 use crate::error::{Fault, Problem};
 use crate::file::Limits;
 use crate::packets::{Captured, Identity};
-use crate::{Data, FiveTuple, Flow, Format, Packets, Recording};
+use crate::{CapturedDatagram, Data, FiveTuple, Flow, Format, Packets, Recording};
 
 /// Nanoseconds in a second.
 const SECOND: i128 = 1_000_000_000;
@@ -20,6 +20,35 @@ const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// Reads a capture in the format of libpcap.
 pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
+    let mut captured = Captured::default();
+    walk(data, limits, &mut captured)?;
+    finish(Format::Pcap, captured, Vec::new())
+}
+
+/// Reads a capture in the next-generation format.
+pub(crate) fn read_ng(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
+    let mut captured = Captured::default();
+    let untimed = walk_ng(data, limits, &mut captured)?;
+    let note =
+        (untimed > 0).then(|| format!("packets without a time, given that of the one before: {untimed}"));
+    finish(Format::Pcapng, captured, note.into_iter().collect())
+}
+
+/// The UDP datagrams of a capture in either format.
+pub(crate) fn datagrams(
+    format: Format,
+    data: &[u8],
+    limits: &Limits,
+) -> Result<Vec<CapturedDatagram>, Fault> {
+    let mut captured = Captured::with_datagrams();
+    match format {
+        Format::Pcapng => _ = walk_ng(data, limits, &mut captured)?,
+        _ => walk(data, limits, &mut captured)?,
+    }
+    Ok(captured.into_datagrams())
+}
+
+fn walk(data: &[u8], limits: &Limits, captured: &mut Captured) -> Result<(), Fault> {
     let (mut rest, header) = step(data, data, "the capture's header", parse_pcap_header)?;
     let frame = match &header {
         header if header.is_modified_format() => parse_pcap_frame_modified,
@@ -27,16 +56,15 @@ pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
         _ => parse_pcap_frame,
     };
     let unit = if header.is_nanosecond_precision() { 1 } else { 1_000 };
-    let mut captured = Captured::default();
     while !rest.is_empty() {
         let at = data.len() - rest.len();
         let (next, packet) = step(data, rest, "a packet", frame)?;
         let time_ns = i64::from(packet.ts_sec) * SECOND as i64 + i64::from(packet.ts_usec) * unit;
-        captured.push(time_ns, u64::from(packet.origlen), flow(sliced(header.network, packet.data).as_ref()));
+        push(captured, time_ns, packet.origlen, sliced(header.network, packet.data).as_ref());
         limits.check_rows(captured.len()).map_err(|problem| Fault::byte(at, problem))?;
         rest = next;
     }
-    finish(Format::Pcap, captured, Vec::new())
+    Ok(())
 }
 
 /// The magic number is as read in little endian.
@@ -44,11 +72,10 @@ fn is_big_endian(header: &PcapHeader) -> bool {
     matches!(header.magic_number, 0xd4c3_b2a1 | 0x4d3c_b2a1)
 }
 
-/// Reads a capture in the next-generation format.
-pub(crate) fn read_ng(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
+/// Returns how many packets had no time.
+fn walk_ng(data: &[u8], limits: &Limits, captured: &mut Captured) -> Result<u64, Fault> {
     let mut rest = data;
     let mut section = Section::default();
-    let mut captured = Captured::default();
     let mut untimed: u64 = 0;
     while !rest.is_empty() {
         let at = data.len() - rest.len();
@@ -67,7 +94,6 @@ pub(crate) fn read_ng(data: &[u8], limits: &Limits) -> Result<Recording, Fault> 
             Block::EnhancedPacket(block) => {
                 let interface = section.interface(block.if_id, at)?;
                 let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
-                let size = u64::from(block.origlen);
                 // What the block says was captured; its data may be longer by padding.
                 let bytes = &block.data[..block.data.len().min(block.caplen as usize)];
                 let (time_ns, packet) = (interface.time_ns(ticks, at)?, sliced(interface.linktype, bytes));
@@ -76,7 +102,7 @@ pub(crate) fn read_ng(data: &[u8], limits: &Limits) -> Result<Recording, Fault> 
                     section.interfaces.len() > 1 && captured.seen_elsewhere(identity, block.if_id, time_ns)
                 });
                 if !again {
-                    captured.push(time_ns, size, flow(packet.as_ref()));
+                    push(captured, time_ns, block.origlen, packet.as_ref());
                 }
             }
             Block::SimplePacket(block) => {
@@ -84,16 +110,24 @@ pub(crate) fn read_ng(data: &[u8], limits: &Limits) -> Result<Recording, Fault> 
                 untimed += 1;
                 let time_ns = captured.last_ns().unwrap_or(0);
                 let packet = sliced(interface.linktype, block.data);
-                captured.push(time_ns, u64::from(block.origlen), flow(packet.as_ref()));
+                push(captured, time_ns, block.origlen, packet.as_ref());
             }
             _ => {}
         }
         limits.check_rows(captured.len()).map_err(|problem| Fault::byte(at, problem))?;
         rest = next;
     }
-    let note =
-        (untimed > 0).then(|| format!("packets without a time, given that of the one before: {untimed}"));
-    finish(Format::Pcapng, captured, note.into_iter().collect())
+    Ok(untimed)
+}
+
+fn push(captured: &mut Captured, time_ns: i64, wire_len: u32, packet: Option<&LaxSlicedPacket<'_>>) {
+    let flow = flow(packet);
+    if let (Flow::Tuple(tuple), Some(TransportSlice::Udp(udp))) =
+        (&flow, packet.and_then(|packet| packet.transport.as_ref()))
+    {
+        captured.push_datagram(time_ns, *tuple, usize::from(udp.length()), udp.payload());
+    }
+    captured.push(time_ns, u64::from(wire_len), flow);
 }
 
 fn finish(format: Format, captured: Captured, mut notes: Vec<String>) -> Result<Recording, Fault> {

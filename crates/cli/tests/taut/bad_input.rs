@@ -225,6 +225,31 @@ const EDITS: &[(&str, &str, &str)] = &[
         r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
         r#"{ replay = { file = "good.csv" } }"#,
     ),
+    (
+        "video_absent",
+        r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        r#"{ rtp = { file = "none.pcap" } }"#,
+    ),
+    (
+        "video_truncated",
+        r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        r#"{ rtp = { file = "truncated.pcap" } }"#,
+    ),
+    (
+        "video_without_rtp",
+        r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        r#"{ rtp = { file = "good.pcap" } }"#,
+    ),
+    (
+        "video_of_signals",
+        r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        r#"{ rtp = { file = "good.csv" } }"#,
+    ),
+    (
+        "video_scaled",
+        r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        r#"{ rtp = { file = "good.pcap", rate = "1Mbit" } }"#,
+    ),
     ("mahimahi_absent", r#"rate = "6Mbit""#, r#"mahimahi = "none.up""#),
     ("mahimahi_unsorted", r#"rate = "6Mbit""#, r#"mahimahi = "unsorted.up""#),
     ("mahimahi_empty", r#"rate = "6Mbit""#, r#"mahimahi = "empty.csv""#),
@@ -413,7 +438,7 @@ taut: interval_of_codel.toml:8: links.wire.chain.0.server.queue.codel.interval: 
 taut: rate_of_tbf.toml:8: links.wire.chain.0.server.queue.tbf: the key `burst` is missing
 taut: delays_of_nowhere.toml:9: links.wire.chain.1.jitter_table.file: none.csv: there is no such file
 taut: frames_beyond_240.toml:22: cross.noise.traffic.rtp.fps: 241 is not within 1 to 240
-taut: video_with_nobody.toml:22: cross.noise.traffic.rtp.with: `nobody` is no single cross traffic of type haptic
+taut: video_with_nobody.toml:22: cross.noise.traffic.rtp.with: `nobody` is no single cross traffic of type haptic or replay
 taut: touch_without_period.toml:22: cross.noise.traffic.haptic.period: 0ns is not within 10us to 1s
 taut: commands_to_nobody.toml:14: commands.to: no link leads to `z`; there are a, b
 taut: commands_without_paths.toml:15: commands.paths: 0 is not within 1 to 8
@@ -476,6 +501,11 @@ taut: replay_absent.toml:22: cross.noise.traffic.replay.file: none.pcap: there i
 taut: replay_truncated.toml:22: cross.noise.traffic.replay.file: truncated.pcap: byte 24: the file ends inside a packet; it is cut short
 taut: replay_empty.toml:22: cross.noise.traffic.replay.file: empty.csv: the file is empty
 taut: replay_of_signals.toml:22: cross.noise.traffic.replay.file: good.csv: holds signals; a pcap or pcapng file of packets is needed
+taut: video_absent.toml:22: cross.noise.traffic.rtp.file: none.pcap: there is no such file
+taut: video_truncated.toml:22: cross.noise.traffic.rtp.file: truncated.pcap: byte 24: the file ends inside a packet; it is cut short
+taut: video_without_rtp.toml:22: cross.noise.traffic.rtp.file: good.pcap: has no RTP packets to UDP port 5004
+taut: video_of_signals.toml:22: cross.noise.traffic.rtp.file: good.csv: a pcap or pcapng file of packets is needed
+taut: video_scaled.toml:22: cross.noise.traffic.rtp.rate: is for the encode: a `file` has times and packets of its own
 taut: mahimahi_absent.toml:8: links.wire.chain.0.server.mahimahi: none.up: there is no such file
 taut: mahimahi_unsorted.toml:8: links.wire.chain.0.server.mahimahi: unsorted.up: line 3: 4 ms is before the previous line's 5 ms; times must not decrease
 taut: mahimahi_empty.toml:8: links.wire.chain.0.server.mahimahi: empty.csv: the trace is empty; it needs at least one line with a time in milliseconds

@@ -245,6 +245,86 @@ fn traces_are_shown_and_converted_there_and_back() {
     assert_eq!(world.read("r.mcap"), world.read("again.mcap"));
 }
 
+/// An encode of `fourcc`: 30 frames of 3000 bytes, 60 a second.
+fn ivf(fourcc: &str) -> Vec<u8> {
+    let mut file = [b"DKIF\0\0\x20\0", fourcc.as_bytes(), &[0; 20]].concat();
+    (file[16], file[20]) = (60, 1);
+    for tick in 0..30u64 {
+        file.extend([&3_000u32.to_le_bytes()[..], &tick.to_le_bytes(), &[9; 3_000]].concat());
+    }
+    file
+}
+
+#[test]
+fn packets_are_made_of_an_encode_and_of_devices() {
+    let world = World::new("trace-packets");
+    world.write("clip.ivf", ivf("VP80"));
+    world.write("cut.ivf", &ivf("VP80")[..9_000]);
+    world.write("vp9.ivf", ivf("VP90"));
+    assert_eq!(
+        world.good("trace video clip.ivf video.pcap --packets 100"),
+        "video.pcap: 100 packets of up to 1.044kB, 30 frames, in 0.483 s\n"
+    );
+    let info = json(&world.good("trace info video.pcap --json"));
+    let flow = &info["packets"]["flows"][0];
+    assert_eq!((flow["packets"].as_u64(), info["rows"].as_u64()), (Some(100), Some(100)), "{info}");
+    assert_eq!(flow["flow"], "udp 10.0.0.1:49152 > 10.0.0.2:5004");
+    let haptic = world.good("trace device follower haptic.pcap --packets 3000 --duration 10s");
+    assert!(haptic.starts_with("haptic.pcap: 3000 packets of up to 40B, a deadband of "), "{haptic}");
+    world.good("trace device follower again.pcap --packets 3000 --duration 10s");
+    assert_eq!(world.read("haptic.pcap"), world.read("again.pcap"));
+    for (arguments, told) in [
+        ("video cut.ivf x.pcap", "cut.ivf: byte 6056: the file ends inside a frame; it is cut short"),
+        ("video vp9.ivf x.pcap", "vp9.ivf: holds VP90; VP8 is needed"),
+        ("video video.pcap x.pcap", "video.pcap: byte 0: this does not begin like an IVF file"),
+        (
+            "video clip.ivf x.pcap --packets 9",
+            "clip.ivf: 9 packets are asked for; from 90 to 1680 can be had",
+        ),
+        ("video none.ivf x.pcap", "none.ivf: No such file or directory (os error 2)"),
+    ] {
+        let ended = world.taut(&format!("trace {arguments}"));
+        assert_eq!((ended.status, ended.err), (2, format!("taut: {told}\n")), "{arguments}");
+        assert!(!world.path("x.pcap").exists());
+    }
+}
+
+#[test]
+fn a_made_trace_is_replayed_through_a_gate_beside_force() {
+    let world = World::new("trace-replay");
+    world.write("clip.ivf", ivf("VP80"));
+    world.good("trace video clip.ivf video.pcap --packets 100");
+    world.good("trace device follower haptic.pcap --deadband 0 --duration 1s");
+    let noise = SCENARIO.find("[cross.noise]").unwrap();
+    let cross = r#"[cross.haptic]
+from = "a"
+to = "b"
+traffic = { replay = { file = "haptic.pcap" } }
+
+[cross.video]
+from = "a"
+to = "b"
+traffic = { rtp = { file = "video.pcap", with = "haptic", within = "100ms" } }
+"#;
+    world.write("s.toml", format!("{}{cross}", &SCENARIO[..noise]));
+    let video = json(&world.good("run s.toml --json"))["videos"][0].clone();
+    assert_eq!(
+        (video["packets_sent"].as_u64(), video["frames_sent"].as_u64()),
+        (Some(100), Some(30)),
+        "{video}"
+    );
+    assert_eq!(video["frame_loss_percent"], 0.0, "{video}");
+    assert_eq!(video["offset_ms"]["count"], 30, "{video}");
+    let narrow = SCENARIO[..noise].replace("6Mbit", "500kbit");
+    let gated = narrow.replace("chain = [", r#"chain = [{ gate = { policy = "deadline" } }, "#);
+    world.write("gated.toml", format!("{gated}{cross}"));
+    let run = json(&world.good("run gated.toml --json"));
+    let video = run["flows"].as_array().unwrap().iter().find(|flow| flow["name"] == "video").unwrap();
+    assert!(video["dropped"]["gated"].as_u64().is_some_and(|gated| gated > 20), "{video}");
+    let again = json(&world.good("run gated.toml --json --seed 2"))["videos"][0].clone();
+    assert_eq!(again, run["videos"][0], "a recording has nothing random in it");
+}
+
 #[test]
 fn a_capture_read_back_has_every_packet_once() {
     let world = World::new("trace-capture");

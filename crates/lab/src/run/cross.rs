@@ -1,6 +1,6 @@
 //! From the scenario's words to cross traffic.
 
-use taut_core::{Bytes, Duration, FlowId, Protocol, Seed, Time};
+use taut_core::{Bytes, Duration, FlowId, Node, Protocol, Seed, Time};
 use taut_sim::traffic::{Cbr, Pattern, Poisson, Replay, Sink, Source, Video, Voice};
 use taut_sim::{Endpoint, Network, Peer, VertexId};
 use taut_trace::Data;
@@ -8,6 +8,7 @@ use taut_transport::tcp::{Tcp, TcpConfig};
 
 use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
+use super::rtp_replay::{Recorded, RtpReplay, video_of};
 use super::video::{Haptics, RtpSource, codec};
 use super::{signals, transports};
 use crate::metrics::VideoWatch;
@@ -113,9 +114,11 @@ fn add_one(
             (Box::new(video(v, interval)), "video", start(interval))
         }
         Traffic::Rtp(rtp) => {
-            let start = start(Duration::from_nanos(1_000_000_000 / u64::from(rtp.fps)));
-            add_rtp(network, one, rtp, (start, stop), seed, flows);
-            return Ok(());
+            let start = match rtp.file {
+                Some(_) => Time::ZERO + cross.start.unwrap_or_default(),
+                None => start(Duration::from_nanos(1_000_000_000 / u64::from(rtp.fps))),
+            };
+            return add_rtp(network, one, rtp, (start, stop), (seed, inputs), flows);
         }
         Traffic::Haptic(h) => {
             (Box::new(haptics(h, one, (duration, seed), inputs)?), "haptic", start(h.period))
@@ -166,10 +169,12 @@ fn add_rtp(
     one: &One<'_>,
     spec: &RtpTraffic,
     (start, stop): (Time, Time),
-    seed: Seed,
+    (seed, inputs): (Seed, &mut Inputs),
     flows: &mut Vec<FlowInfo>,
-) {
+) -> Result<(), RunError> {
     let label = &one.label;
+    let recorded = spec.file.as_ref().map(|file| recorded_video(file, spec.port, one.entry, inputs));
+    let recorded = recorded.transpose()?;
     let sink = network.node(format!("{label} receiver"), one.to, Box::new(Sink::default()));
     let peer = Peer {
         address: sink,
@@ -179,8 +184,14 @@ fn add_rtp(
         protocol: Protocol::Udp,
         dscp: one.cross.dscp,
     };
-    let source = RtpSource::new(spec, peer, start, stop, &mut seed.stream(&format!("cross/{label}/rtp")));
-    let source = network.node(format!("{label} sender"), one.from, Box::new(source));
+    let source: Box<dyn Node> = match recorded {
+        Some(packets) => Box::new(RtpReplay::new(packets, peer, start, stop)),
+        None => {
+            let mut rng = seed.stream(&format!("cross/{label}/rtp"));
+            Box::new(RtpSource::new(spec, peer, start, stop, &mut rng))
+        }
+    };
+    let source = network.node(format!("{label} sender"), one.from, source);
     network.flow(source, sink);
     flows.push(FlowInfo {
         name: label.clone(),
@@ -189,6 +200,24 @@ fn add_rtp(
         sender: source,
         counters: Counters::default(),
     });
+    Ok(())
+}
+
+/// The packets of a file's video.
+fn recorded_video(
+    file: &str,
+    port: u16,
+    entry: &str,
+    inputs: &mut Inputs,
+) -> Result<Vec<Recorded>, RunError> {
+    let error = |what: String| RunError::key(format!("cross.{entry}.traffic.rtp.file"), what);
+    let bytes = inputs.read(file).map_err(|e| error(e.to_string()))?;
+    let datagrams = taut_trace::datagrams(file, &bytes).map_err(|e| error(e.to_string()))?;
+    let packets = video_of(datagrams, port);
+    if packets.is_empty() {
+        return Err(error(format!("{file}: has no RTP packets to UDP port {port}")));
+    }
+    Ok(packets)
 }
 
 /// A bulk transfer starts somewhere in the first 100 ms.

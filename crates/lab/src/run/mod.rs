@@ -12,6 +12,7 @@ mod links;
 mod output;
 mod qdiscs;
 mod queues;
+mod rtp_replay;
 mod samples;
 mod session;
 pub mod settings;

@@ -129,6 +129,7 @@ impl Scenario {
         for cross in self.cross.values_mut() {
             match &mut cross.traffic {
                 Traffic::Replay(replay) => files.push(&mut replay.file),
+                Traffic::Rtp(rtp) => files.extend(&mut rtp.file),
                 Traffic::Haptic(haptic) => {
                     if let HapticSource::Recording(recording) = &mut haptic.source {
                         files.push(&mut recording.file);
@@ -438,13 +439,29 @@ fn check_rtp(key: &str, rtp: &RtpTraffic, scenario: &Scenario) -> Checked {
     if let Some(rate) = rtp.rate {
         within(format!("{key}.rate"), rate, Bitrate::from_bps(1_000), Bitrate::from_bps(1_000_000_000))?;
     }
-    if rtp.codec == GateCodec::H264 {
+    if rtp.file.is_some() {
+        let encode = RtpTraffic::default();
+        let of_the_encode = [
+            ("fps", rtp.fps != encode.fps),
+            ("rate", rtp.rate.is_some()),
+            ("packet", rtp.packet != encode.packet),
+        ];
+        if let Some((name, _)) = of_the_encode.iter().find(|(_, given)| *given) {
+            return fault(
+                format!("{key}.{name}"),
+                "is for the encode: a `file` has times and packets of its own",
+            );
+        }
+    } else if rtp.codec == GateCodec::H264 {
         return fault(format!("{key}.codec"), "is h264; the encode is of VP8: write vp8, or opaque");
     }
     let Some(with) = &rtp.with else { return Ok(()) };
     match scenario.cross.get(with).map(|cross| (&cross.traffic, cross.count)) {
-        Some((Traffic::Haptic(_), 1)) => Ok(()),
-        _ => fault(format!("{key}.with"), format!("`{with}` is no single cross traffic of type haptic")),
+        Some((Traffic::Haptic(_) | Traffic::Replay(_), 1)) => Ok(()),
+        _ => fault(
+            format!("{key}.with"),
+            format!("`{with}` is no single cross traffic of type haptic or replay"),
+        ),
     }
 }
 

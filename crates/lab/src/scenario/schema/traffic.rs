@@ -104,24 +104,29 @@ pub struct ReplayTraffic {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RtpTraffic {
-    /// Whose payload format: `vp8` (RFC 7741) or `opaque`.
+    /// A pcap or pcapng file, relative to the scenario, whose RTP packets to `port` are sent, each as long after `start`, by default
+    /// the beginning, as it was after the capture's first packet. Of several streams (SSRC) that with the most bytes. Without it,
+    /// frames come from a real VP8 encode, over and over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Whose payload format: `vp8` (RFC 7741) or `opaque`; in a file `h264` (RFC 6184), too.
     #[serde(default)]
     pub codec: GateCodec,
-    /// Frames a second, 1 to 240.
+    /// Frames a second, 1 to 240. Not with a file.
     #[serde(default = "defaults::twenty_five")]
     pub fps: u32,
-    /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. From 1kbit.
+    /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. From 1kbit. Not with a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub rate: Option<Bitrate>,
-    /// The largest packet on the wire. 100B to 65535B.
+    /// The largest packet on the wire. 100B to 65535B. Not with a file.
     #[serde(default = "defaults::mtu")]
     #[schemars(with = "String")]
     pub packet: Bytes,
     /// The UDP port to which it goes.
     #[serde(default = "defaults::video_port")]
     pub port: u16,
-    /// The cross traffic, of type `haptic`, that it is to be seen with: each frame is paired at the sender with the nearest
+    /// The cross traffic, of type `haptic` or `replay`, that it is to be seen with: each frame is paired at the sender with the nearest
     /// packet of it, and the difference of their arrivals is the offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
@@ -129,6 +134,21 @@ pub struct RtpTraffic {
     #[serde(default = "defaults::five_milliseconds")]
     #[schemars(with = "String")]
     pub within: Duration,
+}
+
+impl Default for RtpTraffic {
+    fn default() -> Self {
+        Self {
+            file: None,
+            codec: GateCodec::default(),
+            fps: defaults::twenty_five(),
+            rate: None,
+            packet: defaults::mtu(),
+            port: defaults::video_port(),
+            with: None,
+            within: defaults::five_milliseconds(),
+        }
+    }
 }
 
 /// Haptic samples as traffic.
