@@ -15,6 +15,8 @@ pub(super) struct Direction<L> {
     next_id: u64,
     /// Bytes that may be inside the link.
     limit: u64,
+    /// Bytes inside it. A duplicate may leave before the event that tells of it: then less than what is there, or none.
+    inside: i64,
     buffer: Box<[u8]>,
 }
 
@@ -28,7 +30,7 @@ impl<L: Link> Direction<L> {
 
     pub(super) fn new(link: L, limit: u64) -> Self {
         let buffer = vec![0; usize::from(u16::MAX)].into();
-        Self { link, stats: DirectionStats::new(), next_id: 0, limit, buffer }
+        Self { link, stats: DirectionStats::new(), next_id: 0, limit, inside: 0, buffer }
     }
 
     pub(super) fn set_limit(&mut self, limit: u64) {
@@ -66,12 +68,13 @@ impl<L: Link> Direction<L> {
             self.stats.malformed += 1;
             return;
         };
-        if self.link.held().bytes.get() + len as u64 > self.limit {
+        if self.inside.max(0) as u64 + len as u64 > self.limit {
             return self.stats.drop(DropCause::QueueFullBytes);
         }
         self.next_id += 1;
         self.stats.entered += 1;
         self.stats.entered_bytes += len as u64;
+        self.inside += len as i64;
         self.link.handle_input(now, Packet { meta, payload: bytes.to_vec() });
     }
 
@@ -88,6 +91,7 @@ impl<L: Link> Direction<L> {
 
     fn drain(&mut self, clock: &Clock, due: Time, to: &Tun) {
         while let Some(mut packet) = self.link.poll_transmit(due) {
+            self.inside -= packet.meta.size.get() as i64;
             packet::mark(&mut packet.payload, packet.meta.ecn);
             let written = to.write(&packet.payload);
             self.stats.late(clock.now().saturating_since(due));
@@ -101,8 +105,14 @@ impl<L: Link> Direction<L> {
         }
         while let Some(event) = self.link.poll_event() {
             match event {
-                LinkEvent::Dropped { cause, .. } => self.stats.drop(cause),
-                LinkEvent::Duplicated { .. } => self.stats.duplicated += 1,
+                LinkEvent::Dropped { meta, cause } => {
+                    self.inside -= meta.size.get() as i64;
+                    self.stats.drop(cause);
+                }
+                LinkEvent::Duplicated { meta } => {
+                    self.inside += meta.size.get() as i64;
+                    self.stats.duplicated += 1;
+                }
                 LinkEvent::Corrupted { .. } => self.stats.corrupted += 1,
                 LinkEvent::Marked { .. } => self.stats.marked += 1,
             }
