@@ -29,6 +29,8 @@ pub(super) struct Outstanding {
     /// When it is worthless.
     due: Time,
     copies: Copies,
+    /// Last moments that are still to come.
+    last_moments: usize,
 }
 
 impl Outstanding {
@@ -67,7 +69,7 @@ impl Mtip {
             scheduler.begin(&mut copies, budget, places, &self.paths);
             copies.everywhere &= !self.codec.is_published();
         }
-        self.outstanding.push_back(Outstanding { number, message, due, copies });
+        self.outstanding.push_back(Outstanding { number, message, due, copies, last_moments: 0 });
         places.iter().for_each(|place| self.queue_copy(now, place, number));
         if self.chooser.deadline.is_some() {
             self.await_last_moments(now, number, due);
@@ -86,11 +88,13 @@ impl Mtip {
 
     /// Notes when another copy over each path must leave at the latest.
     fn await_last_moments(&mut self, now: Time, number: u64, due: Time) {
+        let Some(entry) = find(&mut self.outstanding, number) else { return };
         for path in &self.paths {
             let Some(lead) = deadline::lead(path) else { continue };
             let at = Time::ZERO + due.saturating_since(Time::ZERO + lead);
             if at > now && self.last_moments.len() < LAST_MOMENTS {
                 self.last_moments.push(Reverse((at, number, path.id)));
+                entry.last_moments += 1;
             }
         }
     }
@@ -98,27 +102,25 @@ impl Mtip {
     /// Last moments that have come: messages that nothing was heard of get another copy.
     pub(super) fn rescue(&mut self, now: Time) {
         while let Some(Reverse((at, number, id))) = self.last_moments.peek().copied() {
-            let waits = find(&mut self.outstanding, number).is_some();
-            if waits && at > now {
+            let entry = find(&mut self.outstanding, number);
+            if entry.is_some() && at > now {
                 break;
             }
             self.last_moments.pop();
-            if waits {
+            if let Some(entry) = entry {
+                entry.last_moments -= 1;
                 self.rescue_over(now, number, id);
             }
         }
     }
 
-    fn has_last_moments(&self, number: u64) -> bool {
-        self.last_moments.iter().any(|Reverse((_, other, _))| *other == number)
-    }
-
     fn rescue_over(&mut self, now: Time, number: u64, id: PathId) {
-        if !self.has_last_moments(number) {
+        let place = self.place_of(id);
+        let Some(entry) = find(&mut self.outstanding, number) else { return };
+        if entry.last_moments == 0 {
             return self.rescue_now(now, number, Reason::Silence);
         }
-        let (Some(place), Some(scheduler)) = (self.place_of(id), self.chooser.deadline) else { return };
-        let Some(entry) = find(&mut self.outstanding, number) else { return };
+        let (Some(place), Some(scheduler)) = (place, self.chooser.deadline) else { return };
         if entry.copies.are_many() {
             return;
         }
@@ -249,7 +251,7 @@ impl Mtip {
                 let chance = chance(best);
                 self.copy_again(now, number, Places::of([best]), chance, Reason::Overdue);
             }
-        } else if !entry.copies.again && !self.has_last_moments(number) {
+        } else if !entry.copies.again && entry.last_moments == 0 {
             self.rescue_now(now, number, Reason::Overdue);
         }
     }
