@@ -212,44 +212,37 @@ fn session_dccp(spec: &DccpSpec, side: Side, seed: Seed) -> Dccp {
     }
 }
 
-/// Calls whichever transport it is; each call is resolved by the match alone.
-macro_rules! carried {
-    ($carrier:ident, $transport:ident => $call:expr) => {
-        match $carrier {
-            Carrier::Udp($transport) => $call,
-            Carrier::Etp($transport) => $call,
-            Carrier::Tcp($transport) => $call,
-            Carrier::SpacedTcp($transport) => $call,
-            Carrier::Quic($transport) => $call,
-            Carrier::Sctp($transport) => $call,
-            Carrier::Dccp($transport) => $call,
+/// Makes an enum of transports one, which calls whichever it is; each call is resolved by the match alone.
+macro_rules! any_transport {
+    ($carrier:ident: $($kind:ident),+) => {
+        impl Transport for $carrier {
+            fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+                match self { $(Self::$kind(transport) => transport.send(now, message),)+ }
+            }
+            fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+                match self { $(Self::$kind(transport) => transport.handle_input(now, input),)+ }
+            }
+            fn handle_timeout(&mut self, now: Time) {
+                match self { $(Self::$kind(transport) => transport.handle_timeout(now),)+ }
+            }
+            fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+                match self { $(Self::$kind(transport) => transport.poll_transmit(now, buffer),)+ }
+            }
+            fn poll_event(&mut self) -> Option<Event> {
+                match self { $(Self::$kind(transport) => transport.poll_event(),)+ }
+            }
+            fn poll_timeout(&self) -> Option<Deadline> {
+                match self { $(Self::$kind(transport) => transport.poll_timeout(),)+ }
+            }
+            fn close(&mut self, now: Time) {
+                match self { $(Self::$kind(transport) => Transport::close(&mut **transport, now),)+ }
+            }
         }
     };
 }
+pub(super) use any_transport;
 
-impl Transport for Carrier {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        carried!(self, transport => transport.send(now, message))
-    }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        carried!(self, transport => transport.handle_input(now, input));
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        carried!(self, transport => transport.handle_timeout(now));
-    }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        carried!(self, transport => transport.poll_transmit(now, buffer))
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        carried!(self, transport => transport.poll_event())
-    }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        carried!(self, transport => transport.poll_timeout())
-    }
-    fn close(&mut self, now: Time) {
-        carried!(self, transport => Transport::close(&mut **transport, now));
-    }
-}
+any_transport!(Carrier: Udp, Etp, Tcp, SpacedTcp, Quic, Sctp, Dccp);
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use taut_transport::mtip::{Adaptive, Mode, Mtip, MtipConfig, Policy, Target};
 
 use crate::run::flows::{self, Counts};
 use crate::run::inputs::RunError;
-use crate::run::transports::{Carrier, Side, tcp_config};
+use crate::run::transports::{Carrier, Side, any_transport, tcp_config};
 use crate::scenario::{
     CommandTransport, Commands, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipMode, MtipPolicy,
     MtipSpec,
@@ -26,7 +26,7 @@ pub(super) enum CommandCarrier {
     Mtip(Box<Mtip>),
     Mptcp(Box<Mptcp>),
     Mpquic(Box<MpQuic>),
-    EveryPath(EveryPath),
+    EveryPath(Box<EveryPath>),
     /// A socket of its own.
     Kernel(Box<dyn Transport>),
 }
@@ -61,7 +61,7 @@ impl CommandCarrier {
                 Self::Mptcp(Box::new(mptcp))
             }
             CommandTransport::Mpquic(spec) => Self::Mpquic(Box::new(mpquic(spec, commands, side, seed))),
-            CommandTransport::EveryPath => Self::EveryPath(EveryPath::new(commands.paths)),
+            CommandTransport::EveryPath => Self::EveryPath(Box::new(EveryPath::new(commands.paths))),
             single => {
                 let spec = single.single().expect("the others use several paths");
                 Self::Single(Box::new(Carrier::new(&spec, side, seed)?))
@@ -217,39 +217,4 @@ impl Counts for CommandCarrier {
     }
 }
 
-macro_rules! carried {
-    ($carrier:ident, $transport:ident => $call:expr) => {
-        match $carrier {
-            CommandCarrier::Single($transport) => $call,
-            CommandCarrier::Mtip($transport) => $call,
-            CommandCarrier::Mptcp($transport) => $call,
-            CommandCarrier::Mpquic($transport) => $call,
-            CommandCarrier::EveryPath($transport) => $call,
-            CommandCarrier::Kernel($transport) => $call,
-        }
-    };
-}
-
-impl Transport for CommandCarrier {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        carried!(self, transport => transport.send(now, message))
-    }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        carried!(self, transport => transport.handle_input(now, input));
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        carried!(self, transport => transport.handle_timeout(now));
-    }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        carried!(self, transport => transport.poll_transmit(now, buffer))
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        carried!(self, transport => transport.poll_event())
-    }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        carried!(self, transport => transport.poll_timeout())
-    }
-    fn close(&mut self, now: Time) {
-        carried!(self, transport => transport.close(now));
-    }
-}
+any_transport!(CommandCarrier: Single, Mtip, Mptcp, Mpquic, EveryPath, Kernel);
