@@ -62,6 +62,26 @@ impl Scheduling {
     }
 }
 
+/// Sends what lines of standard input ask for, by their names, until it ends.
+pub(crate) fn take_commands<C: Copy + Sync + 'static>(
+    names: &'static [(&'static str, C)],
+    send: impl Fn(C) + Send + 'static,
+) {
+    // It waits for standard input until the process ends.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines() {
+            let Ok(line) = line else { return };
+            match names.iter().find(|(name, _)| *name == line.trim()) {
+                Some((_, command)) => send(*command),
+                None => {
+                    let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+                    eprintln!("taut: `{}` is no command; there are {}", line.trim(), names.join(", "));
+                }
+            }
+        }
+    });
+}
+
 /// Calls back at SIGINT, SIGTERM and SIGHUP; at the second one the process ends. Not any more once it is dropped.
 pub(crate) struct OnSignal(Handle);
 

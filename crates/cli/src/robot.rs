@@ -18,7 +18,7 @@ use taut_lab::scenario::{Environment, Surface};
 use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
-use crate::host::{OnSignal, Scheduling, Session, every, json_line};
+use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
 use crate::paths::{self, Paths};
 use crate::{Ended, identity, print};
 
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
     robot: Simulated,
     /// Stop after so long without a fresh state
-    #[arg(long, default_value = "100ms")]
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = silence)]
     watchdog: Duration,
     /// The age at which what the robot feels is worthless to the operator
     #[arg(long, value_name = "DURATION", default_value = "200ms")]
@@ -72,6 +72,9 @@ pub(crate) struct Arguments {
     /// Print what happens as JSON Lines
     #[arg(long)]
     json: bool,
+    /// Take e, r and q (emergency stop, its release, quit) as lines from standard input
+    #[arg(long)]
+    commands: bool,
     /// A report so often while there is an operator
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = every)]
     every: Duration,
@@ -88,6 +91,19 @@ pub(crate) fn parse_codec(text: &str) -> Result<Codec, String> {
         _ => Err(format!("`{text}` is not a codec; there are native, omni71")),
     }
 }
+
+/// Argument `--watchdog`.
+fn silence(text: &str) -> Result<Duration, String> {
+    let silence: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    if silence < Duration::from_millis(1) {
+        return Err("is from 1ms up: no network brings states more often".to_owned());
+    }
+    Ok(silence)
+}
+
+/// What lines of standard input ask for.
+const COMMANDS: [(&str, RobotCommand); 3] =
+    [("e", RobotCommand::EmergencyStop), ("r", RobotCommand::Release), ("q", RobotCommand::Close)];
 
 /// A simulated robot, by what it touches.
 #[derive(Clone, Copy, Debug)]
@@ -210,6 +226,12 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let _signals = OnSignal::new(move || {
         remote.send(RobotCommand::Close);
     })?;
+    if arguments.commands {
+        let remote = session.remote.clone();
+        host::take_commands(&COMMANDS, move |command| {
+            remote.send(command);
+        });
+    }
     let out = Output { json: arguments.json };
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
     for (at, note) in &session.notes {

@@ -95,7 +95,7 @@ impl Site {
         let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
         let (robot_id, one, two) = (identity("robot"), identity("one"), identity("two"));
         let mut robot = Running::start(world.command(&format!(
-            "robot --listen 127.0.0.1:0 --transport {transport} --identity robot --trust {one} --trust {two} --json"
+            "robot --listen 127.0.0.1:0 --transport {transport} --identity robot --trust {one} --trust {two} --commands --json"
         )));
         let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
         Self { world, transport, robot, robot_id, address }
@@ -237,6 +237,65 @@ fn an_emergency_stop_is_acknowledged_and_holds_until_resume() {
         assert_eq!(summary["status"]["state"], "ENABLED", "{transport}");
         assert_eq!(operator.child.wait().unwrap().code(), Some(0), "{transport}");
     }
+}
+
+#[test]
+fn nobody_but_a_person_resumes_after_an_emergency_stop() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut site = Site::new("latched", "udp");
+    let mut operator = site.start("one", "--commands --resume always");
+    operator.wait_for("resumed");
+    operator.say("e");
+    operator.wait_for("emergency_stopped");
+    operator.say("q");
+    operator.wait_for("summary");
+    drop(operator);
+    // Another process, and another operator: the robot holds the stop, and both ask before they move it.
+    for (who, policy) in [("one", "start"), ("two", "always")] {
+        let mut operator = site.start(who, &format!("--commands --resume {policy}"));
+        let connected = operator.wait_for("connected")["t_s"].as_f64().unwrap();
+        std::thread::sleep(Duration::from_millis(400));
+        if policy == "start" {
+            assert_eq!(operator.end("-TERM").1["status"]["state"], "FAULT");
+            continue;
+        }
+        operator.say("r");
+        let resumed = operator.wait_for("resumed")["t_s"].as_f64().unwrap();
+        assert!(resumed > connected + 0.3, "{policy}: {connected} s, {resumed} s");
+        operator.say("e");
+        operator.wait_for("emergency_stopped");
+        // The robot comes back and knows of nothing; the operator does.
+        let again = site.world.command(&format!(
+            "robot --listen {} --identity robot --trust {} --transport udp --json",
+            site.address,
+            site.world.taut("identity --path two").out.trim(),
+        ));
+        let gone = std::mem::replace(&mut site.robot, Running::start(site.world.command("schema")));
+        gone.kill();
+        site.robot = Running::start(again);
+        let connected = operator.wait_for("connected")["t_s"].as_f64().unwrap();
+        std::thread::sleep(Duration::from_millis(400));
+        operator.say("r");
+        let resumed = operator.wait_for("resumed")["t_s"].as_f64().unwrap();
+        assert!(resumed > connected + 0.3, "a new robot: {connected} s, {resumed} s");
+    }
+}
+
+#[test]
+fn the_button_beside_the_robot_is_released_there() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut site = Site::new("button", "quic");
+    let mut operator = site.start("one", "--commands");
+    operator.wait_for("resumed");
+    site.robot.say("e");
+    assert_eq!(site.robot.wait_for("stopped")["why"], "local_emergency");
+    operator.say("r");
+    assert_eq!(operator.wait_for("resume_refused")["answer"], "held_locally");
+    site.robot.say("r");
+    std::thread::sleep(Duration::from_millis(200));
+    operator.say("r");
+    operator.wait_for("resumed");
+    site.robot.wait_for("enabled");
 }
 
 #[test]

@@ -157,6 +157,7 @@ impl<P: Plant> RobotMachine<P> {
         self.next_step += period * (behind + 1);
         if let Some(state) = measured {
             self.position = state.position;
+            self.robot.measure(state.position);
             if self.plant.feeds_back() && self.has_operator {
                 let state = State { created: now, ..state };
                 // Why one is refused is in the counters.
