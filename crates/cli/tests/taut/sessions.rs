@@ -239,6 +239,12 @@ fn an_emergency_stop_is_acknowledged_and_holds_until_resume() {
     }
 }
 
+/// Nothing is to happen for so many milliseconds.
+fn for_a_while(ms: u64) {
+    let (_nobody, answers) = channel::<()>();
+    assert_eq!(answers.recv_timeout(Duration::from_millis(ms)), Err(RecvTimeoutError::Timeout));
+}
+
 #[test]
 fn nobody_but_a_person_resumes_after_an_emergency_stop() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -254,7 +260,7 @@ fn nobody_but_a_person_resumes_after_an_emergency_stop() {
     for (who, policy) in [("one", "start"), ("two", "always")] {
         let mut operator = site.start(who, &format!("--commands --resume {policy}"));
         let connected = operator.wait_for("connected")["t_s"].as_f64().unwrap();
-        std::thread::sleep(Duration::from_millis(400));
+        for_a_while(400);
         if policy == "start" {
             assert_eq!(operator.end("-TERM").1["status"]["state"], "FAULT");
             continue;
@@ -274,7 +280,7 @@ fn nobody_but_a_person_resumes_after_an_emergency_stop() {
         gone.kill();
         site.robot = Running::start(again);
         let connected = operator.wait_for("connected")["t_s"].as_f64().unwrap();
-        std::thread::sleep(Duration::from_millis(400));
+        for_a_while(400);
         operator.say("r");
         let resumed = operator.wait_for("resumed")["t_s"].as_f64().unwrap();
         assert!(resumed > connected + 0.3, "a new robot: {connected} s, {resumed} s");
@@ -292,7 +298,7 @@ fn the_button_beside_the_robot_is_released_there() {
     operator.say("r");
     assert_eq!(operator.wait_for("resume_refused")["answer"], "held_locally");
     site.robot.say("r");
-    std::thread::sleep(Duration::from_millis(200));
+    for_a_while(200);
     operator.say("r");
     operator.wait_for("resumed");
     site.robot.wait_for("enabled");
