@@ -29,11 +29,11 @@ STATS_VENV := $(CARGO_TARGET_DIR)/stats/venv
 # make fuzz SECONDS_EACH=600
 SECONDS_EACH ?= 60
 
-# $(call need,command:package …): installs the packages whose commands are missing.
+# $(call need,command:package …): installs the packages whose commands, or files, are missing.
 define need
 @command -v cargo >/dev/null || { echo "make: cargo is missing; install Rust by rustup, https://rustup.rs" >&2; exit 1; }; \
 missing=(); \
-for pair in $(1); do command -v "$${pair%%:*}" >/dev/null || missing+=("$${pair#*:}"); done; \
+for pair in $(1); do command -v "$${pair%%:*}" >/dev/null || [ -e "$${pair%%:*}" ] || missing+=("$${pair#*:}"); done; \
 if [ $${#missing[@]} -gt 0 ]; then \
 	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
 		echo "make: install these first (on Debian, root's make does): $${missing[*]//,/ }" >&2; exit 1; \
@@ -45,7 +45,7 @@ fi
 endef
 # zstd and lz4, for MCAP, are C; the frame gate is BPF, without which taut builds all the same.
 BUILD_NEEDS := cc:gcc,libc6-dev clang:clang
-TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema
+TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema /usr/include/usrsctp.h:libusrsctp-dev
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
