@@ -209,6 +209,11 @@ pub fn rtp(data: &[u8]) {
         bytes.push(view.payload()[at]);
         assert_eq!(vp8::Descriptor::parse(&bytes), Ok((descriptor, bytes.len() - 1)));
     }
+    if let Some(header) = vp8::FrameHeader::parse(view.payload()) {
+        let mut bytes = Vec::new();
+        header.emit((480, 360), &mut bytes);
+        assert_eq!(vp8::FrameHeader::parse(&bytes), Some(header));
+    }
     if let Ok(h264::Payload::StapA(units)) = h264::Payload::parse(view.payload()) {
         let units: Vec<&[u8]> = units.collect();
         let mut bytes = Vec::new();

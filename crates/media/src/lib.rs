@@ -8,6 +8,7 @@
 //! | [`Multiplexer`]: who travels with whom | [`Demultiplexer`]: samples and whole frames again |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
 //! | | [`JitterBuffer`]: even play-out |
+//! | | [`opinion`]: what viewers would think of it |
 //!
 //! The bytes are those of [`taut_wire::media`] and of [`taut_wire::rtp`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
 //! a clock, allocates per packet once it is warm, or grows without a bound.
@@ -18,6 +19,7 @@ mod frames;
 mod hold;
 mod jitter_buffer;
 mod mux;
+pub mod opinion;
 mod rtp;
 mod sampler;
 mod sequence;

@@ -9,7 +9,7 @@ use taut_core::{
 use taut_media::{DeadbandConfig, Packetizer, Sampler, TableFrame, VideoTable};
 use taut_sim::Peer;
 use taut_sim::traffic::Pattern;
-use taut_wire::rtp::Codec;
+use taut_wire::rtp::{Codec, vp8::FrameHeader};
 
 use super::signals::Signal;
 use crate::scenario::{GateCodec, HapticTraffic, RtpTraffic, SamplerSpec};
@@ -19,6 +19,8 @@ pub(super) struct RtpSource {
     peer: Peer,
     packetizer: Packetizer,
     frames: Vec<TableFrame>,
+    /// `y_ac_qi` that an encoder of this rate would choose.
+    quantizer_index: u8,
     /// Which is next.
     next: usize,
     at: Time,
@@ -30,7 +32,9 @@ pub(super) struct RtpSource {
 }
 
 /// What gates and receivers read of a packet: the RTP header, the payload descriptor (RFC 7741), the frame header's beginning.
-const STORED: usize = 32;
+const STORED: usize = 64;
+/// The size of the encode's picture.
+const PICTURE: (u16, u16) = (480, 360);
 
 impl RtpSource {
     /// Begins with any frame of the encode.
@@ -44,12 +48,14 @@ impl RtpSource {
             ..*frame
         };
         let frames: Vec<TableFrame> = table.frames().iter().map(scaled).collect();
+        let total: u64 = frames.iter().map(|frame| frame.size.get()).sum();
         let room = spec.packet.get() - IPV4_HEADER - UDP_HEADER;
         Self {
             peer,
             next: rng.below(frames.len() as u64) as usize,
             packetizer: Packetizer::new(codec(spec.codec), rng.next_u64() as u32, rng)
                 .max_packet(room as usize),
+            quantizer_index: VideoTable::quantizer_index(Bytes::new(total / frames.len() as u64)),
             frames,
             at: start,
             interval,
@@ -62,9 +68,8 @@ impl RtpSource {
     fn packetize(&mut self) {
         let TableFrame { size, key } = self.frames[self.next];
         self.frame.clear();
+        FrameHeader { key, quantizer_index: self.quantizer_index }.emit(PICTURE, &mut self.frame);
         self.frame.resize(size.get() as usize, 0);
-        // VP8's P bit (RFC 6386 section 9.1): 0 in a key frame.
-        self.frame[0] = u8::from(!key);
         let ready = &mut self.ready;
         self.packetizer.packetize(self.at, &self.frame, |packet| {
             ready.push_back((packet[..packet.len().min(STORED)].to_vec(), packet.len() as u32));

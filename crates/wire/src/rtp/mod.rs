@@ -34,6 +34,7 @@
 pub mod h264;
 mod video;
 pub mod vp8;
+mod vp8_header;
 
 use std::ops::Range;
 
