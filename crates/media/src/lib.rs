@@ -6,6 +6,7 @@
 //! | [`Sampler`]: is this sample worth sending? | [`Hold`]: what the robot or the hand gets in between |
 //! | [`FrameSource`]: audio and video frames | [`FrameAccount`]: how many arrived whole, how smoothly |
 //! | [`Multiplexer`]: who travels with whom | [`Demultiplexer`]: samples and whole frames again |
+//! | [`gcc`]: how fast to send them | [`gcc::Reporter`]: which of them arrived |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
 //! | | [`JitterBuffer`]: even play-out |
 //! | | [`opinion`]: what viewers would think of it |
@@ -16,6 +17,7 @@
 mod demux;
 mod frame_account;
 mod frames;
+pub mod gcc;
 mod hold;
 mod jitter_buffer;
 mod mux;
