@@ -303,7 +303,7 @@ pub enum FlowOwner {
 pub enum FlowPart {
     /// From the sender to the receiver.
     Data,
-    /// Acknowledgements, the other way.
+    /// Acknowledgements or reports of what arrived, the other way.
     Acks,
 }
 
