@@ -4,11 +4,14 @@ use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
 use super::format::{ABSENT, capitalised, escape, number, optional, slug, symbol_html};
 use super::page::{self, Figure, Table, section};
+use super::sweep::Sweep;
 use crate::result::{CampaignResult, LimitTally, Measure, VariantResult};
 
 const MEASURED: Ink = Ink(0);
 const PREDICTED: Ink = Ink(1);
 const REPORTED: Ink = Ink(2);
+/// Measures along an axis in one report, each with a figure for each group.
+const SWEPT: usize = 16;
 /// Figures of one report; beyond that, the table is the place to look.
 const FIGURES: usize = 24;
 /// Height of a variant's row.
@@ -38,21 +41,25 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
     page::document(&campaign.title, &body)
 }
 
-/// A dot plot of each measure that there is something to compare with, or that differs between variants.
+/// A dot plot of each measure that there is something to compare with, or that differs between variants; lines where they lie along an axis
+/// of numbers.
 pub(super) fn figures(campaign: &CampaignResult) -> Vec<Figure> {
     let measures = measures(campaign);
     let compared: Vec<&MeasureHead> =
         measures.iter().filter(|head| head.predicted || head.reported).collect();
     let others = measures.iter().filter(|head| !head.predicted && !head.reported && differs(campaign, head));
-    compared.into_iter().chain(others).take(FIGURES).map(|head| figure(campaign, head)).collect()
+    match Sweep::of(campaign).filter(|_| compared.is_empty()) {
+        Some(sweep) => others.take(SWEPT).flat_map(|head| sweep.figures(head)).collect(),
+        None => compared.into_iter().chain(others).take(FIGURES).map(|head| figure(campaign, head)).collect(),
+    }
 }
 
 /// One measure, over all variants.
-struct MeasureHead {
-    name: String,
-    unit: String,
-    predicted: bool,
-    reported: bool,
+pub(super) struct MeasureHead {
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) predicted: bool,
+    pub(super) reported: bool,
 }
 
 /// Every measure that any variant has, in the order in which they first appear.
@@ -74,7 +81,7 @@ fn measures(campaign: &CampaignResult) -> Vec<MeasureHead> {
     heads
 }
 
-fn find<'a>(variant: &'a VariantResult, head: &MeasureHead) -> Option<&'a Measure> {
+pub(super) fn find<'a>(variant: &'a VariantResult, head: &MeasureHead) -> Option<&'a Measure> {
     variant.measures.iter().find(|measure| measure.name == head.name)
 }
 
@@ -232,7 +239,7 @@ fn extremes(measure: &Measure) -> String {
     }
 }
 
-fn with_interval(measure: &Measure) -> String {
+pub(super) fn with_interval(measure: &Measure) -> String {
     let mean = number(measure.mean, 4);
     match measure.ci95.filter(|half| half.is_finite()) {
         Some(half) => format!("{mean} ± {}", number(half, 2)),
