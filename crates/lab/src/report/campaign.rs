@@ -11,7 +11,7 @@ const MEASURED: Ink = Ink(0);
 const PREDICTED: Ink = Ink(1);
 const REPORTED: Ink = Ink(2);
 /// Measures along an axis in one report, each with a figure for each group.
-const SWEPT: usize = 16;
+const SWEPT: usize = 20;
 /// Figures of one report; beyond that, the table is the place to look.
 const FIGURES: usize = 24;
 /// Height of a variant's row.
@@ -35,8 +35,15 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
         escape(&campaign.description)
     );
     body.push_str(&verdict(campaign, runs));
-    body.push_str(&section("Variants", &variant_table(campaign)));
-    body.push_str(&section("Comparison", &page::figures(&figures(campaign), 1)));
+    let mut sections =
+        [("Variants", variant_table(campaign)), ("Comparison", page::figures(&figures(campaign), 1))];
+    // Along an axis there are many variants, and what they set is its least interesting part.
+    if Sweep::of(campaign).is_some() {
+        sections.reverse();
+    }
+    for (heading, content) in sections {
+        body.push_str(&section(heading, &content));
+    }
     body.push_str(&section("Measures", &measure_table(campaign, &measures)));
     page::document(&campaign.title, &body)
 }
@@ -49,7 +56,9 @@ pub(super) fn figures(campaign: &CampaignResult) -> Vec<Figure> {
         measures.iter().filter(|head| head.predicted || head.reported).collect();
     let others = measures.iter().filter(|head| !head.predicted && !head.reported && differs(campaign, head));
     match Sweep::of(campaign).filter(|_| compared.is_empty()) {
-        Some(sweep) => others.take(SWEPT).flat_map(|head| sweep.figures(head)).collect(),
+        Some(sweep) => {
+            others.filter(|head| sweep.shows(head)).take(SWEPT).flat_map(|head| sweep.figures(head)).collect()
+        }
         None => compared.into_iter().chain(others).take(FIGURES).map(|head| figure(campaign, head)).collect(),
     }
 }

@@ -31,6 +31,8 @@ struct Point<'a> {
 
 /// Fewer values make no line.
 const LEAST_VALUES: usize = 3;
+/// What changes by less is not worth a figure.
+const LEAST_CHANGE: f64 = 0.01;
 /// From here on milliseconds are drawn to a logarithmic scale.
 const DECADES: f64 = 50.0;
 
@@ -67,17 +69,26 @@ impl<'a> Sweep<'a> {
         (values.len() >= LEAST_VALUES && sweep.lines.len() <= LINES).then_some(sweep)
     }
 
+    /// Does this measure change by more than a hundredth?
+    pub(super) fn shows(&self, head: &MeasureHead) -> bool {
+        let (lo, hi) = self.range(head);
+        hi - lo > LEAST_CHANGE * lo.abs().max(hi.abs())
+    }
+
+    fn range(&self, head: &MeasureHead) -> (f64, f64) {
+        let measures = self.points.iter().filter_map(|point| find(point.variant, head));
+        let means = measures.map(|measure| measure.mean).filter(|mean| mean.is_finite());
+        means.fold((f64::MAX, f64::MIN), |(lo, hi), mean| (lo.min(mean), hi.max(mean)))
+    }
+
     /// A figure of this measure for each group, all to one scale.
     pub(super) fn figures(&self, head: &MeasureHead) -> Vec<Figure> {
-        let means =
-            self.points.iter().filter_map(|point| find(point.variant, head)).map(|measure| measure.mean);
-        let finite = means.filter(|mean| mean.is_finite());
-        let (lo, hi) = finite.fold((f64::MAX, f64::MIN), |(lo, hi), mean| (lo.min(mean), hi.max(mean)));
+        let (lo, hi) = self.range(head);
         let label =
             if head.unit.is_empty() { head.name.clone() } else { format!("{} ({})", head.name, head.unit) };
         let y = || {
             if head.unit == "ms" && lo > 0.0 && hi > DECADES * lo {
-                Axis::log(&label, lo, hi)
+                Axis::log(&label, lo * 0.8, hi * 1.25)
             } else {
                 Axis::from_zero(&label, lo, hi)
             }
@@ -89,7 +100,9 @@ impl<'a> Sweep<'a> {
         let xs = self.points.iter().map(|point| point.x);
         let (first, last) = xs.fold((f64::MAX, f64::MIN), |(lo, hi), x| (lo.min(x), hi.max(x)));
         let title = if group.is_empty() { head.name.clone() } else { format!("{}, {group}", head.name) };
-        let mut chart = Chart::new(&title, Axis::rounded(self.unit, first, last), y);
+        // So that no symbol is cut at the edge.
+        let margin = 0.02 * (last - first);
+        let mut chart = Chart::new(&title, Axis::exact(self.unit, first - margin, last + margin), y);
         for (ink, line) in self.lines.iter().enumerate().map(|(index, line)| (Ink(index), *line)) {
             let of_line = self.points.iter().filter(|point| point.line == line && point.group == group);
             let mut drawn: Vec<(f64, f64)> = Vec::new();
@@ -170,7 +183,7 @@ mod tests {
         let titles: Vec<&str> = figures.iter().map(|figure| figure.title.as_str()).collect();
         assert_eq!(titles, ["Video frame rate, PFIFO", "Video frame rate, CAKE"]);
         let svg = figures[1].chart.inline();
-        assert_eq!(svg.matches("<circle").count(), 6, "{svg}");
+        assert_eq!(svg.matches("class=\"disc").count(), 6, "{svg}");
         assert!(svg.contains("2 Mbit/s, CAKE, ours: 11"), "{svg}");
     }
 
