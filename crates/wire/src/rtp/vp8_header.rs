@@ -128,7 +128,7 @@ impl<'a> BoolDecoder<'a> {
     }
 
     fn flag(&mut self) -> Option<bool> {
-        let split = 1 + ((self.range - 1) * u32::from(EVEN) >> 8);
+        let split = 1 + (((self.range - 1) * u32::from(EVEN)) >> 8);
         let one = self.value >= split << 8;
         if one {
             self.range -= split;
@@ -172,7 +172,7 @@ impl BoolEncoder {
     }
 
     fn flag(&mut self, one: bool) {
-        let split = 1 + ((self.range - 1) * u64::from(EVEN) >> 8);
+        let split = 1 + (((self.range - 1) * u64::from(EVEN)) >> 8);
         if one {
             self.low += split;
             self.range -= split;
