@@ -195,7 +195,12 @@ pub fn session(data: &[u8]) {
 
 /// RTP packets, what VP8 and H.264 put into them, and the assembler of frames.
 pub fn rtp(data: &[u8]) {
-    use rtp_wire::{Codec, h264, vp8};
+    use rtp_wire::{Codec, ccfb, h264, vp8};
+    if let Ok(report) = ccfb::Report::parse(data) {
+        let mut bytes = Vec::new();
+        report.emit(&mut bytes);
+        assert_eq!(ccfb::Report::parse(&bytes), Ok(report));
+    }
     let Ok(view) = rtp_wire::View::new_checked(data) else { return };
     let mut bytes = Vec::new();
     view.repr().emit(&mut bytes);
@@ -208,6 +213,11 @@ pub fn rtp(data: &[u8]) {
         descriptor.emit(&mut bytes);
         bytes.push(view.payload()[at]);
         assert_eq!(vp8::Descriptor::parse(&bytes), Ok((descriptor, bytes.len() - 1)));
+    }
+    if let Some(header) = vp8::FrameHeader::parse(view.payload()) {
+        let mut bytes = Vec::new();
+        header.emit((480, 360), &mut bytes);
+        assert_eq!(vp8::FrameHeader::parse(&bytes), Some(header));
     }
     if let Ok(h264::Payload::StapA(units)) = h264::Payload::parse(view.payload()) {
         let units: Vec<&[u8]> = units.collect();
