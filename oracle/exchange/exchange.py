@@ -28,7 +28,9 @@ def prepare():
         sys.exit(0)
     manifest = lab.REPOSITORY / "Cargo.toml"
     target = lab.TAUT.parent.parent
-    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", manifest, "--target-dir", target,
+    # Of the profile that taut is of.
+    profile = ["--release"] if lab.TAUT.parent.name == "release" else []
+    subprocess.run(["cargo", "build", *profile, "--locked", "--quiet", "--manifest-path", manifest, "--target-dir", target,
                     "-p", "taut-io", "--example", "exchange"], check=True)
 
 

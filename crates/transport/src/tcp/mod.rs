@@ -209,6 +209,12 @@ impl Tcp {
         self.sender.rto.get()
     }
 
+    /// When the retransmission timer, the probe for a tail or RACK's patience expires next.
+    pub(crate) fn retransmission_deadline(&self) -> Option<Time> {
+        let rto = self.sender.timer.map(|at| Deadline::new(at, "rto"));
+        earliest(rto, self.sender.rack_timer()).map(|deadline| deadline.at)
+    }
+
     /// Retransmission timeouts since something was acknowledged.
     pub fn timeouts_in_a_row(&self) -> u32 {
         self.sender.timeouts_in_a_row
