@@ -60,7 +60,7 @@ def faults(capture):
 
 
 def run(variables, read, core):
-    return lab.guest("exchange/guest.sh", variables | {"EXCHANGE": EXCHANGE}, core, read)
+    return lab.guest("exchange/guest.sh", {"NATIVE": 0, "EXCHANGE": EXCHANGE} | variables, core, read)
 
 
 def says(**words):

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A message is its number and the time when it was made, both little-endian u64, after four bytes that are the stream's
-//! over DCCP, and zeros. `streams=2` sends them over so many streams in turn. SCTP is as polite as RFC 9260 wants it, or with
-//! `impolite=1` as a session has it by default. `period_ns=0` sends as fast as the transport lets it go. Times are those of `CLOCK_MONOTONIC`. What
+//! over DCCP, and zeros. `streams=2` sends them over so many streams in turn. SCTP's `min_window` is
+//! that of RFC 9260, 4800 bytes, unless it is said, and so is how many `copies` a repetition has. `period_ns=0` sends as fast as the transport lets it go. Times are those of `CLOCK_MONOTONIC`. What
 //! arrives is recorded as number, made and arrived, i64 each.
 #![allow(clippy::print_stdout, reason = "its answer")]
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Failure> {
     let (line, port) = match (protocol.as_str(), role == "client") {
         ("dccp2", client) => dccp(Ccid::TcpLike, client, local, remote)?,
         ("dccp3", client) => dccp(Ccid::Tfrc, client, local, remote)?,
-        ("sctp", client) => sctp(client, options.contains_key("impolite"), local, remote)?,
+        ("sctp", client) => sctp(client, &options, local, remote)?,
         _ => return Err(format!("{protocol} is not dccp2, dccp3 or sctp").into()),
     };
     run(line, port, &Plan::new(&options)?)
@@ -54,12 +54,15 @@ fn dccp(ccid: Ccid, client: bool, local: SocketAddr, remote: SocketAddr) -> Resu
 
 fn sctp(
     client: bool,
-    impolite: bool,
+    options: &BTreeMap<&str, &str>,
     local: SocketAddr,
     remote: SocketAddr,
 ) -> Result<(Line, Port), Failure> {
+    // As polite as RFC 9260 wants it: the kernel's is.
+    let min_window = options.get("min_window").unwrap_or(&"4800").parse()?;
+    let copies = options.get("copies").unwrap_or(&"2").parse()?;
     let config = SctpConfig::new().ports(local.port(), remote.port());
-    let config = if impolite { config } else { config.min_window(Bytes::new(4_800)) };
+    let config = config.min_window(Bytes::new(min_window)).copies(copies);
     let line = if client { Sctp::client(config, os_entropy()) } else { Sctp::server(config, os_entropy()) };
     let port = UdpPort::new(UdpSocket::bind(local)?, UdpPortConfig::new())?;
     Ok((Line::Sctp(Box::new(line)), if client { port.to(remote) } else { port }.into()))

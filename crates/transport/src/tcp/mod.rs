@@ -68,7 +68,7 @@ use taut_core::{
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
-pub use self::config::{AckCounting, CongestionControl, Counting, FullAck, PartialAck, TcpConfig};
+pub use self::config::{AckCounting, CongestionControl, Counting, FullAck, PartialAck, RtoFloor, TcpConfig};
 use self::framing::Source;
 pub use self::framing::{Deframer, OVERTAKES, TooLong};
 use self::handshake::{Negotiated, State};
