@@ -167,3 +167,55 @@ impl Linux {
         left.max().filter(|left| !left.is_zero()).unwrap_or(INTERVAL)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(queued: u64) -> Path {
+        Path { open: true, queued, pace: 1e6, expires: None, heard: Time::ZERO }
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_subflow_is_kept_for_a_burst_and_then_the_emptier_one_is_taken() {
+        let (mut linux, paths) = (Linux::default(), [path(5_000), path(0)]);
+        assert_eq!(linux.choose(at(0), &paths[..1], 1_000), Some(0));
+        let chosen: Vec<_> = (0..66).filter_map(|_| linux.choose(at(0), &paths, 1_000)).collect();
+        assert_eq!(chosen.iter().position(|place| *place == 1), Some(65), "65,428 bytes and what goes beyond");
+    }
+
+    #[test]
+    fn five_silent_expiries_make_a_subflow_stale_and_a_word_from_it_ends_that() {
+        let (mut linux, mut paths) = (Linux::default(), [path(100), path(0)]);
+        assert_eq!(linux.choose(at(0), &paths, 100), Some(1));
+        linux.last = Some((0, BURST));
+        let expiries = [(); 5].map(|()| linux.expired(at(200), &paths));
+        assert_eq!(expiries, [[Again::Oldest(1); 4].as_slice(), &[Again::Everything]].concat()[..]);
+        assert_eq!(linux.choose(at(900), &paths, 100), Some(1), "nothing goes over a stale one");
+        paths[0] = Path { heard: at(901), queued: 0, ..paths[0] };
+        paths[1].queued = 100;
+        linux.last = None;
+        assert_eq!(linux.choose(at(902), &paths, 100), Some(0));
+    }
+
+    #[test]
+    fn nothing_goes_again_while_every_subflow_has_data_under_way() {
+        let mut linux = Linux::default();
+        assert_eq!(linux.expired(at(200), &[path(1), path(1)]), Again::Nothing);
+    }
+
+    #[test]
+    fn the_timer_starts_anew_only_when_the_oldest_piece_is_acknowledged() {
+        let mut linux = Linux::default();
+        assert_eq!(linux.choose(at(0), &[path(0)], 10), Some(0));
+        (0..3).for_each(|number| linux.sent(at(0), number, vec![0]));
+        linux.acknowledged(at(50), &[1, 2]);
+        assert_eq!(linux.timer, Some(at(200)));
+        linux.acknowledged(at(60), &[0]);
+        assert_eq!((linux.timer, linux.kept.len()), (None, 0));
+    }
+}
