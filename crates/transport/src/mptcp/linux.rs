@@ -185,7 +185,11 @@ mod tests {
         let (mut linux, paths) = (Linux::default(), [path(5_000), path(0)]);
         assert_eq!(linux.choose(at(0), &paths[..1], 1_000), Some(0));
         let chosen: Vec<_> = (0..66).filter_map(|_| linux.choose(at(0), &paths, 1_000)).collect();
-        assert_eq!(chosen.iter().position(|place| *place == 1), Some(65), "65,428 bytes and what goes beyond");
+        assert_eq!(
+            chosen.iter().position(|place| *place == 1),
+            Some(65),
+            "65,428 bytes and what goes beyond"
+        );
     }
 
     #[test]

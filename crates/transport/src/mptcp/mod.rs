@@ -573,7 +573,8 @@ impl Transport for Mptcp {
     fn poll_timeout(&self) -> Option<Deadline> {
         let subflows = self.subflows.iter().enumerate();
         let open = subflows.filter(|(place, subflow)| !subflow.gone && self.may_send(*place));
-        let own = self.linux.as_ref().and_then(|linux| linux.timer).map(|at| Deadline::new(at, "reinjection"));
+        let own =
+            self.linux.as_ref().and_then(|linux| linux.timer).map(|at| Deadline::new(at, "reinjection"));
         open.map(|(_, subflow)| subflow.tcp.poll_timeout()).fold(own, earliest)
     }
 

@@ -110,7 +110,8 @@ impl Net {
             let size = data.len() as u64 + 20;
             way.bytes[end] += size;
             let lost = Probability::from_fraction(way.loss).expect("a share").sample(&mut self.rng);
-            let dead = way.cut.is_some_and(|cut| self.now >= cut) && way.until.is_none_or(|until| self.now < until);
+            let dead =
+                way.cut.is_some_and(|cut| self.now >= cut) && way.until.is_none_or(|until| self.now < until);
             if lost || dead {
                 continue;
             }
