@@ -15,8 +15,8 @@ BEGIN, SECONDS, DRAIN = 5, 20, 20
 """Seconds since boot of the first command, and of commands; how long is waited after the last."""
 CUT = 3
 """Seconds after the first command."""
-# Linux charges a page's worth for each short segment: its own 128 kB are full of 1 kHz after a tenth of a second, and what is missing
-# then finds no room: the flow stands still for seconds.
+# Linux charges the memory of a packet for each message: its own 128 kB are full of 1 kHz after a moment, what is missing then finds no
+# room, and the flow stands still for many seconds (0 shows it).
 RCVBUF = 8 << 20
 # Period (ms), losses, and for how long path A is away (0: for ever); as paths.toml has them.
 CASES = {
@@ -35,8 +35,8 @@ OURS = {"gap": "gap", "mean": "latency", "p50": "latency p50", "p99": "latency p
 # 10 ms, taut's do not.
 REPEATS, REPEATS_MS = 0.15, 25
 AGREES, AGREES_MS = 0.25, 25
-# What the model does not reproduce. At 1 kHz Linux's dead subflow takes some 270 messages, then its send buffer is full of their packets'
-# memory, and the living one is never idle when the timer expires: nothing comes until the dead one is stale.
+# What the model does not reproduce. At 1 kHz Linux's dead subflow takes a hundred or two messages, and the living one, which takes the
+# rest, is never idle when the timer expires: nothing comes until the dead one is stale. Here some come between.
 EXCEPTION = ("dies at 1 kHz", "gap")
 # Where losses are random, the tail is theirs.
 JUDGED = {"dies at 100 Hz", "dies at 1 kHz", "away for 4 s"}

@@ -10,8 +10,8 @@ use super::{MS, Net, at_ms, way};
 const EXPECTED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../oracle/mptcp/expected.csv"));
 /// How far a figure may be from Linux's: a quarter of it, but at least so many ms. That kernel's timers tick every 10 ms.
 const AGREES: (f64, f64) = (0.25, 25.0);
-/// What the model does not reproduce. At 1 kHz Linux's dead subflow takes some 270 messages, then its send buffer is full of their packets'
-/// memory, and the living one is never idle when the timer expires: nothing comes until the dead one is stale. Here some come between.
+/// What the model does not reproduce. At 1 kHz Linux's dead subflow takes a hundred or two messages, and the living one, which takes the
+/// rest, is never idle when the timer expires: nothing comes until the dead one is stale. Here some come between.
 const EXCEPTION: (&str, &str) = ("dies at 1 kHz", "gap");
 /// When in the period of 100 Hz the path is cut, µs.
 const PHASES: [u64; 2] = [300, 6_300];
