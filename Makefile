@@ -133,7 +133,7 @@ stats: build $(STATS_VENV)/ready ## Statistics of a campaign: by default the tra
 faults: ## Ten million states under random faults, over every transport; a failure prints the command that replays it
 	cargo test --release --locked -p taut-session --test faults -- --ignored --nocapture
 
-oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then ten minutes on two cores; see oracle/README.md
+oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then a quarter of an hour on two idle cores; see oracle/README.md
 	TAUT="$(TAUT)" oracle/compare
 
 fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuzz; SECONDS_EACH=600 for longer)

@@ -32,9 +32,14 @@ pub(crate) fn possible(scenario: &Scenario, commands: &Commands) -> Result<(), R
     };
     match commands.transport {
         CommandTransport::Udp | CommandTransport::Mtip(_) | CommandTransport::EveryPath => Ok(()),
-        CommandTransport::Mptcp(spec) if spec.scheduler == MptcpScheduler::Minrtt => Ok(()),
+        CommandTransport::Mptcp(spec)
+            if matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) =>
+        {
+            Ok(())
+        }
         CommandTransport::Mptcp(_) => {
-            refuse("transport.mptcp.scheduler", "the kernel's Multipath TCP has one of its own: name minrtt")
+            let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
+            refuse("transport.mptcp.scheduler", message)
         }
         _ => refuse("transport", "udp, mtip, mptcp and every_path carry commands over real sockets"),
     }

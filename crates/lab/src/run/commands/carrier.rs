@@ -160,6 +160,7 @@ fn mptcp_config(spec: &MptcpSpec) -> MptcpConfig {
         MptcpScheduler::Redundant => Scheduler::Redundant,
         MptcpScheduler::Blest => Scheduler::Blest,
         MptcpScheduler::Ecf => Scheduler::Ecf,
+        MptcpScheduler::Linux => Scheduler::Linux,
     };
     MptcpConfig { subflow: tcp_config(&spec.subflow), scheduler, uncoupled: false }
 }

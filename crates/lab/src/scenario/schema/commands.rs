@@ -162,7 +162,7 @@ pub enum MtipPolicy {
     Best(u8),
 }
 
-/// MPTCP. Windows are coupled (LIA, RFC 6356) whatever the subflows' congestion control.
+/// MPTCP. Windows are coupled (LIA, RFC 6356) whatever the subflows' congestion control, but for the scheduler `linux`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MptcpSpec {
@@ -187,6 +187,8 @@ pub enum MptcpScheduler {
     Blest,
     /// ECF.
     Ecf,
+    /// As Linux 6.1 does it, its reinjection and its windows (no LIA) included.
+    Linux,
 }
 
 /// Multipath QUIC.
