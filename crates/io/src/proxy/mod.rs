@@ -22,8 +22,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, Priority, SendError, StreamId, Time, Transmit,
-    Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, SendError, StreamId, Time,
+    Transmit, Transport, earliest,
 };
 
 use self::local::Local;
@@ -331,5 +331,13 @@ impl Machine for ProxyMachine {
             self.local.next_sweep().map(|at| Deadline::new(at, "idle flows")),
         );
         earliest(self.carrier.poll_timeout(), own)
+    }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.carrier.uses_path(path)
+    }
+
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.carrier.remove_path(now, path);
     }
 }

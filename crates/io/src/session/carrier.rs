@@ -222,6 +222,9 @@ impl Transport for Carrier {
     fn remove_path(&mut self, now: Time, path: PathId) {
         carried!(self, transport => transport.remove_path(now, path), ());
     }
+    fn uses_path(&self, path: PathId) -> bool {
+        carried!(self, transport => transport.uses_path(path), false)
+    }
 }
 
 impl fmt::Debug for Carrier {
@@ -277,5 +280,8 @@ impl Transport for Witnessed {
     }
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.carrier.remove_path(now, path);
+    }
+    fn uses_path(&self, path: PathId) -> bool {
+        self.carrier.uses_path(path)
     }
 }
