@@ -172,15 +172,18 @@ fn asked(net: &mut Net<Secured<Mtip>>) -> [Vec<u8>; 2] {
     net.drain(0);
     net.ends[0].handle_timeout(now);
     net.drain(0);
-    let link =
-        net.sent.iter().rev().find(|(_, from, path, _)| (*from, *path) == (0, PathId(2))).unwrap().3.clone();
-    net.deliver(1, PathId(2), &link);
-    let question = net.sent.iter().rev().find(|(_, from, ..)| *from == 1).unwrap().clone();
-    assert_eq!(question.2, PathId(2));
-    net.deliver(0, PathId(2), &question.3);
-    let answer = net.sent.iter().rev().find(|(_, from, ..)| *from == 0).unwrap().clone();
-    assert_eq!((answer.2, answer.3.len()), (PathId(2), 28 + 9));
-    [link, answer.3]
+    let last = |net: &Net<Secured<Mtip>>, end| {
+        let (.., path, data) = net.sent.iter().rev().find(|(_, from, ..)| *from == end).expect("it spoke");
+        (*path, data.clone())
+    };
+    let link = last(net, 0);
+    net.deliver(1, PathId(2), &link.1);
+    let question = last(net, 1);
+    net.deliver(0, PathId(2), &question.1);
+    let answer = last(net, 0);
+    assert_eq!([link.0, question.0, answer.0], [PathId(2); 3]);
+    assert_eq!(answer.1.len(), 28 + 9);
+    [link.1, answer.1]
 }
 
 /// How much but questions the robot sent on a path.
