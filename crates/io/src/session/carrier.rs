@@ -74,6 +74,13 @@ pub enum Trouble {
     Ended(String),
 }
 
+impl Trouble {
+    /// Is the peer there, and will have nothing to do with this end, or this end with it?
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Busy | Self::NotTrusted | Self::WrongPeer | Self::SentAway)
+    }
+}
+
 /// Calls whichever transport it is.
 macro_rules! carried {
     ($carrier:ident, $transport:ident => $call:expr, $absent:expr) => {
