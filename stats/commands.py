@@ -9,8 +9,8 @@ Means over the seeds, ± half the width of the 95 % confidence interval where th
 import json
 import sys
 
-HEAD = ["", "in time %", "below the bound", "received %", "late", "mean", "p50", "p95", "p99", "p99.9", "max", "copies",
-        "kB there", "kB back", "packets there"]
+HEAD = ["", "in time %", "bound %", "below it", "received %", "late", "mean", "p50", "p95", "p99", "p99.9", "max", "copies",
+        "kB there", "kB back", "packets there", "packets back", "radio mJ"]
 
 
 def value(measures, name, digits, interval=False):
@@ -29,14 +29,15 @@ def paths(measures, what, digits=0):
     return " / ".join(found)
 
 
-def row(name, measures, bound):
-    below = bound - measures["commands in time"]["mean"]
+def row(name, measures):
     largest = measures.get("commands latency max")
     return [
-        name, value(measures, "in time", 3, True), f"{below:.3f}", value(measures, "received", 3), value(measures, "late", 1),
+        name, value(measures, "in time", 3, True), value(measures, "bound", 3), value(measures, "below bound", 3, True),
+        value(measures, "received", 3), value(measures, "late", 1),
         value(measures, "latency", 3), *(value(measures, f"latency {q}", 2) for q in ("p50", "p95", "p99", "p99.9")),
         "–" if largest is None else f"{largest['max']:.2f}", value(measures, "copies", 3, True),
-        paths(measures, "there bytes"), paths(measures, "back bytes"), paths(measures, "there packets"),
+        paths(measures, "there bytes"), paths(measures, "back bytes"), paths(measures, "there packets"), paths(measures, "back packets"),
+        paths(measures, "radio"),
     ]
 
 
@@ -51,10 +52,9 @@ def main():
         measures = {measure["name"]: measure for measure in variant["measures"]}
         conditions.setdefault(condition, []).append((protocol, measures))
     for condition, rows in conditions.items():
-        bound = next(m["commands in time"]["mean"] for name, m in rows if name.startswith("every path"))
         print(f"### {condition}\n\n| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}")
         for name, measures in rows:
-            print(f"| {' | '.join(row(name, measures, bound))} |")
+            print(f"| {' | '.join(row(name, measures))} |")
         print()
 
 

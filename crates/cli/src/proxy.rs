@@ -1,5 +1,6 @@
 //! `taut proxy`: carries the datagrams of applications that know nothing of it.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,9 +9,9 @@ use std::sync::mpsc::SyncSender;
 
 use clap::Args;
 use serde_json::{Value, json};
-use taut_core::{Duration, Time};
+use taut_core::{DropCause, Duration, Time};
 use taut_io::proxy::{ProxyCommand, ProxyConfig, ProxyLocal, ProxyMachine, ProxyNote, ProxyStats, proxy};
-use taut_io::session::{Credentials, Endpoint, Remote, TransportKind};
+use taut_io::session::{Credentials, Endpoint, Remote, TransportKind, Trouble};
 use taut_io::{Clock, Driver};
 use taut_transport::identity::{Fingerprint, Trust};
 
@@ -169,6 +170,21 @@ fn local_address(local: &ProxyLocal) -> Option<SocketAddr> {
     }
 }
 
+/// Why there is no session, where there is neither robot nor operator.
+fn between_proxies(why: &Trouble) -> String {
+    match why {
+        Trouble::NoAnswer | Trouble::Unreachable => why.to_string(),
+        Trouble::Busy => "the other proxy has a session with another one".to_owned(),
+        Trouble::NotTrusted => "the other proxy does not trust this identity".to_owned(),
+        Trouble::WrongPeer => "the other end is not the proxy that is trusted here".to_owned(),
+        Trouble::SentAway => {
+            "the other proxy sent us away: it has a session with another one or does not trust this identity"
+                .to_owned()
+        }
+        Trouble::Ended(why) => why.replace("the robot", "the other proxy"),
+    }
+}
+
 struct Output {
     json: bool,
 }
@@ -204,10 +220,10 @@ impl Output {
                 if self.json { print(&json_line(event, at, more)) } else { Ok(()) }
             }
             ProxyNote::Progress(stats) => self.tell(at, "status", stats),
-            ProxyNote::Connected => self.say(at, "connected", "the other proxy is there", Vec::new()),
+            ProxyNote::Connected => self.say(at, "connected", "the other proxy answers", Vec::new()),
             ProxyNote::Closed(why) => {
-                let text = format!("the other proxy is not there: {why}");
-                self.say(at, "closed", &text, vec![("why", json!(why.to_string()))])
+                let why = between_proxies(why);
+                self.say(at, "closed", &format!("no session: {why}"), vec![("why", json!(why))])
             }
         }
     }
@@ -220,17 +236,17 @@ impl Output {
     }
 
     fn tell(&self, at: Time, event: &str, stats: &ProxyStats) -> Result<(), String> {
-        let dropped: Vec<_> =
-            stats.dropped.iter().map(|(cause, count)| (cause.name().to_owned(), *count)).collect();
         if self.json {
-            let dropped: serde_json::Map<String, Value> =
-                dropped.into_iter().map(|(name, count)| (name, count.into())).collect();
+            let by_cause = |counts: &BTreeMap<DropCause, u64>| {
+                counts.iter().map(|(cause, count)| (cause.name().to_owned(), Value::from(*count))).collect()
+            };
             let more = [
                 ("taken", json!(stats.taken)),
                 ("sent", json!(stats.sent)),
                 ("arrived", json!(stats.arrived)),
                 ("given", json!(stats.given)),
-                ("dropped", Value::Object(dropped)),
+                ("dropped", Value::Object(by_cause(&stats.dropped))),
+                ("refused", Value::Object(by_cause(&stats.refused))),
                 ("flows", json!(stats.flows)),
                 ("flows_idle", json!(stats.flows_idle)),
                 ("flows_full", json!(stats.flows_full)),
@@ -238,11 +254,17 @@ impl Output {
             ];
             return print(&json_line(event, at, more));
         }
-        let causes: Vec<String> = dropped.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        let causes = if causes.is_empty() { "none".to_owned() } else { causes.join(", ") };
+        let causes = |counts: &BTreeMap<DropCause, u64>| match counts.is_empty() {
+            true => "none".to_owned(),
+            false => {
+                let each = counts.iter().map(|(cause, count)| format!("{} {count}", cause.name()));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        };
+        let (dropped, refused) = (causes(&stats.dropped), causes(&stats.refused));
         let ProxyStats { taken, sent, arrived, given, flows, flows_idle, .. } = stats;
         print(&format!(
-            "{:>9.3} s  taken {taken}, sent {sent}; arrived {arrived}, given {given}; dropped: {causes}; flows {flows}, of which \
+            "{:>9.3} s  taken {taken}, sent {sent}; arrived {arrived}, given {given}; dropped: {dropped}; refused: {refused}; flows {flows}, of which \
              ended {flows_idle}\n",
             at.as_secs_f64()
         ))

@@ -56,16 +56,7 @@ pub(crate) fn run(
     seeds: &[u64],
 ) -> Ended {
     let file = &arguments.scenario;
-    for (variant, scenario) in variants {
-        possible(scenario).map_err(|error| {
-            let of = if variant.name.is_empty() {
-                String::new()
-            } else {
-                format!(" (variant `{}`)", variant.name)
-            };
-            format!("{}{of}", error.within(file))
-        })?;
-    }
+    let variants = &those_possible(arguments, variants)?[..];
     let options = arguments.real.options();
     let cancel = Cancel::default();
     let signalled = cancel.clone();
@@ -98,6 +89,31 @@ pub(crate) fn run(
         print(&(comparison_text(&result) + &written_text(&written)))?;
     }
     Ok(if result.agrees() || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Those that real sockets can run; of every other one a line says why not. An error where there are no others.
+fn those_possible(
+    arguments: &Arguments,
+    variants: &[(Variant, Scenario)],
+) -> Result<Vec<(Variant, Scenario)>, String> {
+    let (mut those, mut others) = (Vec::new(), Vec::new());
+    for (variant, scenario) in variants {
+        match possible(scenario) {
+            Ok(()) => those.push((variant.clone(), scenario.clone())),
+            Err(error) => others.push((variant, error)),
+        }
+    }
+    if let ([], [(variant, error), ..]) = (those.as_slice(), others.as_slice()) {
+        let of = match variant.name.as_str() {
+            "" => String::new(),
+            name => format!(" (variant `{name}`)"),
+        };
+        return Err(format!("{}{of}", error.clone().within(&arguments.scenario)));
+    }
+    for (variant, error) in others {
+        eprintln!("taut: leaves out `{}`: {error}", variant.name);
+    }
+    Ok(those)
 }
 
 fn by_root() -> String {

@@ -10,7 +10,7 @@ use taut_lab::job;
 use taut_lab::report::{campaign_text, run_text, written_text};
 use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
-use taut_lab::scenario::{Choice, Scenario, ScenarioError, Setting, Variant};
+use taut_lab::scenario::{Choices, Scenario, ScenarioError, Setting, Variant};
 
 use crate::kernel;
 use crate::progress::Bar;
@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     variant: Option<String>,
     /// Only the variants with these values of their axes: transport=UDP,condition=baseline. Several of one axis add up
-    #[arg(long, value_name = "AXIS=VALUE,…", value_delimiter = ',')]
-    only: Vec<Choice>,
+    #[arg(long, value_name = "AXIS=VALUE,…")]
+    only: Vec<Choices>,
     /// Write the report and its data to this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -164,8 +164,9 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
 fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Scenario)>, String> {
     let file = arguments.scenario.display();
     let mut variants = scenario.expand().map_err(|e| format!("{file}: {e}"))?;
-    if !arguments.only.is_empty() {
-        let chosen = scenario.choose(&arguments.only).map_err(|e| format!("{file}: --only: {e}"))?;
+    let choices: Vec<_> = arguments.only.iter().flat_map(|choices| choices.0.clone()).collect();
+    if !choices.is_empty() {
+        let chosen = scenario.choose(&choices).map_err(|e| format!("{file}: --only: {e}"))?;
         let mut chosen = chosen.into_iter();
         variants.retain(|_| chosen.next().unwrap_or(true));
     }

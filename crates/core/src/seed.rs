@@ -43,6 +43,12 @@ impl Seed {
         }
         Rng(Xoshiro256PlusPlus::from_seed(state))
     }
+
+    /// One of 2⁶⁴ short streams by its number, for what cannot be drawn one after another: xoshiro256++, its state four
+    /// numbers of SplitMix64 from the seed plus `number`.
+    pub fn numbered(self, number: u64) -> Rng {
+        Rng(Xoshiro256PlusPlus::seed_from_u64(self.0.wrapping_add(number)))
+    }
 }
 
 /// A stream of random numbers that is the same on every machine: integer arithmetic and `libm`, never the system's
@@ -100,6 +106,21 @@ mod tests {
     }
 
     const GOLDEN: [u64; 3] = [3009816562948286508, 9863043550138635765, 14675711772056343976];
+
+    #[test]
+    fn numbered_streams_do_not_resemble_their_neighbours() {
+        let (seed, n) = (Seed::new(11), 100_000);
+        let first = |number| seed.numbered(number).fraction() - 0.5;
+        let mean = |of: &dyn Fn(u64) -> f64| (0..n).map(of).sum::<f64>() / n as f64;
+        assert!(mean(&first).abs() < 0.005);
+        for distance in [1, 2, 64] {
+            // A twelfth is the variance.
+            let correlation = 12.0 * mean(&|number| first(number) * first(number + distance));
+            assert!(correlation.abs() < 0.015, "{distance}: {correlation}");
+        }
+        let (mut a, mut b) = (seed.numbered(5), seed.numbered(5));
+        assert_eq!([a.next_u64(), a.next_u64()], [b.next_u64(), b.next_u64()]);
+    }
 
     #[test]
     fn distributions_have_their_moments() {

@@ -29,6 +29,11 @@ pub trait Transport {
     }
     /// A path is no more: nothing is sent there from now on.
     fn remove_path(&mut self, _now: Time, _path: PathId) {}
+    /// Is the peer known to be on `path`, so that what has nothing to do with an answer may go there? A driver with a bounded
+    /// table of addresses gives the place of one that is not in use to a newcomer, and calls [`Transport::remove_path`] first.
+    fn uses_path(&self, _path: PathId) -> bool {
+        true
+    }
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples 1, everything else after.

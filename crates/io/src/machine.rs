@@ -1,6 +1,8 @@
 //! What a driver drives.
 
-use taut_core::{Datagram, Deadline, DropCause, Event, Message, SendError, Time, Transmit, Transport};
+use taut_core::{
+    Datagram, Deadline, DropCause, Event, Message, PathId, SendError, Time, Transmit, Transport,
+};
 
 /// A state machine with the five verbs of [`taut_core`], one more for the world outside its thread, and no input or
 /// output of its own: a transport, a session, or an application around one.
@@ -29,6 +31,12 @@ pub trait Machine {
     fn poll_event(&mut self, now: Time) -> Option<Self::Event>;
     /// When `handle_timeout` has something to do, and what.
     fn poll_timeout(&self) -> Option<Deadline>;
+    /// See [`Transport::uses_path`]. Default: every one.
+    fn uses_path(&self, _path: PathId) -> bool {
+        true
+    }
+    /// See [`Transport::remove_path`]: the number of the path is another address's from now on.
+    fn remove_path(&mut self, _now: Time, _path: PathId) {}
 }
 
 /// A transport by itself as a [`Machine`]: messages in, its events out. A message that it refuses at once is reported as
@@ -91,5 +99,13 @@ impl<T: Transport> Machine for Plain<T> {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         self.transport.poll_timeout()
+    }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.transport.uses_path(path)
+    }
+
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.transport.remove_path(now, path);
     }
 }

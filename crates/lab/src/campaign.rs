@@ -10,6 +10,7 @@ use crate::metrics::{Moments, percent};
 use crate::result::{
     CampaignResult, CommandsResult, EmergencyResult, LimitResult, LimitTally, Measure, MediumResult,
     ModelMeasure, ModelRow, RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult, VideoResult,
+    radio_mj,
 };
 use crate::run::{RunError, run};
 use crate::scenario::{Direction, Scenario, Variant};
@@ -300,6 +301,8 @@ fn commands(flow: &CommandsResult, values: &mut Values) {
     let latency = flow.latency_ms.as_ref();
     let mut push = |name: &str, unit, value| values.push(format!("commands {name}"), unit, value);
     push("in time", "%", flow.in_time_percent);
+    push("bound", "%", flow.bound_percent);
+    push("below bound", "points", flow.below_bound_points);
     push("received", "%", flow.received_percent);
     push("late", "commands", Some(flow.late as f64));
     push("latency", "ms", latency.map(|d| d.mean));
@@ -315,6 +318,9 @@ fn commands(flow: &CommandsResult, values: &mut Values) {
             push(&format!("path {path} {way} packets"), "packets", Some(carried.packets as f64));
             push(&format!("path {path} {way} bytes"), "kB", Some(carried.bytes as f64 / 1e3));
         }
+    }
+    for (path, (there, back)) in flow.there.iter().zip(&flow.back).enumerate() {
+        push(&format!("path {path} radio"), "mJ", Some(radio_mj(*there, *back)));
     }
 }
 

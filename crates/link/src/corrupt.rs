@@ -1,6 +1,8 @@
 //! Bit errors that no lower layer repairs.
 
-use taut_core::{LinkEvent, Packet, Probability, Rng};
+use taut_core::{LinkEvent, Packet, Probability};
+
+use crate::Luck;
 
 /// Corrupts packets: flips one bit of the stored payload, at a place drawn uniformly, sets `meta.corrupted` and
 /// reports [`LinkEvent::Corrupted`].
@@ -10,19 +12,20 @@ use taut_core::{LinkEvent, Packet, Probability, Rng};
 #[derive(Clone, Debug)]
 pub struct Corrupt {
     probability: Probability,
-    rng: Rng,
+    luck: Luck,
 }
 
 impl Corrupt {
     /// Corrupts each packet with `probability`, independently.
-    pub const fn new(probability: Probability, rng: Rng) -> Self {
-        Self { probability, rng }
+    pub fn new(probability: Probability, luck: impl Into<Luck>) -> Self {
+        Self { probability, luck: luck.into() }
     }
 
     #[inline]
     pub(crate) fn touch(&mut self, packet: &mut Packet, events: &mut Vec<LinkEvent>) {
-        let corrupts = self.probability.sample(&mut self.rng);
-        let bit = self.rng.below(packet.payload.len() as u64 * 8);
+        let rng = self.luck.of(packet.meta.sent);
+        let corrupts = self.probability.sample(rng);
+        let bit = rng.below(packet.payload.len() as u64 * 8);
         if !corrupts {
             return;
         }

@@ -7,7 +7,7 @@ use taut_core::{DropCause, Duration, LinkEvent, Packet, PacketMeta, Rng, Time};
 
 use crate::delay::DelayLine;
 use crate::stage::Stage;
-use crate::{Delay, Distribution, Schedule};
+use crate::{Delay, Distribution, Luck, Schedule};
 
 /// Gives every packet out later by a random length.
 ///
@@ -40,7 +40,7 @@ use crate::{Delay, Distribution, Schedule};
 #[derive(Clone, Debug)]
 pub struct Jitter {
     config: JitterConfig,
-    rng: Rng,
+    luck: Luck,
     u: f64,
     inside: Inside,
 }
@@ -119,7 +119,7 @@ impl Jitter {
     ///
     /// # Errors
     /// When the correlation or the shape is out of its range.
-    pub fn new(config: JitterConfig, mut rng: Rng) -> Result<Self, JitterError> {
+    pub fn new(config: JitterConfig, luck: impl Into<Luck>) -> Result<Self, JitterError> {
         if !(0.0..=1.0).contains(&config.correlation) {
             return Err(JitterError::Correlation(config.correlation));
         }
@@ -133,13 +133,14 @@ impl Jitter {
         } else {
             Inside::InOrder(DelayLine::new(config.limit))
         };
-        let u = open_fraction(&mut rng);
-        Ok(Self { config, rng, u, inside })
+        let mut luck = luck.into();
+        let u = open_fraction(luck.next());
+        Ok(Self { config, luck, u, inside })
     }
 
-    fn draw(&mut self, at: Time) -> Duration {
+    fn draw(&mut self, at: Time, sent: Time) -> Duration {
         let rho = self.config.correlation;
-        self.u = rho * self.u + (1.0 - rho) * open_fraction(&mut self.rng);
+        self.u = rho * self.u + (1.0 - rho) * open_fraction(self.luck.of(sent));
         let spread = self.config.spread.at(at).as_nanos() as f64;
         let offset = (spread * self.config.distribution.quantile(self.u)).round() as i64;
         Duration::from_nanos(self.config.mean.at(at).as_nanos().saturating_add_signed(offset))
@@ -148,7 +149,7 @@ impl Jitter {
 
 impl Stage for Jitter {
     fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
-        let departure = at + self.draw(at);
+        let departure = at + self.draw(at, packet.meta.sent);
         match &mut self.inside {
             Inside::InOrder(line) => line.push(departure, packet, events),
             Inside::Any(heap) => heap.push(departure, packet, events),

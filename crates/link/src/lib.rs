@@ -27,7 +27,8 @@
 //!
 //! # Randomness
 //! Each random element owns the [`Rng`](taut_core::Rng) it was made with. How many numbers it draws for a packet does
-//! not depend on its parameters, so that the same packets meet the same luck when a parameter changes.
+//! not depend on its parameters, so that the same packets meet the same luck when a parameter changes. With the [`Luck`] of
+//! slots independent loss, jitter and corruption do not depend on the packets before either, only on when one was sent.
 //!
 //! # Example
 //! ```
@@ -65,6 +66,7 @@ mod duplicate;
 pub mod frame_gate;
 mod jitter;
 mod loss;
+mod luck;
 mod mahimahi;
 mod queue;
 mod rate;
@@ -81,6 +83,7 @@ pub use duplicate::Duplicate;
 pub use frame_gate::FrameGate;
 pub use jitter::{Jitter, JitterConfig, JitterError};
 pub use loss::{GilbertElliott, Loss, LossError};
+pub use luck::Luck;
 pub use mahimahi::{MahimahiError, MahimahiTrace};
 pub use queue::{
     AckFilter, Cake, CakeConfig, CakeStats, Codel, CodelConfig, CodelStats, Discipline, DropTail, FqCodel,

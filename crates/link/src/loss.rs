@@ -2,7 +2,7 @@
 
 use taut_core::{DropCause, LinkEvent, PacketMeta, Probability, Rng, Time};
 
-use crate::Schedule;
+use crate::{Luck, Schedule};
 
 /// Drops packets ([`DropCause::Loss`]): independently, in bursts, or at chosen positions.
 ///
@@ -21,7 +21,7 @@ pub struct Loss {
 
 #[derive(Clone, Debug)]
 enum Model {
-    Bernoulli { probability: Schedule<Probability>, rng: Rng },
+    Bernoulli { probability: Schedule<Probability>, luck: Luck },
     GilbertElliott { parameters: Schedule<GilbertElliott>, bad: bool, rng: Rng },
     Positions { positions: Vec<u64>, next: usize, seen: u64 },
 }
@@ -63,8 +63,8 @@ pub enum LossError {
 
 impl Loss {
     /// Loses each packet with `probability`, independently. Draws one number for every packet.
-    pub fn bernoulli(probability: impl Into<Schedule<Probability>>, rng: Rng) -> Self {
-        Self { model: Model::Bernoulli { probability: probability.into(), rng } }
+    pub fn bernoulli(probability: impl Into<Schedule<Probability>>, luck: impl Into<Luck>) -> Self {
+        Self { model: Model::Bernoulli { probability: probability.into(), luck: luck.into() } }
     }
 
     /// Loses packets in bursts. Draws two numbers for every packet.
@@ -84,7 +84,7 @@ impl Loss {
     #[inline]
     pub(crate) fn takes(&mut self, at: Time, meta: &PacketMeta, events: &mut Vec<LinkEvent>) -> bool {
         let lost = match &mut self.model {
-            Model::Bernoulli { probability, rng } => probability.at(at).sample(rng),
+            Model::Bernoulli { probability, luck } => probability.at(at).sample(luck.of(meta.sent)),
             Model::GilbertElliott { parameters, bad, rng } => parameters.at(at).step(bad, rng),
             Model::Positions { positions, next, seen } => {
                 let lost = positions.get(*next) == Some(seen);

@@ -108,13 +108,14 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
         for transport in ["udp", "every_path", "{ mtip = {} }", "{ mptcp = {} }"] {
             assert_eq!(told(&[&format!("commands.transport={transport}")]), Ok(()), "{transport}");
         }
+        assert_eq!(told(&["commands.paths=1"]), Ok(()), "the first of the links");
         for (setting, key) in [
             (
                 "commands.transport={ mptcp = { scheduler = \"redundant\" } }",
                 "commands.transport.mptcp.scheduler",
             ),
             ("commands.transport={ quic = {} }", "commands.transport"),
-            ("commands.paths=1", "commands.paths"),
+            ("commands.paths=3", "commands.paths"),
             ("cross.video.traffic={ poisson = { rate = \"1Mbit\", packet = \"1200B\" } }", "cross.video"),
         ] {
             let error = told(&[setting]).unwrap_err();

@@ -40,6 +40,11 @@ impl Rto {
         self.smoothed
     }
 
+    /// RTTVAR; zero before the first measurement.
+    pub(crate) fn variation(&self) -> Duration {
+        self.variation
+    }
+
     /// The last measurement; zero before the first.
     pub(crate) fn latest(&self) -> Duration {
         self.latest

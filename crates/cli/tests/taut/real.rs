@@ -120,3 +120,49 @@ fn what_real_sockets_cannot_do_is_refused_by_its_key() {
     let axis = refused("--only size=9");
     assert!(axis.contains("--only: there is no axis `size`; there are transport, condition"), "{axis}");
 }
+
+#[test]
+fn a_variant_that_real_sockets_cannot_run_is_left_out_with_a_line() {
+    if !possible() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("real-left-out");
+    let link =
+        |name: &str| format!("[links.{name}]\nbetween = [\"a\", \"b\"]\nchain = [{{ delay = \"4ms\" }}]\n");
+    let value = |name: &str, set: &str| format!("[[axis.value]]\nname = \"{name}\"\nset = {{ {set} }}\n");
+    let text = format!(
+        "title = \"three links\"\nduration = \"300ms\"\n{}{}{}[commands]\nfrom = \"a\"\nto = \"b\"\n\
+         [cross.video]\nfrom = \"b\"\nto = \"a\"\ntraffic = {{ poisson = {{ rate = \"0bit\", packet = \"1200B\" }} }}\n\
+         [[axis]]\nname = \"protocol\"\n{}{}[[axis]]\nname = \"condition\"\n{}{}",
+        link("x"),
+        link("y"),
+        link("z"),
+        value("UDP, one path", "\"commands.transport\" = \"udp\""),
+        value("ECF", "\"commands.transport\" = { mptcp = { scheduler = \"ecf\" } }"),
+        value("quiet", ""),
+        value("video", "\"cross.video.traffic\" = { poisson = { rate = \"1Mbit\", packet = \"1200B\" } }"),
+    );
+    std::fs::write(world.path("three.toml"), text).unwrap();
+    let ended = world.taut("run three.toml --real --alone --json -q");
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let result: Value = serde_json::from_str(&ended.out).unwrap();
+    let runs: Vec<&str> =
+        result["runs"].as_array().unwrap().iter().map(|run| run["variant"].as_str().unwrap()).collect();
+    assert_eq!(runs, ["UDP, one path, quiet"]);
+    let told: Vec<&str> = ended.err.lines().filter(|line| line.contains("leaves out")).collect();
+    assert_eq!(told.len(), 3, "{}", ended.err);
+    assert!(told[0].starts_with("taut: leaves out `UDP, one path, video`: cross.video: "), "{}", told[0]);
+    assert!(
+        told[1].starts_with("taut: leaves out `ECF, quiet`: commands.transport.mptcp.scheduler: "),
+        "{}",
+        told[1]
+    );
+    let none = world.taut("run three.toml --real --alone -q --only condition=video");
+    assert_eq!(none.status, 2, "{}", none.err);
+    assert!(
+        none.err.contains("cross.video") && none.err.contains("(variant `UDP, one path, video`)"),
+        "{}",
+        none.err
+    );
+}

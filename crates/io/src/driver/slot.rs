@@ -64,10 +64,15 @@ impl<M: Machine> Slot<M> {
             self.timeout(clock, tell);
             return true;
         }
-        self.port.receive(socket, clock, buffers);
+        let (machine, held) = (&self.machine, self.held.flatten().map(|transmit| transmit.path));
+        let uses = |path| held == Some(path) || machine.uses_path(path);
+        self.port.receive(socket, clock, &uses, buffers);
         for index in 0..buffers.len() {
-            let (at, datagram) = buffers.get(index);
+            let (at, is_reused, datagram) = buffers.get(index);
             let at = self.tick(at);
+            if is_reused {
+                self.machine.remove_path(at, datagram.path);
+            }
             self.machine.handle_input(at, datagram);
             self.poll(clock, tell);
         }

@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use taut_core::{Ecn, PathId, Transmit};
 use taut_wire::dccp::{Addresses, PROTOCOL, fill_checksum, verify_checksum};
 
-use super::path::PathTable;
+use super::path::{Heard, PathTable};
 use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received};
 use crate::Clock;
 
@@ -90,7 +90,14 @@ impl DccpPort {
         self.stats
     }
 
-    pub(crate) fn receive(&mut self, clock: &Clock, buffers: &mut ReceiveBuffers) {
+    pub(crate) fn receive(
+        &mut self,
+        clock: &Clock,
+        uses: &dyn Fn(PathId) -> bool,
+        buffers: &mut ReceiveBuffers,
+    ) {
+        let leaving = self.waiting.as_ref().map(|(transmit, _)| transmit.path);
+        let uses = |path| leaving == Some(path) || uses(path);
         for chunk in 0..ReceiveBuffers::COUNT {
             let begin = chunk * ReceiveBuffers::SIZE;
             let buffer = &mut buffers.bytes[begin..begin + ReceiveBuffers::SIZE];
@@ -103,18 +110,25 @@ impl DccpPort {
                     continue;
                 }
             };
-            if let Some((offset, ecn, path)) = self.accept(clock, &buffer[..len], from.ip()) {
+            if let Some((offset, ecn, heard)) = self.accept(clock, &buffer[..len], from.ip(), &uses) {
                 self.stats.datagrams_received += 1;
                 self.stats.bytes_received += (len - offset) as u64;
                 let (at, start, len) = (clock.now(), begin + offset, len - offset);
                 buffers.read = at;
-                buffers.datagrams.push(Received { at, path, ecn, start, len });
+                let Heard { path, is_reused } = heard;
+                buffers.datagrams.push(Received { at, path, is_reused, ecn, start, len });
             }
         }
     }
 
     /// Where the DCCP header begins, how the packet was marked, and its path; `None` when it is not for us.
-    fn accept(&mut self, clock: &Clock, bytes: &[u8], from: IpAddr) -> Option<(usize, Ecn, PathId)> {
+    fn accept(
+        &mut self,
+        clock: &Clock,
+        bytes: &[u8],
+        from: IpAddr,
+        uses: &dyn Fn(PathId) -> bool,
+    ) -> Option<(usize, Ecn, Heard)> {
         // A raw IPv4 socket is given the IP header, an IPv6 one is not (raw(7), ipv6(7)).
         let (offset, ecn) = match self.local {
             SocketAddr::V4(_) => {
@@ -131,9 +145,10 @@ impl DccpPort {
             return None;
         }
         let remote = SocketAddr::new(from, u16::from_be_bytes([packet[0], packet[1]]));
-        let path = self.paths.heard(clock.now(), 0, remote, None);
-        self.stats.paths_full += u64::from(path.is_none());
-        Some((offset, ecn, path?))
+        let heard = self.paths.heard(clock.now(), 0, remote, None, uses);
+        self.stats.paths_full += u64::from(heard.is_none());
+        self.stats.paths_reused += u64::from(heard.is_some_and(|heard| heard.is_reused));
+        Some((offset, ecn, heard?))
     }
 
     pub(crate) fn transmit(&mut self, transmit: Transmit, buffer: &mut Vec<u8>) -> Result<(), Blocked> {
@@ -149,7 +164,7 @@ impl DccpPort {
             self.stats.no_path += 1;
             return Ok(());
         };
-        path.chosen = true;
+        path.answered = true;
         let remote = path.remote;
         let filled =
             addresses(self.local.ip(), remote.ip()).is_some_and(|pair| fill_checksum(pair, &mut packet, 0));

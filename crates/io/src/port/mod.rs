@@ -49,8 +49,10 @@ pub struct PortStats {
     pub send_errors: u64,
     /// Errors reported on receiving, such as a peer's ICMP port unreachable.
     pub receive_errors: u64,
-    /// Datagrams from addresses for which the table of paths had no room.
+    /// Datagrams from addresses for which the table of paths had no room: all of them are in use.
     pub paths_full: u64,
+    /// New addresses that took the place of one that was not in use.
+    pub paths_reused: u64,
     /// Datagrams that a machine wanted to send on a path that does not exist, or has no socket just now.
     pub no_path: u64,
     /// Datagrams that are not of the protocol, or not for this port number (raw sockets see those of others).
@@ -106,6 +108,8 @@ pub(crate) struct Received {
     /// When it arrived.
     pub(crate) at: Time,
     path: PathId,
+    /// The path's number was another address's before this datagram.
+    is_reused: bool,
     ecn: Ecn,
     start: usize,
     len: usize,
@@ -126,9 +130,10 @@ impl ReceiveBuffers {
         self.datagrams.len()
     }
 
-    pub(crate) fn get(&self, index: usize) -> (Time, Datagram<'_>) {
-        let Received { at, path, ecn, start, len } = self.datagrams[index];
-        (at, Datagram { path, ecn, data: &self.bytes[start..start + len], padding: 0 })
+    /// When it came, whether its path's number was another address's before, and itself.
+    pub(crate) fn get(&self, index: usize) -> (Time, bool, Datagram<'_>) {
+        let Received { at, path, is_reused, ecn, start, len } = self.datagrams[index];
+        (at, is_reused, Datagram { path, ecn, data: &self.bytes[start..start + len], padding: 0 })
     }
 }
 
@@ -151,12 +156,18 @@ impl Port {
         }
     }
 
-    /// Reads what is there, one batch, into `buffers`.
-    pub(crate) fn receive(&mut self, socket: usize, clock: &Clock, buffers: &mut ReceiveBuffers) {
+    /// Reads what is there, one batch, into `buffers`. The address of a path that the machine `uses` gives way to no other.
+    pub(crate) fn receive(
+        &mut self,
+        socket: usize,
+        clock: &Clock,
+        uses: &dyn Fn(PathId) -> bool,
+        buffers: &mut ReceiveBuffers,
+    ) {
         buffers.datagrams.clear();
         match self {
-            Self::Udp(port) => port.receive(socket, clock, buffers),
-            Self::Dccp(port) => port.receive(clock, buffers),
+            Self::Udp(port) => port.receive(socket, clock, uses, buffers),
+            Self::Dccp(port) => port.receive(clock, uses, buffers),
             Self::Descriptor(_) => {}
         }
     }

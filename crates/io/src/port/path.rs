@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use taut_core::{PathId, Time};
 
-/// Addresses by path. Bounded: a stranger can fill it, but displaces nobody that the machine talks to.
+/// Addresses by path. Bounded: a stranger can fill it, but displaces nobody that the machine knows to be its peer, and keeps
+/// no place for which there is a newcomer.
 #[derive(Debug)]
 pub(crate) struct PathTable {
     entries: Vec<Entry>,
@@ -23,8 +24,18 @@ pub(crate) struct Entry {
     pub(crate) local: Option<IpAddr>,
     /// When a datagram came from there.
     heard: Time,
-    /// The machine sent there: it knows this peer, or wants to.
-    pub(crate) chosen: bool,
+    /// It was there from the beginning.
+    stays: bool,
+    /// The machine sent there: it knows this peer, or answered somebody who may be nobody.
+    pub(crate) answered: bool,
+}
+
+/// The path of a datagram that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) path: PathId,
+    /// The number was another address's until now.
+    pub(crate) is_reused: bool,
 }
 
 impl PathTable {
@@ -35,7 +46,7 @@ impl PathTable {
 
     /// A path that is there from the beginning and stays. `None`: the table is full.
     pub(crate) fn add(&mut self, socket: usize, remote: SocketAddr) -> Option<PathId> {
-        let entry = Entry { socket, remote, local: None, heard: Time::ZERO, chosen: true };
+        let entry = Entry { socket, remote, local: None, heard: Time::ZERO, stays: true, answered: true };
         (self.entries.len() < self.limit).then(|| {
             self.entries.push(entry);
             id(self.entries.len() - 1)
@@ -54,37 +65,44 @@ impl PathTable {
         remotes.next().is_none().then_some(first)
     }
 
-    /// The path of a datagram that arrived. One that is new takes a free place, or that of the one heard least recently
-    /// among those on which the machine never sent; `None` when there is none.
+    /// The path of a datagram that arrived. One that is new takes a free place, or that of the one heard least recently among
+    /// those that the machine does not use: first of those to which it never sent. `None` when there is none.
     pub(crate) fn heard(
         &mut self,
         now: Time,
         socket: usize,
         remote: SocketAddr,
         local: Option<IpAddr>,
-    ) -> Option<PathId> {
+        uses: &dyn Fn(PathId) -> bool,
+    ) -> Option<Heard> {
         let is = |entry: &Entry| {
             entry.socket == socket
                 && entry.remote == remote
                 && (entry.local.is_none() || entry.local == local)
         };
+        let mut is_reused = false;
         if !self.entries.get(self.last).is_some_and(is) {
             self.last = match self.entries.iter().position(is) {
                 Some(index) => index,
-                None => self.place(Entry { socket, remote, local, heard: now, chosen: false })?,
+                None => {
+                    let new = Entry { socket, remote, local, heard: now, stays: false, answered: false };
+                    is_reused = self.entries.len() == self.limit;
+                    self.place(new, uses)?
+                }
             };
         }
         self.entries[self.last].heard = now;
-        Some(id(self.last))
+        Some(Heard { path: id(self.last), is_reused })
     }
 
-    fn place(&mut self, entry: Entry) -> Option<usize> {
+    fn place(&mut self, entry: Entry, uses: &dyn Fn(PathId) -> bool) -> Option<usize> {
         if self.entries.len() < self.limit {
             self.entries.push(entry);
             return Some(self.entries.len() - 1);
         }
-        let unchosen = self.entries.iter().enumerate().filter(|(_, old)| !old.chosen);
-        let (index, _) = unchosen.min_by_key(|(_, old)| old.heard)?;
+        let free = |(index, old): &(usize, &Entry)| !(old.stays || old.answered && uses(id(*index)));
+        let places = self.entries.iter().enumerate().filter(free);
+        let (index, _) = places.min_by_key(|(_, old)| (old.answered, old.heard))?;
         self.entries[index] = entry;
         Some(index)
     }
@@ -106,31 +124,53 @@ mod tests {
         Time::from_nanos(second * 1_000_000_000)
     }
 
+    fn heard(table: &mut PathTable, second: u64, port: u16, used: &[u8]) -> Option<(u8, bool)> {
+        let heard = table.heard(at(second), 0, address(port), None, &|path| used.contains(&path.0));
+        heard.map(|heard| (heard.path.0, heard.is_reused))
+    }
+
     #[test]
     fn an_address_keeps_its_path() {
         let mut table = PathTable::new(4);
         assert_eq!(table.add(0, address(1)), Some(PathId(0)));
-        let local = Some(IpAddr::from([10, 0, 0, 1]));
-        assert_eq!(table.heard(at(1), 0, address(1), local), Some(PathId(0)), "any local address will do");
-        assert_eq!(table.heard(at(1), 0, address(2), local), Some(PathId(1)));
-        assert_eq!(table.heard(at(1), 1, address(2), local), Some(PathId(2)), "another socket, another path");
-        let other = Some(IpAddr::from([10, 0, 0, 2]));
-        assert_eq!(table.heard(at(1), 0, address(2), other), Some(PathId(3)), "another address of ours, too");
-        assert_eq!(table.heard(at(2), 0, address(2), local), Some(PathId(1)));
+        let (one, other) = (Some(IpAddr::from([10, 0, 0, 1])), Some(IpAddr::from([10, 0, 0, 2])));
+        let mut path = |socket, port, local| {
+            table.heard(at(1), socket, address(port), local, &|_| true).map(|heard| heard.path.0)
+        };
+        assert_eq!(path(0, 1, one), Some(0), "any local address will do");
+        assert_eq!(path(0, 2, one), Some(1));
+        assert_eq!(path(1, 2, one), Some(2), "another socket, another path");
+        assert_eq!(path(0, 2, other), Some(3), "another address of ours, too");
+        assert_eq!(path(0, 2, one), Some(1));
     }
 
     #[test]
-    fn strangers_displace_each_other_but_nobody_that_was_sent_to() {
+    fn strangers_displace_each_other_but_nobody_that_is_in_use() {
         let mut table = PathTable::new(3);
         table.add(0, address(1));
-        assert_eq!(table.heard(at(1), 0, address(2), None), Some(PathId(1)));
-        assert_eq!(table.heard(at(2), 0, address(3), None), Some(PathId(2)));
-        table.get_mut(PathId(1)).unwrap().chosen = true;
+        assert_eq!(heard(&mut table, 1, 2, &[]), Some((1, false)));
+        assert_eq!(heard(&mut table, 2, 3, &[]), Some((2, false)));
+        table.get_mut(PathId(1)).unwrap().answered = true;
         for port in 4..1_000 {
-            assert_eq!(table.heard(at(3), 0, address(port), None), Some(PathId(2)));
+            assert_eq!(heard(&mut table, 3, port, &[0, 1]), Some((2, true)));
         }
-        table.get_mut(PathId(2)).unwrap().chosen = true;
-        assert_eq!(table.heard(at(4), 0, address(4_000), None), None);
-        assert_eq!(table.heard(at(4), 0, address(2), None), Some(PathId(1)));
+        table.get_mut(PathId(2)).unwrap().answered = true;
+        assert_eq!(heard(&mut table, 4, 4_000, &[0, 1, 2]), None);
+        assert_eq!(heard(&mut table, 4, 2, &[0, 1, 2]), Some((1, false)));
+    }
+
+    #[test]
+    fn who_was_only_answered_gives_way_to_a_newcomer_the_quietest_first() {
+        let mut table = PathTable::new(4);
+        table.add(0, address(1));
+        for (second, port) in [(1, 2), (2, 3), (3, 4), (4, 2)] {
+            heard(&mut table, second, port, &[]);
+        }
+        (1..4).for_each(|path| table.get_mut(PathId(path)).unwrap().answered = true);
+        assert_eq!(heard(&mut table, 5, 5, &[2]), Some((3, true)), "2 is in use, 1 was heard later");
+        assert_eq!(heard(&mut table, 6, 6, &[2]), Some((3, true)), "nobody answered there yet");
+        table.get_mut(PathId(3)).unwrap().answered = true;
+        assert_eq!(heard(&mut table, 7, 7, &[2]), Some((1, true)));
+        assert_eq!(heard(&mut table, 8, 1, &[2]), Some((0, false)), "what was added stays");
     }
 }

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use quinn_udp::RecvMeta;
 use taut_core::{Duration, Ecn, PathId, Time, Transmit};
 
-use super::path::PathTable;
+use super::path::{Heard, PathTable};
 use super::socket::Socket;
 use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received};
 use crate::{Clock, WallTime};
@@ -256,7 +256,15 @@ impl UdpPort {
         sockets.filter_map(|(place, socket)| Some((place, socket.as_ref()?.socket.as_fd()))).collect()
     }
 
-    pub(crate) fn receive(&mut self, index: usize, clock: &Clock, buffers: &mut ReceiveBuffers) {
+    pub(crate) fn receive(
+        &mut self,
+        index: usize,
+        clock: &Clock,
+        uses: &dyn Fn(PathId) -> bool,
+        buffers: &mut ReceiveBuffers,
+    ) {
+        let leaving = (self.batch.datagrams > 0).then_some(self.batch.transmit.path);
+        let uses = |path| leaving == Some(path) || uses(path);
         let Some(Some(socket)) = self.sockets.get(index) else { return };
         let wildcard = socket.wildcard;
         let mut metas = [RecvMeta::default(); ReceiveBuffers::COUNT];
@@ -278,7 +286,10 @@ impl UdpPort {
                         None => reading.now,
                     };
                     first = first.min(at);
-                    self.take(index, at, meta, meta.dst_ip.filter(|_| wildcard), chunk, buffers);
+                    let local = meta.dst_ip.filter(|_| wildcard);
+                    if let Some(heard) = self.heard(index, at, meta, local, &uses) {
+                        self.take(at, meta, heard, chunk, buffers);
+                    }
                 }
                 let Some(socket) = &mut self.sockets[index] else { return };
                 let waited = !stamped || first < socket.read || count > 1;
@@ -290,29 +301,39 @@ impl UdpPort {
         }
     }
 
-    /// Notes the datagrams in a chunk of the buffers: one, or several of one size that the kernel has put together.
-    fn take(
+    fn heard(
         &mut self,
         socket: usize,
         at: Time,
         meta: &RecvMeta,
         local: Option<IpAddr>,
-        chunk: usize,
-        buffers: &mut ReceiveBuffers,
-    ) {
-        let stride = meta.stride.clamp(1, meta.len.max(1));
-        let datagrams = meta.len.div_ceil(stride).max(1);
-        let Some(path) = self.paths.heard(at, socket, meta.addr, local) else {
-            self.stats.paths_full += datagrams as u64;
-            return;
-        };
+        uses: &dyn Fn(PathId) -> bool,
+    ) -> Option<Heard> {
+        let heard = self.paths.heard(at, socket, meta.addr, local, uses);
+        match heard {
+            Some(heard) => self.stats.paths_reused += u64::from(heard.is_reused),
+            None => self.stats.paths_full += datagrams(meta).1 as u64,
+        }
+        heard
+    }
+
+    /// Notes the datagrams in a chunk of the buffers: one, or several of one size that the kernel has put together.
+    fn take(&mut self, at: Time, meta: &RecvMeta, heard: Heard, chunk: usize, buffers: &mut ReceiveBuffers) {
+        let (stride, datagrams) = datagrams(meta);
         self.stats.datagrams_received += datagrams as u64;
         self.stats.bytes_received += meta.len as u64;
         let (ecn, begin) =
             (Ecn::from_code_point(meta.ecn.map_or(0, |mark| mark as u8)), chunk * ReceiveBuffers::SIZE);
         buffers.datagrams.extend((0..datagrams).map(|index| {
-            let offset = index * stride;
-            Received { at, path, ecn, start: begin + offset, len: stride.min(meta.len - offset) }
+            let (offset, is_reused) = (index * stride, heard.is_reused && index == 0);
+            Received {
+                at,
+                path: heard.path,
+                is_reused,
+                ecn,
+                start: begin + offset,
+                len: stride.min(meta.len - offset),
+            }
         }));
     }
 
@@ -340,7 +361,7 @@ impl UdpPort {
             self.batch.clear();
             return Ok(());
         };
-        path.chosen = true;
+        path.answered = true;
         let sent = socket.send(&self.batch, path.remote, path.local, self.config.dscp);
         match sent {
             Ok(()) => {
@@ -410,6 +431,12 @@ impl Batch {
         self.bytes.clear();
         self.datagrams = 0;
     }
+}
+
+/// The length of each, and how many there are.
+fn datagrams(meta: &RecvMeta) -> (usize, usize) {
+    let stride = meta.stride.clamp(1, meta.len.max(1));
+    (stride, meta.len.div_ceil(stride).max(1))
 }
 
 /// An IPv6 socket knows IPv4 addresses by their mapped form (RFC 4291 section 2.5.5.2).

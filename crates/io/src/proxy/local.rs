@@ -19,6 +19,8 @@ pub(super) struct Local {
     side: Side,
     /// When it is looked for flows in which nothing is said.
     next_sweep: Option<Time>,
+    /// Flows that gave way to others.
+    displaced: u64,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,9 @@ pub(super) type Flow = (u16, bool);
 
 /// How often it is looked for flows in which nothing is said.
 const SWEEP: Duration = Duration::from_secs(1);
+/// Once nothing was said in it for so long, a flow gives way to another when there is no room: addresses that spoke once, forged
+/// ones perhaps, keep nobody out.
+const QUIET: Duration = Duration::from_secs(1);
 /// The token of the near end's socket; those of the far end's are the flows'.
 const NEAR: u64 = 1 << 16;
 
@@ -88,7 +93,7 @@ impl Local {
             }
             ProxyLocal::Far(to) => Side::Far(Far { to, flows: BTreeMap::new() }),
         };
-        Ok(Self { poller, ready: Vec::new(), side, next_sweep: None })
+        Ok(Self { poller, ready: Vec::new(), side, next_sweep: None, displaced: 0 })
     }
 
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
@@ -109,7 +114,7 @@ impl Local {
     ) -> Result<Option<(usize, Option<Flow>)>, Unreadable> {
         let got = match &mut self.side {
             Side::Near(near) => match near.socket.recv_from(buffer) {
-                Ok((len, from)) => Ok(Some((len, near.flow_of(now, from, limit)))),
+                Ok((len, from)) => Ok(Some((len, near.flow_of(now, from, limit, &mut self.displaced)))),
                 Err(error) => Err(error),
             },
             Side::Far(far) => {
@@ -170,7 +175,11 @@ impl Local {
                 let is_new = !far.flows.contains_key(&flow);
                 if is_new {
                     if far.flows.len() >= limit {
-                        return Err(Undelivered::Full);
+                        let heard = far.flows.iter().map(|(flow, (_, heard))| (*flow, *heard));
+                        let flow = quietest(now, heard).ok_or(Undelivered::Full)?;
+                        // A socket that is closed leaves the poller.
+                        far.flows.remove(&flow);
+                        self.displaced += 1;
                     }
                     let socket = connected(far.to).map_err(|_| Undelivered::Refused)?;
                     let added = self.poller.add(socket.as_fd(), flow.into(), Interest::Readable);
@@ -214,6 +223,11 @@ impl Local {
         (before - after) as u64
     }
 
+    /// How many gave way to others since the last call.
+    pub(super) const fn take_displaced(&mut self) -> u64 {
+        std::mem::replace(&mut self.displaced, 0)
+    }
+
     /// At the far end: another conversation numbers its flows anew.
     pub(super) fn forget_far(&mut self) {
         if let Side::Far(far) = &mut self.side {
@@ -224,15 +238,21 @@ impl Local {
 }
 
 impl Near {
-    fn flow_of(&mut self, now: Time, from: SocketAddr, limit: usize) -> Option<Flow> {
+    fn flow_of(&mut self, now: Time, from: SocketAddr, limit: usize, displaced: &mut u64) -> Option<Flow> {
         let known = match self.last {
             Some((address, flow)) if address == from => Some(flow),
             _ => self.by_address.get(&from).copied(),
         };
         let (flow, is_new) = match known {
             Some(flow) => (flow, false),
-            None if self.flows.len() >= limit => return None,
             None => {
+                if self.flows.len() >= limit {
+                    let heard = self.flows.iter().map(|(flow, (_, heard))| (*flow, *heard));
+                    let flow = quietest(now, heard)?;
+                    let (address, _) = self.flows.remove(&flow).expect("it is one of them");
+                    self.by_address.remove(&address);
+                    *displaced += 1;
+                }
                 while self.flows.contains_key(&self.next) {
                     self.next = self.next.wrapping_add(1);
                 }
@@ -246,6 +266,12 @@ impl Near {
         self.last = Some((from, flow));
         Some((flow, is_new))
     }
+}
+
+/// The flow in which nothing was said for longest, if that is long enough.
+fn quietest(now: Time, flows: impl Iterator<Item = (u16, Time)>) -> Option<u16> {
+    let (flow, heard) = flows.min_by_key(|(_, heard)| *heard)?;
+    (now.saturating_since(heard) >= QUIET).then_some(flow)
 }
 
 /// A socket of which the application there knows a flow.

@@ -22,8 +22,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, Priority, SendError, StreamId, Time, Transmit,
-    Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, SendError, StreamId, Time,
+    Transmit, Transport, earliest,
 };
 
 use self::local::Local;
@@ -52,8 +52,8 @@ impl ProxyConfig {
         Self::default()
     }
 
-    /// Flows at a time. Default 256; 1 to 4096. At the far end each has a socket. A datagram that would begin one more is
-    /// dropped and counted.
+    /// Flows at a time. Default 256; 1 to 4096. At the far end each has a socket. One more takes the place of the quietest if
+    /// nothing was said in that for 1 s; otherwise the datagram that would begin it is dropped and counted.
     pub fn flows(mut self, flows: usize) -> Self {
         self.flows = flows.clamp(1, 4_096);
         self
@@ -87,6 +87,9 @@ pub struct ProxyStats {
     /// What was not, by cause: refused by the transport at once or later ([`Event::Dropped`]), of a flow too many
     /// ([`DropCause::SendBufferFull`] with [`ProxyStats::flows_full`]), of an unknown flow, refused by the kernel.
     pub dropped: BTreeMap<DropCause, u64>,
+    /// Datagrams from the other end, or from whoever pretended to be it, that the transport here refused ([`Event::Refused`]), by
+    /// cause: too late, or here already, as one of two copies always is.
+    pub refused: BTreeMap<DropCause, u64>,
     /// Of those dropped, for want of room for another flow.
     pub flows_full: u64,
     /// How often the kernel said that nobody listens here: at once, then it is among those dropped, or by an error that came
@@ -94,7 +97,7 @@ pub struct ProxyStats {
     pub refused_here: u64,
     /// Flows that began.
     pub flows: u64,
-    /// Flows that ended because nothing was said.
+    /// Flows that ended because nothing was said, for [`ProxyConfig::idle`] or while another one wanted their place.
     pub flows_idle: u64,
 }
 
@@ -299,7 +302,7 @@ impl Machine for ProxyMachine {
         if self.carrier.is_stream() || self.carrier.poll_timeout().is_some_and(|due| due.at <= now) {
             self.carrier.handle_timeout(now);
         }
-        self.stats.flows_idle += self.local.sweep(now, self.config.idle);
+        self.stats.flows_idle += self.local.sweep(now, self.config.idle) + self.local.take_displaced();
         self.take(now);
     }
 
@@ -317,6 +320,7 @@ impl Machine for ProxyMachine {
             match event {
                 Event::Received { data, .. } => self.give(now, &data),
                 Event::Dropped { cause, .. } => self.drop_one(cause),
+                Event::Refused(cause) => *self.stats.refused.entry(cause).or_default() += 1,
                 Event::Connected => return Some(ProxyNote::Connected),
                 Event::Closed => return Some(ProxyNote::Closed(self.carrier.trouble())),
                 _ => {}
@@ -331,5 +335,13 @@ impl Machine for ProxyMachine {
             self.local.next_sweep().map(|at| Deadline::new(at, "idle flows")),
         );
         earliest(self.carrier.poll_timeout(), own)
+    }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.carrier.uses_path(path)
+    }
+
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.carrier.remove_path(now, path);
     }
 }

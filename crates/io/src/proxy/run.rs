@@ -25,6 +25,8 @@ pub enum ProxyError {
 
 /// Between two attempts to connect.
 const AGAIN: Duration = Duration::from_millis(200);
+/// The most of it: it doubles for as long as the other end is there and refuses.
+const LONGEST: Duration = Duration::from_millis(6_400);
 /// A goodbye that takes longer does not arrive any more.
 const GOODBYE: Duration = Duration::from_millis(1_500);
 
@@ -55,7 +57,7 @@ pub fn proxy(
         driver.wake_on(id, changes)?;
     }
     started(Remote::new(driver.mailbox(), id));
-    let mut this = Loop { driver, id, endpoint, paths, tell };
+    let mut this = Loop { driver, id, endpoint, paths, again: AGAIN, tell };
     while !this.machine().is_closing() {
         if this.turn(Time::MAX)? {
             this.begin_anew()?;
@@ -73,6 +75,7 @@ struct Loop<'a> {
     id: MachineId,
     endpoint: &'a Endpoint,
     paths: Option<PathWatch>,
+    again: Duration,
     tell: &'a mut dyn FnMut(Time, ProxyNote),
 }
 
@@ -93,8 +96,12 @@ impl Loop<'_> {
             });
             until = until.min(paths.due());
         }
+        let again = &mut self.again;
         self.driver.turn(until, &mut |_, note| {
-            closed |= matches!(note, ProxyNote::Closed(_));
+            if let ProxyNote::Closed(why) = &note {
+                closed = true;
+                *again = if why.is_refusal() { (*again * 2).min(LONGEST) } else { AGAIN };
+            }
             tell(clock.now(), note);
         })?;
         Ok(closed)
@@ -103,7 +110,7 @@ impl Loop<'_> {
     /// The conversation is over: gets ready for the next one. A transport that waits for it by itself stays.
     fn begin_anew(&mut self) -> Result<(), ProxyError> {
         if self.endpoint.remote().is_some() {
-            let until = self.driver.clock().now() + AGAIN;
+            let until = self.driver.clock().now() + self.again;
             while self.driver.clock().now() < until && !self.machine().is_closing() {
                 self.turn(until)?;
             }

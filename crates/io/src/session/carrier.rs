@@ -74,6 +74,13 @@ pub enum Trouble {
     Ended(String),
 }
 
+impl Trouble {
+    /// Is the peer there, and will have nothing to do with this end, or this end with it?
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Busy | Self::NotTrusted | Self::WrongPeer | Self::SentAway)
+    }
+}
+
 /// Calls whichever transport it is.
 macro_rules! carried {
     ($carrier:ident, $transport:ident => $call:expr, $absent:expr) => {
@@ -222,6 +229,9 @@ impl Transport for Carrier {
     fn remove_path(&mut self, now: Time, path: PathId) {
         carried!(self, transport => transport.remove_path(now, path), ());
     }
+    fn uses_path(&self, path: PathId) -> bool {
+        carried!(self, transport => transport.uses_path(path), false)
+    }
 }
 
 impl fmt::Debug for Carrier {
@@ -277,5 +287,8 @@ impl Transport for Witnessed {
     }
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.carrier.remove_path(now, path);
+    }
+    fn uses_path(&self, path: PathId) -> bool {
+        self.carrier.uses_path(path)
     }
 }

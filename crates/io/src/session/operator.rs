@@ -1,6 +1,6 @@
 //! An operator with a device: samples at a rate, the buttons, and what is worth telling.
 
-use taut_core::{Datagram, Deadline, Duration, Time, Transmit, Transport, earliest};
+use taut_core::{Datagram, Deadline, Duration, PathId, Time, Transmit, Transport, earliest};
 use taut_session::{Operator, OperatorEvent, RobotState, State, Status};
 
 use super::carrier::{Carrier, Trouble};
@@ -428,5 +428,13 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
         let own = earliest(at(self.next_sample, "sample"), at(self.next_report, "report"));
         let own = earliest(own, earliest(at(self.retry, "resume"), at(look, "look")));
         earliest(self.operator.poll_timeout(), own)
+    }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.operator.transport().uses_path(path)
+    }
+
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.operator.transport_mut().remove_path(now, path);
     }
 }

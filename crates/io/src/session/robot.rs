@@ -1,6 +1,6 @@
 //! A robot with something that moves.
 
-use taut_core::{Datagram, Deadline, Duration, Time, Transmit, earliest};
+use taut_core::{Datagram, Deadline, Duration, PathId, Time, Transmit, Transport, earliest};
 use taut_session::{Robot, RobotEvent, State, Status, StopCause};
 
 use super::carrier::Carrier;
@@ -238,5 +238,13 @@ impl<P: Plant> Machine for RobotMachine<P> {
             .then(|| Deadline::new(self.next_report, "report"));
         let own = earliest(Some(Deadline::new(self.next_step, "step")), report);
         earliest(self.robot.poll_timeout(), own)
+    }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.robot.transport().uses_path(path)
+    }
+
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.robot.transport_mut().remove_path(now, path);
     }
 }

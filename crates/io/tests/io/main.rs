@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests wait for real time")]
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+mod addresses;
 mod dccp;
 mod driver;
 mod emulator;

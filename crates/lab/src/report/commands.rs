@@ -2,11 +2,7 @@
 
 use super::format::{count, escape, number, optional};
 use super::page::Table;
-use crate::result::{CommandsResult, Distribution, PathResult};
-
-/// What a radio spends on a megabit sent and on one received, beside what being awake costs, J (LTE: Huang, Qian, Gerber, Mao,
-/// Sen, Spatscheck, *A Close Examination of Performance and Power Characteristics of 4G LTE Networks*, MobiSys 2012, table 4).
-const JOULES_PER_MBIT: (f64, f64) = (0.43839, 0.05197);
+use crate::result::{CommandsResult, Distribution, PathResult, radio_mj};
 
 /// The section of the page; nothing where the scenario has no commands.
 pub(super) fn html(commands: Option<&CommandsResult>) -> String {
@@ -14,12 +10,15 @@ pub(super) fn html(commands: Option<&CommandsResult>) -> String {
     let latency = |of: fn(&Distribution) -> f64| optional(commands.latency_ms.as_ref().map(of), 4);
     let title = format!("Commands over {}", escape(&commands.transport));
     let mut table = Table::new(&title).number("sent", "").number("in time", "%");
+    table = table.number("bound", "%").number("below it", "points");
     table = table.number("deadline", "ms").number("received", "%").number("late", "");
     table = table.number("copies", "a message").number("mean", "ms").number("median", "ms");
     table = table.number("95 %", "ms").number("99 %", "ms").number("99.9 %", "ms").number("max", "ms");
     table.row(&[
         count(commands.sent),
         optional(commands.in_time_percent, 5),
+        optional(commands.bound_percent, 5),
+        optional(commands.below_bound_points, 3),
         number(commands.deadline_ms, 4),
         optional(commands.received_percent, 5),
         count(commands.late),
@@ -48,15 +47,13 @@ fn paths(commands: &CommandsResult) -> String {
         })
     };
     let mut row = |name: &str, there: PathResult, back: PathResult| {
-        let mbit = |path: PathResult| path.bytes as f64 * 8.0 / 1e6;
-        let joules = mbit(there) * JOULES_PER_MBIT.0 + mbit(back) * JOULES_PER_MBIT.1;
         table.row(&[
             name.to_owned(),
             count(there.packets),
             number(there.bytes as f64 / 1e3, 4),
             count(back.packets),
             number(back.bytes as f64 / 1e3, 4),
-            number(joules * 1e3, 4),
+            number(radio_mj(there, back), 4),
         ]);
     };
     for (path, (there, back)) in commands.there.iter().zip(&commands.back).enumerate() {
@@ -74,6 +71,8 @@ pub(super) fn text_table(commands: &CommandsResult) -> (String, Vec<Vec<String>>
     };
     let latency = |of: fn(&Distribution) -> f64| commands.latency_ms.as_ref().map(of);
     row(&format!("within {} ms", commands.deadline_ms), commands.in_time_percent, "% of those sent");
+    row("deliverable, knowing the future", commands.bound_percent, "% of those sent");
+    row("below that", commands.below_bound_points, "points");
     row("received", commands.received_percent, "%");
     row("received late", Some(commands.late as f64), "");
     row("latency, mean", latency(|d| d.mean), "ms");
@@ -89,6 +88,10 @@ pub(super) fn text_table(commands: &CommandsResult) -> (String, Vec<Vec<String>>
             let what = format!("{packets} packets");
             rows.push(vec![format!("path {path} {way}"), what, format!("{bytes} B")]);
         }
+    }
+    for (path, (there, back)) in commands.there.iter().zip(&commands.back).enumerate() {
+        let energy = format!("{:.1} mJ", radio_mj(*there, *back));
+        rows.push(vec![format!("path {path}, sender's radio"), energy]);
     }
     (format!("commands over {}", commands.transport), rows)
 }

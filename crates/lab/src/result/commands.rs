@@ -25,6 +25,14 @@ pub struct CommandsResult {
     pub refused: u64,
     /// in_time / sent, per cent; absent when none was sent.
     pub in_time_percent: Option<f64>,
+    /// The share that somebody who knows the future could have had in time over these links, per cent, whenever and over
+    /// whatever paths he sent, with one copy each: what else was sent, and waiting for it, left out. Absent where the paths are
+    /// not single links, and in a run over real sockets.
+    #[serde(default)]
+    pub bound_percent: Option<f64>,
+    /// bound_percent less in_time_percent, in points. At least 0.
+    #[serde(default)]
+    pub below_bound_points: Option<f64>,
     /// received / sent, per cent; absent when none was sent.
     pub received_percent: Option<f64>,
     /// From making to the first delivery, in milliseconds; absent when none arrived.
@@ -49,4 +57,14 @@ pub struct PathResult {
     pub packets: u64,
     /// Their bytes, IP headers included.
     pub bytes: u64,
+}
+
+/// What a radio spends on a megabit sent and on one received, beside what being awake costs, J (LTE: Huang, Qian, Gerber, Mao,
+/// Sen, Spatscheck, *A Close Examination of Performance and Power Characteristics of 4G LTE Networks*, MobiSys 2012, table 4).
+const JOULES_PER_MBIT: (f64, f64) = (0.43839, 0.05197);
+
+/// What the sender's radio spends on what left there and came back, mJ.
+pub(crate) fn radio_mj(there: PathResult, back: PathResult) -> f64 {
+    let mbit = |path: PathResult| path.bytes as f64 * 8.0 / 1e6;
+    (mbit(there) * JOULES_PER_MBIT.0 + mbit(back) * JOULES_PER_MBIT.1) * 1e3
 }

@@ -35,7 +35,7 @@ pub fn link_pair(
 ) -> Result<LinkPair, RunError> {
     let name = link_name(scenario, name)?;
     let mut build = |name: &str, label: &str| {
-        build_chain(&scenario.links[name].chain, label, &format!("links.{name}"), seed, inputs)
+        build_chain(&scenario.links[name].chain, label, &format!("links.{name}"), seed, None, inputs)
     };
     let ways = directions(name, &scenario.links[name]);
     let Some((label, a, b)) = ways.first() else {
@@ -123,7 +123,7 @@ pub fn session_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Re
             if way.is_some() {
                 return Err(RunError::key(format!("links.{name}"), "is a second link for the same way"));
             }
-            let chain = build_chain(&link.chain, &label, &format!("links.{name}"), seed, inputs)?;
+            let chain = build_chain(&link.chain, &label, &format!("links.{name}"), seed, None, inputs)?;
             *way = Some((label, chain));
         }
     }

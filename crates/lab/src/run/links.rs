@@ -4,7 +4,7 @@ use taut_core::{Bitrate, Bytes, Duration, Probability, Rng, Seed, Time};
 use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
 use taut_link::{
     Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, Duplicate, Element, GilbertElliott,
-    Jitter, JitterConfig, Loss, MahimahiTrace, Rate, Schedule,
+    Jitter, JitterConfig, Loss, Luck, MahimahiTrace, Rate, Schedule,
 };
 use taut_sim::{Network, VertexId};
 use taut_trace::{Data, Impairment};
@@ -37,12 +37,13 @@ pub(super) fn add(
     for vertex in scenario.vertices() {
         network.vertex(vertex);
     }
+    let slot = super::commands::slot(scenario);
     let mut infos = Vec::new();
     let mut one =
         |network: &mut Network, name: String, ends: (&str, &str), key: &str, chain: &[ElementSpec]| {
             let find = |end: &str| network.find(end).expect("every end is a vertex");
             let (from, to): (VertexId, VertexId) = (find(ends.0), find(ends.1));
-            let link = build_chain(chain, &name, key, seed, inputs)?;
+            let link = build_chain(chain, &name, key, seed, slot, inputs)?;
             infos.push(LinkInfo {
                 rate: constant_rate(chain),
                 queue_limit: servers(chain).find_map(|server| server.queue.bytes),
@@ -91,15 +92,18 @@ fn constant_rate(chain: &[ElementSpec]) -> Option<Bitrate> {
     if servers.next().is_none() { only } else { None }
 }
 
+/// With a `slot`, what is random and independent from packet to packet is that of the slot in which a packet was sent.
 pub(super) fn build_chain(
     chain: &[ElementSpec],
     name: &str,
     key: &str,
     seed: Seed,
+    slot: Option<Duration>,
     inputs: &mut Inputs,
 ) -> Result<Chain, RunError> {
     let elements = chain.iter().enumerate().map(|(i, spec)| {
-        element(spec, seed.stream(&format!("link/{name}/{i}")), inputs).map_err(|fault| {
+        let rng = seed.stream(&format!("link/{name}/{i}"));
+        element(spec, rng, slot, inputs).map_err(|fault| {
             let ElementFault { kind, message } = fault;
             RunError::key(format!("{key}.chain.{i}.{kind}"), message)
         })
@@ -113,8 +117,14 @@ struct ElementFault {
     message: String,
 }
 
-fn element(spec: &ElementSpec, mut rng: Rng, inputs: &mut Inputs) -> Result<Element, ElementFault> {
+fn element(
+    spec: &ElementSpec,
+    mut rng: Rng,
+    slot: Option<Duration>,
+    inputs: &mut Inputs,
+) -> Result<Element, ElementFault> {
     let at = |kind| move |message| ElementFault { kind, message };
+    let luck = |rng: Rng| slot.map_or_else(|| rng.clone().into(), |slot| Luck::of_slots(rng.clone(), slot));
     Ok(match spec {
         ElementSpec::Server(server) => {
             Bottleneck::new(rate(server, inputs)?, queue(&server.queue, &mut rng)).into()
@@ -123,20 +133,20 @@ fn element(spec: &ElementSpec, mut rng: Rng, inputs: &mut Inputs) -> Result<Elem
         ElementSpec::DelayTable(table) => {
             Delay::new(delays(table, inputs).map_err(at("delay_table.file"))?).into()
         }
-        ElementSpec::Jitter(jitter) => Element::from(self::jitter(jitter, rng).map_err(at("jitter"))?),
+        ElementSpec::Jitter(jitter) => Element::from(self::jitter(jitter, luck(rng)).map_err(at("jitter"))?),
         ElementSpec::JitterTable(table) => {
-            jitter_table(table, rng, inputs).map_err(at("jitter_table.file"))?.into()
+            jitter_table(table, luck(rng), inputs).map_err(at("jitter_table.file"))?.into()
         }
-        ElementSpec::Loss(LossSpec::Bernoulli(p)) => Loss::bernoulli(*p, rng).into(),
+        ElementSpec::Loss(LossSpec::Bernoulli(p)) => Loss::bernoulli(*p, luck(rng)).into(),
         ElementSpec::Loss(LossSpec::GilbertElliott(ge)) => {
             let parameters = GilbertElliott { p: ge.p, r: ge.r, loss_in_bad: ge.bad, loss_in_good: ge.good };
             Loss::gilbert_elliott(parameters, rng).into()
         }
         ElementSpec::LossTable(table) => {
-            Loss::bernoulli(losses(table, inputs).map_err(at("loss_table.file"))?, rng).into()
+            Loss::bernoulli(losses(table, inputs).map_err(at("loss_table.file"))?, luck(rng)).into()
         }
         ElementSpec::Duplicate(p) => Duplicate::new(*p, rng).into(),
-        ElementSpec::Corrupt(p) => Corrupt::new(*p, rng).into(),
+        ElementSpec::Corrupt(p) => Corrupt::new(*p, luck(rng)).into(),
         ElementSpec::Cut(cut) => {
             let gate = Cut::at(Time::ZERO + cut.at);
             match cut.until {
@@ -202,23 +212,23 @@ fn shape(distribution: Distribution) -> Shape {
     }
 }
 
-fn jitter_table(spec: &JitterTableSpec, rng: Rng, inputs: &mut Inputs) -> Result<Jitter, String> {
+fn jitter_table(spec: &JitterTableSpec, luck: Luck, inputs: &mut Inputs) -> Result<Jitter, String> {
     let table = TableSpec { file: spec.file.clone(), every: spec.every };
     let spread = schedule(&table, "jitter", inputs, |row| row.jitter)?;
     let config = JitterConfig::new(spread)
         .mean(delays(&table, inputs)?)
         .distribution(shape(spec.distribution))
         .reorder(spec.reorder);
-    Jitter::new(config, rng).map_err(|e| e.to_string())
+    Jitter::new(config, luck).map_err(|e| e.to_string())
 }
 
-fn jitter(spec: &JitterSpec, rng: Rng) -> Result<Jitter, String> {
+fn jitter(spec: &JitterSpec, luck: Luck) -> Result<Jitter, String> {
     let config = JitterConfig::new(spec.spread)
         .mean(spec.mean)
         .distribution(shape(spec.distribution))
         .correlation(spec.correlation)
         .reorder(spec.reorder);
-    Jitter::new(config, rng).map_err(|e| e.to_string())
+    Jitter::new(config, luck).map_err(|e| e.to_string())
 }
 
 fn delays(table: &TableSpec, inputs: &mut Inputs) -> Result<Schedule<Duration>, String> {

@@ -160,7 +160,7 @@ impl Stage {
             }
             None => (streams, None),
         };
-        let commands = commands::add(&mut network, scenario, seed, &mut flows)?;
+        let commands = commands::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
         Ok(Self { network, links, queues: Vec::new(), flows, streams, inputs, teleop, commands })
     }

@@ -85,6 +85,25 @@ impl FromStr for Choice {
     }
 }
 
+/// Several in one line, `transport=UDP,condition=baseline`. A comma is between two of them only where another `AXIS=` follows:
+/// values have commas in their names, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices(pub Vec<Choice>);
+
+impl FromStr for Choices {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts: Vec<String> = Vec::new();
+        for part in text.split(',') {
+            match parts.last_mut() {
+                Some(last) if !part.contains('=') => *last = format!("{last},{part}"),
+                _ => parts.push(part.to_owned()),
+            }
+        }
+        parts.iter().map(|part| part.parse()).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 impl Scenario {
     /// Which of [`Scenario::all_variants`] are chosen: of each axis that `choices` name, those with one of the values that
     /// they name of it. Variants that are listed lie on no axis, and are chosen only where nothing is named.
@@ -159,7 +178,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
 
 #[cfg(test)]
 mod tests {
-    use super::Choice;
+    use super::{Choice, Choices};
     use crate::scenario::Scenario;
 
     const TEXT: &str = r#"
@@ -210,6 +229,24 @@ set = { "cross.rate" = "9Mbit" }
             TEXT.split("[[axis]]").next().unwrap().to_owned() + "[[axis]]\nname = \"none\"\nvalue = []\n";
         let told = Scenario::parse("axes.toml", &text).unwrap_err().to_string();
         assert!(told.contains("has no values"), "{told}");
+    }
+
+    #[test]
+    fn a_comma_in_the_name_of_a_value_belongs_to_it() {
+        let chosen = |text: &str| {
+            let choices: Choices = text.parse().unwrap();
+            choices.0.into_iter().map(|choice| (choice.axis, choice.value)).collect::<Vec<_>>()
+        };
+        let pair = |axis: &str, value: &str| (axis.to_owned(), value.to_owned());
+        let published = pair("protocol", "MTIP-B, published");
+        assert_eq!(chosen("protocol=MTIP-B, published"), std::slice::from_ref(&published));
+        assert_eq!(
+            chosen("protocol=MTIP-B, published,condition=a, b, protocol=UDP"),
+            [published, pair("condition", "a, b"), pair("protocol", "UDP")]
+        );
+        for wrong in ["UDP", "UDP,protocol=UDP", "protocol=", ""] {
+            assert!(wrong.parse::<Choices>().unwrap_err().contains("write transport=UDP"), "{wrong}");
+        }
     }
 
     #[test]

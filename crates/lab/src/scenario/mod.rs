@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
-pub use axes::{Axis, AxisValue, Choice};
+pub use axes::{Axis, AxisValue, Choice, Choices};
 pub use json_schema::json_schema;
 pub use schema::*;
 pub use set::Setting;

@@ -27,14 +27,90 @@ fn over(transport: &str, settings: &[&str]) -> CommandsResult {
 }
 
 #[test]
-fn one_path_loses_what_its_link_loses_and_the_bound_loses_nothing() {
+fn one_path_loses_what_its_link_loses_and_every_path_loses_nothing() {
     let single = over(r#""udp""#, &[]);
     // 9 of the 19 seconds that count.
     assert!((single.in_time_percent.unwrap() - 100.0 * 9.0 / 19.0).abs() < 0.5, "{single:?}");
     assert_eq!(single.there[1].packets, 0);
-    let bound = over(r#""every_path""#, &[]);
-    assert_eq!((bound.in_time, bound.copies), (bound.sent, Some(2.0)));
-    assert!(bound.there[0].packets == bound.there[1].packets && bound.there[0].bytes > 150 * bound.sent);
+    assert_eq!(single.bound_percent, Some(100.0));
+    assert_eq!(single.below_bound_points, Some(100.0 - single.in_time_percent.unwrap()));
+    let every = over(r#""every_path""#, &[]);
+    assert_eq!((every.in_time, every.copies), (every.sent, Some(2.0)));
+    assert!(every.there[0].packets == every.there[1].packets && every.there[0].bytes > 150 * every.sent);
+}
+
+/// Two links of 4 and 8 ms, each with these elements behind its delay, and a command every 10 ms for 10 s.
+fn over_equal_links(transport: &str, more: &str, settings: &[&str]) -> CommandsResult {
+    let link = |name: &str, delay: &str| {
+        format!(
+            "[links.{name}]\nbetween = [\"controller\", \"robot\"]\nchain = [{{ delay = \"{delay}\" }}, {more}]\n"
+        )
+    };
+    let text = format!(
+        "title = \"bound\"\nduration = \"10s\"\n{}{}[commands]\nfrom = \"controller\"\nto = \"robot\"\n\
+         period = \"10ms\"\ntransport = {transport}\n",
+        link("a", "4ms"),
+        link("b", "8ms"),
+    );
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let scenario = Scenario::parse("bound", &text).unwrap_or_else(|e| panic!("{e}"));
+    let result = done(transport, &scenario.with(&settings).unwrap_or_else(|e| panic!("{e}")));
+    result.commands.expect("there are commands")
+}
+
+#[test]
+fn the_bound_counts_what_a_later_moment_or_another_path_would_have_saved_and_nothing_else() {
+    let cut = r#"{ cut = { at = "5s", until = "6s" } }"#;
+    // Of link a all that is sent from 4.996 s until 5.996 s is lost. Commands made from 5.985 s on may still leave after that.
+    let every = over_equal_links(r#""every_path""#, cut, &[]);
+    assert_eq!((every.sent, every.in_time), (1_000, 900));
+    assert_eq!((every.bound_percent, every.below_bound_points), (Some(90.1), Some(90.1 - 90.0)));
+    let deadline = over_equal_links(r#"{ mtip = { policy = "deadline" } }"#, cut, &[]);
+    assert_eq!(deadline.bound_percent, Some(90.1));
+    // 8 ms there and 3 to spare: link b could still have saved those that a had not, until it is cut itself.
+    let one = over_equal_links(r#""udp""#, cut, &["commands.paths=1"]);
+    assert_eq!((one.in_time, one.bound_percent), (900, Some(90.1)));
+    let hasty = over_equal_links(r#""udp""#, cut, &["commands.deadline=4ms"]);
+    assert_eq!((hasty.in_time, hasty.bound_percent, hasty.below_bound_points), (900, Some(90.0), Some(0.0)));
+}
+
+#[test]
+fn every_protocol_meets_the_same_luck_and_none_passes_the_bound() {
+    let loss =
+        r#"{ jitter = { spread = "1ms", distribution = "normal" } }, { loss = { bernoulli = "40%" } }"#;
+    let chance = |transport: &str| over_equal_links(transport, loss, &["commands.deadline=15ms"]);
+    let every = chance(r#""every_path""#);
+    assert!((80.0..88.0).contains(&every.in_time_percent.unwrap()), "1 less 40 % of 40 %: {every:?}");
+    for transport in [
+        r#""udp""#,
+        r#"{ mtip = { policy = "all" } }"#,
+        r#"{ mtip = { policy = "adaptive" } }"#,
+        r#"{ mtip = { policy = "deadline" } }"#,
+        r#"{ mpquic = { paths = "duplicate" } }"#,
+        r#"{ mptcp = {} }"#,
+    ] {
+        let result = chance(transport);
+        assert_eq!(result.bound_percent, every.bound_percent, "{transport}");
+        assert!(result.below_bound_points.unwrap() >= 0.0, "{transport}: {result:?}");
+    }
+    // When nothing can be sent later, one copy on each path is all that can be done, and what it gets is the bound itself.
+    let hasty = |transport| {
+        over_equal_links(transport, r#"{ loss = { bernoulli = "40%" } }"#, &["commands.deadline=8ms"])
+    };
+    let (every, udp) = (hasty(r#""every_path""#), hasty(r#""udp""#));
+    assert!((80.0..88.0).contains(&every.in_time_percent.unwrap()), "{every:?}");
+    assert_eq!(every.bound_percent, udp.bound_percent);
+    assert!(every.below_bound_points.unwrap() > 0.0, "on link a a later moment would do");
+    let only_now = |transport| {
+        over_equal_links(
+            transport,
+            r#"{ loss = { bernoulli = "40%" } }"#,
+            &["commands.deadline=8ms", "links.a.chain.0.delay=8ms"],
+        )
+    };
+    let (every, udp) = (only_now(r#""every_path""#), only_now(r#""udp""#));
+    assert_eq!((every.below_bound_points, every.bound_percent), (Some(0.0), udp.bound_percent));
+    assert!((55.0..65.0).contains(&udp.in_time_percent.unwrap()) && every.in_time > udp.in_time + 150);
 }
 
 #[test]

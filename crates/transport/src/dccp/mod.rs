@@ -432,4 +432,8 @@ impl Transport for Dccp {
     fn close(&mut self, now: Time) {
         self.begin_close(now);
     }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        path == self.path
+    }
 }

@@ -102,6 +102,8 @@ pub struct Mptcp {
     /// Messages that no subflow has yet.
     waiting: VecDeque<Message>,
     waiting_bytes: u64,
+    /// Bytes of the first of them that subflows have.
+    begun: usize,
     next_dsn: u64,
     /// Pieces that a timeout found, to go over another subflow than this one, or over any.
     again: VecDeque<(Option<usize>, u64, Vec<u8>)>,
@@ -169,6 +171,7 @@ impl Mptcp {
             subflows: Vec::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            begun: 0,
             next_dsn: 0,
             again: VecDeque::new(),
             linux,
@@ -269,6 +272,7 @@ impl Mptcp {
         self.arrived(now, &acknowledged_here);
         self.couple();
         self.schedule(now);
+        self.finish();
         let finished = |subflow: &Subflow| subflow.gone;
         if self.closing && !self.closed && self.subflows.iter().all(finished) {
             self.closed = true;
@@ -374,7 +378,7 @@ impl Mptcp {
                 cwnd,
                 in_flight,
                 rtt,
-                variation: tcp.retransmission_timeout().saturating_sub(rtt).min(rtt) / 4,
+                variation: tcp.rtt_variation(),
                 mss: u64::from(self.config.subflow.mss),
                 // What runs from timeout to timeout has potentially failed (RFC 6182 section 5.1).
                 usable: subflow.connected && !subflow.gone && tcp.timeouts_in_a_row() == 0,
@@ -399,13 +403,13 @@ impl Mptcp {
         self.subflows.iter().map(path).collect()
     }
 
-    /// The subflow for the next message.
+    /// The subflow for the next piece.
     fn choose(&mut self, now: Time, bytes: u64) -> Option<usize> {
         if self.linux.is_some() {
             return self.choose_again(now, None, bytes);
         }
         let window = self.config.subflow.receive_window.get();
-        self.config.scheduler.choose(&self.views(), bytes, window)
+        self.config.scheduler.choose(&self.views(), bytes, self.waiting_bytes, window)
     }
 
     /// The subflow for a piece that another one had.
@@ -416,7 +420,7 @@ impl Mptcp {
         }
         let mut views = self.views();
         from.iter().for_each(|from| views[*from].usable = false);
-        Scheduler::MinRtt.choose(&views, bytes, u64::MAX)
+        Scheduler::MinRtt.choose(&views, bytes, bytes, u64::MAX)
     }
 
     /// The connection's own timer, which Linux has.
@@ -431,8 +435,7 @@ impl Mptcp {
             Again::Everything => self.again = linux.kept.iter().map(pieces).collect(),
             Again::Oldest(place) => {
                 if let Some((dsn, piece, _)) = linux.kept.front().cloned() {
-                    self.stats.reinjected += 1;
-                    self.offer(now, place, dsn, piece);
+                    self.stats.reinjected += u64::from(self.offer(now, place, dsn, &piece));
                 }
             }
         }
@@ -441,56 +444,73 @@ impl Mptcp {
     /// Gives pieces to subflows for as long as they have room.
     fn schedule(&mut self, now: Time) {
         while let Some((from, dsn, piece)) = self.again.pop_front() {
-            match self.choose_again(now, from, piece.len() as u64) {
-                Some(place) => {
-                    self.stats.reinjected += 1;
-                    self.offer(now, place, dsn, piece);
-                }
-                None => {
-                    self.again.push_front((from, dsn, piece));
-                    break;
-                }
+            let place = self.choose_again(now, from, piece.len() as u64);
+            if !place.is_some_and(|place| self.offer(now, place, dsn, &piece)) {
+                self.again.push_front((from, dsn, piece));
+                break;
             }
+            self.stats.reinjected += 1;
         }
-        loop {
+        self.drop_late(now);
+        while self.give_next(now) {
             self.drop_late(now);
-            let Some(message) = self.waiting.front() else { break };
-            let bytes = message.data.len() as u64;
-            let Some(place) = self.choose(now, bytes) else { break };
-            let message = self.waiting.pop_front().expect("it was there");
-            self.waiting_bytes -= message.data.len() as u64;
-            let most = usize::from(self.config.subflow.mss) - HEADER - 4;
-            let count = message.data.len().div_ceil(most).max(1);
-            for n in 0..count {
-                let part = &message.data[n * most..message.data.len().min((n + 1) * most)];
-                let left = (count - 1 - n) as u32;
-                let piece = [&self.next_dsn.to_be_bytes()[..], &left.to_be_bytes(), &[0; 4], part].concat();
-                let dsn = self.next_dsn;
-                self.next_dsn += 1;
-                if self.config.scheduler == Scheduler::Redundant {
-                    let views = self.views();
-                    let all = (0..views.len()).filter(|other| views[*other].usable && *other != place);
-                    all.for_each(|other| self.offer(now, other, dsn, piece.clone()));
-                }
-                self.linux.iter_mut().for_each(|linux| linux.sent(now, dsn, piece.clone()));
-                self.offer(now, place, dsn, piece);
-            }
         }
     }
 
-    fn offer(&mut self, now: Time, place: usize, dsn: u64, piece: Vec<u8>) {
+    /// Gives the next piece of the oldest message to a subflow, or to all of them; false when there is none, or none takes it
+    /// now.
+    fn give_next(&mut self, now: Time) -> bool {
+        let Some(message) = self.waiting.front() else { return false };
+        let most = usize::from(self.config.subflow.mss) - HEADER - 4;
+        let rest = &message.data[self.begun..];
+        let len = rest.len().min(most);
+        let left = (rest.len() - len).div_ceil(most) as u32;
+        let dsn = self.next_dsn;
+        let piece = [&dsn.to_be_bytes()[..], &left.to_be_bytes(), &[0; 4], &rest[..len]].concat();
+        let Some(place) = self.choose(now, (len + HEADER + 4) as u64) else { return false };
+        let mut taken = self.offer(now, place, dsn, &piece);
+        if self.config.scheduler == Scheduler::Redundant {
+            let views = self.views();
+            let others = (0..views.len()).filter(|other| views[*other].usable && *other != place);
+            others.for_each(|other| taken |= self.offer(now, other, dsn, &piece));
+        }
+        if taken {
+            self.linux.iter_mut().for_each(|linux| linux.sent(now, dsn, piece.clone()));
+            self.next_dsn += 1;
+            self.waiting_bytes -= len as u64;
+            self.begun += len;
+            if left == 0 {
+                self.waiting.pop_front();
+                self.begun = 0;
+            }
+        }
+        taken
+    }
+
+    /// Does the subflow take it? One whose buffer is full does not.
+    fn offer(&mut self, now: Time, place: usize, dsn: u64, piece: &[u8]) -> bool {
         let subflow = &mut self.subflows[place];
-        let message = Message { data: piece.clone(), created: now, ..Message::default() };
-        // A subflow whose buffer is full does not get it; under a redundant scheduler another one has it.
-        if subflow.tcp.send(now, message).is_ok() {
+        let message = Message { data: piece.to_vec(), created: now, ..Message::default() };
+        let taken = subflow.tcp.send(now, message).is_ok();
+        if taken {
             self.stats.pieces += 1;
             subflow.offered += piece.len() as u64 + 4;
-            subflow.pieces.push_back((subflow.offered, dsn, piece));
+            subflow.pieces.push_back((subflow.offered, dsn, piece.to_vec()));
+        }
+        taken
+    }
+
+    /// Subflows end once they have all that was offered.
+    fn finish(&mut self) {
+        if self.closing && self.waiting.is_empty() && self.again.is_empty() {
+            self.subflows.iter_mut().for_each(|subflow| subflow.tcp.close());
         }
     }
 
+    /// A message of which a part is under way is none of them: what is in the sequence of data arrives.
     fn drop_late(&mut self, now: Time) {
-        while let Some(message) = self.waiting.pop_front_if(|message| message.is_late(now)) {
+        while let Some(message) = self.waiting.pop_front_if(|message| self.begun == 0 && message.is_late(now))
+        {
             self.waiting_bytes -= message.data.len() as u64;
             self.stats.too_late += 1;
             self.events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::TooLate });
@@ -582,6 +602,6 @@ impl Transport for Mptcp {
     fn close(&mut self, now: Time) {
         self.closing = true;
         self.schedule(now);
-        self.subflows.iter_mut().for_each(|subflow| subflow.tcp.close());
+        self.finish();
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct View {
     pub(super) cwnd: u64,
     pub(super) in_flight: u64,
     pub(super) rtt: Duration,
-    /// How far the round trip varies.
+    /// How far the round trip varies: RTTVAR of RFC 6298.
     pub(super) variation: Duration,
     pub(super) mss: u64,
     /// Its data is acknowledged.
@@ -39,11 +39,11 @@ pub(super) struct View {
 }
 
 impl Scheduler {
-    /// The subflow for the next piece; `None`: none has room, or waiting is better. `waiting` bytes are to be sent,
-    /// `window` bytes the peer takes before it has the first that is missing.
-    pub(super) fn choose(self, views: &[View], waiting: u64, window: u64) -> Option<usize> {
+    /// The subflow for the next piece of `size` bytes; `None`: none has room, or waiting is better. `waiting` bytes are to be
+    /// sent, that piece's among them, `window` bytes the peer takes before it has the first that is missing.
+    pub(super) fn choose(self, views: &[View], size: u64, waiting: u64, window: u64) -> Option<usize> {
         let usable = || (0..views.len()).filter(|i| views[*i].usable);
-        let open = usable().filter(|i| views[*i].room >= views[*i].mss.min(waiting));
+        let open = usable().filter(|i| views[*i].room >= views[*i].mss.min(size));
         let slow = open.min_by_key(|i| views[*i].rtt)?;
         let fast = usable().min_by_key(|i| views[*i].rtt)?;
         if slow == fast {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_shortest_round_trip_with_room_is_taken() {
-        let choose = |views: &[View]| Scheduler::MinRtt.choose(views, 5_000, 1 << 20);
+        let choose = |views: &[View]| Scheduler::MinRtt.choose(views, 1_460, 5_000, 1 << 20);
         assert_eq!(choose(&[view(40, 14_600), view(10, 14_600)]), Some(1));
         assert_eq!(choose(&[view(40, 14_600), view(10, 0)]), Some(0));
         assert_eq!(choose(&[view(40, 0), view(10, 0)]), None);
@@ -103,10 +103,10 @@ mod tests {
     #[test]
     fn ecf_waits_for_the_fast_subflow_when_little_is_left_and_blest_when_the_window_is_small() {
         let views = [view(100, 14_600), view(10, 0)];
-        assert_eq!(Scheduler::Ecf.choose(&views, 3_000, 1 << 20), None);
-        assert_eq!(Scheduler::Ecf.choose(&views, 2_000_000, 1 << 20), Some(0));
-        assert_eq!(Scheduler::Blest.choose(&views, 3_000, 100_000), None);
-        assert_eq!(Scheduler::Blest.choose(&views, 3_000, 1 << 20), Some(0));
-        assert_eq!(Scheduler::MinRtt.choose(&views, 3_000, 100_000), Some(0));
+        assert_eq!(Scheduler::Ecf.choose(&views, 1_460, 3_000, 1 << 20), None);
+        assert_eq!(Scheduler::Ecf.choose(&views, 1_460, 2_000_000, 1 << 20), Some(0));
+        assert_eq!(Scheduler::Blest.choose(&views, 1_460, 3_000, 100_000), None);
+        assert_eq!(Scheduler::Blest.choose(&views, 1_460, 3_000, 1 << 20), Some(0));
+        assert_eq!(Scheduler::MinRtt.choose(&views, 1_460, 3_000, 100_000), Some(0));
     }
 }

@@ -42,8 +42,8 @@ impl Quic {
             // RFC 9000 section 9.4: what was learned about the old path says nothing about the new one.
             connection.quic.path_changed(clock::instant(now));
             connection.quic.local_address_changed();
-            let old = std::mem::replace(&mut self.path, path);
-            self.events.extend([Event::PathDown(old), Event::PathUp(path)]);
+            self.path_before = std::mem::replace(&mut self.path, path);
+            self.events.extend([Event::PathDown(self.path_before), Event::PathUp(path)]);
         }
     }
 

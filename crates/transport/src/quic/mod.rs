@@ -138,6 +138,8 @@ pub struct Quic {
     state: State,
     peer: Option<Fingerprint>,
     path: PathId,
+    /// Where it was before it moved.
+    path_before: PathId,
     /// A client's next path, until it may move.
     next_path: Option<PathId>,
     carrier: Carrier,
@@ -221,6 +223,7 @@ impl Quic {
             state: State::Waiting,
             peer: None,
             path: PathId(0),
+            path_before: PathId(0),
             next_path: None,
             events: VecDeque::new(),
             answers: VecDeque::new(),
@@ -462,6 +465,12 @@ impl Transport for Quic {
         };
         self.finish(CloseReason::Local);
         self.lent(now, |quic| quic.settle(now));
+    }
+
+    /// Also the path before: until the new one is validated it may go back there (RFC 9000 section 9.3.2).
+    fn uses_path(&self, path: PathId) -> bool {
+        let mut remotes = self.connections.iter().map(|connection| connection.quic.remote_address());
+        path == self.path || path == self.path_before || remotes.any(|remote| self.path_of(remote) == path)
     }
 }
 

@@ -498,6 +498,10 @@ impl Transport for Sctp {
             }
         }
     }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        path == self.path
+    }
 }
 
 impl fmt::Debug for Sctp {

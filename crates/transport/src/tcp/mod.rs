@@ -204,6 +204,11 @@ impl Tcp {
         self.sender.rto.smoothed()
     }
 
+    /// How far the round trip varies, RTTVAR of RFC 6298; zero before a measurement.
+    pub fn rtt_variation(&self) -> Duration {
+        self.sender.rto.variation()
+    }
+
     /// The retransmission timeout, with its backoff.
     pub fn retransmission_timeout(&self) -> Duration {
         self.sender.rto.get()

@@ -249,3 +249,81 @@ fn goodbye_comes_after_all_that_was_offered() {
         assert!(net.events[end].iter().any(|(_, event)| *event == Event::Closed), "{end}");
     }
 }
+
+/// Offers `count` messages of `size` bytes from 500 ms on, each as soon as there is room, and waits for so long.
+fn transfer(net: &mut Net, size: usize, count: usize, until_ms: u64) -> usize {
+    let mut offered = 0;
+    for tick in 500..until_ms {
+        net.run_until(at_ms(tick));
+        let data = vec![7; size];
+        while offered < count
+            && net.ends[0].send(net.now, Message { data: data.clone(), ..Message::default() }).is_ok()
+        {
+            offered += 1;
+        }
+        net.pump(0);
+    }
+    offered
+}
+
+#[test]
+fn messages_longer_than_windows_and_buffers_arrive_whole_and_in_order() {
+    for scheduler in ALL {
+        for (size, count) in [(900_000, 12), (100_000, 60)] {
+            let mut ways = vec![way(20), way(15)];
+            ways.iter_mut().for_each(|way| way.rate = Some(20_000_000));
+            let mut net = Net::new(config(scheduler), ways);
+            let offered = transfer(&mut net, size, count, 12_000);
+            let received = net.events[1].iter().filter(|(_, event)| match event {
+                Event::Received { data, .. } => data.len() == size && data.iter().all(|byte| *byte == 7),
+                _ => false,
+            });
+            assert_eq!((offered, received.count()), (count, count), "{scheduler:?}, {size} B");
+            net.ends[0].close(net.now);
+            net.pump(0);
+            net.run_until(at_ms(14_000));
+            assert!(
+                net.events[0].iter().any(|(_, event)| *event == Event::Closed),
+                "{scheduler:?}, {size} B"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_waits_is_sent_before_goodbye() {
+    let mut net = Net::new(config(Scheduler::MinRtt), vec![way(20), way(15)]);
+    net.run_until(at_ms(500));
+    net.ends[0].send(net.now, Message { data: vec![1; 500_000], ..Message::default() }).expect("room");
+    net.ends[0].close(net.now);
+    net.pump(0);
+    net.run_until(at_ms(5_000));
+    assert_eq!(net.ends[1].stats().received, 1);
+    assert!(net.events[0].iter().any(|(_, event)| *event == Event::Closed));
+}
+
+/// Over a quick path that is nearly full and a slow one, what minRTT gives the slow one whenever the quick one's window is full.
+#[test]
+fn with_full_windows_ecf_and_blest_leave_to_the_quick_path_what_minrtt_gives_to_the_slow_one() {
+    let slow = |scheduler, receive_window: u64| {
+        let mut ways = vec![way(5), way(100)];
+        ways[0].rate = Some(20_000_000);
+        let subflow = TcpConfig { receive_window: Bytes::new(receive_window), ..config(scheduler).subflow };
+        let mut net = Net::new(MptcpConfig { subflow, ..config(scheduler) }, ways);
+        transfer(&mut net, 60_000, 1, 4_000);
+        assert_eq!(net.ends[1].stats().received, 1, "{scheduler:?}");
+        let last =
+            net.events[1].iter().filter(|(_, event)| matches!(event, Event::Received { .. })).next_back();
+        (net.ways[1].bytes[0], last.expect("it came").0.saturating_since(at_ms(500)))
+    };
+    let ample = 1 << 20;
+    let (minrtt, ecf) = (slow(Scheduler::MinRtt, ample), slow(Scheduler::Ecf, ample));
+    assert!(minrtt.0 > 10_000 && ecf.0 < 2_000, "{minrtt:?} {ecf:?}");
+    assert!(ecf.1 < minrtt.1, "it waits for the quick path because that is sooner: {ecf:?}, {minrtt:?}");
+    let (wide, narrow) = (slow(Scheduler::Blest, ample), slow(Scheduler::Blest, 64 << 10));
+    assert!(
+        narrow.0 < wide.0,
+        "where the slow path's data would fill the window, BLEST waits: {narrow:?}, {wide:?}"
+    );
+    assert!(narrow.0 < slow(Scheduler::MinRtt, 64 << 10).0);
+}

@@ -164,36 +164,65 @@ fn a_datagram_that_is_forwarded_from_another_address_steals_nothing() {
     assert_eq!(known.len(), 2);
 }
 
-#[test]
-fn an_answer_counts_only_on_the_path_that_was_asked_and_once() {
-    let mut net = linked(2);
+/// The operator's first datagram on path 2, which the robot has received, and its answer to what it was asked there.
+fn asked(net: &mut Net<Secured<Mtip>>) -> [Vec<u8>; 2] {
     let now = net.now;
     net.ways[0].dead = vec![PathId(2)];
     net.ends[0].add_path(now, PathId(2));
     net.drain(0);
     net.ends[0].handle_timeout(now);
     net.drain(0);
-    let link =
-        net.sent.iter().rev().find(|(_, from, path, _)| (*from, *path) == (0, PathId(2))).unwrap().3.clone();
-    net.deliver(1, PathId(2), &link);
-    let question = net.sent.iter().rev().find(|(_, from, ..)| *from == 1).unwrap().clone();
-    assert_eq!(question.2, PathId(2));
-    net.deliver(0, PathId(2), &question.3);
-    let answer = net.sent.iter().rev().find(|(_, from, ..)| *from == 0).unwrap().clone();
-    assert_eq!((answer.2, answer.3.len()), (PathId(2), 28 + 9));
-    net.deliver(1, SPOOFED, &answer.3);
-    let (asked, data) = (SPOOFED, Message { data: vec![1], created: now, ..Message::default() });
+    let last = |net: &Net<Secured<Mtip>>, end| {
+        let (.., path, data) = net.sent.iter().rev().find(|(_, from, ..)| *from == end).expect("it spoke");
+        (*path, data.clone())
+    };
+    let link = last(net, 0);
+    net.deliver(1, PathId(2), &link.1);
+    let question = last(net, 1);
+    net.deliver(0, PathId(2), &question.1);
+    let answer = last(net, 0);
+    assert_eq!([link.0, question.0, answer.0], [PathId(2); 3]);
+    assert_eq!(answer.1.len(), 28 + 9);
+    [link.1, answer.1]
+}
+
+/// How much but questions the robot sent on a path.
+fn carried(net: &Net<Secured<Mtip>>, path: PathId) -> usize {
+    net.sent.iter().filter(|(_, from, on, data)| (*from, *on) == (1, path) && data.len() > 28 + 9).count()
+}
+
+#[test]
+fn an_answer_counts_only_on_the_path_that_was_asked_and_once() {
+    let mut net = linked(2);
+    let now = net.now;
+    let [link, answer] = asked(&mut net);
+    net.deliver(1, SPOOFED, &answer);
+    let data = Message { data: vec![1], created: now, ..Message::default() };
     net.ends[1].send(now, data).unwrap();
     net.drain(1);
-    let carries = |net: &Net<Secured<Mtip>>, path| {
-        net.sent.iter().filter(|(_, from, on, data)| (*from, *on) == (1, path) && data.len() > 28 + 9).count()
-    };
-    assert_eq!(carries(&net, asked), 0, "nothing but questions goes there");
-    net.deliver(1, PathId(2), &answer.3);
-    net.deliver(1, PathId(2), &answer.3);
+    assert_eq!(carried(&net, SPOOFED), 0, "nothing but questions goes there");
+    net.deliver(1, PathId(2), &answer);
+    net.deliver(1, PathId(2), &answer);
     assert_eq!(net.count(1, &Event::Refused(DropCause::Replayed)), 1);
     net.deliver(1, PathId(2), &link);
     assert!(net.ends[1].inner().paths().any(|(path, ..)| path == PathId(2)));
+}
+
+#[test]
+fn what_was_asked_is_not_answered_from_another_address_under_the_same_number() {
+    let mut net = linked(2);
+    assert!(net.ends[1].uses_path(PathId(1)) && !net.ends[1].uses_path(PathId(2)));
+    let [link, answer] = asked(&mut net);
+    let now = net.now;
+    assert!(!net.ends[1].uses_path(PathId(2)), "to be asked there is not to be there");
+    // The driver gives the number to somebody else, who has the operator's answer.
+    net.ends[1].remove_path(now, PathId(2));
+    net.deliver(1, PathId(2), &answer);
+    net.deliver(1, PathId(2), &link);
+    assert!(!net.ends[1].uses_path(PathId(2)));
+    assert_eq!(carried(&net, PathId(2)), 0);
+    net.ends[1].remove_path(now, PathId(1));
+    assert!(!net.ends[1].uses_path(PathId(1)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use taut_core::{Bytes, Duration, PathId, Time};
 
+use super::bound::Clairvoyant;
 use crate::metrics::{Summary, percent};
 use crate::result::{CommandsResult, PathResult};
 use crate::scenario::{Commands, Scenario};
@@ -16,6 +17,7 @@ pub(super) struct Books(Rc<RefCell<Counts>>);
 #[derive(Debug)]
 struct Counts {
     deadline: Duration,
+    period: Duration,
     warmup: Duration,
     /// By number: whether it is counted, and has arrived.
     commands: Vec<State>,
@@ -47,7 +49,8 @@ enum State {
     /// Made before the warm-up was over.
     Ignored,
     UnderWay,
-    Arrived,
+    InTime,
+    Late,
 }
 
 impl Books {
@@ -55,6 +58,7 @@ impl Books {
         let paths = vec![PathResult::default(); usize::from(commands.paths)];
         Self(Rc::new(RefCell::new(Counts {
             deadline: commands.deadline,
+            period: commands.period,
             warmup: scenario.warmup,
             commands: Vec::new(),
             in_time: 0,
@@ -90,15 +94,15 @@ impl Books {
         let books = &mut *self.0.borrow_mut();
         match books.commands.get_mut(number as usize) {
             Some(state @ State::UnderWay) => {
-                *state = State::Arrived;
                 let took = now.saturating_since(created);
                 let since = books.arrived.map_or(Duration::ZERO, |last| now.saturating_since(last));
                 (books.gap, books.arrived) = (books.gap.max(since), Some(now));
                 books.latency.record(took);
-                let count = if took <= books.deadline { &mut books.in_time } else { &mut books.late };
-                *count += 1;
+                let in_time = took <= books.deadline;
+                *state = if in_time { State::InTime } else { State::Late };
+                *if in_time { &mut books.in_time } else { &mut books.late } += 1;
             }
-            Some(State::Arrived) => books.again += 1,
+            Some(State::InTime | State::Late) => books.again += 1,
             Some(State::Ignored) | None => {}
         }
     }
@@ -118,10 +122,26 @@ impl Books {
         self.0.borrow_mut().copies = copies;
     }
 
-    pub(super) fn result(&self, transport: &str) -> CommandsResult {
+    /// Commands that somebody who knows the future would have had in time: those that were, and those that could have been.
+    fn deliverable(&self, clairvoyant: &Clairvoyant) -> u64 {
+        let books = self.0.borrow();
+        let deliverable = |(number, state): &(usize, &State)| match state {
+            State::Ignored => false,
+            State::InTime => true,
+            State::UnderWay | State::Late => {
+                clairvoyant.could_deliver(Time::ZERO + books.period * *number as u64)
+            }
+        };
+        books.commands.iter().enumerate().filter(deliverable).count() as u64
+    }
+
+    pub(super) fn result(&self, transport: &str, clairvoyant: Option<&Clairvoyant>) -> CommandsResult {
+        let deliverable = clairvoyant.map(|clairvoyant| self.deliverable(clairvoyant));
         let books = self.0.borrow();
         let sent = books.commands.iter().filter(|state| **state != State::Ignored).count() as u64;
         let received = books.in_time + books.late;
+        let in_time_percent = percent(books.in_time, sent);
+        let bound_percent = deliverable.and_then(|deliverable| percent(deliverable, sent));
         let copies = books.copies.filter(|(messages, _)| *messages > 0);
         CommandsResult {
             transport: transport.to_owned(),
@@ -132,7 +152,9 @@ impl Books {
             late: books.late,
             delivered_again: books.again,
             refused: books.refused,
-            in_time_percent: percent(books.in_time, sent),
+            in_time_percent,
+            bound_percent,
+            below_bound_points: bound_percent.zip(in_time_percent).map(|(bound, here)| bound - here),
             received_percent: percent(received, sent),
             latency_ms: books.latency.to_result(),
             gap_ms: books.gap().map(Duration::as_millis_f64),

@@ -11,8 +11,8 @@ use taut_sim::Peer;
 
 use super::books::Books;
 use super::carrier::CommandCarrier;
-use super::direction;
 use super::node::{Receiver, Sender};
+use super::{direction, slot};
 use crate::metrics::percent;
 use crate::result::{FlowOwner, FlowResult, Input, PathResult, RunResult};
 use crate::run::flows::{Counted, Counters};
@@ -126,7 +126,7 @@ impl CommandBooks {
         carried: &[[Way; 2]],
         inputs: Vec<Input>,
     ) -> RunResult {
-        let mut commands = self.0.result(&self.1);
+        let mut commands = self.0.result(&self.1, None);
         let path = |way: &Way| PathResult { packets: way.entered, bytes: way.entered_bytes };
         commands.there = carried.iter().map(|ways| path(&ways[0])).collect();
         commands.back = carried.iter().map(|ways| path(&ways[1])).collect();
@@ -180,11 +180,11 @@ fn flows(scenario: &Scenario, ways: &[Way; 2]) -> Vec<FlowResult> {
     ends.into_iter().map(flow).collect()
 }
 
-/// The links of a scenario between the ends of its commands, one for each path, there and back, in the order of paths. What
-/// is random in them is as in a simulated run with this seed.
+/// The links of a scenario between the ends of its commands, one for each path, there and back, in the order of paths; those
+/// beyond its paths are left out. What is random in them is as in a simulated run with this seed.
 ///
 /// # Errors
-/// When there are no commands, or not exactly such links: then the key is named.
+/// When there are no commands, or too few such links, or others: then the key is named.
 pub fn command_links(
     scenario: &Scenario,
     seed: Seed,
@@ -197,7 +197,7 @@ pub fn command_links(
         let key = format!("links.{name}");
         let mut ways = BTreeMap::new();
         for (label, from, to) in directions(name, link) {
-            ways.insert([from, to], build_chain(&link.chain, &label, &key, seed, inputs)?);
+            ways.insert([from, to], build_chain(&link.chain, &label, &key, seed, slot(scenario), inputs)?);
         }
         match (ways.remove(&ends), ways.remove(&[ends[1], ends[0]])) {
             (Some(there), Some(back)) => paths.push([there, back]),
@@ -207,10 +207,10 @@ pub fn command_links(
             }
         }
     }
-    if paths.len() == usize::from(commands.paths) {
-        Ok(paths)
-    } else {
-        let message = format!("is {}; there are {} links", commands.paths, paths.len());
-        Err(RunError::key("commands.paths", message))
+    let (count, there) = (usize::from(commands.paths), paths.len());
+    if there < count {
+        return Err(RunError::key("commands.paths", format!("is {count}; there are {there} links")));
     }
+    paths.truncate(count);
+    Ok(paths)
 }

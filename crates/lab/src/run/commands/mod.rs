@@ -1,34 +1,47 @@
 //! A flow of commands over one path or several: who sends, who receives, and what was in time.
 
 mod books;
+mod bound;
 mod carrier;
 mod ends;
 mod node;
 
-use taut_core::{Address, Seed, Time};
+use taut_core::{Address, Duration, Seed, Time};
 use taut_sim::{Network, Peer};
 
 use super::flows::{Counters, FlowInfo};
-use super::inputs::RunError;
+use super::inputs::{Inputs, RunError};
 use super::transports::{PORTS, Side};
 use crate::result::{CommandsResult, FlowOwner};
 use crate::scenario::{Direction, Scenario};
 pub use ends::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
 
 use books::Books;
+use bound::Clairvoyant;
 use carrier::CommandCarrier;
 use node::{Receiver, Sender};
 
 /// A flow of commands whose ends are in the network.
 pub(super) struct CommandFlow {
     books: Books,
+    clairvoyant: Option<Clairvoyant>,
     transport: String,
+}
+
+/// What the links of commands do to packets is drawn anew every so often, and the same for all that are sent meanwhile on one
+/// link: so every protocol meets the same luck, and what could have been is known. Two slots of a 5G radio with a subcarrier
+/// spacing of 30 kHz (3GPP TS 38.211 section 4.3.2).
+const SLOT: Duration = Duration::from_millis(1);
+
+/// Of the links of a scenario, where it has commands.
+pub(super) fn slot(scenario: &Scenario) -> Option<Duration> {
+    scenario.commands.as_ref().map(|_| SLOT)
 }
 
 impl CommandFlow {
     /// What was in time; after the network is gone.
     pub(super) fn result(&self) -> CommandsResult {
-        self.books.result(&self.transport)
+        self.books.result(&self.transport, self.clairvoyant.as_ref())
     }
 }
 
@@ -37,6 +50,7 @@ pub(super) fn add(
     network: &mut Network,
     scenario: &Scenario,
     seed: Seed,
+    inputs: &mut Inputs,
     flows: &mut Vec<FlowInfo>,
 ) -> Result<Option<CommandFlow>, RunError> {
     let Some(commands) = &scenario.commands else { return Ok(None) };
@@ -70,7 +84,8 @@ pub(super) fn add(
     network.node("commanded", to, Box::new(Receiver::new(carrier, peer, books.clone())));
     network.flow(sender, receiver);
     network.flow(receiver, sender);
-    Ok(Some(CommandFlow { books, transport: commands.transport.name().to_owned() }))
+    let clairvoyant = Clairvoyant::new(scenario, commands, seed, inputs)?;
+    Ok(Some(CommandFlow { books, clairvoyant, transport: commands.transport.name().to_owned() }))
 }
 
 fn direction(side: Side) -> Direction {

@@ -470,9 +470,17 @@ impl<T: Transport> Transport for Secured<T> {
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.inner.remove_path(now, path);
         self.paths.unbind(path);
+        if let Role::Responder(responder) = &mut self.role {
+            responder.forget_path(path);
+        }
         if self.path == path {
             self.path = self.paths.after(path).unwrap_or(path);
         }
+    }
+
+    /// What was asked on a path, or answered there before there are keys, is not enough.
+    fn uses_path(&self, path: PathId) -> bool {
+        if self.is_multipath() { self.paths.contains(path) } else { path == self.path }
     }
 }
 

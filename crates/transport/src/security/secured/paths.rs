@@ -59,8 +59,10 @@ impl Paths {
         self.bound.push(Bound { path, heard: now });
     }
 
+    /// Nothing goes there any more, and what was asked there is not answered from there.
     pub(super) fn unbind(&mut self, path: PathId) {
         self.bound.retain(|bound| bound.path != path);
+        self.asked.retain(|asked| asked.path != path);
     }
 
     pub(super) fn clear(&mut self) {

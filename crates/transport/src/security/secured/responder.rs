@@ -78,6 +78,13 @@ impl<T> Responder<T> {
         (self.serving, self.used) = (None, false);
     }
 
+    /// The number of a path is another address's now.
+    pub(super) fn forget_path(&mut self, path: PathId) {
+        for pending in &mut self.pending {
+            pending.answered.retain(|answered| *answered != path);
+        }
+    }
+
     /// Is there somebody else who speaks?
     fn is_busy(&self, operator: usize, silent: bool) -> bool {
         self.serving.is_some_and(|serving| serving.operator != operator && !silent)
