@@ -15,7 +15,7 @@
 //! | the published protocol | the improved one |
 //! | --- | --- |
 //! | numbers of 16 bits, which wrap after 65 s at 1 kHz | of 32 on the wire, 64 in memory |
-//! | clocks must be synchronised | the age of a message, and exchanges of four timestamps on every path |
+//! | clocks must be synchronised | they may be ([`Clocks`]); else the age of a message, and exchanges of four timestamps on every path |
 //! | what is on its way counts as missing | what is overdue does |
 //! | a lost acknowledgement is charged to the way there | the next one repeats it |
 //! | reliability is a ratio that never forgets | an exponential average, and runs of losses |
@@ -68,7 +68,7 @@ use taut_core::{
 };
 
 pub use choose::{Choice, Reason};
-pub use config::{Adaptive, Mode, MtipConfig, Policy, Target};
+pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
 pub use path::{PathState, PathStats};
 
 use choose::Chooser;

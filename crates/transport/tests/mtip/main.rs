@@ -3,3 +3,4 @@
 mod flow;
 mod harness;
 mod hostile;
+mod lateness;
