@@ -17,9 +17,9 @@ pub enum Mode {
 /// Which paths a message takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// All of them, always (MTIP-A).
+    /// All of them, always (MTIP-A); but for those that were down for a second, which are only probed.
     All,
-    /// This one, always.
+    /// This one, always. While it is not there messages wait for it.
     Fixed(PathId),
     /// The best so many by rank.
     Best(u8),

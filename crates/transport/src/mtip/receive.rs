@@ -16,12 +16,14 @@ const ROUNDED: Duration = Duration::from_micros(2);
 #[derive(Debug)]
 pub(super) struct Receiver {
     seen: Window,
+    /// The greatest number that arrived, whatever its verdict: short numbers are of those around it.
+    newest: u64,
     on_path: Vec<(PathId, Window)>,
 }
 
 impl Default for Receiver {
     fn default() -> Self {
-        Self { seen: Window::new(), on_path: Vec::new() }
+        Self { seen: Window::new(), newest: 0, on_path: Vec::new() }
     }
 }
 
@@ -159,7 +161,8 @@ impl Mtip {
         if payload.len() as u64 > self.config.max_message.get() {
             return Err(DropCause::Malformed);
         }
-        let number = self.codec.expand(self.receiver.seen.next(), low).ok_or(DropCause::Replayed)?;
+        let number = self.codec.expand(self.receiver.newest, low).ok_or(DropCause::Replayed)?;
+        self.receiver.newest = self.receiver.newest.max(number);
         let deadline = if self.codec.is_published() { Some(self.config.deadline) } else { deadline };
         let (age, one_way) = match age {
             Age::Known(age) => (age, age),
@@ -260,10 +263,13 @@ impl Mtip {
         if let Some(one_way) = ack.one_way.filter(|_| !probe && sent.is_some()) {
             self.paths[place].one_way.record(one_way);
         }
+        if sent.is_some() {
+            self.heard_again(now);
+        }
         if let (Some(_), Some(times)) = (sent, ack.times) {
             self.exchange(now, place, times, ack.elsewhere);
         }
-        self.judge();
+        self.judge(now);
         Ok(())
     }
 

@@ -140,6 +140,21 @@ fn numbers_go_on_past_sixteen_bits() {
 }
 
 #[test]
+fn numbers_are_kept_while_everything_is_late() {
+    for config in [mtip_a(), published(mtip_a())] {
+        let mut ways = two();
+        // More than half of all numbers of 16 bits.
+        ways.iter_mut().for_each(|way| way.slow = Some((at_ms(1_000), at_ms(41_000), ms(40))));
+        let mut net = Net::new(config, ways);
+        net.run_until(at_ms(1_000));
+        net.commands(at_ms(1_000), ms(1), 45_000, DEADLINE);
+        net.run_until(at_ms(47_000));
+        let in_time = net.received().iter().filter(|(number, _)| *number >= 40_000).count();
+        assert_eq!(in_time, 5_000);
+    }
+}
+
+#[test]
 fn a_lost_acknowledgement_is_not_charged_to_the_way_there() {
     let mut ways = two();
     ways[0].loss_back = 0.3;

@@ -29,6 +29,10 @@ pub(crate) struct Way {
     pub(crate) cut: Option<(Time, Time)>,
     /// The way back takes so much, if it is not as long.
     pub(crate) delay_back: Option<Duration>,
+    /// From then until then it takes so long, each way.
+    pub(crate) slow: Option<(Time, Time, Duration)>,
+    /// From then on the server sees the client on another path, which is the one of this address now.
+    pub(crate) rebound: Option<(Time, u8)>,
     /// The way back loses so much.
     pub(crate) loss_back: f64,
     /// Datagrams, by direction.
@@ -44,6 +48,8 @@ impl Way {
             duplicate: 0.0,
             cut: None,
             delay_back: None,
+            slow: None,
+            rebound: None,
             loss_back: 0.0,
             carried: [0; 2],
         }
@@ -182,7 +188,19 @@ impl Net {
     }
 
     fn carry(&mut self, from: usize, path: u8, data: Vec<u8>) {
-        let Some(way) = self.ways.get_mut(usize::from(path)) else { return };
+        let now = self.now;
+        let is_rebound = |way: &Way| way.rebound.filter(|(at, _)| *at <= now).map(|(_, to)| to);
+        let place = match self.ways.iter().position(|way| from == SERVER && is_rebound(way) == Some(path)) {
+            Some(place) => place,
+            None => usize::from(path),
+        };
+        let Some(way) = self.ways.get_mut(place) else { return };
+        let path = match is_rebound(way) {
+            Some(to) if from == CLIENT => to,
+            // Nobody is at the old address.
+            Some(to) if path != to => return,
+            _ => place as u8,
+        };
         way.carried[from] += 1;
         let mut chance =
             |share: f64| Probability::from_fraction(share).expect("a share").sample(&mut self.rng);
@@ -195,7 +213,8 @@ impl Net {
             let jitter = Duration::from_nanos(self.rng.below(way.jitter.as_nanos() + 1));
             self.count += 1;
             let delay = way.delay_back.filter(|_| from == SERVER).unwrap_or(way.delay);
-            let at = self.now + delay + jitter;
+            let slow = way.slow.filter(|(from, until, _)| (*from..*until).contains(&self.now));
+            let at = self.now + slow.map_or(delay, |(.., delay)| delay) + jitter;
             self.arrivals.push(Reverse((at, self.count, 1 - from, path, data.clone())));
         }
     }

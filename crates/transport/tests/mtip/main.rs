@@ -4,3 +4,5 @@ mod flow;
 mod harness;
 mod hostile;
 mod lateness;
+mod paths;
+mod reliable;
