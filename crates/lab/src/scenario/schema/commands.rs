@@ -100,6 +100,9 @@ pub struct MtipSpec {
     /// Which paths a command takes.
     #[serde(default)]
     pub policy: MtipPolicy,
+    /// `improved`: what the ends know of each other's clocks. In `compatible` they are synchronised whatever is said here.
+    #[serde(default)]
+    pub clocks: MtipClocks,
     /// `adaptive`: more duplicates than this share of the window, one path fewer.
     #[serde(default = "duplicate_threshold")]
     #[schemars(with = "String")]
@@ -143,6 +146,19 @@ pub enum MtipMode {
     Improved,
     /// The published one.
     Compatible,
+}
+
+/// How lateness is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MtipClocks {
+    /// By an estimate: what is certainly late is refused.
+    #[default]
+    Estimated,
+    /// By an estimate: what may be late is refused.
+    Strict,
+    /// Exactly.
+    Synchronised,
 }
 
 /// Which paths a command takes.
