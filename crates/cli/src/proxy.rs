@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// The fingerprint of the other proxy; `taut identity` shows it
     #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
     trust: Vec<Fingerprint>,
-    /// mtip, udp, quic, tcp, sctp, dccp or etp
+    /// mtip, mpquic, udp, quic, tcp, sctp, dccp or etp
     #[arg(long, default_value = "mtip")]
     transport: TransportKind,
     /// The age at which a datagram is worthless, counted from when the proxy got it
@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     let (ends, credentials) = (arguments.ends()?, arguments.credentials()?);
     let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint().to_string());
     let clock = Clock::start();
-    let transport = arguments.paths.transport(arguments.transport, arguments.deadline);
+    let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = match (ends.remote, ends.listen) {
         (Some(remote), _) => Endpoint::connect(transport, remote, credentials, &clock),
         (_, Some(listen)) => Endpoint::listen(transport, listen, credentials, &clock),

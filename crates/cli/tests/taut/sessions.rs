@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::world::{Ended, World, ended};
 
-const TRANSPORTS: [&str; 7] = ["quic", "udp", "tcp", "sctp", "dccp", "etp", "mtip"];
+const TRANSPORTS: [&str; 8] = ["quic", "udp", "tcp", "sctp", "dccp", "etp", "mtip", "mpquic"];
 
 /// What is timed does not run beside what is timed.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -180,7 +180,7 @@ fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
 #[test]
 fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    for transport in ["quic", "tcp", "udp"] {
+    for transport in ["quic", "tcp", "udp", "mpquic"] {
         let site = Site::new("strangers", transport);
         let mut first = site.start("one", "");
         first.wait_for("resumed");
@@ -286,7 +286,7 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
         ("robot --listen 0.0.0.0:0 --plaintext --transport dccp --raw", "`ip address` lists them"),
         (
             "operator --connect 127.0.0.1:1 --plaintext --transport udp --path lo --path eth0",
-            "mtip uses several",
+            "mtip and mpquic use several",
         ),
         ("operator --connect 127.0.0.1:1 --plaintext --transport tcp --path lo", "cannot be bound to paths"),
         ("operator --connect 127.0.0.1:1 --plaintext --transport mtip --path lo --path lo", "is named twice"),
@@ -298,6 +298,19 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
             "operator --connect 127.0.0.1:1 --plaintext --transport mtip --policy some",
             "there are deadline, all",
         ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport udp --policy all",
+            "--policy is for mtip and mpquic",
+        ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport mpquic --policy deadline",
+            "fail-over and all",
+        ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport mtip --policy fail-over",
+            "is for mpquic",
+        ),
+        ("operator --connect 127.0.0.1:1 --plaintext --transport mpquic", "is always encrypted"),
         ("proxy --listen udp:0 --to udp:127.0.0.1:1 --plaintext", "at the near end"),
         ("proxy --listen 127.0.0.1:0 --to 127.0.0.1:1 --plaintext", "at the far end"),
         ("proxy --listen udp:0 --to 127.0.0.1:1", "--trust"),
