@@ -68,7 +68,9 @@ impl Paths {
                     None => Policy::Deadline(Target::default()),
                     Some(All) => Policy::All,
                     Some(Mtip(policy)) => policy,
-                    Some(FailOver) => return Err("--policy fail-over is for mpquic; mtip has deadline".to_owned()),
+                    Some(FailOver) => {
+                        return Err("--policy fail-over is for mpquic; mtip has deadline".to_owned());
+                    }
                 };
                 TransportConfig::Mtip(config.policy(policy).deadline(deadline).emergency(Priority(0)))
             }

@@ -306,10 +306,7 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
             "operator --connect 127.0.0.1:1 --plaintext --transport mpquic --policy deadline",
             "fail-over and all",
         ),
-        (
-            "operator --connect 127.0.0.1:1 --plaintext --transport mtip --policy fail-over",
-            "is for mpquic",
-        ),
+        ("operator --connect 127.0.0.1:1 --plaintext --transport mtip --policy fail-over", "is for mpquic"),
         ("operator --connect 127.0.0.1:1 --plaintext --transport mpquic", "is always encrypted"),
         ("proxy --listen udp:0 --to udp:127.0.0.1:1 --plaintext", "at the near end"),
         ("proxy --listen 127.0.0.1:0 --to 127.0.0.1:1 --plaintext", "at the far end"),

@@ -143,7 +143,8 @@ impl Carrier {
 
     /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
     pub(crate) fn lingers(&self) -> bool {
-        !matches!(self.itself(), Self::Quic(_) | Self::Mpquic(_) | Self::Absent) && self.poll_timeout().is_some()
+        !matches!(self.itself(), Self::Quic(_) | Self::Mpquic(_) | Self::Absent)
+            && self.poll_timeout().is_some()
     }
 
     /// What stands in the way. At the operator; the robot's end looks at its counters.

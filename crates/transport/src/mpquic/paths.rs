@@ -1,8 +1,6 @@
 //! Paths: opened by the client, pinged by both, opened again when they were abandoned.
 
-use noq_proto::{
-    ClosePathError, Connection, FourTuple, PathEvent, PathId as QuicPath, PathStatus, VarInt,
-};
+use noq_proto::{ClosePathError, Connection, FourTuple, PathEvent, PathId as QuicPath, PathStatus, VarInt};
 use taut_core::{Duration, Event, PathId, Time};
 
 use super::config::PathUse;
