@@ -108,7 +108,7 @@ fn the_published_rule_keeps_a_dead_path_for_it_is_quick_and_no_duplicate_tells_i
         }
         assert!(net.ends[SERVER].stats().duplicates <= 60, "those of the first second, on two paths");
         let died = ((15_000 - 500) / 30) as usize;
-        (paths.split_off(died + 2), net.ways[0].carried[CLIENT])
+        (paths.split_off(died + 4), net.ways[0].carried[CLIENT])
     };
     let (paths, to_the_dead) = after_death(published(mtip_b()));
     assert_eq!(paths.iter().position(|paths| *paths == 0b11), Some(0), "{paths:?}");
