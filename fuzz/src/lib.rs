@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 
 use taut_core::{Bytes, Duration};
 use taut_lab::scenario::{Scenario, ScenarioError, Setting};
-use taut_trace::{Data, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
+use taut_trace::{Data, Ivf, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
 use taut_transport::quic::frame as quic_frame;
 use taut_wire::{
     dccp as dccp_wire, etp as etp_wire, media as media_wire, mtip as mtip_wire, omni71 as omni71_wire,
@@ -24,7 +24,7 @@ use taut_wire::{
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 16] = [
+pub const TARGETS: [(&str, Body); 19] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
@@ -41,6 +41,9 @@ pub const TARGETS: [(&str, Body); 16] = [
     ("quic_frames", quic_frames),
     ("secured", live::secured),
     ("sctp", live::sctp),
+    ("mpquic", live::mpquic),
+    ("proxy", live::proxy),
+    ("ivf", ivf),
 ];
 
 /// Tables.
@@ -56,6 +59,20 @@ pub fn mcap(data: &[u8]) {
 /// Captures, pcap and pcapng.
 pub fn pcap(data: &[u8]) {
     recording("fuzz.pcap", data);
+}
+
+/// Recorded video. Frames are parts of the file, in the order of their times.
+pub fn ivf(data: &[u8]) {
+    match Ivf::parse("fuzz.ivf", data) {
+        Ok(ivf) => {
+            assert!(ivf.frames().is_sorted_by_key(|(time, _)| *time) && !ivf.frames().is_empty());
+            assert!(ivf.frames().iter().map(|(_, frame)| frame.len()).sum::<usize>() < data.len());
+        }
+        Err(error) => {
+            let text = error.to_string();
+            assert!(!text.contains(char::is_control) && text.len() < 2_000, "not one line: {text:?}");
+        }
+    }
 }
 
 /// Delivery traces.

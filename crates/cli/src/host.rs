@@ -44,6 +44,11 @@ impl Scheduling {
         DriverConfig::new().early(self.early.unwrap_or(Duration::ZERO))
     }
 
+    /// Does it have a real-time priority?
+    pub(crate) const fn is_fifo(self) -> bool {
+        self.fifo.is_some()
+    }
+
     /// For an emulator.
     pub(crate) fn early_or_default(self) -> Duration {
         self.early.unwrap_or(Duration::from_micros(100))

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use taut_core::{Bitrate, Duration, Probability};
-use taut_lab::evidence::{Condition, Evidence, sha256_of};
+use taut_lab::evidence::{Condition, Evidence, PathEvidence, sha256_of};
 use taut_lab::recommend::{Need, Os, Security, recommend as decide, recommendation_text};
 use taut_lab::scenario::Scenario;
 
@@ -154,13 +154,13 @@ pub(crate) fn recommend(arguments: &Arguments) -> Ended {
     } else {
         print(&recommendation_text(&recommendation))?;
     }
-    let met = recommendation.choice.is_some();
+    let met = recommendation.is_met();
     Ok(if !met && arguments.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 #[derive(Args)]
 pub(crate) struct EvidenceArguments {
-    /// Scenarios whose every variant is run
+    /// Scenarios whose every variant is run; or one of [commands] over several paths, for `recommend --paths`
     #[arg(value_name = "SCENARIO", required_unless_present = "check")]
     scenarios: Vec<PathBuf>,
     /// The seeds of each variant
@@ -183,6 +183,15 @@ pub(crate) struct EvidenceArguments {
 pub(crate) fn evidence(arguments: &EvidenceArguments) -> Ended {
     if arguments.check {
         return check(arguments);
+    }
+    if let [file] = &arguments.scenarios[..]
+        && Scenario::read(file).is_ok_and(|scenario| scenario.commands.is_some())
+    {
+        let bar = Bar::new("measuring", arguments.quiet);
+        let measured = PathEvidence::measure(file, &arguments.seeds.0, &|fraction| bar.set(fraction));
+        drop(bar);
+        print(&measured.and_then(|evidence| evidence.to_json()).map_err(|e| e.to_string())?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let bar = Bar::new("measuring", arguments.quiet);
     let measured = Evidence::measure(&arguments.scenarios, &arguments.seeds.0, &|fraction| bar.set(fraction));

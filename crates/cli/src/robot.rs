@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// The fingerprint of an operator that may have the robot; `taut identity` shows it. Repeatable
     #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
     trust: Vec<Fingerprint>,
-    /// quic, udp, tcp, sctp, dccp, etp or mtip
+    /// quic, udp, tcp, sctp, dccp, etp, mtip or mpquic
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
@@ -206,7 +206,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let (config, credentials) = (arguments.config()?, arguments.credentials()?);
     let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
     let clock = Clock::start();
-    let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline);
+    let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, credentials, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;

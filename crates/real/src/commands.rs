@@ -31,7 +31,10 @@ pub(crate) fn possible(scenario: &Scenario, commands: &Commands) -> Result<(), R
         Err(RunError::Key { key: format!("commands.{key}"), message: message.to_owned() })
     };
     match commands.transport {
-        CommandTransport::Udp | CommandTransport::Mtip(_) | CommandTransport::EveryPath => Ok(()),
+        CommandTransport::Udp
+        | CommandTransport::Mtip(_)
+        | CommandTransport::Mpquic(_)
+        | CommandTransport::EveryPath => Ok(()),
         CommandTransport::Mptcp(spec)
             if matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) =>
         {
@@ -41,7 +44,7 @@ pub(crate) fn possible(scenario: &Scenario, commands: &Commands) -> Result<(), R
             let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
             refuse("transport.mptcp.scheduler", message)
         }
-        _ => refuse("transport", "udp, mtip, mptcp and every_path carry commands over real sockets"),
+        _ => refuse("transport", "udp, mtip, mpquic, mptcp and every_path carry commands over real sockets"),
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// The robot's fingerprint; `taut robot` prints it
     #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
     robot_id: Option<Fingerprint>,
-    /// quic, udp, tcp, sctp, dccp, etp or mtip
+    /// quic, udp, tcp, sctp, dccp, etp, mtip or mpquic
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     /// How urgent the states are
     #[arg(long, value_enum, default_value_t)]
     priority: Urgency,
-    /// Have lost states repeated until their deadline (quic, tcp, sctp, mtip)
+    /// Have lost states repeated until their deadline (quic, tcp, sctp, mtip, mpquic)
     #[arg(long)]
     reliable: bool,
     /// The age at which a state is worthless
@@ -241,7 +241,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let own = credentials.as_ref().map(|known| known.identity.fingerprint());
     let clock = Clock::start();
     let remote = host::resolve(&arguments.connect)?;
-    let transport = arguments.paths.transport(arguments.transport, arguments.deadline);
+    let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = Endpoint::connect(transport, remote, credentials, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;

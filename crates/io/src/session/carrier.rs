@@ -5,6 +5,7 @@ use std::fmt;
 use taut_core::{Datagram, Deadline, Event, Message, PathId, SendError, Time, Transmit, Transport};
 use taut_transport::dccp::Dccp;
 use taut_transport::etp::Etp;
+use taut_transport::mpquic::MpQuic;
 use taut_transport::mtip::Mtip;
 use taut_transport::quic::{CloseReason, Quic};
 use taut_transport::sctp::Sctp;
@@ -28,6 +29,8 @@ pub enum Carrier {
     Etp(Box<Secured<Etp>>),
     /// MTIP over several paths, under Noise.
     Mtip(Box<Secured<Mtip>>),
+    /// QUIC over several paths, with its own security.
+    Mpquic(Box<MpQuic>),
     /// The kernel's TCP, its messages under Noise.
     Tcp(Box<Sealed<KernelTcp>>),
     /// The kernel's TCP in the clear: for the lab.
@@ -91,6 +94,7 @@ macro_rules! carried {
             Carrier::Dccp($transport) => $call,
             Carrier::Etp($transport) => $call,
             Carrier::Mtip($transport) => $call,
+            Carrier::Mpquic($transport) => $call,
             Carrier::Tcp($transport) => $call,
             Carrier::PlainTcp($transport) => $call,
             Carrier::Plain($transport) => $call,
@@ -146,13 +150,15 @@ impl Carrier {
 
     /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
     pub(crate) fn lingers(&self) -> bool {
-        !matches!(self.itself(), Self::Quic(_) | Self::Absent) && self.poll_timeout().is_some()
+        !matches!(self.itself(), Self::Quic(_) | Self::Mpquic(_) | Self::Absent)
+            && self.poll_timeout().is_some()
     }
 
     /// What stands in the way. At the operator; the robot's end looks at its counters.
     pub fn trouble(&self) -> Trouble {
         match self.itself() {
             Self::Quic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
+            Self::Mpquic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
             Self::Udp(secured) => of_secured(secured.stats()),
             Self::Sctp(secured) => of_secured(secured.stats()),
             Self::Dccp(secured) => of_secured(secured.stats()),
@@ -243,6 +249,7 @@ impl fmt::Debug for Carrier {
             Self::Dccp(_) => "Dccp",
             Self::Etp(_) => "Etp",
             Self::Mtip(_) => "Mtip",
+            Self::Mpquic(_) => "Mpquic",
             Self::Tcp(_) => "Tcp",
             Self::PlainTcp(_) => "PlainTcp",
             Self::Plain(_) => "Plain",

@@ -7,6 +7,7 @@ use taut_core::{Duration, PathId, Time, Transport};
 use taut_transport::dccp::{Dccp, DccpConfig};
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
+use taut_transport::mpquic::MpQuic;
 use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::quic::Quic;
 use taut_transport::sctp::{Sctp, SctpConfig};
@@ -85,7 +86,7 @@ pub enum EndpointError {
     #[error("{0}: DCCP in IP packets of its own needs an address of this host; `ip address` lists them")]
     RawAnywhere(SocketAddr),
     /// Only some transports use several paths.
-    #[error("{0} uses one path at a time; mtip uses several")]
+    #[error("{0} uses one path at a time; mtip and mpquic use several")]
     OnePath(TransportKind),
     /// TCP's paths are the kernel's, and DCCP's raw packets have one address.
     #[error("{0} cannot be bound to paths here")]
@@ -237,7 +238,7 @@ impl Endpoint {
         remote: Option<SocketAddr>,
         clock: &Clock,
     ) -> Result<Self, EndpointError> {
-        if transport.kind() == TransportKind::Quic && credentials.is_none() {
+        if transport.kind().is_always_encrypted() && credentials.is_none() {
             return Err(EndpointError::AlwaysEncrypted);
         }
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
@@ -360,6 +361,11 @@ impl Endpoint {
                 let make = if is_client { Quic::client } else { Quic::server };
                 Carrier::Quic(Box::new(make(config, identity, trust.clone(), os_entropy())))
             }
+            TransportConfig::Mpquic(config) => {
+                let Credentials { identity, trust } = credentials;
+                let make = if is_client { MpQuic::client } else { MpQuic::server };
+                Carrier::Mpquic(Box::new(make(config, identity, trust.clone(), os_entropy())))
+            }
             TransportConfig::Udp(config) => Carrier::Udp(self.around(credentials, move || Udp::new(config))),
             TransportConfig::Sctp(config) => {
                 Carrier::Sctp(self.around(credentials, move || sctp(config, is_client)))
@@ -383,7 +389,9 @@ impl Endpoint {
             TransportConfig::Dccp(config) => Box::new(dccp(self.with_ports(config), is_client)),
             TransportConfig::Etp(config) => Box::new(etp(config)),
             TransportConfig::Mtip(config) => Box::new(mtip(&config, is_client)),
-            TransportConfig::Quic(_) | TransportConfig::Tcp(_) => unreachable!("made elsewhere"),
+            TransportConfig::Quic(_) | TransportConfig::Mpquic(_) | TransportConfig::Tcp(_) => {
+                unreachable!("made elsewhere")
+            }
         }
     }
 

@@ -92,7 +92,7 @@ pub fn operate<I: Iterator<Item = State>>(
     started(Remote::new(driver.mailbox(), id));
     let paths = endpoint.watch();
     if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
-        driver.wake_on(id, changes)?;
+        driver.watch(changes)?;
     }
     let mut this = Loop { driver, id, endpoint, paths, tell };
     this.run()?;

@@ -4,6 +4,7 @@
 
 mod condition;
 mod figures;
+mod paths;
 
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 pub use condition::{Carrier, Condition};
 pub use figures::{Figures, Way};
+pub use paths::{PathEvidence, PathPoint};
 
 use crate::campaign::campaign;
 use crate::result::RunResult;
@@ -151,12 +153,17 @@ impl EvidenceSet {
 
     /// The command that makes the runs behind a point again.
     pub fn command(&self, point: &Point) -> String {
-        let consecutive = self.seeds.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        let seeds = match self.seeds.as_slice() {
-            [first, .., last] if consecutive => format!("{first}..{last}"),
-            seeds => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
-        };
+        let seeds = seeds_of(&self.seeds);
         format!("taut run {} --variant '{}' --seeds {seeds}", self.scenario, point.variant)
+    }
+}
+
+/// As `--seeds` takes them.
+fn seeds_of(seeds: &[u64]) -> String {
+    let consecutive = seeds.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    match seeds {
+        [first, .., last] if consecutive => format!("{first}..{last}"),
+        seeds => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
     }
 }
 

@@ -3,16 +3,19 @@
 //! The tree asks in this order: security, operating system, networks at once, addresses that change, what must arrive, by
 //! when, how evenly; what is left is ordered by delay, then by what is lost, then by bytes on the wire. The first four are
 //! answered from what the protocols and their drivers are, the others from [`Evidence`](crate::evidence::Evidence):
-//! between measured points the worse neighbour stands in.
+//! between measured points the worse neighbour stands in. For several networks at once there is evidence of its own
+//! ([`PathEvidence`](crate::evidence::PathEvidence)): commands that must be in time while links fail, jitter and lose.
 
 mod estimate;
 mod need;
+mod paths;
 mod text;
 mod tree;
 
 use serde::{Deserialize, Serialize};
 
 pub use need::{Need, Os, Security};
+pub use paths::{PathsAdvice, PathsCandidate};
 pub use text::recommendation_text;
 pub use tree::recommend;
 
@@ -25,6 +28,9 @@ pub struct Recommendation {
     pub need: Need,
     /// What to take; absent when nothing meets the need.
     pub choice: Option<Candidate>,
+    /// What to take over several networks at once, where that is asked: there `choice` has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<PathsAdvice>,
     /// The other carriers: those that meet the need as well, best first, then those that do not, nearest first.
     pub others: Vec<Candidate>,
     /// The questions in the order in which they were asked.
@@ -35,6 +41,13 @@ pub struct Recommendation {
     pub cautions: Vec<String>,
     /// What is cited, numbered from 1 by its place.
     pub citations: Vec<Citation>,
+}
+
+impl Recommendation {
+    /// Is there something to take?
+    pub fn is_met(&self) -> bool {
+        self.paths.as_ref().map_or(self.choice.is_some(), |paths| paths.choice.is_some())
+    }
 }
 
 /// One carrier held against the need.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::paths::paths_text;
 use super::tree::{mbit, ms, percent};
 use super::{Branch, Candidate, Recommendation};
 use crate::evidence::Condition;
@@ -11,6 +12,9 @@ pub fn recommendation_text(recommendation: &Recommendation) -> String {
     let mut text = String::new();
     let need = &recommendation.need;
     let _ = writeln!(text, "{}\n", network(&need.network));
+    if let Some(paths) = &recommendation.paths {
+        return text + &paths_text(paths, need);
+    }
     for outside in &recommendation.outside {
         text += &wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use taut_core::Seed;
-use taut_lab::evidence::{Evidence, sha256_of};
+use taut_lab::evidence::{Evidence, PathEvidence, sha256_of};
 use taut_lab::scenario::Scenario;
 
 const ANEW: &str = "the evidence is of another taut: run `make evidence`, and look at the difference";
@@ -76,4 +76,17 @@ fn what_a_condition_cannot_say_is_refused_before_anything_runs() {
     std::fs::write(&file, cut).unwrap();
     let told = Evidence::measure(&[&file], &[1], &|_| ()).unwrap_err().to_string();
     assert!(told.contains("variant `UDP, loss 0 %") && told.contains("not among loss, delay"), "{told}");
+}
+
+#[test]
+fn the_evidence_of_several_paths_is_what_its_runs_say_today() {
+    let evidence = PathEvidence::shipped().unwrap();
+    let file = scenario_file(&evidence.scenario);
+    assert_eq!(sha256_of(&file).unwrap(), evidence.sha256, "{ANEW}");
+    let scenario = Scenario::read(&file).unwrap();
+    // One whose links read no files.
+    let point = evidence.points.iter().find(|point| point.variant == "deadline, b link failure").unwrap();
+    assert_eq!(evidence.again(point, &scenario).unwrap(), *point, "{}: {ANEW}", evidence.command(point));
+    let text = evidence.to_json().unwrap();
+    assert_eq!(text, std::fs::read_to_string(scenario_file("crates/lab/evidence/paths.json")).unwrap());
 }

@@ -151,3 +151,29 @@ fn what_is_no_matter_of_figures_is_asked_first() {
     let nat = recommend(&evidence(), &Need { nat: true, ..plain });
     assert!(nat.others.iter().any(|other| other.name == "TCP" && !other.meets));
 }
+
+#[test]
+fn over_several_networks_the_fewest_copies_that_are_in_time_in_every_condition_are_taken() {
+    let plain = Need { paths: 2, budget_ms: 15.0, ..need(0.0, 5.0) };
+    let found = recommend(&evidence(), &plain);
+    let paths = found.paths.clone().expect("it was asked for");
+    let choice = paths.choice.clone().expect("one is in time");
+    assert_eq!((choice.name.as_str(), choice.flags.as_str()), ("deadline", "--transport mtip"));
+    assert!(choice.in_time_percent >= 99.0 && choice.copies < Some(1.2), "{choice:?}");
+    let why_not = |name: &str| {
+        paths.others.iter().find(|other| other.name == name).expect("it was measured").failure.clone()
+    };
+    assert_eq!(why_not("MTIP-A"), None, "it sends more copies");
+    for name in ["MTIP-B", "MPQUIC, fail-over", "UDP, one path"] {
+        assert!(why_not(name).is_some_and(|why| why.contains("% in time in ")), "{name}");
+    }
+    assert_eq!(paths.citations.len(), 1 + paths.others.len());
+    assert!(found.is_met() && found.choice.is_none() && paths.outside.is_empty(), "{:?}", paths.outside);
+    let text = recommendation_text(&found);
+    assert!(text.contains("Take deadline: ") && text.contains("--path wwan0 --path wwan1 --deadline 15ms"), "{text}");
+
+    let tls = recommend(&evidence(), &Need { security: Security::Tls, ..plain.clone() });
+    assert_eq!(tls.paths.and_then(|paths| paths.choice).map(|choice| choice.name).as_deref(), Some("MPQUIC, copies"));
+    let more = recommend(&evidence(), &Need { paths: 3, budget_ms: 5.0, ..plain });
+    assert_eq!(more.paths.map(|paths| paths.outside.len()), Some(2));
+}
