@@ -10,5 +10,6 @@ mod interop;
 mod machines;
 mod paths;
 mod proxy;
+mod strangers;
 mod tcp;
 mod wireshark;

@@ -49,5 +49,5 @@ mod secured;
 pub use crate::window::REPLAY_WINDOW;
 pub use config::SecurityConfig;
 pub use header::{INITIATION as INITIATION_BYTES, RESPONSE as RESPONSE_BYTES};
-pub use sealed::{Sealed, SealedStats};
+pub use sealed::{Reception, Sealed, SealedStats};
 pub use secured::{Secured, SecuredStats};

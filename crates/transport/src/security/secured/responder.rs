@@ -29,8 +29,8 @@ pub(super) struct Responder<T> {
     used: bool,
     /// When the initiations that were looked into are paid off.
     paid: Time,
-    /// The MACs of the last ones, by which a copy is known without any arithmetic.
-    seen: VecDeque<[u8; MAC]>,
+    /// The MACs of the last ones, by which a copy is known without any arithmetic, and why it is refused.
+    seen: VecDeque<([u8; MAC], DropCause)>,
 }
 
 struct Trusted {
@@ -109,11 +109,11 @@ impl<T> Responder<T> {
         may
     }
 
-    fn saw(&mut self, mac: [u8; MAC]) {
+    fn saw(&mut self, mac: [u8; MAC], copies: DropCause) {
         if self.seen.len() == SEEN {
             self.seen.pop_front();
         }
-        self.seen.push_back(mac);
+        self.seen.push_back((mac, copies));
     }
 
     fn keep(&mut self, pending: Pending) {
@@ -162,22 +162,24 @@ impl<T: Transport> Secured<T> {
             self.post(path, response);
             return Ok(());
         }
-        if responder.seen.contains(&hello.mac) {
-            return Err(DropCause::Replayed);
+        if let Some((_, cause)) = responder.seen.iter().find(|(mac, _)| *mac == hello.mac) {
+            return Err(*cause);
         }
         // Whoever floods the robot with others does not keep the operator that it serves from new keys.
         if !hello.sealed && !responder.may_look(now, &self.config) {
             self.stats.limited += 1;
             return Err(DropCause::Unauthenticated);
         }
-        responder.saw(hello.mac);
-        let request = self.local.read(hello.sender, hello.noise)?;
-        let operator = responder.trusted.iter().position(|trusted| trusted.peer.x25519 == request.peer);
-        let operator = operator.ok_or(DropCause::Unauthenticated)?;
+        let looked = self.local.read(hello.sender, hello.noise).and_then(|request| {
+            let operator = responder.trusted.iter().position(|trusted| trusted.peer.x25519 == request.peer);
+            let operator = operator.ok_or(DropCause::Unauthenticated)?;
+            let newest = responder.trusted[operator].newest;
+            let late = newest.is_some_and(|newest| request.offer.timestamp <= newest);
+            if late { Err(DropCause::Replayed) } else { Ok((request, operator)) }
+        });
+        responder.saw(hello.mac, looked.as_ref().err().copied().unwrap_or(DropCause::Replayed));
+        let (request, operator) = looked?;
         let trusted = &mut responder.trusted[operator];
-        if trusted.newest.is_some_and(|newest| request.offer.timestamp <= newest) {
-            return Err(DropCause::Replayed);
-        }
         trusted.newest = Some(request.offer.timestamp);
         let peer = trusted.peer.clone();
         let serving = Serving { operator, conversation: request.offer.conversation };
