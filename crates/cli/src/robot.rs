@@ -300,6 +300,9 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     match note {
         RobotNote::Path(note) => paths::as_json(note),
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
+        RobotNote::Refused { cause, count } => {
+            ("refused", vec![("cause", json!(cause.name())), ("count", json!(count))])
+        }
         RobotNote::Stopped { why, silence, position } => {
             let silence_ms = silence.map(Duration::as_millis_f64);
             let more = vec![
@@ -312,7 +315,6 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
         RobotNote::Event(event) => match event {
             RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
             RobotEvent::Enabled => ("enabled", Vec::new()),
-            RobotEvent::Refused(cause) => ("refused", vec![("cause", json!(cause.name()))]),
             RobotEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
             RobotEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
             RobotEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
@@ -326,6 +328,8 @@ fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
         RobotNote::Path(_) => return None,
         RobotNote::Progress(status) => status.to_string(),
+        RobotNote::Refused { cause, count: 1 } => format!("refused: {}", cause.name()),
+        RobotNote::Refused { cause, count } => format!("refused: {count} times {}", cause.name()),
         RobotNote::Stopped { why, silence: Some(silence), .. } => {
             format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())
         }
@@ -333,7 +337,6 @@ fn as_text(note: &RobotNote) -> Option<String> {
         RobotNote::Event(event) => match event {
             RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume".to_owned(),
             RobotEvent::Enabled => "resumed: the robot moves".to_owned(),
-            RobotEvent::Refused(cause) => format!("refused: {}", cause.name()),
             RobotEvent::Incompatible(error) => format!("refused: {error}"),
             RobotEvent::Closed => "the link is closed".to_owned(),
             _ => return None,

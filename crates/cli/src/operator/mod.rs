@@ -228,8 +228,8 @@ impl Arguments {
                 )
             }
             Trouble::SentAway => format!(
-                "the robot at {at} sent us away: it has another operator, or was started without --trust {own}, or \
-                 is not the one of --robot-id"
+                "the robot at {at} sent us away: it was started without --trust {own}, is not the one of --robot-id, \
+                 or strangers crowd it"
             ),
             Trouble::Ended(why) => format!("no session with {at}: {why}"),
         }

@@ -13,7 +13,7 @@ use taut_transport::security::{Sealed, Secured, SecuredStats};
 use taut_transport::udp::Udp;
 
 use super::witness::{Seen, Witness};
-use crate::tcp::KernelTcp;
+use crate::tcp::{Acceptor, KernelTcp};
 
 /// One end of whatever carries a session over real sockets.
 pub enum Carrier {
@@ -31,8 +31,10 @@ pub enum Carrier {
     Mtip(Box<Secured<Mtip>>),
     /// QUIC over several paths, with its own security.
     Mpquic(Box<MpQuic>),
-    /// The kernel's TCP, its messages under Noise.
+    /// The kernel's TCP, its messages under Noise: an operator's.
     Tcp(Box<Sealed<KernelTcp>>),
+    /// The same, a robot's.
+    TcpAcceptor(Box<Acceptor>),
     /// The kernel's TCP in the clear: for the lab.
     PlainTcp(Box<KernelTcp>),
     /// Any other in the clear: for the lab.
@@ -69,8 +71,9 @@ pub enum Trouble {
     /// The peer is not the one that is trusted here.
     #[error("the peer is not the robot that is trusted here")]
     WrongPeer,
-    /// The peer ended a connection before it was one: any of the three above.
-    #[error("the robot sent us away: it has another operator or does not trust this identity")]
+    /// The peer ended a connection before it was one, and may not say why: it does not trust this identity, is not the robot
+    /// that is trusted here, or strangers crowd it.
+    #[error("the robot sent us away: it does not trust this identity, or strangers crowd it")]
     SentAway,
     /// It was there, and ended.
     #[error("{0}")]
@@ -96,6 +99,7 @@ macro_rules! carried {
             Carrier::Mtip($transport) => $call,
             Carrier::Mpquic($transport) => $call,
             Carrier::Tcp($transport) => $call,
+            Carrier::TcpAcceptor($transport) => $call,
             Carrier::PlainTcp($transport) => $call,
             Carrier::Plain($transport) => $call,
             Carrier::Witnessed($transport) => $call,
@@ -125,14 +129,20 @@ impl Carrier {
 
     /// Does it begin a new connection for each conversation, of which no port remembers anything?
     pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.itself(), Self::Tcp(_) | Self::PlainTcp(_))
+        matches!(self.itself(), Self::Tcp(_) | Self::TcpAcceptor(_) | Self::PlainTcp(_))
     }
 
     /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
     pub(crate) fn serves_again(&self) -> bool {
         matches!(
             self.itself(),
-            Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::Mtip(_) | Self::PlainTcp(_)
+            Self::Udp(_)
+                | Self::Sctp(_)
+                | Self::Dccp(_)
+                | Self::Etp(_)
+                | Self::Mtip(_)
+                | Self::TcpAcceptor(_)
+                | Self::PlainTcp(_)
         )
     }
 
@@ -166,13 +176,14 @@ impl Carrier {
             Self::Mtip(secured) => of_secured(secured.stats()),
             Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
                 (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
+                (_, stats) if stats.busy > 0 => Trouble::Busy,
                 (_, stats) if stats.unauthenticated > 0 => Trouble::WrongPeer,
                 (_, stats) if stats.opened > 0 => Trouble::Ended("the connection ended".to_owned()),
                 _ => Trouble::SentAway,
             },
             Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
-            Self::PlainTcp(_) => Trouble::SentAway,
-            Self::Plain(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
+            Self::PlainTcp(_) => Trouble::Busy,
+            Self::Plain(_) | Self::TcpAcceptor(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
         }
     }
 
@@ -180,6 +191,7 @@ impl Carrier {
     pub fn stream_bytes(&self) -> Option<(u64, u64)> {
         let stats = match self.itself() {
             Self::Tcp(sealed) => sealed.inner().stats(),
+            Self::TcpAcceptor(acceptor) => return Some(acceptor.stream_bytes()),
             Self::PlainTcp(tcp) => tcp.stats(),
             _ => return None,
         };
@@ -251,6 +263,7 @@ impl fmt::Debug for Carrier {
             Self::Mtip(_) => "Mtip",
             Self::Mpquic(_) => "Mpquic",
             Self::Tcp(_) => "Tcp",
+            Self::TcpAcceptor(_) => "TcpAcceptor",
             Self::PlainTcp(_) => "PlainTcp",
             Self::Plain(_) => "Plain",
             Self::Witnessed(witnessed) => return witnessed.carrier.fmt(f),

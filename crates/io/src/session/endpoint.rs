@@ -19,7 +19,7 @@ use super::entropy::{os_entropy, os_seed};
 use super::paths::{PathSpec, PathWatch};
 use super::transport::{TransportConfig, TransportKind};
 use super::witness::Witness;
-use crate::tcp::{KernelTcp, KernelTcpConfig};
+use crate::tcp::{Acceptor, KernelTcp, KernelTcpConfig};
 use crate::{Clock, DccpPort, Port, PortError, UdpPort, UdpPortConfig};
 
 /// Who this end is, and whom it speaks with.
@@ -335,22 +335,35 @@ impl Endpoint {
     fn open_tcp(&self, config: KernelTcpConfig) -> Result<(Carrier, Port), EndpointError> {
         let tcp = match (&self.socket, self.remote) {
             (Socket::Listener(listener), _) => {
-                listener.try_clone().and_then(|listener| KernelTcp::server(listener, config))
+                let listener = listener.try_clone().map_err(refused("a TCP socket"))?;
+                if let Some(credentials) = &self.credentials {
+                    return self.accept(listener, config, credentials.clone());
+                }
+                KernelTcp::server(listener, config)
             }
             (_, Some(remote)) => KernelTcp::client(remote, config),
             _ => unreachable!("an end listens or connects"),
         };
         let tcp = tcp.map_err(refused("a TCP socket"))?;
         let port = tcp.descriptor().map_err(refused("a descriptor"))?.into();
-        let Some(Credentials { identity, trust }) = &self.credentials else {
+        let (Some(Credentials { identity, .. }), Some(peer)) = (&self.credentials, self.peer()) else {
             return Ok((Carrier::PlainTcp(Box::new(tcp)), port));
         };
-        let (config, entropy) = (self.security(), os_entropy());
-        let sealed = match self.peer() {
-            Some(peer) => Sealed::initiator(config, identity, peer, entropy, tcp),
-            None => Sealed::responder(config, identity, trust.clone(), entropy, tcp),
-        };
+        let sealed = Sealed::initiator(self.security(), identity, peer, os_entropy(), tcp);
         Ok((Carrier::Tcp(Box::new(sealed)), port))
+    }
+
+    fn accept(
+        &self,
+        listener: TcpListener,
+        config: KernelTcpConfig,
+        Credentials { identity, trust }: Credentials,
+    ) -> Result<(Carrier, Port), EndpointError> {
+        let security = self.security();
+        let seal = move |tcp| Sealed::responder(security, &identity, trust.clone(), os_entropy(), tcp);
+        let acceptor = Acceptor::new(listener, config, seal).map_err(refused("a TCP socket"))?;
+        let port = acceptor.descriptor().map_err(refused("a descriptor"))?.into();
+        Ok((Carrier::TcpAcceptor(Box::new(acceptor)), port))
     }
 
     fn secured(&self, credentials: &Credentials) -> Carrier {

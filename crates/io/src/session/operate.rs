@@ -110,7 +110,9 @@ fn is_final(trouble: &Trouble, was_connected: bool, waited: Duration, closed: bo
         Trouble::NotTrusted | Trouble::WrongPeer => closed,
         // A robot lets go of an operator that has vanished after a second or two.
         Trouble::Busy => waited >= if was_connected { PATIENCE } else { BUSY },
-        Trouble::Unreachable | Trouble::SentAway | Trouble::Ended(_) => closed && !was_connected,
+        // Strangers that crowd the robot may have been in the way.
+        Trouble::SentAway => closed && !was_connected && waited >= BUSY,
+        Trouble::Unreachable | Trouble::Ended(_) => closed && !was_connected,
     }
 }
 
