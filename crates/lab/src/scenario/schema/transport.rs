@@ -170,11 +170,16 @@ impl TcpSpec {
     }
 }
 
-impl Default for TcpSpec {
-    fn default() -> Self {
-        toml::from_str("").expect("every setting has a default")
-    }
+macro_rules! default_of_the_schema {
+    ($($spec:ty),+) => {$(
+        impl Default for $spec {
+            fn default() -> Self {
+                toml::from_str("").expect("every setting has a default")
+            }
+        }
+    )+};
 }
+default_of_the_schema!(TcpSpec, QuicSpec, SctpSpec);
 
 /// What TCP's `min_rto` is the least of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
