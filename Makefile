@@ -29,11 +29,11 @@ STATS_VENV := $(CARGO_TARGET_DIR)/stats/venv
 # make fuzz SECONDS_EACH=600
 SECONDS_EACH ?= 60
 
-# $(call need,command:package …): installs the packages whose commands are missing.
+# $(call need,command:package …): installs the packages whose commands, or files, are missing.
 define need
 @command -v cargo >/dev/null || { echo "make: cargo is missing; install Rust by rustup, https://rustup.rs" >&2; exit 1; }; \
 missing=(); \
-for pair in $(1); do command -v "$${pair%%:*}" >/dev/null || missing+=("$${pair#*:}"); done; \
+for pair in $(1); do command -v "$${pair%%:*}" >/dev/null || [ -e "$${pair%%:*}" ] || missing+=("$${pair#*:}"); done; \
 if [ $${#missing[@]} -gt 0 ]; then \
 	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
 		echo "make: install these first (on Debian, root's make does): $${missing[*]//,/ }" >&2; exit 1; \
@@ -45,7 +45,7 @@ fi
 endef
 # zstd and lz4, for MCAP, are C; the frame gate is BPF, without which taut builds all the same.
 BUILD_NEEDS := cc:gcc,libc6-dev clang:clang
-TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema
+TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema /usr/include/usrsctp.h:libusrsctp-dev
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -114,7 +114,9 @@ traces: build $(TRACES)/video.ivf ## Video, force and commands of 241 s as pcap,
 evidence: build ## Measure anew what `taut recommend` rests on: thousands of runs, minutes
 	"$(TAUT)" evidence $(sort $(wildcard scenarios/recommend/*.toml)) --seeds 1..3 > "$(CARGO_TARGET_DIR)/evidence.json"
 	cp "$(CARGO_TARGET_DIR)/evidence.json" crates/lab/evidence/transports.json
-	@echo "commit crates/lab/evidence/transports.json; taut must be built anew to have it"
+	"$(TAUT)" evidence scenarios/two-5g-links.toml --seeds 1..3 > "$(CARGO_TARGET_DIR)/paths.json"
+	cp "$(CARGO_TARGET_DIR)/paths.json" crates/lab/evidence/paths.json
+	@echo "commit crates/lab/evidence/*.json; taut must be built anew to have it"
 
 # Half a gigabyte of libraries, in target/: not for `make test`.
 $(STATS_VENV)/ready: stats/requirements.txt
@@ -133,7 +135,7 @@ stats: build $(STATS_VENV)/ready ## Statistics of a campaign: by default the tra
 faults: ## Ten million states under random faults, over every transport; a failure prints the command that replays it
 	cargo test --release --locked -p taut-session --test faults -- --ignored --nocapture
 
-oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then ten minutes on two cores; see oracle/README.md
+oracle: build ## Compare with Linux itself, in virtual time: builds a kernel once, then a quarter of an hour on two idle cores; see oracle/README.md
 	TAUT="$(TAUT)" oracle/compare
 
 fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuzz; SECONDS_EACH=600 for longer)

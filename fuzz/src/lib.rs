@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 
 use taut_core::{Bytes, Duration};
 use taut_lab::scenario::{Scenario, ScenarioError, Setting};
-use taut_trace::{Data, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
+use taut_trace::{Data, Ivf, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
 use taut_transport::quic::frame as quic_frame;
 use taut_wire::{
     dccp as dccp_wire, etp as etp_wire, media as media_wire, mtip as mtip_wire, omni71 as omni71_wire,
@@ -24,7 +24,7 @@ use taut_wire::{
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 16] = [
+pub const TARGETS: [(&str, Body); 19] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
@@ -41,6 +41,9 @@ pub const TARGETS: [(&str, Body); 16] = [
     ("quic_frames", quic_frames),
     ("secured", live::secured),
     ("sctp", live::sctp),
+    ("mpquic", live::mpquic),
+    ("proxy", live::proxy),
+    ("ivf", ivf),
 ];
 
 /// Tables.
@@ -56,6 +59,20 @@ pub fn mcap(data: &[u8]) {
 /// Captures, pcap and pcapng.
 pub fn pcap(data: &[u8]) {
     recording("fuzz.pcap", data);
+}
+
+/// Recorded video. Frames are parts of the file, in the order of their times.
+pub fn ivf(data: &[u8]) {
+    match Ivf::parse("fuzz.ivf", data) {
+        Ok(ivf) => {
+            assert!(ivf.frames().is_sorted_by_key(|(time, _)| *time) && !ivf.frames().is_empty());
+            assert!(ivf.frames().iter().map(|(_, frame)| frame.len()).sum::<usize>() < data.len());
+        }
+        Err(error) => {
+            let text = error.to_string();
+            assert!(!text.contains(char::is_control) && text.len() < 2_000, "not one line: {text:?}");
+        }
+    }
 }
 
 /// Delivery traces.
@@ -195,7 +212,12 @@ pub fn session(data: &[u8]) {
 
 /// RTP packets, what VP8 and H.264 put into them, and the assembler of frames.
 pub fn rtp(data: &[u8]) {
-    use rtp_wire::{Codec, h264, vp8};
+    use rtp_wire::{Codec, ccfb, h264, vp8};
+    if let Ok(report) = ccfb::Report::parse(data) {
+        let mut bytes = Vec::new();
+        report.emit(&mut bytes);
+        assert_eq!(ccfb::Report::parse(&bytes), Ok(report));
+    }
     let Ok(view) = rtp_wire::View::new_checked(data) else { return };
     let mut bytes = Vec::new();
     view.repr().emit(&mut bytes);
@@ -208,6 +230,11 @@ pub fn rtp(data: &[u8]) {
         descriptor.emit(&mut bytes);
         bytes.push(view.payload()[at]);
         assert_eq!(vp8::Descriptor::parse(&bytes), Ok((descriptor, bytes.len() - 1)));
+    }
+    if let Some(header) = vp8::FrameHeader::parse(view.payload()) {
+        let mut bytes = Vec::new();
+        header.emit((480, 360), &mut bytes);
+        assert_eq!(vp8::FrameHeader::parse(&bytes), Some(header));
     }
     if let Ok(h264::Payload::StapA(units)) = h264::Payload::parse(view.payload()) {
         let units: Vec<&[u8]> = units.collect();

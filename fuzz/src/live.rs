@@ -3,9 +3,15 @@
 //! The input is a list of datagrams, each behind two bytes: how much of a true datagram it begins with, and its length
 //! after that. Bit 7 of the first byte says which end it goes to.
 
+use std::net::UdpSocket;
+
 use taut_core::{Datagram, Duration, Ecn, Event, Message, PathId, Reliability, Seed, Time, Transport};
+use taut_io::Machine;
+use taut_io::proxy::{ProxyConfig, ProxyLocal, ProxyMachine};
+use taut_io::session::Carrier;
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
+use taut_transport::mpquic::{MpQuic, MpQuicConfig, PathUse};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Secured, SecurityConfig};
 use taut_transport::udp::{Udp, UdpConfig};
@@ -42,6 +48,43 @@ pub fn sctp(data: &[u8]) {
     }
 }
 
+/// Multipath QUIC over two paths, with copies on both. Whatever strangers send on a third one is refused, and nothing that they said
+/// is delivered; the session goes on.
+pub fn mpquic(data: &[u8]) {
+    let (config, seed) = (MpQuicConfig::new().path_use(PathUse::Duplicate), Seed::new(1));
+    let [operator, robot] = ["operator", "robot"].map(|name| Identity::from_seed(seed, name));
+    let (entropy, trust) = (|name| Entropy::seeded(seed, name), |of: &Identity| Trust::only(of.fingerprint()));
+    let mut a = MpQuic::client(config, &operator, trust(&robot), entropy("a"));
+    let b = MpQuic::server(config, &robot, trust(&operator), entropy("b"));
+    (0..2).for_each(|path| assert!(a.add_path(Time::ZERO, PathId(path))));
+    let mut pair = Pair::connected([a, b]);
+    pair.disturb(data, |_| ());
+    let told = pair.events.iter().flatten();
+    assert!(told.clone().all(|event| !matches!(event, Event::Received { .. } | Event::Closed)), "{told:?}");
+    pair.says_and_hears();
+}
+
+/// The far end of a proxy, of whose tunnel the stranger has the keys: each datagram, behind a byte with its length, is of some flow
+/// or of none. What arrives is given on or counted, flows are bounded.
+pub fn proxy(mut data: &[u8]) {
+    let application = UdpSocket::bind("127.0.0.1:0").expect("a socket on loopback");
+    let local = ProxyLocal::Far(application.local_addr().expect("it is bound"));
+    let carrier = Carrier::Plain(Box::new(Udp::new(UdpConfig::new())));
+    let mut proxy = ProxyMachine::new(carrier, local, ProxyConfig::new().flows(4)).expect("descriptors");
+    let mut now = Time::ZERO;
+    while let [length, rest @ ..] = data {
+        let (datagram, rest) = rest.split_at(rest.len().min(usize::from(*length)));
+        proxy.handle_input(now, Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: datagram, padding: 0 });
+        while proxy.poll_event(now).is_some() {}
+        now += Duration::from_millis(10);
+        proxy.handle_timeout(now);
+        data = rest;
+    }
+    let stats = proxy.stats();
+    assert_eq!(stats.arrived, stats.given + stats.dropped.values().sum::<u64>(), "{stats:?}");
+    assert!(stats.flows - stats.flows_idle <= 4 && stats.taken == 0, "{stats:?}");
+}
+
 /// CRC32c is no obstacle to whoever knows what it is.
 fn with_checksum(packet: &mut [u8]) {
     let Some(field) = packet.get_mut(8..12) else { return };
@@ -50,6 +93,9 @@ fn with_checksum(packet: &mut [u8]) {
     let crc = !packet.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)));
     packet[8..12].copy_from_slice(&crc.to_le_bytes());
 }
+
+/// Where they speak from.
+const STRANGERS: PathId = PathId(3);
 
 struct Pair<T> {
     ends: [T; 2],
@@ -77,9 +123,11 @@ impl<T: Transport> Pair<T> {
             let mut idle = true;
             for from in 0..2 {
                 let mut datagram = Vec::new();
-                while self.ends[from].poll_transmit(self.now, &mut datagram).is_some() {
+                while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut datagram) {
                     idle = false;
-                    self.deliver(1 - from, PathId(0), &datagram);
+                    // What is said to strangers does not come by a path of theirs.
+                    let path = if transmit.path == STRANGERS { PathId(0) } else { transmit.path };
+                    self.deliver(1 - from, path, &datagram);
                     self.last[from] = std::mem::take(&mut datagram);
                 }
                 while let Some(event) = self.ends[from].poll_event() {
@@ -106,7 +154,7 @@ impl<T: Transport> Pair<T> {
             let mut datagram = [&real[..kept], bytes].concat();
             finish(&mut datagram);
             if datagram != *real {
-                self.deliver(to, PathId(3), &datagram);
+                self.deliver(to, STRANGERS, &datagram);
             }
             self.exchange();
             data = rest;

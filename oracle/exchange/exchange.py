@@ -28,7 +28,9 @@ def prepare():
         sys.exit(0)
     manifest = lab.REPOSITORY / "Cargo.toml"
     target = lab.TAUT.parent.parent
-    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", manifest, "--target-dir", target,
+    # Of the profile that taut is of.
+    profile = ["--release"] if lab.TAUT.parent.name == "release" else []
+    subprocess.run(["cargo", "build", *profile, "--locked", "--quiet", "--manifest-path", manifest, "--target-dir", target,
                     "-p", "taut-io", "--example", "exchange"], check=True)
 
 
@@ -58,7 +60,7 @@ def faults(capture):
 
 
 def run(variables, read, core):
-    return lab.guest("exchange/guest.sh", variables | {"EXCHANGE": EXCHANGE}, core, read)
+    return lab.guest("exchange/guest.sh", {"NATIVE": 0, "EXCHANGE": EXCHANGE} | variables, core, read)
 
 
 def says(**words):

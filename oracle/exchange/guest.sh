@@ -1,6 +1,6 @@
 # One conversation over the dumbbell, in the guest. From the kernel's command line: PROTOCOL dccp2, dccp3 or sctp; CLIENT and SERVER
 # taut or linux; EXCHANGE, taut's program; RATE, QUEUE, DELAY of the link, LOSS towards the operator and LOSS_BACK; CLIENT_SAYS
-# and SERVER_SAYS, what each is told, in words separated by commas; CAPTURE 1 for a capture of the robot's device; END_NS.
+# and SERVER_SAYS, what each is told, in words separated by commas; NATIVE 1 for SCTP over IP, not UDP, between Linux and Linux; CAPTURE 1 for a capture of the robot's device; END_NS.
 # The client is the robot.
 here=$(dirname "$JOB")
 . "$here/../dumbbell.sh"
@@ -11,6 +11,8 @@ one_way far near robot "$RATE" "$QUEUE" "$DELAY" "$LOSS_BACK"
 port=6511
 if [ "$PROTOCOL" = sctp ]; then
     port=9899
+fi
+if [ "$PROTOCOL" = sctp ] && [ "$NATIVE" = 0 ]; then
     for host in robot operator; do
         # The kernel's SCTP over UDP (RFC 6951); a packet as long as taut's.
         in_ $host sysctl -qw net.sctp.encap_port=9899
@@ -28,7 +30,7 @@ end() {
         fi
         in_ "$1" "$EXCHANGE" "$4" "$PROTOCOL" "$5:$port" "$6:$port" "end_ns=$END_NS" $(echo "$7" | tr , ' ')
     else
-        [ "$PROTOCOL" != sctp ] || in_ "$1" sysctl -qw net.sctp.udp_port=9899
+        [ "$PROTOCOL" != sctp ] || [ "$NATIVE" = 1 ] || in_ "$1" sysctl -qw net.sctp.udp_port=9899
         in_ "$1" /usr/bin/env python3 "$here/peer.py" "$4" "$PROTOCOL" "$5:$port" "$6:$port" $(echo "$7" | tr , ' ')
     fi > "/run/out/$4"
 }

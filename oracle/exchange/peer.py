@@ -2,7 +2,8 @@
 
     peer.py client|server dccp2|dccp3|sctp LOCAL:PORT REMOTE:PORT [NAME=VALUE …]
 
-The same arguments, the same messages, the same record, and the same answer: one line of facts."""
+The same arguments, the same messages, the same record, and the same answer: one line of facts. Besides: `streams`, over how many of
+SCTP's streams messages go in turn; `refuse=1`, what a full send buffer does not take is gone; `sndbuf` and `rcvbuf`, bytes as the kernel counts them."""
 
 import errno
 import socket
@@ -12,6 +13,7 @@ import threading
 import time
 
 SOCK_DCCP, IPPROTO_DCCP, SOL_DCCP = 6, 33, 269
+SO_SNDBUFFORCE, SO_RCVBUFFORCE, SCTP_SNDINFO = 32, 33, 2
 SERVICE, CCID, TX_CCID, RX_CCID = 2, 13, 14, 15
 IPPROTO_SCTP, SCTP_NODELAY, SCTP_STATUS = 132, 3, 14
 TAUT = int.from_bytes(b"taut", "big")
@@ -22,7 +24,7 @@ def address(text):
     return host, int(port)
 
 
-def open_socket(protocol):
+def open_socket(protocol, options):
     if protocol == "sctp":
         line = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_SCTP)
         line.setsockopt(IPPROTO_SCTP, SCTP_NODELAY, 1)
@@ -31,13 +33,23 @@ def open_socket(protocol):
         line.setsockopt(SOL_DCCP, SERVICE, struct.pack("!I", TAUT))
         line.setsockopt(SOL_DCCP, CCID, bytes([int(protocol[4:])]))
     line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    for name, option in (("sndbuf", SO_SNDBUFFORCE), ("rcvbuf", SO_RCVBUFFORCE)):
+        if name in options:
+            # The kernel takes it twice.
+            line.setsockopt(socket.SOL_SOCKET, option, options[name] // 2)
     return line
+
+
+def on_stream(number):
+    """struct sctp_sndinfo: stream, flags, payload protocol, context, association."""
+    return [(IPPROTO_SCTP, SCTP_SNDINFO, struct.pack("=HHIIi", number, 0, 0, 0, 0))]
 
 
 def speak(line, options, prefix, made):
     """Sends until it is done or the connection is over; `made` has one entry, how many."""
     send, size = options.get("send", 0), options.get("size", 75)
     period, close = options.get("period_ns", 0), options.get("close_ns", 1 << 62)
+    streams, flags = options.get("streams", 0), socket.MSG_DONTWAIT if options.get("refuse") else 0
     following = max(time.monotonic_ns(), options.get("begin_ns", 0))
     for number in range(send):
         wait = following - time.monotonic_ns()
@@ -49,9 +61,11 @@ def speak(line, options, prefix, made):
             stamp = following if period else time.monotonic_ns()
             message = bytes(prefix) + struct.pack("<QQ", number, stamp)
             try:
-                line.send(message.ljust(size, b"\0"))
+                line.sendmsg([message.ljust(size, b"\0")], on_stream(number % streams) if streams else [], flags)
                 break
             except BlockingIOError:
+                if flags:
+                    break
                 # DCCP never waits for room in its queue of five, not even where it is asked to.
                 time.sleep(0.0002)
             except OSError:
@@ -74,7 +88,7 @@ def main():
     path = words.pop("record", None)
     options = {name: int(value) for name, value in words.items()}
     started = time.monotonic_ns()
-    line = open_socket(protocol)
+    line = open_socket(protocol, options)
     line.bind(address(local))
     if role == "client":
         line.connect(address(remote))

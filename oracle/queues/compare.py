@@ -49,8 +49,9 @@ RUNS = 5
 
 # As in crates/link/tests/kernel/main.rs: drops as a part of Linux's, at least so many; mean wait in ms.
 DROPS, FEWEST, DELAY_MS = 0.01, 3, 1.0
-# A long overload of one flow never forgets a timer that was a microsecond late: five runs of `cake` dropped 5593 to 5791.
-EXCEPTIONS = {(queue, "on-off"): (198, 7.0) for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
+# A long overload of one flow never forgets a timer that was a microsecond late: six runs of `cake` dropped 5593 to 5791, and
+# each drop more is 0.094 ms less of the mean wait (5615: 638.6 ms, 5766: 624.4), so that 198 drops are 19 ms.
+EXCEPTIONS = {(queue, "on-off"): (198, 19.0) for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
 
 
 def guest(queue, load, folder, core):

@@ -1,4 +1,5 @@
-//! What a pair of proxies adds: `cargo run --release -p taut-benches --bin proxy [-- --quick]`.
+//! What a pair of proxies adds: `cargo run --release -p taut-benches --bin proxy [-- --quick] [--sleep]`. As `taut proxy` does, they
+//! poll while there is much to do; with `--sleep` they do not.
 //!
 //! Two applications on loopback say 20,000 datagrams of 75 bytes a second to each other, both ways at once, four every 200 µs. By
 //! turns they do so directly and through two proxies with a session between them, in blocks of some seconds, so that all
@@ -18,7 +19,7 @@ use std::time::Duration as StdDuration;
 
 use hdrhistogram::Histogram;
 use taut_core::{Duration, Time};
-use taut_io::proxy::{ProxyCommand, ProxyConfig, ProxyLocal, ProxyMachine, ProxyStats, proxy};
+use taut_io::proxy::{ADAPTIVE_POLL, ProxyCommand, ProxyConfig, ProxyLocal, ProxyMachine, ProxyStats, proxy};
 use taut_io::session::{
     Credentials, Endpoint, PathSpec, Remote, TransportConfig, TransportKind, os_identity,
 };
@@ -58,8 +59,10 @@ impl Way {
 }
 
 fn main() -> ExitCode {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    match measure(if quick { 2 } else { 6 }, if quick { 2 } else { 5 }) {
+    let given = |name: &str| std::env::args().any(|argument| argument == name);
+    let (quick, driver) = (given("--quick"), DriverConfig::new());
+    let driver = if given("--sleep") { driver } else { driver.adaptive_poll(ADAPTIVE_POLL) };
+    match measure(driver, if quick { 2 } else { 6 }, if quick { 2 } else { 5 }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -77,17 +80,17 @@ struct Block {
     rate: f64,
 }
 
-fn measure(rounds: usize, seconds: u64) -> Outcome<()> {
+fn measure(driver: DriverConfig, rounds: usize, seconds: u64) -> Outcome<()> {
     let deadline = Policy::Deadline(Default::default());
     let ways = [Way::Udp, Way::Mtip(1, deadline), Way::Mtip(2, deadline), Way::Mtip(2, Policy::All)];
-    let mut direct = vec![block(Way::Direct, seconds)?];
+    let mut direct = vec![block(driver, Way::Direct, seconds)?];
     let mut through: Vec<Vec<Block>> = ways.iter().map(|_| Vec::new()).collect();
     let mut added: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds {
         for (n, way) in ways.into_iter().enumerate() {
-            let one = block(way, seconds)?;
+            let one = block(driver, way, seconds)?;
             let before = direct.last().map_or(0.0, |block| block.p50);
-            direct.push(block(Way::Direct, seconds)?);
+            direct.push(block(driver, Way::Direct, seconds)?);
             let after = direct.last().map_or(0.0, |block| block.p50);
             added[n].push(one.p50 - (before + after) / 2.0);
             through[n].push(one);
@@ -118,7 +121,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn block(way: Way, seconds: u64) -> Outcome<Block> {
+fn block(driver: DriverConfig, way: Way, seconds: u64) -> Outcome<Block> {
     let (a, b) = (application()?, application()?);
     let (a_address, b_address) = (a.local_addr()?, b.local_addr()?);
     let proxies = match way {
@@ -129,7 +132,7 @@ fn block(way: Way, seconds: u64) -> Outcome<Block> {
             None
         }
         way => {
-            let pair = Pair::start(way, b_address)?;
+            let pair = Pair::start(driver, way, b_address)?;
             let near = pair.near_address;
             a.connect(near)?;
             let from = greet(&a, &b)?;
@@ -243,7 +246,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn start(way: Way, application: SocketAddr) -> Outcome<Self> {
+    fn start(driver: DriverConfig, way: Way, application: SocketAddr) -> Outcome<Self> {
         let (near_id, far_id) = (os_identity(), os_identity());
         let trust = |other: &taut_transport::identity::Identity| Trust::only(other.fingerprint());
         let near = Some(Credentials { identity: near_id.clone(), trust: trust(&far_id) });
@@ -252,7 +255,7 @@ impl Pair {
         let endpoint = Endpoint::listen(transport(way), "0.0.0.0:0".parse()?, far, &clock)?;
         let at = SocketAddr::from(([127, 0, 0, 1], endpoint.local_addr()?.port()));
         let endpoint = endpoint.receive_buffer(4 << 20);
-        let mut ends = vec![start(endpoint, ProxyLocal::Far(application))?];
+        let mut ends = vec![start(driver, endpoint, ProxyLocal::Far(application))?];
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         let near_address = socket.local_addr()?;
         let paths: Vec<PathSpec> = match way {
@@ -261,7 +264,7 @@ impl Pair {
         };
         let endpoint = Endpoint::connect(transport(way), at, near, &clock)?.over(&paths)?;
         let endpoint = endpoint.receive_buffer(4 << 20);
-        ends.push(start(endpoint, ProxyLocal::Near(socket))?);
+        ends.push(start(driver, endpoint, ProxyLocal::Near(socket))?);
         Ok(Self { near_address, ends })
     }
 }
@@ -275,11 +278,11 @@ fn transport(way: Way) -> TransportConfig {
 
 type End = (Remote<ProxyMachine>, JoinHandle<Outcome<ProxyStats>>);
 
-fn start(endpoint: Endpoint, local: ProxyLocal) -> Outcome<End> {
+fn start(driver: DriverConfig, endpoint: Endpoint, local: ProxyLocal) -> Outcome<End> {
     let (sender, remotes) = channel();
     let thread = std::thread::spawn(move || {
         ThreadOptions::new().apply();
-        let driver = Driver::new(DriverConfig::new())?;
+        let driver = Driver::new(driver)?;
         let started = |remote| drop(sender.send(remote));
         Ok(proxy(driver, &endpoint, local, ProxyConfig::new(), None, started, &mut |_, _| {})?)
     });

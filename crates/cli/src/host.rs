@@ -44,6 +44,11 @@ impl Scheduling {
         DriverConfig::new().early(self.early.unwrap_or(Duration::ZERO))
     }
 
+    /// Does it have a real-time priority?
+    pub(crate) const fn is_fifo(self) -> bool {
+        self.fifo.is_some()
+    }
+
     /// For an emulator.
     pub(crate) fn early_or_default(self) -> Duration {
         self.early.unwrap_or(Duration::from_micros(100))
@@ -60,6 +65,26 @@ impl Scheduling {
             eprintln!("taut: goes on without {warning}");
         }
     }
+}
+
+/// Sends what lines of standard input ask for, by their names, until it ends.
+pub(crate) fn take_commands<C: Copy + Sync + 'static>(
+    names: &'static [(&'static str, C)],
+    send: impl Fn(C) + Send + 'static,
+) {
+    // It waits for standard input until the process ends.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines() {
+            let Ok(line) = line else { return };
+            match names.iter().find(|(name, _)| *name == line.trim()) {
+                Some((_, command)) => send(*command),
+                None => {
+                    let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+                    eprintln!("taut: `{}` is no command; there are {}", line.trim(), names.join(", "));
+                }
+            }
+        }
+    });
 }
 
 /// Calls back at SIGINT, SIGTERM and SIGHUP; at the second one the process ends. Not any more once it is dropped.

@@ -1,11 +1,13 @@
 //! `taut recommend` and `taut evidence`.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use taut_core::{Bitrate, Duration, Probability};
-use taut_lab::evidence::{Condition, Evidence, sha256_of};
+use taut_lab::evidence::{Condition, Evidence, PathEvidence, sha256_of};
 use taut_lab::recommend::{Need, Os, Security, recommend as decide, recommendation_text};
 use taut_lab::scenario::Scenario;
 
@@ -15,6 +17,9 @@ use crate::{Ended, print, print_json};
 
 /// Where nobody says what the rate is: more than any session here sends.
 const ASSUMED_RATE: Bitrate = Bitrate::from_bps(10_000_000);
+
+/// Those of the evidence that taut is built with.
+const MEASURED_SEEDS: [u64; 3] = [1, 2, 3];
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -66,6 +71,12 @@ pub(crate) struct Arguments {
     /// Networks to be used at once
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     paths: u32,
+    /// Simulate every carrier over exactly this network, now, instead of looking it up: seconds
+    #[arg(long, conflicts_with = "evidence")]
+    measure: bool,
+    /// With --measure: write its scenario to this file, which must not be there, so that every figure has its command
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    keep: Option<PathBuf>,
     /// Evidence of your own, as `taut evidence` makes it, instead of what taut was built with
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
@@ -105,7 +116,8 @@ impl Arguments {
             (None, rtt) => rtt.unwrap_or_default().as_millis_f64() / 2.0,
         };
         let network = Condition {
-            loss_percent: self.loss.as_fraction() * 100.0,
+            // Parts per thousand million: 7 %, not 7.000000000000001.
+            loss_percent: (self.loss.as_fraction() * 1e9).round() / 1e7,
             burst: self.burst,
             one_way_ms,
             jitter_ms: self.jitter.as_millis_f64(),
@@ -143,24 +155,41 @@ fn evidence_of(file: Option<&PathBuf>) -> Result<Evidence, String> {
     Evidence::parse(&name, &text).map_err(|e| e.to_string())
 }
 
+/// Every carrier over the network that is asked for, as the evidence that taut was built with has it over others.
+fn measured(network: &Condition, keep: Option<&Path>) -> Result<Evidence, String> {
+    if let Some(file) = keep {
+        let text = network.scenario().map_err(|e| e.to_string())?;
+        let mut kept =
+            File::create_new(file).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+        kept.write_all(text.as_bytes()).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+    }
+    let bar = Bar::new("simulating this network", false);
+    Evidence::of_network(network, keep, &MEASURED_SEEDS, &|fraction| bar.set(fraction)).map_err(|e| e.to_string())
+}
+
 pub(crate) fn recommend(arguments: &Arguments) -> Ended {
-    let evidence = evidence_of(arguments.evidence.as_ref())?;
+    let need = arguments.need()?;
+    let evidence = if arguments.measure {
+        measured(&need.network, arguments.keep.as_deref())?
+    } else {
+        evidence_of(arguments.evidence.as_ref())?
+    };
     if evidence.sets.is_empty() {
         return Err("there is no evidence; `taut evidence scenarios/recommend/*.toml` measures".into());
     }
-    let recommendation = decide(&evidence, &arguments.need()?);
+    let recommendation = decide(&evidence, &need);
     if arguments.json {
         print_json(&recommendation)?;
     } else {
         print(&recommendation_text(&recommendation))?;
     }
-    let met = recommendation.choice.is_some();
+    let met = recommendation.is_met();
     Ok(if !met && arguments.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 #[derive(Args)]
 pub(crate) struct EvidenceArguments {
-    /// Scenarios whose every variant is run
+    /// Scenarios whose every variant is run; or one of [commands] over several paths, for `recommend --paths`
     #[arg(value_name = "SCENARIO", required_unless_present = "check")]
     scenarios: Vec<PathBuf>,
     /// The seeds of each variant
@@ -183,6 +212,15 @@ pub(crate) struct EvidenceArguments {
 pub(crate) fn evidence(arguments: &EvidenceArguments) -> Ended {
     if arguments.check {
         return check(arguments);
+    }
+    if let [file] = &arguments.scenarios[..]
+        && Scenario::read(file).is_ok_and(|scenario| scenario.commands.is_some())
+    {
+        let bar = Bar::new("measuring", arguments.quiet);
+        let measured = PathEvidence::measure(file, &arguments.seeds.0, &|fraction| bar.set(fraction));
+        drop(bar);
+        print(&measured.and_then(|evidence| evidence.to_json()).map_err(|e| e.to_string())?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let bar = Bar::new("measuring", arguments.quiet);
     let measured = Evidence::measure(&arguments.scenarios, &arguments.seeds.0, &|fraction| bar.set(fraction));

@@ -18,7 +18,7 @@ use taut_lab::scenario::{Environment, Surface};
 use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
-use crate::host::{OnSignal, Scheduling, Session, every, json_line};
+use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
 use crate::paths::{self, Paths};
 use crate::{Ended, identity, print};
 
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// The fingerprint of an operator that may have the robot; `taut identity` shows it. Repeatable
     #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
     trust: Vec<Fingerprint>,
-    /// quic, udp, tcp, sctp, dccp, etp or mtip
+    /// quic, udp, tcp, sctp, dccp, etp, mtip or mpquic
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
     robot: Simulated,
     /// Stop after so long without a fresh state
-    #[arg(long, default_value = "100ms")]
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = silence)]
     watchdog: Duration,
     /// The age at which what the robot feels is worthless to the operator
     #[arg(long, value_name = "DURATION", default_value = "200ms")]
@@ -72,6 +72,9 @@ pub(crate) struct Arguments {
     /// Print what happens as JSON Lines
     #[arg(long)]
     json: bool,
+    /// Take e, r and q (emergency stop, its release, quit) as lines from standard input
+    #[arg(long)]
+    commands: bool,
     /// A report so often while there is an operator
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = every)]
     every: Duration,
@@ -88,6 +91,19 @@ pub(crate) fn parse_codec(text: &str) -> Result<Codec, String> {
         _ => Err(format!("`{text}` is not a codec; there are native, omni71")),
     }
 }
+
+/// Argument `--watchdog`.
+fn silence(text: &str) -> Result<Duration, String> {
+    let silence: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    if silence < Duration::from_millis(1) {
+        return Err("is from 1ms up: no network brings states more often".to_owned());
+    }
+    Ok(silence)
+}
+
+/// What lines of standard input ask for.
+const COMMANDS: [(&str, RobotCommand); 3] =
+    [("e", RobotCommand::EmergencyStop), ("r", RobotCommand::Release), ("q", RobotCommand::Close)];
 
 /// A simulated robot, by what it touches.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +206,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let (config, credentials) = (arguments.config()?, arguments.credentials()?);
     let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
     let clock = Clock::start();
-    let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline);
+    let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, credentials, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
@@ -210,6 +226,12 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let _signals = OnSignal::new(move || {
         remote.send(RobotCommand::Close);
     })?;
+    if arguments.commands {
+        let remote = session.remote.clone();
+        host::take_commands(&COMMANDS, move |command| {
+            remote.send(command);
+        });
+    }
     let out = Output { json: arguments.json };
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
     for (at, note) in &session.notes {
@@ -278,6 +300,9 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     match note {
         RobotNote::Path(note) => paths::as_json(note),
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
+        RobotNote::Refused { cause, count } => {
+            ("refused", vec![("cause", json!(cause.name())), ("count", json!(count))])
+        }
         RobotNote::Stopped { why, silence, position } => {
             let silence_ms = silence.map(Duration::as_millis_f64);
             let more = vec![
@@ -290,7 +315,6 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
         RobotNote::Event(event) => match event {
             RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
             RobotEvent::Enabled => ("enabled", Vec::new()),
-            RobotEvent::Refused(cause) => ("refused", vec![("cause", json!(cause.name()))]),
             RobotEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
             RobotEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
             RobotEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
@@ -304,6 +328,8 @@ fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
         RobotNote::Path(_) => return None,
         RobotNote::Progress(status) => status.to_string(),
+        RobotNote::Refused { cause, count: 1 } => format!("refused: {}", cause.name()),
+        RobotNote::Refused { cause, count } => format!("refused: {count} times {}", cause.name()),
         RobotNote::Stopped { why, silence: Some(silence), .. } => {
             format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())
         }
@@ -311,7 +337,6 @@ fn as_text(note: &RobotNote) -> Option<String> {
         RobotNote::Event(event) => match event {
             RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume".to_owned(),
             RobotEvent::Enabled => "resumed: the robot moves".to_owned(),
-            RobotEvent::Refused(cause) => format!("refused: {}", cause.name()),
             RobotEvent::Incompatible(error) => format!("refused: {error}"),
             RobotEvent::Closed => "the link is closed".to_owned(),
             _ => return None,

@@ -141,8 +141,10 @@ pub enum DropCause {
     Unauthenticated,
     /// Authentic, but seen before or too old to tell.
     Replayed,
-    /// It holds a number that is not finite, or one out of every limit.
+    /// It holds a number that is not finite, or an orientation that is none.
     NotFinite,
+    /// Beyond what the robot lets itself be told.
+    OutOfLimits,
     /// The robot is stopped and takes no motion.
     Stopped,
     /// Active queue management: a queue that is not full says that it is too long.
@@ -157,7 +159,7 @@ pub enum DropCause {
 
 impl DropCause {
     /// Every cause, in the order of their counters.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Loss,
         Self::QueueFullPackets,
         Self::QueueFullBytes,
@@ -173,6 +175,7 @@ impl DropCause {
         Self::Unauthenticated,
         Self::Replayed,
         Self::NotFinite,
+        Self::OutOfLimits,
         Self::Stopped,
         Self::Aqm,
         Self::AckFiltered,
@@ -198,6 +201,7 @@ impl DropCause {
             Self::Unauthenticated => "unauthenticated",
             Self::Replayed => "replayed",
             Self::NotFinite => "not_finite",
+            Self::OutOfLimits => "out_of_limits",
             Self::Stopped => "stopped",
             Self::Aqm => "aqm",
             Self::AckFiltered => "ack_filtered",

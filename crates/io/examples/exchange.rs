@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A message is its number and the time when it was made, both little-endian u64, after four bytes that are the stream's
-//! over DCCP, and zeros. `period_ns=0` sends as fast as the transport lets it go. Times are those of `CLOCK_MONOTONIC`. What
+//! over DCCP, and zeros. `streams=2` sends them over so many streams in turn. SCTP's `min_window` is
+//! that of RFC 9260, 4800 bytes, unless it is said, and so is how many `copies` a repetition has. `period_ns=0` sends as fast as the transport lets it go. Times are those of `CLOCK_MONOTONIC`. What
 //! arrives is recorded as number, made and arrived, i64 each.
 #![allow(clippy::print_stdout, reason = "its answer")]
 
@@ -17,7 +18,8 @@ use std::net::{SocketAddr, UdpSocket};
 
 use rustix::time::{ClockId, clock_gettime};
 use taut_core::{
-    Bytes, Datagram, Deadline, Duration, Event, Message, Reliability, Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, Duration, Event, Message, Reliability, StreamId, Time, Transmit, Transport,
+    earliest,
 };
 use taut_io::session::{os_entropy, os_seed};
 use taut_io::{Clock, DccpPort, Driver, DriverConfig, Machine, Port, UdpPort, UdpPortConfig};
@@ -31,12 +33,12 @@ fn main() -> Result<(), Failure> {
     let [role, protocol, local, remote, rest @ ..] = words.as_slice() else {
         return Err("exchange ROLE PROTOCOL LOCAL REMOTE [NAME=VALUE …]".into());
     };
-    let options = rest.iter().filter_map(|word| word.split_once('=')).collect();
+    let options: BTreeMap<_, _> = rest.iter().filter_map(|word| word.split_once('=')).collect();
     let (local, remote) = (local.parse()?, remote.parse()?);
     let (line, port) = match (protocol.as_str(), role == "client") {
         ("dccp2", client) => dccp(Ccid::TcpLike, client, local, remote)?,
         ("dccp3", client) => dccp(Ccid::Tfrc, client, local, remote)?,
-        ("sctp", client) => sctp(client, local, remote)?,
+        ("sctp", client) => sctp(client, &options, local, remote)?,
         _ => return Err(format!("{protocol} is not dccp2, dccp3 or sctp").into()),
     };
     run(line, port, &Plan::new(&options)?)
@@ -50,10 +52,17 @@ fn dccp(ccid: Ccid, client: bool, local: SocketAddr, remote: SocketAddr) -> Resu
     Ok((Line::Dccp(Box::new(line)), if client { port.to(remote) } else { port }.into()))
 }
 
-fn sctp(client: bool, local: SocketAddr, remote: SocketAddr) -> Result<(Line, Port), Failure> {
+fn sctp(
+    client: bool,
+    options: &BTreeMap<&str, &str>,
+    local: SocketAddr,
+    remote: SocketAddr,
+) -> Result<(Line, Port), Failure> {
     // As polite as RFC 9260 wants it: the kernel's is.
+    let min_window = options.get("min_window").unwrap_or(&"4800").parse()?;
+    let copies = options.get("copies").unwrap_or(&"2").parse()?;
     let config = SctpConfig::new().ports(local.port(), remote.port());
-    let config = config.min_window(Bytes::new(4_800));
+    let config = config.min_window(Bytes::new(min_window)).copies(copies);
     let line = if client { Sctp::client(config, os_entropy()) } else { Sctp::server(config, os_entropy()) };
     let port = UdpPort::new(UdpSocket::bind(local)?, UdpPortConfig::new())?;
     Ok((Line::Sctp(Box::new(line)), if client { port.to(remote) } else { port }.into()))
@@ -64,6 +73,7 @@ struct Plan {
     send: u64,
     size: usize,
     period: Duration,
+    streams: u64,
     reliability: Reliability,
     /// When the first message is made, `CLOCK_MONOTONIC`.
     begin: u64,
@@ -81,6 +91,7 @@ impl Plan {
             send: number("send", 0)?,
             size: number("size", 75)? as usize,
             period: Duration::from_nanos(number("period_ns", 0)?),
+            streams: number("streams", 1)?.max(1),
             reliability: match number("reliable", 0)? {
                 0 => Reliability::Unreliable,
                 _ => Reliability::Reliable,
@@ -158,6 +169,7 @@ struct Exchange {
     number: u64,
     size: usize,
     period: Duration,
+    streams: u64,
     reliability: Reliability,
     /// `CLOCK_MONOTONIC` at [`Time::ZERO`].
     epoch: u64,
@@ -177,8 +189,9 @@ impl Exchange {
             let mut data = vec![0; 16usize.max(self.size - self.line.prefix())];
             data[..8].copy_from_slice(&self.number.to_le_bytes());
             data[8..16].copy_from_slice(&(self.epoch + made.as_nanos()).to_le_bytes());
+            let stream = StreamId((self.number % self.streams) as u16);
             let message =
-                Message { data, created: made, reliability: self.reliability, ..Message::default() };
+                Message { data, created: made, stream, reliability: self.reliability, ..Message::default() };
             if self.line.get_mut().send(now, message).is_err() && !paced {
                 break;
             }
@@ -245,6 +258,7 @@ fn run(line: Line, port: Port, plan: &Plan) -> Result<(), Failure> {
         number: 0,
         size: plan.size,
         period: plan.period,
+        streams: plan.streams,
         reliability: plan.reliability,
         epoch,
         connected: false,

@@ -334,6 +334,7 @@ fn frames(video: &VideoResult, values: &mut Values) {
     push("frame rate, lowest tenth of seconds", "1/s", video.fps.as_ref().map(|fps| fps.p10));
     push("frame rate of use", "1/s", video.of_use_per_s);
     push("key frame loss", "%", video.key_frame_loss_percent);
+    push("MOS", "", video.opinion.as_ref().map(|opinion| opinion.mos));
     push("packet latency", "ms", video.packet_delay_ms.as_ref().map(|delay| delay.mean));
     push("frame latency", "ms", video.frame_delay_ms.as_ref().map(|delay| delay.mean));
     push("frame latency p99", "ms", video.frame_delay_ms.as_ref().map(|delay| delay.p99));

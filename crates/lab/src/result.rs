@@ -17,7 +17,7 @@ pub use commands::{CommandsResult, PathResult};
 pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
 pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
 
-pub use video::VideoResult;
+pub use video::{Opinion, VideoResult};
 
 use crate::scenario::{Direction, Scenario};
 
@@ -304,7 +304,7 @@ pub enum FlowOwner {
 pub enum FlowPart {
     /// From the sender to the receiver.
     Data,
-    /// Acknowledgements, the other way.
+    /// Acknowledgements or reports of what arrived, the other way.
     Acks,
 }
 

@@ -6,8 +6,10 @@
 //! | [`Sampler`]: is this sample worth sending? | [`Hold`]: what the robot or the hand gets in between |
 //! | [`FrameSource`]: audio and video frames | [`FrameAccount`]: how many arrived whole, how smoothly |
 //! | [`Multiplexer`]: who travels with whom | [`Demultiplexer`]: samples and whole frames again |
+//! | [`gcc`]: how fast to send them | [`gcc::Reporter`]: which of them arrived |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
 //! | | [`JitterBuffer`]: even play-out |
+//! | | [`opinion`]: what viewers would think of it |
 //!
 //! The bytes are those of [`taut_wire::media`] and of [`taut_wire::rtp`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
 //! a clock, allocates per packet once it is warm, or grows without a bound.
@@ -15,9 +17,11 @@
 mod demux;
 mod frame_account;
 mod frames;
+pub mod gcc;
 mod hold;
 mod jitter_buffer;
 mod mux;
+pub mod opinion;
 mod rtp;
 mod sampler;
 mod sequence;

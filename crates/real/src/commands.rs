@@ -31,12 +31,20 @@ pub(crate) fn possible(scenario: &Scenario, commands: &Commands) -> Result<(), R
         Err(RunError::Key { key: format!("commands.{key}"), message: message.to_owned() })
     };
     match commands.transport {
-        CommandTransport::Udp | CommandTransport::Mtip(_) | CommandTransport::EveryPath => Ok(()),
-        CommandTransport::Mptcp(spec) if spec.scheduler == MptcpScheduler::Minrtt => Ok(()),
-        CommandTransport::Mptcp(_) => {
-            refuse("transport.mptcp.scheduler", "the kernel's Multipath TCP has one of its own: name minrtt")
+        CommandTransport::Udp
+        | CommandTransport::Mtip(_)
+        | CommandTransport::Mpquic(_)
+        | CommandTransport::EveryPath => Ok(()),
+        CommandTransport::Mptcp(spec)
+            if matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) =>
+        {
+            Ok(())
         }
-        _ => refuse("transport", "udp, mtip, mptcp and every_path carry commands over real sockets"),
+        CommandTransport::Mptcp(_) => {
+            let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
+            refuse("transport.mptcp.scheduler", message)
+        }
+        _ => refuse("transport", "udp, mtip, mpquic, mptcp and every_path carry commands over real sockets"),
     }
 }
 

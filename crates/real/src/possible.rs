@@ -105,7 +105,7 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
 
     #[test]
     fn commands_over_parallel_links_are_possible_and_what_is_not_is_named() {
-        for transport in ["udp", "every_path", "{ mtip = {} }", "{ mptcp = {} }"] {
+        for transport in ["udp", "every_path", "{ mtip = {} }", "{ mptcp = {} }", "{ mpquic = {} }"] {
             assert_eq!(told(&[&format!("commands.transport={transport}")]), Ok(()), "{transport}");
         }
         assert_eq!(told(&["commands.paths=1"]), Ok(()), "the first of the links");

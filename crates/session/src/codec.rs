@@ -110,21 +110,34 @@ fn sample(state: &State) -> omni71::Repr {
     }
 }
 
+/// The orientation of a resume: none. No sample of a device has it.
+const NOWHERE: [f32; 4] = [0.0; 4];
+
 fn press(command: &Command, locked: bool) -> omni71::Repr {
+    let at_rest = omni71::Repr::default();
     omni71::Repr {
         sequence: command.command,
         timestamp_us: command.sent_ns / 1_000,
         locked,
         priority: Priority::Emergency,
-        ..omni71::Repr::default()
+        orientation_wxyz: if locked { at_rest.orientation_wxyz } else { NOWHERE },
+        ..at_rest
     }
+}
+
+/// Is it what `press` makes of a resume, and nothing that a device could have sent?
+fn is_resume(sample: &omni71::Repr) -> bool {
+    let command = Command { command: sample.sequence, epoch: 0, created_ns: 0, sent_ns: 0 };
+    let resume = press(&command, false);
+    sample.sequence & OMNI71_COMMAND != 0
+        && *sample == omni71::Repr { timestamp_us: sample.timestamp_us, ..resume }
 }
 
 fn motion(role: Role, sample: &omni71::Repr) -> Body {
     let created_ns = sample.timestamp_us.saturating_mul(1_000);
     if role == Role::Robot && sample.priority == Priority::Emergency {
         let command = Command { command: sample.sequence, epoch: 0, created_ns, sent_ns: created_ns };
-        return if sample.locked { Body::EmergencyStop(command) } else { Body::Resume(command) };
+        return if is_resume(sample) { Body::Resume(command) } else { Body::EmergencyStop(command) };
     }
     let state = State {
         sequence: sample.sequence,
@@ -179,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_is_a_locked_sample_of_priority_emergency_and_nothing_else_is() {
+    fn commands_survive_the_source_s_bytes() {
         let command = Command { command: OMNI71_COMMAND | 3, epoch: 0, created_ns: 5_000, sent_ns: 5_000 };
         for body in [Body::EmergencyStop(command), Body::Resume(command)] {
             let mut bytes = Vec::new();
@@ -188,6 +201,23 @@ mod tests {
             assert_eq!(bytes[68], u8::from(matches!(body, Body::EmergencyStop(_))));
             assert_eq!(bytes[70], 2);
             assert_eq!(Codec::Omni71.parse(Role::Robot, 1, &bytes), Ok(Frame { session: 1, body }));
+        }
+    }
+
+    #[test]
+    fn an_urgent_sample_of_a_device_stops_whatever_else_it_says() {
+        let at_rest = omni71::Repr { priority: Priority::Emergency, ..omni71::Repr::default() };
+        let numbered = omni71::Repr { sequence: OMNI71_COMMAND | 1, ..at_rest };
+        let nowhere = omni71::Repr { orientation_wxyz: NOWHERE, ..at_rest };
+        let moving = omni71::Repr {
+            velocity: [0.1, 0.0, 0.0],
+            ..press(&Command { command: OMNI71_COMMAND | 1, epoch: 0, created_ns: 0, sent_ns: 0 }, false)
+        };
+        for sample in [at_rest, numbered, nowhere, moving] {
+            for locked in [false, true] {
+                let body = motion(Role::Robot, &omni71::Repr { locked, ..sample });
+                assert!(matches!(body, Body::EmergencyStop(_)), "{sample:?}");
+            }
         }
     }
 

@@ -48,7 +48,7 @@ impl Default for OperatorConfig {
             window: true,
             clock_interval: MS * 100,
             feedback_watchdog: MS * 100,
-            feedback_force: f32::INFINITY,
+            feedback_force: 5.0,
             headers: HEADERS,
         }
     }
@@ -136,7 +136,7 @@ impl OperatorConfig {
         self
     }
 
-    /// The largest force that the hand is given, N: what the device bears. Default: infinite.
+    /// The largest force that the hand is given, N: what the device bears, and the hand. Default 5 N.
     pub fn feedback_force(mut self, largest: f32) -> Self {
         self.feedback_force = largest.max(0.0);
         self

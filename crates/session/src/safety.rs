@@ -67,11 +67,13 @@ impl Safety {
         }
     }
 
-    /// The operator is gone. A latched emergency stop stays.
+    /// The operator is gone. A latched emergency stop stays, and so does the memory of one that nobody resumed from.
     pub(crate) fn leave(&mut self, cause: StopCause) {
         self.last = None;
         if self.state != RobotState::Fault {
-            self.cause = cause;
+            if !self.cause.is_emergency() {
+                self.cause = cause;
+            }
             self.enter(RobotState::Disabled);
         }
     }
@@ -115,6 +117,15 @@ impl Safety {
         let cause = if self.held_locally { StopCause::LocalEmergency } else { StopCause::Emergency };
         self.latch(cause);
         true
+    }
+
+    /// An emergency stop without a number of its own: one more of them stops once more. True when nothing was latched.
+    pub(crate) fn stop_unnumbered(&mut self) -> bool {
+        let fresh = self.state != RobotState::Fault;
+        if fresh {
+            self.latch(StopCause::Emergency);
+        }
+        fresh
     }
 
     /// The operator's resume: what becomes of it. `epoch` is the one that the operator has seen, `None` from a codec
@@ -236,6 +247,28 @@ mod tests {
         safety.connect();
         assert_eq!(safety.state(), RobotState::Fault);
         assert_eq!(safety.resume(at(0), 1, Some(safety.epoch())), Answer::Done, "a new operator counts anew");
+    }
+
+    #[test]
+    fn a_stop_without_a_number_stops_after_any_command() {
+        let mut safety = connected();
+        assert_eq!(safety.resume(at(0), 1 << 63 | 9, None), Answer::Done);
+        assert!(safety.stop_unnumbered() && !safety.stop_unnumbered());
+        assert_eq!((safety.state(), safety.cause()), (RobotState::Fault, StopCause::Emergency));
+    }
+
+    #[test]
+    fn what_was_released_at_the_robot_is_remembered_until_somebody_resumes() {
+        let mut safety = connected();
+        safety.stop_locally();
+        safety.release_local(true);
+        safety.leave(StopCause::LinkClosed);
+        safety.connect();
+        assert_eq!((safety.state(), safety.cause()), (RobotState::Paused, StopCause::LocalEmergency));
+        safety.resume(at(0), 1, Some(safety.epoch()));
+        safety.pause(StopCause::LinkClosed);
+        safety.leave(StopCause::LinkClosed);
+        assert_eq!(safety.cause(), StopCause::LinkClosed);
     }
 
     proptest! {

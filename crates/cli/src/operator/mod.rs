@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// The robot's fingerprint; `taut robot` prints it
     #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
     robot_id: Option<Fingerprint>,
-    /// quic, udp, tcp, sctp, dccp, etp or mtip
+    /// quic, udp, tcp, sctp, dccp, etp, mtip or mpquic
     #[arg(long, default_value = "quic")]
     transport: TransportKind,
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
@@ -57,13 +57,16 @@ pub(crate) struct Arguments {
     /// How urgent the states are
     #[arg(long, value_enum, default_value_t)]
     priority: Urgency,
-    /// Have lost states repeated until their deadline (quic, tcp, sctp, mtip)
+    /// Have lost states repeated until their deadline (quic, tcp, sctp, mtip, mpquic)
     #[arg(long)]
     reliable: bool,
     /// The age at which a state is worthless
     #[arg(long, value_name = "DURATION", default_value = "200ms")]
     deadline: Duration,
-    /// When to let the robot move without being asked: with --tui never, else at the start
+    /// The largest force at the hand, N
+    #[arg(long, value_name = "N", default_value_t = 5.0)]
+    force_limit: f32,
+    /// When to let the robot move without being asked, after an emergency stop never: with --tui never, else at the start
     #[arg(long, value_enum)]
     resume: Option<Resume>,
     /// The bytes of the session: native, or omni71 for peers that know nothing else
@@ -84,7 +87,7 @@ pub(crate) struct Arguments {
     /// Show the session on the whole terminal; keys: e emergency stop, r resume, q quit
     #[arg(long)]
     tui: bool,
-    /// Take e, r and q as lines from standard input
+    /// Take e, r and q (emergency stop, resume, quit) as lines from standard input
     #[arg(long, conflicts_with = "tui")]
     commands: bool,
     #[command(flatten)]
@@ -107,7 +110,7 @@ enum Resume {
     Never,
     /// Once, when the session begins
     Start,
-    /// After every stop but an emergency: for measurements, not beside people
+    /// After every stop: for measurements, not beside people
     Always,
 }
 
@@ -130,6 +133,10 @@ impl FromStr for Every {
 
 type Machine = OperatorMachine<Device>;
 type Session = host::Session<Remote<Machine>, OperatorNote, Result<Progress, OperateError>>;
+
+/// What lines of standard input ask for.
+const COMMANDS: [(&str, OperatorCommand); 3] =
+    [("e", OperatorCommand::EmergencyStop), ("r", OperatorCommand::Resume), ("q", OperatorCommand::Close)];
 
 /// How often the terminal is told.
 const FRAME: Duration = Duration::from_millis(100);
@@ -156,6 +163,7 @@ impl Arguments {
             .rate(self.rate)
             .deadline(self.deadline)
             .reliable(self.reliable)
+            .feedback_force(self.force_limit)
             .order(order);
         let (report_messages, report_period) = match (self.tui, self.every) {
             (true, _) => (None, Some(FRAME)),
@@ -220,8 +228,8 @@ impl Arguments {
                 )
             }
             Trouble::SentAway => format!(
-                "the robot at {at} sent us away: it has another operator, or was started without --trust {own}, or \
-                 is not the one of --robot-id"
+                "the robot at {at} sent us away: it was started without --trust {own}, is not the one of --robot-id, \
+                 or strangers crowd it"
             ),
             Trouble::Ended(why) => format!("no session with {at}: {why}"),
         }
@@ -233,7 +241,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let own = credentials.as_ref().map(|known| known.identity.fingerprint());
     let clock = Clock::start();
     let remote = host::resolve(&arguments.connect)?;
-    let transport = arguments.paths.transport(arguments.transport, arguments.deadline);
+    let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = Endpoint::connect(transport, remote, credentials, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
@@ -277,8 +285,9 @@ type Outcome = Result<(Time, Progress), OperateError>;
 fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
     if arguments.commands {
         let remote = session.remote.clone();
-        // It waits for standard input until the process ends.
-        std::thread::spawn(move || take_commands(&remote));
+        host::take_commands(&COMMANDS, move |command| {
+            remote.send(command);
+        });
     }
     let (out, mut last, mut connected) = (Output { json: arguments.json }, Time::ZERO, false);
     for (at, note) in &session.notes {
@@ -293,20 +302,4 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
         last = at;
     }
     Ok(session.join().map(|progress| (last, progress)))
-}
-
-fn take_commands(remote: &Remote<Machine>) {
-    for line in std::io::stdin().lines() {
-        let command = match line.as_deref().map(str::trim) {
-            Ok("e") => OperatorCommand::EmergencyStop,
-            Ok("r") => OperatorCommand::Resume,
-            Ok("q") => OperatorCommand::Close,
-            Ok(other) => {
-                eprintln!("taut: `{other}` is no command; there are e, r, q");
-                continue;
-            }
-            Err(_) => return,
-        };
-        remote.send(command);
-    }
 }

@@ -250,6 +250,11 @@ const EDITS: &[(&str, &str, &str)] = &[
         r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
         r#"{ rtp = { file = "good.pcap", rate = "1Mbit" } }"#,
     ),
+    (
+        "video_adapted",
+        r#"{ cbr = { rate = "1Mbit", packet = "150B" } }"#,
+        r#"{ rtp = { file = "good.pcap", sender = "gcc" } }"#,
+    ),
     ("mahimahi_absent", r#"rate = "6Mbit""#, r#"mahimahi = "none.up""#),
     ("mahimahi_unsorted", r#"rate = "6Mbit""#, r#"mahimahi = "unsorted.up""#),
     ("mahimahi_empty", r#"rate = "6Mbit""#, r#"mahimahi = "empty.csv""#),
@@ -506,6 +511,7 @@ taut: video_truncated.toml:22: cross.noise.traffic.rtp.file: truncated.pcap: byt
 taut: video_without_rtp.toml:22: cross.noise.traffic.rtp.file: good.pcap: has no RTP packets to UDP port 5004
 taut: video_of_signals.toml:22: cross.noise.traffic.rtp.file: good.csv: a pcap or pcapng file of packets is needed
 taut: video_scaled.toml:22: cross.noise.traffic.rtp.rate: is for the encode: a `file` has times and packets of its own
+taut: video_adapted.toml:22: cross.noise.traffic.rtp.sender: is for the encode: a `file` has times and packets of its own
 taut: mahimahi_absent.toml:8: links.wire.chain.0.server.mahimahi: none.up: there is no such file
 taut: mahimahi_unsorted.toml:8: links.wire.chain.0.server.mahimahi: unsorted.up: line 3: 4 ms is before the previous line's 5 ms; times must not decrease
 taut: mahimahi_empty.toml:8: links.wire.chain.0.server.mahimahi: empty.csv: the trace is empty; it needs at least one line with a time in milliseconds

@@ -9,7 +9,7 @@ fn a_session_in_a_kernel_of_its_own_takes_as_long_as_the_simulated_one() {
     let world = World::new("kernel-session");
     let ended =
         world.taut(&format!("run {SCENARIO} --only condition=baseline,transport=UDP,transport=TCP --set teleop.messages=200 --kernel --strict"));
-    if ["there is no kernel there", "the kernel died"].iter().any(|why| ended.err.contains(why)) {
+    if ended.err.contains("there is no kernel there") {
         println!("skipped: {}", ended.err.trim());
         return;
     }

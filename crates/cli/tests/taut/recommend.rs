@@ -48,6 +48,34 @@ fn the_recommendation_comes_first_then_why_then_the_commands_behind_it() {
 }
 
 #[test]
+fn between_measured_points_it_says_so_and_measures_this_very_network_when_asked() {
+    let world = World::new("recommend-measure");
+    let asked = "recommend --rtt 130ms --loss 0.4% --rate 5Mbit --reliable --budget 300ms --jitter-budget 1s";
+    let looked_up: Value = serde_json::from_str(&world.good(&format!("{asked} --json"))).unwrap();
+    let between = looked_up["between"].as_array().unwrap();
+    let of = |quantity: &str| between.iter().find(|b| b["quantity"] == quantity);
+    let loss = of("loss").unwrap();
+    assert_eq!((&loss["asked"], &loss["below"], &loss["above"]), (&0.4.into(), &0.1.into(), &0.5.into()));
+    assert!(of("one way").is_some(), "{between:?}");
+    assert!(world.good(asked).contains("Add --measure to simulate exactly this network"));
+
+    let told = world.good(&format!("{asked} --measure --keep network.toml"));
+    assert!(told.contains("Take ") && !told.contains("BETWEEN") && !told.contains("OUTSIDE"), "{told}");
+    // The command that it cites makes the same runs.
+    let line = told.lines().find(|line| line.trim().starts_with("taut run network.toml --variant")).unwrap();
+    let variant = line.split('\'').nth(1).unwrap();
+    assert!(world.read("network.toml").contains(&format!("name = \"{variant}\"")));
+    let measured: Value = serde_json::from_str(&world.good(&format!("{asked} --measure --json"))).unwrap();
+    assert_eq!(measured["between"].as_array().map(Vec::len), Some(0));
+    assert!(measured["choice"]["delay_ms"].as_f64().unwrap() <= 300.0);
+    assert_eq!(measured["citations"][0]["command"], Value::Null);
+    // What is there is not written over.
+    let again = world.taut(&format!("{asked} --measure --keep network.toml"));
+    assert_eq!((again.status, again.err.lines().count()), (2, 1), "{}", again.err);
+    assert!(again.err.contains("cannot write network.toml"), "{}", again.err);
+}
+
+#[test]
 fn what_cannot_be_met_is_an_exit_status_when_asked_for() {
     let world = World::new("recommend-strict");
     let told = world.taut("recommend --rtt 100ms --budget 20ms --strict");
@@ -69,6 +97,8 @@ fn what_is_missing_or_wrong_is_one_line() {
         ("recommend --rtt 40ms --burst 0", "--burst is 1"),
         ("recommend --rtt 40ms --evidence no.json", "no.json is not evidence"),
         ("recommend --rtt 40ms --evidence absent.json", "absent.json"),
+        ("recommend --rtt 40ms --keep x.toml", "--measure"),
+        ("recommend --rtt 40ms --loss 90% --burst 2 --measure", "90 % cannot be lost in bursts of 2"),
         ("evidence", "SCENARIO"),
         ("evidence absent.toml -q", "absent.toml"),
     ] {

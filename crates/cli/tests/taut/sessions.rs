@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::world::{Ended, World, ended};
 
-const TRANSPORTS: [&str; 7] = ["quic", "udp", "tcp", "sctp", "dccp", "etp", "mtip"];
+const TRANSPORTS: [&str; 8] = ["quic", "udp", "tcp", "sctp", "dccp", "etp", "mtip", "mpquic"];
 
 /// What is timed does not run beside what is timed.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -95,7 +95,7 @@ impl Site {
         let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
         let (robot_id, one, two) = (identity("robot"), identity("one"), identity("two"));
         let mut robot = Running::start(world.command(&format!(
-            "robot --listen 127.0.0.1:0 --transport {transport} --identity robot --trust {one} --trust {two} --json"
+            "robot --listen 127.0.0.1:0 --transport {transport} --identity robot --trust {one} --trust {two} --commands --json"
         )));
         let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
         Self { world, transport, robot, robot_id, address }
@@ -180,7 +180,7 @@ fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
 #[test]
 fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    for transport in ["quic", "tcp", "udp"] {
+    for transport in ["quic", "tcp", "udp", "mpquic"] {
         let site = Site::new("strangers", transport);
         let mut first = site.start("one", "");
         first.wait_for("resumed");
@@ -239,6 +239,71 @@ fn an_emergency_stop_is_acknowledged_and_holds_until_resume() {
     }
 }
 
+/// Nothing is to happen for so many milliseconds.
+fn for_a_while(ms: u64) {
+    let (_nobody, answers) = channel::<()>();
+    assert_eq!(answers.recv_timeout(Duration::from_millis(ms)), Err(RecvTimeoutError::Timeout));
+}
+
+#[test]
+fn nobody_but_a_person_resumes_after_an_emergency_stop() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut site = Site::new("latched", "udp");
+    let mut operator = site.start("one", "--commands --resume always");
+    operator.wait_for("resumed");
+    operator.say("e");
+    operator.wait_for("emergency_stopped");
+    operator.say("q");
+    operator.wait_for("summary");
+    drop(operator);
+    // Another process, and another operator: the robot holds the stop, and both ask before they move it.
+    for (who, policy) in [("one", "start"), ("two", "always")] {
+        let mut operator = site.start(who, &format!("--commands --resume {policy}"));
+        let connected = operator.wait_for("connected")["t_s"].as_f64().unwrap();
+        for_a_while(400);
+        if policy == "start" {
+            assert_eq!(operator.end("-TERM").1["status"]["state"], "FAULT");
+            continue;
+        }
+        operator.say("r");
+        let resumed = operator.wait_for("resumed")["t_s"].as_f64().unwrap();
+        assert!(resumed > connected + 0.3, "{policy}: {connected} s, {resumed} s");
+        operator.say("e");
+        operator.wait_for("emergency_stopped");
+        // The robot comes back and knows of nothing; the operator does.
+        let again = site.world.command(&format!(
+            "robot --listen {} --identity robot --trust {} --transport udp --json",
+            site.address,
+            site.world.taut("identity --path two").out.trim(),
+        ));
+        let gone = std::mem::replace(&mut site.robot, Running::start(site.world.command("schema")));
+        gone.kill();
+        site.robot = Running::start(again);
+        let connected = operator.wait_for("connected")["t_s"].as_f64().unwrap();
+        for_a_while(400);
+        operator.say("r");
+        let resumed = operator.wait_for("resumed")["t_s"].as_f64().unwrap();
+        assert!(resumed > connected + 0.3, "a new robot: {connected} s, {resumed} s");
+    }
+}
+
+#[test]
+fn the_button_beside_the_robot_is_released_there() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut site = Site::new("button", "quic");
+    let mut operator = site.start("one", "--commands");
+    operator.wait_for("resumed");
+    site.robot.say("e");
+    assert_eq!(site.robot.wait_for("stopped")["why"], "local_emergency");
+    operator.say("r");
+    assert_eq!(operator.wait_for("resume_refused")["answer"], "held_locally");
+    site.robot.say("r");
+    for_a_while(200);
+    operator.say("r");
+    operator.wait_for("resumed");
+    site.robot.wait_for("enabled");
+}
+
 #[test]
 fn a_robot_whose_operator_vanishes_stops_by_its_watchdog() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -256,6 +321,37 @@ fn a_robot_whose_operator_vanishes_stops_by_its_watchdog() {
         assert!(expected.contains(&silence), "{transport}: {stopped}");
         // The next one gets it.
         last(&site.run("two", "--messages 10"));
+    }
+}
+
+#[test]
+fn over_several_paths_a_session_runs_and_the_watchdog_stops_a_robot_on_a_path_of_its_own() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for (transport, policy) in [("mtip", "all"), ("mtip", "deadline"), ("mpquic", "fail-over"), ("mpquic", "all")] {
+        let world = World::new(&format!("session-paths-{transport}-{policy}"));
+        let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+        let (robot_id, operator_id) = (identity("robot"), identity("one"));
+        let mut robot = Running::start(world.command(&format!(
+            "robot --listen 127.0.0.1:0 --path lo --transport {transport} --policy {policy} --identity robot --trust {operator_id} --json"
+        )));
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().replace("0.0.0.0", "127.0.0.1");
+        let operator = |more: &str| {
+            world.command(&format!(
+                "operator --connect {address} --robot-id {robot_id} --transport {transport} --policy {policy} --identity one \
+                 --path lo --path 127.0.0.1 --path none0 --json {more}"
+            ))
+        };
+        let summary = last(&ended(operator("--messages 500").output().unwrap()));
+        let status = &summary["status"];
+        assert_eq!(status["delivered"], status["messages"], "{transport} {policy}: {summary}");
+        let mut vanishes = Running::start(operator(""));
+        assert_eq!(vanishes.wait_for("path_missing")["at"], "none0", "{transport} {policy}");
+        robot.wait_for("enabled");
+        vanishes.wait_for("status");
+        vanishes.kill();
+        let stopped = robot.wait_for("stopped");
+        let silence = stopped["silence_ms"].as_f64().unwrap();
+        assert!((99.0..130.0).contains(&silence), "{transport} {policy}: {stopped}");
     }
 }
 
@@ -286,7 +382,7 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
         ("robot --listen 0.0.0.0:0 --plaintext --transport dccp --raw", "`ip address` lists them"),
         (
             "operator --connect 127.0.0.1:1 --plaintext --transport udp --path lo --path eth0",
-            "mtip uses several",
+            "mtip and mpquic use several",
         ),
         ("operator --connect 127.0.0.1:1 --plaintext --transport tcp --path lo", "cannot be bound to paths"),
         ("operator --connect 127.0.0.1:1 --plaintext --transport mtip --path lo --path lo", "is named twice"),
@@ -298,6 +394,16 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
             "operator --connect 127.0.0.1:1 --plaintext --transport mtip --policy some",
             "there are deadline, all",
         ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport udp --policy all",
+            "--policy is for mtip and mpquic",
+        ),
+        (
+            "operator --connect 127.0.0.1:1 --plaintext --transport mpquic --policy deadline",
+            "fail-over and all",
+        ),
+        ("operator --connect 127.0.0.1:1 --plaintext --transport mtip --policy fail-over", "is for mpquic"),
+        ("operator --connect 127.0.0.1:1 --plaintext --transport mpquic", "is always encrypted"),
         ("proxy --listen udp:0 --to udp:127.0.0.1:1 --plaintext", "at the near end"),
         ("proxy --listen 127.0.0.1:0 --to 127.0.0.1:1 --plaintext", "at the far end"),
         ("proxy --listen udp:0 --to 127.0.0.1:1", "--trust"),

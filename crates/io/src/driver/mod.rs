@@ -1,5 +1,6 @@
 //! The loop around machines: wait for a datagram or a deadline, call the machine, send what it has to say.
 
+mod busy;
 mod config;
 pub(crate) mod poller;
 mod slot;
@@ -12,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use taut_core::{Duration, Time};
 
+use self::busy::BusyPoll;
 use self::poller::{Interest, Poller, Ready};
 use self::slot::Slot;
 use crate::mailbox::{self, Inbox, Mailbox, Note, Running};
@@ -48,10 +50,13 @@ pub struct Driver<M: Machine> {
     few: Vec<Ready>,
     /// Turns since it asked.
     unasked: u32,
+    /// A machine owns descriptors beside its port: there is no way around asking.
+    asks: bool,
+    /// A descriptor that is watched was ready.
+    news: bool,
     /// The latest reading of the clock: a turn needs few, for what becomes due meanwhile is the next one's.
     now: Time,
-    /// When the last datagram came, for busy polling.
-    active: Time,
+    busy: BusyPoll,
     stopped: bool,
     stats: DriverStats,
 }
@@ -97,6 +102,8 @@ const FEW: usize = 4;
 const ASK_EVERY: u32 = 16;
 /// The inbox's descriptor; those of machines are numbered from 0.
 const INBOX: u64 = u64::MAX;
+/// Descriptors that are watched.
+const NEWS: u64 = u64::MAX - 1;
 /// Beside the sockets of a machine's port: a descriptor of its own.
 const OWN: usize = 0xffff;
 
@@ -132,8 +139,10 @@ impl<M: Machine> Driver<M> {
             ready: Vec::new(),
             few: Vec::new(),
             unasked: 0,
+            asks: false,
+            news: false,
             now: Time::ZERO,
-            active: Time::ZERO,
+            busy: BusyPoll::new(&config),
             stopped: false,
             stats: DriverStats::default(),
         })
@@ -220,13 +229,30 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Calls a machine's [`handle_timeout`](Machine::handle_timeout) also when `descriptor` is readable, until that is
-    /// closed: one that the machine owns beside its port, or whose news are for whoever calls [`Driver::turn`].
+    /// closed: one that the machine owns beside its port.
     ///
     /// # Errors
     /// When it cannot be waited for.
     pub fn wake_on(&mut self, id: MachineId, descriptor: BorrowedFd<'_>) -> Result<(), DriverError> {
+        self.asks = true;
+        self.note_sockets();
         let added = self.poller.add(descriptor, token(id.0, OWN), Interest::Readable);
         added.map_err(DriverError::of("waiting for a descriptor"))
+    }
+
+    /// Ends a turn when `descriptor` is readable, whose news are for whoever calls [`Driver::turn`] and
+    /// [`Driver::take_news`], until it is closed.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn watch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), DriverError> {
+        let added = self.poller.add(descriptor, NEWS, Interest::Readable);
+        added.map_err(DriverError::of("waiting for a descriptor"))
+    }
+
+    /// Was a watched descriptor readable since it was last asked?
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
     }
 
     /// A machine, to look at it.
@@ -282,16 +308,11 @@ impl<M: Machine> Driver<M> {
         self.stats.turns += 1;
         for index in 0..self.ready.len() {
             let Ready { token, readable, writable } = self.ready[index];
-            if token == INBOX {
-                self.take_notes(events);
-            } else {
-                self.handle_ready(
-                    (token >> 16) as usize,
-                    (token & 0xffff) as usize,
-                    readable,
-                    writable,
-                    events,
-                );
+            let (index, socket) = ((token >> 16) as usize, (token & 0xffff) as usize);
+            match token {
+                INBOX => self.take_notes(events),
+                NEWS => self.news = true,
+                _ => self.handle_ready(index, socket, readable, writable, events),
             }
         }
         self.handle_due(events);
@@ -329,9 +350,8 @@ impl<M: Machine> Driver<M> {
         loop {
             let now = self.clock.now();
             self.now = now;
-            let spins = now + self.config.early >= due
-                || now.saturating_since(self.active) < self.config.busy_poll
-                || self.config.busy_poll == Duration::MAX;
+            let polls = self.busy.polls(now);
+            let spins = polls || now + self.config.early >= due;
             if spins && !self.few.is_empty() && self.unasked < ASK_EVERY {
                 self.unasked += 1;
                 self.ready.clone_from(&self.few);
@@ -348,6 +368,10 @@ impl<M: Machine> Driver<M> {
                 return Ok(());
             }
             // Whoever slept until the deadline need not look at the sockets once more.
+            if polls && self.busy.yields() {
+                std::thread::yield_now();
+                self.busy.looked(now, self.clock.now());
+            }
             self.now = self.clock.now();
             if self.now >= due {
                 return Ok(());
@@ -372,10 +396,11 @@ impl<M: Machine> Driver<M> {
         }
         if socket == OWN {
             slot.timeout(&self.clock, &mut tell);
+            self.busy.heard(self.now);
             called = true;
         } else if readable && slot.receive(socket, &self.clock, &mut self.buffers, &mut tell) {
             self.now = self.now.max(self.buffers.read);
-            self.active = self.now;
+            self.busy.heard(self.now);
             called = true;
         }
         if called {
@@ -440,6 +465,9 @@ impl<M: Machine> Driver<M> {
 
     fn note_sockets(&mut self) {
         self.few.clear();
+        if self.asks || self.busy.yields() {
+            return;
+        }
         for (index, slot) in self.slots.iter().enumerate() {
             let Some(slot) = slot else { continue };
             let sockets: Vec<usize> = slot.port.descriptors().into_iter().map(|(socket, _)| socket).collect();

@@ -54,7 +54,7 @@ pub fn proxy(
     driver.wake_on(id, descriptor.as_fd())?;
     let paths = endpoint.watch();
     if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
-        driver.wake_on(id, changes)?;
+        driver.watch(changes)?;
     }
     started(Remote::new(driver.mailbox(), id));
     let mut this = Loop { driver, id, endpoint, paths, again: AGAIN, tell };

@@ -5,6 +5,7 @@ use std::fmt;
 use taut_core::{Datagram, Deadline, Event, Message, PathId, SendError, Time, Transmit, Transport};
 use taut_transport::dccp::Dccp;
 use taut_transport::etp::Etp;
+use taut_transport::mpquic::MpQuic;
 use taut_transport::mtip::Mtip;
 use taut_transport::quic::{CloseReason, Quic};
 use taut_transport::sctp::Sctp;
@@ -12,7 +13,7 @@ use taut_transport::security::{Sealed, Secured, SecuredStats};
 use taut_transport::udp::Udp;
 
 use super::witness::{Seen, Witness};
-use crate::tcp::KernelTcp;
+use crate::tcp::{Acceptor, KernelTcp};
 
 /// One end of whatever carries a session over real sockets.
 pub enum Carrier {
@@ -28,8 +29,12 @@ pub enum Carrier {
     Etp(Box<Secured<Etp>>),
     /// MTIP over several paths, under Noise.
     Mtip(Box<Secured<Mtip>>),
-    /// The kernel's TCP, its messages under Noise.
+    /// QUIC over several paths, with its own security.
+    Mpquic(Box<MpQuic>),
+    /// The kernel's TCP, its messages under Noise: an operator's.
     Tcp(Box<Sealed<KernelTcp>>),
+    /// The same, a robot's.
+    TcpAcceptor(Box<Acceptor>),
     /// The kernel's TCP in the clear: for the lab.
     PlainTcp(Box<KernelTcp>),
     /// Any other in the clear: for the lab.
@@ -66,8 +71,9 @@ pub enum Trouble {
     /// The peer is not the one that is trusted here.
     #[error("the peer is not the robot that is trusted here")]
     WrongPeer,
-    /// The peer ended a connection before it was one: any of the three above.
-    #[error("the robot sent us away: it has another operator or does not trust this identity")]
+    /// The peer ended a connection before it was one, and may not say why: it does not trust this identity, is not the robot
+    /// that is trusted here, or strangers crowd it.
+    #[error("the robot sent us away: it does not trust this identity, or strangers crowd it")]
     SentAway,
     /// It was there, and ended.
     #[error("{0}")]
@@ -91,7 +97,9 @@ macro_rules! carried {
             Carrier::Dccp($transport) => $call,
             Carrier::Etp($transport) => $call,
             Carrier::Mtip($transport) => $call,
+            Carrier::Mpquic($transport) => $call,
             Carrier::Tcp($transport) => $call,
+            Carrier::TcpAcceptor($transport) => $call,
             Carrier::PlainTcp($transport) => $call,
             Carrier::Plain($transport) => $call,
             Carrier::Witnessed($transport) => $call,
@@ -121,14 +129,20 @@ impl Carrier {
 
     /// Does it begin a new connection for each conversation, of which no port remembers anything?
     pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.itself(), Self::Tcp(_) | Self::PlainTcp(_))
+        matches!(self.itself(), Self::Tcp(_) | Self::TcpAcceptor(_) | Self::PlainTcp(_))
     }
 
     /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
     pub(crate) fn serves_again(&self) -> bool {
         matches!(
             self.itself(),
-            Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::Mtip(_) | Self::PlainTcp(_)
+            Self::Udp(_)
+                | Self::Sctp(_)
+                | Self::Dccp(_)
+                | Self::Etp(_)
+                | Self::Mtip(_)
+                | Self::TcpAcceptor(_)
+                | Self::PlainTcp(_)
         )
     }
 
@@ -146,13 +160,15 @@ impl Carrier {
 
     /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
     pub(crate) fn lingers(&self) -> bool {
-        !matches!(self.itself(), Self::Quic(_) | Self::Absent) && self.poll_timeout().is_some()
+        !matches!(self.itself(), Self::Quic(_) | Self::Mpquic(_) | Self::Absent)
+            && self.poll_timeout().is_some()
     }
 
     /// What stands in the way. At the operator; the robot's end looks at its counters.
     pub fn trouble(&self) -> Trouble {
         match self.itself() {
             Self::Quic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
+            Self::Mpquic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
             Self::Udp(secured) => of_secured(secured.stats()),
             Self::Sctp(secured) => of_secured(secured.stats()),
             Self::Dccp(secured) => of_secured(secured.stats()),
@@ -160,13 +176,14 @@ impl Carrier {
             Self::Mtip(secured) => of_secured(secured.stats()),
             Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
                 (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
+                (_, stats) if stats.busy > 0 => Trouble::Busy,
                 (_, stats) if stats.unauthenticated > 0 => Trouble::WrongPeer,
                 (_, stats) if stats.opened > 0 => Trouble::Ended("the connection ended".to_owned()),
                 _ => Trouble::SentAway,
             },
             Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
-            Self::PlainTcp(_) => Trouble::SentAway,
-            Self::Plain(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
+            Self::PlainTcp(_) => Trouble::Busy,
+            Self::Plain(_) | Self::TcpAcceptor(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
         }
     }
 
@@ -174,6 +191,7 @@ impl Carrier {
     pub fn stream_bytes(&self) -> Option<(u64, u64)> {
         let stats = match self.itself() {
             Self::Tcp(sealed) => sealed.inner().stats(),
+            Self::TcpAcceptor(acceptor) => return Some(acceptor.stream_bytes()),
             Self::PlainTcp(tcp) => tcp.stats(),
             _ => return None,
         };
@@ -243,7 +261,9 @@ impl fmt::Debug for Carrier {
             Self::Dccp(_) => "Dccp",
             Self::Etp(_) => "Etp",
             Self::Mtip(_) => "Mtip",
+            Self::Mpquic(_) => "Mpquic",
             Self::Tcp(_) => "Tcp",
+            Self::TcpAcceptor(_) => "TcpAcceptor",
             Self::PlainTcp(_) => "PlainTcp",
             Self::Plain(_) => "Plain",
             Self::Witnessed(witnessed) => return witnessed.carrier.fmt(f),

@@ -7,6 +7,7 @@ use taut_core::{Duration, PathId, Time, Transport};
 use taut_transport::dccp::{Dccp, DccpConfig};
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
+use taut_transport::mpquic::MpQuic;
 use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::quic::Quic;
 use taut_transport::sctp::{Sctp, SctpConfig};
@@ -18,7 +19,7 @@ use super::entropy::{os_entropy, os_seed};
 use super::paths::{PathSpec, PathWatch};
 use super::transport::{TransportConfig, TransportKind};
 use super::witness::Witness;
-use crate::tcp::{KernelTcp, KernelTcpConfig};
+use crate::tcp::{Acceptor, KernelTcp, KernelTcpConfig};
 use crate::{Clock, DccpPort, Port, PortError, UdpPort, UdpPortConfig};
 
 /// Who this end is, and whom it speaks with.
@@ -85,7 +86,7 @@ pub enum EndpointError {
     #[error("{0}: DCCP in IP packets of its own needs an address of this host; `ip address` lists them")]
     RawAnywhere(SocketAddr),
     /// Only some transports use several paths.
-    #[error("{0} uses one path at a time; mtip uses several")]
+    #[error("{0} uses one path at a time; mtip and mpquic use several")]
     OnePath(TransportKind),
     /// TCP's paths are the kernel's, and DCCP's raw packets have one address.
     #[error("{0} cannot be bound to paths here")]
@@ -237,7 +238,7 @@ impl Endpoint {
         remote: Option<SocketAddr>,
         clock: &Clock,
     ) -> Result<Self, EndpointError> {
-        if transport.kind() == TransportKind::Quic && credentials.is_none() {
+        if transport.kind().is_always_encrypted() && credentials.is_none() {
             return Err(EndpointError::AlwaysEncrypted);
         }
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
@@ -334,22 +335,35 @@ impl Endpoint {
     fn open_tcp(&self, config: KernelTcpConfig) -> Result<(Carrier, Port), EndpointError> {
         let tcp = match (&self.socket, self.remote) {
             (Socket::Listener(listener), _) => {
-                listener.try_clone().and_then(|listener| KernelTcp::server(listener, config))
+                let listener = listener.try_clone().map_err(refused("a TCP socket"))?;
+                if let Some(credentials) = &self.credentials {
+                    return self.accept(listener, config, credentials.clone());
+                }
+                KernelTcp::server(listener, config)
             }
             (_, Some(remote)) => KernelTcp::client(remote, config),
             _ => unreachable!("an end listens or connects"),
         };
         let tcp = tcp.map_err(refused("a TCP socket"))?;
         let port = tcp.descriptor().map_err(refused("a descriptor"))?.into();
-        let Some(Credentials { identity, trust }) = &self.credentials else {
+        let (Some(Credentials { identity, .. }), Some(peer)) = (&self.credentials, self.peer()) else {
             return Ok((Carrier::PlainTcp(Box::new(tcp)), port));
         };
-        let (config, entropy) = (self.security(), os_entropy());
-        let sealed = match self.peer() {
-            Some(peer) => Sealed::initiator(config, identity, peer, entropy, tcp),
-            None => Sealed::responder(config, identity, trust.clone(), entropy, tcp),
-        };
+        let sealed = Sealed::initiator(self.security(), identity, peer, os_entropy(), tcp);
         Ok((Carrier::Tcp(Box::new(sealed)), port))
+    }
+
+    fn accept(
+        &self,
+        listener: TcpListener,
+        config: KernelTcpConfig,
+        Credentials { identity, trust }: Credentials,
+    ) -> Result<(Carrier, Port), EndpointError> {
+        let security = self.security();
+        let seal = move |tcp| Sealed::responder(security, &identity, trust.clone(), os_entropy(), tcp);
+        let acceptor = Acceptor::new(listener, config, seal).map_err(refused("a TCP socket"))?;
+        let port = acceptor.descriptor().map_err(refused("a descriptor"))?.into();
+        Ok((Carrier::TcpAcceptor(Box::new(acceptor)), port))
     }
 
     fn secured(&self, credentials: &Credentials) -> Carrier {
@@ -359,6 +373,11 @@ impl Endpoint {
                 let Credentials { identity, trust } = credentials;
                 let make = if is_client { Quic::client } else { Quic::server };
                 Carrier::Quic(Box::new(make(config, identity, trust.clone(), os_entropy())))
+            }
+            TransportConfig::Mpquic(config) => {
+                let Credentials { identity, trust } = credentials;
+                let make = if is_client { MpQuic::client } else { MpQuic::server };
+                Carrier::Mpquic(Box::new(make(config, identity, trust.clone(), os_entropy())))
             }
             TransportConfig::Udp(config) => Carrier::Udp(self.around(credentials, move || Udp::new(config))),
             TransportConfig::Sctp(config) => {
@@ -383,7 +402,9 @@ impl Endpoint {
             TransportConfig::Dccp(config) => Box::new(dccp(self.with_ports(config), is_client)),
             TransportConfig::Etp(config) => Box::new(etp(config)),
             TransportConfig::Mtip(config) => Box::new(mtip(&config, is_client)),
-            TransportConfig::Quic(_) | TransportConfig::Tcp(_) => unreachable!("made elsewhere"),
+            TransportConfig::Quic(_) | TransportConfig::Mpquic(_) | TransportConfig::Tcp(_) => {
+                unreachable!("made elsewhere")
+            }
         }
     }
 

@@ -19,6 +19,7 @@ mod entropy;
 mod operate;
 mod operator;
 mod paths;
+mod refusals;
 mod robot;
 mod serve;
 mod transport;

@@ -92,7 +92,7 @@ pub fn operate<I: Iterator<Item = State>>(
     started(Remote::new(driver.mailbox(), id));
     let paths = endpoint.watch();
     if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
-        driver.wake_on(id, changes)?;
+        driver.watch(changes)?;
     }
     let mut this = Loop { driver, id, endpoint, paths, tell };
     this.run()?;
@@ -110,7 +110,9 @@ fn is_final(trouble: &Trouble, was_connected: bool, waited: Duration, closed: bo
         Trouble::NotTrusted | Trouble::WrongPeer => closed,
         // A robot lets go of an operator that has vanished after a second or two.
         Trouble::Busy => waited >= if was_connected { PATIENCE } else { BUSY },
-        Trouble::Unreachable | Trouble::SentAway | Trouble::Ended(_) => closed && !was_connected,
+        // Strangers that crowd the robot may have been in the way.
+        Trouble::SentAway => closed && !was_connected && waited >= BUSY,
+        Trouble::Unreachable | Trouble::Ended(_) => closed && !was_connected,
     }
 }
 

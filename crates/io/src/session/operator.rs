@@ -9,7 +9,8 @@ use super::paths::PathNote;
 use super::witness::{Seen, Witness};
 use crate::Machine;
 
-/// When an operator lets the robot move by itself.
+/// When an operator lets the robot move by itself. Whatever the policy: after an emergency stop, at either end and in this
+/// session or an earlier one, only a person does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResumePolicy {
     /// Never: a person does, by [`OperatorCommand::Resume`].
@@ -17,7 +18,7 @@ pub enum ResumePolicy {
     /// Once, when it has connected.
     #[default]
     Start,
-    /// After every stop but an emergency: for measurements over links that fail. Not beside people.
+    /// After every other stop: for measurements over links that fail. Not beside people.
     Always,
 }
 
@@ -95,6 +96,8 @@ pub struct OperatorMachine<I> {
     reported: u64,
     /// Another attempt to resume.
     retry: Option<Time>,
+    /// The emergency button was pressed here, and no resume since.
+    pressed: bool,
     /// Since when all that is to be sent was sent.
     drained: Option<Time>,
     next_look: Time,
@@ -131,6 +134,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
             sent: 0,
             reported: 0,
             retry: None,
+            pressed: false,
             drained: None,
             next_look: Time::ZERO,
             done: false,
@@ -270,7 +274,13 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
         }
     }
 
+    /// Lets the robot move without being asked.
     fn resume(&mut self, now: Time) {
+        let (state, cause) = self.operator.robot();
+        if self.pressed || state == RobotState::Fault || cause.is_emergency() {
+            self.retry = None;
+            return;
+        }
         self.retry = match self.operator.resume(now) {
             Ok(()) => {
                 self.show(now, Seen::ResumePressed);
@@ -383,12 +393,13 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
     fn handle_command(&mut self, now: Time, command: OperatorCommand) {
         match command {
             OperatorCommand::EmergencyStop => {
-                self.retry = None;
+                (self.retry, self.pressed) = (None, true);
                 self.show(now, Seen::StopPressed { waiting: self.operator.waiting() });
                 self.operator.emergency_stop(now);
             }
             // Refused while there is no session or the stop is not acknowledged: the person presses again.
             OperatorCommand::Resume => {
+                self.pressed = false;
                 if self.operator.resume(now).is_ok() {
                     self.show(now, Seen::ResumePressed);
                 }

@@ -163,9 +163,10 @@ impl PathWatch {
         id: MachineId,
         tell: &mut dyn FnMut(&mut M, PathNote),
     ) {
-        if !self.has_news() && now < self.next {
+        if !driver.take_news() && now < self.next {
             return;
         }
+        self.read_news();
         self.next = now + LOOK;
         let interfaces = Interfaces::read();
         for place in 0..self.wanted.len() {
@@ -200,13 +201,14 @@ impl PathWatch {
         }
     }
 
-    fn has_news(&self) -> bool {
-        let Some(changes) = &self.changes else { return false };
-        let (mut buffer, mut news) = ([0; 8_192], false);
+    /// What it says does not matter: everything is looked at.
+    fn read_news(&self) {
+        let Some(changes) = &self.changes else { return };
+        let mut buffer = [0; 8_192];
         loop {
             match recv(changes.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-                Ok(1..) | Err(nix::errno::Errno::ENOBUFS | nix::errno::Errno::EINTR) => news = true,
-                _ => return news,
+                Ok(1..) | Err(nix::errno::Errno::ENOBUFS | nix::errno::Errno::EINTR) => {}
+                _ => return,
             }
         }
     }

@@ -1,10 +1,11 @@
 //! A robot with something that moves.
 
-use taut_core::{Datagram, Deadline, Duration, PathId, Time, Transmit, Transport, earliest};
+use taut_core::{Datagram, Deadline, DropCause, Duration, PathId, Time, Transmit, Transport, earliest};
 use taut_session::{Robot, RobotEvent, State, Status, StopCause};
 
 use super::carrier::Carrier;
 use super::paths::PathNote;
+use super::refusals::Refusals;
 use super::witness::{Seen, Witness};
 use crate::Machine;
 
@@ -42,8 +43,15 @@ pub enum RobotCommand {
 /// What a robot tells those around it. What happens a thousand times a second is summed up.
 #[derive(Clone, Debug)]
 pub enum RobotNote {
-    /// Something happened.
+    /// Something happened; not [`RobotEvent::Refused`].
     Event(RobotEvent),
+    /// Datagrams or connections were refused: so many since this was told last, at most once a second.
+    Refused {
+        /// Why.
+        cause: DropCause,
+        /// How many.
+        count: u64,
+    },
     /// It stopped.
     Stopped {
         /// Why.
@@ -72,6 +80,7 @@ pub struct RobotMachine<P> {
     closing: bool,
     report_period: Option<Duration>,
     next_report: Time,
+    refusals: Refusals,
     witness: Option<Witness>,
 }
 
@@ -91,6 +100,7 @@ impl<P: Plant> RobotMachine<P> {
             closing: false,
             report_period: None,
             next_report: Time::ZERO,
+            refusals: Refusals::default(),
             witness: None,
         }
     }
@@ -157,6 +167,7 @@ impl<P: Plant> RobotMachine<P> {
         self.next_step += period * (behind + 1);
         if let Some(state) = measured {
             self.position = state.position;
+            self.robot.measure(state.position);
             if self.plant.feeds_back() && self.has_operator {
                 let state = State { created: now, ..state };
                 // Why one is refused is in the counters.
@@ -185,6 +196,10 @@ impl<P: Plant> RobotMachine<P> {
                 self.next_report = self.report_period.map_or(Time::MAX, |period| now + period);
             }
             RobotEvent::Closed => self.has_operator = false,
+            RobotEvent::Refused(cause) => {
+                self.refusals.count(cause);
+                return None;
+            }
             RobotEvent::Dropped { .. } | RobotEvent::FeedbackDropped { .. } => return None,
             _ => {}
         }
@@ -227,6 +242,9 @@ impl<P: Plant> Machine for RobotMachine<P> {
                 return Some(note);
             }
         }
+        if let Some((cause, count)) = self.refusals.poll(now) {
+            return Some(RobotNote::Refused { cause, count });
+        }
         let period = self.report_period.filter(|_| self.has_operator && now >= self.next_report)?;
         self.next_report = (self.next_report + period).max(now);
         Some(RobotNote::Progress(Box::new(self.status(now))))
@@ -235,7 +253,8 @@ impl<P: Plant> Machine for RobotMachine<P> {
     fn poll_timeout(&self) -> Option<Deadline> {
         let report = (self.has_operator && self.report_period.is_some())
             .then(|| Deadline::new(self.next_report, "report"));
-        let own = earliest(Some(Deadline::new(self.next_step, "step")), report);
+        let refusals = self.refusals.due().map(|at| Deadline::new(at, "refusals"));
+        let own = earliest(Some(Deadline::new(self.next_step, "step")), earliest(report, refusals));
         earliest(self.robot.poll_timeout(), own)
     }
 

@@ -51,7 +51,7 @@ pub fn serve<P: Plant>(
     started(Remote::new(driver.mailbox(), id));
     let mut paths = endpoint.watch();
     if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
-        driver.wake_on(id, changes)?;
+        driver.watch(changes)?;
     }
     let mut closed = false;
     loop {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use taut_core::{Bytes, Duration, Priority};
 use taut_transport::dccp::DccpConfig;
 use taut_transport::etp::{Adaptive, EtpConfig};
+use taut_transport::mpquic::MpQuicConfig;
 use taut_transport::mtip::MtipConfig;
 use taut_transport::quic::QuicConfig;
 use taut_transport::sctp::SctpConfig;
@@ -32,12 +33,14 @@ pub enum TransportKind {
     Etp,
     /// MTIP over UDP, on several paths.
     Mtip,
+    /// QUIC, on several paths.
+    Mpquic,
 }
 
 impl TransportKind {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Quic, Self::Udp, Self::Tcp, Self::Sctp, Self::Dccp, Self::Etp, Self::Mtip];
+    pub const ALL: [Self; 8] =
+        [Self::Quic, Self::Udp, Self::Tcp, Self::Sctp, Self::Dccp, Self::Etp, Self::Mtip, Self::Mpquic];
 
     /// Its name on the command line and in results.
     pub const fn name(self) -> &'static str {
@@ -49,17 +52,23 @@ impl TransportKind {
             Self::Dccp => "dccp",
             Self::Etp => "etp",
             Self::Mtip => "mtip",
+            Self::Mpquic => "mpquic",
         }
     }
 
     /// Can it repeat what was lost?
     pub const fn is_reliable(self) -> bool {
-        matches!(self, Self::Quic | Self::Tcp | Self::Sctp | Self::Mtip)
+        matches!(self, Self::Quic | Self::Tcp | Self::Sctp | Self::Mtip | Self::Mpquic)
     }
 
     /// Does it use several paths at once?
     pub const fn is_multipath(self) -> bool {
-        matches!(self, Self::Mtip)
+        matches!(self, Self::Mtip | Self::Mpquic)
+    }
+
+    /// Is it encrypted by itself, whether one wants it or not?
+    pub const fn is_always_encrypted(self) -> bool {
+        matches!(self, Self::Quic | Self::Mpquic)
     }
 }
 
@@ -99,6 +108,8 @@ pub enum TransportConfig {
     Etp(EtpConfig),
     /// MTIP over UDP.
     Mtip(MtipConfig),
+    /// Multipath QUIC.
+    Mpquic(MpQuicConfig),
 }
 
 impl TransportConfig {
@@ -112,6 +123,7 @@ impl TransportConfig {
             Self::Dccp(_) => TransportKind::Dccp,
             Self::Etp(_) => TransportKind::Etp,
             Self::Mtip(_) => TransportKind::Mtip,
+            Self::Mpquic(_) => TransportKind::Mpquic,
         }
     }
 }
@@ -142,6 +154,7 @@ impl From<TransportKind> for TransportConfig {
                     .emergency(Priority(0))
                     .max_message(ROOM),
             ),
+            TransportKind::Mpquic => Self::Mpquic(MpQuicConfig::new().idle_timeout(Duration::from_secs(2))),
             // Acknowledgements and forces share the gap: what waits goes together. An emergency stop waits for no gap.
             TransportKind::Etp => Self::Etp(
                 EtpConfig::adaptive(Adaptive::default())

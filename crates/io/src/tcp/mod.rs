@@ -5,6 +5,8 @@
 //! (`TCP_NOTSENT_LOWAT`). From then on it arrives or the connection ends. Messages are framed as the
 //! [model](taut_transport::tcp) frames them, a length of four bytes before each.
 //!
+//! An [`Acceptor`] is the robot's end when connections are sealed: it lets nobody in the way who is not the operator.
+//!
 //! [`KernelTcp::poll_transmit`](Transport::poll_transmit) never has a datagram: it hands the queue to the kernel. What
 //! the kernel has for us is read by [`handle_timeout`](Transport::handle_timeout), which the driver calls when
 //! [`KernelTcp::descriptor`] is readable. Whoever wraps this transport passes that call on at all times.
@@ -32,6 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod acceptor;
 mod config;
 mod outbox;
 mod socket;
@@ -46,6 +49,7 @@ use taut_core::{
 };
 use taut_transport::tcp::Deframer;
 
+pub use self::acceptor::{Acceptor, GUESTS};
 pub use self::config::KernelTcpConfig;
 use self::outbox::Outbox;
 use crate::driver::poller::{Interest, Poller, Ready};
@@ -53,8 +57,8 @@ use crate::driver::poller::{Interest, Poller, Ready};
 /// One end of a conversation over the kernel's TCP. See the [module](self).
 ///
 /// A client connects once: when that fails or the connection ends, [`Event::Closed`] is the last of it. A server talks to
-/// one peer at a time: who connects meanwhile is sent away ([`Event::Refused`] as unauthenticated), and so is who does
-/// not send a first whole message in time. It is connected when that message is there, and waits for the next peer after
+/// one peer at a time, whoever that is (an [`Acceptor`] asks): who connects meanwhile is sent away ([`Event::Refused`] as
+/// unauthenticated), and so is who does not send a first whole message in time. It is connected when that message is there, and waits for the next peer after
 /// [`Event::Closed`].
 #[derive(Debug)]
 pub struct KernelTcp {
@@ -152,6 +156,24 @@ impl KernelTcp {
             this.poller.add(listener.as_fd(), LISTENER, Interest::Readable)?;
         }
         Ok(this)
+    }
+
+    /// A connection that somebody else accepted; a client's, but that the first whole message is waited for.
+    pub(super) fn accepted(now: Time, stream: TcpStream, config: KernelTcpConfig) -> io::Result<Self> {
+        socket::set_up(&stream, &config)?;
+        let mut this = Self::new(State::Closed, None, config)?;
+        this.poller.add(stream.as_fd(), STREAM, Interest::Readable)?;
+        this.stats.connections += 1;
+        let first_message_by = Some(now + config.first_message);
+        this.state = State::Open(Connection::new(stream, first_message_by));
+        Ok(this)
+    }
+
+    /// When it ends now, the peer gets a reset, and the kernel keeps nothing of it.
+    fn reset(&self) {
+        if let State::Open(connection) = &self.state {
+            socket::reset_on_close(&connection.stream);
+        }
     }
 
     fn new(state: State, listener: Option<TcpListener>, config: KernelTcpConfig) -> io::Result<Self> {
@@ -327,7 +349,12 @@ impl KernelTcp {
     fn end(&mut self) {
         let after = if self.listener.is_some() { State::Listening } else { State::Closed };
         match std::mem::replace(&mut self.state, after) {
-            State::Open(connection) if connection.first_message_by.is_some() => self.refuse(),
+            State::Open(connection) if connection.first_message_by.is_some() => {
+                self.refuse();
+                if self.listener.is_none() {
+                    self.events.push_back(Event::Closed);
+                }
+            }
             State::Open(connection) => {
                 self.outbox.acknowledged_but(socket::unacknowledged(&connection.stream));
                 self.outbox.abandon(&mut self.events);
@@ -351,9 +378,7 @@ impl KernelTcp {
 
     /// A peer that says nothing, or does not say goodbye.
     fn time_out(&mut self) {
-        if let State::Open(connection) = &self.state {
-            socket::reset_on_close(&connection.stream);
-        }
+        self.reset();
         self.end();
     }
 }

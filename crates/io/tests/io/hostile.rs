@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -20,11 +20,11 @@ const LAST: u64 = MESSAGES - 50;
 /// Every so many datagrams, each of the four things is done once.
 const CYCLE: u64 = 20;
 
-fn identity(name: &str) -> Identity {
+pub(crate) fn identity(name: &str) -> Identity {
     Identity::from_seed(Seed::new(5), name)
 }
 
-fn credentials(me: &str, others: &[&str]) -> Option<Credentials> {
+pub(crate) fn credentials(me: &str, others: &[&str]) -> Option<Credentials> {
     let trust: Trust = others.iter().map(|name| identity(name).fingerprint()).collect();
     Some(Credentials { identity: identity(me), trust })
 }
@@ -150,23 +150,29 @@ impl Way {
     }
 }
 
-type Machines = Driver<Plain<Carrier>>;
+pub(crate) type Machines = Driver<Plain<Carrier>>;
 
-fn add(driver: &mut Machines, endpoint: &Endpoint) -> MachineId {
+pub(crate) fn add(driver: &mut Machines, endpoint: &Endpoint) -> MachineId {
     let (carrier, port) = endpoint.open().unwrap();
     driver.add(Plain::new(carrier), port).unwrap()
 }
 
-fn connect(driver: &mut Machines, kind: TransportKind, to: SocketAddr, me: &str, robot: &str) -> MachineId {
+pub(crate) fn connect(
+    driver: &mut Machines,
+    kind: TransportKind,
+    to: SocketAddr,
+    me: &str,
+    robot: &str,
+) -> MachineId {
     let endpoint = Endpoint::connect(kind, to, credentials(me, &[robot]), &driver.clock()).unwrap();
     add(driver, &endpoint)
 }
 
 /// What a machine had to tell.
 #[derive(Default, Debug)]
-struct Heard {
-    connected: u32,
-    closed: u32,
+pub(crate) struct Heard {
+    pub(crate) connected: u32,
+    pub(crate) closed: u32,
     moved: u32,
     /// How often each message came.
     messages: BTreeMap<u64, u32>,
@@ -190,21 +196,26 @@ impl Heard {
         }
     }
 
-    fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.refused.values().sum()
     }
 }
 
 /// A session between `operator` and `robot`, and what happens meanwhile.
-struct Scene {
-    driver: Machines,
+pub(crate) struct Scene {
+    pub(crate) driver: Machines,
     heard: BTreeMap<MachineId, Heard>,
-    robot: MachineId,
-    operator: MachineId,
+    pub(crate) robot: MachineId,
+    pub(crate) operator: MachineId,
 }
 
 impl Scene {
-    fn new(driver: Machines, robot: MachineId, operator: MachineId) -> Self {
+    /// Without an operator.
+    pub(crate) fn alone(driver: Machines, robot: MachineId) -> Self {
+        Self { driver, heard: BTreeMap::new(), robot, operator: robot }
+    }
+
+    pub(crate) fn new(driver: Machines, robot: MachineId, operator: MachineId) -> Self {
         let mut scene = Self { driver, heard: BTreeMap::new(), robot, operator };
         scene.run_until(Duration::from_secs(5), |scene| {
             [robot, operator].iter().all(|id| scene.of(*id).connected == 1)
@@ -212,7 +223,7 @@ impl Scene {
         scene
     }
 
-    fn of(&mut self, id: MachineId) -> &mut Heard {
+    pub(crate) fn of(&mut self, id: MachineId) -> &mut Heard {
         self.heard.entry(id).or_default()
     }
 
@@ -221,7 +232,7 @@ impl Scene {
         self.driver.turn(until, &mut |id, event| heard.entry(id).or_default().hear(event)).unwrap();
     }
 
-    fn run_until(&mut self, patience: Duration, done: impl Fn(&mut Self) -> bool) {
+    pub(crate) fn run_until(&mut self, patience: Duration, done: impl Fn(&mut Self) -> bool) {
         let end = self.driver.clock().now() + patience;
         while !done(self) && self.driver.clock().now() < end {
             self.turn(end);
@@ -229,7 +240,7 @@ impl Scene {
     }
 
     /// Messages both ways, one a millisecond; `meanwhile` is told their numbers.
-    fn talk(&mut self, mut meanwhile: impl FnMut(&mut Machines, u64)) {
+    pub(crate) fn talk(&mut self, mut meanwhile: impl FnMut(&mut Machines, u64)) {
         let begin = self.driver.clock().now();
         for number in 0..MESSAGES {
             for id in [self.robot, self.operator] {
@@ -254,7 +265,7 @@ impl Scene {
     }
 
     /// Every message came once, or its sender knows that it did not go; nobody moved, nobody left.
-    fn nobody_noticed(&mut self, kind: TransportKind) {
+    pub(crate) fn nobody_noticed(&mut self, kind: TransportKind) {
         for (from, to) in [(self.operator, self.robot), (self.robot, self.operator)] {
             let dropped = self.of(from).dropped;
             let heard = self.of(to);
@@ -316,7 +327,7 @@ fn forged_replayed_cut_and_late_datagrams_are_refused_and_the_session_goes_on() 
 }
 
 /// Passes one connection on, and remembers what the client said.
-fn tap(robot: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
+pub(crate) fn tap(robot: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, said) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
     let record = Arc::clone(&said);
@@ -332,6 +343,7 @@ fn tap(robot: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
                     break;
                 }
             }
+            let _ = to_server.shutdown(Shutdown::Write); // It may be over already.
         });
         let _ = std::io::copy(&mut &server, &mut &client);
         let _ = there.join();

@@ -11,5 +11,6 @@ mod interop;
 mod machines;
 mod paths;
 mod proxy;
+mod strangers;
 mod tcp;
 mod wireshark;

@@ -13,6 +13,7 @@ use taut_io::session::{
 use taut_io::{Clock, Driver, DriverConfig, Namespace};
 use taut_session::{OperatorConfig, RobotConfig, State};
 use taut_transport::identity::Trust;
+use taut_transport::mpquic::{MpQuicConfig, PathUse};
 use taut_transport::mtip::{MtipConfig, Policy};
 
 use crate::machines::namespaces;
@@ -41,6 +42,20 @@ impl Hosts {
         self.route(path);
     }
 
+    /// Both ends send to an Ethernet address that nobody has: the interfaces stay up, and nothing arrives.
+    fn silence(&self, path: u8) {
+        for (end, device, peer) in [(&self.operator, "wwan", 2), (&self.robot, "up", 1)] {
+            let to = format!("10.9{}.0.{peer} dev {device}{path}", 2 + path);
+            end.ip(&format!("neigh replace {to} lladdr 02:00:00:00:00:99 nud permanent")).unwrap();
+        }
+    }
+
+    fn speak(&self, path: u8) {
+        for (end, device, peer) in [(&self.operator, "wwan", 2), (&self.robot, "up", 1)] {
+            end.ip(&format!("neigh del 10.9{}.0.{peer} dev {device}{path}", 2 + path)).unwrap();
+        }
+    }
+
     fn route(&self, path: u8) {
         let via = format!("10.9{}.0.2 dev wwan{path} metric {}", 2 + path, 100 + u32::from(path));
         self.operator.ip(&format!("route add 10.91.0.2 via {via}")).unwrap();
@@ -59,18 +74,33 @@ impl Plant for Rock {
     }
 }
 
-fn transport(policy: Policy) -> TransportConfig {
-    let deadline = Duration::from_millis(200);
-    TransportConfig::Mtip(MtipConfig::new().policy(policy).deadline(deadline).idle_timeout(deadline * 10))
+impl From<Policy> for Over {
+    fn from(policy: Policy) -> Self {
+        let deadline = Duration::from_millis(200);
+        let config = MtipConfig::new().policy(policy).deadline(deadline).idle_timeout(deadline * 10);
+        Self(TransportConfig::Mtip(config))
+    }
 }
+
+impl From<PathUse> for Over {
+    fn from(path_use: PathUse) -> Self {
+        let config = MpQuicConfig::new().path_use(path_use).idle_timeout(Duration::from_secs(2));
+        Self(TransportConfig::Mpquic(config))
+    }
+}
+
+/// What carries a session.
+struct Over(TransportConfig);
 
 /// Runs `meanwhile` while an operator sends 2000 states in 4 s over `paths`.
 fn session(
     hosts: &Hosts,
-    policy: Policy,
+    over: impl Into<Over>,
     paths: &[&str],
     meanwhile: impl FnOnce(&Receiver<PathNote>),
 ) -> (Result<Progress, OperateError>, Vec<PathNote>) {
+    let Over(transport) = over.into();
+    let transport = &transport;
     let (me, them) = (os_identity(), os_identity());
     let clock = Clock::start();
     let trust = |fingerprint| Trust::only(fingerprint);
@@ -84,7 +114,7 @@ fn session(
         let robot = scope.spawn(move || {
             let run = || {
                 let at = "0.0.0.0:4433".parse().unwrap();
-                let endpoint = Endpoint::listen(transport(policy), at, Some(robots), &clock).unwrap();
+                let endpoint = Endpoint::listen(transport.clone(), at, Some(robots), &clock).unwrap();
                 let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
                 let started = |remote| sender.send(remote).unwrap();
                 serve(driver, &endpoint, RobotConfig::new(), Rock, None, started, &mut |_, _| {}).unwrap();
@@ -97,7 +127,7 @@ fn session(
                 .operator
                 .run(|| {
                     let endpoint =
-                        Endpoint::connect(transport(policy), remote, Some(operators), &clock).unwrap();
+                        Endpoint::connect(transport.clone(), remote, Some(operators), &clock).unwrap();
                     let endpoint = endpoint.over(&specs).unwrap();
                     let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
                     let config = OperateConfig {
@@ -222,6 +252,72 @@ fn an_address_that_vanishes_costs_a_path_and_nothing_else() {
 }
 
 #[test]
+fn multipath_quic_leaves_a_path_that_falls_silent_and_takes_it_back() {
+    // Until it is abandoned, after half a second, what is sent there is lost, unless there is a copy.
+    for (path_use, most_lost) in [(PathUse::FailOver, 2 * 400), (PathUse::Duplicate, 40)] {
+        let Some(hosts) = Hosts::new(2) else { return };
+        let (outcome, _) = session(&hosts, path_use, &["wwan0", "wwan1"], |notes| {
+            wait(notes, there(1));
+            pause();
+            hosts.silence(0);
+            std::thread::sleep(StdDuration::from_millis(1_000));
+            hosts.speak(0);
+            std::thread::sleep(StdDuration::from_millis(1_500));
+            // By now it is open again, and has to carry everything.
+            hosts.silence(1);
+        });
+        let status = outcome.expect("it goes on to the end").status;
+        println!("{path_use:?}: {} of {} arrived", status.delivered, status.messages);
+        assert!(status.delivered + most_lost >= 2_000, "{path_use:?}: {status:?}");
+    }
+}
+
+#[test]
+fn multipath_quic_follows_interfaces_that_come_and_go() {
+    for path_use in [PathUse::FailOver, PathUse::Duplicate] {
+        let Some(hosts) = Hosts::new(2) else { return };
+        let (outcome, _) = session(&hosts, path_use, &["wwan0", "wwan1", "wwan2"], |notes| {
+            wait(notes, gone(2, PathMissing::NoInterface));
+            pause();
+            hosts.operator.ip("link set wwan0 down").unwrap();
+            wait(notes, gone(0, PathMissing::Down));
+            pause();
+            hosts.add(2);
+            wait(notes, there(2));
+            pause();
+            hosts.operator.ip("link del wwan1").unwrap();
+            wait(notes, gone(1, PathMissing::NoInterface));
+            pause();
+            hosts.operator.ip("link set wwan0 up").unwrap();
+            hosts.route(0);
+            wait(notes, there(0));
+            pause();
+            hosts.operator.ip("addr del 10.94.0.1/24 dev wwan2").unwrap();
+            wait(notes, gone(2, PathMissing::NoAddress));
+        });
+        let status = outcome.expect("it goes on to the end").status;
+        println!("{path_use:?}: {} of {} arrived", status.delivered, status.messages);
+        assert!(status.delivered >= 1_980, "{path_use:?}: {status:?}");
+    }
+}
+
+#[test]
+fn multipath_quic_that_has_lost_every_path_goes_on_over_the_first_that_comes_back() {
+    let Some(hosts) = Hosts::new(1) else { return };
+    let (outcome, _) = session(&hosts, PathUse::FailOver, &["wwan0"], |notes| {
+        wait(notes, there(0));
+        pause();
+        hosts.operator.ip("link del wwan0").unwrap();
+        wait(notes, gone(0, PathMissing::NoInterface));
+        std::thread::sleep(StdDuration::from_millis(1_000));
+        hosts.add(0);
+        wait(notes, there(0));
+    });
+    let status = outcome.expect("it comes back").status;
+    assert!(status.delivered > 1_000, "{status:?}");
+}
+
+#[test]
 fn what_cannot_be_bound_to_paths_says_so() {
     let remote = "127.0.0.1:9".parse().unwrap();
     let over = |kind: TransportKind, paths: &[&str]| {
@@ -233,6 +329,7 @@ fn what_cannot_be_bound_to_paths_says_so() {
         endpoint.over(&paths).map(drop)
     };
     assert!(over(TransportKind::Mtip, &["lo", "127.0.0.1"]).is_ok());
+    assert!(over(TransportKind::Mpquic, &["lo", "127.0.0.1"]).is_ok());
     assert!(over(TransportKind::Udp, &["lo"]).is_ok() && over(TransportKind::Tcp, &[]).is_ok());
     assert!(matches!(over(TransportKind::Quic, &["lo", "eth0"]), Err(EndpointError::OnePath(_))));
     assert!(matches!(over(TransportKind::Tcp, &["lo"]), Err(EndpointError::NoPaths(_))));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{Distribution, ElementSpec, LossSpec, Scenario, TransportSpec};
+use crate::scenario::{Distribution, ElementSpec, LossSpec, QuicSpec, Scenario, SctpSpec, TcpSpec, TransportSpec};
 
 /// A network between operator and robot, the worse of its two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,12 +125,13 @@ impl Carrier {
     /// Of a scenario with a `[teleop]` session.
     ///
     /// # Errors
-    /// When there is none, or it is in plain text.
+    /// When there is none, it is in plain text, or its transport has other settings than those that are shipped.
     pub fn of(scenario: &Scenario) -> Result<Self, String> {
         let teleop = scenario.teleop.as_ref().ok_or("there is no [teleop] session")?;
         if !teleop.secure {
             return Err("the session is in plain text; evidence is of what is shipped".into());
         }
+        shipped(&teleop.transport)?;
         let ccid = match teleop.transport {
             TransportSpec::Dccp(dccp) => Some(dccp.ccid),
             _ => None,
@@ -150,4 +151,25 @@ impl Carrier {
             (other, ..) => other.to_uppercase(),
         }
     }
+}
+
+/// Has it the settings that `taut robot` and `taut operator` give it? What else was measured speaks of a transport that nobody
+/// can take.
+fn shipped(transport: &TransportSpec) -> Result<(), String> {
+    let (is, settings) = match *transport {
+        // The kernel's, whose congestion control is the system's choice.
+        TransportSpec::Tcp(tcp) => (
+            TcpSpec { congestion: TcpSpec::default().congestion, ..tcp } == TcpSpec::linux(),
+            "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }",
+        ),
+        TransportSpec::Etp(etp) => {
+            (etp.pack && etp.gap.is_none() && etp.tcp.is_none(), "{ etp = { pack = true } }")
+        }
+        TransportSpec::Quic(quic) => (quic == QuicSpec::default(), "\"quic\""),
+        TransportSpec::Sctp(sctp) => (sctp == SctpSpec::default(), "\"sctp\""),
+        TransportSpec::Udp | TransportSpec::Dccp(_) => (true, ""),
+    };
+    let name = transport.name();
+    let wrong = || format!("{name} has settings that do not ship; evidence is of what is shipped: {settings}");
+    if is { Ok(()) } else { Err(wrong()) }
 }

@@ -79,13 +79,13 @@ impl Way {
 }
 
 /// The largest; none where any run has none: that is worse than any number.
-fn worst(runs: &[&RunResult], of: impl Fn(&RunResult) -> Option<f64>) -> Option<f64> {
+pub(super) fn worst(runs: &[&RunResult], of: impl Fn(&RunResult) -> Option<f64>) -> Option<f64> {
     let values: Option<Vec<f64>> = runs.iter().map(|run| of(run)).collect();
     values?.into_iter().reduce(f64::max).map(rounded_up)
 }
 
 /// To four significant digits, never to something better than was measured.
-fn rounded_up(value: f64) -> f64 {
+pub(super) fn rounded_up(value: f64) -> f64 {
     let mut unit = 1e-4;
     while value / unit > 1e4 {
         unit *= 10.0;

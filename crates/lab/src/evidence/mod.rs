@@ -4,6 +4,8 @@
 
 mod condition;
 mod figures;
+mod network;
+mod paths;
 
 use std::path::Path;
 
@@ -12,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 pub use condition::{Carrier, Condition};
 pub use figures::{Figures, Way};
+pub use paths::{PathEvidence, PathPoint};
 
 use crate::campaign::campaign;
 use crate::result::RunResult;
@@ -32,7 +35,7 @@ pub struct Evidence {
 /// What one campaign found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvidenceSet {
-    /// The scenario's file, from the top of the repository: `"scenarios/recommend/grid.toml"`.
+    /// The scenario's file, from the top of the repository: `"scenarios/recommend/grid.toml"`. Empty: it was not kept.
     pub scenario: String,
     /// The SHA-256 of that file, hexadecimal.
     pub sha256: String,
@@ -131,9 +134,8 @@ impl EvidenceSet {
         let wrong = |what: String| EvidenceError(format!("{name}: {what}"));
         let sha256 = sha256_of(file).map_err(wrong)?;
         let scenario = Scenario::read(file).map_err(|e| EvidenceError(e.to_string()))?;
-        let variants = scenario.expand().map_err(|e| wrong(e.to_string()))?;
-        let points = measure(&scenario, &variants, seeds, progress).map_err(wrong)?;
-        Ok(Self { scenario: name, sha256, title: scenario.title.clone(), seeds: seeds.to_vec(), points })
+        let points = points(&scenario, seeds, progress).map_err(wrong)?;
+        Ok(Self { scenario: name, sha256, title: scenario.title, seeds: seeds.to_vec(), points })
     }
 
     /// Runs one variant again. The point as it is measured now.
@@ -149,14 +151,22 @@ impl EvidenceSet {
         measured.into_iter().next().ok_or_else(|| wrong(format!("has no variant `{}`", point.variant)))
     }
 
-    /// The command that makes the runs behind a point again.
-    pub fn command(&self, point: &Point) -> String {
-        let consecutive = self.seeds.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        let seeds = match self.seeds.as_slice() {
-            [first, .., last] if consecutive => format!("{first}..{last}"),
-            seeds => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
-        };
-        format!("taut run {} --variant '{}' --seeds {seeds}", self.scenario, point.variant)
+    /// The command that makes the runs behind a point again; none where the scenario was not kept.
+    pub fn command(&self, point: &Point) -> Option<String> {
+        if self.scenario.is_empty() {
+            return None;
+        }
+        let seeds = seeds_of(&self.seeds);
+        Some(format!("taut run {} --variant '{}' --seeds {seeds}", self.scenario, point.variant))
+    }
+}
+
+/// As `--seeds` takes them.
+fn seeds_of(seeds: &[u64]) -> String {
+    let consecutive = seeds.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    match seeds {
+        [first, .., last] if consecutive => format!("{first}..{last}"),
+        seeds => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
     }
 }
 
@@ -171,6 +181,15 @@ pub fn sha256_of(file: &Path) -> Result<String, String> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn points(
+    scenario: &Scenario,
+    seeds: &[u64],
+    progress: &(dyn Fn(f64) + Sync),
+) -> Result<Vec<Point>, String> {
+    let variants = scenario.expand().map_err(|e| e.to_string())?;
+    measure(scenario, &variants, seeds, progress)
 }
 
 fn measure(

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Duration, FlowId, Packet, Time};
-use taut_media::FrameAssembler;
+use taut_media::{FrameAssembler, opinion};
 use taut_wire::rtp::{Codec, FrameKind, View};
 
 use super::distribution::Summary;
 use super::observer::Watch;
 use super::percent;
 use super::skew::Signed;
-use crate::result::{FrameRate, VideoResult};
+use crate::result::{FrameRate, Opinion, VideoResult};
 
 /// Which video, and what it is to be seen with.
 #[derive(Clone, Debug)]
@@ -44,6 +44,7 @@ pub(super) struct VideoMetrics {
     of_use: u64,
     unpaired: u64,
     seconds: Rate,
+    scores: Scores,
     packet_delay: Summary,
     frame_delay: Summary,
     haptic_delay: Summary,
@@ -60,6 +61,7 @@ struct Share {
 struct Frame {
     timestamp: u32,
     key: bool,
+    quantizer: Option<f64>,
     sent: Time,
     whole: Option<Time>,
 }
@@ -97,6 +99,7 @@ impl VideoMetrics {
             of_use: 0,
             unpaired: 0,
             seconds: Rate::default(),
+            scores: Scores::default(),
             packet_delay: Summary::default(),
             frame_delay: Summary::default(),
             haptic_delay: Summary::default(),
@@ -126,7 +129,8 @@ impl VideoMetrics {
         }
         self.settle_before(now);
         let key = self.watched.codec.kind(view.payload()) == FrameKind::Key;
-        self.frames.push_back(Frame { timestamp, key, sent: now, whole: None });
+        let quantizer = opinion::quantizer(self.watched.codec, view.payload());
+        self.frames.push_back(Frame { timestamp, key, quantizer, sent: now, whole: None });
     }
 
     pub(super) fn delivered(&mut self, now: Time, packet: &Packet) {
@@ -158,14 +162,15 @@ impl VideoMetrics {
     }
 
     fn whole(&mut self, now: Time, timestamp: u32) {
-        if self.watch.counts(now) {
-            let since = now.saturating_since(Time::ZERO + self.watch.warmup);
-            self.seconds.count(since / Duration::from_secs(1));
-        }
+        let since = now.saturating_since(Time::ZERO + self.watch.warmup);
+        let second = self.watch.counts(now).then_some(since / Duration::from_secs(1));
+        second.into_iter().for_each(|second| self.seconds.count(second));
         let Some(first) = self.frames.front().map(|frame| frame.timestamp) else { return };
         let age = |timestamp: u32| timestamp.wrapping_sub(first);
         if let Ok(at) = self.frames.binary_search_by_key(&age(timestamp), |frame| age(frame.timestamp)) {
             self.frames[at].whole = Some(now);
+            let Frame { key, quantizer, .. } = self.frames[at];
+            second.into_iter().for_each(|second| self.scores.count(second, key, quantizer));
         }
     }
 
@@ -233,6 +238,7 @@ impl VideoMetrics {
             key_frame_loss_percent: all.keys.loss_percent(),
             of_use_per_s: (seconds > 0.0).then(|| all.of_use as f64 / seconds),
             fps: all.seconds.to_result(counted / Duration::from_secs(1)),
+            opinion: all.scores.to_result(counted / Duration::from_secs(1)),
             packet_delay_ms: all.packet_delay.to_result(),
             frame_delay_ms: all.frame_delay.to_result(),
             haptic_delay_ms: all.haptic_delay.to_result(),
@@ -293,10 +299,74 @@ impl Rate {
     }
 }
 
+/// What viewers would think of each second.
+#[derive(Clone, Debug, Default)]
+struct Scores {
+    /// Which second `whole` and `quantizers` are of, and those before it.
+    second: u64,
+    whole: u64,
+    /// Sum and number, of the second's key frames and of its others.
+    quantizers: [(f64, u64); 2],
+    all_quantizers: (f64, u64),
+    /// How often there was a score, in thousandths.
+    scores: BTreeMap<u64, u64>,
+}
+
+impl Scores {
+    fn count(&mut self, second: u64, key: bool, quantizer: Option<f64>) {
+        self.close_before(second);
+        self.whole += 1;
+        let Some(quantizer) = quantizer else { return };
+        for (sum, frames) in [&mut self.quantizers[usize::from(key)], &mut self.all_quantizers] {
+            (*sum, *frames) = (*sum + quantizer, *frames + 1);
+        }
+    }
+
+    fn close_before(&mut self, second: u64) {
+        if second <= self.second {
+            return;
+        }
+        // Of key frames the Recommendation knows nothing; there are seconds with nothing else.
+        let known = std::mem::take(&mut self.quantizers).into_iter().find(|(_, frames)| *frames > 0);
+        let frames = std::mem::take(&mut self.whole);
+        let score = known.map_or(1.0, |(sum, of)| opinion::mos(frames as f64, sum / of as f64));
+        *self.scores.entry((score * 1_000.0).round() as u64).or_default() += 1;
+        let empty = second - self.second - 1;
+        if empty > 0 {
+            *self.scores.entry(1_000).or_default() += empty;
+        }
+        self.second = second;
+    }
+
+    /// Of the first `seconds`; nothing where no quantiser was told.
+    fn to_result(&self, seconds: u64) -> Option<Opinion> {
+        let mut all = self.clone();
+        all.close_before(seconds);
+        let (sum, frames) = all.all_quantizers;
+        if seconds == 0 || frames == 0 {
+            return None;
+        }
+        let total: u64 = all.scores.values().sum();
+        let scores: u64 = all.scores.iter().map(|(score, seconds)| score * seconds).sum();
+        let mut below = 0;
+        let tenth = all.scores.iter().find(|(_, seconds)| {
+            below += **seconds;
+            below * 10 >= total
+        });
+        let mos = |thousandths: f64| thousandths / 1_000.0;
+        Some(Opinion {
+            mos: mos(scores as f64 / total as f64),
+            mos_p10: mos(tenth.map_or(1_000.0, |(score, _)| *score as f64)),
+            quantizer: sum / frames as f64,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use taut_core::{PacketMeta, Rng, Seed};
     use taut_media::Packetizer;
+    use taut_wire::rtp::vp8::FrameHeader;
 
     use super::*;
 
@@ -342,8 +412,9 @@ mod tests {
 
         /// Sends a frame of two packets at this millisecond.
         fn frame(&mut self, sent: u64, key: bool) -> [Packet; 2] {
-            let mut data = vec![0; 1_800];
-            data[0] = u8::from(!key);
+            let mut data = Vec::new();
+            FrameHeader { key, quantizer_index: if key { 9 } else { 59 } }.emit((480, 360), &mut data);
+            data.resize(1_800, 0);
             let mut payloads = Vec::new();
             self.packetizer.packetize(ms(sent), &data, |packet| payloads.push(packet.to_vec()));
             let [first, second] = payloads.try_into().unwrap();
@@ -395,6 +466,26 @@ mod tests {
         run.haptic(1_012);
         let result = run.metrics.to_result();
         assert_eq!((result.unpaired, result.offset_ms.is_none()), (1, true));
+    }
+
+    /// The warm-up is the first of three seconds; in the next there are ten frames, in the last none.
+    #[test]
+    fn the_opinion_is_of_each_seconds_whole_frames_and_of_their_quantiser() {
+        let mut run = Run::new();
+        for index in 0..12 {
+            let packets = run.frame(1_000 + 20 * index, index == 0);
+            let lost = index > 9;
+            packets
+                .iter()
+                .skip(lost.into())
+                .for_each(|packet| run.metrics.delivered(packet.meta.sent, packet));
+        }
+        let opinion = run.metrics.to_result().opinion.unwrap();
+        // y_ac_qi 59 is a step of 68, 34 in H.264's transform; a key frame's y_ac_qi 9 is one of 13.
+        let (delta, key) = (4.0 + 6.0 * libm::log2(34.0), 4.0 + 6.0 * libm::log2(6.5));
+        assert!((opinion.quantizer - (9.0 * delta + key) / 10.0).abs() < 1e-9, "{opinion:?}");
+        assert!((opinion.mos - (opinion::mos(10.0, delta) + 1.0) / 2.0).abs() < 1e-3, "{opinion:?}");
+        assert!((opinion.mos_p10 - 1.0).abs() < 1e-9);
     }
 
     #[test]

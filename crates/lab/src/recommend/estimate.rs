@@ -1,9 +1,10 @@
-//! Between measured points: the worse neighbour, never a straight line. Beyond them: the nearest, and it is said.
+//! Between measured points: the worse neighbour, never a straight line. Beyond them: the nearest. Both are said.
 
 use std::collections::BTreeSet;
 
 use crate::evidence::{Carrier, Condition, Evidence, EvidenceSet, Point, Way};
 
+use super::Between;
 use super::need::Need;
 
 /// A measured point: which set, which point of it.
@@ -40,6 +41,8 @@ pub(super) struct Estimates {
     pub(super) all: Vec<Estimate>,
     /// What of the network is beyond all that was measured.
     pub(super) beyond: Vec<String>,
+    /// What of it neighbours stand in for.
+    pub(super) between: Vec<Between>,
     /// The scenarios that speak of the network.
     pub(super) scenarios: Vec<String>,
 }
@@ -59,13 +62,14 @@ const JITTER: usize = 3;
 const RATE: usize = 4;
 
 pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
-    let mut beyond = Vec::new();
+    let (mut beyond, mut between) = (Vec::new(), Vec::new());
     let (mut chosen, mut scenarios) = (Vec::new(), Vec::new());
     for (index, set) in evidence.sets.iter().enumerate() {
         if speaks_of(set, &need.network) {
-            let (points, notes) = neighbours(index, set, &need.network);
-            chosen.extend(points);
-            beyond.extend(notes);
+            let near = neighbours(index, set, &need.network);
+            chosen.extend(near.corners);
+            beyond.extend(near.beyond);
+            between.extend(near.between);
             scenarios.push(set.scenario.clone());
         }
     }
@@ -92,7 +96,7 @@ pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
     let all = carriers.into_iter().filter_map(of).collect();
     beyond.sort();
     beyond.dedup();
-    Estimates { all, beyond, scenarios }
+    Estimates { all, beyond, between, scenarios }
 }
 
 /// The set without jitter, bursts and video speaks of every network; one with any of these where the network has it too.
@@ -108,10 +112,20 @@ fn extra(set: &EvidenceSet) -> bool {
     set.points.iter().any(|point| special(&point.condition))
 }
 
-/// The corners of the cell of a set's grid in which the network lies, and what lies outside of the grid.
-fn neighbours(index: usize, set: &EvidenceSet, network: &Condition) -> (Vec<Cited>, Vec<String>) {
-    let mut near: Vec<Vec<f64>> = Vec::new();
-    let mut beyond = Vec::new();
+/// What of a set's grid is nearest to a network.
+#[derive(Default)]
+struct Near {
+    /// The corners of the cell in which the network lies.
+    corners: Vec<Cited>,
+    /// What of it lies outside of the grid.
+    beyond: Vec<String>,
+    /// What of it lies in the grid, and not at one of its values.
+    between: Vec<Between>,
+}
+
+fn neighbours(index: usize, set: &EvidenceSet, network: &Condition) -> Near {
+    let mut found = Near::default();
+    let mut cell: Vec<Vec<f64>> = Vec::new();
     for (i, (name, unit, of)) in DIMENSIONS.iter().enumerate() {
         let mut values: Vec<f64> = set.points.iter().map(|point| of(&point.condition)).collect();
         values.sort_by(f64::total_cmp);
@@ -119,28 +133,34 @@ fn neighbours(index: usize, set: &EvidenceSet, network: &Condition) -> (Vec<Cite
         let (least, most) = (values[0], values[values.len() - 1]);
         let wanted = of(network);
         let varied = least < most;
+        // What a set beside the grid does not vary at all, the grid does; jitter and bursts, a set beside it.
+        let speaks = varied || !(extra(set) || matches!(i, BURST | JITTER));
         let outside = match i {
-            // More rate than was measured is no worse. What a set does not vary at all, another one does.
-            RATE => wanted < least && (varied || !extra(set)),
-            BURST | JITTER => varied && wanted > most,
+            // More rate than was measured is no worse.
+            RATE => wanted < least && speaks,
+            BURST | JITTER => wanted > most && speaks,
             _ => wanted > most,
         };
+        let below = values.iter().copied().filter(|value| *value <= wanted).reduce(f64::max);
+        let above = values.iter().copied().filter(|value| *value >= wanted).reduce(f64::min);
         if outside {
-            beyond.push(format!(
+            found.beyond.push(format!(
                 "{name} {wanted} {unit} is outside of {least} to {most} {unit} of {}; its nearest value stands in",
                 set.scenario
             ));
+        } else if speaks && below != above {
+            let (quantity, unit, scenario) = ((*name).into(), (*unit).into(), set.scenario.clone());
+            found.between.push(Between { quantity, unit, asked: wanted, below, above, scenario });
         }
-        let below = values.iter().copied().filter(|value| *value <= wanted).reduce(f64::max);
-        let above = values.iter().copied().filter(|value| *value >= wanted).reduce(f64::min);
-        near.push(below.into_iter().chain(above).collect());
+        cell.push(below.into_iter().chain(above).collect());
     }
     let corner = |point: &Point| {
-        let mut dimensions = DIMENSIONS.iter().zip(&near);
+        let mut dimensions = DIMENSIONS.iter().zip(&cell);
         dimensions.all(|((.., of), near)| near.iter().any(|value| same(*value, of(&point.condition))))
     };
     let at = |(point, _): (usize, &Point)| Cited { set: index, point };
-    (set.points.iter().enumerate().filter(|(_, point)| corner(point)).map(at).collect(), beyond)
+    found.corners = set.points.iter().enumerate().filter(|(_, point)| corner(point)).map(at).collect();
+    found
 }
 
 fn same(a: f64, b: f64) -> bool {

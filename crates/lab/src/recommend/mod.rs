@@ -3,20 +3,24 @@
 //! The tree asks in this order: security, operating system, networks at once, addresses that change, what must arrive, by
 //! when, how evenly; what is left is ordered by delay, then by what is lost, then by bytes on the wire. The first four are
 //! answered from what the protocols and their drivers are, the others from [`Evidence`](crate::evidence::Evidence):
-//! between measured points the worse neighbour stands in.
+//! between measured points the worse neighbour stands in, and [`Between`] says so. For several networks at once there is
+//! evidence of its own ([`PathEvidence`](crate::evidence::PathEvidence)): commands that must be in time while links fail,
+//! jitter and lose.
 
 mod estimate;
 mod need;
+mod paths;
 mod text;
 mod tree;
 
 use serde::{Deserialize, Serialize};
 
 pub use need::{Need, Os, Security};
+pub use paths::{PathsAdvice, PathsCandidate};
 pub use text::recommendation_text;
 pub use tree::recommend;
 
-use crate::evidence::Carrier;
+use crate::evidence::{Carrier, Condition};
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,16 +29,46 @@ pub struct Recommendation {
     pub need: Need,
     /// What to take; absent when nothing meets the need.
     pub choice: Option<Candidate>,
+    /// What to take over several networks at once, where that is asked: there `choice` has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<PathsAdvice>,
     /// The other carriers: those that meet the need as well, best first, then those that do not, nearest first.
     pub others: Vec<Candidate>,
     /// The questions in the order in which they were asked.
     pub steps: Vec<Step>,
     /// What of the network is outside of all that was measured, in words: there the answer is a guess from the nearest.
     pub outside: Vec<String>,
+    /// What of the network was not measured as it is, and what stands in for it. None here and outside: every figure is of
+    /// exactly this network. Else each is the worst of the neighbours, and the truth may be better.
+    pub between: Vec<Between>,
     /// What to mind that the figures do not show, in words.
     pub cautions: Vec<String>,
     /// What is cited, numbered from 1 by its place.
     pub citations: Vec<Citation>,
+}
+
+impl Recommendation {
+    /// Is there something to take?
+    pub fn is_met(&self) -> bool {
+        self.paths.as_ref().map_or(self.choice.is_some(), |paths| paths.choice.is_some())
+    }
+}
+
+/// A quantity of the network for which measured neighbours stand in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Between {
+    /// Which: `"rate"`.
+    pub quantity: String,
+    /// Its unit: `"Mbit/s"`.
+    pub unit: String,
+    /// What was asked for.
+    pub asked: f64,
+    /// The nearest smaller value that was measured; absent where there is none.
+    pub below: Option<f64>,
+    /// The nearest larger one.
+    pub above: Option<f64>,
+    /// The scenario that measured them.
+    pub scenario: String,
 }
 
 /// One carrier held against the need.
@@ -102,16 +136,18 @@ pub struct Branch {
 /// A variant that was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Citation {
-    /// The scenario's file.
+    /// The scenario's file; empty where it was not kept.
     pub scenario: String,
     /// The variant.
     pub variant: String,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// The network that it ran over.
+    pub network: Condition,
     /// What was found, in words.
     pub figures: String,
     /// The digest of the results.
     pub digest: String,
-    /// The command that makes these runs again.
-    pub command: String,
+    /// The command that makes these runs again; absent where the scenario was not kept.
+    pub command: Option<String>,
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::paths::paths_text;
 use super::tree::{mbit, ms, percent};
-use super::{Branch, Candidate, Recommendation};
+use super::{Between, Branch, Candidate, Recommendation};
 use crate::evidence::Condition;
 
 /// The whole answer. Lines of tables are as long as the names of variants; prose is within 100 columns.
@@ -11,12 +12,17 @@ pub fn recommendation_text(recommendation: &Recommendation) -> String {
     let mut text = String::new();
     let need = &recommendation.need;
     let _ = writeln!(text, "{}\n", network(&need.network));
+    if let Some(paths) = &recommendation.paths {
+        return text + &paths_text(paths, need);
+    }
     for outside in &recommendation.outside {
         text += &wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
     }
+    between(recommendation, &mut text);
     match &recommendation.choice {
         Some(choice) => {
-            let _ = writeln!(text, "Take {}: {}.", settings(choice), found(choice));
+            let neighbour = if recommendation.between.is_empty() { "" } else { " at the worst neighbours" };
+            let _ = writeln!(text, "Take {}: {}{neighbour}.", settings(choice), found(choice));
             text += &commands(recommendation, choice);
         }
         None => nothing(recommendation, &mut text),
@@ -31,6 +37,31 @@ pub fn recommendation_text(recommendation: &Recommendation) -> String {
     }
     evidence(recommendation, &mut text);
     text
+}
+
+/// Which neighbours stand in for this network, and how to do without them.
+fn between(recommendation: &Recommendation, text: &mut String) {
+    if !recommendation.between.is_empty() {
+        text.push_str("BETWEEN measured points: each figure is that of the worst neighbour, the truth may be better.\n");
+        let of = |b: &Between| {
+            let values: Vec<String> = b.below.iter().chain(&b.above).map(f64::to_string).collect();
+            (format!("{} {} {}", b.quantity, b.asked, b.unit), values.join(" and "))
+        };
+        for each in &recommendation.between {
+            let (asked, measured) = of(each);
+            let _ =
+                writeln!(text, "  {asked}: {measured} {} stand{} in  ({})", each.unit, plural(each), each.scenario);
+        }
+    }
+    if recommendation.between.is_empty() && recommendation.outside.is_empty() {
+        return;
+    }
+    text.push_str("Add --measure to simulate exactly this network instead: seconds.\n\n");
+}
+
+/// The verb's ending.
+fn plural(between: &Between) -> &'static str {
+    if between.below.is_some() && between.above.is_some() { "" } else { "s" }
 }
 
 fn network(network: &Condition) -> String {
@@ -93,6 +124,9 @@ fn nothing(recommendation: &Recommendation, text: &mut String) {
     let need = &recommendation.need;
     let propagation = need.network.one_way_ms;
     text.push_str("Nothing that was measured meets this.\n");
+    if !recommendation.between.is_empty() && propagation < need.budget_ms {
+        text.push_str("A neighbour that is worse than this network may be why: --measure tells.\n");
+    }
     if propagation >= need.budget_ms {
         let _ = writeln!(
             text,
@@ -174,14 +208,28 @@ fn evidence(recommendation: &Recommendation, text: &mut String) {
     if recommendation.citations.is_empty() {
         return;
     }
-    text.push_str("\nEvidence, the worst of the seeds; each line makes its runs again\n");
+    let again = recommendation.citations.iter().all(|citation| citation.command.is_some());
+    text.push_str(if again {
+        "\nEvidence, the worst of the seeds; each line makes its runs again\n"
+    } else {
+        "\nEvidence, the worst of the seeds, simulated just now; --keep network.toml writes the scenario, and a command for each\n"
+    });
     for (i, citation) in recommendation.citations.iter().enumerate() {
         let _ = writeln!(text, "  [{}] {}  ({})", i + 1, citation.figures, citation.digest);
-        let _ = writeln!(text, "      {}", citation.command);
+        match &citation.command {
+            Some(command) => _ = writeln!(text, "      {command}"),
+            None => _ = writeln!(text, "      {}, seeds {}", citation.variant, list(&citation.seeds)),
+        }
     }
-    text.push_str(
-        "\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
-    );
+    if again {
+        text.push_str(
+            "\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
+        );
+    }
+}
+
+fn list(seeds: &[u64]) -> String {
+    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Within 100 columns.

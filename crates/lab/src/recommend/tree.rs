@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::estimate::{Cited, Estimate, Measured, estimates};
 use super::need::{Need, Os, Security};
 use super::{Branch, Candidate, Citation, Failure, Recommendation, Step};
-use crate::evidence::{Carrier, Evidence, Way};
+use crate::evidence::{Carrier, Evidence, PathEvidence, Way};
 
 /// What may be lost of feedback, which is never repeated, where every state must arrive: the limit of haptics.
 const FEEDBACK_LOST_PERCENT: f64 = 10.0;
@@ -84,8 +84,10 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
     }
     let mut cautions: Vec<String> = together(&found.scenarios).into_iter().collect();
     cautions.extend(choice.iter().flat_map(|choice| habits(&choice.carrier)).map(str::to_owned));
-    let (outside, citations) = (found.beyond, book.citations());
-    Recommendation { need: need.clone(), choice, others, steps, outside, cautions, citations }
+    let (outside, between, citations) = (found.beyond, found.between, book.citations());
+    let several = (need.paths > 1 && need.os == Os::Linux).then(PathEvidence::shipped);
+    let paths = several.and_then(Result::ok).map(|evidence| super::paths::advise(&evidence, need));
+    Recommendation { need: need.clone(), choice, paths, others, steps, outside, between, cautions, citations }
 }
 
 /// Those that meet the need first, then by how little they miss it.
@@ -299,6 +301,7 @@ impl Book<'_> {
                 scenario: set.scenario.clone(),
                 variant: point.variant.clone(),
                 seeds: set.seeds.clone(),
+                network: point.condition,
                 figures: format!("there {}; back {}", way(&point.figures.there), way(&point.figures.back)),
                 digest: point.digest.clone(),
                 command: set.command(point),

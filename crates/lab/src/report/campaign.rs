@@ -4,11 +4,14 @@ use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
 use super::format::{ABSENT, capitalised, escape, number, optional, slug, symbol_html};
 use super::page::{self, Figure, Table, section};
+use super::sweep::Sweep;
 use crate::result::{CampaignResult, LimitTally, Measure, VariantResult};
 
 const MEASURED: Ink = Ink(0);
 const PREDICTED: Ink = Ink(1);
 const REPORTED: Ink = Ink(2);
+/// Measures along an axis in one report, each with a figure for each group.
+const SWEPT: usize = 20;
 /// Figures of one report; beyond that, the table is the place to look.
 const FIGURES: usize = 24;
 /// Height of a variant's row.
@@ -32,27 +35,40 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
         escape(&campaign.description)
     );
     body.push_str(&verdict(campaign, runs));
-    body.push_str(&section("Variants", &variant_table(campaign)));
-    body.push_str(&section("Comparison", &page::figures(&figures(campaign), 1)));
+    let mut sections =
+        [("Variants", variant_table(campaign)), ("Comparison", page::figures(&figures(campaign), 1))];
+    // Along an axis there are many variants, and what they set is its least interesting part.
+    if Sweep::of(campaign).is_some() {
+        sections.reverse();
+    }
+    for (heading, content) in sections {
+        body.push_str(&section(heading, &content));
+    }
     body.push_str(&section("Measures", &measure_table(campaign, &measures)));
     page::document(&campaign.title, &body)
 }
 
-/// A dot plot of each measure that there is something to compare with, or that differs between variants.
+/// A dot plot of each measure that there is something to compare with, or that differs between variants; lines where they lie along an axis
+/// of numbers.
 pub(super) fn figures(campaign: &CampaignResult) -> Vec<Figure> {
     let measures = measures(campaign);
     let compared: Vec<&MeasureHead> =
         measures.iter().filter(|head| head.predicted || head.reported).collect();
     let others = measures.iter().filter(|head| !head.predicted && !head.reported && differs(campaign, head));
-    compared.into_iter().chain(others).take(FIGURES).map(|head| figure(campaign, head)).collect()
+    match Sweep::of(campaign).filter(|_| compared.is_empty()) {
+        Some(sweep) => {
+            others.filter(|head| sweep.shows(head)).take(SWEPT).flat_map(|head| sweep.figures(head)).collect()
+        }
+        None => compared.into_iter().chain(others).take(FIGURES).map(|head| figure(campaign, head)).collect(),
+    }
 }
 
 /// One measure, over all variants.
-struct MeasureHead {
-    name: String,
-    unit: String,
-    predicted: bool,
-    reported: bool,
+pub(super) struct MeasureHead {
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) predicted: bool,
+    pub(super) reported: bool,
 }
 
 /// Every measure that any variant has, in the order in which they first appear.
@@ -74,7 +90,7 @@ fn measures(campaign: &CampaignResult) -> Vec<MeasureHead> {
     heads
 }
 
-fn find<'a>(variant: &'a VariantResult, head: &MeasureHead) -> Option<&'a Measure> {
+pub(super) fn find<'a>(variant: &'a VariantResult, head: &MeasureHead) -> Option<&'a Measure> {
     variant.measures.iter().find(|measure| measure.name == head.name)
 }
 
@@ -232,7 +248,7 @@ fn extremes(measure: &Measure) -> String {
     }
 }
 
-fn with_interval(measure: &Measure) -> String {
+pub(super) fn with_interval(measure: &Measure) -> String {
     let mean = number(measure.mean, 4);
     match measure.ci95.filter(|half| half.is_finite()) {
         Some(half) => format!("{mean} ± {}", number(half, 2)),

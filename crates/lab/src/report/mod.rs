@@ -20,6 +20,7 @@ mod run;
 mod run_figures;
 #[cfg(test)]
 mod sample;
+mod sweep;
 mod teleop;
 #[cfg(test)]
 mod tests;

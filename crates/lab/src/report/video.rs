@@ -9,7 +9,7 @@ pub(super) fn html(videos: &[VideoResult]) -> String {
     let mut frames = Table::new("Frames put together at the receiver").text("flow");
     frames = frames.number("packets lost", "%").number("frames lost", "%").number("key frames lost", "%");
     frames = frames.number("frames, mean", "1/s").number("tenth of seconds", "1/s").number("median", "1/s");
-    frames = frames.number("of use", "1/s");
+    frames = frames.number("of use", "1/s").number("MOS, 1 to 4.9", "").number("tenth of seconds", "");
     let mut times =
         Table::new("One way, and arrival of a frame less that of the haptic packet sent nearest to it");
     times = times.text("flow").number("packet, mean", "ms").number("frame, mean", "ms").number("99 %", "ms");
@@ -29,6 +29,8 @@ pub(super) fn html(videos: &[VideoResult]) -> String {
             fps(|fps| fps.p10),
             fps(|fps| fps.p50),
             optional(video.of_use_per_s, 4),
+            optional(video.opinion.as_ref().map(|opinion| opinion.mos), 3),
+            optional(video.opinion.as_ref().map(|opinion| opinion.mos_p10), 3),
         ]);
         let of =
             |delay: &Option<Distribution>, of: fn(&Distribution) -> f64| optional(delay.as_ref().map(of), 4);
@@ -61,6 +63,7 @@ fn text_table(video: &VideoResult) -> (String, Vec<Vec<String>>) {
     row("frames lost", video.frame_loss_percent, "%");
     row("whole frames", video.fps.as_ref().map(|fps| fps.mean), "a second");
     row("of use to a decoder", video.of_use_per_s, "a second");
+    row("MOS (P.1203.1; 1 to 4.9)", video.opinion.as_ref().map(|opinion| opinion.mos), "");
     row("frame latency, mean", of(&video.frame_delay_ms, |d| d.mean), "ms");
     row("99 %", of(&video.frame_delay_ms, |d| d.p99), "ms");
     if let Some(haptic) = &video.haptic {

@@ -26,6 +26,9 @@ pub struct VideoResult {
     pub of_use_per_s: Option<f64>,
     /// Frames that became whole in each second; absent in a run of less than one.
     pub fps: Option<FrameRate>,
+    /// What viewers would think of them; absent where the quantiser cannot be told.
+    #[serde(default)]
+    pub opinion: Option<Opinion>,
     /// One way, of packets, in milliseconds.
     pub packet_delay_ms: Option<Distribution>,
     /// From when a frame was sent until its last packet arrived, in milliseconds.
@@ -36,4 +39,16 @@ pub struct VideoResult {
     pub offset_ms: Option<Distribution>,
     /// Whole frames near which no haptic packet was sent, or whose packet was lost.
     pub unpaired: u64,
+}
+
+/// A mean opinion score estimated from the frame rate and the quantiser of each second: ITU-T P.1203.1, see
+/// [`taut_media::opinion`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Opinion {
+    /// Mean of the seconds' scores, 1 (bad) to 4.9 (excellent).
+    pub mos: f64,
+    /// What a tenth of the seconds do not exceed.
+    pub mos_p10: f64,
+    /// Mean quantiser of the whole frames, as a parameter of H.264, 0 to 51.
+    pub quantizer: f64,
 }

@@ -8,13 +8,14 @@ use taut_transport::tcp::{Tcp, TcpConfig};
 
 use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
+use super::rtp_adapting::{AdaptingSource, ReportingReceiver};
 use super::rtp_replay::{Recorded, RtpReplay, video_of};
 use super::video::{Haptics, RtpSource, codec};
 use super::{signals, transports};
 use crate::metrics::VideoWatch;
 use crate::result::{FlowOwner, FlowPart};
 use crate::scenario::{
-    Cross, HapticTraffic, ReplayTraffic, RtpTraffic, Scenario, TcpSpec, Traffic, VideoTraffic,
+    Cross, HapticTraffic, ReplayTraffic, RtpSender, RtpTraffic, Scenario, TcpSpec, Traffic, VideoTraffic,
 };
 
 /// One of the flows that an entry of cross traffic makes.
@@ -175,31 +176,42 @@ fn add_rtp(
     let label = &one.label;
     let recorded = spec.file.as_ref().map(|file| recorded_video(file, spec.port, one.entry, inputs));
     let recorded = recorded.transpose()?;
-    let sink = network.node(format!("{label} receiver"), one.to, Box::new(Sink::default()));
+    let receiver = network.next_address();
     let peer = Peer {
-        address: sink,
+        address: receiver,
         source_port: EPHEMERAL,
         destination_port: spec.port,
         flow: FlowId(flows.len() as u32),
         protocol: Protocol::Udp,
         dscp: one.cross.dscp,
     };
+    let back = Peer {
+        address: taut_core::Address(receiver.0 + 1),
+        source_port: spec.port,
+        destination_port: EPHEMERAL,
+        flow: FlowId(peer.flow.0 + 1),
+        ..peer
+    };
+    let adapts = spec.sender == RtpSender::Gcc;
+    let mut rng = seed.stream(&format!("cross/{label}/rtp"));
     let source: Box<dyn Node> = match recorded {
         Some(packets) => Box::new(RtpReplay::new(packets, peer, start, stop)),
-        None => {
-            let mut rng = seed.stream(&format!("cross/{label}/rtp"));
-            Box::new(RtpSource::new(spec, peer, start, stop, &mut rng))
-        }
+        None if adapts => Box::new(AdaptingSource::new(spec, peer, start, stop, &mut rng)),
+        None => Box::new(RtpSource::new(spec, peer, start, stop, &mut rng)),
     };
+    let sink: Box<dyn Node> =
+        if adapts { Box::new(ReportingReceiver::new(back)) } else { Box::new(Sink::default()) };
+    let sink = network.node(format!("{label} receiver"), one.to, sink);
     let source = network.node(format!("{label} sender"), one.from, source);
     network.flow(source, sink);
-    flows.push(FlowInfo {
-        name: label.clone(),
-        owner: one.owner(FlowPart::Data),
-        kind: "rtp",
-        sender: source,
-        counters: Counters::default(),
-    });
+    let mut flow = |name, part, kind, sender| {
+        flows.push(FlowInfo { name, owner: one.owner(part), kind, sender, counters: Counters::default() });
+    };
+    flow(label.clone(), FlowPart::Data, "rtp", source);
+    if adapts {
+        network.flow(sink, source);
+        flow(format!("{label} reports"), FlowPart::Acks, "rtcp", sink);
+    }
     Ok(())
 }
 

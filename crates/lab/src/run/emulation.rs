@@ -54,7 +54,8 @@ pub fn link_pair(
     Ok(LinkPair { name: name.to_owned(), a: (*a).to_owned(), b: (*b).to_owned(), up, down })
 }
 
-/// `name`, if there is such a link, or that of the only one.
+/// `name`, if there is such a link; without a name that of the only one, or, of two that lead there and back, the one from
+/// the operator.
 ///
 /// # Errors
 /// When there is no such link, or several and no name.
@@ -63,6 +64,10 @@ pub fn link_name<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a s
     let mut all = scenario.links.keys();
     match (name, all.next(), all.next()) {
         (None, Some(only), None) => Ok(only),
+        (None, Some(one), Some(other)) if all.next().is_none() && opposite(scenario, one, other) => {
+            let from = |name: &str| scenario.links[name].from.as_deref();
+            Ok(if from(other) == operator(scenario) { other } else { one })
+        }
         (None, ..) => {
             Err(RunError::scenario(format!("which link? There are {}; name one by --link", names())))
         }
@@ -71,6 +76,18 @@ pub fn link_name<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a s
             None => Err(RunError::scenario(format!("there is no link `{name}`; there are {}", names()))),
         },
     }
+}
+
+fn opposite(scenario: &Scenario, one: &str, other: &str) -> bool {
+    match (&directions(one, &scenario.links[one])[..], &directions(other, &scenario.links[other])[..]) {
+        ([(_, from, to)], [(_, back_from, back_to)]) => (from, to) == (back_to, back_from),
+        _ => false,
+    }
+}
+
+fn operator(scenario: &Scenario) -> Option<&str> {
+    let session = scenario.session.as_ref().map(|session| session.operator.as_str());
+    session.or(scenario.teleop.as_ref().map(|teleop| teleop.operator.as_str()))
 }
 
 /// The two directions between the ends of a session, for whoever drives them, with their names in results.
@@ -161,15 +178,26 @@ haptic = { period = "1ms" }
 
     #[test]
     fn a_one_way_link_comes_with_the_one_that_leads_back() {
-        let mut there = pair(TWO, Some("there")).unwrap();
+        let mut back = pair(TWO, Some("back")).unwrap();
+        assert_eq!((back.a.as_str(), back.b.as_str()), ("b", "a"));
+        assert_eq!((delay_ns(&mut back.up), delay_ns(&mut back.down)), (3_000_000, 8_000_000));
+    }
+
+    #[test]
+    fn of_two_that_lead_there_and_back_the_operator_s_needs_no_name() {
+        let mut there = pair(TWO, None).unwrap();
         assert_eq!((there.a.as_str(), there.b.as_str()), ("a", "b"));
         assert_eq!((delay_ns(&mut there.up), delay_ns(&mut there.down)), (8_000_000, 3_000_000));
     }
 
     #[test]
     fn among_several_links_one_must_be_named() {
-        let error = pair(TWO, None).unwrap_err().to_string();
-        assert_eq!(error, "which link? There are back, there; name one by --link");
+        let apart = TWO.replace(
+            "[session]",
+            "[links.aside]\nfrom = \"a\"\nto = \"c\"\nchain = [{ delay = \"1ms\" }]\n\n[session]",
+        );
+        let error = pair(&apart, None).unwrap_err().to_string();
+        assert_eq!(error, "which link? There are aside, back, there; name one by --link");
         let error = pair(TWO, Some("wire")).unwrap_err().to_string();
         assert_eq!(error, "there is no link `wire`; there are back, there");
     }

@@ -10,7 +10,7 @@ use taut_transport::etp::{Etp, Gap};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::quic::{Quic, Resumption};
 use taut_transport::sctp::Sctp;
-use taut_transport::tcp::{AckCounting, CongestionControl, Counting, FullAck, Tcp, TcpConfig};
+use taut_transport::tcp::{AckCounting, CongestionControl, Counting, FullAck, RtoFloor, Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
 use super::flows::{self, Counts};
@@ -44,6 +44,10 @@ pub(super) fn tcp_config(spec: &TcpSpec) -> TcpConfig {
         rack: spec.rack,
         initial_window: spec.initial_window,
         min_rto: spec.min_rto,
+        rto_floor: match spec.rto_floor {
+            scenario::RtoFloor::Timeout => RtoFloor::Timeout,
+            scenario::RtoFloor::Variation => RtoFloor::Variation,
+        },
         ..TcpConfig::default()
     }
 }

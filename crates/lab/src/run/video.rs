@@ -1,76 +1,33 @@
 //! What sends video over RTP, and what sends haptic samples, as cross traffic.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use taut_core::{
-    Bytes, Deadline, Duration, IPV4_HEADER, Node, NodeEvent, Packet, Rng, Time, Transmit, UDP_HEADER,
-};
-use taut_media::{DeadbandConfig, Packetizer, Sampler, TableFrame, VideoTable};
+use taut_core::{Bitrate, Bytes, Deadline, Duration, Node, NodeEvent, Packet, Rng, Time};
+use taut_media::{DeadbandConfig, Sampler};
 use taut_sim::Peer;
 use taut_sim::traffic::Pattern;
 use taut_wire::rtp::Codec;
 
+use super::encode::Encode;
 use super::signals::Signal;
 use crate::scenario::{GateCodec, HapticTraffic, RtpTraffic, SamplerSpec};
 
-/// Sends the frames of the VP8 encode over and over, each at its time and back to back.
+/// Sends the frames of the VP8 encode over and over, each at its time and back to back, whatever becomes of them.
 pub(super) struct RtpSource {
     peer: Peer,
-    packetizer: Packetizer,
-    frames: Vec<TableFrame>,
-    /// Which is next.
-    next: usize,
-    at: Time,
-    interval: Duration,
+    encode: Encode,
+    rate: Bitrate,
     stop: Time,
-    /// Packets that are not sent yet: what is stored of them, and their length with the zeros behind.
-    ready: VecDeque<(Vec<u8>, u32)>,
-    frame: Vec<u8>,
 }
 
-/// What gates and receivers read of a packet: the RTP header, the payload descriptor (RFC 7741), the frame header's beginning.
-const STORED: usize = 32;
-
 impl RtpSource {
-    /// Begins with any frame of the encode.
     pub(super) fn new(spec: &RtpTraffic, peer: Peer, start: Time, stop: Time, rng: &mut Rng) -> Self {
-        let interval = Duration::from_nanos(1_000_000_000 / u64::from(spec.fps));
-        let table = VideoTable::vp8_25fps_400k();
-        let natural = table.mean_rate(interval).as_bps();
-        let scale = spec.rate.map_or(1.0, |rate| rate.as_bps() as f64 / natural as f64);
-        let scaled = |frame: &TableFrame| TableFrame {
-            size: Bytes::new(((frame.size.get() as f64 * scale).round() as u64).max(1)),
-            ..*frame
-        };
-        let frames: Vec<TableFrame> = table.frames().iter().map(scaled).collect();
-        let room = spec.packet.get() - IPV4_HEADER - UDP_HEADER;
-        Self {
-            peer,
-            next: rng.below(frames.len() as u64) as usize,
-            packetizer: Packetizer::new(codec(spec.codec), rng.next_u64() as u32, rng)
-                .max_packet(room as usize),
-            frames,
-            at: start,
-            interval,
-            stop,
-            ready: VecDeque::new(),
-            frame: Vec::new(),
-        }
+        let encode = Encode::new(spec, start, rng);
+        Self { peer, rate: spec.rate.unwrap_or(encode.natural_rate()), encode, stop }
     }
 
-    fn packetize(&mut self) {
-        let TableFrame { size, key } = self.frames[self.next];
-        self.frame.clear();
-        self.frame.resize(size.get() as usize, 0);
-        // VP8's P bit (RFC 6386 section 9.1): 0 in a key frame.
-        self.frame[0] = u8::from(!key);
-        let ready = &mut self.ready;
-        self.packetizer.packetize(self.at, &self.frame, |packet| {
-            ready.push_back((packet[..packet.len().min(STORED)].to_vec(), packet.len() as u32));
-        });
-        self.next = (self.next + 1) % self.frames.len();
-        self.at += self.interval;
+    fn next_frame(&self) -> Option<Time> {
+        Some(self.encode.next_frame()).filter(|at| *at < self.stop)
     }
 }
 
@@ -89,12 +46,10 @@ impl Node for RtpSource {
     fn handle_timeout(&mut self, _now: Time) {}
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        if self.ready.is_empty() && self.at <= now && self.at < self.stop {
-            self.packetize();
+        if self.encode.ready() == 0 && self.next_frame().is_some_and(|at| at <= now) {
+            self.encode.make_frame(self.rate);
         }
-        let (stored, len) = self.ready.pop_front()?;
-        let padding = len - stored.len() as u32;
-        Some(self.peer.packet(stored, Transmit { padding, ..Transmit::default() }))
+        self.encode.take_packet(&self.peer)
     }
 
     fn poll_event(&mut self) -> Option<NodeEvent> {
@@ -102,7 +57,7 @@ impl Node for RtpSource {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        (self.at < self.stop).then(|| Deadline::new(self.at, "next frame"))
+        self.next_frame().map(|at| Deadline::new(at, "next frame"))
     }
 }
 

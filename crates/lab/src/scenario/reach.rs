@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::schema::*;
 use super::validate::{Checked, fault};
 
-/// Every sender needs links to its receiver. A session and TCP need them both ways.
+/// Every sender needs links to its receiver. A session, TCP and video that adapts need them both ways.
 pub(super) fn check(scenario: &Scenario) -> Checked {
     let onward = Onward::of(scenario);
     if let Some(session) = &scenario.session {
@@ -23,8 +23,10 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         let host =
             |end: &str| end.strip_suffix("/*").map_or_else(|| end.to_owned(), |lan| format!("{lan}/1"));
         let (from, to) = (host(&cross.from), host(&cross.to));
-        match cross.traffic {
-            Traffic::Tcp(_) => onward.both_ways(&key, &from, &to)?,
+        match &cross.traffic {
+            Traffic::Tcp(_) | Traffic::Rtp(RtpTraffic { sender: RtpSender::Gcc, .. }) => {
+                onward.both_ways(&key, &from, &to)?;
+            }
             _ => onward.one_way(&key, &from, &to)?,
         }
     }

@@ -445,6 +445,7 @@ fn check_rtp(key: &str, rtp: &RtpTraffic, scenario: &Scenario) -> Checked {
             ("fps", rtp.fps != encode.fps),
             ("rate", rtp.rate.is_some()),
             ("packet", rtp.packet != encode.packet),
+            ("sender", rtp.sender != encode.sender),
         ];
         if let Some((name, _)) = of_the_encode.iter().find(|(_, given)| *given) {
             return fault(

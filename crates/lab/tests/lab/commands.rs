@@ -129,6 +129,37 @@ fn mtip_survives_a_dead_link_and_delivers_nothing_late() {
 }
 
 #[test]
+fn what_the_receiver_may_assume_of_clocks_decides_what_is_late() {
+    // A way there and a way back of each path, a deadline of 15 ms: is all in time delivered, and all late?
+    for (ways, in_time, clocks, delivered) in [
+        ([13, 25], true, "estimated", true),
+        ([13, 25], true, "synchronised", true),
+        ([13, 25], true, "strict", false),
+        ([17, 3], false, "estimated", true),
+        ([17, 3], false, "synchronised", false),
+        ([17, 3], false, "strict", false),
+    ] {
+        let [there, back] = ways;
+        let links = ["a", "b"].map(|name| {
+            format!(
+                "[links.{name}0]\nfrom = \"c\"\nto = \"r\"\nchain = [{{ delay = \"{there}ms\" }}]\n\
+                 [links.{name}1]\nfrom = \"r\"\nto = \"c\"\nchain = [{{ delay = \"{back}ms\" }}]\n"
+            )
+        });
+        let text = format!(
+            "title = \"asymmetry\"\nduration = \"5s\"\nwarmup = \"1s\"\n{}[commands]\nfrom = \"c\"\nto = \"r\"\n\
+             transport = {{ mtip = {{ clocks = \"{clocks}\" }} }}\n",
+            links.concat(),
+        );
+        let scenario = Scenario::parse("asymmetry", &text).unwrap_or_else(|e| panic!("{e}"));
+        let result = done(clocks, &scenario).commands.expect("there are commands");
+        let all = |those: bool| if those { result.sent } else { 0 };
+        let expected = (all(delivered && in_time), all(delivered && !in_time));
+        assert_eq!((result.in_time, result.late), expected, "{ways:?}, {clocks}");
+    }
+}
+
+#[test]
 fn the_longest_gap_is_that_of_the_application() {
     // A command every 30 ms; the link dies at 10 s, the last command of all is made at 19.98 s.
     let single = over(r#""udp""#, &[]);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use taut_core::Seed;
-use taut_lab::evidence::{Evidence, sha256_of};
+use taut_lab::evidence::{Carrier, Evidence, PathEvidence, sha256_of};
 use taut_lab::scenario::Scenario;
 
 const ANEW: &str = "the evidence is of another taut: run `make evidence`, and look at the difference";
@@ -40,8 +40,47 @@ fn a_handful_of_points_drawn_by_chance_is_measured_again_to_the_last_digit() {
         for _ in 0..2 {
             let point = &set.points[rng.below(set.points.len() as u64) as usize];
             let now = set.again(point, &scenario).unwrap();
-            assert_eq!(now, *point, "{}: {ANEW}", set.command(point));
+    assert_eq!(now, *point, "{}: {ANEW}", set.command(point).unwrap_or_default());
         }
+    }
+}
+
+#[test]
+fn a_scenario_made_for_a_measured_network_is_the_one_that_was_measured() {
+    // Then its runs are the same too, to the last digit.
+    for set in &Evidence::shipped().unwrap().sets {
+        let scenario = Scenario::read(&scenario_file(&set.scenario)).unwrap();
+        let measured = scenario.expand().unwrap();
+        for (point, (_, there)) in set.points.iter().zip(&measured).step_by(7) {
+            let text = point.condition.scenario().unwrap();
+            let made = Scenario::parse("made", &text).unwrap();
+            let carrier = |(_, scenario): &&(_, Scenario)| Carrier::of(scenario).unwrap() == point.carrier;
+            let here = made.expand().unwrap();
+            let here = &here.iter().find(carrier).unwrap().1;
+            assert_eq!(here.links, there.links, "{}", point.variant);
+            assert_eq!((&here.teleop, &here.cross), (&there.teleop, &there.cross), "{}", point.variant);
+            let times = |scenario: &Scenario| (scenario.warmup, scenario.duration, scenario.drain);
+            assert_eq!(times(here), times(there), "{}", point.variant);
+        }
+    }
+}
+
+#[test]
+fn transports_with_settings_that_do_not_ship_are_no_evidence() {
+    let text = std::fs::read_to_string(scenario_file("scenarios/recommend/grid.toml")).unwrap();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("evidence-settings.toml");
+    let linux = "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }";
+    for (ships, does_not, name) in [
+        (linux, "\"tcp\"", "tcp"),
+        ("\"quic\"", "{ quic = { congestion = \"newreno\" } }", "quic"),
+        ("\"sctp\"", "{ sctp = { min_window = \"4800B\" } }", "sctp"),
+        ("{ etp = { pack = true } }", "{ etp = { gap = \"1ms\" } }", "etp"),
+    ] {
+        let changed = text.replace(ships, does_not);
+        assert_ne!(changed, text);
+        std::fs::write(&file, changed).unwrap();
+        let told = Evidence::measure(&[&file], &[1], &|_| ()).unwrap_err().to_string();
+        assert!(told.contains(&format!("{name} has settings that do not ship")), "{told}");
     }
 }
 
@@ -76,4 +115,17 @@ fn what_a_condition_cannot_say_is_refused_before_anything_runs() {
     std::fs::write(&file, cut).unwrap();
     let told = Evidence::measure(&[&file], &[1], &|_| ()).unwrap_err().to_string();
     assert!(told.contains("variant `UDP, loss 0 %") && told.contains("not among loss, delay"), "{told}");
+}
+
+#[test]
+fn the_evidence_of_several_paths_is_what_its_runs_say_today() {
+    let evidence = PathEvidence::shipped().unwrap();
+    let file = scenario_file(&evidence.scenario);
+    assert_eq!(sha256_of(&file).unwrap(), evidence.sha256, "{ANEW}");
+    let scenario = Scenario::read(&file).unwrap();
+    // One whose links read no files.
+    let point = evidence.points.iter().find(|point| point.variant == "deadline, b link failure").unwrap();
+    assert_eq!(evidence.again(point, &scenario).unwrap(), *point, "{}: {ANEW}", evidence.command(point));
+    let text = evidence.to_json().unwrap();
+    assert_eq!(text, std::fs::read_to_string(scenario_file("crates/lab/evidence/paths.json")).unwrap());
 }

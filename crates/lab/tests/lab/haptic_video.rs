@@ -68,6 +68,22 @@ fn one_fifo_without_classes_delays_force_as_much_as_video_until_it_is_wide_enoug
     assert!(haptic(wide).max < 30.0 && loss(wide).1 == 0.0, "{wide:?}");
 }
 
+#[test]
+fn a_sender_that_adapts_fits_the_link_whatever_the_gate() {
+    for (name, run) in runs("haptic-video-adapting.toml", "60s", &["1"]) {
+        let rate = |name: &str| run.flows.iter().find(|flow| flow.name == name).unwrap().delivered_bps;
+        assert!((700_000.0..1_000_000.0).contains(&rate("video")), "{name}: {}", rate("video"));
+        assert!(rate("video reports") > 1_000.0, "{name}");
+        let video = video(&run);
+        assert!(video.fps.as_ref().unwrap().mean > 58.0 && loss(video).1 < 3.0, "{name}: {video:?}");
+        // Coarser than the 1.6 Mbit/s of the sender that does not, whose frames have a quantiser of 39 to 40.
+        let opinion = video.opinion.as_ref().unwrap();
+        assert!(opinion.quantizer > 40.0 && opinion.mos < 2.9, "{name}: {opinion:?}");
+        // 20 ms of propagation, and a queue that stays short.
+        assert!(video.frame_delay_ms.as_ref().unwrap().mean < 40.0, "{name}: {video:?}");
+    }
+}
+
 /// The goal, but for one exception: a FIFO lets every key frame through that `deadline` sends, and these take the room of other
 /// frames; the source's policies lose them like any other.
 #[test]

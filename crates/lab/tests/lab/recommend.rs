@@ -69,6 +69,46 @@ fn between_two_measured_points_the_worse_stands_in() {
 }
 
 #[test]
+fn which_neighbours_stand_in_is_said_and_nothing_where_none_do() {
+    let found = recommend(&evidence(), &need(0.5, 10.0));
+    let told: Vec<_> = found.between.iter().map(|b| (b.quantity.as_str(), b.asked, b.below, b.above)).collect();
+    assert_eq!(told, [("loss", 0.5, Some(0.0), Some(1.0)), ("one way", 10.0, Some(5.0), Some(20.0))]);
+    let text = recommendation_text(&found);
+    assert!(text.contains("BETWEEN measured points") && text.contains("--measure"), "{text}");
+    assert!(text.contains("loss 0.5 %: 0 and 1 % stand in  (scenarios/made-up.toml)"), "{text}");
+    assert!(text.contains("on the wire at the worst neighbours."), "{text}");
+    for citation in &found.citations {
+        assert!([0.0, 1.0].contains(&citation.network.loss_percent), "{citation:?}");
+    }
+    let exact = recommend(&evidence(), &need(1.0, 20.0));
+    assert!(exact.between.is_empty());
+    assert!(!recommendation_text(&exact).contains("--measure"));
+    // Less way and more rate than was measured: what is worse stands in alone.
+    let easy = Need::haptic(Condition { rate_mbit: 50.0, ..network(1.0, 1.0) });
+    let told = recommendation_text(&recommend(&evidence(), &easy));
+    assert!(told.contains("one way 1 ms: 5 ms stands in"), "{told}");
+    assert!(told.contains("rate 50 Mbit/s: 10 Mbit/s stands in"), "{told}");
+}
+
+#[test]
+fn evidence_of_exactly_this_network_meets_what_its_neighbours_do_not() {
+    // QUIC's streams need 10 + 20 ms here; 20 + 40 at the farther neighbour, of which 40 are added.
+    let mut asked = need(1.0, 10.0);
+    (asked.lost_percent, asked.budget_ms, asked.jitter_ms) = (0.0, 31.0, 1e3);
+    assert!(recommend(&evidence(), &asked).choice.is_none());
+    let points = [carrier("udp", false), carrier("quic", true)].map(|c| point(c, asked.network)).to_vec();
+    let mut here = evidence();
+    here.sets[0] = EvidenceSet { scenario: String::new(), points, ..here.sets[0].clone() };
+    let found = recommend(&here, &asked);
+    assert_eq!(found.choice.as_ref().map(|choice| choice.delay_ms), Some(Some(30.0)));
+    assert!(found.between.is_empty() && found.outside.is_empty());
+    // Its scenario was not kept: there is no command, and it is said how to have one.
+    assert!(found.citations.iter().all(|citation| citation.command.is_none()));
+    let text = recommendation_text(&found);
+    assert!(text.contains("--keep network.toml") && !text.contains("taut run"), "{text}");
+}
+
+#[test]
 fn every_measured_branch_cites_a_run_and_the_command_that_makes_it_again() {
     let found = recommend(&evidence(), &need(1.0, 20.0));
     for step in &found.steps {
@@ -79,8 +119,8 @@ fn every_measured_branch_cites_a_run_and_the_command_that_makes_it_again() {
         }
     }
     assert_eq!(
-        found.citations[0].command,
-        "taut run scenarios/made-up.toml --variant 'QUIC streams, loss 1 %, 20 ms' --seeds 1..3"
+        found.citations[0].command.as_deref(),
+        Some("taut run scenarios/made-up.toml --variant 'QUIC streams, loss 1 %, 20 ms' --seeds 1..3")
     );
 }
 
@@ -150,4 +190,30 @@ fn what_is_no_matter_of_figures_is_asked_first() {
     assert_eq!(names(&Need { paths: 2, ..plain.clone() }), None);
     let nat = recommend(&evidence(), &Need { nat: true, ..plain });
     assert!(nat.others.iter().any(|other| other.name == "TCP" && !other.meets));
+}
+
+#[test]
+fn over_several_networks_the_fewest_copies_that_are_in_time_in_every_condition_are_taken() {
+    let plain = Need { paths: 2, budget_ms: 15.0, ..need(0.0, 5.0) };
+    let found = recommend(&evidence(), &plain);
+    let paths = found.paths.clone().expect("it was asked for");
+    let choice = paths.choice.clone().expect("one is in time");
+    assert_eq!((choice.name.as_str(), choice.flags.as_str()), ("deadline", "--transport mtip"));
+    assert!(choice.in_time_percent >= 99.0 && choice.copies < Some(1.2), "{choice:?}");
+    let why_not = |name: &str| {
+        paths.others.iter().find(|other| other.name == name).expect("it was measured").failure.clone()
+    };
+    assert_eq!(why_not("MTIP-A"), None, "it sends more copies");
+    for name in ["MTIP-B", "MPQUIC, fail-over", "UDP, one path"] {
+        assert!(why_not(name).is_some_and(|why| why.contains("% in time in ")), "{name}");
+    }
+    assert_eq!(paths.citations.len(), 1 + paths.others.len());
+    assert!(found.is_met() && found.choice.is_none() && paths.outside.is_empty(), "{:?}", paths.outside);
+    let text = recommendation_text(&found);
+    assert!(text.contains("Take deadline: ") && text.contains("--path wwan0 --path wwan1 --deadline 15ms"), "{text}");
+
+    let tls = recommend(&evidence(), &Need { security: Security::Tls, ..plain.clone() });
+    assert_eq!(tls.paths.and_then(|paths| paths.choice).map(|choice| choice.name).as_deref(), Some("MPQUIC, copies"));
+    let more = recommend(&evidence(), &Need { paths: 3, budget_ms: 5.0, ..plain });
+    assert_eq!(more.paths.map(|paths| paths.outside.len()), Some(2));
 }

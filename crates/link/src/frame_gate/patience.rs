@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use taut_core::{Duration, Time};
 use taut_wire::rtp::FrameKind;
 
-use super::shaper::Shaper;
+use super::shaper::{MTU, Shaper};
 use super::{ControlConfig, Knobs, QueueReading, Room};
 
 /// Looks for the least that must wait so that the link is never idle while frames are dropped for it.
@@ -24,6 +24,8 @@ pub(super) struct Patience {
     unused: u64,
     /// What waited at the last reading.
     backlog: u64,
+    /// What of the shaper's rate is reckoned with, of [`WHOLE`].
+    pace: u64,
     /// When a queue that was short dropped.
     impatient: Option<Time>,
     /// When so much waited that the link is too small, whatever else is known.
@@ -34,6 +36,8 @@ pub(super) struct Patience {
 
 /// So long a queue that dropped while it was short is taken for one that does so.
 const MEMORY: Duration = Duration::from_secs(60);
+/// The pace of a shaper that is there for the video alone.
+const WHOLE: u64 = 1_024;
 
 impl Patience {
     /// Readings that are remembered at most.
@@ -47,6 +51,7 @@ impl Patience {
             starting: true,
             unused: 0,
             backlog: 0,
+            pace: WHOLE,
             impatient: None,
             exhausted: None,
             offered: VecDeque::new(),
@@ -59,7 +64,7 @@ impl Patience {
         let (Some((since, before)), Some((_, last))) = (self.offered.front(), self.offered.back()) else {
             return true;
         };
-        let carried = self.shaper.bytes_in(now.saturating_since(*since));
+        let carried = self.shaper.bytes_in(now.saturating_since(*since)) * self.pace / WHOLE;
         self.shaper.rate() == 0 || (!self.is_exhausted(now) && last - before <= carried + carried / 32)
     }
 
@@ -80,7 +85,8 @@ impl Patience {
         let account = gate.account(now.as_nanos());
         let unused = account.unused.saturating_sub(self.unused);
         self.unused = account.unused;
-        let level = self.shaper.learn(now, reading, drops, account.level, unused > 0);
+        let whole = self.pace == WHOLE;
+        let level = self.shaper.learn(now, reading, drops, account.level, (unused > 0, whole));
         gate.set_level(now.as_nanos(), level);
         let longest = self.backlog.max(reading.backlog);
         self.backlog = reading.backlog;
@@ -94,6 +100,7 @@ impl Patience {
         if drops > 0 && longest < self.shaper.bytes_in(config.wait) {
             self.impatient = Some(now);
         }
+        self.steer_pace(drops > 0);
         self.steer_level(now, unused, drops > 0, config);
         self.steer_reach(longest, drops > 0, config);
     }
@@ -108,6 +115,16 @@ impl Patience {
             self.offered.pop_front();
         }
         self.offered.push_back((now, offered));
+    }
+
+    /// A queue that drops though frames wait for nothing is emptied slower than it once was: others share the link, or its algorithm has
+    /// not forgotten a longer queue. Slower until it no longer drops, and back to the whole rate in the course of 26 s.
+    fn steer_pace(&mut self, dropped: bool) {
+        if dropped && self.level < MTU / 4 {
+            self.pace = (self.pace - self.pace / 32).max(WHOLE / 4);
+        } else if !dropped {
+            self.pace = WHOLE.min(self.pace + 4);
+        }
     }
 
     /// Up while the link is idle, down while it is not, down faster when the queue drops. A queue that does so while it is
@@ -156,6 +173,6 @@ impl Patience {
 
     /// The rate that the gate reckons with.
     pub(super) const fn rate(&self) -> u64 {
-        self.shaper.rate()
+        self.shaper.rate() * self.pace / WHOLE
     }
 }

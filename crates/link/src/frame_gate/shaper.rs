@@ -73,14 +73,15 @@ impl Shaper {
     }
 
     /// Learns from a reading before which `drops` packets were dropped. By account, `level` bytes were waiting or are not
-    /// filled up in the bucket, and the bucket was full in between if `filled`. Returns what the level must be.
+    /// filled up in the bucket, and the bucket was full in between if `filled`; the account goes by this shaper's rate if `trusted`.
+    /// Returns what the level must be.
     pub(super) fn learn(
         &mut self,
         now: Time,
         reading: QueueReading,
         drops: u64,
         level: u64,
-        filled: bool,
+        (filled, trusted): (bool, bool),
     ) -> u64 {
         let (then, before) = std::mem::replace(&mut self.last, (now, reading));
         if !filled {
@@ -93,9 +94,10 @@ impl Shaper {
         let expected = level.saturating_sub(self.burst);
         // The first packet has been paid for in part.
         let waiting = reading.backlog - reading.backlog.min(MTU / 2);
-        if self.sure && expected > waiting {
+        let sure = self.sure && trusted;
+        if sure && expected > waiting {
             self.was_faster(expected - waiting);
-        } else if self.sure && self.filled {
+        } else if sure && self.filled {
             self.burst = self.burst.saturating_sub((waiting - expected) / 4);
         }
         if reading.backlog == 0 {
@@ -194,7 +196,7 @@ mod tests {
             let now = Time::ZERO + Duration::from_millis(100 * index);
             // What waits is whole packets: the first one is there until it is paid for.
             let backlog = if level > 0 { level as u64 + MTU / 2 } else { 0 };
-            account = shaper.learn(now, QueueReading { drops: 0, sent, backlog }, 0, account, filled);
+            account = shaper.learn(now, QueueReading { drops: 0, sent, backlog }, 0, account, (filled, true));
         }
         shaper
     }
@@ -234,7 +236,7 @@ mod tests {
         for index in 0..20 {
             sent += if index < 10 { 12_500 } else { 6_250 };
             let reading = QueueReading { drops: 0, sent, backlog: 40_000 };
-            shaper.learn(Time::ZERO + Duration::from_millis(100 * index), reading, 0, 40_000, false);
+            shaper.learn(Time::ZERO + Duration::from_millis(100 * index), reading, 0, 40_000, (false, true));
         }
         assert!((62_000..=80_000).contains(&shaper.rate()), "{shaper:?}");
     }

@@ -200,10 +200,10 @@ fn session(seconds: u64) -> Vec<(Time, Packet)> {
 }
 
 #[derive(Debug)]
-struct Outcome {
-    packet_loss: f64,
-    frame_loss: f64,
-    frames: u64,
+pub(crate) struct Outcome {
+    pub(crate) packet_loss: f64,
+    pub(crate) frame_loss: f64,
+    pub(crate) frames: u64,
     /// Of these, since the last whole key frame no key frame was lost.
     decodable: u64,
     keys_lost: u64,
@@ -214,7 +214,7 @@ struct Outcome {
     queue_drops: usize,
 }
 
-fn outcome(arrivals: &[(Time, Packet)], run: &Run, from: Time) -> Outcome {
+pub(crate) fn outcome(arrivals: &[(Time, Packet)], run: &Run, from: Time) -> Outcome {
     let timestamp = |packet: &Packet| u32::from_be_bytes(packet.payload[4..8].try_into().unwrap());
     let video = |packet: &Packet| !packet.payload.is_empty();
     let mut frames: BTreeMap<u32, (u64, u64, bool, Time, Time)> = BTreeMap::new();

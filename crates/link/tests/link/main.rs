@@ -5,6 +5,8 @@ mod driver;
 #[cfg(test)]
 mod frame_gate;
 #[cfg(test)]
+mod frame_gate_shared;
+#[cfg(test)]
 mod measured_paths;
 #[cfg(test)]
 mod properties;

@@ -29,8 +29,8 @@ pub struct Packetizer {
 }
 
 impl Packetizer {
-    /// Room that a packet's codec may need for itself.
-    const OVERHEAD: usize = HEADER_LEN + vp8::MAX_DESCRIPTOR_LEN;
+    /// Bytes of every packet that are kept for the RTP header and its codec's own.
+    pub const OVERHEAD: usize = HEADER_LEN + vp8::MAX_DESCRIPTOR_LEN;
 
     /// A stream. Sequence number, timestamp and PictureID begin anywhere (RFC 3550 section 5.1).
     pub fn new(codec: Codec, ssrc: u32, rng: &mut Rng) -> Self {

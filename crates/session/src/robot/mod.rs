@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 use taut_core::{
     Datagram, Deadline, DropCause, Duration, Reliability, Rng, Time, Transmit, Transport, earliest,
 };
-use taut_wire::session::{Body, Feedback, RobotState, Role, STATUS_CAUSES, Status as Report, StopCause};
+use taut_wire::session::{
+    Body, Feedback, RobotState, Role, STATUS_CAUSES, Status as Report, StopCause, Verdict,
+};
 
 pub use self::event::RobotEvent;
 use self::processing::Processor;
@@ -140,8 +142,21 @@ impl<T: Transport> Robot<T> {
         }
     }
 
+    /// Where the robot is, m: what the limit of steps counts from after a resume. [`send_feedback`](Self::send_feedback)
+    /// says it as well. A position that is not finite changes nothing.
+    pub fn measure(&mut self, position: [f32; 3]) {
+        if position.iter().all(|x| x.is_finite()) {
+            self.measured = Some(position);
+        }
+    }
+
+    /// Where the robot was told to be, or else measured itself.
+    fn place(&self) -> Option<[f32; 3]> {
+        self.at.or(self.measured)
+    }
+
     /// Sends what the robot measures, its force above all, to the operator's hand; at most at the configured rate, the
-    /// newest first. Its position is where the limit of steps counts from after a resume.
+    /// newest first.
     ///
     /// # Errors
     /// When there is no operator, when a number is not finite, or when it is too old already.
@@ -152,7 +167,7 @@ impl<T: Transport> Robot<T> {
             self.feedback_drops.add(DropCause::NotFinite);
             return Err(StateError::NotFinite);
         }
-        self.measured = Some(state.position);
+        self.measure(state.position);
         let expires = Some(state.created + self.config.feedback_deadline);
         let item = Waiting { sequence: self.next_feedback, state, expires };
         let error = if self.operator.is_none() || self.closed {
@@ -360,21 +375,26 @@ impl<T: Transport> Robot<T> {
     }
 
     /// A state is ready for the device.
-    fn apply(&mut self, now: Time, mut item: Waiting) {
-        let cause = if !self.safety.is_enabled() {
-            Some(DropCause::Stopped)
+    fn apply(&mut self, now: Time, item: Waiting) {
+        let bounded = if !self.safety.is_enabled() {
+            Err(Verdict::Stopped)
         } else if item.is_late(now) {
-            Some(DropCause::TooLate)
+            Err(Verdict::TooLate)
         } else if item.sequence <= self.applied {
-            Some(DropCause::Superseded)
+            Err(Verdict::Superseded)
         } else {
-            let limited = self.config.limits.apply(self.at, &mut item.state);
-            limited.is_err().then_some(DropCause::NotFinite)
+            self.config.limits.bound(self.place(), &item.state)
         };
-        if let Some(cause) = cause {
-            return self.dropped.push(item.dropped(cause));
-        }
-        let Waiting { sequence, state, .. } = item;
+        let state = match bounded {
+            Ok(state) => state,
+            Err(verdict) => {
+                let cause = verdict.cause().expect("what is not taken has a cause");
+                return self.dropped.push(item.dropped(cause));
+            }
+        };
+        // The watchdog waits for motion, not for what was to become motion.
+        self.safety.feed(now);
+        let sequence = item.sequence;
         self.applied = sequence;
         self.applied_count += 1;
         self.at = Some(state.position);

@@ -7,7 +7,7 @@ use taut_wire::session::{
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
-use crate::codec::Codec;
+use crate::codec::{Codec, OMNI71_COMMAND};
 use crate::port::{Heard, Parcel};
 use crate::queue::Waiting;
 use crate::state::{Priority, State};
@@ -156,7 +156,9 @@ impl<T: Transport> Robot<T> {
     }
 
     fn handle_stop(&mut self, now: Time, command: &Command) {
-        let fresh = self.safety.stop(command.command);
+        // Whoever knows nothing of commands counts these with its states.
+        let numbered = self.config.codec == Codec::Native || command.command & OMNI71_COMMAND != 0;
+        let fresh = if numbered { self.safety.stop(command.command) } else { self.safety.stop_unnumbered() };
         let answer = self.answer(now, command, Answer::Done);
         // When it cannot be sent, the operator repeats the command.
         let _ = self.port.send(now, &Body::EmergencyStopAck(answer), Parcel::urgent(now));
@@ -232,7 +234,6 @@ impl<T: Transport> Robot<T> {
             }
         };
         self.newest = wire.sequence;
-        self.safety.feed(now);
         let ready = if wire.priority == Priority::Emergency {
             Some(item)
         } else {
@@ -271,6 +272,9 @@ impl<T: Transport> Robot<T> {
             return Err(Verdict::Superseded);
         }
         let state = State::from_wire(wire, now - age);
+        // Where the robot will be when those before it were applied, nobody knows yet.
+        let from = if self.processor.waiting() == 0 { self.place() } else { Some(state.position) };
+        self.config.limits.bound(from, &state)?;
         Ok(Waiting { sequence: wire.sequence, state, expires: Some(now + (deadline - age)) })
     }
 

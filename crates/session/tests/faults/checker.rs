@@ -8,7 +8,7 @@ use taut_wire::session::{Body, Frame};
 
 use crate::carriers::Over;
 use crate::harness::{MS, OPERATOR, Observer};
-use crate::{DEADLINE, WATCHDOG};
+use crate::{DEADLINE, FORCE, REACH, WATCHDOG};
 
 /// What is known of one state; by its sequence.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +28,7 @@ struct Fate {
 }
 
 pub(crate) struct Checker {
-    /// A robot that applies at once: then no more than the watchdog may lie between two states.
+    /// A robot that applies at once: then what it knew of the clocks is what it judged by.
     immediate: bool,
     /// Every datagram is a frame, so that each copy of each state is seen.
     plain: bool,
@@ -101,7 +101,7 @@ impl Totals {
                 );
             }
         };
-        happened(&self.robot_drops, &["duplicate", "superseded", "too_late", "stopped"]);
+        happened(&self.robot_drops, &["duplicate", "superseded", "too_late", "stopped", "out_of_limits"]);
         happened(&self.operator_drops, &["superseded", "stopped", "too_late", "queue_full_packets"]);
         for why in ["Watchdog", "Emergency", "LocalEmergency"] {
             assert!(self.stops.get(why).is_some_and(|count| *count > 0), "no {why}: {self:?}");
@@ -193,12 +193,17 @@ impl Checker {
             assert!(true_age < DEADLINE + error + drift, "{sequence} was {true_age} old");
             assert!(age.abs_diff(true_age) <= error + drift, "{sequence} was {true_age} old, said {age}");
         }
-        // Set clocks shorten the watchdog's time, and never lengthen it.
-        let silence = now - self.moved;
-        assert!(!self.immediate || silence <= WATCHDOG + drift, "{silence} without motion, and no stop");
         self.moved = now;
         self.last_applied = sequence;
         self.applied += 1;
+    }
+
+    /// Whatever happens, and whoever sees it: a robot that nothing moves has stopped. Set clocks shorten the watchdog's
+    /// time, and never lengthen it.
+    fn watch(&self, now: Time) {
+        let silence = now.saturating_since(self.moved);
+        let drift = Duration::from_micros(50);
+        assert!(!self.enabled || silence <= WATCHDOG + drift, "{silence} without motion, and no stop");
     }
 
     /// The books of the episode, closed when nothing is under way any more.
@@ -258,7 +263,8 @@ impl Checker {
 }
 
 impl Observer for Checker {
-    fn transmitted(&mut self, _now: Time, from: usize, id: u64, bytes: &[u8]) {
+    fn transmitted(&mut self, now: Time, from: usize, id: u64, bytes: &[u8]) {
+        self.watch(now);
         if !self.plain {
             return;
         }
@@ -275,7 +281,8 @@ impl Observer for Checker {
         self.datagrams.push(sequence);
     }
 
-    fn network(&mut self, _now: Time, _from: usize, event: &LinkEvent) {
+    fn network(&mut self, now: Time, _from: usize, event: &LinkEvent) {
+        self.watch(now);
         match event {
             LinkEvent::Dropped { meta, .. } => {
                 if let Some(sequence) = self.in_datagram(meta.id) {
@@ -302,7 +309,8 @@ impl Observer for Checker {
         self.fate(sequence).made = Some(now);
     }
 
-    fn operator(&mut self, _now: Time, event: &OperatorEvent) {
+    fn operator(&mut self, now: Time, event: &OperatorEvent) {
+        self.watch(now);
         self.closed |= *event == OperatorEvent::Closed;
         if let OperatorEvent::Dropped { sequence, cause } = event {
             let fate = self.fate(*sequence);
@@ -312,6 +320,7 @@ impl Observer for Checker {
     }
 
     fn robot(&mut self, now: Time, event: &RobotEvent, clocks: Option<[Duration; 2]>) {
+        self.watch(now);
         // What arrives at once, after a loss was repaired, was judged one by one: comparisons of clocks lie between.
         let kept = match (self.plain, self.immediate) {
             (false, _) => MS * 2_000,
@@ -325,6 +334,11 @@ impl Observer for Checker {
         match event {
             RobotEvent::Apply { sequence, state, age } => {
                 assert!(state.is_finite());
+                let within = |vector: [f32; 3], largest: f32| vector.iter().all(|x| x.abs() <= largest);
+                assert!(
+                    within(state.position, REACH) && within(state.force, FORCE),
+                    "{state:?} is beyond the limits"
+                );
                 self.check_applied(now, *sequence, *age, clocks);
                 self.fate(*sequence).applied += 1;
             }

@@ -23,11 +23,16 @@ use checker::{Checker, Totals};
 use harness::{Clock, MS, OPERATOR, ROBOT, World};
 use taut_core::{Duration, Probability, Rng, Seed, Time};
 use taut_link::{Chain, Corrupt, Cut, Duplicate, Element, GilbertElliott, Jitter, JitterConfig, Loss};
-use taut_session::{OperatorConfig, Order, Priority, Processing, RobotConfig, RobotState, State};
+use taut_session::{
+    LimitPolicy, MotionLimits, OperatorConfig, Order, Priority, Processing, RobotConfig, RobotState, State,
+};
 
 const STATES_PER_EPISODE: u64 = 10_000;
 pub(crate) const DEADLINE: Duration = Duration::from_millis(80);
 pub(crate) const WATCHDOG: Duration = Duration::from_millis(100);
+/// How far the robot reaches along each axis, m, and how hard it may be told to push, N.
+pub(crate) const REACH: f32 = 0.5;
+pub(crate) const FORCE: f32 = 5.0;
 
 /// An episode ends after this time, however few states a broken connection let through.
 const LONGEST_EPISODE: Duration = Duration::from_secs(60);
@@ -148,8 +153,11 @@ fn set_up(seed: u64, over: Over, rng: &mut Rng) -> Episode {
         },
         _ => Processing::Immediate,
     };
+    let policy = if rng.below(2) == 0 { LimitPolicy::Clamp } else { LimitPolicy::Refuse };
+    let limits = MotionLimits::new().position([-REACH; 3], [REACH; 3]).force(FORCE).policy(policy);
     let robot = RobotConfig::new()
         .watchdog(WATCHDOG)
+        .limits(limits)
         .processing(processing)
         .queue(1 + rng.below(50) as usize)
         .order(if rng.below(2) == 0 { Order::Newest } else { Order::Fifo });
@@ -222,6 +230,13 @@ fn act(world: &mut Episode, rng: &mut Rng) {
         75..77 => {
             let broken = State { force: [f32::NAN, 0.0, 0.0], ..State::at(world.local(OPERATOR)) };
             assert_eq!(world.send(broken), None, "not a number");
+        }
+        77..80 => {
+            // Finite, and out of reach.
+            let far = [f32::MAX, f32::MIN, 1.0, -1.0][rng.below(4) as usize];
+            let wild =
+                State { position: [far; 3], force: [0.0, far, 0.0], ..State::at(world.local(OPERATOR)) };
+            world.send(wild);
         }
         _ => {}
     }

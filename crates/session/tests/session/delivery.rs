@@ -3,9 +3,10 @@
 use taut_core::{DropCause, Duration, Probability, Seed, Transport};
 use taut_link::{Chain, Delay, Distribution, Duplicate, Jitter, JitterConfig, Loss, Schedule};
 use taut_session::{
-    Codec, MotionLimits, OperatorConfig, OperatorEvent, Order, Processing, RobotConfig, RobotEvent, State,
-    Verdict,
+    Codec, LimitPolicy, MotionLimits, OperatorConfig, OperatorEvent, Order, Processing, RobotConfig,
+    RobotEvent, State, Verdict,
 };
+use taut_wire::session::StopCause;
 
 use crate::harness::{Clock, Log, MS, OPERATOR, ROBOT, World, at_ms, dropped, tcp, udp};
 use crate::{delays, rated, world};
@@ -212,6 +213,7 @@ fn limits_hold_whatever_the_operator_sends() {
     let limits = MotionLimits::new().position([-0.1; 3], [0.1; 3]).velocity(0.5).force(3.0).step(0.001);
     let robot = RobotConfig::new().limits(limits);
     let mut world = World::new(udp, OperatorConfig::new(), robot, delays(MS), Log::default());
+    world.robot.measure([0.0; 3]);
     world.start();
     world.sampling = None;
     for i in 0..500u16 {
@@ -235,6 +237,33 @@ fn limits_hold_whatever_the_operator_sends() {
         assert!(pair[1].position.iter().all(|x| x.abs() <= 0.1));
     }
     assert!(states.len() > 450);
+}
+
+#[test]
+fn what_is_beyond_the_limits_is_refused_and_feeds_no_watchdog() {
+    let limits = MotionLimits::new().position([-0.1; 3], [0.1; 3]).policy(LimitPolicy::Refuse);
+    let robot = RobotConfig::new().limits(limits);
+    let mut world = World::new(udp, OperatorConfig::new(), robot, delays(MS), Log::default());
+    world.start();
+    world.sampling = None;
+    let send = |world: &mut World<_, Log>, x: f32, states: u32| {
+        for _ in 0..states {
+            let sequence = world.send(State { position: [x, 0.0, 0.0], ..State::at(world.local(0)) });
+            assert!(sequence.is_some());
+            world.run_until(world.now + MS);
+        }
+    };
+    send(&mut world, 0.05, 10);
+    let within = world.observer.applied().last().expect("it moved").0;
+    send(&mut world, 0.5, 200);
+    assert_eq!(world.observer.applied().last().expect("it moved").0, within);
+    let stop = RobotEvent::Stop { why: StopCause::Watchdog };
+    assert_eq!(world.observer.robot_at(|event| *event == stop), Some(within + MS * 100));
+    let refused = |event: &OperatorEvent| {
+        matches!(event, OperatorEvent::Acknowledged { verdict: Verdict::OutOfLimits, .. })
+    };
+    assert!(world.observer.operator_at(refused).is_some());
+    assert!(dropped(&world.robot.status(world.now), DropCause::OutOfLimits) > 90);
 }
 
 #[test]

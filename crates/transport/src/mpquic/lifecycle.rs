@@ -3,11 +3,44 @@
 use noq_proto::{ConnectionError, EndpointEvent, Event as QuicEvent, Incoming, StreamEvent, VarInt};
 use taut_core::{DropCause, Event, PathId, Time};
 
-use super::{Connection, MAX_HANDSHAKES, MpQuic, Role, State, clock, close, tls};
+use super::{ATTEMPT, Connection, MAX_HANDSHAKES, MpQuic, Role, State, address, clock, close, tls};
 use crate::quic::frame::FrameError;
 use crate::quic::{CloseReason, QuicConfig};
 
 impl MpQuic {
+    /// When a client tries to connect, the first time or once more.
+    pub(super) fn next_attempt(&self) -> Option<Time> {
+        let Role::Client(hello) = &self.role else { return None };
+        let paths = self.paths.count();
+        // Each path is tried twice; the last attempt ends by itself.
+        let more = hello.attempts == 0 || paths > 1 && hello.attempts < 2 * paths;
+        hello.next.filter(|_| paths > 0 && more && self.state == State::Waiting)
+    }
+
+    /// A client's hello, over the first path, or over the next one when it was not answered.
+    pub(super) fn start(&mut self, now: Time) {
+        if self.next_attempt().is_none_or(|at| at > now) {
+            return;
+        }
+        let paths = self.paths.count();
+        let Role::Client(hello) = &mut self.role else { return };
+        if hello.attempts > 0 {
+            self.paths.rotate();
+        }
+        let round = u64::from(hello.attempts / paths);
+        hello.next = Some(now + ATTEMPT * (round + 1));
+        hello.attempts += 1;
+        for before in self.connections.drain(..) {
+            self.endpoint.handle_event(before.handle, EndpointEvent::drained());
+        }
+        let first = address(self.paths.first().expect("there are paths"));
+        let config = hello.config.clone();
+        let started = self.endpoint.connect(clock::instant(now), config, first, tls::SERVER_NAME);
+        let (handle, quic) =
+            started.expect("a valid name, address and version, and connection IDs in plenty");
+        self.connections.push(Connection { handle, quic });
+    }
+
     /// Somebody says hello.
     pub(super) fn on_incoming(&mut self, now: Time, path: PathId, incoming: Incoming) {
         let mut answer = Vec::new();

@@ -3,8 +3,8 @@
 //! The protocol is `noq-proto`'s, a state machine like quinn's, which it descends from; TLS, identities, framing and the queue of
 //! messages are those of [`quic`](crate::quic). Unreliable messages travel in DATAGRAM frames, reliable ones in eight streams.
 //!
-//! The client opens the paths that its driver adds; the handshake takes the first of them. Both sides ping every path, for
-//! one that nobody uses dies; the client opens again what was abandoned.
+//! The client opens the paths that its driver adds. The handshake takes the first of them, and the next one when no answer has come
+//! for a second. Both sides ping every path, for one that nobody uses dies; the client opens again what was abandoned.
 //!
 //! [`PathUse`] says what the paths are for. By itself the protocol has no choice of a path for each datagram, only paths
 //! that are available and others that stand by ([`PathUse::FailOver`]): when the first one falls silent, the next takes over
@@ -72,8 +72,8 @@ use noq_proto::{
 };
 use ring::hmac;
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Ecn, Event, Message, PathId, Reliability, SendError, Time,
-    Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Reliability, SendError,
+    Time, Transmit, Transport, earliest,
 };
 
 pub use self::config::{MpQuicConfig, PathUse};
@@ -98,6 +98,8 @@ const DATAGRAM_OVERHEAD: u64 = 1 + 8 + 4 + 16 + 9 + 4 + NUMBER as u64;
 const MAX_ANSWERS: usize = 16;
 /// Handshakes under way at a time.
 const MAX_HANDSHAKES: usize = 8;
+/// An attempt to connect has so long before the next path is tried; twice that when all were tried once.
+const ATTEMPT: Duration = Duration::from_secs(1);
 /// What the two sides agree that they speak (RFC 7301): samples have numbers here.
 const PROTOCOL: &[u8] = b"taut-mp/1";
 
@@ -149,9 +151,16 @@ pub struct MpQuic {
 }
 
 enum Role {
-    /// It connects at the first call that brings the time, once it has a path.
-    Client(Option<Box<ClientConfig>>),
+    Client(Box<Hello>),
     Server,
+}
+
+/// A client's attempts to connect, one after the other, each over the next path.
+struct Hello {
+    config: ClientConfig,
+    /// When the next attempt begins; the first with the call that brings the time, once there is a path. `None`: no more.
+    next: Option<Time>,
+    attempts: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -176,7 +185,8 @@ impl MpQuic {
         client
             .transport_config(config.transport())
             .initial_dst_cid_provider(Arc::new(crypto::connection_id::<20>));
-        Self::new(config, identity, trust, entropy, Role::Client(Some(Box::new(client))), None)
+        let hello = Hello { config: client, next: Some(Time::ZERO), attempts: 0 };
+        Self::new(config, identity, trust, entropy, Role::Client(Box::new(hello)), None)
     }
 
     /// Waits for one of `trust`, and for the paths that it opens.
@@ -230,16 +240,6 @@ impl MpQuic {
         }
     }
 
-    /// Client: a path came into being, such as an interface that is up. It is opened when the handshake is done; the first
-    /// one takes the handshake. Beyond [`MAX_PATHS`], for a path that is known, and on a server nothing happens; the answer tells.
-    pub fn add_path(&mut self, now: Time, id: PathId) -> bool {
-        let added = matches!(self.role, Role::Client(_)) && self.paths.add(now, id);
-        if added {
-            self.find_deadline(now);
-        }
-        added
-    }
-
     /// The paths that carry messages now.
     pub fn paths(&self) -> impl Iterator<Item = PathId> {
         self.paths.up()
@@ -288,24 +288,12 @@ impl MpQuic {
         result
     }
 
-    /// A client's first steps.
-    fn start(&mut self, now: Time) {
-        let Some(first) = self.paths.first() else { return };
-        let Role::Client(config) = &mut self.role else { return };
-        let Some(config) = config.take() else { return };
-        let started = self.endpoint.connect(clock::instant(now), *config, address(first), tls::SERVER_NAME);
-        let (handle, quic) =
-            started.expect("a valid name, address and version, and connection IDs in plenty");
-        self.connections.push(Connection { handle, quic });
-    }
-
     fn index(&self, handle: ConnectionHandle) -> Option<usize> {
         self.connections.iter().position(|connection| connection.handle == handle)
     }
 
     fn find_deadline(&mut self, now: Time) {
-        let starts = matches!(self.role, Role::Client(Some(_))) && self.paths.first().is_some();
-        let starts = starts.then(|| Deadline::new(now, "connect"));
+        let starts = self.next_attempt().map(|at| Deadline::new(at.max(now), "connect"));
         let client = matches!(self.role, Role::Client(_));
         let open = matches!(self.state, State::Open(_));
         let paths = self.paths.next_time(client).filter(|_| open).map(|at| Deadline::new(at, "paths"));
@@ -347,10 +335,16 @@ impl MpQuic {
             if transmit.is_none() && is_open && self.messages.release(quic, &open) {
                 transmit = quic.poll_transmit(instant, NonZeroUsize::MIN, &mut data);
             }
-            if let Some(transmit) = transmit {
-                buffer.extend_from_slice(&data);
-                let ecn = Ecn::from_code_point(transmit.ecn.map_or(0, |mark| mark as u8));
-                return Some(Transmit { path: path_of(transmit.destination), ecn, padding: 0 });
+            while let Some(sent) = transmit {
+                let path = path_of(sent.destination);
+                if self.paths.is_there(path) || !matches!(self.role, Role::Client(_)) {
+                    buffer.extend_from_slice(&data);
+                    let ecn = Ecn::from_code_point(sent.ecn.map_or(0, |mark| mark as u8));
+                    return Some(Transmit { path, ecn, padding: 0 });
+                }
+                // The last path, which noq cannot be without, is no more.
+                data.clear();
+                transmit = quic.poll_transmit(instant, NonZeroUsize::MIN, &mut data);
             }
         }
         self.settle(now);
@@ -447,12 +441,26 @@ impl Transport for MpQuic {
             let code = noq_proto::VarInt::from_u64(code).expect("it is small");
             connection.quic.close(clock::instant(now), code, bytes::Bytes::new());
         }
-        if matches!(self.role, Role::Client(_)) {
-            // It never said hello.
-            self.role = Role::Client(None);
-        }
         self.finish(CloseReason::Local);
         self.lent(now, |quic| quic.settle(now));
+    }
+
+    /// Client: it is opened when the handshake is done; the first one takes the handshake. Beyond [`MAX_PATHS`], for a path that is
+    /// known, and on a server nothing happens; the answer tells.
+    fn add_path(&mut self, now: Time, id: PathId) -> bool {
+        let added = matches!(self.role, Role::Client(_)) && self.paths.add(now, id);
+        if added {
+            self.find_deadline(now);
+        }
+        added
+    }
+
+    /// Client: the peer is told, over another path. The connection outlives its last path for as long as it is not idle, and goes
+    /// on over the next one that is added.
+    fn remove_path(&mut self, now: Time, id: PathId) {
+        if matches!(self.role, Role::Client(_)) {
+            self.lent(now, |quic| quic.drop_path(now, id));
+        }
     }
 }
 

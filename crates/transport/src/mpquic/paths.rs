@@ -1,11 +1,14 @@
 //! Paths: opened by the client, pinged by both, opened again when they were abandoned.
 
-use noq_proto::{Connection, FourTuple, PathEvent, PathId as QuicPath, PathStatus};
+use noq_proto::{ClosePathError, Connection, FourTuple, PathEvent, PathId as QuicPath, PathStatus, VarInt};
 use taut_core::{Duration, Event, PathId, Time};
 
 use super::config::PathUse;
 use super::{MAX_PATHS, MpQuic, Role, State, clock, path_of};
 use crate::quic::address;
+
+/// What the peer is told when a path is no more: nothing in particular (APPLICATION_ABANDON_PATH's code is ours).
+const GONE: VarInt = VarInt::from_u32(0);
 
 /// A path of the driver, and the connection's while it has one.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,8 @@ pub(super) struct Paths {
     /// The server has confirmed the handshake: before, no path may be opened (RFC 9001 section 4.1.2).
     pub(super) confirmed: bool,
     next_ping: Option<Time>,
+    /// The connection's last path, of a place that is no more: it ends when there is another one.
+    stale: Option<QuicPath>,
 }
 
 impl Paths {
@@ -33,6 +38,24 @@ impl Paths {
             self.places.push(Place { id, quic: None, up: false, open_at: now });
         }
         room
+    }
+
+    pub(super) fn is_there(&self, id: PathId) -> bool {
+        self.places.iter().any(|place| place.id == id)
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    /// The first one is the last one from now on.
+    pub(super) fn rotate(&mut self) {
+        self.places.rotate_left(1);
+    }
+
+    fn remove(&mut self, id: PathId) -> Option<Place> {
+        let at = self.places.iter().position(|place| place.id == id)?;
+        Some(self.places.remove(at))
     }
 
     /// The one that the handshake takes.
@@ -109,12 +132,47 @@ impl MpQuic {
         }
     }
 
+    /// A client's path is no more.
+    pub(super) fn drop_path(&mut self, now: Time, id: PathId) {
+        let had_hello = self.paths.first() == Some(id);
+        let Some(place) = self.paths.remove(id) else { return };
+        if place.up {
+            self.events.push_back(Event::PathDown(id));
+        }
+        match (self.state.clone(), &mut self.role) {
+            (State::Open(handle), _) => {
+                let quic = self.index(handle).map(|index| &mut self.connections[index].quic);
+                if let (Some(path), Some(quic)) = (place.quic, quic)
+                    && let Err(ClosePathError::LastOpenPath) =
+                        quic.close_path(clock::instant(now), path, GONE)
+                {
+                    self.paths.stale = Some(path);
+                }
+            }
+            // The next one takes the handshake, at once.
+            (State::Waiting, Role::Client(hello)) if had_hello => {
+                (hello.next, hello.attempts) = (Some(now), 0);
+            }
+            _ => {}
+        }
+        self.settle(now);
+    }
+
     pub(super) fn on_path_event(&mut self, now: Time, index: usize, event: PathEvent) {
         let quic = &mut self.connections[index].quic;
         match event {
             PathEvent::Established { id, .. } => {
                 let Ok(four) = quic.network_path(id) else { return };
                 let path = path_of(four.remote());
+                let client = matches!(self.role, Role::Client(_));
+                if client && !self.paths.is_there(path) {
+                    // It was taken away meanwhile.
+                    let _ = quic.close_path(clock::instant(now), id, GONE);
+                    return;
+                }
+                if let Some(stale) = self.paths.stale.take() {
+                    let _ = quic.close_path(clock::instant(now), stale, GONE);
+                }
                 if self.paths.established(now, path, id) {
                     self.events.push_back(Event::PathUp(path));
                 }

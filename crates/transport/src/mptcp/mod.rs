@@ -38,6 +38,7 @@
 //! # Ok::<(), taut_core::SendError>(())
 //! ```
 
+mod linux;
 mod scheduler;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -50,6 +51,7 @@ use taut_core::{
 pub use scheduler::Scheduler;
 
 use crate::tcp::{Tcp, TcpConfig, TcpStats};
+use linux::{Again, Linux};
 use scheduler::View;
 
 /// Subflows of a connection at most (Linux allows eight more).
@@ -103,8 +105,10 @@ pub struct Mptcp {
     /// Bytes of the first of them that subflows have.
     begun: usize,
     next_dsn: u64,
-    /// Pieces that a timeout found, to go over another subflow than this one.
-    again: VecDeque<(usize, u64, Vec<u8>)>,
+    /// Pieces that a timeout found, to go over another subflow than this one, or over any.
+    again: VecDeque<(Option<usize>, u64, Vec<u8>)>,
+    /// Under [`Scheduler::Linux`].
+    linux: Option<Linux>,
     /// Of the peer's data: what comes next, and what came too early.
     expected: u64,
     early: BTreeMap<u64, Vec<u8>>,
@@ -127,6 +131,8 @@ struct Subflow {
     pieces: VecDeque<(u64, u64, Vec<u8>)>,
     offered: u64,
     timeouts: u64,
+    /// When something came from it last.
+    heard: Time,
 }
 
 /// A subflow, for those who look.
@@ -154,6 +160,7 @@ impl Mptcp {
     }
 
     fn new(config: MptcpConfig, rng: Rng, client: bool) -> Self {
+        let linux = (config.scheduler == Scheduler::Linux).then(Linux::default);
         Self {
             config,
             rng,
@@ -167,6 +174,7 @@ impl Mptcp {
             begun: 0,
             next_dsn: 0,
             again: VecDeque::new(),
+            linux,
             expected: 0,
             early: BTreeMap::new(),
             message: Vec::new(),
@@ -186,12 +194,15 @@ impl Mptcp {
             true => Tcp::client(self.config.subflow.clone(), sequence),
             false => Tcp::server(self.config.subflow.clone(), sequence),
         };
-        let (pieces, offered, timeouts) = (VecDeque::new(), 0, 0);
-        let subflow =
-            Subflow { path, tcp, connected: false, gone: false, removed: false, pieces, offered, timeouts };
+        let (pieces, offered, timeouts, heard) = (VecDeque::new(), 0, 0, Time::ZERO);
+        let (connected, gone, removed) = (false, false, false);
+        let subflow = Subflow { path, tcp, connected, gone, removed, pieces, offered, timeouts, heard };
         // A subflow that is gone makes room, so that a path that comes and goes costs nothing.
         match self.subflows.iter().position(|subflow| subflow.gone) {
-            Some(place) => self.subflows[place] = subflow,
+            Some(place) => {
+                self.subflows[place] = subflow;
+                self.linux.iter_mut().for_each(|linux| linux.forget(place));
+            }
             None => self.subflows.push(subflow),
         }
         true
@@ -234,7 +245,7 @@ impl Mptcp {
         let pieces = &self.subflows[place].pieces;
         let known: Vec<u64> = self.again.iter().map(|(_, dsn, _)| *dsn).collect();
         let missing = pieces.iter().filter(|(_, dsn, piece)| !piece.is_empty() && !known.contains(dsn));
-        let missing = missing.map(|(_, dsn, piece)| (place, *dsn, piece.clone()));
+        let missing = missing.map(|(_, dsn, piece)| (Some(place), *dsn, piece.clone()));
         self.again.extend(missing);
         self.again.make_contiguous().sort_by_key(|(_, dsn, _)| *dsn);
     }
@@ -253,10 +264,12 @@ impl Mptcp {
             let timeouts = self.subflows[place].tcp.stats().timeouts;
             if timeouts > self.subflows[place].timeouts {
                 self.subflows[place].timeouts = timeouts;
-                self.reinject(place);
+                if self.linux.is_none() {
+                    self.reinject(place);
+                }
             }
         }
-        self.arrived(&acknowledged_here);
+        self.arrived(now, &acknowledged_here);
         self.couple();
         self.schedule(now);
         self.finish();
@@ -268,10 +281,11 @@ impl Mptcp {
     }
 
     /// The peer has these pieces: no other subflow needs to repeat them.
-    fn arrived(&mut self, dsns: &[u64]) {
+    fn arrived(&mut self, now: Time, dsns: &[u64]) {
         if dsns.is_empty() {
             return;
         }
+        self.linux.iter_mut().for_each(|linux| linux.acknowledged(now, dsns));
         self.again.retain(|(_, dsn, _)| !dsns.contains(dsn));
         for (_, dsn, piece) in self.subflows.iter_mut().flat_map(|subflow| &mut subflow.pieces) {
             if dsns.contains(dsn) {
@@ -332,7 +346,7 @@ impl Mptcp {
 
     /// LIA (RFC 6356 section 3): on subflow i the window grows by min(α/cwnd_total, 1/cwnd_i) a byte.
     fn couple(&mut self) {
-        if self.config.uncoupled {
+        if self.config.uncoupled || self.linux.is_some() {
             return;
         }
         let part = |subflow: &Subflow| {
@@ -373,13 +387,64 @@ impl Mptcp {
         self.subflows.iter().map(view).collect()
     }
 
+    /// As Linux's rules see the subflows.
+    fn paths(&self) -> Vec<linux::Path> {
+        let path = |subflow: &Subflow| {
+            let tcp = &subflow.tcp;
+            let rtt = tcp.smoothed_rtt().unwrap_or(Duration::from_secs(1)).as_secs_f64().max(1e-6);
+            linux::Path {
+                open: subflow.connected && !subflow.gone,
+                queued: tcp.bytes_in_flight().get() + tcp.unsent_bytes().get(),
+                pace: tcp.congestion_window().get() as f64 / rtt,
+                expires: tcp.retransmission_deadline(),
+                heard: subflow.heard,
+            }
+        };
+        self.subflows.iter().map(path).collect()
+    }
+
+    /// The subflow for the next piece.
+    fn choose(&mut self, now: Time, bytes: u64) -> Option<usize> {
+        if self.linux.is_some() {
+            return self.choose_again(now, None, bytes);
+        }
+        let window = self.config.subflow.receive_window.get();
+        self.config.scheduler.choose(&self.views(), bytes, self.waiting_bytes, window)
+    }
+
+    /// The subflow for a piece that another one had.
+    fn choose_again(&mut self, now: Time, from: Option<usize>, bytes: u64) -> Option<usize> {
+        if self.linux.is_some() {
+            let paths = self.paths();
+            return self.linux.as_mut()?.choose(now, &paths, bytes);
+        }
+        let mut views = self.views();
+        from.iter().for_each(|from| views[*from].usable = false);
+        Scheduler::MinRtt.choose(&views, bytes, bytes, u64::MAX)
+    }
+
+    /// The connection's own timer, which Linux has.
+    fn handle_own_timer(&mut self, now: Time) {
+        let paths = self.paths();
+        let Some(linux) = self.linux.as_mut().filter(|linux| linux.timer.is_some_and(|at| at <= now)) else {
+            return;
+        };
+        let pieces = |kept: &(u64, Vec<u8>, bool)| (None, kept.0, kept.1.clone());
+        match linux.expired(now, &paths) {
+            Again::Nothing => {}
+            Again::Everything => self.again = linux.kept.iter().map(pieces).collect(),
+            Again::Oldest(place) => {
+                if let Some((dsn, piece, _)) = linux.kept.front().cloned() {
+                    self.stats.reinjected += u64::from(self.offer(now, place, dsn, &piece));
+                }
+            }
+        }
+    }
+
     /// Gives pieces to subflows for as long as they have room.
     fn schedule(&mut self, now: Time) {
         while let Some((from, dsn, piece)) = self.again.pop_front() {
-            let mut views = self.views();
-            views[from].usable = false;
-            let len = piece.len() as u64;
-            let place = Scheduler::MinRtt.choose(&views, len, len, u64::MAX);
+            let place = self.choose_again(now, from, piece.len() as u64);
             if !place.is_some_and(|place| self.offer(now, place, dsn, &piece)) {
                 self.again.push_front((from, dsn, piece));
                 break;
@@ -400,18 +465,17 @@ impl Mptcp {
         let rest = &message.data[self.begun..];
         let len = rest.len().min(most);
         let left = (rest.len() - len).div_ceil(most) as u32;
-        let (size, window) = ((len + HEADER + 4) as u64, self.config.subflow.receive_window.get());
-        let views = self.views();
-        let place = self.config.scheduler.choose(&views, size, self.waiting_bytes, window);
-        let Some(place) = place else { return false };
         let dsn = self.next_dsn;
         let piece = [&dsn.to_be_bytes()[..], &left.to_be_bytes(), &[0; 4], &rest[..len]].concat();
+        let Some(place) = self.choose(now, (len + HEADER + 4) as u64) else { return false };
         let mut taken = self.offer(now, place, dsn, &piece);
         if self.config.scheduler == Scheduler::Redundant {
+            let views = self.views();
             let others = (0..views.len()).filter(|other| views[*other].usable && *other != place);
             others.for_each(|other| taken |= self.offer(now, other, dsn, &piece));
         }
         if taken {
+            self.linux.iter_mut().for_each(|linux| linux.sent(now, dsn, piece.clone()));
             self.next_dsn += 1;
             self.waiting_bytes -= len as u64;
             self.begun += len;
@@ -489,7 +553,10 @@ impl Transport for Mptcp {
             self.add_path(input.path);
         }
         match place(self) {
-            Some(place) => self.subflows[place].tcp.handle_input(now, input),
+            Some(place) => {
+                self.subflows[place].heard = now;
+                self.subflows[place].tcp.handle_input(now, input);
+            }
             None => self.events.push_back(Event::Refused(DropCause::Unauthenticated)),
         }
         self.settle(now);
@@ -501,6 +568,7 @@ impl Transport for Mptcp {
                 subflow.tcp.handle_timeout(now);
             }
         }
+        self.handle_own_timer(now);
         self.settle(now);
     }
 
@@ -525,7 +593,9 @@ impl Transport for Mptcp {
     fn poll_timeout(&self) -> Option<Deadline> {
         let subflows = self.subflows.iter().enumerate();
         let open = subflows.filter(|(place, subflow)| !subflow.gone && self.may_send(*place));
-        open.map(|(_, subflow)| subflow.tcp.poll_timeout()).fold(None, earliest)
+        let own =
+            self.linux.as_ref().and_then(|linux| linux.timer).map(|at| Deadline::new(at, "reinjection"));
+        open.map(|(_, subflow)| subflow.tcp.poll_timeout()).fold(own, earliest)
     }
 
     /// What was offered is sent first.

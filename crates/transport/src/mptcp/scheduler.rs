@@ -5,8 +5,8 @@ use taut_core::Duration;
 /// How pieces are spread over subflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// The subflow with the shortest round trip that has room in its window: Linux's default (Paasch, Ferlin, Alay,
-    /// Bonaventure, *Experimental Evaluation of Multipath TCP Schedulers*, CSWS 2014).
+    /// The subflow with the shortest round trip that has room in its window: the default of the first Multipath TCP for Linux
+    /// (Paasch, Ferlin, Alay, Bonaventure, *Experimental Evaluation of Multipath TCP Schedulers*, CSWS 2014).
     #[default]
     MinRtt,
     /// Every piece on every subflow.
@@ -17,6 +17,10 @@ pub enum Scheduler {
     /// As [`Scheduler::MinRtt`], but waits for the fast subflow when that completes sooner than the slow one would (Lim,
     /// Nahum, Towsley, Gibbens, *ECF*, CoNEXT 2017).
     Ecf,
+    /// As Linux 6.1 does it (`net/mptcp`), which is not as its predecessor did: a subflow is kept for 64 kB, then that one is taken
+    /// which empties its queue the soonest; what is missing goes again one piece at a time, when a timer of the connection expires,
+    /// and all of it once a subflow was silent for five of these; no LIA.
+    Linux,
 }
 
 /// A subflow as a scheduler sees it.
@@ -47,7 +51,7 @@ impl Scheduler {
         }
         let (f, s) = (views[fast], views[slow]);
         let wait = match self {
-            Self::MinRtt | Self::Redundant => false,
+            Self::MinRtt | Self::Redundant | Self::Linux => false,
             Self::Blest => blocks(&f, &s, window),
             Self::Ecf => is_sooner(&f, &s, waiting),
         };

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::Duration;
+use taut_core::{Duration, PathId, Time};
 
 use super::config::{Adaptive, Policy};
 use super::deadline::Scheduler;
@@ -94,6 +94,9 @@ struct Recent {
 /// Messages that the adaptive rule remembers beyond its window, those on their way.
 const ON_THEIR_WAY: usize = 256;
 
+/// A path that is down for so long is left out when all are taken.
+const HOPELESS_AFTER: Duration = Duration::from_secs(1);
+
 impl Chooser {
     pub(super) fn new(policy: Policy, latency_weight: f64, as_published: bool) -> Self {
         let deadline = match policy {
@@ -103,15 +106,25 @@ impl Chooser {
         Self { policy, latency_weight, as_published, count: 1, recent: VecDeque::new(), deadline }
     }
 
+    /// Does it name a path that is not there yet?
+    pub(super) fn waits_for_its_path(&self, paths: &[Path]) -> bool {
+        let is_there = |id: PathId| paths.iter().any(|path| path.id == id && path.is_linked());
+        matches!(self.policy, Policy::Fixed(id) if !is_there(id))
+    }
+
     /// For the message `number`, worthless after another `budget`.
-    pub(super) fn choose(&mut self, number: u64, budget: Duration, paths: &[Path]) -> Plan {
+    pub(super) fn choose(&mut self, now: Time, number: u64, budget: Duration, paths: &[Path]) -> Plan {
         let linked = || (0..paths.len()).filter(|place| paths[*place].is_linked());
         let alive = || linked().filter(|place| paths[*place].state != PathState::Down);
         if alive().next().is_none() {
             return (Places::of(linked()), None, Reason::NoneAlive);
         }
         match self.policy {
-            Policy::All => (Places::of(linked()), None, Reason::Policy),
+            Policy::All => {
+                let is_hopeless = |place: &usize| paths[*place].is_down_for(now, HOPELESS_AFTER);
+                let all = linked().filter(|place| self.as_published || !is_hopeless(place));
+                (Places::of(all), None, Reason::Policy)
+            }
             Policy::Fixed(id) => {
                 (Places::of(linked().filter(|place| paths[*place].id == id)), None, Reason::Policy)
             }

@@ -179,7 +179,8 @@ impl Codec {
             stream: copy.stream,
             number: copy.number as u32,
             everywhere: copy.everywhere,
-            age_us: micros(now.saturating_since(copy.created)),
+            // Rounded up: nothing is to look younger than it is.
+            age_us: micros(now.saturating_since(copy.created) + Duration::from_nanos(999)),
             deadline_us: copy.deadline.map(micros),
             payload: copy.payload,
         };

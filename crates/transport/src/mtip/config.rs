@@ -17,9 +17,9 @@ pub enum Mode {
 /// Which paths a message takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// All of them, always (MTIP-A).
+    /// All of them, always (MTIP-A); but for those that were down for a second, which are only probed.
     All,
-    /// This one, always.
+    /// This one, always. While it is not there messages wait for it.
     Fixed(PathId),
     /// The best so many by rank.
     Best(u8),
@@ -61,11 +61,30 @@ impl Default for Target {
     }
 }
 
+/// What is known of the two ends' clocks, and so of a message's lateness.
+///
+/// Four timestamps leave half a round trip open, because nobody can tell how much of it was the way there (RFC 5905 section 8). So without
+/// synchronised clocks "never late" and "never refused in time" exclude each other, and the receiver says which it wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clocks {
+    /// Estimated. What may still be in time is delivered, and only what is certainly late is refused: whatever the network,
+    /// nothing in time is, and what is delivered is late by less than the round trip.
+    #[default]
+    Estimated,
+    /// Estimated. What may be late is refused: whatever the network, nothing is delivered late, and where the deadline is
+    /// shorter than a round trip much in time is refused too.
+    Strict,
+    /// Both ends' [`Time`](taut_core::Time)s are readings of the same clock, as the published protocol requires: lateness
+    /// is exact.
+    Synchronised,
+}
+
 /// Preferences of an application: the API of the protocol.
 #[derive(Clone, Debug)]
 pub struct MtipConfig {
     pub(super) mode: Mode,
     pub(super) policy: Policy,
+    pub(super) clocks: Clocks,
     pub(super) deadline: Duration,
     pub(super) latency_weight: f64,
     pub(super) probe_interval: Duration,
@@ -79,6 +98,7 @@ impl Default for MtipConfig {
         Self {
             mode: Mode::Improved,
             policy: Policy::Deadline(Target::default()),
+            clocks: Clocks::Estimated,
             deadline: Duration::from_millis(10),
             latency_weight: 1.0,
             probe_interval: Duration::from_millis(100),
@@ -104,6 +124,13 @@ impl MtipConfig {
     /// Which paths a message takes. Default [`Policy::Deadline`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// How lateness is judged of what arrives. Default [`Clocks::Estimated`]. The published protocol has synchronised clocks
+    /// whatever is said here.
+    pub fn clocks(mut self, clocks: Clocks) -> Self {
+        self.clocks = clocks;
         self
     }
 

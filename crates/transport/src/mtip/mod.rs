@@ -15,13 +15,14 @@
 //! | the published protocol | the improved one |
 //! | --- | --- |
 //! | numbers of 16 bits, which wrap after 65 s at 1 kHz | of 32 on the wire, 64 in memory |
-//! | clocks must be synchronised | the age of a message, and exchanges of four timestamps on every path |
+//! | clocks must be synchronised | they may be ([`Clocks`]); else the age of a message, and exchanges of four timestamps on every path |
 //! | what is on its way counts as missing | what is overdue does |
 //! | a lost acknowledgement is charged to the way there | the next one repeats it |
 //! | reliability is a ratio that never forgets | an exponential average, and runs of losses |
 //! | anybody can speak | [`Secured`](crate::security::Secured) around it |
 //!
-//! A reliable message without a deadline is sent again until it is acknowledged; order is not kept.
+//! A reliable message without a deadline is sent again until it is acknowledged, ever more slowly while nothing is heard; order is
+//! not kept. One that is not acknowledged when the conversation ends is dropped as [`DropCause::Cut`].
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Time, Transport};
@@ -55,8 +56,10 @@ mod codec;
 mod config;
 mod deadline;
 mod estimate;
+mod outstanding;
 mod path;
 mod receive;
+mod reliable;
 mod send;
 
 use std::cmp::Reverse;
@@ -68,14 +71,15 @@ use taut_core::{
 };
 
 pub use choose::{Choice, Reason};
-pub use config::{Adaptive, Mode, MtipConfig, Policy, Target};
+pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
 pub use path::{PathState, PathStats};
 
 use choose::Chooser;
 use codec::{Codec, Outgoing};
+use outstanding::{AllOutstanding, RELIABLE};
 use path::Path;
 use receive::Receiver;
-use send::Outstanding;
+use reliable::Pace;
 
 use crate::waiting::Waiting;
 
@@ -145,9 +149,8 @@ pub struct Mtip {
     chooser: Chooser,
     waiting: Waiting,
     next_number: u64,
-    /// Copies that may be sent again.
-    may_repeat: u32,
-    outstanding: VecDeque<Outstanding>,
+    pace: Pace,
+    outstanding: AllOutstanding,
     receiver: Receiver,
     outbox: VecDeque<(PathId, Outgoing)>,
     /// Copies of outstanding messages that are to leave: over which path, which message.
@@ -184,8 +187,8 @@ impl Mtip {
             clock: ClockEstimator::new(),
             waiting: Waiting::new(WAITING, SAMPLES),
             next_number: 0,
-            may_repeat: send::AGAIN_AT_ONCE,
-            outstanding: VecDeque::new(),
+            pace: Pace::default(),
+            outstanding: AllOutstanding::default(),
             receiver: Receiver::default(),
             outbox: VecDeque::new(),
             copies: VecDeque::new(),
@@ -263,10 +266,10 @@ impl Mtip {
     }
 
     /// How each path stands now, and what changes with it.
-    fn judge(&mut self) {
+    fn judge(&mut self, now: Time) {
         for path in &mut self.paths {
             let before = path.state;
-            match (before == PathState::Down, path.judge() == PathState::Down) {
+            match (before == PathState::Down, path.judge(now) == PathState::Down) {
                 (false, true) => {
                     path.stats.downs += 1;
                     self.events.push_back(Event::PathDown(path.id));
@@ -282,7 +285,9 @@ impl Mtip {
             self.stats.abandoned += 1;
             self.events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::Abandoned });
         }
-        self.outstanding.clear();
+        for message in self.outstanding.take_reliable() {
+            self.events.push_back(Event::Dropped { tag: message.tag, cause: DropCause::Cut });
+        }
         self.copies.clear();
         self.last_moments.clear();
         self.paths.clear();
@@ -312,6 +317,9 @@ impl Transport for Mtip {
         if message.is_late(now) {
             return Err(SendError::TooLate);
         }
+        if self.outstanding.is_full_for(&message) {
+            return Err(SendError::BufferFull(RELIABLE));
+        }
         let (events, stats) = (&mut self.events, &mut self.stats);
         self.waiting.push(message, |gone| {
             stats.superseded += 1;
@@ -339,6 +347,8 @@ impl Transport for Mtip {
         if matches!(self.state, State::Linking | State::Open) {
             self.rescue(now);
             self.overdue(now);
+            self.repeat(now);
+            self.forget_what_is_long_down(now);
             self.probe(now);
         }
     }
@@ -380,7 +390,14 @@ impl Transport for Mtip {
         let answers = answers.map(|at| Deadline::new(at, "answer overdue"));
         let last_moment = self.last_moments.peek().filter(|_| !closing);
         let last_moment = last_moment.map(|Reverse((at, ..))| Deadline::new(*at, "last moment"));
-        probe.chain(answers).chain(last_moment).chain(self.idle_at()).min_by_key(|deadline| deadline.at)
+        let repeats = self.repeats_at().filter(|_| !closing && self.state != State::Linking);
+        let repeats = repeats.map(|at| Deadline::new(at, "sent again"));
+        probe
+            .chain(answers)
+            .chain(last_moment)
+            .chain(repeats)
+            .chain(self.idle_at())
+            .min_by_key(|deadline| deadline.at)
     }
 
     fn close(&mut self, now: Time) {

@@ -68,9 +68,12 @@ struct Flight {
 pub(super) struct Path {
     pub(super) id: PathId,
     pub(super) state: PathState,
+    /// It is down since.
+    down: Option<Time>,
     /// From here to the peer.
     pub(super) one_way: Delays,
     pub(super) round_trip: Delays,
+    newest_round_trip: Duration,
     pub(super) losses: Losses,
     /// Sent and acknowledged since the beginning: the reliability that never forgets, of the published protocol.
     pub(super) ever: (u64, u64),
@@ -90,8 +93,10 @@ impl Path {
         Self {
             id,
             state: PathState::Linking,
+            down: None,
             one_way: Delays::default(),
             round_trip: Delays::default(),
+            newest_round_trip: Duration::ZERO,
             losses: Losses::default(),
             ever: (0, 0),
             open: VecDeque::new(),
@@ -112,6 +117,16 @@ impl Path {
         let Some(most) = self.round_trip.quantile(0.99) else { return UNKNOWN_RTT };
         let usual = self.round_trip.quantile(0.5).unwrap_or(most);
         most + LEAST_MARGIN.max(most.saturating_sub(usual) / 2)
+    }
+
+    /// The same, and at least what the newest answer took: paths may have become slower of late.
+    pub(super) fn newest_or_usual(&self) -> Duration {
+        self.answer_within().max(self.newest_round_trip)
+    }
+
+    /// Is it down, and was it for so long?
+    pub(super) fn is_down_for(&self, now: Time, least: Duration) -> bool {
+        self.down.is_some_and(|since| since + least <= now)
     }
 
     pub(super) fn sent(&mut self, now: Time, probe: bool, number: u64) {
@@ -140,7 +155,8 @@ impl Path {
             let alike = flight.probe == probe && flight.number == number;
             alike && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
         })?;
-        self.round_trip.record(now.saturating_since(flight.sent));
+        self.newest_round_trip = now.saturating_since(flight.sent);
+        self.round_trip.record(self.newest_round_trip);
         Some(flight.sent)
     }
 
@@ -217,7 +233,7 @@ impl Path {
     }
 
     /// How it stands by what is lost.
-    pub(super) fn judge(&mut self) -> PathState {
+    pub(super) fn judge(&mut self, now: Time) -> PathState {
         if self.is_linked() {
             self.state = match self.losses.dead() {
                 _ if self.losses.run == 0 => PathState::Up,
@@ -226,6 +242,7 @@ impl Path {
                 _ => PathState::Down,
             };
         }
+        self.down = (self.state == PathState::Down).then(|| self.down.unwrap_or(now));
         self.state
     }
 
@@ -266,14 +283,14 @@ mod tests {
             let mut lost = Vec::new();
             path.expire(overdue, |number| lost.push(number));
             assert_eq!(lost, [n]);
-            assert_eq!(path.judge(), if n < 103 { PathState::Suspect } else { PathState::Down });
+            assert_eq!(path.judge(overdue), if n < 103 { PathState::Suspect } else { PathState::Down });
         }
         assert_eq!(
             path.answered(at(30 * 103 + 40), false, 103, None),
             Some(at(30 * 103)),
             "it was only slow"
         );
-        assert_eq!((path.judge(), path.stats.lost), (PathState::Up, 3));
+        assert_eq!((path.judge(at(4_000)), path.stats.lost), (PathState::Up, 3));
     }
 
     #[test]
@@ -286,7 +303,11 @@ mod tests {
         );
         (2..12).for_each(|n| path.sent(at(100 * n), true, n));
         path.expire(at(10_000), |_| panic!("probes are no messages"));
-        assert_eq!(path.judge(), PathState::Down);
+        assert_eq!(path.judge(at(10_000)), PathState::Down);
+        assert!(
+            path.is_down_for(at(11_000), Duration::from_secs(1))
+                && !path.is_down_for(at(10_999), Duration::from_secs(1))
+        );
     }
 
     #[test]

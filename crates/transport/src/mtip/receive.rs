@@ -1,23 +1,29 @@
 //! What arrives.
 
-use taut_core::{DropCause, Duration, Event, Exchange, PathId, PeerTime, StreamId, Time};
+use taut_core::{ClockEstimate, DropCause, Duration, Event, Exchange, PathId, PeerTime, StreamId, Time};
 use taut_wire::mtip::{Echo, Verdict};
 
+use super::Clocks;
 use super::codec::{Acknowledged, Age, Answer, Arrived, Incoming, Outgoing, Times};
 use super::path::{Path, PathState};
 use super::{MAX_PATHS, Mtip, State};
 use crate::window::Window;
 
+/// By so much age and deadline are rounded on the wire, in the sender's disfavour.
+const ROUNDED: Duration = Duration::from_micros(2);
+
 /// Which messages arrived, in all and on each path.
 #[derive(Debug)]
 pub(super) struct Receiver {
     seen: Window,
+    /// The greatest number that arrived, whatever its verdict: short numbers are of those around it.
+    newest: u64,
     on_path: Vec<(PathId, Window)>,
 }
 
 impl Default for Receiver {
     fn default() -> Self {
-        Self { seen: Window::new(), on_path: Vec::new() }
+        Self { seen: Window::new(), newest: 0, on_path: Vec::new() }
     }
 }
 
@@ -155,14 +161,13 @@ impl Mtip {
         if payload.len() as u64 > self.config.max_message.get() {
             return Err(DropCause::Malformed);
         }
-        let number = self.codec.expand(self.receiver.seen.next(), low).ok_or(DropCause::Replayed)?;
+        let number = self.codec.expand(self.receiver.newest, low).ok_or(DropCause::Replayed)?;
+        self.receiver.newest = self.receiver.newest.max(number);
         let deadline = if self.codec.is_published() { Some(self.config.deadline) } else { deadline };
         let (age, one_way) = match age {
             Age::Known(age) => (age, age),
             Age::When(age, clock) => {
-                // Without an estimate of the peer's clock nothing can be said of the way.
-                let sent = self.clock.estimate(now).map_or(now, |peer| peer.to_local(PeerTime(clock)));
-                let way = now.saturating_since(sent);
+                let way = self.way(now, clock);
                 (age + way, way)
             }
         };
@@ -206,6 +211,20 @@ impl Mtip {
         Ok(())
     }
 
+    /// How long a packet took that left when the peer's clock read `clock`: of all that is possible, what lateness is to be
+    /// judged by.
+    fn way(&self, now: Time, clock: u64) -> Duration {
+        let left = |peer: ClockEstimate| peer.to_local(PeerTime(clock));
+        match (self.config.clocks, self.clock.estimate(now)) {
+            (Clocks::Synchronised, _) => now.saturating_since(Time::from_nanos(clock)),
+            (Clocks::Estimated, Some(peer)) => now.saturating_since(left(peer) + peer.uncertainty + ROUNDED),
+            (Clocks::Strict, Some(peer)) => (now + peer.uncertainty).saturating_since(left(peer)),
+            // Nothing can be said of the way.
+            (Clocks::Estimated, None) => Duration::ZERO,
+            (Clocks::Strict, None) => Duration::MAX,
+        }
+    }
+
     fn receive_ack(&mut self, now: Time, place: usize, ack: Acknowledged) -> Result<(), DropCause> {
         let probe = ack.verdict == Verdict::Control;
         let near = if probe { self.paths[place].probes } else { self.next_number };
@@ -244,10 +263,13 @@ impl Mtip {
         if let Some(one_way) = ack.one_way.filter(|_| !probe && sent.is_some()) {
             self.paths[place].one_way.record(one_way);
         }
+        if sent.is_some() {
+            self.heard_again(now);
+        }
         if let (Some(_), Some(times)) = (sent, ack.times) {
             self.exchange(now, place, times, ack.elsewhere);
         }
-        self.judge();
+        self.judge(now);
         Ok(())
     }
 
@@ -259,9 +281,13 @@ impl Mtip {
             return;
         }
         let Some(peer) = self.clock.estimate(now) else { return };
+        let arrived = match self.config.clocks {
+            Clocks::Synchronised => Time::from_nanos(times.arrived),
+            Clocks::Estimated | Clocks::Strict => peer.to_local(arrived),
+        };
         // However the clocks are estimated, a way takes some time, and less than the round trip.
         let round = now.saturating_since(asked);
-        let there = peer.to_local(arrived).saturating_since(asked).min(round);
+        let there = arrived.saturating_since(asked).min(round);
         self.paths[place].one_way.record(there);
     }
 }

@@ -7,38 +7,14 @@ use taut_core::{DropCause, Duration, Event, Message, PathId, Reliability, Time};
 use super::choose::{Choice, Places, Reason};
 use super::codec::Copy;
 use super::deadline::{self, Copies};
+use super::outstanding::{Outstanding, Repeat};
 use super::path::PathState;
 use super::{CHOICES, Mtip, State};
 
-/// Messages of which a copy may be sent again, at most.
-const OUTSTANDING: usize = 4_096;
-/// What is reliable is to arrive within this, if it can.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// Last moments that are waited for at most.
-const LAST_MOMENTS: usize = 4 * OUTSTANDING;
-
-/// Copies that may be sent again at once. Each message that is sent adds one, so that where all answers are overdue, because the
-/// network or this host is overloaded, copies at most double what is sent.
-pub(super) const AGAIN_AT_ONCE: u32 = 64;
-
-/// A message that was sent, until it is acknowledged or worthless.
-#[derive(Debug)]
-pub(super) struct Outstanding {
-    number: u64,
-    message: Message,
-    /// When it is worthless.
-    due: Time,
-    copies: Copies,
-    /// Last moments that are still to come.
-    last_moments: usize,
-}
-
-impl Outstanding {
-    /// However late.
-    fn must_arrive(&self) -> bool {
-        self.message.reliability == Reliability::Reliable && self.message.deadline.is_none()
-    }
-}
+const LAST_MOMENTS: usize = 16_384;
+/// After so long down the end that did not link a path forgets it.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
 impl Mtip {
     /// The next message gets its paths; false when there is none, or no path.
@@ -51,26 +27,32 @@ impl Mtip {
         if self.state != State::Open || !self.paths.iter().any(super::Path::is_linked) {
             return false;
         }
+        let is_emergency =
+            |message: &Message| self.config.emergency.is_some_and(|emergency| message.priority <= emergency);
+        if self.chooser.waits_for_its_path(&self.paths) && !self.waiting.peek().is_some_and(is_emergency) {
+            return false;
+        }
         let Some(message) = self.waiting.pop() else { return false };
+        let is_emergency = is_emergency(&message);
         let number = self.next_number;
         self.next_number += 1;
         let budget = self.budget(now, &message);
-        let (mut places, probability, mut reason) = self.chooser.choose(number, budget, &self.paths);
-        if self.config.emergency.is_some_and(|emergency| message.priority <= emergency) {
+        let (mut places, probability, mut reason) = self.chooser.choose(now, number, budget, &self.paths);
+        if is_emergency {
             let linked = (0..self.paths.len()).filter(|place| self.paths[*place].is_linked());
             linked.for_each(|place| places.add(place));
             reason = Reason::Emergency;
         }
         self.stats.sent += 1;
-        self.may_repeat = (self.may_repeat + 1).min(AGAIN_AT_ONCE);
-        self.retire(now);
+        self.pace.earn(1);
         let (due, mut copies) = (now + budget, Copies::new());
         if let Some(scheduler) = self.chooser.deadline {
             scheduler.begin(&mut copies, budget, places, &self.paths);
             copies.everywhere &= !self.codec.is_published();
         }
-        self.outstanding.push_back(Outstanding { number, message, due, copies, last_moments: 0 });
+        self.outstanding.push(now, Outstanding { number, message, due, copies, last_moments: 0 });
         places.iter().for_each(|place| self.queue_copy(now, place, number));
+        self.await_answer(now, number, places);
         if self.chooser.deadline.is_some() {
             self.await_last_moments(now, number, due);
         }
@@ -80,7 +62,7 @@ impl Mtip {
 
     fn queue_copy(&mut self, now: Time, place: usize, number: u64) {
         let id = self.paths[place].id;
-        if let Some(entry) = find(&mut self.outstanding, number) {
+        if let Some(entry) = self.outstanding.find(number) {
             entry.copies.add(now, id);
             self.copies.push_back((id, number));
         }
@@ -88,7 +70,7 @@ impl Mtip {
 
     /// Notes when another copy over each path must leave at the latest.
     fn await_last_moments(&mut self, now: Time, number: u64, due: Time) {
-        let Some(entry) = find(&mut self.outstanding, number) else { return };
+        let Some(entry) = self.outstanding.find(number) else { return };
         for path in &self.paths {
             let Some(lead) = deadline::lead(path) else { continue };
             let at = Time::ZERO + due.saturating_since(Time::ZERO + lead);
@@ -102,7 +84,7 @@ impl Mtip {
     /// Last moments that have come: messages that nothing was heard of get another copy.
     pub(super) fn rescue(&mut self, now: Time) {
         while let Some(Reverse((at, number, id))) = self.last_moments.peek().copied() {
-            let entry = find(&mut self.outstanding, number);
+            let entry = self.outstanding.find(number);
             if entry.is_some() && at > now {
                 break;
             }
@@ -116,7 +98,7 @@ impl Mtip {
 
     fn rescue_over(&mut self, now: Time, number: u64, id: PathId) {
         let place = self.place_of(id);
-        let Some(entry) = find(&mut self.outstanding, number) else { return };
+        let Some(entry) = self.outstanding.find(number) else { return };
         if entry.last_moments == 0 {
             return self.rescue_now(now, number, Reason::Silence);
         }
@@ -132,7 +114,7 @@ impl Mtip {
     /// There is no better moment to come.
     fn rescue_now(&mut self, now: Time, number: u64, reason: Reason) {
         let Some(scheduler) = self.chooser.deadline else { return };
-        let Some(entry) = find(&mut self.outstanding, number) else { return };
+        let Some(entry) = self.outstanding.find(number) else { return };
         if entry.copies.are_many() {
             return;
         }
@@ -141,16 +123,16 @@ impl Mtip {
         }
     }
 
-    fn copy_again(&mut self, now: Time, number: u64, places: Places, chance: f64, reason: Reason) {
-        let Some(entry) = find(&mut self.outstanding, number) else { return };
+    pub(super) fn copy_again(&mut self, now: Time, number: u64, places: Places, chance: f64, reason: Reason) {
+        let Some(entry) = self.outstanding.find(number) else { return };
         entry.copies.again = true;
-        // What must arrive in the end is paced by its own answers.
+        // What must arrive has a pace of its own.
         let is_paced = entry.must_arrive();
         for place in places.iter() {
-            if !is_paced && self.may_repeat == 0 {
+            if !is_paced && self.pace.credit == 0 {
                 break;
             }
-            self.may_repeat = self.may_repeat.saturating_sub(1);
+            self.pace.credit = self.pace.credit.saturating_sub(1);
             self.stats.again += 1;
             self.queue_copy(now, place, number);
         }
@@ -172,23 +154,11 @@ impl Mtip {
         self.choices.push_back(Choice { number, paths: bits, probability, reason });
     }
 
-    /// Forgets what is worthless.
-    fn retire(&mut self, now: Time) {
-        let deadline = self.config.deadline;
-        let worthless = |entry: &Outstanding| {
-            entry.message.reliability == Reliability::Unreliable
-                && now.saturating_since(entry.message.created) >= entry.message.deadline.unwrap_or(deadline)
-        };
-        while self.outstanding.front().is_some_and(worthless) || self.outstanding.len() >= OUTSTANDING {
-            self.outstanding.pop_front();
-        }
-    }
-
     /// The next copy; its path.
     pub(super) fn emit_copy(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<PathId> {
         while let Some((id, number)) = self.copies.pop_front() {
             let Some(place) = self.place_of(id) else { continue };
-            let Some(entry) = find(&mut self.outstanding, number) else { continue };
+            let Some(entry) = self.outstanding.find(number) else { continue };
             let message = &entry.message;
             let deadline = match (message.deadline, message.reliability) {
                 (None, Reliability::Unreliable) => Some(self.config.deadline),
@@ -207,8 +177,10 @@ impl Mtip {
             let path = &mut self.paths[place];
             path.sent(now, false, number);
             path.stats.copies += 1;
-            // What is used needs no probe.
-            path.next_probe = now + self.config.probe_interval;
+            // What is used needs no probe. One that is down gets them: they link it again when the peer knows it no more.
+            if path.state != PathState::Down {
+                path.next_probe = now + self.config.probe_interval;
+            }
             return Some(id);
         }
         None
@@ -216,12 +188,12 @@ impl Mtip {
 
     /// The peer has it: no copy is needed any more.
     pub(super) fn settle(&mut self, number: u64) {
-        if let Ok(at) = self.outstanding.binary_search_by_key(&number, |entry| entry.number) {
-            self.outstanding.remove(at);
+        if self.outstanding.remove(number) {
+            self.pace.earn(2);
         }
         // What is settled needs no waking up.
         while let Some(Reverse((_, number, _))) = self.last_moments.peek().copied() {
-            if find(&mut self.outstanding, number).is_some() {
+            if self.outstanding.find(number).is_some() {
                 break;
             }
             self.last_moments.pop();
@@ -234,24 +206,14 @@ impl Mtip {
         for path in &mut self.paths {
             path.expire(now, |number| lost.push(number));
         }
-        self.judge();
+        self.judge(now);
         lost.into_iter().for_each(|number| self.send_again(now, number));
     }
 
     fn send_again(&mut self, now: Time, number: u64) {
         self.chooser.missed(number);
-        let Some(entry) = find(&mut self.outstanding, number) else { return };
-        if entry.must_arrive() {
-            let others = |place: &usize| !entry.copies.took(self.paths[*place].id);
-            let chance = |place: usize| deadline::in_time(&self.paths[place], PATIENCE);
-            let linked = (0..self.paths.len()).filter(|place| self.paths[*place].is_linked());
-            let best =
-                linked.max_by(|a, b| others(a).cmp(&others(b)).then(chance(*a).total_cmp(&chance(*b))));
-            if let Some(best) = best {
-                let chance = chance(best);
-                self.copy_again(now, number, Places::of([best]), chance, Reason::Overdue);
-            }
-        } else if !entry.copies.again && entry.last_moments == 0 {
+        let Some(entry) = self.outstanding.find(number) else { return };
+        if !entry.must_arrive() && !entry.copies.again && entry.last_moments == 0 {
             self.rescue_now(now, number, Reason::Overdue);
         }
     }
@@ -263,11 +225,23 @@ impl Mtip {
             self.events.push_back(Event::PathDown(path.id));
         }
         let lost: Vec<u64> = path.drain().collect();
-        lost.into_iter().for_each(|number| self.send_again(now, number));
+        for number in lost {
+            self.outstanding.repeat(number, |repeat| Repeat { at: now, ..repeat });
+            self.send_again(now, number);
+        }
     }
-}
 
-fn find(outstanding: &mut std::collections::VecDeque<Outstanding>, number: u64) -> Option<&mut Outstanding> {
-    let at = outstanding.binary_search_by_key(&number, |entry| entry.number).ok()?;
-    outstanding.get_mut(at)
+    /// The end that did not link them lets go of paths that are long down while another is not: the peer may have removed
+    /// them, and links them again otherwise.
+    pub(super) fn forget_what_is_long_down(&mut self, now: Time) {
+        if self.client
+            || self.codec.is_published()
+            || self.paths.iter().all(|path| path.state == PathState::Down)
+        {
+            return;
+        }
+        while let Some(place) = self.paths.iter().position(|path| path.is_down_for(now, FORGOTTEN_AFTER)) {
+            self.forget_path(now, place);
+        }
+    }
 }

@@ -44,7 +44,8 @@ impl SecurityConfig {
         self
     }
 
-    /// After how long without an answer an operator closes. Default 30 s; from 100 ms to 1 h.
+    /// After how long without an answer to a handshake, and without an authentic datagram, an operator closes. Default 30 s;
+    /// from 100 ms to 1 h.
     pub fn give_up(mut self, after: Duration) -> Self {
         self.give_up = after.clamp(Duration::from_millis(100), HOUR);
         self
@@ -58,7 +59,8 @@ impl SecurityConfig {
         self
     }
 
-    /// After how long the operator asks for new keys. Default 120 s; from 100 ms to 1 h.
+    /// After how long the operator asks for new keys. Default 120 s; from 100 ms to 1 h. Keys that are thirty times as old end
+    /// the conversation.
     pub fn rekey_after(mut self, age: Duration) -> Self {
         self.rekey_after = age.clamp(Duration::from_millis(100), HOUR);
         self

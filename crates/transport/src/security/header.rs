@@ -37,6 +37,8 @@ pub const RESPONSE: usize = WORD + NOISE_RESPONSE + MAC;
 const TYPE_INITIATION: u8 = 1;
 const TYPE_RESPONSE: u8 = 2;
 const TYPE_DATA: u8 = 3;
+/// The first byte of a [`Control::Initiation`].
+const INVITED: u8 = 5;
 
 /// In the nonce: this is for the security layer itself, not for the transport inside. Being in the nonce, it cannot be
 /// changed without the tag telling.
@@ -176,7 +178,7 @@ impl Answer {
 }
 
 /// What the security layer says to its peer: the plaintext of a datagram whose nonce has [`CONTROL`]. A byte, and a number
-/// of 64 bits where there is one.
+/// of 64 bits or an initiation where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// Are you there? Also the first datagram under new keys, when there is nothing else to send.
@@ -189,6 +191,8 @@ pub(crate) enum Control {
     PathChallenge(u64),
     /// The number.
     PathResponse(u64),
+    /// New keys, please: an initiation follows.
+    Initiation,
 }
 
 impl Control {
@@ -203,6 +207,7 @@ impl Control {
             Self::Close => (2, None),
             Self::PathChallenge(number) => (3, Some(number)),
             Self::PathResponse(number) => (4, Some(number)),
+            Self::Initiation => (INVITED, None),
         };
         let mut bytes = [0; Self::MAX];
         bytes[0] = kind;
@@ -221,6 +226,7 @@ impl Control {
             [2] => Ok(Self::Close),
             [3, token @ ..] => Ok(Self::PathChallenge(number(token)?)),
             [4, token @ ..] => Ok(Self::PathResponse(number(token)?)),
+            [INVITED, initiation @ ..] if initiation.len() == INITIATION => Ok(Self::Initiation),
             _ => Err(DropCause::Malformed),
         }
     }
@@ -283,6 +289,9 @@ mod tests {
         assert_eq!(Control::PathResponse(9).emit(), ([4, 0, 0, 0, 0, 0, 0, 0, 9], 9));
         assert_eq!(Control::parse(&challenge[..8]), Err(DropCause::Malformed));
         assert_eq!(Control::Pong.emit().1, 1);
+        assert_eq!(Control::Initiation.emit(), ([5, 0, 0, 0, 0, 0, 0, 0, 0], 1));
+        assert_eq!(Control::parse(&[&[5][..], &[0; INITIATION]].concat()), Ok(Control::Initiation));
+        assert_eq!(Control::parse(&[&[5][..], &[0; INITIATION - 1]].concat()), Err(DropCause::Malformed));
     }
 
     proptest! {

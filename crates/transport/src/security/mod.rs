@@ -13,6 +13,7 @@
 //! | initiation | 132 | type 1, sender's index 3, ephemeral key 32, static key 32 + 16, time 8 and conversation 8 + 16, MAC 16 |
 //! | response | 72 | type 1, receiver's index 3, ephemeral key 32, verdict 1 and index 3 + 16, MAC 16 |
 //! | data | 28 + n | type 1, receiver's index 3, nonce 8, ciphertext n, tag 16 |
+//! | request for new keys | 161 | data that holds a byte and an initiation |
 //! | message of a stream | 19 + n | type 1, low bits of the nonce 2, ciphertext n, tag 16 |
 //!
 //! All big-endian. Noise seals with no associated data; the index and the type choose the keys and the nonce, which the
@@ -24,11 +25,12 @@
 //! - Whoever is not trusted learns nothing and changes nothing. What they send costs the robot a MAC, or, from who
 //!   knows the robot's public key, two operations on the curve, at most
 //!   [`handshakes_per_second`](SecurityConfig::handshakes_per_second) times a second. There is no defence against a
-//!   flood by those that starves honest handshakes; a session in progress does not notice one.
+//!   flood by those that starves the handshakes of newcomers; a session in progress does not notice one, because it asks for new
+//!   keys under those that it has.
 //! - A datagram is taken once, up to [`REPLAY_WINDOW`] behind the newest.
 //! - A replayed initiation changes nothing: the robot remembers each operator's greatest time. After a restart it has
 //!   forgotten, answers a replay once, and no keys come of it.
-//! - Keys are replaced after [`rekey_after`](SecurityConfig::rekey_after) and forgotten one handshake later, so that a
+//! - Keys are replaced after [`rekey_after`](SecurityConfig::rekey_after), used for thirty times as long at most, and forgotten one handshake later, so that a
 //!   stolen secret does not open what was recorded (forward secrecy; for an initiation itself, only against the theft
 //!   of the operator's secret, as with every IK).
 //! - The robot serves one operator at a time. Another, though trusted, is told that the robot is busy until the first
@@ -47,5 +49,5 @@ mod secured;
 pub use crate::window::REPLAY_WINDOW;
 pub use config::SecurityConfig;
 pub use header::{INITIATION as INITIATION_BYTES, RESPONSE as RESPONSE_BYTES};
-pub use sealed::{Sealed, SealedStats};
+pub use sealed::{Reception, Sealed, SealedStats};
 pub use secured::{Secured, SecuredStats};

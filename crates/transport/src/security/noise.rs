@@ -209,6 +209,12 @@ impl Keys {
         self.seal_as(CONTROL, &plain[..len], out);
     }
 
+    /// The same for an initiation that asks for the next keys.
+    pub(crate) fn seal_initiation(&mut self, initiation: &[u8], out: &mut Vec<u8>) {
+        let (kind, len) = Control::Initiation.emit();
+        self.seal_as(CONTROL, &[&kind[..len], initiation].concat(), out);
+    }
+
     fn seal_as(&mut self, kind: u64, plain: &[u8], out: &mut Vec<u8>) {
         let nonce = kind | self.next;
         emit_data(self.remote, nonce, out);

@@ -1,7 +1,8 @@
 //! Noise around every message of a byte stream.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taut_core::{
     Bytes, Datagram, Deadline, DropCause, Event, Message, PathId, Reliability, SendError, StreamId, Time,
@@ -29,7 +30,8 @@ const WAITING: Bytes = Bytes::new(262_144);
 /// its low 16 bits are sent, because a message whose deadline passes before its turn never enters the stream.
 ///
 /// A message that is not authentic ends the connection: somebody wrote into the stream. Keys last as long as the
-/// connection; to have new ones, open another. Who may have the robot is decided where connections are accepted.
+/// connection; to have new ones, open another. Who may have the robot is decided where connections are accepted, with a
+/// [`Reception`].
 ///
 /// ```
 /// use taut_core::Seed;
@@ -79,11 +81,51 @@ pub struct SealedStats {
     pub replayed: u64,
     /// Refused: not of this protocol. Each ends the connection.
     pub malformed: u64,
+    /// Ends because another operator has the robot.
+    pub busy: u64,
 }
 
 enum Role {
     Initiator { peer: Peer, attempt: Option<Box<Attempt>> },
-    Responder { trusted: Vec<Peer> },
+    Responder { trusted: Vec<Peer>, reception: Reception },
+}
+
+/// What all the connections to one robot know of each other: who has the robot, and which initiations came before. It
+/// clones as a handle.
+#[derive(Clone, Debug, Default)]
+pub struct Reception(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    serving: Option<Fingerprint>,
+    /// The greatest time in an initiation of each operator.
+    newest: BTreeMap<Fingerprint, u64>,
+}
+
+impl Reception {
+    /// Nobody has the robot, and nobody came.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From now on this operator has the robot: others are told that it is busy.
+    pub fn serve(&self, operator: Option<Fingerprint>) {
+        self.known().serving = operator;
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admit(&self, operator: Fingerprint, timestamp: u64) -> Result<Verdict, DropCause> {
+        let mut known = self.known();
+        if known.newest.get(&operator).is_some_and(|newest| timestamp <= *newest) {
+            return Err(DropCause::Replayed);
+        }
+        known.newest.insert(operator, timestamp);
+        let busy = known.serving.is_some_and(|serving| serving != operator);
+        Ok(if busy { Verdict::Busy } else { Verdict::Begun })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +160,8 @@ impl<T: Transport> Sealed<T> {
         entropy: Entropy,
         inner: T,
     ) -> Self {
-        let role = Role::Responder { trusted: trust.iter().map(Peer::new).collect() };
+        let role =
+            Role::Responder { trusted: trust.iter().map(Peer::new).collect(), reception: Reception::new() };
         Self::new(config, Local::new(identity, Purpose::Stream, entropy), role, inner)
     }
 
@@ -140,9 +183,22 @@ impl<T: Transport> Sealed<T> {
         }
     }
 
+    /// A robot's: one of several connections, of which one at most is to have the robot. Default: it knows of no other.
+    pub fn received_by(mut self, known: &Reception) -> Self {
+        if let Role::Responder { reception, .. } = &mut self.role {
+            *reception = known.clone();
+        }
+        self
+    }
+
     /// What went through it.
     pub fn stats(&self) -> SealedStats {
         self.stats
+    }
+
+    /// Has it ended, and has the transport inside said everything?
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Closed && self.inner.poll_timeout().is_none()
     }
 
     /// The transport inside.
@@ -182,6 +238,8 @@ impl<T: Transport> Sealed<T> {
                 Some(event) => self.events.push_back(event),
             }
         }
+        // Whoever still speaks is not listened to.
+        while self.inner.poll_event().is_some() {}
     }
 
     /// The transport inside is connected.
@@ -233,14 +291,21 @@ impl<T: Transport> Sealed<T> {
     }
 
     fn answer(&mut self, sender: Index, noise: &[u8]) -> Result<(), DropCause> {
-        let Role::Responder { trusted } = &self.role else { return Err(DropCause::Malformed) };
+        let Role::Responder { trusted, reception } = &self.role else { return Err(DropCause::Malformed) };
         let request = self.local.read(sender, noise)?;
         let peer = trusted.iter().find(|peer| peer.x25519 == request.peer).cloned();
         let peer = peer.ok_or(DropCause::Unauthenticated)?;
+        let verdict = reception.admit(peer.fingerprint, request.offer.timestamp)?;
         let mut response = Vec::new();
-        self.keys = Some(self.local.respond(self.now, request, &peer, Verdict::Begun, &mut response));
-        self.peer = Some(peer.fingerprint);
+        let keys = self.local.respond(self.now, request, &peer, verdict, &mut response);
         self.send_own(response);
+        if verdict == Verdict::Busy {
+            self.stats.busy += 1;
+            self.events.push_back(Event::Refused(DropCause::Unauthenticated));
+            self.end();
+        } else {
+            (self.keys, self.peer) = (Some(keys), Some(peer.fingerprint));
+        }
         Ok(())
     }
 
@@ -249,6 +314,11 @@ impl<T: Transport> Sealed<T> {
         let mut attempt =
             attempt.take().filter(|attempt| attempt.index == receiver).ok_or(DropCause::Malformed)?;
         let answer = attempt.complete(noise)?;
+        if answer.verdict == Verdict::Busy {
+            self.stats.busy += 1;
+            self.end();
+            return Ok(());
+        }
         self.peer = Some(peer.fingerprint);
         self.keys = Some(attempt.into_keys(self.now, answer.index));
         // The robot hears that we have the keys, even when there is nothing else to say.

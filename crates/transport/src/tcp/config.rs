@@ -67,6 +67,8 @@ pub struct TcpConfig {
     pub initial_rto: Duration,
     /// Smallest retransmission timeout. Default 1 s (RFC 6298 section 2.4); Linux has [`TcpConfig::LINUX_MIN_RTO`].
     pub min_rto: Duration,
+    /// What `min_rto` is the least of. Default the whole timeout.
+    pub rto_floor: RtoFloor,
     /// Largest retransmission timeout, at least 60 s (RFC 6298 section 2.5). Default 60 s.
     pub max_rto: Duration,
     /// Timeouts in a row after which the peer is given up (R2 of RFC 9293 section 3.8.3). Default 15, as Linux.
@@ -123,6 +125,17 @@ pub enum FullAck {
     Ssthresh,
 }
 
+/// What the smallest retransmission timeout is the least of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RtoFloor {
+    /// The whole timeout (RFC 6298 section 2.4).
+    #[default]
+    Timeout,
+    /// What is above the smoothed round trip, four times its variation, as in Linux (`tcp_rtt_estimator`): over 70 ms the
+    /// timeout is 270 ms, not 200.
+    Variation,
+}
+
 /// Which partial acknowledgements restart the retransmission timer (RFC 6582 section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartialAck {
@@ -136,6 +149,13 @@ pub enum PartialAck {
 impl TcpConfig {
     /// `TCP_RTO_MIN` of Linux.
     pub const LINUX_MIN_RTO: Duration = Duration::from_millis(200);
+
+    pub(super) fn rto_margin(&self) -> Duration {
+        match self.rto_floor {
+            RtoFloor::Timeout => Duration::ZERO,
+            RtoFloor::Variation => self.min_rto,
+        }
+    }
 
     /// Panics when a value is out of its range: a broken scenario, not a peer's doing.
     pub(super) fn check(&self) {
@@ -179,6 +199,7 @@ impl Default for TcpConfig {
             ack_delay: Duration::from_millis(200),
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_secs(1),
+            rto_floor: RtoFloor::default(),
             max_rto: Duration::from_secs(60),
             max_timeouts: 15,
             trace: false,

@@ -68,7 +68,7 @@ use taut_core::{
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
-pub use self::config::{AckCounting, CongestionControl, Counting, FullAck, PartialAck, TcpConfig};
+pub use self::config::{AckCounting, CongestionControl, Counting, FullAck, PartialAck, RtoFloor, TcpConfig};
 use self::framing::Source;
 pub use self::framing::{Deframer, OVERTAKES, TooLong};
 use self::handshake::{Negotiated, State};
@@ -212,6 +212,12 @@ impl Tcp {
     /// The retransmission timeout, with its backoff.
     pub fn retransmission_timeout(&self) -> Duration {
         self.sender.rto.get()
+    }
+
+    /// When the retransmission timer, the probe for a tail or RACK's patience expires next.
+    pub(crate) fn retransmission_deadline(&self) -> Option<Time> {
+        let rto = self.sender.timer.map(|at| Deadline::new(at, "rto"));
+        earliest(rto, self.sender.rack_timer()).map(|deadline| deadline.at)
     }
 
     /// Retransmission timeouts since something was acknowledged.

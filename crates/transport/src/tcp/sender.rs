@@ -136,7 +136,7 @@ impl Sender {
             duplicates: 0,
             limited: 0,
             board: None,
-            rto: Rto::new(config.initial_rto, config.min_rto, config.max_rto),
+            rto: Rto::new(config.initial_rto, config.min_rto, config.max_rto).margin(config.rto_margin()),
             timer: None,
             timeouts_in_a_row: 0,
             timed: None,

@@ -24,6 +24,8 @@ pub(crate) struct Way {
     pub(crate) as_sent: bool,
     /// Paths on which nothing arrives.
     pub(crate) dead: Vec<PathId>,
+    /// Datagrams that do not arrive.
+    pub(crate) filter: fn(&[u8]) -> bool,
     rng: Rng,
 }
 
@@ -51,6 +53,7 @@ impl<T: Transport> Net<T> {
             path: PathId(0),
             as_sent: false,
             dead: Vec::new(),
+            filter: |_| false,
             rng: Seed::new(seed).stream(name),
         };
         Self {
@@ -121,7 +124,8 @@ impl<T: Transport> Net<T> {
     fn carry(&mut self, from: usize, path: PathId, data: Vec<u8>) {
         let way = &mut self.ways[from];
         let copies = 1 + u64::from(way.duplicates.sample(&mut way.rng));
-        let lost = way.loss.sample(&mut way.rng) || way.cut || way.dead.contains(&path);
+        let lost =
+            way.loss.sample(&mut way.rng) || way.cut || way.dead.contains(&path) || (way.filter)(&data);
         let seen = if way.as_sent { path } else { way.path };
         for _ in 0..copies {
             let jitter = Duration::from_nanos(way.rng.below(way.jitter.as_nanos() + 1));

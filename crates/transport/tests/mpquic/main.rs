@@ -2,4 +2,5 @@
 
 mod flow;
 mod harness;
+mod paths;
 mod strangers;

@@ -1,5 +1,7 @@
 //! MPTCP between two endpoints with several paths, in virtual time.
 
+mod kernel;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -19,6 +21,8 @@ struct Way {
     delay: Duration,
     loss: f64,
     cut: Option<Time>,
+    /// When a path that was cut is back.
+    until: Option<Time>,
     /// Bits per second; the queue holds 100 ms.
     rate: Option<u64>,
     busy: [Time; 2],
@@ -27,7 +31,7 @@ struct Way {
 
 fn way(delay_ms: u64) -> Way {
     let (busy, bytes) = ([Time::ZERO; 2], [0; 2]);
-    Way { delay: MS * delay_ms, loss: 0.0, cut: None, rate: None, busy, bytes }
+    Way { delay: MS * delay_ms, loss: 0.0, cut: None, until: None, rate: None, busy, bytes }
 }
 
 /// When, in which order, at which end, over which path, what, zeros after it.
@@ -106,7 +110,9 @@ impl Net {
             let size = data.len() as u64 + 20;
             way.bytes[end] += size;
             let lost = Probability::from_fraction(way.loss).expect("a share").sample(&mut self.rng);
-            if lost || way.cut.is_some_and(|cut| self.now >= cut) {
+            let dead =
+                way.cut.is_some_and(|cut| self.now >= cut) && way.until.is_none_or(|until| self.now < until);
+            if lost || dead {
                 continue;
             }
             let mut leaves = self.now;

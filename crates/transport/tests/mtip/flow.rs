@@ -90,6 +90,35 @@ fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the
     assert!(net.copies() < 1.1, "{}", net.copies());
 }
 
+/// Rico, Luque-Schempp, Merino: half of the rank is latency, and reliability is a ratio since the beginning, of which 0.99 counts as
+/// all. A path that dies after some hundred messages stays ahead until some more were lost; two of five
+/// missing take the other path besides; then all are in time and none is a duplicate, and nothing says that one path is enough.
+#[test]
+fn the_published_rule_keeps_a_dead_path_for_it_is_quick_and_no_duplicate_tells_it_to_take_one_fewer() {
+    let after_death = |config| {
+        let mut ways = two();
+        ways[0].cut = Some((at_ms(15_000), Time::MAX));
+        let mut net = Net::new(config, ways);
+        net.run_until(at_ms(500));
+        net.commands(at_ms(500), PERIOD, 1_000, DEADLINE);
+        let mut paths = Vec::new();
+        while net.now < at_ms(32_000) {
+            net.run_until(net.now + PERIOD);
+            paths.extend(std::iter::from_fn(|| net.ends[CLIENT].poll_choice()).map(|choice| choice.paths));
+        }
+        assert!(net.ends[SERVER].stats().duplicates <= 60, "those of the first second, on two paths");
+        let died = ((15_000 - 500) / 30) as usize;
+        (paths.split_off(died + 4), net.ways[0].carried[CLIENT])
+    };
+    let (paths, to_the_dead) = after_death(published(mtip_b()));
+    assert_eq!(paths.iter().position(|paths| *paths == 0b11), Some(0), "{paths:?}");
+    assert!(paths.iter().all(|paths| *paths == 0b11), "to the end: {paths:?}");
+    // The improved rule's reliability forgets, and its dead path ranks last before another one is taken.
+    let (paths, to_the_dead_by_ours) = after_death(mtip_b());
+    assert!(paths.iter().all(|paths| *paths == 0b10), "{paths:?}");
+    assert!(to_the_dead > to_the_dead_by_ours + 300, "{to_the_dead} and {to_the_dead_by_ours}");
+}
+
 #[test]
 fn a_path_that_returns_is_found_again() {
     for config in [mtip_b(), deadline()] {
@@ -140,25 +169,18 @@ fn numbers_go_on_past_sixteen_bits() {
 }
 
 #[test]
-fn lateness_is_judged_across_clocks_that_differ() {
-    let mut ways = two();
-    ways.truncate(1);
-    ways[0].jitter = ms(20);
-    let mut net = Net::new(deadline(), ways);
-    net.offset = ms(40_000);
-    net.run_until(at_ms(3_000));
-    net.commands(at_ms(3_000), PERIOD, 500, DEADLINE);
-    net.run_until(at_ms(20_000));
-    let received = net.received();
-    let late = net.ends[SERVER].stats().late;
-    assert_eq!(received.len() as u64 + late, net.ends[CLIENT].stats().copies);
-    assert!(late > 150 && received.len() > 150);
-    // The offset is known to within what the best round trips leave open.
-    assert!(
-        received.iter().all(|(_, took)| *took < DEADLINE + ms(2)),
-        "{:?}",
-        received.iter().max_by_key(|r| r.1)
-    );
+fn numbers_are_kept_while_everything_is_late() {
+    for config in [mtip_a(), published(mtip_a())] {
+        let mut ways = two();
+        // More than half of all numbers of 16 bits.
+        ways.iter_mut().for_each(|way| way.slow = Some((at_ms(1_000), at_ms(41_000), ms(40))));
+        let mut net = Net::new(config, ways);
+        net.run_until(at_ms(1_000));
+        net.commands(at_ms(1_000), ms(1), 45_000, DEADLINE);
+        net.run_until(at_ms(47_000));
+        let in_time = net.received().iter().filter(|(number, _)| *number >= 40_000).count();
+        assert_eq!(in_time, 5_000);
+    }
 }
 
 #[test]

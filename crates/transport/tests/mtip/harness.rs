@@ -1,12 +1,13 @@
 //! Two endpoints and the paths between them: each with delay, jitter, loss and a time when it is cut.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use taut_core::{
     Datagram, Duration, Ecn, Event, Message, PathId, Probability, Rng, Seed, SendError, Time, Transport,
 };
 use taut_transport::mtip::{Mtip, MtipConfig};
+use taut_wire::mtip::{Body, Repr};
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
@@ -26,6 +27,12 @@ pub(crate) struct Way {
     pub(crate) duplicate: f64,
     /// Nothing passes from here on, until there.
     pub(crate) cut: Option<(Time, Time)>,
+    /// The way back takes so much, if it is not as long.
+    pub(crate) delay_back: Option<Duration>,
+    /// From then until then it takes so long, each way.
+    pub(crate) slow: Option<(Time, Time, Duration)>,
+    /// From then on the server sees the client on another path, which is the one of this address now.
+    pub(crate) rebound: Option<(Time, u8)>,
     /// The way back loses so much.
     pub(crate) loss_back: f64,
     /// Datagrams, by direction.
@@ -40,6 +47,9 @@ impl Way {
             loss: 0.0,
             duplicate: 0.0,
             cut: None,
+            delay_back: None,
+            slow: None,
+            rebound: None,
             loss_back: 0.0,
             carried: [0; 2],
         }
@@ -55,6 +65,8 @@ pub(crate) struct Net {
     pub(crate) ways: Vec<Way>,
     /// The server's clock minus the client's.
     pub(crate) offset: Duration,
+    /// Of each command, how old its first copy was when it arrived, in improved packets.
+    pub(crate) arrived: BTreeMap<u64, Duration>,
     pub(crate) events: [Vec<(Time, Event)>; 2],
     offers: BinaryHeap<Reverse<(Time, u64)>>,
     messages: Vec<Message>,
@@ -76,6 +88,7 @@ impl Net {
             ends: [client, Mtip::server(server)],
             ways,
             offset: Duration::ZERO,
+            arrived: BTreeMap::new(),
             events: Default::default(),
             offers: BinaryHeap::new(),
             messages: Vec::new(),
@@ -149,6 +162,12 @@ impl Net {
 
     pub(crate) fn deliver(&mut self, to: usize, path: u8, data: &[u8]) {
         let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data, padding: 0 };
+        if let (SERVER, Ok(Repr { body: Body::Data { payload, .. }, .. })) = (to, Repr::parse(data))
+            && payload.len() >= 16
+        {
+            let (number, created) = named(payload);
+            self.arrived.entry(number).or_insert(self.now.saturating_since(created));
+        }
         let now = self.clock(to);
         self.ends[to].handle_input(now, input);
         self.pump(to);
@@ -169,7 +188,19 @@ impl Net {
     }
 
     fn carry(&mut self, from: usize, path: u8, data: Vec<u8>) {
-        let Some(way) = self.ways.get_mut(usize::from(path)) else { return };
+        let now = self.now;
+        let is_rebound = |way: &Way| way.rebound.filter(|(at, _)| *at <= now).map(|(_, to)| to);
+        let place = match self.ways.iter().position(|way| from == SERVER && is_rebound(way) == Some(path)) {
+            Some(place) => place,
+            None => usize::from(path),
+        };
+        let Some(way) = self.ways.get_mut(place) else { return };
+        let path = match is_rebound(way) {
+            Some(to) if from == CLIENT => to,
+            // Nobody is at the old address.
+            Some(to) if path != to => return,
+            _ => place as u8,
+        };
         way.carried[from] += 1;
         let mut chance =
             |share: f64| Probability::from_fraction(share).expect("a share").sample(&mut self.rng);
@@ -181,18 +212,19 @@ impl Net {
         for _ in 0..copies {
             let jitter = Duration::from_nanos(self.rng.below(way.jitter.as_nanos() + 1));
             self.count += 1;
-            let at = self.now + way.delay + jitter;
+            let delay = way.delay_back.filter(|_| from == SERVER).unwrap_or(way.delay);
+            let slow = way.slow.filter(|(from, until, _)| (*from..*until).contains(&self.now));
+            let at = self.now + slow.map_or(delay, |(.., delay)| delay) + jitter;
             self.arrivals.push(Reverse((at, self.count, 1 - from, path, data.clone())));
         }
     }
 
     /// Commands that the server delivered: which, and how long they took.
     pub(crate) fn received(&self) -> Vec<(u64, Duration)> {
-        let number =
-            |data: &[u8], at: usize| u64::from_le_bytes(data[at..at + 8].try_into().expect("8 bytes"));
         let taken = self.events[SERVER].iter().filter_map(|(at, event)| match event {
             Event::Received { data, .. } => {
-                Some((number(data, 0), at.saturating_since(Time::from_nanos(number(data, 8)))))
+                let (number, created) = named(data);
+                Some((number, at.saturating_since(created)))
             }
             _ => None,
         });
@@ -208,4 +240,10 @@ impl Net {
         let stats = self.ends[CLIENT].stats();
         stats.copies as f64 / stats.sent as f64
     }
+}
+
+/// Which command this is, and when it was made.
+fn named(data: &[u8]) -> (u64, Time) {
+    let number = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().expect("8 bytes"));
+    (number(0), Time::from_nanos(number(8)))
 }

@@ -3,3 +3,6 @@
 mod flow;
 mod harness;
 mod hostile;
+mod lateness;
+mod paths;
+mod reliable;

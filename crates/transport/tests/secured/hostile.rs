@@ -1,7 +1,7 @@
 use taut_core::{Datagram, DropCause, Ecn, Event, PathId, Seed, Transport};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
-use taut_transport::security::{REPLAY_WINDOW, Secured, SecurityConfig};
+use taut_transport::security::{REPLAY_WINDOW, RESPONSE_BYTES, Secured, SecurityConfig};
 
 use crate::net::{MS, Net, ms};
 use crate::{chat, heard, identity, last_from, open_pair, operator_named, pair, say, udp};
@@ -131,6 +131,96 @@ fn a_replayed_initiation_does_not_disturb_a_session() {
     assert!(net.sent.iter().all(|(_, _, path, _)| *path == PathId(0)), "nobody elsewhere was answered");
     net.run_for(MS * 10);
     assert_eq!(heard(&net, 1).len(), 500);
+}
+
+/// Two hundred times a second, recordings of the operator's initiations and others that the robot cannot know.
+#[test]
+fn recorded_initiations_do_not_keep_an_operator_from_new_keys() {
+    let config = SecurityConfig::new().rekey_after(MS * 500).give_up(MS * 1_000);
+    let mut net = pair(config);
+    net.run_until(ms(100));
+    let first = net.sent[0].3.clone();
+    chat(&mut net, MS * 1_200);
+    let stranger = |number: u64| {
+        let (robot, entropy) =
+            (identity("robot").fingerprint(), Entropy::seeded(Seed::new(number), "stranger"));
+        let mut stranger = Secured::initiator(config, &identity("stranger"), robot, entropy, udp());
+        let mut initiation = Vec::new();
+        stranger.handle_timeout(ms(0));
+        stranger.poll_transmit(ms(0), &mut initiation).expect("it begins");
+        initiation
+    };
+    let before = net.ends[1].stats().rekeys;
+    for round in 0..1_000 {
+        net.deliver(1, ELSEWHERE, &first);
+        // Others that the robot cannot know.
+        net.deliver(1, ELSEWHERE, &stranger(round));
+        chat(&mut net, MS * 5);
+    }
+    net.run_for(MS * 20);
+    assert_eq!(net.count(0, &Event::Closed), 0);
+    assert_eq!((heard(&net, 0).len(), heard(&net, 1).len()), (6_200, 6_200));
+    assert!(net.ends[1].stats().rekeys - before >= 9, "{:?}", net.ends[1].stats());
+}
+
+#[test]
+fn recorded_initiations_are_looked_into_once_and_cost_no_newcomer_its_turn() {
+    let mut net = pair(SecurityConfig::new());
+    net.ways[0].cut = true;
+    net.run_until(ms(10));
+    let recorded: Vec<Vec<u8>> = (1..9)
+        .map(|life| {
+            let (robot, entropy) = (identity("robot").fingerprint(), Entropy::seeded(Seed::new(life), "o"));
+            let mut earlier =
+                Secured::initiator(SecurityConfig::new(), &identity("operator"), robot, entropy, udp());
+            earlier.handle_timeout(ms(life));
+            let mut initiation = Vec::new();
+            earlier.poll_transmit(ms(life), &mut initiation).expect("it begins");
+            initiation
+        })
+        .collect();
+    for round in 0..1_000 {
+        net.deliver(1, ELSEWHERE, &recorded[round % recorded.len()]);
+        net.run_for(MS);
+    }
+    assert_eq!(net.ends[1].stats().limited, 0);
+    let mut net = Net::new(
+        [operator_named("second", SecurityConfig::new()), net.ends.into_iter().nth(1).unwrap()],
+        MS * 10,
+        1,
+    );
+    net.run_until(ms(30));
+    assert!(net.ends[0].is_open());
+}
+
+#[test]
+fn an_operator_without_new_keys_goes_on_with_the_old_ones_while_it_hears_the_robot() {
+    let config = SecurityConfig::new().rekey_after(MS * 500).give_up(MS * 1_000);
+    let mut net = pair(config);
+    net.run_until(ms(100));
+    net.ways[1].filter = |data| data.len() == RESPONSE_BYTES;
+    chat(&mut net, MS * 14_000);
+    net.run_for(MS * 20);
+    assert_eq!((heard(&net, 0).len(), heard(&net, 1).len()), (14_000, 14_000));
+    assert_eq!((net.count(0, &Event::Closed), net.ends[0].stats().rekeys), (0, 0));
+    // Thirty times as old as they should have become: no keys are used for ever.
+    net.run_until(ms(15_100));
+    assert_eq!((net.count(0, &Event::Closed), net.count(1, &Event::Closed)), (1, 1));
+}
+
+#[test]
+fn an_operator_that_hears_nothing_more_after_asking_for_new_keys_gives_up() {
+    let config = SecurityConfig::new().rekey_after(MS * 500).give_up(MS * 3_000);
+    let mut net = pair(config);
+    net.run_until(ms(510));
+    net.ways[1].filter = |data| data.len() == RESPONSE_BYTES;
+    net.run_until(ms(2_000));
+    net.ways[1].cut = true;
+    let last = ms(2_000);
+    net.run_until(last + MS * 2_500);
+    assert_eq!(net.count(0, &Event::Closed), 0);
+    net.run_until(last + MS * 3_000);
+    assert_eq!(net.count(0, &Event::Closed), 1);
 }
 
 /// The robot answers, because it cannot know; but nobody has the keys, and nothing changes.

@@ -1,5 +1,5 @@
 //! RTP packets (RFC 3550 section 5.1), their header extension, and the payload formats of VP8 ([`vp8`], RFC 7741) and
-//! H.264 ([`h264`], RFC 6184).
+//! H.264 ([`h264`], RFC 6184); and RTCP's feedback for congestion control ([`ccfb`], RFC 8888).
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -31,9 +31,11 @@
 //! # Ok::<(), taut_wire::rtp::Error>(())
 //! ```
 
+pub mod ccfb;
 pub mod h264;
 mod video;
 pub mod vp8;
+mod vp8_header;
 
 use std::ops::Range;
 

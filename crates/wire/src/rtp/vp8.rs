@@ -31,6 +31,7 @@
 //! ```
 
 use super::FrameKind;
+pub use super::vp8_header::FrameHeader;
 
 /// Bytes of the longest descriptor.
 pub const MAX_DESCRIPTOR_LEN: usize = 6;

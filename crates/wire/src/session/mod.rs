@@ -28,7 +28,7 @@
 //! | 7 | [`ClockRequest`] | 16 | both |
 //! | 8 | [`ClockReply`] | 32 | both |
 //! | 9 | [`Hello`]: role, state, configuration | 60 | both |
-//! | 10 | [`Status`] of the robot | 96 | robot |
+//! | 10 | [`Status`] of the robot | 104 | robot |
 //! | 11 | [`Feedback`]: the robot's state, its force | 96 | robot |
 //! | 12 | refusal, a [`RefusalReason`] | 9 | robot |
 //! | 13 | goodbye | 8 | both |
@@ -64,7 +64,7 @@ pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
 pub const HEADER_LEN: usize = 8;
 /// Bytes of the longest frame.
-pub const MAX_LEN: usize = 96;
+pub const MAX_LEN: usize = 104;
 
 /// Where the fields of the header begin.
 mod field {
@@ -256,7 +256,8 @@ const fn length_of(kind: u8) -> Option<usize> {
         7 => Some(16),
         8 => Some(32),
         9 => Some(60),
-        10 | 11 => Some(MAX_LEN),
+        10 => Some(MAX_LEN),
+        11 => Some(96),
         12 => Some(9),
         13 => Some(HEADER_LEN),
         _ => None,

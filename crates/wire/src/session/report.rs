@@ -47,6 +47,15 @@ codes! {
         Duplicate = 4 "duplicate",
         /// A newer one came before.
         Superseded = 5 "superseded",
+        /// Beyond the robot's limits, and it refuses what is.
+        OutOfLimits = 6 "out_of_limits",
+    }
+}
+
+impl StopCause {
+    /// An emergency stop, wherever it was pressed: only a person lets the robot move again.
+    pub const fn is_emergency(self) -> bool {
+        matches!(self, Self::Emergency | Self::LocalEmergency)
     }
 }
 
@@ -60,6 +69,7 @@ impl Verdict {
             Self::Stopped => Some(DropCause::Stopped),
             Self::Duplicate => Some(DropCause::Duplicate),
             Self::Superseded => Some(DropCause::Superseded),
+            Self::OutOfLimits => Some(DropCause::OutOfLimits),
         }
     }
 }
@@ -121,7 +131,7 @@ impl Ack {
 }
 
 /// The causes that [`Status::dropped`] counts, in its order.
-pub const STATUS_CAUSES: [DropCause; 8] = [
+pub const STATUS_CAUSES: [DropCause; 9] = [
     DropCause::Malformed,
     DropCause::Unauthenticated,
     DropCause::NotFinite,
@@ -130,6 +140,7 @@ pub const STATUS_CAUSES: [DropCause; 8] = [
     DropCause::Superseded,
     DropCause::QueueFullPackets,
     DropCause::Stopped,
+    DropCause::OutOfLimits,
 ];
 
 /// How the robot is, and what it did with all that came in this session.
@@ -142,7 +153,7 @@ pub const STATUS_CAUSES: [DropCause; 8] = [
 /// | 12–15 | epoch | counts the robot's changes of state and stops |
 /// | 16–23 | received | states, each copy |
 /// | 24–31 | applied | states |
-/// | 32–95 | dropped | 8 × states (frames where they cannot be read), by [`STATUS_CAUSES`] |
+/// | 32–103 | dropped | 9 × states (frames where they cannot be read), by [`STATUS_CAUSES`] |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// How it is.

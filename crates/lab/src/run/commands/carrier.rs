@@ -10,14 +10,14 @@ use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::mpquic::{MpQuic, MpQuicConfig, PathUse};
 use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
-use taut_transport::mtip::{Adaptive, Mode, Mtip, MtipConfig, Policy, Target};
+use taut_transport::mtip::{Adaptive, Clocks, Mode, Mtip, MtipConfig, Policy, Target};
 
 use crate::run::flows::{self, Counts};
 use crate::run::inputs::RunError;
 use crate::run::transports::{Carrier, Side, any_transport, tcp_config};
 use crate::scenario::{
-    CommandTransport, Commands, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipMode, MtipPolicy,
-    MtipSpec,
+    CommandTransport, Commands, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipClocks, MtipMode,
+    MtipPolicy, MtipSpec,
 };
 
 /// One end of it.
@@ -146,8 +146,14 @@ fn mtip_config(spec: &MtipSpec, deadline: Duration) -> MtipConfig {
         MtipPolicy::Fixed(path) => Policy::Fixed(PathId(path)),
         MtipPolicy::Best(count) => Policy::Best(count),
     };
+    let clocks = match spec.clocks {
+        MtipClocks::Estimated => Clocks::Estimated,
+        MtipClocks::Strict => Clocks::Strict,
+        MtipClocks::Synchronised => Clocks::Synchronised,
+    };
     MtipConfig::new()
         .mode(mode)
+        .clocks(clocks)
         .policy(policy)
         .deadline(deadline)
         .latency_weight(spec.latency_weight.as_fraction())
@@ -160,6 +166,7 @@ fn mptcp_config(spec: &MptcpSpec) -> MptcpConfig {
         MptcpScheduler::Redundant => Scheduler::Redundant,
         MptcpScheduler::Blest => Scheduler::Blest,
         MptcpScheduler::Ecf => Scheduler::Ecf,
+        MptcpScheduler::Linux => Scheduler::Linux,
     };
     MptcpConfig { subflow: tcp_config(&spec.subflow), scheduler, uncoupled: false }
 }

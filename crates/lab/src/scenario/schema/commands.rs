@@ -100,6 +100,9 @@ pub struct MtipSpec {
     /// Which paths a command takes.
     #[serde(default)]
     pub policy: MtipPolicy,
+    /// `improved`: what the ends know of each other's clocks. In `compatible` they are synchronised whatever is said here.
+    #[serde(default)]
+    pub clocks: MtipClocks,
     /// `adaptive`: more duplicates than this share of the window, one path fewer.
     #[serde(default = "duplicate_threshold")]
     #[schemars(with = "String")]
@@ -145,6 +148,19 @@ pub enum MtipMode {
     Compatible,
 }
 
+/// How lateness is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MtipClocks {
+    /// By an estimate: what is certainly late is refused.
+    #[default]
+    Estimated,
+    /// By an estimate: what may be late is refused.
+    Strict,
+    /// Exactly.
+    Synchronised,
+}
+
 /// Which paths a command takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -162,7 +178,7 @@ pub enum MtipPolicy {
     Best(u8),
 }
 
-/// MPTCP. Windows are coupled (LIA, RFC 6356) whatever the subflows' congestion control.
+/// MPTCP. Windows are coupled (LIA, RFC 6356) whatever the subflows' congestion control, but for the scheduler `linux`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MptcpSpec {
@@ -187,6 +203,8 @@ pub enum MptcpScheduler {
     Blest,
     /// ECF.
     Ecf,
+    /// As Linux 6.1 does it, its reinjection and its windows (no LIA) included.
+    Linux,
 }
 
 /// Multipath QUIC.

@@ -109,13 +109,17 @@ pub struct RtpTraffic {
     /// frames come from a real VP8 encode, over and over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// What the sender does about losses and delays.
+    #[serde(default, skip_serializing_if = "RtpSender::is_replay")]
+    pub sender: RtpSender,
     /// Whose payload format: `vp8` (RFC 7741) or `opaque`; in a file `h264` (RFC 6184), too.
     #[serde(default)]
     pub codec: GateCodec,
     /// Frames a second, 1 to 240. Not with a file.
     #[serde(default = "defaults::twenty_five")]
     pub fps: u32,
-    /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. From 1kbit. Not with a file.
+    /// Mean rate of the frames, to which the sizes of the encode are scaled; by default they are as encoded. Of a sender that adapts the
+    /// highest. From 1kbit. Not with a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub rate: Option<Bitrate>,
@@ -136,10 +140,29 @@ pub struct RtpTraffic {
     pub within: Duration,
 }
 
+/// What a sender of video does about losses and delays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RtpSender {
+    /// Nothing: every frame comes at its time, as large as it is.
+    #[default]
+    Replay,
+    /// Google Congestion Control (draft-ietf-rmcat-gcc-02) on reports by RFC 8888 every 100 ms, for which links must lead back: from 300 kbit/s
+    /// up to `rate`. The sizes of the frames are scaled to the rate of the moment, and packets leave at 2.5 times it. Not with a file.
+    Gcc,
+}
+
+impl RtpSender {
+    const fn is_replay(&self) -> bool {
+        matches!(self, Self::Replay)
+    }
+}
+
 impl Default for RtpTraffic {
     fn default() -> Self {
         Self {
             file: None,
+            sender: RtpSender::default(),
             codec: GateCodec::default(),
             fps: defaults::twenty_five(),
             rate: None,

@@ -157,6 +157,9 @@ pub struct TcpSpec {
     #[serde(default = "defaults::one_second")]
     #[schemars(with = "String")]
     pub min_rto: Duration,
+    /// What `min_rto` is the least of: the whole timeout, or what is above the round trip.
+    #[serde(default)]
+    pub rto_floor: RtoFloor,
 }
 
 impl TcpSpec {
@@ -167,10 +170,26 @@ impl TcpSpec {
     }
 }
 
-impl Default for TcpSpec {
-    fn default() -> Self {
-        toml::from_str("").expect("every setting has a default")
-    }
+macro_rules! default_of_the_schema {
+    ($($spec:ty),+) => {$(
+        impl Default for $spec {
+            fn default() -> Self {
+                toml::from_str("").expect("every setting has a default")
+            }
+        }
+    )+};
+}
+default_of_the_schema!(TcpSpec, QuicSpec, SctpSpec);
+
+/// What TCP's `min_rto` is the least of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RtoFloor {
+    /// The whole timeout (RFC 6298).
+    #[default]
+    Timeout,
+    /// What is above the smoothed round trip, as in Linux.
+    Variation,
 }
 
 /// What TCP's window counts.

@@ -5,7 +5,7 @@ use taut_core::{Deadline, DropCause, Duration, PathId, Time, Transport, earliest
 use super::{Phase, Role, Secured};
 use crate::security::config::SecurityConfig;
 use crate::security::header::{Control, Index, Offer, Verdict};
-use crate::security::noise::{Attempt, Peer};
+use crate::security::noise::{Attempt, OVERHEAD, Peer};
 
 pub(super) struct Initiator {
     pub(super) peer: Peer,
@@ -100,18 +100,21 @@ impl<T: Transport> Secured<T> {
         }
         if let Some(trial) = &mut initiator.trial {
             if now >= trial.since + self.config.give_up {
-                return self.end(true);
-            }
-            if now >= trial.again {
+                if self.keys.current.is_none() || self.heard <= trial.since {
+                    return self.end(true);
+                }
+                // The keys work: no others can be had for now, and that is no reason to leave the robot.
+                self.begin(now, self.heard);
+            } else if now >= trial.again {
                 trial.again = now + trial.wait;
                 trial.wait = SecurityConfig::next_wait(trial.wait);
                 let bytes = trial.bytes.clone();
                 // Of several paths the one that was tried first may be dead.
                 self.path = self.paths.after(self.path).unwrap_or(self.path);
-                self.post(self.path, bytes);
+                self.ask_for_keys(now, bytes);
             }
         } else if self.begin_at().is_some_and(|(at, _)| now >= at) {
-            self.begin(now);
+            self.begin(now, now);
         }
         if self.ping_at().is_some_and(|at| now >= at) {
             let Role::Initiator(initiator) = &mut self.role else { return };
@@ -134,7 +137,7 @@ impl<T: Transport> Secured<T> {
         let used_up =
             self.keys.current.as_ref().is_some_and(|keys| keys.sealed() >= self.config.rekey_messages);
         if used_up && initiator.trial.is_none() {
-            self.begin(now);
+            self.begin(now, now);
         }
     }
 
@@ -169,7 +172,8 @@ impl<T: Transport> Secured<T> {
         Some((initiator.sent + self.config.keepalive()).min(self.heard.max(initiator.pinged) + every))
     }
 
-    fn begin(&mut self, now: Time) {
+    /// Begins a handshake; an answer has been missing since then.
+    fn begin(&mut self, now: Time, since: Time) {
         let Role::Initiator(initiator) = &mut self.role else { return };
         let timestamp = initiator.next_timestamp(now, &self.config);
         let offer = Offer { timestamp, conversation: initiator.conversation };
@@ -177,7 +181,22 @@ impl<T: Transport> Secured<T> {
         let attempt = Box::new(self.local.initiate(&initiator.peer, offer, &mut bytes));
         let wait = self.config.retransmit;
         let (again, wait) = (now + wait, SecurityConfig::next_wait(wait));
-        initiator.trial = Some(Trial { attempt, bytes: bytes.clone(), since: now, again, wait });
+        initiator.trial = Some(Trial { attempt, bytes: bytes.clone(), since, again, wait });
+        self.ask_for_keys(now, bytes);
+    }
+
+    /// Sends an initiation: under the keys in use, so that no flood of others crowds it out; in the open when there are none,
+    /// or the robot may have forgotten them.
+    fn ask_for_keys(&mut self, now: Time, initiation: Vec<u8>) {
+        let known = now < self.heard + self.config.silence;
+        let bytes = match &mut self.keys.current {
+            Some(keys) if known => {
+                let mut sealed = Vec::with_capacity(OVERHEAD + 1 + initiation.len());
+                keys.seal_initiation(&initiation, &mut sealed);
+                sealed
+            }
+            _ => initiation,
+        };
         self.post(self.path, bytes);
     }
 }

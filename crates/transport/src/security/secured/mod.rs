@@ -21,10 +21,12 @@ use crate::identity::{Fingerprint, Identity, Trust};
 use initiator::Initiator;
 use keys::KeyRing;
 use paths::Paths;
-use responder::Responder;
+use responder::{Hello, Responder};
 
 /// How long a transport that closes may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
+/// For how many times [`SecurityConfig::rekey_after`] keys last when no others can be had: 1 h by default.
+pub(super) const KEYS_LAST: u64 = 30;
 /// Handshake messages and control words that wait for the driver; the oldest go first when there are more.
 const OUTBOX: usize = 16;
 
@@ -287,10 +289,20 @@ impl<T: Transport> Secured<T> {
                 }
                 Opened::Control(Control::Pong | Control::PathResponse(_)) => {}
                 Opened::Control(Control::Close) => self.end(false),
+                Opened::Control(Control::Initiation) => {
+                    let answered = self.handle_sealed_initiation(now, input.path, &plain[1..]);
+                    self.opened = plain;
+                    return answered;
+                }
             }
         }
         self.opened = plain;
         opened.map(drop)
+    }
+
+    /// When the keys must not be used any longer, whatever became of those that were to follow.
+    fn keys_end(&self) -> Option<Time> {
+        self.keys.current.as_ref().map(|keys| keys.born + self.config.rekey_after.saturating_mul(KEYS_LAST))
     }
 
     /// Ends the conversation; a robot waits for the next one.
@@ -350,7 +362,8 @@ impl<T: Transport> Transport for Secured<T> {
                     .mac_matches(authenticated, &mac)
                     .then_some(())
                     .ok_or(DropCause::Unauthenticated)?;
-                self.handle_initiation(now, &input, sender, noise, mac)
+                let hello = Hello { bytes: input.data, sender, noise, mac, sealed: false };
+                self.handle_initiation(now, input.path, hello)
             }
             View::Response { receiver, noise, authenticated, mac } => {
                 self.local
@@ -370,7 +383,8 @@ impl<T: Transport> Transport for Secured<T> {
         if self.is_open() {
             self.inner.handle_timeout(now);
         }
-        if matches!(self.phase, Phase::Closing(until) if now >= until) {
+        let over = self.keys_end().is_some_and(|end| now >= end);
+        if over || matches!(self.phase, Phase::Closing(until) if now >= until) {
             return self.end(true);
         }
         self.initiator_timeout(now);
@@ -433,7 +447,8 @@ impl<T: Transport> Transport for Secured<T> {
             Phase::Closing(until) => Some(Deadline::new(until, "goodbye")),
             _ => None,
         };
-        earliest(earliest(inner, closing), self.initiator_deadline())
+        let keys = self.keys_end().map(|end| Deadline::new(end, "keys"));
+        earliest(earliest(earliest(inner, closing), keys), self.initiator_deadline())
     }
 
     /// The transport inside says goodbye first, for a second at most; then the peer is told.

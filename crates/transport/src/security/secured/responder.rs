@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Datagram, DropCause, Duration, PathId, Time, Transport};
+use taut_core::{DropCause, Duration, PathId, Time, Transport};
 
 use super::{Phase, Role, Secured};
 use crate::identity::{Fingerprint, Trust};
 use crate::security::config::SecurityConfig;
-use crate::security::header::{Index, MAC, Verdict};
+use crate::security::header::{Index, MAC, Verdict, View};
 use crate::security::noise::{Keys, Opened, Peer};
 
 /// Handshakes that were answered and wait for their first datagram.
@@ -16,6 +16,8 @@ const PENDING: usize = 4;
 const ANSWERED: usize = 8;
 /// Initiations that may come at once.
 const BURST: u64 = 10;
+/// Initiations that were looked into and are known again.
+const SEEN: usize = 64;
 
 pub(super) struct Responder<T> {
     pub(super) make: Box<dyn FnMut() -> T + Send>,
@@ -27,12 +29,24 @@ pub(super) struct Responder<T> {
     used: bool,
     /// When the initiations that were looked into are paid off.
     paid: Time,
+    /// The MACs of the last ones, by which a copy is known without any arithmetic, and why it is refused.
+    seen: VecDeque<([u8; MAC], DropCause)>,
 }
 
 struct Trusted {
     peer: Peer,
-    /// Its newest initiation: the timestamp, and the MAC, by which a copy is known without any arithmetic.
-    newest: Option<(u64, [u8; MAC])>,
+    /// The timestamp of its newest initiation.
+    newest: Option<u64>,
+}
+
+/// An initiation from somebody who knows the robot's public key.
+pub(super) struct Hello<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) sender: Index,
+    pub(super) noise: &'a [u8],
+    pub(super) mac: [u8; MAC],
+    /// It came under the keys in use.
+    pub(super) sealed: bool,
 }
 
 /// The place of an operator in `trusted`, and what it called the conversation.
@@ -66,7 +80,8 @@ impl Pending {
 impl<T> Responder<T> {
     pub(super) fn new(trust: Trust, make: Box<dyn FnMut() -> T + Send>) -> Self {
         let trusted = trust.iter().map(|peer| Trusted { peer: Peer::new(peer), newest: None }).collect();
-        Self { make, trusted, pending: Vec::new(), serving: None, used: false, paid: Time::ZERO }
+        let (pending, seen) = (Vec::new(), VecDeque::new());
+        Self { make, trusted, pending, serving: None, used: false, paid: Time::ZERO, seen }
     }
 
     pub(super) fn operator(&self) -> Option<Fingerprint> {
@@ -101,6 +116,13 @@ impl<T> Responder<T> {
         may
     }
 
+    fn saw(&mut self, mac: [u8; MAC], copies: DropCause) {
+        if self.seen.len() == SEEN {
+            self.seen.pop_front();
+        }
+        self.seen.push_back((mac, copies));
+    }
+
     fn keep(&mut self, pending: Pending) {
         self.pending.retain(|other| other.serving.operator != pending.serving.operator);
         if self.pending.len() == PENDING {
@@ -115,40 +137,57 @@ impl<T: Transport> Secured<T> {
         now.saturating_since(self.heard) >= self.config.silence
     }
 
+    /// One that came under the keys in use.
+    pub(super) fn handle_sealed_initiation(
+        &mut self,
+        now: Time,
+        path: PathId,
+        initiation: &[u8],
+    ) -> Result<(), DropCause> {
+        let View::Initiation { sender, noise, mac, .. } = View::parse(initiation)? else {
+            return Err(DropCause::Malformed);
+        };
+        let hello = Hello { bytes: initiation, sender, noise, mac, sealed: true };
+        self.handle_initiation(now, path, hello)
+    }
+
     pub(super) fn handle_initiation(
         &mut self,
         now: Time,
-        input: &Datagram<'_>,
-        sender: Index,
-        noise: &[u8],
-        mac: [u8; MAC],
+        path: PathId,
+        hello: Hello<'_>,
     ) -> Result<(), DropCause> {
         let silent = self.is_silent(now);
         let Role::Responder(responder) = &mut self.role else { return Err(DropCause::Malformed) };
         if matches!(self.phase, Phase::Closing(_)) {
             return Err(DropCause::Unauthenticated);
         }
-        if let Some(pending) = responder.pending.iter_mut().find(|pending| pending.initiation == input.data) {
+        if let Some(pending) = responder.pending.iter_mut().find(|pending| pending.initiation == hello.bytes)
+        {
             let response = pending.response.clone();
-            pending.answers(input.path);
-            self.post(input.path, response);
+            pending.answers(path);
+            self.post(path, response);
             return Ok(());
         }
-        if responder.trusted.iter().any(|trusted| trusted.newest.is_some_and(|(_, newest)| newest == mac)) {
-            return Err(DropCause::Replayed);
+        if let Some((_, cause)) = responder.seen.iter().find(|(mac, _)| *mac == hello.mac) {
+            return Err(*cause);
         }
-        if !responder.may_look(now, &self.config) {
+        // Whoever floods the robot with others does not keep the operator that it serves from new keys.
+        if !hello.sealed && !responder.may_look(now, &self.config) {
             self.stats.limited += 1;
             return Err(DropCause::Unauthenticated);
         }
-        let request = self.local.read(sender, noise)?;
-        let operator = responder.trusted.iter().position(|trusted| trusted.peer.x25519 == request.peer);
-        let operator = operator.ok_or(DropCause::Unauthenticated)?;
+        let looked = self.local.read(hello.sender, hello.noise).and_then(|request| {
+            let operator = responder.trusted.iter().position(|trusted| trusted.peer.x25519 == request.peer);
+            let operator = operator.ok_or(DropCause::Unauthenticated)?;
+            let newest = responder.trusted[operator].newest;
+            let late = newest.is_some_and(|newest| request.offer.timestamp <= newest);
+            if late { Err(DropCause::Replayed) } else { Ok((request, operator)) }
+        });
+        responder.saw(hello.mac, looked.as_ref().err().copied().unwrap_or(DropCause::Replayed));
+        let (request, operator) = looked?;
         let trusted = &mut responder.trusted[operator];
-        if trusted.newest.is_some_and(|(newest, _)| request.offer.timestamp <= newest) {
-            return Err(DropCause::Replayed);
-        }
-        trusted.newest = Some((request.offer.timestamp, mac));
+        trusted.newest = Some(request.offer.timestamp);
         let peer = trusted.peer.clone();
         let serving = Serving { operator, conversation: request.offer.conversation };
         let busy = responder.is_busy(operator, silent);
@@ -162,11 +201,11 @@ impl<T: Transport> Secured<T> {
         let mut response = Vec::new();
         let keys = self.local.respond(now, request, &peer, verdict, &mut response);
         if !busy {
-            let (initiation, response) = (input.data.to_vec(), response.clone());
-            let answered = VecDeque::from([input.path]);
+            let (initiation, response) = (hello.bytes.to_vec(), response.clone());
+            let answered = VecDeque::from([path]);
             responder.keep(Pending { serving, keys, initiation, response, answered });
         }
-        self.post(input.path, response);
+        self.post(path, response);
         if busy {
             self.stats.busy += 1;
             return Err(DropCause::Unauthenticated);

@@ -1,0 +1,117 @@
+//! Paths that are dead from the start, that are taken away, and that come back.
+
+use taut_core::{Event, PathId, Time, Transport};
+use taut_transport::mpquic::{MpQuicConfig, PathUse};
+
+use crate::harness::{CLIENT, Net, SERVER, at_ms, ms};
+
+fn open(config: MpQuicConfig) -> Net {
+    let mut net = Net::new(config, 1);
+    net.run_until(at_ms(1_000));
+    net
+}
+
+fn uses() -> [MpQuicConfig; 2] {
+    [PathUse::FailOver, PathUse::Duplicate].map(|path_use| MpQuicConfig::new().path_use(path_use))
+}
+
+#[test]
+fn a_first_path_that_is_dead_costs_a_second_and_not_the_conversation() {
+    for config in uses() {
+        let mut net = Net::new(config, 1);
+        net.ways[0].cut = Some((Time::ZERO, at_ms(6_000)));
+        net.run_until(at_ms(10_000));
+        for end in [CLIENT, SERVER] {
+            let connected: Vec<_> =
+                net.events[end].iter().filter(|(_, event)| *event == Event::Connected).collect();
+            assert!(matches!(connected[..], [(at, _)] if *at < at_ms(1_100)), "{connected:?}");
+            assert_eq!(net.ends[end].paths().count(), 2, "the first one joins when it is alive");
+        }
+        let sent = net.samples(CLIENT, ms(30), at_ms(11_000));
+        net.run_until(at_ms(12_000));
+        assert_eq!(net.received(SERVER).len() as u64, sent);
+    }
+}
+
+#[test]
+fn nobody_who_answers_ends_in_closed() {
+    let mut net = Net::new(MpQuicConfig::new(), 1);
+    net.ways.iter_mut().for_each(|way| way.cut = Some((Time::ZERO, Time::MAX)));
+    net.run_until(at_ms(30_000));
+    assert_eq!(net.count(CLIENT, |event| *event == Event::Closed), 1);
+    let attempts: Vec<u8> = net.sent.iter().map(|(_, _, path, _)| path.0).collect();
+    assert!(attempts.contains(&0) && attempts.contains(&1));
+    assert!(net.ends[CLIENT].poll_timeout().is_none());
+}
+
+#[test]
+fn a_path_that_is_taken_away_is_left_at_once_and_used_again_when_it_is_back() {
+    for config in uses() {
+        let mut net = open(config);
+        let mut sent = net.samples(CLIENT, ms(30), at_ms(2_000));
+        let now = net.now;
+        net.ends[CLIENT].remove_path(now, PathId(0));
+        net.drain(CLIENT);
+        let carried = net.ways[0].carried[CLIENT];
+        sent += net.samples(CLIENT, ms(30), at_ms(4_000));
+        assert_eq!(net.ways[0].carried[CLIENT], carried, "nothing is sent there any more");
+        for end in [CLIENT, SERVER] {
+            assert_eq!(net.ends[end].paths().collect::<Vec<_>>(), [PathId(1)]);
+            assert_eq!(net.count(end, |event| *event == Event::PathDown(PathId(0))), 1);
+        }
+        let now = net.now;
+        assert!(net.ends[CLIENT].add_path(now, PathId(0)));
+        sent += net.samples(CLIENT, ms(30), at_ms(5_000));
+        assert_eq!(net.ends[SERVER].paths().count(), 2);
+        // And then the other one goes.
+        let now = net.now;
+        net.ends[CLIENT].remove_path(now, PathId(1));
+        sent += net.samples(CLIENT, ms(30), at_ms(7_000));
+        net.run_until(at_ms(8_000));
+        assert_eq!(net.received(SERVER).len() as u64, sent);
+        assert_eq!(net.ends[CLIENT].close_reason(), None);
+    }
+}
+
+#[test]
+fn a_conversation_outlives_its_last_path_and_goes_on_over_the_next() {
+    for config in uses() {
+        let mut net = open(config);
+        for id in [0, 1] {
+            let now = net.now;
+            net.ends[CLIENT].remove_path(now, PathId(id));
+            net.drain(CLIENT);
+        }
+        let carried: Vec<u64> = net.ways.iter().map(|way| way.carried[CLIENT]).collect();
+        net.samples(CLIENT, ms(30), at_ms(3_000));
+        let after: Vec<u64> = net.ways.iter().map(|way| way.carried[CLIENT]).collect();
+        assert_eq!(carried, after, "there is no path");
+        let now = net.now;
+        assert!(net.ends[CLIENT].add_path(now, PathId(1)));
+        net.run_until(at_ms(3_500));
+        let before = net.received(SERVER).len() as u64;
+        let sent = net.samples(CLIENT, ms(30), at_ms(6_000));
+        net.run_until(at_ms(7_000));
+        assert_eq!(net.received(SERVER).len() as u64 - before, sent);
+        for end in [CLIENT, SERVER] {
+            assert_eq!(net.ends[end].close_reason(), None);
+            assert_eq!(net.ends[end].paths().collect::<Vec<_>>(), [PathId(1)], "{end}");
+        }
+    }
+}
+
+#[test]
+fn both_paths_may_be_silent_for_a_while() {
+    for config in uses() {
+        let mut net = open(config);
+        net.ways.iter_mut().for_each(|way| way.cut = Some((at_ms(2_000), at_ms(4_000))));
+        net.samples(CLIENT, ms(30), at_ms(8_000));
+        let before = net.received(SERVER).len() as u64;
+        let sent = net.samples(CLIENT, ms(30), at_ms(10_000));
+        net.run_until(at_ms(11_000));
+        assert_eq!(net.received(SERVER).len() as u64 - before, sent);
+        for end in [CLIENT, SERVER] {
+            assert_eq!(net.ends[end].paths().count(), 2, "{end}");
+        }
+    }
+}
