@@ -216,3 +216,56 @@ fn a_near_end_that_was_there_before_the_far_one_waits_for_it() {
     let _far = far(TransportKind::Mtip, at, echo(socket()), &identities, ProxyConfig::new());
     ask(&client, near_address, b"now");
 }
+
+#[test]
+fn a_flow_in_which_nothing_is_said_gives_way_to_another_and_one_that_speaks_does_not() {
+    let config = ProxyConfig::new().flows(2);
+    let pair = Pair::new(TransportKind::Udp, echo(socket()), config);
+    let [speaks, silent, new] = [socket(), socket(), socket()];
+    ask(&silent, pair.near_address, b"once");
+    std::thread::sleep(StdDuration::from_millis(1_500));
+    ask(&speaks, pair.near_address, b"now");
+    ask(&new, pair.near_address, b"there is room");
+    ask(&speaks, pair.near_address, b"still");
+    let (near, far) = (pair.near.stop(), pair.far.stop());
+    assert_eq!((near.flows, near.flows_idle, near.flows_full), (3, 1, 0), "{near:?}");
+    assert_eq!((far.flows, far.flows_idle, far.flows_full), (3, 1, 0), "{far:?}");
+}
+
+#[test]
+fn what_the_transport_refuses_is_counted() {
+    let pair = Pair::new(TransportKind::Mtip, echo(socket()), ProxyConfig::new());
+    ask(&socket(), pair.near_address, b"there");
+    for _ in 0..3 {
+        socket().send_to(b"not of this protocol", pair.far_address).unwrap();
+    }
+    std::thread::sleep(StdDuration::from_millis(300));
+    pair.near.stop();
+    let far = pair.far.stop();
+    assert_eq!(far.refused.get(&DropCause::Malformed), Some(&3), "{:?}", far.refused);
+}
+
+#[test]
+fn a_proxy_that_refuses_is_asked_ever_less_often() {
+    let [trusted, stranger, robot] = [os_identity(), os_identity(), os_identity()];
+    let any = "127.0.0.1:0".parse().unwrap();
+    let (_far, to) =
+        far(TransportKind::Quic, any, echo(socket()), &[trusted, robot.clone()], ProxyConfig::new());
+    let endpoint =
+        Endpoint::connect(TransportKind::Quic, to, credentials(&stranger, &robot), &Clock::start()).unwrap();
+    let (sender, remotes) = channel();
+    let thread = std::thread::spawn(move || {
+        let driver = Driver::new(DriverConfig::new()).unwrap();
+        let (local, config, mut closed) = (ProxyLocal::Near(socket()), ProxyConfig::new(), 0);
+        let started = |remote| sender.send(remote).unwrap();
+        let mut tell = |_, note| closed += u32::from(matches!(note, ProxyNote::Closed(_)));
+        proxy(driver, &endpoint, local, config, None, started, &mut tell).unwrap();
+        closed
+    });
+    let remote = remotes.recv().unwrap();
+    std::thread::sleep(StdDuration::from_secs(4));
+    remote.send(ProxyCommand::Close);
+    // At once, and after 0.4, 0.8, 1.6 and 3.2 s; every 0.2 s it would be twenty times.
+    let closed = thread.join().unwrap();
+    assert!((2..=6).contains(&closed), "{closed} times");
+}

@@ -462,6 +462,11 @@ impl Transport for MpQuic {
             self.lent(now, |quic| quic.drop_path(now, id));
         }
     }
+
+    /// One that is being opened is not: its address may be anybody's.
+    fn uses_path(&self, path: PathId) -> bool {
+        self.paths.is_there(path)
+    }
 }
 
 impl std::fmt::Debug for MpQuic {
