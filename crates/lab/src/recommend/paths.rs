@@ -164,7 +164,14 @@ pub(super) fn paths_text(advice: &PathsAdvice, need: &Need) -> String {
     );
     text.push_str("\nEvidence, the worst of the seeds; each line makes its runs again\n");
     for (n, citation) in advice.citations.iter().enumerate() {
-        let _ = writeln!(text, "  [{}] {}  ({})\n      {}", n + 1, citation.figures, citation.digest, citation.command);
+        let _ = writeln!(
+            text,
+            "  [{}] {}  ({})\n      {}",
+            n + 1,
+            citation.figures,
+            citation.digest,
+            citation.command
+        );
     }
     text
 }
