@@ -53,7 +53,8 @@ pub fn sctp(data: &[u8]) {
 pub fn mpquic(data: &[u8]) {
     let (config, seed) = (MpQuicConfig::new().path_use(PathUse::Duplicate), Seed::new(1));
     let [operator, robot] = ["operator", "robot"].map(|name| Identity::from_seed(seed, name));
-    let (entropy, trust) = (|name| Entropy::seeded(seed, name), |of: &Identity| Trust::only(of.fingerprint()));
+    let (entropy, trust) =
+        (|name| Entropy::seeded(seed, name), |of: &Identity| Trust::only(of.fingerprint()));
     let mut a = MpQuic::client(config, &operator, trust(&robot), entropy("a"));
     let b = MpQuic::server(config, &robot, trust(&operator), entropy("b"));
     (0..2).for_each(|path| assert!(a.add_path(Time::ZERO, PathId(path))));
@@ -74,7 +75,10 @@ pub fn proxy(mut data: &[u8]) {
     let mut now = Time::ZERO;
     while let [length, rest @ ..] = data {
         let (datagram, rest) = rest.split_at(rest.len().min(usize::from(*length)));
-        proxy.handle_input(now, Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: datagram, padding: 0 });
+        proxy.handle_input(
+            now,
+            Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: datagram, padding: 0 },
+        );
         while proxy.poll_event(now).is_some() {}
         now += Duration::from_millis(10);
         proxy.handle_timeout(now);
