@@ -3,10 +3,10 @@
 use std::str::FromStr;
 
 use clap::Args;
-use taut_core::{Duration, PathId, Priority};
+use taut_core::{Duration, PathId, Priority, Probability};
 use taut_io::session::{Endpoint, PathNote, PathSpec, TransportConfig, TransportKind};
 use taut_transport::mpquic::PathUse;
-use taut_transport::mtip::{Adaptive, MAX_PATHS, Policy, Target};
+use taut_transport::mtip::{Adaptive, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Paths {
@@ -18,6 +18,27 @@ pub(crate) struct Paths {
     /// the recent past; best:N; fixed:N, counted from 0. mpquic: fail-over (default), the next when one falls silent; all
     #[arg(long)]
     policy: Option<PathPolicy>,
+    /// Policy deadline: the probability with which a message is to be in time
+    #[arg(long, value_name = "PROBABILITY", default_value = "99.8%")]
+    target: Probability,
+    /// Policy deadline: copies of a message; more are for what is rare
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=8))]
+    copies: u8,
+    /// Policy adaptive: more duplicates than this share of the window, one path fewer
+    #[arg(long, value_name = "SHARE", default_value = "50%")]
+    duplicate_threshold: Probability,
+    /// Policy adaptive: more late or missing than this share of the window, one path more
+    #[arg(long, value_name = "SHARE", default_value = "20%")]
+    late_threshold: Probability,
+    /// Policies adaptive and best: what latency counts beside reliability when paths are ranked
+    #[arg(long, value_name = "SHARE", default_value = "50%")]
+    latency_weight: Probability,
+    /// Policy adaptive: messages that count
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    window: u16,
+    /// Refuse what may be late, not only what certainly is: half of a round trip is in doubt (mtip)
+    #[arg(long)]
+    strictly_in_time: bool,
 }
 
 /// A policy by its name.
@@ -72,7 +93,7 @@ impl Paths {
                         return Err("--policy fail-over is for mpquic; mtip has deadline".to_owned());
                     }
                 };
-                TransportConfig::Mtip(config.policy(policy).deadline(deadline).emergency(Priority(0)))
+                TransportConfig::Mtip(self.mtip(config, policy, deadline))
             }
             (TransportConfig::Mpquic(config), policy) => TransportConfig::Mpquic(match policy {
                 None | Some(FailOver) => config.path_use(PathUse::FailOver),
@@ -88,8 +109,30 @@ impl Paths {
         })
     }
 
+    fn mtip(&self, config: MtipConfig, policy: Policy, deadline: Duration) -> MtipConfig {
+        let policy = match policy {
+            Policy::Deadline(_) => {
+                Policy::Deadline(Target { probability: self.target.as_fraction(), copies: self.copies })
+            }
+            Policy::Adaptive(_) => Policy::Adaptive(Adaptive {
+                duplicate_threshold: self.duplicate_threshold.as_fraction(),
+                late_threshold: self.late_threshold.as_fraction(),
+                window: self.window.into(),
+            }),
+            policy => policy,
+        };
+        let clocks = if self.strictly_in_time { Clocks::Strict } else { Clocks::Estimated };
+        let config = config.policy(policy).latency_weight(self.latency_weight.as_fraction()).clocks(clocks);
+        config.deadline(deadline).emergency(Priority(0))
+    }
+
     /// The endpoint, bound to the paths.
     pub(crate) fn over(&self, endpoint: Endpoint) -> Result<Endpoint, String> {
+        if let (Some(PathPolicy::Mtip(Policy::Fixed(PathId(path)))), count @ 1..) = (self.policy, self.path.len())
+            && usize::from(path) >= count
+        {
+            return Err(format!("--policy fixed:{path}: there are {count} --path, counted from 0"));
+        }
         endpoint.over(&self.path).map_err(|error| error.to_string())
     }
 }

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_path_is_suspected_before_the_next_message_and_down_after_four() {
+    fn a_dead_path_is_suspected_before_the_next_message_and_down_after_three() {
         let mut path = up();
         for n in 100..104 {
             path.sent(at(30 * n), false, n);
@@ -283,7 +283,7 @@ mod tests {
             let mut lost = Vec::new();
             path.expire(overdue, |number| lost.push(number));
             assert_eq!(lost, [n]);
-            assert_eq!(path.judge(overdue), if n < 103 { PathState::Suspect } else { PathState::Down });
+            assert_eq!(path.judge(overdue), if n < 102 { PathState::Suspect } else { PathState::Down });
         }
         assert_eq!(
             path.answered(at(30 * 103 + 40), false, 103, None),

@@ -65,6 +65,8 @@ pub(crate) struct Net {
     pub(crate) ways: Vec<Way>,
     /// The server's clock minus the client's.
     pub(crate) offset: Duration,
+    /// What the client sent of messages: over which path, its number, and its clock then.
+    pub(crate) copies_sent: Vec<(u8, u32, u64)>,
     /// Of each command, how old its first copy was when it arrived, in improved packets.
     pub(crate) arrived: BTreeMap<u64, Duration>,
     pub(crate) events: [Vec<(Time, Event)>; 2],
@@ -88,6 +90,7 @@ impl Net {
             ends: [client, Mtip::server(server)],
             ways,
             offset: Duration::ZERO,
+            copies_sent: Vec::new(),
             arrived: BTreeMap::new(),
             events: Default::default(),
             offers: BinaryHeap::new(),
@@ -202,6 +205,9 @@ impl Net {
             _ => place as u8,
         };
         way.carried[from] += 1;
+        if let (CLIENT, Ok(Repr { clock_ns, body: Body::Data { number, .. } })) = (from, Repr::parse(&data)) {
+            self.copies_sent.push((path, number, clock_ns));
+        }
         let mut chance =
             |share: f64| Probability::from_fraction(share).expect("a share").sample(&mut self.rng);
         let lost = chance(if from == SERVER { way.loss.max(way.loss_back) } else { way.loss });

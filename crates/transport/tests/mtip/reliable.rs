@@ -31,7 +31,8 @@ fn answers_that_take_a_hundred_times_as_long_are_waited_for() {
     net.run_until(at_ms(6_000));
     assert_eq!(net.received().len(), 40);
     let copies = net.ends[CLIENT].stats().copies;
-    assert!(copies <= 100, "{copies} copies of 40 messages");
+    // Each on both paths while none seems to be alive, and about as often again as there are doublings of 10 ms in a second.
+    assert!(copies <= 3 * 40, "{copies} copies of 40 messages");
 }
 
 #[test]
