@@ -327,14 +327,17 @@ fn a_robot_whose_operator_vanishes_stops_by_its_watchdog() {
 #[test]
 fn over_several_paths_a_session_runs_and_the_watchdog_stops_a_robot_on_a_path_of_its_own() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    for (transport, policy) in [("mtip", "all"), ("mtip", "deadline"), ("mpquic", "fail-over"), ("mpquic", "all")] {
+    for (transport, policy) in
+        [("mtip", "all"), ("mtip", "deadline"), ("mpquic", "fail-over"), ("mpquic", "all")]
+    {
         let world = World::new(&format!("session-paths-{transport}-{policy}"));
         let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
         let (robot_id, operator_id) = (identity("robot"), identity("one"));
         let mut robot = Running::start(world.command(&format!(
             "robot --listen 127.0.0.1:0 --path lo --transport {transport} --policy {policy} --identity robot --trust {operator_id} --json"
         )));
-        let address = robot.wait_for("listening")["address"].as_str().unwrap().replace("0.0.0.0", "127.0.0.1");
+        let address =
+            robot.wait_for("listening")["address"].as_str().unwrap().replace("0.0.0.0", "127.0.0.1");
         let operator = |more: &str| {
             world.command(&format!(
                 "operator --connect {address} --robot-id {robot_id} --transport {transport} --policy {policy} --identity one \

@@ -9,7 +9,7 @@ use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::mpquic::MpQuic;
 use taut_transport::mtip::{Mtip, MtipConfig};
-use taut_transport::quic::Quic;
+use taut_transport::quic::{Quic, Resumption};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
 use taut_transport::udp::Udp;
@@ -32,7 +32,8 @@ pub struct Credentials {
 }
 
 /// One end's address and identity. The socket stays for as long as this lives; each conversation gets a new
-/// [`Carrier`] and a new [`Port`].
+/// [`Carrier`] and a new [`Port`]. Over QUIC the second conversation with the same peer resumes the first: its hello and its
+/// samples travel in the first packet ([early data](taut_transport::quic#early-data)), for as long as both ends live.
 #[derive(Debug)]
 pub struct Endpoint {
     transport: TransportConfig,
@@ -115,6 +116,9 @@ pub enum EndpointError {
 
 /// How long an operator tries to connect, or to come back.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// Addresses that a port knows: all that a path can name, so that strangers crowd out each other late.
+const PATHS: usize = 256;
+
 impl Endpoint {
     /// The robot's end, at `address`. Without credentials it is in the clear, for the lab only.
     ///
@@ -241,6 +245,11 @@ impl Endpoint {
         if transport.kind().is_always_encrypted() && credentials.is_none() {
             return Err(EndpointError::AlwaysEncrypted);
         }
+        let transport = match transport {
+            // One for all conversations from here: whoever comes again says hello in its first packet.
+            TransportConfig::Quic(config) => TransportConfig::Quic(config.or_resumption(Resumption::new())),
+            other => other,
+        };
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
         Ok(Self { transport, credentials, socket, remote, epoch, witness: None, receive_buffer: None })
     }
@@ -259,7 +268,7 @@ impl Endpoint {
     }
 
     fn port_config(&self) -> UdpPortConfig {
-        let config = UdpPortConfig::new().paths(64);
+        let config = UdpPortConfig::new().paths(PATHS);
         self.receive_buffer.map_or(config, |bytes| config.receive_buffer(bytes))
     }
 
@@ -310,7 +319,7 @@ impl Endpoint {
     /// A port without a memory of whom it heard.
     pub(crate) fn port(&self) -> Result<Port, EndpointError> {
         if let Socket::Raw(local) = self.socket {
-            let port = DccpPort::new(local, 64)?;
+            let port = DccpPort::new(local, PATHS)?;
             return Ok(match self.remote {
                 Some(remote) => port.to(remote).into(),
                 None => port.into(),

@@ -14,7 +14,7 @@ use taut_io::{Clock, Driver, DriverConfig, MachineId, Plain};
 use taut_transport::identity::{Identity, Trust};
 
 /// Messages each way.
-const MESSAGES: u64 = 600;
+pub(crate) const MESSAGES: u64 = 600;
 /// From this one on nobody meddles, so that all that was added has arrived in the end.
 const LAST: u64 = MESSAGES - 50;
 /// Every so many datagrams, each of the four things is done once.
@@ -173,7 +173,7 @@ pub(crate) fn connect(
 pub(crate) struct Heard {
     pub(crate) connected: u32,
     pub(crate) closed: u32,
-    moved: u32,
+    pub(crate) moved: u32,
     /// How often each message came.
     messages: BTreeMap<u64, u32>,
     dropped: u64,
@@ -194,6 +194,10 @@ impl Heard {
             }
             _ => {}
         }
+    }
+
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages.len() as u64
     }
 
     pub(crate) fn refused(&self) -> u64 {

@@ -11,6 +11,7 @@ mod interop;
 mod machines;
 mod paths;
 mod proxy;
+mod reconnecting;
 mod strangers;
 mod tcp;
 mod wireshark;

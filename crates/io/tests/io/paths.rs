@@ -253,8 +253,9 @@ fn an_address_that_vanishes_costs_a_path_and_nothing_else() {
 
 #[test]
 fn multipath_quic_leaves_a_path_that_falls_silent_and_takes_it_back() {
-    // Until it is abandoned, after half a second, what is sent there is lost, unless there is a copy.
-    for (path_use, most_lost) in [(PathUse::FailOver, 2 * 400), (PathUse::Duplicate, 40)] {
+    // Until it is abandoned, after half a second, what is sent there is lost, and the session lowers its rate; of copies only what
+    // waits for acknowledgements that left there.
+    for (path_use, most_lost) in [(PathUse::FailOver, 2 * 250 + 100), (PathUse::Duplicate, 100)] {
         let Some(hosts) = Hosts::new(2) else { return };
         let (outcome, _) = session(&hosts, path_use, &["wwan0", "wwan1"], |notes| {
             wait(notes, there(1));
@@ -268,7 +269,8 @@ fn multipath_quic_leaves_a_path_that_falls_silent_and_takes_it_back() {
         });
         let status = outcome.expect("it goes on to the end").status;
         println!("{path_use:?}: {} of {} arrived", status.delivered, status.messages);
-        assert!(status.delivered + most_lost >= 2_000, "{path_use:?}: {status:?}");
+        assert!(status.delivered + most_lost >= status.messages, "{path_use:?}: {status:?}");
+        assert!(status.messages > 1_700, "{path_use:?}: {status:?}");
     }
 }
 

@@ -81,8 +81,9 @@ impl PathEvidence {
     /// # Errors
     /// When the file that it was built with is not such.
     pub fn shipped() -> Result<Self, EvidenceError> {
-        serde_json::from_str(SHIPPED)
-            .map_err(|e| EvidenceError(format!("crates/lab/evidence/paths.json is not evidence of paths: {e}")))
+        serde_json::from_str(SHIPPED).map_err(|e| {
+            EvidenceError(format!("crates/lab/evidence/paths.json is not evidence of paths: {e}"))
+        })
     }
 
     /// Runs the variants of a scenario of commands that `taut operator` can be asked for, with every seed.

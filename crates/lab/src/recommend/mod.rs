@@ -142,8 +142,9 @@ pub struct Citation {
     pub variant: String,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// The network that it ran over.
-    pub network: Condition,
+    /// The network that it ran over; absent where it ran over several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Condition>,
     /// What was found, in words.
     pub figures: String,
     /// The digest of the results.

@@ -120,9 +120,10 @@ fn citation(evidence: &PathEvidence, point: &PathPoint) -> Citation {
         scenario: evidence.scenario.clone(),
         variant: point.variant.clone(),
         seeds: evidence.seeds.clone(),
+        network: None,
         figures: format!("{:.3} % in time{copies}{gap}", point.in_time_percent),
         digest: point.digest.clone(),
-        command: evidence.command(point),
+        command: Some(evidence.command(point)),
     }
 }
 
@@ -164,7 +165,10 @@ pub(super) fn paths_text(advice: &PathsAdvice, need: &Need) -> String {
     );
     text.push_str("\nEvidence, the worst of the seeds; each line makes its runs again\n");
     for (n, citation) in advice.citations.iter().enumerate() {
-        let _ = writeln!(text, "  [{}] {}  ({})\n      {}", n + 1, citation.figures, citation.digest, citation.command);
+        let _ = writeln!(text, "  [{}] {}  ({})", n + 1, citation.figures, citation.digest);
+        if let Some(command) = &citation.command {
+            let _ = writeln!(text, "      {command}");
+        }
     }
     text
 }

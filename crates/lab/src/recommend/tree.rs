@@ -301,7 +301,7 @@ impl Book<'_> {
                 scenario: set.scenario.clone(),
                 variant: point.variant.clone(),
                 seeds: set.seeds.clone(),
-                network: point.condition,
+                network: Some(point.condition),
                 figures: format!("there {}; back {}", way(&point.figures.there), way(&point.figures.back)),
                 digest: point.digest.clone(),
                 command: set.command(point),

@@ -210,10 +210,16 @@ fn over_several_networks_the_fewest_copies_that_are_in_time_in_every_condition_a
     assert_eq!(paths.citations.len(), 1 + paths.others.len());
     assert!(found.is_met() && found.choice.is_none() && paths.outside.is_empty(), "{:?}", paths.outside);
     let text = recommendation_text(&found);
-    assert!(text.contains("Take deadline: ") && text.contains("--path wwan0 --path wwan1 --deadline 15ms"), "{text}");
+    assert!(
+        text.contains("Take deadline: ") && text.contains("--path wwan0 --path wwan1 --deadline 15ms"),
+        "{text}"
+    );
 
     let tls = recommend(&evidence(), &Need { security: Security::Tls, ..plain.clone() });
-    assert_eq!(tls.paths.and_then(|paths| paths.choice).map(|choice| choice.name).as_deref(), Some("MPQUIC, copies"));
+    assert_eq!(
+        tls.paths.and_then(|paths| paths.choice).map(|choice| choice.name).as_deref(),
+        Some("MPQUIC, copies")
+    );
     let more = recommend(&evidence(), &Need { paths: 3, budget_ms: 5.0, ..plain });
     assert_eq!(more.paths.map(|paths| paths.outside.len()), Some(2));
 }

@@ -11,14 +11,25 @@ use super::choose::{Places, Plan, Reason};
 use super::config::Target;
 use super::path::{Path, PathState};
 
+/// What is to come of a message.
+#[derive(Clone, Copy, Debug)]
+struct Outlook {
+    /// The probability that it is not in time.
+    failure: f64,
+    /// How many copies it takes in the mean.
+    copies: f64,
+}
+
 /// Copies of a message with a deadline at most, whatever happens.
 pub(super) const MOST_COPIES: usize = 8;
 /// The last moment for a copy is the one at which this share of the packets that arrive are still in time.
 const STILL: f64 = 0.99;
-/// Of the answers to what arrives, so many must have come before silence says anything.
-const HEARD: f64 = 0.5;
 /// After silence a message is to arrive with this probability, however rare silence is.
 const LEAST_AFTER_SILENCE: f64 = 0.95;
+/// What happens less often than this may cost more copies than the target names.
+const RARE: f64 = 0.2;
+/// So many copies more are as many, when they leave sooner.
+const SAME: f64 = 0.1;
 /// A copy with less than this chance is for nothing.
 const LEAST_CHANCE: f64 = 0.05;
 
@@ -27,8 +38,6 @@ const LEAST_CHANCE: f64 = 0.05;
 pub(super) struct Copies {
     sent: [(PathId, Time); MOST_COPIES],
     count: usize,
-    /// How likely it was that those sent at once would not do.
-    at_first: f64,
     /// Each was to be acknowledged on every path.
     pub(super) everywhere: bool,
     /// Another one was sent because the answer to the first ones did not come.
@@ -38,7 +47,7 @@ pub(super) struct Copies {
 impl Copies {
     pub(super) fn new() -> Self {
         let sent = [(PathId(0), Time::ZERO); MOST_COPIES];
-        Self { sent, count: 0, at_first: 1.0, everywhere: false, again: false }
+        Self { sent, count: 0, everywhere: false, again: false }
     }
 
     /// Of a reliable message without a deadline only the first ones are kept.
@@ -79,26 +88,25 @@ impl Scheduler {
         1.0 - self.target.probability
     }
 
-    /// What may be missing of certainty when nothing was heard of the first copies: of all messages the target is to arrive,
-    /// and silence is as rare as they are lost.
-    fn tolerated_after_silence(&self, copies: &Copies) -> f64 {
-        (self.tolerated() / copies.at_first.max(f64::MIN_POSITIVE)).min(1.0 - LEAST_AFTER_SILENCE)
+    /// Is another copy wanted of a message that nothing was heard of, which happens with the probability `silent`, and
+    /// that fails then with `failure`? Of all messages the target is to arrive; and of those that nothing was heard of, most.
+    /// More copies than the target names are for what is rare.
+    fn wants_more(&self, failure: f64, silent: f64, copies: usize) -> bool {
+        let is_wanted = failure * silent > self.tolerated() || failure > 1.0 - LEAST_AFTER_SILENCE;
+        is_wanted && (copies < usize::from(self.target.copies) || silent < RARE)
     }
 
-    /// Before the copies at once are queued: how likely it is that they will not do, and whether their answers are wanted on
-    /// every path, because losing one would cost another copy.
-    pub(super) fn begin(&self, copies: &mut Copies, budget: Duration, places: Places, paths: &[Path]) {
-        let lost = |place: usize| 1.0 - in_time(&paths[place], budget);
-        copies.at_first = places.iter().map(lost).product();
+    /// Before the copies at once are queued: whether their answers are wanted on every path, because losing one would cost another copy.
+    pub(super) fn begin(&self, copies: &mut Copies, places: Places, paths: &[Path]) {
         copies.everywhere = places.iter().any(|place| paths[place].losses.share() > self.tolerated());
     }
 
     /// The fewest copies that reach the target, together with those that may follow.
     pub(super) fn choose(&mut self, budget: Duration, paths: &[Path], alive: &[usize]) -> Plan {
-        let failure = |set: &[usize]| failure(set, budget, paths, alive);
+        let outlook = |set: &[usize]| self.outlook(set, budget, paths, alive);
         let median = |place: usize| paths[place].one_way.quantile(0.5).unwrap_or(budget);
         let better = |a: usize, b: usize| {
-            let (first, second) = (1.0 - failure(&[a]), 1.0 - failure(&[b]));
+            let (first, second) = (1.0 - outlook(&[a]).failure, 1.0 - outlook(&[b]).failure);
             first > second + 5e-4 || (first >= second - 1e-4 && median(a) + median(a) / 20 < median(b))
         };
         let stays = alive.iter().copied().find(|place| Some(paths[*place].id) == self.current);
@@ -108,28 +116,65 @@ impl Scheduler {
                 first = place;
             }
         }
-        self.current = Some(paths[first].id);
-        let single = failure(&[first]);
-        if single <= self.tolerated() || alive.len() == 1 || self.target.copies < 2 {
-            let reason = if single <= self.tolerated() { Reason::OneSuffices } else { Reason::BestEffort };
-            return (Places::of([first]), Some(1.0 - single), reason);
-        }
         let mut order = alive.to_vec();
         order.sort_by(|a, b| in_time(&paths[*b], budget).total_cmp(&in_time(&paths[*a], budget)));
-        let (mut set, mut together) = (Vec::new(), 1.0);
-        for place in order.into_iter().take(self.target.copies.into()) {
-            set.push(place);
-            together = failure(&set);
-            if together <= self.tolerated() {
-                break;
+        let single = outlook(&[first]);
+        let (mut best, mut chosen) = (single, vec![first]);
+        for count in 2..=order.len().min(self.target.copies.into()) {
+            let (set, now) = (&order[..count], outlook(&order[..count]));
+            let is_enough = |it: &Outlook| it.failure <= self.tolerated();
+            let costs_nothing = now.copies < best.copies + SAME;
+            let is_better = match (is_enough(&best), is_enough(&now)) {
+                (true, enough) => enough && costs_nothing,
+                // More copies must be worth it: they close a fifth of what is left open, at least.
+                (false, _) => now.failure < if costs_nothing { 1.0 } else { 0.8 } * best.failure,
+            };
+            if is_better {
+                (best, chosen) = (now, set.to_vec());
             }
         }
-        // More copies must be worth it: they close a fifth of what the single one leaves open, at least.
-        if together > 0.8 * single {
-            return (Places::of([first]), Some(1.0 - single), Reason::BestEffort);
+        self.current = Some(paths[first].id);
+        let reason = match chosen.len() {
+            _ if best.failure > self.tolerated() => Reason::BestEffort,
+            1 => Reason::OneSuffices,
+            _ => Reason::Together,
+        };
+        (Places::of(chosen), Some(1.0 - best.failure), reason)
+    }
+
+    /// What comes of a message that takes these paths at once, and others at their last moments when nothing is heard of it.
+    fn outlook(&self, set: &[usize], budget: Duration, paths: &[Path], alive: &[usize]) -> Outlook {
+        let lost = |place: &usize| 1.0 - in_time(&paths[*place], budget);
+        let everywhere = set.iter().any(|place| paths[*place].losses.share() > self.tolerated());
+        let mut outlook = Outlook { failure: set.iter().map(lost).product(), copies: set.len() as f64 };
+        let mut moments: Vec<(Duration, usize)> = alive
+            .iter()
+            .filter_map(|place| Some((lead(&paths[*place]).filter(|lead| *lead < budget)?, *place)))
+            .collect();
+        moments.sort_by(|a, b| b.cmp(a));
+        let mut sent = set.len();
+        for (at, (left, place)) in moments.iter().copied().enumerate() {
+            let wait = budget.saturating_sub(left);
+            let silent = |first: &usize| {
+                let path = &paths[*first];
+                let heard = path.round_trip.within(wait) * (1.0 - answer_lost(path, everywhere, paths));
+                lost(first) + (1.0 - lost(first)) * (1.0 - heard)
+            };
+            let silent: f64 = set.iter().map(silent).product();
+            let path = &paths[place];
+            let first = if set.contains(&place) { path.losses.after_one() } else { path.losses.next() };
+            let more = if at + 1 == moments.len() { usize::from(self.target.copies).max(1) } else { 1 };
+            for copy in 0..more {
+                if !self.wants_more(outlook.failure / silent.max(f64::MIN_POSITIVE), silent, sent) {
+                    break;
+                }
+                let lost = if copy == 0 { first } else { path.losses.after_one() };
+                outlook.failure *= 1.0 - (1.0 - lost) * path.one_way.within(left);
+                outlook.copies += silent;
+                sent += 1;
+            }
         }
-        let reason = if together <= self.tolerated() { Reason::Together } else { Reason::BestEffort };
-        (Places::of(set), Some(1.0 - together), reason)
+        outlook
     }
 
     /// It is the last moment for another copy on this path: the probability that the message arrives with it, or `None` when
@@ -142,10 +187,9 @@ impl Scheduler {
         place: usize,
         paths: &[Path],
     ) -> Option<f64> {
-        let (failure, heard) = silence(now, copies, due, paths);
+        let (failure, silent) = silence(now, copies, due, paths);
         let chance = again_in_time(&paths[place], copies, due.saturating_since(now));
-        let wanted =
-            failure > self.tolerated_after_silence(copies) && heard >= HEARD && chance >= LEAST_CHANCE;
+        let wanted = self.wants_more(failure, silent, copies.count) && chance >= LEAST_CHANCE;
         wanted.then_some(1.0 - failure * (1.0 - chance))
     }
 
@@ -158,10 +202,7 @@ impl Scheduler {
         due: Time,
         paths: &[Path],
     ) -> Option<(Places, f64)> {
-        let (mut failure, heard) = silence(now, copies, due, paths);
-        if heard < HEARD {
-            return None;
-        }
+        let ((mut failure, silent), mut sent) = (silence(now, copies, due, paths), copies.count);
         let alive = (0..paths.len()).filter(|place| paths[*place].is_linked());
         let mut order: Vec<(bool, f64, usize)> = alive
             .map(|place| {
@@ -173,10 +214,11 @@ impl Scheduler {
         order.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         let mut places = Places::default();
         for (_, chance, place) in order.into_iter().take(self.target.copies.max(1).into()) {
-            if failure <= self.tolerated_after_silence(copies) {
+            if !self.wants_more(failure, silent, sent) {
                 break;
             }
             places.add(place);
+            sent += 1;
             failure *= 1.0 - chance;
         }
         (places != Places::default()).then_some((places, 1.0 - failure))
@@ -203,39 +245,26 @@ fn again_in_time(path: &Path, copies: &Copies, budget: Duration) -> f64 {
     (1.0 - lost) * path.one_way.within(budget)
 }
 
-/// The probability that a message is not in time that takes these paths at once, and, when nothing is heard of it by then,
-/// one more on each, and two at the last moment of all.
-fn failure(set: &[usize], budget: Duration, paths: &[Path], alive: &[usize]) -> f64 {
-    let at_once: f64 = set.iter().map(|place| 1.0 - in_time(&paths[*place], budget)).product();
-    let last = alive.iter().copied().min_by_key(|place| lead(&paths[*place]).unwrap_or(Duration::MAX));
-    let later = alive.iter().filter_map(|place| {
-        let path = &paths[*place];
-        let left = lead(path).filter(|left| *left < budget)?;
-        let wait = budget.saturating_sub(left);
-        let heard = set.iter().map(|first| paths[*first].round_trip.within(wait)).fold(0.0, f64::max);
-        let lost = if set.contains(place) { path.losses.after_one() } else { path.losses.next() };
-        let fails = |lost: f64| 1.0 - (1.0 - lost) * path.one_way.within(left);
-        let twice = if last == Some(*place) { fails(path.losses.after_one()) } else { 1.0 };
-        (heard >= HEARD).then(|| fails(lost) * twice)
-    });
-    at_once * later.product::<f64>()
-}
-
-/// Nothing was heard of these copies so far: the probability that none of them is in time (Bayes' theorem), and of the
-/// answers to such copies that arrive, how many would have come.
-fn silence(now: Time, copies: &Copies, due: Time, paths: &[Path]) -> (f64, f64) {
-    let answer_lost = |path: &Path| match copies.everywhere {
+/// The probability that no answer to a copy arrives that did arrive.
+fn answer_lost(path: &Path, everywhere: bool, paths: &[Path]) -> f64 {
+    match everywhere {
         true => paths.iter().filter(|path| is_alive(path)).map(|path| path.losses.share()).product(),
         false => path.losses.share(),
-    };
-    let (mut failure, mut most_heard) = (1.0, 0.0);
+    }
+}
+
+/// Nothing was heard of these copies so far: the probability that none of them is in time (Bayes' theorem), and how likely
+/// silence was.
+fn silence(now: Time, copies: &Copies, due: Time, paths: &[Path]) -> (f64, f64) {
+    let (mut failure, mut silence) = (1.0, 1.0);
     for (id, sent) in copies.iter() {
         let Some(path) = paths.iter().find(|path| path.id == *id) else { continue };
         let lost = 1.0 - in_time(path, due.saturating_since(*sent));
         let heard = path.round_trip.within(now.saturating_since(*sent));
-        let silent = 1.0 - heard * (1.0 - answer_lost(path));
-        failure *= lost / (lost + (1.0 - lost) * silent).max(f64::MIN_POSITIVE);
-        most_heard = heard.max(most_heard);
+        let silent = 1.0 - heard * (1.0 - answer_lost(path, copies.everywhere, paths));
+        let silent = lost + (1.0 - lost) * silent;
+        failure *= lost / silent.max(f64::MIN_POSITIVE);
+        silence *= silent;
     }
-    (failure, most_heard)
+    (failure, silence)
 }

@@ -50,8 +50,8 @@ impl Delays {
     }
 }
 
-/// What one outcome weighs in a share: the last 64 packets or so count.
-const WEIGHT: f64 = 1.0 / 64.0;
+/// What one outcome weighs in a share: the last 256 packets or so count.
+const WEIGHT: f64 = 1.0 / 256.0;
 /// How likely it is, before anything was lost, that a path died.
 const DEATH: f64 = 1e-4;
 
@@ -59,6 +59,9 @@ const DEATH: f64 = 1e-4;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     share: f64,
+    /// Outcomes since the last loss, and those between it and the one before.
+    calm: u32,
+    calm_before: u32,
     /// Of the packets after a lost one, how many were lost too.
     again: f64,
     /// How many of the newest in a row were lost.
@@ -72,7 +75,7 @@ pub(super) struct Losses {
 impl Default for Losses {
     /// Of a path of which nothing is known: 1 % is lost, and after a loss half.
     fn default() -> Self {
-        Self { share: 0.01, again: 0.5, run: 0, seen: 0, followed: 0 }
+        Self { share: 0.01, calm: u32::MAX, calm_before: u32::MAX, again: 0.5, run: 0, seen: 0, followed: 0 }
     }
 }
 
@@ -85,15 +88,30 @@ impl Losses {
             let weight = (4.0 * WEIGHT).max(1.0 / f64::from(self.followed.saturating_add(1)));
             self.again += weight * (outcome - self.again);
         }
+        self.calm = self.calm.saturating_add(1);
+        if lost {
+            (self.calm, self.calm_before) = (0, self.calm);
+        }
         self.seen = self.seen.saturating_add(1);
-        self.share += WEIGHT.max(1.0 / f64::from(self.seen.saturating_add(1))) * (outcome - self.share);
+        self.share += self.weight() * (outcome - self.share);
         self.run = if lost { self.run.saturating_add(1) } else { 0 };
     }
 
     /// What was said to be lost arrived after all.
     pub(super) fn take_back(&mut self) {
-        self.share = (self.share - WEIGHT).max(0.0);
+        self.share = (self.share - self.weight()).max(0.0);
+        self.calm = self.calm_before.saturating_add(self.calm);
         self.run = 0;
+    }
+
+    /// What is lost, as far as is known: after a loss it takes as many packets without one to trust in a small share again.
+    fn likely(&self) -> f64 {
+        self.share.max(WEIGHT.min(1.0 / (f64::from(self.calm) + 1.0)))
+    }
+
+    /// What one of the outcomes weighs: at first they are averaged, with what was assumed.
+    fn weight(&self) -> f64 {
+        WEIGHT.max(1.0 / f64::from(self.seen.saturating_add(1)))
     }
 
     /// The probability that the path is dead: a run of losses as long as the newest is either that, or chance.
@@ -119,10 +137,10 @@ impl Losses {
     /// The probability that the next packet is lost.
     pub(super) fn next(&self) -> f64 {
         if self.run == 0 {
-            return self.share + (1.0 - self.share) * DEATH;
+            return self.likely() + (1.0 - self.likely()) * DEATH;
         }
         let dead = self.dead();
-        dead + (1.0 - dead) * self.again.max(self.share)
+        dead + (1.0 - dead) * self.again.max(self.likely())
     }
 }
 

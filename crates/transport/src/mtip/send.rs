@@ -47,7 +47,7 @@ impl Mtip {
         self.pace.earn(1);
         let (due, mut copies) = (now + budget, Copies::new());
         if let Some(scheduler) = self.chooser.deadline {
-            scheduler.begin(&mut copies, budget, places, &self.paths);
+            scheduler.begin(&mut copies, places, &self.paths);
             copies.everywhere &= !self.codec.is_published();
         }
         self.outstanding.push(now, Outstanding { number, message, due, copies, last_moments: 0 });

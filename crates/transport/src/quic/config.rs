@@ -139,7 +139,8 @@ impl QuicConfig {
     }
 
     /// Server: makes every client prove its address first, by a Retry packet without state (RFC 9000 section 8.1.2).
-    /// Default off. Costs a round trip; without it, a stranger who forges addresses can crowd out handshakes.
+    /// Default: only while three handshakes are under way. Costs a round trip; with it, the server computes nothing for
+    /// strangers who forge addresses.
     pub fn retry(mut self, retry: bool) -> Self {
         self.retry = retry;
         self
@@ -148,6 +149,12 @@ impl QuicConfig {
     /// Remembers sessions, for short handshakes. Default: none.
     pub fn resumption(mut self, resumption: Resumption) -> Self {
         self.resumption = Some(resumption);
+        self
+    }
+
+    /// The same, unless there is one already.
+    pub fn or_resumption(mut self, resumption: Resumption) -> Self {
+        self.resumption.get_or_insert(resumption);
         self
     }
 

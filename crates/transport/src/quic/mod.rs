@@ -20,7 +20,9 @@
 //!
 //! # One peer
 //!
-//! A server answers strangers only as far as a handshake; eight at once, the oldest makes room. The first that is
+//! A server answers strangers only as far as a handshake; eight at once. From the fourth on a client has to show that it
+//! is where it says, by a Retry packet that costs the server no memory (RFC 9000 section 8.1.2), so that who forges addresses
+//! crowds nobody out; beyond eight the oldest makes room, in silence, those first that have not shown it. The first that is
 //! trusted has the conversation; whoever comes later is refused, with [`Event::Refused`], and changes nothing, until
 //! the conversation has ended. A client that moves to another path is followed (RFC 9000 section 9); packets that
 //! are forged or were seen before are refused.
@@ -123,6 +125,8 @@ const DATAGRAM_BUFFER: usize = 1 << 16;
 /// Around an unreliable message: flags, connection ID, packet number and tag of the packet, type and length of the
 /// frame as quinn reckons them, and our header.
 const DATAGRAM_OVERHEAD: u64 = 1 + 8 + 4 + 16 + 9 + 4;
+/// In the first byte of a packet (RFC 9000 section 17); a stateless reset has it not.
+const LONG_HEADER: u8 = 0x80;
 /// Answers to strangers that wait for the driver.
 const MAX_ANSWERS: usize = 16;
 
@@ -146,6 +150,9 @@ pub struct Quic {
     events: VecDeque<Event>,
     /// What the endpoint says to those who have no connection.
     answers: VecDeque<(PathId, Vec<u8>)>,
+    /// Handshakes had to make room: until then, who knows of a connection that is not there is not told so. It may begin anew
+    /// at the same place, which a stateless reset would end.
+    silent_until: Time,
     observed: Observed,
     key_lines: Arc<KeyLines>,
     deadline: Option<Deadline>,
@@ -170,6 +177,8 @@ struct Connection {
     handle: ConnectionHandle,
     quic: quinn_proto::Connection,
     began: Time,
+    /// A server's: the client has shown that it is where it says, by a Retry.
+    validated: bool,
 }
 
 impl Quic {
@@ -227,6 +236,7 @@ impl Quic {
             next_path: None,
             events: VecDeque::new(),
             answers: VecDeque::new(),
+            silent_until: Time::ZERO,
             observed: Observed::default(),
             key_lines,
             deadline,
@@ -292,7 +302,7 @@ impl Quic {
             self.endpoint.connect(clock::instant(now), *config, address(PathId(0)), tls::SERVER_NAME);
         let (handle, quic) =
             started.expect("a valid name, address and version, and connection IDs in plenty");
-        self.connections.push(Connection { handle, quic, began: now });
+        self.connections.push(Connection { handle, quic, began: now, validated: true });
     }
 
     fn index(&self, handle: ConnectionHandle) -> Option<usize> {
@@ -398,7 +408,10 @@ impl Quic {
             Some(DatagramEvent::NewConnection(incoming)) => self.on_incoming(now, input.path, incoming),
             // A reset, or another version is offered.
             Some(DatagramEvent::Response(_)) => {
-                self.answer(input.path, answer);
+                let is_reset = answer.first().is_some_and(|first| first & LONG_HEADER == 0);
+                if !is_reset || now >= self.silent_until {
+                    self.answer(input.path, answer);
+                }
                 self.refuse(DropCause::Unauthenticated);
             }
             None => self.refuse(DropCause::Malformed),

@@ -13,6 +13,8 @@ use crate::identity::Identity;
 
 /// Handshakes under way at a time.
 const MAX_HANDSHAKES: usize = 8;
+/// Of those, with clients that may have forged their address. When there are more, a client has to prove its own.
+const MAX_UNPROVEN: usize = 3;
 
 /// Quinn's half of a server's configuration.
 pub(super) fn config(config: &QuicConfig, identity: &Identity, tls: QuicServerConfig) -> Arc<ServerConfig> {
@@ -35,18 +37,22 @@ impl Quic {
             self.answer(path, answer);
             return self.refuse(DropCause::Unauthenticated);
         }
-        if self.config.retry && !incoming.remote_address_validated() {
+        let validated = incoming.remote_address_validated();
+        if !validated && (self.config.retry || self.connections.len() >= MAX_UNPROVEN) {
             // It cannot fail: an address is validated by a Retry only.
             let _ = self.endpoint.retry(incoming, &mut answer);
             return self.answer(path, answer);
         }
         if self.connections.len() >= MAX_HANDSHAKES {
-            let oldest = self.connections.remove(0);
+            // Who gets here is at its address. One that may not be goes first.
+            let unproven = self.connections.iter().position(|connection| !connection.validated);
+            let oldest = self.connections.remove(unproven.unwrap_or(0));
             self.endpoint.handle_event(oldest.handle, EndpointEvent::drained());
+            self.silent_until = now + self.config.idle_timeout;
             self.refuse(DropCause::Unauthenticated);
         }
         match self.endpoint.accept(incoming, clock::instant(now), &mut answer, None) {
-            Ok((handle, quic)) => self.connections.push(Connection { handle, quic, began: now }),
+            Ok((handle, quic)) => self.connections.push(Connection { handle, quic, began: now, validated }),
             Err(_) => {
                 self.answer(path, answer);
                 self.refuse(DropCause::Unauthenticated);

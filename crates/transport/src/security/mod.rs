@@ -30,15 +30,15 @@
 //! - A datagram is taken once, up to [`REPLAY_WINDOW`] behind the newest.
 //! - A replayed initiation changes nothing: the robot remembers each operator's greatest time. After a restart it has
 //!   forgotten, answers a replay once, and no keys come of it.
-//! - Keys are replaced after [`rekey_after`](SecurityConfig::rekey_after), used for thirty times as long at most, and forgotten one handshake later, so that a
-//!   stolen secret does not open what was recorded (forward secrecy; for an initiation itself, only against the theft
-//!   of the operator's secret, as with every IK).
+//! - Keys are replaced after [`rekey_after`](SecurityConfig::rekey_after), used for thirty times as long at most, and
+//!   forgotten one handshake later, so that a stolen secret does not open what was recorded (forward secrecy; for an
+//!   initiation itself, only against the theft of the operator's secret, as with every IK).
 //! - The robot serves one operator at a time. Another, though trusted, is told that the robot is busy until the first
 //!   closes or says nothing for [`silence`](SecurityConfig::silence). The same operator may begin anew at once.
-//! - An authentic datagram from another path moves the peer there, when it is the newest so far. Someone on the way who
-//!   forwards datagrams faster than the path itself can attract the answers, but cannot read or change them.
-//! - With [`multipath`](SecurityConfig::multipath) nobody can: the robot sends to an address only after the operator has
-//!   answered a challenge there (as RFC 9000 section 8.2), and takes nothing from it before.
+//! - An authentic datagram from another path, the newest so far, is taken, and the peer asked whether it is there. It is sent
+//!   to there when it has answered there (as RFC 9000 section 8.2, but that nothing goes before): someone on the way who
+//!   forwards datagrams faster than the path itself attracts no answers.
+//! - With [`multipath`](SecurityConfig::multipath) nothing is even taken from an address before that.
 
 mod config;
 mod header;

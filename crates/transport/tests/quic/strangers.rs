@@ -1,7 +1,7 @@
 //! Datagrams that nobody should send.
 
 use proptest::prelude::*;
-use taut_core::{Event, PathId, Probability, Seed, Transport};
+use taut_core::{Datagram, Duration, Ecn, Event, PathId, Probability, Seed, Time, Transport};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
 use taut_transport::quic::{Quic, QuicConfig};
@@ -59,6 +59,70 @@ fn a_recorded_session_is_not_accepted_again() {
     assert!(!other.saw(SERVER, &Event::Connected));
     assert!(other.received(SERVER).is_empty());
     assert_eq!(other.nodes[SERVER].poll_timeout(), None, "it forgets");
+}
+
+/// The first datagram of a client that never says more.
+fn hello(now: Time, number: u64) -> Vec<u8> {
+    let mut hello = Vec::new();
+    let trust = Trust::only(identity("robot").fingerprint());
+    let entropy = Entropy::seeded(Seed::new(number), "stranger");
+    let mut stranger = Quic::client(QuicConfig::new(), &identity("stranger"), trust, entropy);
+    stranger.poll_transmit(now, &mut hello).expect("it says hello");
+    hello
+}
+
+/// 300 a second, each from an address of its own, and the operator is 100 ms away.
+#[test]
+fn hellos_of_strangers_that_never_answer_keep_no_operator_out() {
+    let mut net = Net::new(vec![server(QuicConfig::new())]);
+    net.link.delay = ms(100);
+    let mut strangers = 0;
+    let mut flood = |net: &mut Net, millis: u64| {
+        for _ in 0..millis * 3 / 10 {
+            let hello = hello(net.now, strangers);
+            strangers += 1;
+            net.inject(SERVER, 32 + (strangers % 200) as u8, &hello);
+            net.run_for(Duration::from_micros(3_333));
+        }
+    };
+    flood(&mut net, 500);
+    net.nodes.push(client(QuicConfig::new(), "operator"));
+    net.events.push(Vec::new());
+    flood(&mut net, 1_000);
+    assert!(net.saw(SERVER, &Event::Connected) && net.saw(CLIENT, &Event::Connected));
+    net.send(CLIENT, sample(net.now, 75));
+    flood(&mut net, 200);
+    assert_eq!(net.received(SERVER).len(), 1);
+    assert_eq!(net.nodes[CLIENT].stats().handshake, Some(ms(400)), "a Retry, and the handshake");
+}
+
+/// Strangers at addresses of their own can crowd an operator out; it is told nothing, and tries again.
+#[test]
+fn a_handshake_that_is_crowded_out_ends_in_silence() {
+    let mut net =
+        Net::new(vec![server(QuicConfig::new().retry(true)), client(QuicConfig::new(), "operator")]);
+    net.link.delay = ms(100);
+    net.run_until(at_ms(350));
+    for number in 0..8 {
+        let path = 100 + number as u8;
+        let trust = Trust::only(identity("robot").fingerprint());
+        let entropy = Entropy::seeded(Seed::new(number), "stranger");
+        let mut stranger = Quic::client(QuicConfig::new(), &identity("stranger"), trust, entropy);
+        for _ in 0..2 {
+            let mut hello = Vec::new();
+            stranger.poll_transmit(net.now, &mut hello).expect("it says hello, and again after a Retry");
+            net.inject(SERVER, path, &hello);
+            let answer = &net.records.last().expect("an answer").data;
+            let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: answer, padding: 0 };
+            stranger.handle_input(net.now, input);
+        }
+    }
+    net.run_until(at_ms(450));
+    assert!(net.saw(CLIENT, &Event::Connected));
+    net.send(CLIENT, sample(net.now, 75));
+    net.run_until(at_ms(1_000));
+    assert!(!net.saw(SERVER, &Event::Connected), "there was no room");
+    assert_eq!(net.nodes[CLIENT].close_reason(), None);
 }
 
 proptest! {

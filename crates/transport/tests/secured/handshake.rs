@@ -147,16 +147,33 @@ fn a_robot_that_forgot_everything_is_noticed() {
 }
 
 #[test]
-fn the_peer_is_followed_to_where_its_newest_datagram_came_from() {
+fn the_peer_is_followed_to_where_it_is_after_a_round_trip() {
     let mut net = open_pair();
     net.ways[0].path = PathId(3);
     say(&mut net, 0, b"from elsewhere");
     net.run_for(MS * 10);
+    assert_eq!(heard(&net, 1), [b"from elsewhere"], "it is taken at once");
+    say(&mut net, 1, b"are you still there?");
+    assert_eq!(net.sent.last().unwrap().2, PathId(0));
+    net.run_for(MS * 20);
     say(&mut net, 1, b"there you are");
     assert_eq!(net.sent.last().unwrap().2, PathId(3));
     let moves = [Event::PathUp(PathId(3)), Event::PathDown(PathId(0))];
     assert!(moves.iter().all(|event| net.count(1, event) == 1));
     assert_eq!(net.ends[1].stats().moved, 1);
+    let questions = net.sent.iter().filter(|(.., data)| data.len() == 37).count();
+    assert_eq!(questions, 2, "one, and its answer");
+}
+
+#[test]
+fn a_peer_that_moves_is_followed_though_questions_and_answers_are_lost() {
+    let mut net = open_pair().lossy(40.0);
+    for path in 1..6 {
+        net.ways[0].path = PathId(path);
+        chat(&mut net, MS * 2_000);
+        assert_eq!(net.sent.iter().rev().find(|(_, from, ..)| *from == 1).unwrap().2, PathId(path));
+    }
+    assert_eq!(net.ends[1].stats().moved, 5);
 }
 
 #[test]

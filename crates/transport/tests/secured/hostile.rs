@@ -223,6 +223,51 @@ fn an_operator_that_hears_nothing_more_after_asking_for_new_keys_gives_up() {
     assert_eq!(net.count(0, &Event::Closed), 1);
 }
 
+/// Someone on the way who sends the operator's datagrams on from another address, before they come themselves.
+#[test]
+fn datagrams_that_are_forwarded_faster_attract_no_answers() {
+    let mut net = open_pair();
+    let before = net.sent.len();
+    for round in 0..1_000_u32 {
+        say(&mut net, 0, &round.to_be_bytes());
+        let first = last_from(&net, 0);
+        net.deliver(1, ELSEWHERE, &first);
+        say(&mut net, 1, b"force");
+        net.run_for(MS);
+    }
+    net.run_for(MS * 20);
+    let attracted: Vec<_> = net.sent[before..].iter().filter(|(.., path, _)| *path == ELSEWHERE).collect();
+    assert!((1..=11).contains(&attracted.len()), "ten questions a second: {}", attracted.len());
+    assert!(attracted.iter().all(|(_, from, _, data)| (*from, data.len()) == (1, 37)));
+    assert_eq!((heard(&net, 1).len(), heard(&net, 0).len()), (1_000, 1_000));
+    // The question sent on to the operator, in the robot's name and from elsewhere.
+    let question = attracted.last().unwrap().3.clone();
+    for path in [ELSEWHERE, PathId(0)] {
+        net.deliver(0, path, &question);
+        net.run_for(MS * 20);
+    }
+    say(&mut net, 1, b"force");
+    assert_eq!((net.sent.last().unwrap().2, net.ends[1].stats().moved), (PathId(0), 0));
+}
+
+#[test]
+fn a_handshake_that_is_forwarded_faster_ends_where_the_operator_is() {
+    let mut net = pair(SecurityConfig::new());
+    net.run_until(ms(0));
+    // Its initiation, and the first datagram under the keys.
+    let initiation = last_from(&net, 0);
+    net.deliver(1, ELSEWHERE, &initiation);
+    net.run_until(ms(20));
+    let proof = last_from(&net, 0);
+    net.deliver(1, ELSEWHERE, &proof);
+    assert!(net.ends[1].is_open());
+    net.run_until(ms(50));
+    let before = net.sent.len();
+    chat(&mut net, MS * 100);
+    let from_robot = net.sent[before..].iter().filter(|(_, from, ..)| *from == 1);
+    assert!(from_robot.clone().count() >= 100 && from_robot.clone().all(|(.., path, _)| *path == PathId(0)));
+}
+
 /// The robot answers, because it cannot know; but nobody has the keys, and nothing changes.
 #[test]
 fn an_initiation_replayed_after_a_restart_is_answered_and_leads_nowhere() {
@@ -240,7 +285,7 @@ fn an_initiation_replayed_after_a_restart_is_answered_and_leads_nowhere() {
 #[test]
 fn the_operators_next_life_has_greater_times() {
     let initiation = open_pair().sent[0].3.clone();
-    let mut net = pair(SecurityConfig::new().epoch(1));
+    let mut net = pair(SecurityConfig::new().epoch(1_000));
     net.deliver(1, ELSEWHERE, &initiation);
     net.run_until(ms(100));
     assert!(net.ends.iter().all(Secured::is_open));

@@ -5,7 +5,7 @@ use taut_core::{Deadline, DropCause, Duration, PathId, Time, Transport, earliest
 use super::{Phase, Role, Secured};
 use crate::security::config::SecurityConfig;
 use crate::security::header::{Control, Index, Offer, Verdict};
-use crate::security::noise::{Attempt, OVERHEAD, Peer};
+use crate::security::noise::{Attempt, OVERHEAD, Opened, Peer};
 
 pub(super) struct Initiator {
     pub(super) peer: Peer,
@@ -86,7 +86,7 @@ impl<T: Transport> Secured<T> {
             if self.phase == Phase::Waiting {
                 self.phase = Phase::Open;
             }
-            self.heard_on(now, path, true);
+            self.heard_on(now, path, true, Opened::Inner);
             // The robot uses the keys when it has seen them used.
             self.post_control(Control::Ping);
         }

@@ -79,7 +79,7 @@ pub struct Secured<T> {
     keys: KeyRing,
     /// Where the peer is; of several paths, where the newest datagram came from.
     path: PathId,
-    /// Of a transport that uses several.
+    /// Of a transport that uses several, those; and where the peer was asked whether it is there.
     paths: Paths,
     /// When the last authentic datagram came.
     heard: Time,
@@ -115,7 +115,7 @@ pub struct SecuredStats {
     pub busy: u64,
     /// Of the unauthenticated, initiations beyond [`SecurityConfig::handshakes_per_second`].
     pub limited: u64,
-    /// How often the peer moved to another path.
+    /// How often the peer moved to another path, and answered there what it was asked.
     pub moved: u64,
     /// With several paths. Of the unauthenticated: authentic, but from where the peer has not been shown to be.
     pub unvalidated: u64,
@@ -242,7 +242,7 @@ impl<T: Transport> Secured<T> {
         }
     }
 
-    /// An authentic datagram of the conversation, perhaps from somewhere else.
+    /// The peer is there, perhaps as before.
     fn moved_to(&mut self, path: PathId) {
         if path != self.path {
             self.stats.moved += 1;
@@ -265,7 +265,7 @@ impl<T: Transport> Secured<T> {
         } else {
             match self.keys.open(key, nonce, sealed, &mut plain) {
                 Some(Ok((opened, newest))) => {
-                    self.heard_on(now, input.path, newest);
+                    self.heard_on(now, input.path, newest, opened);
                     Ok(opened)
                 }
                 Some(Err(cause)) => Err(cause),
@@ -284,10 +284,9 @@ impl<T: Transport> Secured<T> {
                     let path = if self.is_multipath() { input.path } else { self.path };
                     self.post_control_on(path, Control::Pong);
                 }
-                Opened::Control(Control::PathChallenge(token)) => {
-                    self.post_control_on(input.path, Control::PathResponse(token));
-                }
-                Opened::Control(Control::Pong | Control::PathResponse(_)) => {}
+                Opened::Control(Control::PathChallenge(token)) => self.asked_on(input.path, token),
+                Opened::Control(Control::PathResponse(token)) => self.answered_on(input.path, token),
+                Opened::Control(Control::Pong) => {}
                 Opened::Control(Control::Close) => self.end(false),
                 Opened::Control(Control::Initiation) => {
                     let answered = self.handle_sealed_initiation(now, input.path, &plain[1..]);

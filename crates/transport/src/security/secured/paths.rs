@@ -1,4 +1,4 @@
-//! Several paths under one set of keys: which of them lead to the peer.
+//! Which paths lead to the peer: one, or several under one set of keys.
 
 use taut_core::{DropCause, Duration, PathId, Time, Transport};
 
@@ -13,7 +13,7 @@ const ASKED: usize = 8;
 /// Between two questions on one path.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// At the operator's end those that were added. At the robot's those on which the operator was shown to be: it answered
+/// Of several paths: at the operator's end those that were added. At the robot's those on which the operator was shown to be: it answered
 /// there what was asked there (as RFC 9000 section 8.2 validates paths).
 #[derive(Debug, Default)]
 pub(super) struct Paths {
@@ -110,15 +110,40 @@ impl<T: Transport> Secured<T> {
         self.config.multipath
     }
 
-    /// A datagram of the conversation on a path that is bound.
-    pub(super) fn heard_on(&mut self, now: Time, path: PathId, newest: bool) {
+    /// An authentic datagram of the conversation; of several paths, on one that is bound.
+    pub(super) fn heard_on(&mut self, now: Time, path: PathId, newest: bool, opened: Opened) {
         if self.is_multipath() {
             self.paths.heard(now, path);
             if newest {
                 self.path = path;
             }
-        } else if newest {
-            // Only the newest says where the peer is: an older one may have been on its way for long.
+        } else if path != self.path && newest && !matches!(opened, Opened::Control(Control::PathResponse(_)))
+        {
+            // Only the newest may say where the peer is: an older one may have been on its way for long.
+            self.ask_on(now, path);
+        }
+    }
+
+    /// Asks whether the peer is there. Whoever sent what came from there may have it from another path.
+    pub(super) fn ask_on(&mut self, now: Time, path: PathId) {
+        let local = &mut self.local;
+        if let Some(token) = self.paths.ask(now, path, || local.random()) {
+            self.post_control_on(path, Control::PathChallenge(token));
+        }
+    }
+
+    /// The peer asks. With one path, it is answered only where it was known to be before: an answer that went elsewhere
+    /// would show no more than that somebody forwards.
+    pub(super) fn asked_on(&mut self, path: PathId, token: u64) {
+        if self.is_multipath() || path == self.path {
+            self.post_control_on(path, Control::PathResponse(token));
+        }
+    }
+
+    /// With one path: the peer has answered, and is there if that is what it was asked there.
+    pub(super) fn answered_on(&mut self, path: PathId, token: u64) {
+        if !self.is_multipath() && self.paths.is_answer(path, token) {
+            self.paths.asked.clear();
             self.moved_to(path);
         }
     }
@@ -143,15 +168,12 @@ impl<T: Transport> Secured<T> {
             Some(Ok(Opened::Control(Control::PathResponse(token)))) if self.paths.is_answer(path, token) => {
                 let (opened, newest) = self.keys.open(key, nonce, sealed, plain).expect("there are keys")?;
                 self.paths.bind(now, path);
-                self.heard_on(now, path, newest);
+                self.heard_on(now, path, newest, opened);
                 Ok(opened)
             }
             Some(Ok(_)) => {
                 self.stats.unvalidated += 1;
-                let local = &mut self.local;
-                if let Some(token) = self.paths.ask(now, path, || local.random()) {
-                    self.post_control_on(path, Control::PathChallenge(token));
-                }
+                self.ask_on(now, path);
                 Err(stranger)
             }
             Some(Err(cause)) => Err(cause),

@@ -235,7 +235,7 @@ impl<T: Transport> Secured<T> {
             return Err(DropCause::Unauthenticated);
         }
         let (opened, _) = responder.pending[place].keys.open(nonce, sealed, plain)?;
-        let Pending { serving, keys, .. } = responder.pending.remove(place);
+        let Pending { serving, keys, answered, .. } = responder.pending.remove(place);
         if matches!(self.phase, Phase::Closing(_)) {
             return Err(DropCause::Unauthenticated);
         }
@@ -260,10 +260,23 @@ impl<T: Transport> Secured<T> {
             self.paths.bind(now, path);
         }
         if continues {
-            self.heard_on(now, path, true);
+            self.heard_on(now, path, true, opened);
         } else {
-            (self.phase, self.path) = (Phase::Open, path);
+            self.phase = Phase::Open;
+            self.settle_down(now, path, &answered);
         }
         Ok(opened)
+    }
+
+    /// A new operator is where the handshake was answered, if that was in one place and the first datagram came from there.
+    /// Otherwise somebody may have forwarded the one or the other: it is asked.
+    fn settle_down(&mut self, now: Time, path: PathId, answered: &VecDeque<PathId>) {
+        let known = answered.contains(&path);
+        self.path = if known || self.is_multipath() { path } else { answered[0] };
+        if !self.is_multipath() && (!known || answered.len() > 1) {
+            for path in answered.iter().chain(Some(&path).filter(|_| !known)) {
+                self.ask_on(now, *path);
+            }
+        }
     }
 }
