@@ -64,7 +64,7 @@ fn between_measured_points_it_says_so_and_measures_this_very_network_when_asked(
     // The command that it cites makes the same runs.
     let line = told.lines().find(|line| line.trim().starts_with("taut run network.toml --variant")).unwrap();
     let variant = line.split('\'').nth(1).unwrap();
-    assert!(world.read("network.toml").contains(&format!("name = \"{variant}\"")));
+    assert!(String::from_utf8_lossy(&world.read("network.toml")).contains(&format!("name = \"{variant}\"")));
     let measured: Value = serde_json::from_str(&world.good(&format!("{asked} --measure --json"))).unwrap();
     assert_eq!(measured["between"].as_array().map(Vec::len), Some(0));
     assert!(measured["choice"]["delay_ms"].as_f64().unwrap() <= 300.0);

@@ -59,8 +59,8 @@ pub enum CommandTransport {
     Mptcp(MptcpSpec),
     /// Multipath QUIC: a QUIC datagram a command.
     Mpquic(MpquicSpec),
-    /// A datagram on every path for every command, each one observed: what is in time here, the best choice of paths that
-    /// knows the future has in time too, with a single copy, and no choice that sends at most one copy a path has more.
+    /// A datagram on every path for every command, at once, and nothing more: as much as the best choice of paths has in time
+    /// that sends nothing later. What could be had by sending later is `bound_percent` of a result, whatever carries commands.
     EveryPath,
 }
 
