@@ -159,12 +159,12 @@ fn evidence_of(file: Option<&PathBuf>) -> Result<Evidence, String> {
 fn measured(network: &Condition, keep: Option<&Path>) -> Result<Evidence, String> {
     if let Some(file) = keep {
         let text = network.scenario().map_err(|e| e.to_string())?;
-        let mut kept =
-            File::create_new(file).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+        let mut kept = File::create_new(file).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
         kept.write_all(text.as_bytes()).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
     }
     let bar = Bar::new("simulating this network", false);
-    Evidence::of_network(network, keep, &MEASURED_SEEDS, &|fraction| bar.set(fraction)).map_err(|e| e.to_string())
+    Evidence::of_network(network, keep, &MEASURED_SEEDS, &|fraction| bar.set(fraction))
+        .map_err(|e| e.to_string())
 }
 
 pub(crate) fn recommend(arguments: &Arguments) -> Ended {
@@ -182,6 +182,11 @@ pub(crate) fn recommend(arguments: &Arguments) -> Ended {
         print_json(&recommendation)?;
     } else {
         print(&recommendation_text(&recommendation))?;
+        if !arguments.measure {
+            print(
+                "\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
+            )?;
+        }
     }
     let met = recommendation.is_met();
     Ok(if !met && arguments.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -57,14 +57,16 @@ fn between_measured_points_it_says_so_and_measures_this_very_network_when_asked(
     let loss = of("loss").unwrap();
     assert_eq!((&loss["asked"], &loss["below"], &loss["above"]), (&0.4.into(), &0.1.into(), &0.5.into()));
     assert!(of("one way").is_some(), "{between:?}");
-    assert!(world.good(asked).contains("Add --measure to simulate exactly this network"));
+    assert!(world.good(asked).contains("Add --measure to simulate exactly this network:"));
 
     let told = world.good(&format!("{asked} --measure --keep network.toml"));
-    assert!(told.contains("Take ") && !told.contains("BETWEEN") && !told.contains("OUTSIDE"), "{told}");
+    assert!(told.contains("Measured over exactly this network.\n\nTake "), "{told}");
+    assert!(!told.contains("BETWEEN") && !told.contains("OUTSIDE"), "{told}");
     // The command that it cites makes the same runs.
     let line = told.lines().find(|line| line.trim().starts_with("taut run network.toml --variant")).unwrap();
     let variant = line.split('\'').nth(1).unwrap();
-    assert!(String::from_utf8_lossy(&world.read("network.toml")).contains(&format!("name = \"{variant}\"")));
+    let kept = String::from_utf8(world.read("network.toml")).unwrap();
+    assert!(kept.contains(&format!("name = \"{variant}\"")), "{kept}");
     let measured: Value = serde_json::from_str(&world.good(&format!("{asked} --measure --json"))).unwrap();
     assert_eq!(measured["between"].as_array().map(Vec::len), Some(0));
     assert!(measured["choice"]["delay_ms"].as_f64().unwrap() <= 300.0);

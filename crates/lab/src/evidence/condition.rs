@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{Distribution, ElementSpec, LossSpec, QuicSpec, Scenario, SctpSpec, TcpSpec, TransportSpec};
+use crate::scenario::{
+    Distribution, ElementSpec, LossSpec, QuicSpec, Scenario, SctpSpec, TcpSpec, TransportSpec,
+};
 
 /// A network between operator and robot, the worse of its two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,6 +172,7 @@ fn shipped(transport: &TransportSpec) -> Result<(), String> {
         TransportSpec::Udp | TransportSpec::Dccp(_) => (true, ""),
     };
     let name = transport.name();
-    let wrong = || format!("{name} has settings that do not ship; evidence is of what is shipped: {settings}");
+    let wrong =
+        || format!("{name} has settings that do not ship; evidence is of what is shipped: {settings}");
     if is { Ok(()) } else { Err(wrong()) }
 }

@@ -183,11 +183,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn points(
-    scenario: &Scenario,
-    seeds: &[u64],
-    progress: &(dyn Fn(f64) + Sync),
-) -> Result<Vec<Point>, String> {
+fn points(scenario: &Scenario, seeds: &[u64], progress: &(dyn Fn(f64) + Sync)) -> Result<Vec<Point>, String> {
     let variants = scenario.expand().map_err(|e| e.to_string())?;
     measure(scenario, &variants, seeds, progress)
 }

@@ -103,8 +103,8 @@ fn times_ms(one_way_ms: f64) -> (u64, u64, u64) {
 /// From `[teleop]` to the end of the first axis, which is that of the carriers.
 fn session_and_carriers() -> &'static str {
     let from = GRID.find("[teleop]").expect("the grid has a session");
-    let axes = GRID[from..].match_indices("[[axis]]\n").map(|(at, _)| from + at);
-    &GRID[from..axes.skip(1).next().expect("the grid varies more than the carrier")]
+    let mut axes = GRID[from..].match_indices("[[axis]]\n").map(|(at, _)| from + at);
+    &GRID[from..axes.nth(1).expect("the grid varies more than the carrier")]
 }
 
 impl Evidence {
@@ -141,14 +141,7 @@ mod tests {
     use super::*;
 
     fn network(one_way_ms: f64) -> Condition {
-        Condition {
-            loss_percent: 0.0,
-            burst: 1.0,
-            one_way_ms,
-            jitter_ms: 0.0,
-            rate_mbit: 10.0,
-            video: false,
-        }
+        Condition { loss_percent: 0.0, burst: 1.0, one_way_ms, jitter_ms: 0.0, rate_mbit: 10.0, video: false }
     }
 
     fn read_back(network: &Condition) -> Condition {

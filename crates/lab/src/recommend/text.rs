@@ -42,21 +42,30 @@ pub fn recommendation_text(recommendation: &Recommendation) -> String {
 /// Which neighbours stand in for this network, and how to do without them.
 fn between(recommendation: &Recommendation, text: &mut String) {
     if !recommendation.between.is_empty() {
-        text.push_str("BETWEEN measured points: each figure is that of the worst neighbour, the truth may be better.\n");
+        text.push_str(
+            "BETWEEN measured points: each figure is that of the worst neighbour, the truth may be better.\n",
+        );
         let of = |b: &Between| {
             let values: Vec<String> = b.below.iter().chain(&b.above).map(f64::to_string).collect();
             (format!("{} {} {}", b.quantity, b.asked, b.unit), values.join(" and "))
         };
         for each in &recommendation.between {
             let (asked, measured) = of(each);
-            let _ =
-                writeln!(text, "  {asked}: {measured} {} stand{} in  ({})", each.unit, plural(each), each.scenario);
+            let _ = writeln!(
+                text,
+                "  {asked}: {measured} {} stand{} in  ({})",
+                each.unit,
+                plural(each),
+                each.scenario
+            );
         }
     }
-    if recommendation.between.is_empty() && recommendation.outside.is_empty() {
+    let network = &recommendation.need.network;
+    if recommendation.citations.iter().all(|citation| citation.network == *network) {
+        text.push_str("Measured over exactly this network.\n\n");
         return;
     }
-    text.push_str("Add --measure to simulate exactly this network instead: seconds.\n\n");
+    text.push_str("Add --measure to simulate exactly this network: seconds.\n\n");
 }
 
 /// The verb's ending.
@@ -220,11 +229,6 @@ fn evidence(recommendation: &Recommendation, text: &mut String) {
             Some(command) => _ = writeln!(text, "      {command}"),
             None => _ = writeln!(text, "      {}, seeds {}", citation.variant, list(&citation.seeds)),
         }
-    }
-    if again {
-        text.push_str(
-            "\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
-        );
     }
 }
 

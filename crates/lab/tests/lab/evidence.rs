@@ -40,7 +40,7 @@ fn a_handful_of_points_drawn_by_chance_is_measured_again_to_the_last_digit() {
         for _ in 0..2 {
             let point = &set.points[rng.below(set.points.len() as u64) as usize];
             let now = set.again(point, &scenario).unwrap();
-    assert_eq!(now, *point, "{}: {ANEW}", set.command(point).unwrap_or_default());
+            assert_eq!(now, *point, "{}: {ANEW}", set.command(point).unwrap_or_default());
         }
     }
 }

@@ -71,7 +71,8 @@ fn between_two_measured_points_the_worse_stands_in() {
 #[test]
 fn which_neighbours_stand_in_is_said_and_nothing_where_none_do() {
     let found = recommend(&evidence(), &need(0.5, 10.0));
-    let told: Vec<_> = found.between.iter().map(|b| (b.quantity.as_str(), b.asked, b.below, b.above)).collect();
+    let told: Vec<_> =
+        found.between.iter().map(|b| (b.quantity.as_str(), b.asked, b.below, b.above)).collect();
     assert_eq!(told, [("loss", 0.5, Some(0.0), Some(1.0)), ("one way", 10.0, Some(5.0), Some(20.0))]);
     let text = recommendation_text(&found);
     assert!(text.contains("BETWEEN measured points") && text.contains("--measure"), "{text}");
@@ -82,7 +83,8 @@ fn which_neighbours_stand_in_is_said_and_nothing_where_none_do() {
     }
     let exact = recommend(&evidence(), &need(1.0, 20.0));
     assert!(exact.between.is_empty());
-    assert!(!recommendation_text(&exact).contains("--measure"));
+    let text = recommendation_text(&exact);
+    assert!(text.contains("Measured over exactly this network.") && !text.contains("--measure"), "{text}");
     // Less way and more rate than was measured: what is worse stands in alone.
     let easy = Need::haptic(Condition { rate_mbit: 50.0, ..network(1.0, 1.0) });
     let told = recommendation_text(&recommend(&evidence(), &easy));
