@@ -128,7 +128,8 @@ impl Paths {
 
     /// The endpoint, bound to the paths.
     pub(crate) fn over(&self, endpoint: Endpoint) -> Result<Endpoint, String> {
-        if let (Some(PathPolicy::Mtip(Policy::Fixed(PathId(path)))), count @ 1..) = (self.policy, self.path.len())
+        if let (Some(PathPolicy::Mtip(Policy::Fixed(PathId(path)))), count @ 1..) =
+            (self.policy, self.path.len())
             && usize::from(path) >= count
         {
             return Err(format!("--policy fixed:{path}: there are {count} --path, counted from 0"));
