@@ -182,7 +182,7 @@ pub(crate) fn recommend(arguments: &Arguments) -> Ended {
         print_json(&recommendation)?;
     } else {
         print(&recommendation_text(&recommendation))?;
-        if !arguments.measure {
+        if !arguments.measure && recommendation.paths.is_none() {
             print(
                 "\n`taut evidence --check` runs some of it again and compares the digests (in brackets).\n",
             )?;

@@ -62,6 +62,8 @@ pub struct ClockEstimator {
 pub enum Exchange {
     /// It was taken into account.
     Taken,
+    /// It was overtaken by what is known of later moments, and says nothing new.
+    Outdated,
     /// It contradicted the estimate: a clock was set. The estimate begins again with it.
     Stepped,
     /// Its timestamps cannot be true.
@@ -113,6 +115,11 @@ impl ClockEstimator {
         let offset_ns = t2.0.wrapping_sub(t1.as_nanos()) as i64;
         let offset_ns = offset_ns.wrapping_sub((round_trip_ns / 2) as i64);
         let point = Point { at: t1 + round / 2, offset_ns, round_trip_ns };
+        // An answer that was on its way for long, and is of a moment before that of the newest one.
+        if self.points.back().is_some_and(|newest| point.at < newest.at && point.bucket() != newest.bucket())
+        {
+            return Exchange::Outdated;
+        }
         let outcome = if self.contradicts(&point) {
             self.points.clear();
             self.steps += 1;
@@ -158,9 +165,8 @@ impl ClockEstimator {
     }
 
     fn keep(&mut self, point: Point) {
-        let bucket = |point: &Point| (point.at - Time::ZERO) / BUCKET;
         match self.points.back_mut() {
-            Some(last) if bucket(last) == bucket(&point) => {
+            Some(last) if last.bucket() == point.bucket() => {
                 if point.round_trip_ns <= last.round_trip_ns {
                     *last = point;
                 }
@@ -174,6 +180,10 @@ impl ClockEstimator {
 }
 
 impl Point {
+    fn bucket(&self) -> u64 {
+        (self.at - Time::ZERO) / BUCKET
+    }
+
     /// How far its offset may be off: half the round trip, and what the clocks drift apart during it.
     fn bound(&self) -> f64 {
         self.round_trip_ns as f64 * (0.5 + SLOPE_LIMIT / 1e9)
@@ -296,6 +306,35 @@ mod tests {
                 assert_eq!(clock.steps(), 0);
             }
         }
+    }
+
+    #[test]
+    fn answers_that_overtake_each_other_leave_the_bound_true() {
+        let peer = Peer { offset_ns: 12_345_678, drift_ppb: 30_000, rng: Seed::new(2).stream("clock") };
+        // The way back stands still for 100 s: what was asked before is answered late, what is asked after it at once, and
+        // these answers come in between.
+        let mut exchanges: Vec<(u64, u64)> = (1..400)
+            .map(|round| {
+                let asked = round * 500 * MS;
+                let back = if round % 3 == 0 {
+                    asked + 10 * MS
+                } else {
+                    (asked + 10 * MS).max(100_000 * MS + round * MS)
+                };
+                (asked, back)
+            })
+            .collect();
+        exchanges.sort_by_key(|(_, back)| *back);
+        let mut clock = ClockEstimator::new();
+        let mut outdated = 0;
+        for (asked, back) in exchanges {
+            let there = PeerTime(peer.reads(asked + 5 * MS));
+            let exchange = clock.record(Time::from_nanos(asked), there, there, Time::from_nanos(back));
+            outdated += u32::from(exchange == Exchange::Outdated);
+            let (error, estimate) = peer.error(&clock, back);
+            assert!(error <= estimate.uncertainty.as_nanos(), "at {back}: {error} ns off, {estimate:?}");
+        }
+        assert!(outdated > 50 && clock.steps() == 0, "{outdated} {}", clock.steps());
     }
 
     #[test]

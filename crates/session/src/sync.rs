@@ -139,7 +139,7 @@ impl ClockSync {
                 return None;
             }
             Exchange::Stepped => self.begin_again(now),
-            Exchange::Taken => {}
+            Exchange::Taken | Exchange::Outdated => {}
         }
         let there = Duration::from_nanos(reply.sent_ns - reply.received_ns);
         let rtt = (now - sent).saturating_sub(there);

@@ -61,7 +61,7 @@ fn between(recommendation: &Recommendation, text: &mut String) {
         }
     }
     let network = &recommendation.need.network;
-    if recommendation.citations.iter().all(|citation| citation.network.as_ref() == Some(network)) {
+    if recommendation.citations.iter().all(|citation| citation.network == Some(*network)) {
         text.push_str("Measured over exactly this network.\n\n");
         return;
     }

@@ -79,7 +79,8 @@ fn which_neighbours_stand_in_is_said_and_nothing_where_none_do() {
     assert!(text.contains("loss 0.5 %: 0 and 1 % stand in  (scenarios/made-up.toml)"), "{text}");
     assert!(text.contains("on the wire at the worst neighbours."), "{text}");
     for citation in &found.citations {
-        assert!([0.0, 1.0].contains(&citation.network.as_ref().unwrap().loss_percent), "{citation:?}");
+        let network = citation.network.expect("it ran over one");
+        assert!([0.0, 1.0].contains(&network.loss_percent), "{citation:?}");
     }
     let exact = recommend(&evidence(), &need(1.0, 20.0));
     assert!(exact.between.is_empty());

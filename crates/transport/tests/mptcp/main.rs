@@ -312,8 +312,7 @@ fn with_full_windows_ecf_and_blest_leave_to_the_quick_path_what_minrtt_gives_to_
         let mut net = Net::new(MptcpConfig { subflow, ..config(scheduler) }, ways);
         transfer(&mut net, 60_000, 1, 4_000);
         assert_eq!(net.ends[1].stats().received, 1, "{scheduler:?}");
-        let last =
-            net.events[1].iter().filter(|(_, event)| matches!(event, Event::Received { .. })).next_back();
+        let last = net.events[1].iter().rfind(|(_, event)| matches!(event, Event::Received { .. }));
         (net.ways[1].bytes[0], last.expect("it came").0.saturating_since(at_ms(500)))
     };
     let ample = 1 << 20;
