@@ -19,7 +19,7 @@ pub(crate) struct Paths {
     #[arg(long)]
     policy: Option<PathPolicy>,
     /// Policy deadline: the probability with which a message is to be in time
-    #[arg(long, value_name = "PROBABILITY", default_value = "99.8%")]
+    #[arg(long, value_name = "PROBABILITY", default_value = "99.85%")]
     target: Probability,
     /// Policy deadline: copies of a message; more are for what is rare
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=8))]

@@ -49,7 +49,7 @@ impl Default for Adaptive {
 /// What the deadline scheduler is to reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
-    /// The probability that a message arrives in time, 0 to 1; default 0.998.
+    /// The probability that a message arrives in time, 0 to 1; default 0.9985.
     pub probability: f64,
     /// Copies of a message at most; default 2.
     pub copies: u8,
@@ -57,7 +57,7 @@ pub struct Target {
 
 impl Default for Target {
     fn default() -> Self {
-        Self { probability: 0.998, copies: 2 }
+        Self { probability: 0.9985, copies: 2 }
     }
 }
 

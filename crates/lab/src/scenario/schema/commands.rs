@@ -282,7 +282,7 @@ fn window() -> u32 {
 }
 
 fn target() -> Probability {
-    share(0.998)
+    share(0.9985)
 }
 
 fn copies() -> u8 {
