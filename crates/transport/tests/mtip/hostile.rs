@@ -91,7 +91,8 @@ fn acknowledgements_that_echo_correctly_and_lie_about_the_rest_multiply_nothing(
             let mut known = 0;
             for round in 0..100u64 {
                 net.run_until(at_ms(1_001 + 30 * round));
-                for (path, number, clock_ns) in net.copies_sent[known..].iter().copied().collect::<Vec<_>>() {
+                let heard = net.copies_sent[known..].to_vec();
+                for (path, number, clock_ns) in heard {
                     let echo = Echo { clock_ns, hold_ns: (lie % 1_000_000) as u32 };
                     let ack = Ack { verdict, number, echo, elsewhere: false, before: u64::MAX };
                     net.deliver(CLIENT, path, &bytes(lie, Body::Ack(ack)));
