@@ -194,7 +194,7 @@ pub(crate) fn recommend(arguments: &Arguments) -> Ended {
 
 #[derive(Args)]
 pub(crate) struct EvidenceArguments {
-    /// Scenarios whose every variant is run; or one of [commands] over several paths, for `recommend --paths`
+    /// Scenarios whose every variant is run; or one of `[commands]` over several paths, for `recommend --paths`
     #[arg(value_name = "SCENARIO", required_unless_present = "check")]
     scenarios: Vec<PathBuf>,
     /// The seeds of each variant
