@@ -8,11 +8,11 @@ use taut_core::{Duration, Rng, Seed, Time};
 /// different packets are sent can be compared, and so can what was sent with what could have been.
 ///
 /// ```
-/// use taut_core::{Duration, Seed};
+/// use taut_core::{Duration, Probability, Seed};
 /// use taut_link::{Loss, Luck};
-/// let one_by_one = Loss::bernoulli("1%".parse()?, Seed::new(7).stream("uplink/loss"));
+/// let one_by_one = Loss::bernoulli("1%".parse::<Probability>()?, Seed::new(7).stream("uplink/loss"));
 /// let by_the_clock = Luck::of_slots(Seed::new(7).stream("uplink/loss"), Duration::from_millis(1));
-/// let blocks = Loss::bernoulli("1%".parse()?, by_the_clock);
+/// let blocks = Loss::bernoulli("1%".parse::<Probability>()?, by_the_clock);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

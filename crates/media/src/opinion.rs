@@ -25,7 +25,7 @@
 //!
 //! ```
 //! use taut_media::opinion::mos;
-//! assert!(mos(60.0, 26.0) > 4.2);
+//! assert!(mos(60.0, 26.0) > 4.0);
 //! assert!(mos(60.0, 40.0) < 3.2);
 //! assert!(mos(15.0, 26.0) < mos(30.0, 26.0));
 //! assert_eq!(mos(0.0, 26.0), 1.0);

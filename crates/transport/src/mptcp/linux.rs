@@ -61,7 +61,7 @@ pub(super) struct Linux {
 impl Linux {
     /// The subflow for the next piece (`mptcp_subflow_get_send`): the last one until its burst is over, then the one that
     /// would have sent what it holds the soonest. Its window is not asked: what does not fit waits inside the subflow.
-    pub(super) fn choose(&mut self, now: Time, paths: &[Path], bytes: u64) -> Option<usize> {
+    pub(super) fn choose(&mut self, now: Time, paths: &[Path]) -> Option<usize> {
         self.health.resize(paths.len(), Health::default());
         self.revive(paths);
         self.interval = self.timeout(now, paths);
@@ -74,8 +74,13 @@ impl Linux {
                 (open.min_by(|a, b| linger(a).total_cmp(&linger(b)))?, BURST)
             }
         };
-        self.last = Some((place, left - bytes as i64));
+        self.last = Some((place, left));
         Some(place)
+    }
+
+    /// The subflow that was chosen took so many bytes of its burst.
+    pub(super) fn took(&mut self, bytes: u64) {
+        self.last.iter_mut().for_each(|(_, left)| *left -= bytes as i64);
     }
 
     /// A piece is under way for the first time; numbers follow each other.
@@ -183,8 +188,13 @@ mod tests {
     #[test]
     fn a_subflow_is_kept_for_a_burst_and_then_the_emptier_one_is_taken() {
         let (mut linux, paths) = (Linux::default(), [path(5_000), path(0)]);
-        assert_eq!(linux.choose(at(0), &paths[..1], 1_000), Some(0));
-        let chosen: Vec<_> = (0..66).filter_map(|_| linux.choose(at(0), &paths, 1_000)).collect();
+        let take = |linux: &mut Linux, paths: &[Path]| {
+            let place = linux.choose(at(0), paths);
+            linux.took(1_000);
+            place
+        };
+        assert_eq!(take(&mut linux, &paths[..1]), Some(0));
+        let chosen: Vec<_> = (0..66).filter_map(|_| take(&mut linux, &paths)).collect();
         assert_eq!(
             chosen.iter().position(|place| *place == 1),
             Some(65),
@@ -195,15 +205,15 @@ mod tests {
     #[test]
     fn five_silent_expiries_make_a_subflow_stale_and_a_word_from_it_ends_that() {
         let (mut linux, mut paths) = (Linux::default(), [path(100), path(0)]);
-        assert_eq!(linux.choose(at(0), &paths, 100), Some(1));
+        assert_eq!(linux.choose(at(0), &paths), Some(1));
         linux.last = Some((0, BURST));
         let expiries = [(); 5].map(|()| linux.expired(at(200), &paths));
         assert_eq!(expiries, [[Again::Oldest(1); 4].as_slice(), &[Again::Everything]].concat()[..]);
-        assert_eq!(linux.choose(at(900), &paths, 100), Some(1), "nothing goes over a stale one");
+        assert_eq!(linux.choose(at(900), &paths), Some(1), "nothing goes over a stale one");
         paths[0] = Path { heard: at(901), queued: 0, ..paths[0] };
         paths[1].queued = 100;
         linux.last = None;
-        assert_eq!(linux.choose(at(902), &paths, 100), Some(0));
+        assert_eq!(linux.choose(at(902), &paths), Some(0));
     }
 
     #[test]
@@ -215,7 +225,7 @@ mod tests {
     #[test]
     fn the_timer_starts_anew_only_when_the_oldest_piece_is_acknowledged() {
         let mut linux = Linux::default();
-        assert_eq!(linux.choose(at(0), &[path(0)], 10), Some(0));
+        assert_eq!(linux.choose(at(0), &[path(0)]), Some(0));
         (0..3).for_each(|number| linux.sent(at(0), number, vec![0]));
         linux.acknowledged(at(50), &[1, 2]);
         assert_eq!(linux.timer, Some(at(200)));

@@ -416,7 +416,7 @@ impl Mptcp {
     fn choose_again(&mut self, now: Time, from: Option<usize>, bytes: u64) -> Option<usize> {
         if self.linux.is_some() {
             let paths = self.paths();
-            return self.linux.as_mut()?.choose(now, &paths, bytes);
+            return self.linux.as_mut()?.choose(now, &paths);
         }
         let mut views = self.views();
         from.iter().for_each(|from| views[*from].usable = false);
@@ -449,6 +449,7 @@ impl Mptcp {
                 self.again.push_front((from, dsn, piece));
                 break;
             }
+            self.linux.iter_mut().for_each(|linux| linux.took((piece.len() - HEADER) as u64));
             self.stats.reinjected += 1;
         }
         self.drop_late(now);
@@ -475,7 +476,10 @@ impl Mptcp {
             others.for_each(|other| taken |= self.offer(now, other, dsn, &piece));
         }
         if taken {
-            self.linux.iter_mut().for_each(|linux| linux.sent(now, dsn, piece.clone()));
+            for linux in &mut self.linux {
+                linux.took((piece.len() - HEADER) as u64);
+                linux.sent(now, dsn, piece.clone());
+            }
             self.next_dsn += 1;
             self.waiting_bytes -= len as u64;
             self.begun += len;

@@ -151,7 +151,7 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     assert_eq!(changed(1, 32, 3), Error::Value { at: 32, value: 3 });
     assert_eq!(changed(1, 32, 0x20), Error::Value { at: 32, value: 0x20 });
     assert_eq!(changed(1, 33, 1), Error::Value { at: 33, value: 1 });
-    assert_eq!(changed(2, 40, 6), Error::Value { at: 40, value: 6 });
+    assert_eq!(changed(2, 40, 7), Error::Value { at: 40, value: 7 });
     assert_eq!(changed(2, 41, 4), Error::Value { at: 41, value: 4 });
     assert_eq!(changed(2, 42, 6), Error::Value { at: 42, value: 6 });
     assert_eq!(changed(4, 39, 1), Error::Value { at: 39, value: 1 });
