@@ -476,7 +476,7 @@ impl Mptcp {
             others.for_each(|other| taken |= self.offer(now, other, dsn, &piece));
         }
         if taken {
-            for linux in &mut self.linux {
+            if let Some(linux) = &mut self.linux {
                 linux.took((piece.len() - HEADER) as u64);
                 linux.sent(now, dsn, piece.clone());
             }
