@@ -175,7 +175,7 @@ fn address(_: &Need, estimate: &Estimate) -> Answer {
     let (says, failure) = match estimate.carrier.transport.as_str() {
         "tcp" => ("connects anew", Some(("the connection ends with its address".to_owned(), None))),
         "quic" => ("migrates, RFC 9000 section 9", None),
-        _ => ("UDP; the newest authentic datagram says where the peer is", None),
+        _ => ("UDP; the peer is followed once it has answered from there", None),
     };
     Answer { says: says.into(), failure, at: None }
 }
