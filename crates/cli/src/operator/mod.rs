@@ -291,12 +291,13 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
     }
     let (out, mut last, mut connected) = (Output { json: arguments.json }, Time::ZERO, false);
     for (at, note) in &session.notes {
+        let is_path = matches!(note, OperatorNote::Path(_));
         if let OperatorNote::Path(path) = &note {
             paths::warn(path);
         }
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
-        if connected {
+        if connected || is_path {
             out.note(at, &note)?;
         }
         last = at;

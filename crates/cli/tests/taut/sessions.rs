@@ -347,6 +347,7 @@ fn over_several_paths_a_session_runs_and_the_watchdog_stops_a_robot_on_a_path_of
         let summary = last(&ended(operator("--messages 500").output().unwrap()));
         let status = &summary["status"];
         assert_eq!(status["delivered"], status["messages"], "{transport} {policy}: {summary}");
+        robot.wait_for("stopped");
         let mut vanishes = Running::start(operator(""));
         assert_eq!(vanishes.wait_for("path_missing")["at"], "none0", "{transport} {policy}");
         robot.wait_for("enabled");
