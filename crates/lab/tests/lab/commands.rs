@@ -286,7 +286,10 @@ fn over_two_5g_links_neither_mtip_a_nor_mtip_b_delivers_late() {
     let Some(all) = under_each_condition("MTIP-A", 1..=3) else { return };
     let adaptive = under_each_condition("MTIP-B", 1..=3).expect("the recordings are there");
     assert!(all.iter().chain(&adaptive).all(|(_, _, late)| *late == 0));
-    assert!(all.iter().all(|(in_time, copies, _)| *in_time > 99.0 && *copies > 1.99), "{all:?}");
+    assert!(all.iter().all(|(in_time, ..)| *in_time > 99.0), "{all:?}");
+    // Where a path is dead for half of the time, half of the commands have one copy.
+    let copies = [1.99, 1.5, 1.99, 1.99];
+    assert!(all.iter().zip(copies).all(|((_, copies, _), least)| *copies > least), "{all:?}");
     assert!(
         adaptive[..3].iter().all(|(in_time, copies, _)| *in_time > 99.0 && *copies < 1.3),
         "{adaptive:?}"
