@@ -116,8 +116,8 @@ pub enum EndpointError {
 
 /// How long an operator tries to connect, or to come back.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Addresses that a port knows: all that a path can name, so that strangers crowd out each other late.
-const PATHS: usize = 256;
+/// Addresses that a port remembers; one that is not in use gives way to a newcomer.
+const PATHS: usize = 64;
 
 impl Endpoint {
     /// The robot's end, at `address`. Without credentials it is in the clear, for the lab only.

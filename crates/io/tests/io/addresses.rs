@@ -14,7 +14,7 @@ use taut_transport::identity::{Identity, Trust};
 use taut_transport::mtip::MtipConfig;
 
 /// More than a robot remembers.
-const ADDRESSES: usize = 300;
+const ADDRESSES: usize = 90;
 /// Of the operator, one after the other; or of the one on the way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Whose {
@@ -47,7 +47,7 @@ impl Relay {
                 while let Ok((len, from)) = front.recv_from(&mut buffer) {
                     (operator, count) = (Some(from), count + 1);
                     // Handshake first, and every eighth datagram after it.
-                    let next = count > 100 && count % 2 == 0 && copies < ADDRESSES;
+                    let next = count > 100 && count % 8 == 0 && copies < ADDRESSES;
                     match whose {
                         Whose::Operators if next => backs.push(bind()),
                         Whose::Strangers if next => {
