@@ -1,6 +1,7 @@
 """What the comparisons share: booting the guest, reading what it recorded, running taut."""
 
 import concurrent.futures
+import csv
 import json
 import os
 import pathlib
@@ -102,3 +103,26 @@ def lost(sent, arrived):
     if place != len(arrived):
         raise SystemExit(f"{len(arrived) - place} packets arrived that nobody sent")
     return missing
+
+
+def write_expected(path, key, columns, rows, digits):
+    """Keeps what was measured, `rows` by name."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([key, *columns])
+        writer.writerows([name, *(f"{row[column]:.{digits}f}" for column in columns)] for name, row in rows.items())
+
+
+def read_expected(path):
+    """What was kept: by name, by column."""
+    with open(path, newline="") as file:
+        reader = csv.reader(file)
+        columns = next(reader)[1:]
+        return {name: dict(zip(columns, map(float, cells))) for name, *cells in reader}
+
+
+def verdict(wrong):
+    """Tells what is broken, and gives the exit status."""
+    for line in wrong:
+        print("broken:", line)
+    return 1 if wrong else 0

@@ -1,6 +1,5 @@
 """Conversations between taut and the kernel over a protocol that both speak: runs them and says what came of it."""
 
-import csv
 import pathlib
 import shutil
 import statistics
@@ -179,12 +178,8 @@ def compare(folder, protocols, conversations, transfers, repeats, agrees):
         print(f"| {protocol} | {loss} | " + " | ".join(cells) + " |")
     path = folder / "expected.csv"
     if "--update" in sys.argv:
-        with open(path, "w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["transfer", *MEASURES])
-            writer.writerows([name, *(f"{row[key]:.3f}" for key in MEASURES)] for name, row in rows.items())
-    with open(path, newline="") as file:
-        expected = {row["transfer"]: float(row["rate"]) for row in csv.DictReader(file)}
+        lab.write_expected(path, "transfer", MEASURES, rows, 3)
+    expected = {name: row["rate"] for name, row in lab.read_expected(path).items()}
     for name, row in rows.items():
         if abs(row["rate"] / expected[name] - 1) > repeats:
             wrong.append(f"{name}: {row['rate']:.3f} Mbit/s, expected {expected[name]:.3f}")
@@ -192,6 +187,4 @@ def compare(folder, protocols, conversations, transfers, repeats, agrees):
         ours, theirs = (rows[f"{protocol}, {loss}, {who} → {who}"]["rate"] for who in ("taut", "linux"))
         if abs(ours / theirs - 1) > agrees[protocol]:
             wrong.append(f"{protocol}, {loss}: taut {ours:.3f} Mbit/s, Linux {theirs:.3f}")
-    for line in wrong:
-        print("broken:", line)
-    return 1 if wrong else 0
+    return lab.verdict(wrong)

@@ -1,6 +1,5 @@
 """A flow of commands over MPTCP and two paths: what taut's model does when a path dies or both lose, and what Linux's own does."""
 
-import csv
 import pathlib
 import statistics
 import struct
@@ -97,11 +96,10 @@ def differs(value, other, share, least):
 def judge(linux, taut):
     """Which tolerances are broken."""
     wrong = []
-    with open(HERE / "expected.csv", newline="") as file:
-        expected = {row["case"]: row for row in csv.DictReader(file)}
+    expected = lab.read_expected(HERE / "expected.csv")
     for case in JUDGED:
         for column in OURS:
-            value, before, ours = linux[case][column], float(expected[case][column]), taut["as Linux", case][column]
+            value, before, ours = linux[case][column], expected[case][column], taut["as Linux", case][column]
             if differs(value, before, REPEATS, REPEATS_MS):
                 wrong.append(f"{case}: Linux {column} {value:.1f} ms, expected.csv {before:.1f}")
             if (case, column) != EXCEPTION and differs(ours, value, AGREES, AGREES_MS):
@@ -125,14 +123,8 @@ def main():
         stale = ", ".join(str(run["counters"].get("SubflowStale")) for run in runs[case])
         print(f"| | Linux: arrived twice {duplicates}; subflows that became stale {stale} | | | | | |")
     if "--update" in sys.argv:
-        with open(HERE / "expected.csv", "w", newline="") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["case", *COLUMNS])
-            rows.writerows([case, *(f"{row[column]:.2f}" for column in COLUMNS)] for case, row in linux.items())
-    wrong = judge(linux, taut)
-    for line in wrong:
-        print("broken:", line)
-    return 1 if wrong else 0
+        lab.write_expected(HERE / "expected.csv", "case", COLUMNS, linux, 2)
+    return lab.verdict(judge(linux, taut))
 
 
 if __name__ == "__main__":

@@ -200,10 +200,7 @@ def main():
     table(linux, taut)
     if "--update" in sys.argv:
         write_expected(linux)
-    wrong = judge(linux, taut)
-    for line in wrong:
-        print("broken:", line)
-    return 1 if wrong else 0
+    return lab.verdict(judge(linux, taut))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """taut's SCTP with the kernel's, over UDP (RFC 6951): do they understand each other, and how much of a haptic flow does each carry?"""
 
-import csv
 import pathlib
 import statistics
 import sys
@@ -85,22 +84,15 @@ def flows():
         print(f"| {condition} | {sender} | " + " | ".join(cells) + " |")
     path = HERE / "flows.csv"
     if "--update" in sys.argv:
-        with open(path, "w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["flow", *MEASURES])
-            writer.writerows([name, *(f"{row[key]:.2f}" for key in MEASURES)] for name, row in rows.items())
-    with open(path, newline="") as file:
-        expected = {row["flow"]: float(row["rate"]) for row in csv.DictReader(file)}
+        lab.write_expected(path, "flow", MEASURES, rows, 2)
+    expected = {name: row["rate"] for name, row in lab.read_expected(path).items()}
     return [f"{name}: {row['rate']:.1f} kbit/s, expected {expected[name]:.1f}" for name, row in rows.items()
             if abs(row["rate"] / expected[name] - 1) > FLOWS_REPEAT]
 
 
 def main():
     status = exchange.compare(HERE, ["sctp"], CONVERSATIONS, TRANSFERS, REPEATS, AGREES)
-    wrong = flows()
-    for line in wrong:
-        print("broken:", line)
-    return 1 if wrong else status
+    return lab.verdict(flows()) or status
 
 
 if __name__ == "__main__":

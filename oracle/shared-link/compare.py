@@ -1,7 +1,6 @@
 """A telehaptic stream beside TCP on one bottleneck: the closed-form model, its source, taut, and Linux, side by side."""
 
 import concurrent.futures
-import csv
 import os
 import pathlib
 import statistics
@@ -169,8 +168,7 @@ def by_kind(kinds):
 def judge(taut, linux):
     """Which tolerances are broken; both are dictionaries of measures by the same names."""
     wrong = []
-    with open(HERE / "expected.csv", newline="") as file:
-        expected = {row.pop("case"): {key: float(value) for key, value in row.items()} for row in csv.DictReader(file)}
+    expected = lab.read_expected(HERE / "expected.csv")
     # The extremes of a run depend on its length.
     repeats = REPEATS if SECONDS == FULL_SECONDS else {}
     for case, measures in linux.items():
@@ -179,13 +177,6 @@ def judge(taut, linux):
                 if abs(measures[key] - other[key]) > limit:
                     wrong.append(f"{case}, {key}: Linux {measures[key]:.3f}, {name} {other[key]:.3f}")
     return wrong
-
-
-def write_expected(linux):
-    with open(HERE / "expected.csv", "w", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["case", *MEASURES])
-        rows.writerows([case, *(f"{measures[key]:.3f}" for key in MEASURES)] for case, measures in linux.items())
 
 
 def main():
@@ -208,11 +199,9 @@ def main():
     by_kind({case.partition(", ")[2] or "NewReno": (taut[case], linux[case]) for case in cases
              if case.startswith(f"R = {KINDS_LOAD}")})
     if "--update" in sys.argv:
-        write_expected(linux)
+        lab.write_expected(HERE / "expected.csv", "case", MEASURES, linux, 3)
     wrong += judge(taut, linux)
-    for line in wrong:
-        print("broken:", line)
-    return 1 if wrong else 0
+    return lab.verdict(wrong)
 
 
 if __name__ == "__main__":

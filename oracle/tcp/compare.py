@@ -1,6 +1,5 @@
 """One bulk transfer on a path that loses packets: what taut's models of TCP get through, and what Linux's do."""
 
-import csv
 import pathlib
 import statistics
 import sys
@@ -58,10 +57,9 @@ def of_taut():
 def judge(linux, taut):
     """Which tolerances are broken."""
     wrong = []
-    with open(HERE / "expected.csv", newline="") as file:
-        expected = {row["path"]: float(row["rate"]) for row in csv.DictReader(file)}
+    expected = lab.read_expected(HERE / "expected.csv")
     for name, rates in linux.items():
-        for limit, what, other in ((REPEATS, "expected.csv", expected[name]), (AGREES, "taut", taut[name]["mean"])):
+        for limit, what, other in ((REPEATS, "expected.csv", expected[name]["rate"]), (AGREES, "taut", taut[name]["mean"])):
             if abs(rates["rate"] / other - 1) > limit:
                 wrong.append(f"{name}: Linux {rates['rate']:.3f} Mbit/s, {what} {other:.3f}")
     return wrong
@@ -85,14 +83,8 @@ def main():
         print(f"| {name} | {ours['mean']:.2f} ± {ours['ci95']:.2f} | {rates['rate']:.2f} (sd {rates['spread']:.2f}) "
               f"| {rates['again']:.2f} % |")
     if "--update" in sys.argv:
-        with open(HERE / "expected.csv", "w", newline="") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["path", *COLUMNS])
-            rows.writerows([name, *(f"{rates[column]:.3f}" for column in COLUMNS)] for name, rates in linux.items())
-    wrong = judge(linux, taut)
-    for line in wrong:
-        print("broken:", line)
-    return 1 if wrong else 0
+        lab.write_expected(HERE / "expected.csv", "path", COLUMNS, linux, 3)
+    return lab.verdict(judge(linux, taut))
 
 
 if __name__ == "__main__":

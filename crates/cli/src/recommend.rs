@@ -218,19 +218,14 @@ pub(crate) fn evidence(arguments: &EvidenceArguments) -> Ended {
     if arguments.check {
         return check(arguments);
     }
-    if let [file] = &arguments.scenarios[..]
-        && Scenario::read(file).is_ok_and(|scenario| scenario.commands.is_some())
-    {
-        let bar = Bar::new("measuring", arguments.quiet);
-        let measured = PathEvidence::measure(file, &arguments.seeds.0, &|fraction| bar.set(fraction));
-        drop(bar);
-        print(&measured.and_then(|evidence| evidence.to_json()).map_err(|e| e.to_string())?)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let bar = Bar::new("measuring", arguments.quiet);
-    let measured = Evidence::measure(&arguments.scenarios, &arguments.seeds.0, &|fraction| bar.set(fraction));
+    let (seeds, told) = (&arguments.seeds.0, |fraction| bar.set(fraction));
+    let over_paths = |file: &PathBuf| Scenario::read(file).is_ok_and(|scenario| scenario.commands.is_some());
+    let text = match &arguments.scenarios[..] {
+        [file] if over_paths(file) => PathEvidence::measure(file, seeds, &told).and_then(|it| it.to_json()),
+        files => Evidence::measure(files, seeds, &told).and_then(|it| it.to_json()),
+    };
     drop(bar);
-    let text = measured.and_then(|evidence| evidence.to_json());
     print(&text.map_err(|e| e.to_string())?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -206,10 +206,9 @@ fn a_session_outlives_every_interface_but_one_at_a_time() {
     assert!(status.delivered >= 1_990, "{status:?}");
 }
 
-#[test]
-fn a_session_that_has_lost_every_path_comes_back_with_the_first_one() {
+fn comes_back_with_the_first_path(over: impl Into<Over>) {
     let Some(hosts) = Hosts::new(1) else { return };
-    let (outcome, _) = session(&hosts, Policy::Deadline(Default::default()), &["wwan0"], |notes| {
+    let (outcome, _) = session(&hosts, over, &["wwan0"], |notes| {
         wait(notes, there(0));
         pause();
         hosts.operator.ip("link del wwan0").unwrap();
@@ -220,6 +219,11 @@ fn a_session_that_has_lost_every_path_comes_back_with_the_first_one() {
     });
     let status = outcome.expect("it comes back").status;
     assert!(status.delivered > 1_000, "{status:?}");
+}
+
+#[test]
+fn a_session_that_has_lost_every_path_comes_back_with_the_first_one() {
+    comes_back_with_the_first_path(Policy::Deadline(Default::default()));
 }
 
 #[test]
@@ -305,18 +309,7 @@ fn multipath_quic_follows_interfaces_that_come_and_go() {
 
 #[test]
 fn multipath_quic_that_has_lost_every_path_goes_on_over_the_first_that_comes_back() {
-    let Some(hosts) = Hosts::new(1) else { return };
-    let (outcome, _) = session(&hosts, PathUse::FailOver, &["wwan0"], |notes| {
-        wait(notes, there(0));
-        pause();
-        hosts.operator.ip("link del wwan0").unwrap();
-        wait(notes, gone(0, PathMissing::NoInterface));
-        std::thread::sleep(StdDuration::from_millis(1_000));
-        hosts.add(0);
-        wait(notes, there(0));
-    });
-    let status = outcome.expect("it comes back").status;
-    assert!(status.delivered > 1_000, "{status:?}");
+    comes_back_with_the_first_path(PathUse::FailOver);
 }
 
 #[test]

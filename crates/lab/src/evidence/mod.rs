@@ -156,18 +156,23 @@ impl EvidenceSet {
         if self.scenario.is_empty() {
             return None;
         }
-        let seeds = seeds_of(&self.seeds);
-        Some(format!("taut run {} --variant '{}' --seeds {seeds}", self.scenario, point.variant))
+        Some(run_command(&self.scenario, &point.variant, &self.seeds))
     }
 }
 
-/// As `--seeds` takes them.
-fn seeds_of(seeds: &[u64]) -> String {
+/// Makes the runs of a variant again.
+fn run_command(scenario: &str, variant: &str, seeds: &[u64]) -> String {
     let consecutive = seeds.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    match seeds {
+    let seeds = match seeds {
         [first, .., last] if consecutive => format!("{first}..{last}"),
         seeds => seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
-    }
+    };
+    format!("taut run {scenario} --variant '{variant}' --seeds {seeds}")
+}
+
+/// Of everything that was counted: 16 hexadecimal digits of its SHA-256.
+fn digest_of(counted: impl AsRef<[u8]>) -> String {
+    hex(&Sha256::digest(counted))[..16].to_owned()
 }
 
 /// The SHA-256 of a file, hexadecimal.
@@ -206,7 +211,7 @@ fn measure(
     let (_, runs) = campaign(scenario, variants, seeds, progress).map_err(|e| e.to_string())?;
     let point = |(i, (carrier, condition)): (usize, (Carrier, Condition))| {
         let of: Vec<&RunResult> = runs.iter().filter(|run| run.variant == i).map(|run| &run.result).collect();
-        let digest = hex(&Sha256::digest(figures::exact(&of)))[..16].to_owned();
+        let digest = digest_of(figures::exact(&of));
         let figures = Figures::worst(&of);
         Point { variant: variants[i].0.name.clone(), carrier, condition, figures, digest }
     };

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::figures::{rounded_up, worst};
-use super::{EvidenceError, hex, json, seeds_of, sha256_of};
+use super::{EvidenceError, digest_of, json, run_command, sha256_of};
 use crate::campaign::campaign;
 use crate::result::RunResult;
 use crate::scenario::{CommandTransport, Commands, MpquicPaths, MtipMode, MtipPolicy, Scenario, Variant};
@@ -126,7 +125,7 @@ impl PathEvidence {
 
     /// The command that makes the runs behind a point again.
     pub fn command(&self, point: &PathPoint) -> String {
-        format!("taut run {} --variant '{}' --seeds {}", self.scenario, point.variant, seeds_of(&self.seeds))
+        run_command(&self.scenario, &point.variant, &self.seeds)
     }
 
     /// As JSON, a line for each point.
@@ -164,7 +163,7 @@ fn measure(
             copies: worst(&of, |run| run.commands.as_ref()?.copies).filter(|_| several),
             p99_ms: worst(&of, |run| run.commands.as_ref()?.latency_ms.as_ref().map(|delay| delay.p99)),
             gap_ms: worst(&of, |run| run.commands.as_ref()?.gap_ms).map(rounded_up),
-            digest: hex(&Sha256::digest(counted?.join("\n")))[..16].to_owned(),
+            digest: digest_of(counted?.join("\n")),
         })
     };
     variants.iter().enumerate().map(point).collect()

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::text::evidence;
 use super::tree::{ms, percent};
 use super::{Citation, Need, Security};
 use crate::evidence::{PathEvidence, PathPoint};
@@ -163,12 +164,6 @@ pub(super) fn paths_text(advice: &PathsAdvice, need: &Need) -> String {
         "    quic, sctp, tcp, dccp and etp use one network at a time. SCTP's fail-over between addresses (RFC 9260, section 5.4)\n    \
          is in no library that taut can use.\n",
     );
-    text.push_str("\nEvidence, the worst of the seeds; each line makes its runs again\n");
-    for (n, citation) in advice.citations.iter().enumerate() {
-        let _ = writeln!(text, "  [{}] {}  ({})", n + 1, citation.figures, citation.digest);
-        if let Some(command) = &citation.command {
-            let _ = writeln!(text, "      {command}");
-        }
-    }
+    evidence(&advice.citations, &mut text);
     text
 }

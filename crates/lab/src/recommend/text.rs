@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::paths::paths_text;
 use super::tree::{mbit, ms, percent};
-use super::{Between, Branch, Candidate, Recommendation};
+use super::{Between, Branch, Candidate, Citation, Recommendation};
 use crate::evidence::Condition;
 
 /// The whole answer. Lines of tables are as long as the names of variants; prose is within 100 columns.
@@ -35,7 +35,7 @@ pub fn recommendation_text(recommendation: &Recommendation) -> String {
             text += &wrapped(caution, "  - ", "    ");
         }
     }
-    evidence(recommendation, &mut text);
+    evidence(&recommendation.citations, &mut text);
     text
 }
 
@@ -213,17 +213,17 @@ fn fails(other: &Candidate) -> String {
     format!("does not: {}", each.collect::<Vec<_>>().join("; "))
 }
 
-fn evidence(recommendation: &Recommendation, text: &mut String) {
-    if recommendation.citations.is_empty() {
+pub(super) fn evidence(citations: &[Citation], text: &mut String) {
+    if citations.is_empty() {
         return;
     }
-    let again = recommendation.citations.iter().all(|citation| citation.command.is_some());
+    let again = citations.iter().all(|citation| citation.command.is_some());
     text.push_str(if again {
         "\nEvidence, the worst of the seeds; each line makes its runs again\n"
     } else {
         "\nEvidence, the worst of the seeds, simulated just now; --keep network.toml writes the scenario, and a command for each\n"
     });
-    for (i, citation) in recommendation.citations.iter().enumerate() {
+    for (i, citation) in citations.iter().enumerate() {
         let _ = writeln!(text, "  [{}] {}  ({})", i + 1, citation.figures, citation.digest);
         match &citation.command {
             Some(command) => _ = writeln!(text, "      {command}"),

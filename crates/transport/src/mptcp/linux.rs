@@ -60,7 +60,7 @@ pub(super) struct Linux {
 
 impl Linux {
     /// The subflow for the next piece (`mptcp_subflow_get_send`): the last one until its burst is over, then the one that
-    /// would have sent what it holds the soonest. Its window is not asked: what does not fit waits inside the subflow.
+    /// would have sent what it holds the soonest. Its window is not asked, only its buffer, by who offers it a piece.
     pub(super) fn choose(&mut self, now: Time, paths: &[Path]) -> Option<usize> {
         self.health.resize(paths.len(), Health::default());
         self.revive(paths);

@@ -423,12 +423,17 @@ impl Mptcp {
         Scheduler::MinRtt.choose(&views, bytes, bytes, u64::MAX)
     }
 
+    fn own_timer(&self) -> Option<Time> {
+        self.linux.as_ref()?.timer
+    }
+
     /// The connection's own timer, which Linux has.
     fn handle_own_timer(&mut self, now: Time) {
-        let paths = self.paths();
-        let Some(linux) = self.linux.as_mut().filter(|linux| linux.timer.is_some_and(|at| at <= now)) else {
+        if self.own_timer().is_none_or(|at| at > now) {
             return;
-        };
+        }
+        let paths = self.paths();
+        let Some(linux) = &mut self.linux else { return };
         let pieces = |kept: &(u64, Vec<u8>, bool)| (None, kept.0, kept.1.clone());
         match linux.expired(now, &paths) {
             Again::Nothing => {}
@@ -461,14 +466,16 @@ impl Mptcp {
     /// Gives the next piece of the oldest message to a subflow, or to all of them; false when there is none, or none takes it
     /// now.
     fn give_next(&mut self, now: Time) -> bool {
-        let Some(message) = self.waiting.front() else { return false };
+        let Some(rest) = self.waiting.front().map(|message| message.data.len() - self.begun) else {
+            return false;
+        };
         let most = usize::from(self.config.subflow.mss) - HEADER - 4;
-        let rest = &message.data[self.begun..];
-        let len = rest.len().min(most);
-        let left = (rest.len() - len).div_ceil(most) as u32;
-        let dsn = self.next_dsn;
-        let piece = [&dsn.to_be_bytes()[..], &left.to_be_bytes(), &[0; 4], &rest[..len]].concat();
+        let len = rest.min(most);
+        let left = (rest - len).div_ceil(most) as u32;
         let Some(place) = self.choose(now, (len + HEADER + 4) as u64) else { return false };
+        let dsn = self.next_dsn;
+        let data = &self.waiting[0].data[self.begun..][..len];
+        let piece = [&dsn.to_be_bytes()[..], &left.to_be_bytes(), &[0; 4], data].concat();
         let mut taken = self.offer(now, place, dsn, &piece);
         if self.config.scheduler == Scheduler::Redundant {
             let views = self.views();
@@ -477,8 +484,8 @@ impl Mptcp {
         }
         if taken {
             if let Some(linux) = &mut self.linux {
-                linux.took((piece.len() - HEADER) as u64);
-                linux.sent(now, dsn, piece.clone());
+                linux.took(len as u64);
+                linux.sent(now, dsn, piece);
             }
             self.next_dsn += 1;
             self.waiting_bytes -= len as u64;
@@ -597,8 +604,7 @@ impl Transport for Mptcp {
     fn poll_timeout(&self) -> Option<Deadline> {
         let subflows = self.subflows.iter().enumerate();
         let open = subflows.filter(|(place, subflow)| !subflow.gone && self.may_send(*place));
-        let own =
-            self.linux.as_ref().and_then(|linux| linux.timer).map(|at| Deadline::new(at, "reinjection"));
+        let own = self.own_timer().map(|at| Deadline::new(at, "reinjection"));
         open.map(|(_, subflow)| subflow.tcp.poll_timeout()).fold(own, earliest)
     }
 

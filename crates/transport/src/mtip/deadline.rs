@@ -103,7 +103,8 @@ impl Scheduler {
 
     /// The fewest copies that reach the target, together with those that may follow.
     pub(super) fn choose(&mut self, budget: Duration, paths: &[Path], alive: &[usize]) -> Plan {
-        let outlook = |set: &[usize]| self.outlook(set, budget, paths, alive);
+        let moments = last_moments(budget, paths, alive);
+        let outlook = |set: &[usize]| self.outlook(set, budget, paths, &moments);
         let median = |place: usize| paths[place].one_way.quantile(0.5).unwrap_or(budget);
         let better = |a: usize, b: usize| {
             let (first, second) = (1.0 - outlook(&[a]).failure, 1.0 - outlook(&[b]).failure);
@@ -143,15 +144,16 @@ impl Scheduler {
     }
 
     /// What comes of a message that takes these paths at once, and others at their last moments when nothing is heard of it.
-    fn outlook(&self, set: &[usize], budget: Duration, paths: &[Path], alive: &[usize]) -> Outlook {
+    fn outlook(
+        &self,
+        set: &[usize],
+        budget: Duration,
+        paths: &[Path],
+        moments: &[(Duration, usize)],
+    ) -> Outlook {
         let lost = |place: &usize| 1.0 - in_time(&paths[*place], budget);
         let everywhere = set.iter().any(|place| paths[*place].losses.share() > self.tolerated());
         let mut outlook = Outlook { failure: set.iter().map(lost).product(), copies: set.len() as f64 };
-        let mut moments: Vec<(Duration, usize)> = alive
-            .iter()
-            .filter_map(|place| Some((lead(&paths[*place]).filter(|lead| *lead < budget)?, *place)))
-            .collect();
-        moments.sort_by(|a, b| b.cmp(a));
         let mut sent = set.len();
         for (at, (left, place)) in moments.iter().copied().enumerate() {
             let wait = budget.saturating_sub(left);
@@ -243,6 +245,14 @@ pub(super) fn in_time(path: &Path, budget: Duration) -> f64 {
 fn again_in_time(path: &Path, copies: &Copies, budget: Duration) -> f64 {
     let lost = if copies.took(path.id) { path.losses.after_one() } else { path.losses.next() };
     (1.0 - lost) * path.one_way.within(budget)
+}
+
+/// How long before the deadline a copy must leave on each path, where there is time for one; the first moment first.
+fn last_moments(budget: Duration, paths: &[Path], alive: &[usize]) -> Vec<(Duration, usize)> {
+    let lead = |place: &usize| Some((lead(&paths[*place]).filter(|lead| *lead < budget)?, *place));
+    let mut moments: Vec<_> = alive.iter().filter_map(lead).collect();
+    moments.sort_by(|a, b| b.cmp(a));
+    moments
 }
 
 /// The probability that no answer to a copy arrives that did arrive.
