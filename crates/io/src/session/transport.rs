@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use taut_core::{Bytes, Duration, Priority};
 use taut_transport::dccp::DccpConfig;
-use taut_transport::etp::{Adaptive, EtpConfig};
+use taut_transport::etp::EtpConfig;
 use taut_transport::mpquic::MpQuicConfig;
 use taut_transport::mtip::MtipConfig;
 use taut_transport::quic::QuicConfig;
@@ -141,7 +141,7 @@ impl From<TransportKind> for TransportConfig {
             ),
             TransportKind::Udp => Self::Udp(UdpConfig::new().max_datagram(ROOM)),
             TransportKind::Tcp => Self::Tcp(KernelTcpConfig::new()),
-            TransportKind::Sctp => Self::Sctp(SctpConfig::new().samples(4)),
+            TransportKind::Sctp => Self::Sctp(SctpConfig::new()),
             TransportKind::Dccp => {
                 let config = DccpConfig::new().max_datagram(ROOM).expect("within its range");
                 Self::Dccp(config.connect_timeout(PATIENCE))
@@ -155,13 +155,10 @@ impl From<TransportKind> for TransportConfig {
                     .max_message(ROOM),
             ),
             TransportKind::Mpquic => Self::Mpquic(MpQuicConfig::new().idle_timeout(Duration::from_secs(2))),
-            // Acknowledgements and forces share the gap: what waits goes together. An emergency stop waits for no gap.
-            TransportKind::Etp => Self::Etp(
-                EtpConfig::adaptive(Adaptive::default())
-                    .pack(true)
-                    .max_datagram(ROOM)
-                    .urgent(Some(Priority(0))),
-            ),
+            // States at 1 kHz. Acknowledgements and forces share the gap: what waits goes together.
+            TransportKind::Etp => {
+                Self::Etp(EtpConfig::session(Duration::from_millis(1)).pack(true).max_datagram(ROOM))
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ impl Default for SctpConfig {
             max_message: Bytes::new(262_144),
             send_buffer: Bytes::new(262_144),
             receive_buffer: Bytes::new(1_048_576),
-            samples: 32,
+            samples: 4,
             retransmissions: 3,
             copies: 2,
             min_window: 48_000,
@@ -95,8 +95,8 @@ impl SctpConfig {
         self
     }
 
-    /// How many unreliable messages of one stream may wait to be sent; the newest do. Default 32; at least 1. For a flow
-    /// of samples, each of which makes those before it worthless, 1 to 4 is right.
+    /// How many unreliable messages of one stream may wait to be sent; the newest do. Default 4, right for a flow of
+    /// samples, each of which makes those before it worthless; at least 1.
     pub fn samples(mut self, messages: usize) -> Self {
         self.samples = messages.max(1);
         self

@@ -125,7 +125,7 @@ fn a_lost_message_with_nothing_behind_it_waits_for_the_shortest_timeout() {
 
 #[test]
 fn what_is_late_is_dropped_counted_and_never_sent() {
-    let mut net = connected(SctpConfig::new());
+    let mut net = connected(SctpConfig::new().samples(32));
     net.ways[1].cut = true;
     // Without acknowledgements the window fills, and the rest waits until it is too late.
     for tag in 0..400 {
@@ -208,7 +208,7 @@ fn an_emergency_overtakes_a_long_message() {
 
 #[test]
 fn a_buffer_that_is_full_keeps_the_newest_samples_and_every_command() {
-    let mut net = connected(SctpConfig::new().send_buffer(Bytes::new(50_000)));
+    let mut net = connected(SctpConfig::new().samples(32).send_buffer(Bytes::new(50_000)));
     net.ways.iter_mut().for_each(|way| way.cut = true);
     for tag in 0..500 {
         let message = Message { tag, priority: Priority(2), ..stamped(&net, 1_000) };
