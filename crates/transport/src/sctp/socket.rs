@@ -13,14 +13,15 @@ use crate::entropy::Entropy;
 
 pub(super) struct Association {
     socket: Box<dyn DcSctpSocket>,
-    entropy: Entropy,
+    /// The state of its generator.
+    randomness: u64,
     /// Events that were looked at on the way.
     seen: VecDeque<SocketEvent>,
 }
 
 impl Association {
-    pub(super) fn new(options: &Options, entropy: Entropy) -> Self {
-        Self { socket: dcsctp::new_socket("", options), entropy, seen: VecDeque::new() }
+    pub(super) fn new(options: &Options, mut entropy: Entropy) -> Self {
+        Self { socket: dcsctp::new_socket("", options), randomness: entropy.next_u64(), seen: VecDeque::new() }
     }
 
     pub(super) fn advance(&mut self, now: Time) {
@@ -36,13 +37,13 @@ impl Association {
 
     pub(super) fn connect(&mut self) {
         let socket = &mut self.socket;
-        with_randomness(&mut self.entropy, || socket.connect());
+        with_randomness(&mut self.randomness, || socket.connect());
     }
 
     /// Takes a packet; says what was wrong with it, if anything.
     pub(super) fn handle_input(&mut self, packet: &[u8]) -> Option<ErrorKind> {
         let socket = &mut self.socket;
-        with_randomness(&mut self.entropy, || socket.handle_input(packet));
+        with_randomness(&mut self.randomness, || socket.handle_input(packet));
         let mut complaint = None;
         while let Some(event) = self.socket.poll_event() {
             match event {
@@ -101,10 +102,12 @@ fn weight(priority: Priority) -> u16 {
 }
 
 /// `dcsctp` draws tags and initial sequence numbers from `fastrand`'s generator of the thread. For the time of `call`
-/// that one is ours, so that transports on one thread neither depend on each other nor on anybody else who draws.
-fn with_randomness(entropy: &mut Entropy, call: impl FnOnce()) {
+/// that one is ours, so that transports on one thread neither depend on each other nor on anybody else who draws. Its state goes
+/// on from call to call: asking the system for a new one at every packet would be a system call each.
+fn with_randomness(state: &mut u64, call: impl FnOnce()) {
     let others = fastrand::get_seed();
-    fastrand::seed(entropy.next_u64());
+    fastrand::seed(*state);
     call();
+    *state = fastrand::get_seed();
     fastrand::seed(others);
 }
