@@ -15,6 +15,7 @@
 //! `poll_transmit` and `poll_event` until both are empty, then read `poll_timeout`. Calling `handle_timeout` early is
 //! harmless; calling it late is lateness, never an error.
 
+mod bucket;
 mod clock;
 mod deadline;
 mod link;
@@ -25,6 +26,7 @@ mod time;
 mod transport;
 mod units;
 
+pub use bucket::LeakyBucket;
 pub use clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub use deadline::{Deadline, earliest};
 pub use link::{Backlog, DropCause, Link, LinkEvent, Queue};

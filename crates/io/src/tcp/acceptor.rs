@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, SendError, Time, Transmit, Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, SendError, Time, Transmit,
+    Transport, earliest,
 };
 use taut_transport::security::{Reception, Sealed};
 
@@ -35,8 +36,8 @@ pub struct Acceptor {
     /// The oldest first.
     guests: Vec<Guest>,
     served: Option<Sealed<KernelTcp>>,
-    /// When the guests that came in are paid off, and until when nobody else is let in.
-    paid: Time,
+    /// Who may come in while there is an operator, and until when nobody else is let in.
+    visits: LeakyBucket,
     resting: Option<Time>,
     events: VecDeque<Event>,
     /// Of the operator's connection, or the last one's.
@@ -82,7 +83,7 @@ impl Acceptor {
             reception: Reception::new(),
             guests: Vec::new(),
             served: None,
-            paid: Time::ZERO,
+            visits: LeakyBucket::new(PER_GUEST, GUESTS as u64),
             resting: None,
             events: VecDeque::new(),
             bytes: (0, 0),
@@ -130,7 +131,7 @@ impl Acceptor {
 
     fn accept(&mut self, now: Time) {
         for _ in 0..ACCEPTS {
-            if self.served.is_some() && !self.may_come(now) {
+            if self.served.is_some() && !self.visits.take(now) {
                 return self.rest();
             }
             let Some(Ok((stream, peer))) = self.listener.as_ref().map(TcpListener::accept) else { return };
@@ -140,21 +141,11 @@ impl Acceptor {
         }
     }
 
-    /// A leaky bucket.
-    fn may_come(&mut self, now: Time) -> bool {
-        let paid = self.paid.max(now) + PER_GUEST;
-        let may = paid <= now + PER_GUEST * GUESTS as u64;
-        if may {
-            self.paid = paid;
-        }
-        may
-    }
-
     /// Who knocks waits for a while.
     fn rest(&mut self) {
         let Some(listener) = &self.listener else { return };
         if self.poller.remove(listener.as_fd()).is_ok() {
-            self.resting = Some(self.paid);
+            self.resting = Some(self.visits.empty_at());
         }
     }
 

@@ -21,7 +21,11 @@ pub(super) struct Association {
 
 impl Association {
     pub(super) fn new(options: &Options, mut entropy: Entropy) -> Self {
-        Self { socket: dcsctp::new_socket("", options), randomness: entropy.next_u64(), seen: VecDeque::new() }
+        Self {
+            socket: dcsctp::new_socket("", options),
+            randomness: entropy.next_u64(),
+            seen: VecDeque::new(),
+        }
     }
 
     pub(super) fn advance(&mut self, now: Time) {

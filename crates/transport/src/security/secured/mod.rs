@@ -167,7 +167,7 @@ impl<T: Transport> Secured<T> {
     ) -> Self {
         let local = Local::new(identity, Purpose::Datagrams, entropy);
         let inner = make();
-        Self::new(config, local, Role::Responder(Responder::new(trust, Box::new(make))), inner)
+        Self::new(config, local, Role::Responder(Responder::new(&config, trust, Box::new(make))), inner)
     }
 
     fn new(config: SecurityConfig, local: Local, role: Role<T>, inner: T) -> Self {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{DropCause, Duration, PathId, Time, Transport};
+use taut_core::{DropCause, Duration, LeakyBucket, PathId, Time, Transport};
 
 use super::{Phase, Role, Secured};
 use crate::identity::{Fingerprint, Trust};
@@ -27,8 +27,8 @@ pub(super) struct Responder<T> {
     serving: Option<Serving>,
     /// The transport inside served a conversation.
     used: bool,
-    /// When the initiations that were looked into are paid off.
-    paid: Time,
+    /// Initiations that are looked into.
+    looks: LeakyBucket,
     /// The MACs of the last ones, by which a copy is known without any arithmetic, and why it is refused.
     seen: VecDeque<([u8; MAC], DropCause)>,
 }
@@ -78,10 +78,19 @@ impl Pending {
 }
 
 impl<T> Responder<T> {
-    pub(super) fn new(trust: Trust, make: Box<dyn FnMut() -> T + Send>) -> Self {
+    pub(super) fn new(config: &SecurityConfig, trust: Trust, make: Box<dyn FnMut() -> T + Send>) -> Self {
+        let interval = Duration::from_secs(1) / u64::from(config.handshakes_per_second);
         let trusted = trust.iter().map(|peer| Trusted { peer: Peer::new(peer), newest: None }).collect();
         let (pending, seen) = (Vec::new(), VecDeque::new());
-        Self { make, trusted, pending, serving: None, used: false, paid: Time::ZERO, seen }
+        Self {
+            make,
+            trusted,
+            pending,
+            serving: None,
+            used: false,
+            looks: LeakyBucket::new(interval, BURST),
+            seen,
+        }
     }
 
     pub(super) fn operator(&self) -> Option<Fingerprint> {
@@ -103,17 +112,6 @@ impl<T> Responder<T> {
     /// Is there somebody else who speaks?
     fn is_busy(&self, operator: usize, silent: bool) -> bool {
         self.serving.is_some_and(|serving| serving.operator != operator && !silent)
-    }
-
-    /// May another initiation be looked into? A leaky bucket.
-    fn may_look(&mut self, now: Time, config: &SecurityConfig) -> bool {
-        let cost = Duration::from_secs(1) / u64::from(config.handshakes_per_second);
-        let paid = self.paid.max(now) + cost;
-        let may = paid <= now + cost * BURST;
-        if may {
-            self.paid = paid;
-        }
-        may
     }
 
     fn saw(&mut self, mac: [u8; MAC], copies: DropCause) {
@@ -173,7 +171,7 @@ impl<T: Transport> Secured<T> {
             return Err(*cause);
         }
         // Whoever floods the robot with others does not keep the operator that it serves from new keys.
-        if !hello.sealed && !responder.may_look(now, &self.config) {
+        if !hello.sealed && !responder.looks.take(now) {
             self.stats.limited += 1;
             return Err(DropCause::Unauthenticated);
         }
