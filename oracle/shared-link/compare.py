@@ -45,8 +45,9 @@ KINDS_LOAD = 3
 """Where the kinds of TCP are compared, in Mbit/s."""
 
 # What Linux gave when the comparison was written is in expected.csv. Runs repeat to tens of microseconds in the clock, which TCP
-# amplifies: these are the differences that two sets of phases show, doubled. ms, except loss in %, tcp in Mbit/s.
-REPEATS = {"d_min": 0.5, "mean": 0.5, "d_max": 0.25, "loss": 0.06, "tcp": 0.1}
+# amplifies: these are the differences that two sets of phases show, doubled; the largest delay, which is one packet's, lies anywhere within a
+# segment in service. ms, except loss in %, tcp in Mbit/s.
+REPEATS = {"d_min": 0.5, "mean": 0.5, "d_max": 0.77, "loss": 0.06, "tcp": 0.1}
 # How far taut may be from Linux; docs/experiments/kernel.md says where the differences come from.
 # The largest delay of a run is a full queue, and what is left of the packet in service: a whole segment, 0.77, for the unlucky one.
 AGREES = {"d_min": 1.2, "mean": 1.0, "d_max": 0.8, "loss": 0.12, "tcp": 0.15}
