@@ -165,9 +165,8 @@ impl VideoMetrics {
         let since = now.saturating_since(Time::ZERO + self.watch.warmup);
         let second = self.watch.counts(now).then_some(since / Duration::from_secs(1));
         second.into_iter().for_each(|second| self.seconds.count(second));
-        let Some(first) = self.frames.front().map(|frame| frame.timestamp) else { return };
-        let age = |timestamp: u32| timestamp.wrapping_sub(first);
-        if let Ok(at) = self.frames.binary_search_by_key(&age(timestamp), |frame| age(frame.timestamp)) {
+        // Decoding order is not that of timestamps where there are B-frames (RFC 6184 section 5.5).
+        if let Some(at) = self.frames.iter().rposition(|frame| frame.timestamp == timestamp) {
             self.frames[at].whole = Some(now);
             let Frame { key, quantizer, .. } = self.frames[at];
             second.into_iter().for_each(|second| self.scores.count(second, key, quantizer));
@@ -412,11 +411,16 @@ mod tests {
 
         /// Sends a frame of two packets at this millisecond.
         fn frame(&mut self, sent: u64, key: bool) -> [Packet; 2] {
+            self.frame_of(sent, sent, key)
+        }
+
+        /// The same of a picture of another millisecond.
+        fn frame_of(&mut self, captured: u64, sent: u64, key: bool) -> [Packet; 2] {
             let mut data = Vec::new();
             FrameHeader { key, quantizer_index: if key { 9 } else { 59 } }.emit((480, 360), &mut data);
             data.resize(1_800, 0);
             let mut payloads = Vec::new();
-            self.packetizer.packetize(ms(sent), &data, |packet| payloads.push(packet.to_vec()));
+            self.packetizer.packetize(ms(captured), &data, |packet| payloads.push(packet.to_vec()));
             let [first, second] = payloads.try_into().unwrap();
             [self.packet(VIDEO, sent, first), self.packet(VIDEO, sent, second)]
         }
@@ -505,6 +509,21 @@ mod tests {
         assert_eq!(result.key_frame_loss_percent, Some(0.0));
         // Two before the loss and two from the next key frame on, in two seconds.
         assert_eq!(result.of_use_per_s, Some(2.0));
+    }
+
+    /// A picture that others are predicted from is sent before those that are shown before it (RFC 6184 section 5.5).
+    #[test]
+    fn frames_may_be_sent_in_another_order_than_they_are_shown() {
+        let mut run = Run::new();
+        for (index, captured) in [1_000, 1_060, 1_020, 1_040, 1_120, 1_080, 1_100].into_iter().enumerate() {
+            let sent = 1_100 + 20 * index as u64;
+            for packet in run.frame_of(captured, sent, index == 0) {
+                run.metrics.delivered(ms(sent + 5), &packet);
+            }
+        }
+        let result = run.metrics.to_result();
+        assert_eq!((result.frames_sent, result.frame_loss_percent), (7, Some(0.0)));
+        assert_eq!(result.of_use_per_s, Some(3.5));
     }
 
     #[test]

@@ -12,7 +12,9 @@ use taut_wire::rtp::{Codec, FrameKind, View, vp8};
 /// H.264 by a sequence parameter set, an access unit delimiter or the first slice of a picture; and in every codec the
 /// packet after one of another frame.
 ///
-/// Packets of frames that never become whole are discarded when [`FrameAssembler::WINDOW`] sequence numbers have passed.
+/// Packets of frames that never become whole are discarded when [`FrameAssembler::WINDOW`] sequence numbers have passed. A
+/// sender that begins anew, with another SSRC or with sequence numbers from elsewhere, is believed with its second packet (RFC 3550
+/// appendix A.1).
 ///
 /// ```
 /// use taut_core::{Seed, Time};
@@ -33,6 +35,9 @@ pub struct FrameAssembler {
     /// By sequence numbers that do not wrap.
     packets: BTreeMap<u64, Held>,
     newest: Option<u64>,
+    ssrc: u32,
+    /// The last packet that does not belong where the others are: perhaps the first of a new beginning.
+    stray: Option<(u32, u16, Held)>,
     whole: VecDeque<RtpFrame>,
     stats: AssemblerStats,
 }
@@ -61,8 +66,10 @@ pub struct AssemblerStats {
     pub malformed: u64,
     /// Packets that came twice.
     pub duplicates: u64,
-    /// Packets older than the window.
+    /// Packets older than the window, or from elsewhere.
     pub late: u64,
+    /// Times that the sender began anew.
+    pub restarts: u64,
     /// Packets of frames that did not become whole in time.
     pub discarded: u64,
 }
@@ -76,15 +83,33 @@ struct Held {
     payload: Option<Vec<u8>>,
 }
 
+/// How far ahead of the newest a packet may be (RFC 3550 appendix A.1).
+const MAX_DROPOUT: u64 = 3_000;
+
 impl FrameAssembler {
     /// How many sequence numbers a packet waits for the rest of its frame.
     pub const WINDOW: u64 = 1024;
 
     /// Nothing arrived yet.
     pub const fn new(codec: Codec) -> Self {
-        let stats =
-            AssemblerStats { frames: 0, packets: 0, malformed: 0, duplicates: 0, late: 0, discarded: 0 };
-        Self { codec, packets: BTreeMap::new(), newest: None, whole: VecDeque::new(), stats }
+        let stats = AssemblerStats {
+            frames: 0,
+            packets: 0,
+            malformed: 0,
+            duplicates: 0,
+            late: 0,
+            restarts: 0,
+            discarded: 0,
+        };
+        Self {
+            codec,
+            packets: BTreeMap::new(),
+            newest: None,
+            ssrc: 0,
+            stray: None,
+            whole: VecDeque::new(),
+            stats,
+        }
     }
 
     /// What became of packets.
@@ -109,20 +134,49 @@ impl FrameAssembler {
             self.stats.malformed += 1;
             return;
         };
-        let sequence = self.unwrapped(repr.sequence);
-        let newest = self.newest.map_or(sequence, |newest| newest.max(sequence));
-        if sequence + Self::WINDOW <= newest {
-            self.stats.late += 1;
-            return;
+        if self.newest.is_none() {
+            self.ssrc = repr.ssrc;
         }
+        let payload = Some(packet.payload().to_vec());
+        let held = Held { timestamp: repr.timestamp, marker: repr.marker, starts, payload };
+        if !self.belongs(repr.ssrc, repr.sequence) {
+            let stray = self.stray.replace((repr.ssrc, repr.sequence, held.clone()));
+            let Some(first) = stray.filter(|(ssrc, sequence, _)| {
+                (*ssrc, sequence.wrapping_add(1)) == (repr.ssrc, repr.sequence)
+            }) else {
+                self.stats.late += 1;
+                return;
+            };
+            // The first of the two was counted when it came.
+            self.stats.late -= 1;
+            self.begin_anew(first);
+        }
+        self.insert(repr.sequence, held);
+    }
+
+    /// Is it of the same sender, and near what came before?
+    fn belongs(&self, ssrc: u32, sequence: u16) -> bool {
+        let Some(newest) = self.newest else { return true };
+        let at = self.unwrapped(sequence);
+        ssrc == self.ssrc && at + Self::WINDOW > newest && at < newest + MAX_DROPOUT
+    }
+
+    fn begin_anew(&mut self, (ssrc, sequence, first): (u32, u16, Held)) {
+        self.stats.restarts += 1;
+        self.forget_before(u64::MAX);
+        (self.newest, self.stray, self.ssrc) = (None, None, ssrc);
+        self.insert(sequence, first);
+    }
+
+    fn insert(&mut self, sequence: u16, held: Held) {
+        let sequence = self.unwrapped(sequence);
         if self.packets.contains_key(&sequence) {
             self.stats.duplicates += 1;
             return;
         }
+        let newest = self.newest.map_or(sequence, |newest| newest.max(sequence));
         self.newest = Some(newest);
         self.forget_before((newest + 1).saturating_sub(Self::WINDOW));
-        let payload = Some(packet.payload().to_vec());
-        let held = Held { timestamp: repr.timestamp, marker: repr.marker, starts, payload };
         self.packets.insert(sequence, held);
         for candidate in [sequence, sequence + 1] {
             if let Some((first, last)) = self.extent(candidate) {

@@ -150,3 +150,33 @@ fn a_packet_older_than_the_window_is_late_and_memory_stays_bounded() {
     assembler.handle_input(&View::new_checked(newest).unwrap());
     assert_eq!(assembler.stats().duplicates, 1);
 }
+
+/// RFC 3550 appendix A.1: an encoder that starts again, a recording that begins anew, another camera.
+#[test]
+fn a_sender_that_begins_anew_is_believed_with_its_second_packet() {
+    let mut rng = Seed::new(5).stream("rtp");
+    let sizes = vec![3_000; 40];
+    let (_, packets) = stream(Codec::Vp8, &sizes, &mut rng);
+    for (back, ssrc) in [(20_000_u16, 7), (40_000, 7), (0, 8)] {
+        let mut assembler = FrameAssembler::new(Codec::Vp8);
+        let mut input = |packet: &[u8]| {
+            assembler.handle_input(&View::new_checked(packet).unwrap());
+            std::iter::from_fn(|| assembler.poll_frame()).count()
+        };
+        let before: usize = packets.iter().map(|(_, packet)| input(packet)).sum();
+        let anew = |packet: &[u8]| {
+            let view = View::new_checked(packet).unwrap();
+            let repr = view.repr();
+            let header = taut_wire::rtp::Repr { ssrc, sequence: repr.sequence.wrapping_sub(back), ..repr };
+            let mut bytes = Vec::new();
+            header.emit(&mut bytes);
+            bytes.extend(view.payload());
+            bytes
+        };
+        // One packet from elsewhere is only a bad packet.
+        assert_eq!(input(&anew(&packets[9].1)), 0);
+        let after: usize = packets.iter().map(|(_, packet)| input(&anew(packet))).sum();
+        assert_eq!((before, after), (40, 40), "{back} {ssrc}");
+        assert_eq!((assembler.stats().restarts, assembler.stats().late), (1, 1));
+    }
+}
