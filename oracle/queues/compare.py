@@ -1,6 +1,7 @@
 """The same packets through taut's queues and through Linux's qdiscs of the same names: who is dropped, and how long the others wait."""
 
 import csv
+import json
 import os
 import pathlib
 import statistics
@@ -44,14 +45,44 @@ FIRST = 50
 COLUMNS = ["queue", "load", "sent", "dropped", "marked", "mean_us", "longest_us", "first_drops"]
 
 DRAWN = ("pie", "red", "cake-docsis")
-"""Those draw who is dropped. They run several times, and means are compared."""
+"""Those draw who is dropped: here and there they run with several seeds."""
+CHAOTIC = {(queue, "on-off") for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
+"""A long overload of one flow never forgets a timer that was a microsecond late: there Linux differs from itself, by one drop in thirty."""
 RUNS = 5
 
-# As in crates/link/tests/kernel/main.rs: drops as a part of Linux's, at least so many; mean wait in ms.
+# As in crates/link/tests/kernel/main.rs: drops and marks as a part of Linux's, at least so many; mean wait in ms.
 DROPS, FEWEST, DELAY_MS = 0.01, 3, 1.0
-# A long overload of one flow never forgets a timer that was a microsecond late: six runs of `cake` dropped 5593 to 5791, and
-# each drop more is 0.094 ms less of the mean wait (5615: 638.6 ms, 5766: 624.4), so that 198 drops are 19 ms.
-EXCEPTIONS = {(queue, "on-off"): (198, 19.0) for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
+# As there: how many of the first fifty drops are not in Linux's place; and a flow's marks that miss the bound.
+# What division leaves over of a flow's turn is drawn in CAKE: two runs of Linux differ from each other.
+MISPLACED = {("pfifo", "cbr"): 1, ("prio", "cbr"): 1}
+MISPLACED |= {(queue, "flows"): 11 for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
+MARKS = {("codel-ecn", "flows"): 5}
+# Counters that hang on what was dropped last, where a timer that was a microsecond late dropped another packet.
+UNEQUAL = {("codel-ecn", "flows"), ("prio-codel", "flows"), ("codel", "flows"), ("pfifo", "flows"), ("prio", "flows")}
+def repeated(case):
+    """Does it run several times, and are means compared?"""
+    return case[0].startswith(DRAWN) or case in CHAOTIC
+
+
+def counters(shown):
+    """What `tc -s -j` shows of the discipline and of what is in its bands, by taut's names."""
+    found = {}
+    for qdisc in shown:
+        if qdisc["handle"] == "2:":
+            prefix = ""
+        elif qdisc.get("parent", "").startswith("2:"):
+            prefix = f"band{int(qdisc['parent'][2:], 16) - 1}."
+        else:
+            continue
+        found |= {prefix + name: value for name, value in qdisc.items() if isinstance(value, (bool, int, float))}
+        for tin, of_tin in enumerate(qdisc.get("tins", [])):
+            found |= {f"{prefix}tin{tin}.{name}": value for name, value in of_tin.items()}
+    scaled = {"prob": ("prob_ppm", 1e6)}
+    values = {}
+    for name, value in found.items():
+        name, factor = scaled.get(name, (name, 8 if name.endswith("threshold_rate") else 1))
+        values[name] = round(value * factor)
+    return values
 
 
 def guest(queue, load, folder, core):
@@ -61,7 +92,9 @@ def guest(queue, load, folder, core):
         "STAB": "" if " overhead " in QDISCS[queue] else "stab,overhead,-14",
         "SERVED": int(not queue.startswith(SHAPES)), "BAND": BANDS.get(queue, "").replace(" ", ","),
     }
-    [arrived] = lab.boot(variables, {}, core, script="queues/guest.sh", recorded=("arrived",))
+    variables |= {"TRAFFIC": lab.CACHE / "traffic", "SYSCTLS": ""}
+    read = lambda out: (lab.records(out / "arrived"), json.loads((out / "tc").read_text()))
+    arrived, shown = lab.guest("queues/guest.sh", variables, core, read)
     rows = [line.split() for line in (folder / load).read_text().splitlines()]
     got = [packet for packet in arrived if not packet.outgoing and packet.protocol == lab.UDP]
     if not got:
@@ -73,6 +106,7 @@ def guest(queue, load, folder, core):
         "marked": sum(packet.acknowledged & 3 == 3 for packet in got),
         "mean_us": sum(waits) / len(waits), "longest_us": max(waits),
         "drops": [position for position in range(len(rows)) if position not in left],
+        "counters": counters(shown),
     }
 
 
@@ -119,10 +153,11 @@ def write_expected(linux):
 
 
 def in_place(ours, theirs):
-    """How many of Linux's first fifty drops are ours in the same place; of queues that draw them, nothing."""
+    """How many of Linux's first fifty drops are ours in the same place, and how many there are; of those drawn, nothing."""
     if len(ours) > 1:
-        return "–"
-    return sum(a == b for a, b in zip(ours[0]["drops"], theirs[0]["drops"][:FIRST]))
+        return None
+    first = theirs[0]["drops"][:FIRST]
+    return sum(a == b for a, b in zip(ours[0]["drops"], first)), len(first)
 
 
 def numbers(runs, figure):
@@ -130,34 +165,82 @@ def numbers(runs, figure):
 
 
 def chance(*sides):
-    """Twice the standard error of the difference of two means; nothing where either is of one run."""
-    if any(len(side) < 2 for side in sides):
+    """Twice the standard error of the difference of two means. Of one run nothing is known but that it has the other side's chance."""
+    spreads = [statistics.variance(side) for side in sides if len(side) > 1]
+    if not spreads:
         return 0
-    return 2 * sum(statistics.variance(side) / len(side) for side in sides) ** 0.5
+    return 2 * sum(max(spreads) / len(side) for side in sides) ** 0.5
 
 
-def judge(linux, taut):
+def judge_figures(case, runs, what, others):
     """Runs that are made now are few: their means may be off by what chance explains. The test has no such allowance."""
+    limits = [("dropped", DROPS, FEWEST, 1), ("marked", DROPS, MARKS.get(case, FEWEST), 1), ("mean_us", 0, DELAY_MS, 1e3)]
+    for figure, part, least, unit in limits:
+        ours, theirs = numbers(others, figure), numbers(runs, figure)
+        linux_mean, other_mean = statistics.mean(theirs) / unit, statistics.mean(ours) / unit
+        most = max(part * linux_mean, least) + chance(ours, theirs) / unit
+        if abs(linux_mean - other_mean) > most:
+            yield f"{case}: {figure} Linux {linux_mean:.2f}, {what} {other_mean:.2f}, more than {most:.2f} apart"
+
+
+def judge_places(case, runs, ours):
+    same = in_place(ours, runs)
+    if same and same[0] + MISPLACED.get(case, 0) < same[1]:
+        yield f"{case}: {same[0]} of the first {same[1]} drops are in place"
+
+
+def allowed(load, counter, linux):
+    """By how much a counter may be off, as in crates/link/tests/kernel/main.rs."""
+    name = counter.split(".")[-1]
+    if name == "ldelay" or name.endswith("_us"):
+        return max(linux // 100, 20)
+    if name in ("new_flow_count", "memory_used") or (name == "ecn_mark" and load == "flows"):
+        return linux // 100
+    return int(name == "overlimits")
+
+
+def judge_counters(case, runs, ours):
+    """Each counter that both have, where nothing is drawn."""
+    if repeated(case) or case in UNEQUAL:
+        return
+    for name, value in runs[0]["counters"].items():
+        if name in ours and abs(ours[name] - value) > allowed(case[1], name, value):
+            yield f"{case}: {name} Linux {value}, taut {ours[name]}"
+
+
+def judge(linux, taut, counted):
     wrong = []
     expected = read_expected()
     for case, runs in linux.items():
         for what, others in (("expected.csv", expected.get(case)), ("taut", taut[case])):
-            if others is None:
-                wrong.append(f"{case}: not in {what}")
-                continue
-            for figure, part, least, unit in (("dropped", DROPS, FEWEST, 1), ("mean_us", 0, DELAY_MS, 1e3)):
-                ours, theirs = numbers(others, figure), numbers(runs, figure)
-                linux_mean, other_mean = statistics.mean(theirs) / unit, statistics.mean(ours) / unit
-                most = max(part * linux_mean, least)
-                if case in EXCEPTIONS:
-                    most = EXCEPTIONS[case][figure == "mean_us"]
-                if abs(linux_mean - other_mean) > most + chance(ours, theirs) / unit:
-                    wrong.append(f"{case}: {figure} Linux {linux_mean:.2f}, {what} {other_mean:.2f}")
+            wrong += judge_figures(case, runs, what, others) if others else [f"{case}: not in {what}"]
+        wrong += judge_places(case, runs, taut[case])
+        wrong += judge_counters(case, runs, counted[case])
     return wrong
 
 
+def count_taut():
+    found = {}
+    for queue, load, name, value in csv.reader(queues_against_linux("counters").splitlines()):
+        found.setdefault((queue, load), {})[name] = int(value)
+    return found
+
+
+def write_counters(linux):
+    path, rows = HERE / "counters.csv", []
+    if path.exists():
+        with open(path, newline="") as file:
+            rows = [row for row in list(csv.reader(file))[1:] if (row[0], row[1]) not in linux]
+    rows += [[*case, name, value] for case, runs in linux.items() if not repeated(case) for name, value in runs[0]["counters"].items()]
+    order = {(queue, load): at for at, (queue, load) in enumerate((queue, load) for queue in QDISCS for load in LOADS)}
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["queue", "load", "counter", "value"])
+        writer.writerows(sorted(rows, key=lambda row: order[row[0], row[1]]))
+
+
 def of_linux(queue, load, folder, core):
-    return [guest(queue, load, folder, core) for _ in range(RUNS if queue.startswith(DRAWN) else 1)]
+    return [guest(queue, load, folder, core) for _ in range(RUNS if repeated((queue, load)) else 1)]
 
 
 def shown(runs, figure, unit=1, digits=0):
@@ -175,7 +258,8 @@ def table(linux, taut):
     for case, theirs in linux.items():
         ours = taut[case]
         cells = [*case, ours[0]["sent"], shown(ours, "dropped"), shown(theirs, "dropped")]
-        cells += [in_place(ours, theirs)]
+        same = in_place(ours, theirs)
+        cells += [same[0] if same else "–"]
         for figure, unit, digits in (("marked", 1, 0), ("mean_us", 1e3, 2), ("longest_us", 1e3, 1)):
             cells += [shown(ours, figure, unit, digits), shown(theirs, figure, unit, digits)]
         print("|", " | ".join(map(str, cells)), "|")
@@ -196,11 +280,14 @@ def main():
         folder = pathlib.Path(folder)
         queues_against_linux("loads", folder)
         linux = dict(zip(cases, lab.in_parallel([(of_linux, *case, folder) for case in cases])))
-    taut = of_taut()
+    taut, counted = of_taut(), count_taut()
     table(linux, taut)
+    unknown = {name.split(".")[-1] for case, runs in linux.items() for name in runs[0]["counters"] if name not in counted[case]}
+    print(f"\nLinux shows, taut does not: {', '.join(sorted(unknown))}")
     if "--update" in sys.argv:
         write_expected(linux)
-    return lab.verdict(judge(linux, taut))
+        write_counters(linux)
+    return lab.verdict(judge(linux, taut, counted))
 
 
 if __name__ == "__main__":

@@ -26,4 +26,4 @@ in_ operator "$TRAFFIC" record robot /run/out/arrived "$END_NS" &
 in_ operator "$TRAFFIC" sink "$END_NS" &
 in_ robot "$TRAFFIC" replay 10.1.0.2 "$LOAD" "$START_NS" &
 wait
-in_ robot tc -s qdisc show dev operator > /run/out/tc
+in_ robot tc -s -j qdisc show dev operator > /run/out/tc

@@ -2,6 +2,7 @@
 //!
 //!     queues_against_linux loads FOLDER      one file for each load: ns after the start, bytes, flow, traffic class
 //!     queues_against_linux run               one line for each seed: queue, load, sent, dropped, marked, mean and longest wait in µs, drops
+//!     queues_against_linux counters          queue, load, counter, value, at the end; with the first seed
 #![expect(clippy::print_stdout, reason = "a table, for a script to read")]
 
 #[path = "../tests/kernel/cases.rs"]
@@ -21,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["loads", folder] => write_loads(Path::new(folder))?,
         ["run"] => run_all(),
-        _ => return Err("usage: queues_against_linux loads FOLDER | run".into()),
+        ["counters"] => count_all(),
+        _ => return Err("usage: queues_against_linux loads FOLDER | run | counters".into()),
     }
     Ok(())
 }
@@ -54,6 +56,14 @@ fn run_all() {
                 outcome.longest_us(),
                 drops.join(" ")
             );
+        }
+    }
+}
+
+fn count_all() {
+    for (case, (name, _)) in cases::CASES.iter().flat_map(|case| LOADS.map(|load| (case, load))) {
+        for (counter, value) in server::run((case.make)(1), case.rate(), &load(name)).counters {
+            println!("{},{name},{counter},{value}", case.name);
         }
     }
 }

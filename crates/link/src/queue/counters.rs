@@ -1,33 +1,50 @@
 //! What a discipline counts, by the names of `tc -s qdisc`, one below the other.
 
-use super::{Cake, Codel, Discipline, FqCodel, Pie, Red};
+use taut_core::{Duration, Queue};
+
+use super::{Cake, Codel, Discipline, FqCodel, Kind, Pie, Red};
 
 type Counters = Vec<(String, u64)>;
 
 impl Discipline {
-    /// What it counts, by the names that `tc -s -j qdisc` has for it: sums over the run, and how it is now. Times are in µs
-    /// (`_us`), sizes in bytes, probabilities in millionths (`_ppm`). What a band of `prio` or a tin of `cake` counts is called
-    /// `band0.…` and `tin0.…`; what waits behind a `tbf`, `child.…`. A drop-tail queue counts nothing: its drops are told by
-    /// their cause.
+    /// What it counts, by the names that `tc -s -j qdisc` has for it: sums over the run, and how it is now. First what every
+    /// discipline counts, `packets` and `bytes` that left, `drops`, and what waits, `qlen` and `backlog`; then what is its own. Times
+    /// are in µs (`_us`, except CoDel's `ldelay` and PIE's `delay`, as there), sizes in bytes, rates in bit/s where Linux has bytes per second, probabilities in
+    /// millionths (`_ppm`, where Linux has fractions). What a band of `prio` or a tin of `cake` counts is called `band0.…` and
+    /// `tin0.…`; what waits behind a `tbf`, `child.…`. What Linux does not show: `dropped` of CoDel and fq_codel, those that the
+    /// algorithm dropped, and `drop_overlimit` of a tin, those for which there was no memory.
     pub fn counters(&self) -> Vec<(String, u64)> {
-        match self {
-            Self::DropTail(_) => Vec::new(),
-            Self::Codel(queue) => codel(queue),
-            Self::FqCodel(queue) => fq_codel(queue),
-            Self::Pie(queue) => pie(queue),
-            Self::Red(queue) => red(queue),
-            Self::Prio(queue) => {
+        let waits = self.backlog();
+        let mut all = named([
+            ("packets", self.sent.packets),
+            ("bytes", self.sent.bytes.get()),
+            ("drops", self.drops),
+            ("qlen", waits.packets),
+            ("backlog", waits.bytes.get()),
+        ]);
+        all.extend(match &self.kind {
+            Kind::DropTail(_) => Vec::new(),
+            Kind::Codel(queue) => codel(queue),
+            Kind::FqCodel(queue) => fq_codel(queue),
+            Kind::Pie(queue) => pie(queue),
+            Kind::Red(queue) => red(queue),
+            Kind::Prio(queue) => {
                 let bands = queue.bands().iter().zip(0..);
                 bands.flat_map(|(band, i)| within(&format!("band{i}"), band.counters())).collect()
             }
-            Self::TokenBucket(queue) => {
-                let mut all = named([("overlimits", queue.stats().overlimits)]);
-                all.extend(within("child", queue.child().counters()));
-                all
+            Kind::TokenBucket(queue) => {
+                let mut own = named([("overlimits", queue.stats().overlimits)]);
+                own.extend(within("child", queue.child().counters()));
+                own
             }
-            Self::Cake(queue) => cake(queue),
-        }
+            Kind::Cake(queue) => cake(queue),
+        });
+        all
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    time.as_nanos() / 1_000
 }
 
 fn named<const N: usize>(counters: [(&str, u64); N]) -> Counters {
@@ -47,7 +64,7 @@ fn codel(queue: &Codel) -> Counters {
     named([
         ("count", stats.count.into()),
         ("lastcount", stats.lastcount.into()),
-        ("ldelay_us", stats.ldelay.as_nanos() / 1_000),
+        ("ldelay", micros(stats.ldelay)),
         ("dropping", stats.dropping.into()),
         ("maxpacket", stats.maxpacket.get()),
         ("ecn_mark", stats.ecn_mark),
@@ -77,7 +94,7 @@ fn pie(queue: &Pie) -> Counters {
     let stats = queue.stats();
     named([
         ("prob_ppm", millionths(stats.probability)),
-        ("delay_us", stats.delay.as_nanos() / 1_000),
+        ("delay", micros(stats.delay)),
         ("pkts_in", stats.packets_in),
         ("dropped", stats.dropped),
         ("overlimit", stats.overlimit),
@@ -104,17 +121,26 @@ fn cake(queue: &Cake) -> Counters {
         named([("memory_used", stats.memory_used.get()), ("memory_limit", stats.memory_limit.get())]);
     for (tin, i) in stats.tins.iter().zip(0..) {
         let tin = named([
-            ("peak_delay_us", tin.peak_delay.as_nanos() / 1_000),
-            ("avg_delay_us", tin.average_delay.as_nanos() / 1_000),
-            ("base_delay_us", tin.base_delay.as_nanos() / 1_000),
-            ("sent_packets", tin.packets),
+            ("threshold_rate", tin.threshold.as_bps()),
             ("sent_bytes", tin.bytes.get()),
+            ("backlog_bytes", tin.backlog.get()),
+            ("target_us", micros(tin.target)),
+            ("interval_us", micros(tin.interval)),
+            ("peak_delay_us", micros(tin.peak_delay)),
+            ("avg_delay_us", micros(tin.average_delay)),
+            ("base_delay_us", micros(tin.base_delay)),
+            ("sent_packets", tin.packets),
             ("way_indirect_hits", tin.indirect_hits),
             ("way_misses", tin.misses),
             ("way_collisions", tin.collisions),
             ("drops", tin.dropped),
             ("ecn_mark", tin.marked),
             ("ack_drops", tin.ack_dropped),
+            ("sparse_flows", tin.sparse_flows),
+            ("bulk_flows", tin.bulk_flows),
+            ("unresponsive_flows", tin.unresponsive_flows),
+            ("max_pkt_len", tin.longest_packet.get()),
+            ("flow_quantum", tin.flow_quantum.get()),
             ("drop_overlimit", tin.drop_overlimit),
         ]);
         all.extend(within(&format!("tin{i}"), tin));

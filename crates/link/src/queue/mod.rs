@@ -23,35 +23,38 @@ pub use token_bucket::{TokenBucket, TokenBucketConfig, TokenBucketStats};
 
 use taut_core::{Backlog, Bytes, Deadline, LinkEvent, Packet, PacketMeta, Queue, Time};
 
-/// Every discipline that a [`Bottleneck`](crate::Bottleneck) can have.
+/// Any discipline that a [`Bottleneck`](crate::Bottleneck) can have, made from one of them, and what every one counts.
 ///
+/// ```
+/// use taut_link::{Codel, Discipline};
+/// let queue = Discipline::from(Codel::default());
+/// assert!(queue.counters().contains(&("drops".to_owned(), 0)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Discipline {
+    kind: Kind,
+    sent: Backlog,
+    drops: u64,
+}
+
 /// A new one implements [`Queue`], gets a variant here and a line in `disciplines!` below.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Discipline {
-    /// First in, first out, and a limit (`pfifo`, `bfifo`).
+enum Kind {
     DropTail(DropTail),
-    /// Controlled delay (`codel`).
     Codel(Box<Codel>),
-    /// Flow queues with controlled delay (`fq_codel`).
     FqCodel(Box<FqCodel>),
-    /// Proportional integral controller enhanced (`pie`).
     Pie(Box<Pie>),
-    /// Random early detection (`red`).
     Red(Box<Red>),
-    /// Strict priorities (`prio`).
     Prio(Prio),
-    /// Token bucket filter (`tbf`).
     TokenBucket(TokenBucket),
-    /// Common applications kept enhanced (`cake`).
     Cake(Box<Cake>),
 }
 
 impl Discipline {
     /// The size of the packet that goes next, where that is certain before it is taken.
     fn front(&self) -> Option<Bytes> {
-        match self {
-            Self::DropTail(queue) => queue.front(),
+        match &self.kind {
+            Kind::DropTail(queue) => queue.front(),
             _ => None,
         }
     }
@@ -60,12 +63,23 @@ impl Discipline {
     /// `dequeue`, without moving a packet in and out of memory where it is clear that it goes next.
     #[inline]
     pub(crate) fn pass(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>) -> Option<Packet> {
-        match self {
-            Self::DropTail(queue) if queue.passes(&packet) => Some(packet),
+        match &self.kind {
+            Kind::DropTail(queue) if queue.passes(&packet) => {
+                self.sent.add(packet.meta.size);
+                Some(packet)
+            }
             _ => {
                 self.enqueue(now, packet, events);
                 self.dequeue(now, events)
             }
+        }
+    }
+
+    #[inline]
+    fn count_drops(&mut self, events: &[LinkEvent]) {
+        if !events.is_empty() {
+            let drops = events.iter().filter(|event| matches!(event, LinkEvent::Dropped { .. }));
+            self.drops += drops.count() as u64;
         }
     }
 }
@@ -75,42 +89,50 @@ macro_rules! disciplines {
         impl Queue for Discipline {
             #[inline]
             fn enqueue(&mut self, now: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
-                match self {
-                    $(Self::$kind(queue) => queue.enqueue(now, packet, events),)*
+                let before = events.len();
+                match &mut self.kind {
+                    $(Kind::$kind(queue) => queue.enqueue(now, packet, events),)*
                 }
+                self.count_drops(&events[before..]);
             }
 
             #[inline]
             fn dequeue(&mut self, now: Time, events: &mut Vec<LinkEvent>) -> Option<Packet> {
-                match self {
-                    $(Self::$kind(queue) => queue.dequeue(now, events),)*
+                let before = events.len();
+                let packet = match &mut self.kind {
+                    $(Kind::$kind(queue) => queue.dequeue(now, events),)*
+                };
+                self.count_drops(&events[before..]);
+                if let Some(packet) = &packet {
+                    self.sent.add(packet.meta.size);
                 }
+                packet
             }
 
             #[inline]
             fn backlog(&self) -> Backlog {
-                match self {
-                    $(Self::$kind(queue) => queue.backlog(),)*
+                match &self.kind {
+                    $(Kind::$kind(queue) => queue.backlog(),)*
                 }
             }
 
             fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
-                match self {
-                    $(Self::$kind(queue) => queue.visit(visit),)*
+                match &self.kind {
+                    $(Kind::$kind(queue) => queue.visit(visit),)*
                 }
             }
 
             #[inline]
             fn poll_timeout(&self) -> Option<Deadline> {
-                match self {
-                    $(Self::$kind(queue) => queue.poll_timeout(),)*
+                match &self.kind {
+                    $(Kind::$kind(queue) => queue.poll_timeout(),)*
                 }
             }
         }
 
         $(impl From<$kind> for Discipline {
             fn from(queue: $kind) -> Self {
-                Self::$kind(queue.into())
+                Self { kind: Kind::$kind(queue.into()), sent: Backlog::default(), drops: 0 }
             }
         })*
     };

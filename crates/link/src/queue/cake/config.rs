@@ -180,7 +180,7 @@ pub struct TinStats {
     pub ack_dropped: u64,
     /// Of those dropped, for lack of memory.
     pub drop_overlimit: u64,
-    /// Flows that wait little (`sp_flows`).
+    /// Flows that wait little, and empty ones whose COBALT still remembers (`sp_flows`).
     pub sparse_flows: u64,
     /// Flows that always wait (`bk_flows`).
     pub bulk_flows: u64,

@@ -249,7 +249,8 @@ impl Tin {
             indirect_hits: self.directory.indirect_hits,
             misses: self.directory.misses,
             collisions: self.directory.collisions,
-            sparse_flows: self.sparse,
+            // Linux shows those that decay with them.
+            sparse_flows: self.sparse + self.decaying.len() as u64,
             bulk_flows: self.bulk,
             flow_quantum: Bytes::new(self.flow_quantum),
             ..self.stats
