@@ -65,7 +65,7 @@ test: ## All that CI runs: lint, tests, doc tests, links and examples in the doc
 	@test -x "$(INTEROP)/bin/python" && "$(INTEROP)/bin/python" -c 'import aioquic' 2>/dev/null || \
 		{ python3 -m venv "$(INTEROP)" && "$(INTEROP)/bin/pip" install -q aioquic==1.7.2; } || \
 		echo "make: aioquic could not be installed (python3-venv and a network are needed): QUIC is not tested with it" >&2
-	cargo test --workspace --locked
+	.ci/tests
 	.ci/docs
 	.ci/stats
 	@# The fuzz workspace has no profile of its own for tests: with this one it shares what is compiled already.
