@@ -195,11 +195,7 @@ impl Controller {
             self.patience.update(now, reading, drops, &self.config, gate);
             self.limiting |= self.patience.is_exhausted(now);
             self.settings.rate = self.patience.rate();
-            self.settings.rooms = if self.limiting && !self.patience.is_wide(now) {
-                self.patience.rooms(&self.config)
-            } else {
-                Patience::OPEN
-            };
+            self.settings.rooms = self.patience.orders(now, self.limiting, &self.config);
         } else {
             self.measure(bandwidth);
             if self.limiting {

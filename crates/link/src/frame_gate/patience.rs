@@ -30,8 +30,18 @@ pub(super) struct Patience {
     impatient: Option<Time>,
     /// When so much waited that the link is too small, whatever else is known.
     exhausted: Option<Time>,
-    /// Bytes that had come, at every reading of the last `duration`.
-    offered: VecDeque<(Time, u64)>,
+    /// Bytes that had come to the gate and left the queue, at every reading of the last `duration`.
+    passed: VecDeque<Passed>,
+    /// The gate goes by the level.
+    in_force: bool,
+}
+
+/// Since any beginning.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    at: Time,
+    offered: u64,
+    sent: u64,
 }
 
 /// So long a queue that dropped while it was short is taken for one that does so.
@@ -41,7 +51,7 @@ const WHOLE: u64 = 1_024;
 
 impl Patience {
     /// Readings that are remembered at most.
-    const OFFERED_MAX: usize = 1_024;
+    const PASSED_MAX: usize = 1_024;
 
     pub(super) fn new(config: &ControlConfig) -> Self {
         Self {
@@ -54,18 +64,20 @@ impl Patience {
             pace: WHOLE,
             impatient: None,
             exhausted: None,
-            offered: VecDeque::new(),
+            passed: VecDeque::new(),
+            in_force: false,
         }
     }
 
     /// Is less offered than the link carries, so that no frame need be dropped for another? What is offered and what the link
-    /// carries are known to a thirtieth or so.
-    pub(super) fn is_wide(&self, now: Time) -> bool {
-        let (Some((since, before)), Some((_, last))) = (self.offered.front(), self.offered.back()) else {
-            return true;
-        };
-        let carried = self.shaper.bytes_in(now.saturating_since(*since)) * self.pace / WHOLE;
-        self.shaper.rate() == 0 || (!self.is_exhausted(now) && last - before <= carried + carried / 32)
+    /// carries are known to a thirtieth or so. It carries at least what did leave: one that is never loaded for long does not show
+    /// its rate.
+    fn is_wide(&self, now: Time) -> bool {
+        let (Some(first), Some(last)) = (self.passed.front(), self.passed.back()) else { return true };
+        let carried = self.shaper.bytes_in(now.saturating_since(first.at)) * self.pace / WHOLE;
+        let carried = carried.max(last.sent - first.sent);
+        let offered = last.offered - first.offered;
+        self.shaper.rate() == 0 || (!self.is_exhausted(now) && offered <= carried + carried / 32)
     }
 
     /// Waited so much of late that the gate must limit, though nothing may have been dropped?
@@ -90,7 +102,7 @@ impl Patience {
         gate.set_level(now.as_nanos(), level);
         let longest = self.backlog.max(reading.backlog);
         self.backlog = reading.backlog;
-        self.remember(now, account.offered, config);
+        self.remember(Passed { at: now, offered: account.offered, sent: reading.sent }, config);
         if self.shaper.rate() == 0 {
             return;
         }
@@ -105,22 +117,22 @@ impl Patience {
         self.steer_reach(longest, drops > 0, config);
     }
 
-    fn remember(&mut self, now: Time, offered: u64, config: &ControlConfig) {
-        if self.offered.back().is_some_and(|(_, before)| *before > offered) {
-            // A stream was forgotten.
-            self.offered.clear();
+    fn remember(&mut self, last: Passed, config: &ControlConfig) {
+        if self.passed.back().is_some_and(|before| before.offered > last.offered || before.sent > last.sent) {
+            // A stream was forgotten, or the queue replaced.
+            self.passed.clear();
         }
-        let old = |(at, _): &(Time, u64)| *at + config.duration < now;
-        if self.offered.len() >= Self::OFFERED_MAX || self.offered.front().is_some_and(old) {
-            self.offered.pop_front();
+        let old = |first: &Passed| first.at + config.duration < last.at;
+        if self.passed.len() >= Self::PASSED_MAX || self.passed.front().is_some_and(old) {
+            self.passed.pop_front();
         }
-        self.offered.push_back((now, offered));
+        self.passed.push_back(last);
     }
 
     /// A queue that drops though frames wait for nothing is emptied slower than it once was: others share the link, or its algorithm has
     /// not forgotten a longer queue. Slower until it no longer drops, and back to the whole rate in the course of 26 s.
     fn steer_pace(&mut self, dropped: bool) {
-        if dropped && self.level < MTU / 4 {
+        if dropped && self.in_force && self.level < MTU / 4 {
             self.pace = (self.pace - self.pace / 32).max(WHOLE / 4);
         } else if !dropped {
             self.pace = WHOLE.min(self.pace + 4);
@@ -157,8 +169,13 @@ impl Patience {
         }
     }
 
-    /// What the gate is told.
-    pub(super) fn rooms(&self, config: &ControlConfig) -> [Room; 3] {
+    /// What the gate is told. That it lets all pass unless `limiting`, and while less is offered than the link carries.
+    pub(super) fn orders(&mut self, now: Time, limiting: bool, config: &ControlConfig) -> [Room; 3] {
+        self.in_force = limiting && !self.is_wide(now);
+        if self.in_force { self.rooms(config) } else { Self::OPEN }
+    }
+
+    fn rooms(&self, config: &ControlConfig) -> [Room; 3] {
         let burst = self.shaper.burst();
         let with = burst + self.shaper.bytes_in(config.delta_deadline).max(self.level);
         let key = burst + self.reach.max(self.level);
@@ -169,7 +186,7 @@ impl Patience {
     }
 
     /// The orders of a gate that lets all pass.
-    pub(super) const OPEN: [Room; 3] = [Room { before: u64::MAX, with: u64::MAX }; 3];
+    const OPEN: [Room; 3] = [Room { before: u64::MAX, with: u64::MAX }; 3];
 
     /// The rate that the gate reckons with.
     pub(super) const fn rate(&self) -> u64 {
