@@ -70,14 +70,15 @@ impl Patience {
     }
 
     /// Is less offered than the link carries, so that no frame need be dropped for another? What is offered and what the link
-    /// carries are known to a thirtieth or so. It carries at least what did leave: one that is never loaded for long does not show
-    /// its rate.
+    /// carries are known to a thirtieth or so, and a sender that adapts offers a few hundredths too much before it feels the queue:
+    /// it is to feel it. The link carries at least what did leave: one that is never loaded for long does not show its rate.
     fn is_wide(&self, now: Time) -> bool {
         let (Some(first), Some(last)) = (self.passed.front(), self.passed.back()) else { return true };
         let carried = self.shaper.bytes_in(now.saturating_since(first.at)) * self.pace / WHOLE;
         let carried = carried.max(last.sent - first.sent);
         let offered = last.offered - first.offered;
-        self.shaper.rate() == 0 || (!self.is_exhausted(now) && offered <= carried + carried / 32)
+        let margin = carried / if self.in_force { 32 } else { 16 };
+        self.shaper.rate() == 0 || (!self.is_exhausted(now) && offered <= carried + margin)
     }
 
     /// Waited so much of late that the gate must limit, though nothing may have been dropped?
