@@ -20,6 +20,8 @@ pub(super) struct Patience {
     reach: u64,
     /// The level was never too low yet: it is halved until it is.
     starting: bool,
+    /// Readings since frames were last dropped while the link was idle, 256 at most.
+    calm: u64,
     /// Bytes that the link could have sent besides, ever.
     unused: u64,
     /// What waited at the last reading.
@@ -59,6 +61,7 @@ impl Patience {
             level: u64::MAX,
             reach: u64::MAX,
             starting: true,
+            calm: 0,
             unused: 0,
             backlog: 0,
             pace: WHOLE,
@@ -101,6 +104,10 @@ impl Patience {
         let whole = self.pace == WHOLE;
         let level = self.shaper.learn(now, reading, drops, account.level, (unused > 0, whole));
         gate.set_level(now.as_nanos(), level);
+        // Nothing is lost by an idle link while the source pauses.
+        let missed = if self.refused(account.offered, reading) { unused } else { 0 };
+        // What still waits has not left: so much less was unused.
+        let missed = missed.saturating_sub(level.saturating_sub(account.level));
         let longest = self.backlog.max(reading.backlog);
         self.backlog = reading.backlog;
         self.remember(Passed { at: now, offered: account.offered, sent: reading.sent }, config);
@@ -114,8 +121,16 @@ impl Patience {
             self.impatient = Some(now);
         }
         self.steer_pace(drops > 0);
-        self.steer_level(now, unused, drops > 0, config);
+        self.steer_level(now, (unused, missed), drops > 0, config);
         self.steer_reach(longest, drops > 0, config);
+    }
+
+    /// Did more come since the last reading than entered the queue?
+    fn refused(&self, offered: u64, reading: QueueReading) -> bool {
+        self.passed.back().is_some_and(|before| {
+            let entered = (reading.sent + reading.backlog).saturating_sub(before.sent + self.backlog);
+            offered.saturating_sub(before.offered) > entered
+        })
     }
 
     fn remember(&mut self, last: Passed, config: &ControlConfig) {
@@ -142,7 +157,7 @@ impl Patience {
 
     /// Up while the link is idle, down while it is not, down faster when the queue drops. A queue that does so while it is
     /// short is kept shorter, at the price of some idleness.
-    fn steer_level(&mut self, now: Time, unused: u64, dropped: bool, config: &ControlConfig) {
+    fn steer_level(&mut self, now: Time, (unused, missed): (u64, u64), dropped: bool, config: &ControlConfig) {
         let most = self.shaper.bytes_in(config.wait);
         self.level = self.level.min(most);
         let impatient = self.impatient.is_some_and(|at| now < at + MEMORY);
@@ -154,9 +169,11 @@ impl Patience {
         if dropped {
             self.level -= self.level / 8;
         } else if unused == 0 {
-            self.level -= self.level / if impatient { 32 } else { 256 };
+            self.calm = 256.min(self.calm + 1);
+            self.level -= if impatient { self.level / 64 } else { self.level * self.calm / 65_536 };
         } else {
-            let step = unused.min(self.level / 8 + 64);
+            self.calm = if missed > 0 { 0 } else { self.calm };
+            let step = missed.min(self.level / 8 + 64);
             self.level = most.min(self.level + step);
         }
     }

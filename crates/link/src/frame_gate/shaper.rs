@@ -104,7 +104,8 @@ impl Shaper {
             return level.min(self.burst);
         }
         (self.filled, self.sure) = (false, true);
-        self.burst + waiting
+        let told = self.burst + reading.backlog.saturating_sub(MTU)..=self.burst + reading.backlog;
+        if told.contains(&level) { level } else { self.burst + waiting }
     }
 
     /// Less waits than expected: either the bucket holds more than was thought, or it fills faster.
