@@ -104,10 +104,8 @@ impl Patience {
         let whole = self.pace == WHOLE;
         let level = self.shaper.learn(now, reading, drops, account.level, (unused > 0, whole));
         gate.set_level(now.as_nanos(), level);
-        // Nothing is lost by an idle link while the source pauses.
-        let missed = if self.refused(account.offered, reading) { unused } else { 0 };
         // What still waits has not left: so much less was unused.
-        let missed = missed.saturating_sub(level.saturating_sub(account.level));
+        let missed = unused.saturating_sub(level.saturating_sub(account.level));
         let longest = self.backlog.max(reading.backlog);
         self.backlog = reading.backlog;
         self.remember(Passed { at: now, offered: account.offered, sent: reading.sent }, config);
@@ -123,14 +121,6 @@ impl Patience {
         self.steer_pace(drops > 0);
         self.steer_level(now, (unused, missed), drops > 0, config);
         self.steer_reach(longest, drops > 0, config);
-    }
-
-    /// Did more come since the last reading than entered the queue?
-    fn refused(&self, offered: u64, reading: QueueReading) -> bool {
-        self.passed.back().is_some_and(|before| {
-            let entered = (reading.sent + reading.backlog).saturating_sub(before.sent + self.backlog);
-            offered.saturating_sub(before.offered) > entered
-        })
     }
 
     fn remember(&mut self, last: Passed, config: &ControlConfig) {
