@@ -147,7 +147,13 @@ impl Patience {
 
     /// Up while the link is idle, down while it is not, down faster when the queue drops. A queue that does so while it is
     /// short is kept shorter, at the price of some idleness.
-    fn steer_level(&mut self, now: Time, (unused, missed): (u64, u64), dropped: bool, config: &ControlConfig) {
+    fn steer_level(
+        &mut self,
+        now: Time,
+        (unused, missed): (u64, u64),
+        dropped: bool,
+        config: &ControlConfig,
+    ) {
         let most = self.shaper.bytes_in(config.wait);
         self.level = self.level.min(most);
         let impatient = self.impatient.is_some_and(|at| now < at + MEMORY);

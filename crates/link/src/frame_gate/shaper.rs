@@ -28,6 +28,7 @@ pub(super) struct Shaper {
     busy: Option<(Time, u64)>,
     last: (Time, QueueReading),
     rate: u64,
+    fallen: Option<Fall>,
     burst: u64,
     /// By account, the bucket was full since something was last seen to wait.
     filled: bool,
@@ -35,7 +36,19 @@ pub(super) struct Shaper {
     sure: bool,
 }
 
+/// The rate fell far. A gate that goes by the lower one does not load a link that has recovered, and would never know.
+#[derive(Clone, Copy, Debug)]
+struct Fall {
+    /// The rate before.
+    from: u64,
+    /// When it is tried again, and how long after that once more.
+    retry: Time,
+    pause: Duration,
+}
+
 impl Shaper {
+    /// How long after it fell a rate is tried again for the first time; at most so long apart, doubling.
+    const RETRY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
     /// Readings that are remembered at most.
     const LOADED_MAX: usize = 256;
     /// So long a time the rate is measured over at most, to see it fall.
@@ -51,6 +64,7 @@ impl Shaper {
             busy: None,
             last: (Time::ZERO, QueueReading::default()),
             rate: 0,
+            fallen: None,
             burst: 0,
             filled: false,
             sure: false,
@@ -87,6 +101,7 @@ impl Shaper {
         if !filled {
             self.full += now.saturating_since(then);
         }
+        self.retry(now);
         self.measure(now, before, reading, drops);
         self.filled |= filled;
         // How many bytes were dropped nobody says.
@@ -130,6 +145,7 @@ impl Shaper {
         let (begin, _) = *self.busy.get_or_insert((now, sent));
         let most = self.busy.filter(|_| begin < now).map(|since| rate(since, (now, sent + MTU)));
         if let Some(most) = most.filter(|most| *most < self.rate) {
+            self.fall(now, most);
             self.loaded.retain(|(at, _)| *at >= begin);
             self.bounds.clear();
             self.bound(most);
@@ -147,6 +163,27 @@ impl Shaper {
             self.loaded.pop_front();
         }
         self.loaded.push_back((now, sent));
+    }
+
+    /// The rate is no more than `most`.
+    fn fall(&mut self, now: Time, most: u64) {
+        if most < self.rate - self.rate / 4 {
+            let Fall { from, pause, .. } =
+                self.fallen.unwrap_or(Fall { from: 0, retry: now, pause: Self::RETRY[0] });
+            self.fallen = Some(Fall { from: from.max(self.rate), retry: now + pause, pause });
+        }
+    }
+
+    /// Is what it fell from the rate again? The queue will tell soon if not.
+    fn retry(&mut self, now: Time) {
+        let Some(fall) = self.fallen.filter(|fall| fall.retry <= now) else { return };
+        if self.rate >= fall.from - fall.from / 4 {
+            self.fallen = None;
+            return;
+        }
+        let pause = (fall.pause * 2).min(Self::RETRY[1]);
+        self.fallen = Some(Fall { retry: now + pause, pause, ..fall });
+        self.bound(fall.from);
     }
 
     /// The rate is no less than this.

@@ -160,7 +160,7 @@ fn the_largest_bandwidth_is_forgotten_after_the_duration() {
 }
 
 /// Video at 60 frames per second and about 1.5 Mbit/s, every 120th a key frame, and force at 500 packets per second.
-fn session(seconds: u64) -> Vec<(Time, Packet)> {
+pub(crate) fn session(seconds: u64) -> Vec<(Time, Packet)> {
     let mut rng = rng("frames");
     let mut packets = Vec::new();
     for frame in 0..60 * seconds {

@@ -7,6 +7,8 @@ mod frame_gate;
 #[cfg(test)]
 mod frame_gate_shared;
 #[cfg(test)]
+mod frame_gate_stalls;
+#[cfg(test)]
 mod measured_paths;
 #[cfg(test)]
 mod properties;
