@@ -20,8 +20,9 @@ use crate::{Ended, print};
 pub(crate) struct Arguments {
     /// The scenario that has the link, a TOML file
     scenario: PathBuf,
-    /// Two network namespaces; `ip netns add NAME` makes one. The link leads from the first to the second
-    #[arg(long, value_name = "NS_A,NS_B", value_delimiter = ',', required = true)]
+    /// Two network namespaces; `ip netns add NAME` makes one. The link leads from the first to the second. Without this, two are made
+    /// for as long as it runs
+    #[arg(long, value_name = "NS_A,NS_B", value_delimiter = ',')]
     between: Vec<String>,
     /// Which of the scenario's links, where it has several
     #[arg(long, value_name = "NAME")]
@@ -68,7 +69,10 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let seed = Seed::new(arguments.seed);
     let pair = link_pair(&scenario, arguments.link.as_deref(), seed, &mut Inputs::default());
     let pair = pair.map_err(|error| error.within(&arguments.scenario).to_string())?;
-    let [a, b] = &arguments.between[..] else { return Err("--between takes two namespaces: a,b".into()) };
+    // They are removed when this ends.
+    let own = namespaces(arguments)?;
+    let between = if own.is_empty() { arguments.between.clone() } else { named(&own) };
+    let [a, b] = &between[..] else { return Err("--between takes two namespaces: a,b".into()) };
     let [at_a, at_b] = arguments.addresses[..] else { return Err("--addresses takes two addresses".into()) };
     let tun = |namespace: &str, address: IpAddr| {
         let namespace = Namespace::open(namespace).map_err(|error| error.to_string())?;
@@ -91,6 +95,11 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     if !arguments.json {
         let ends = format!("{a} ({at_a}, `{}` of the scenario) ⇄ {b} ({at_b}, `{}`)", pair.a, pair.b);
         print(&format!("link `{}`: {ends}\n", pair.name))?;
+        if !own.is_empty() {
+            print(&format!(
+                "`ip netns exec {a} COMMAND` runs a command at the first end, until this ends\n"
+            ))?;
+        }
     }
     let end = arguments.duration.map(|duration| clock.now() + duration);
     let mut next = clock.now() + arguments.every;
@@ -109,6 +118,17 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let stats = running.stop().map_err(|error| error.to_string())?;
     tell(arguments.json, "summary", &clock, &stats)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Two new ones where none are named.
+fn namespaces(arguments: &Arguments) -> Result<Vec<Namespace>, String> {
+    let count = if arguments.between.is_empty() { 2 } else { 0 };
+    let made: Result<Vec<Namespace>, _> = (0..count).map(|_| Namespace::named("taut-emulate")).collect();
+    made.map_err(|error| error.to_string())
+}
+
+fn named(namespaces: &[Namespace]) -> Vec<String> {
+    namespaces.iter().filter_map(|namespace| namespace.name().map(ToOwned::to_owned)).collect()
 }
 
 /// With the queue and the gate of the command line.

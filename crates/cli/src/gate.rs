@@ -153,9 +153,11 @@ fn status(arguments: &Show) -> Ended {
 fn summary(status: &Status) -> String {
     let Status { device, mode, policy, watch, queue_drops, .. } = status;
     let rate = status.bandwidth_bps as f64 / 1e6;
+    // `deadline` has no k.
+    let k = if policy == "deadline" { String::new() } else { format!(", k = {:.2}", status.k) };
+    let limits = if status.limiting { "limits" } else { "does not limit yet" };
     let mut text = format!(
-        "{device} ({mode}): {policy}, k = {:.2}, {watch}: {rate:.3} Mbit/s, {queue_drops} drops\n",
-        status.k
+        "{device} ({mode}): {policy}{k}, {limits}; {watch} sends {rate:.3} Mbit/s, dropped {queue_drops} packets\n"
     );
     for stream in &status.streams {
         text += &format!(

@@ -136,6 +136,18 @@ fn a_queue_and_a_gate_of_the_command_line_drop_whole_frames() {
 }
 
 #[test]
+fn where_no_namespaces_are_named_two_are_there_until_it_ends() {
+    let Some(_able) = namespaces() else { return };
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("emulation-own");
+    let ended = world.taut(&format!("emulate {NARROW} --queue cake --gate aimd3 --for 300ms"));
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let own = ended.out.split_whitespace().find(|word| word.starts_with("taut-emulate-")).unwrap();
+    assert!(ended.out.contains(&format!("`ip netns exec {own} COMMAND`")), "{}", ended.out);
+    assert!(!std::path::Path::new("/run/netns").join(own).exists(), "{own} is left");
+}
+
+#[test]
 fn a_queue_or_a_gate_that_is_none_is_refused_with_what_there_is() {
     let world = World::new("emulation-queue");
     let refused = |arguments: &str, words: &str| {
