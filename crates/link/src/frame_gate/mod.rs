@@ -37,13 +37,15 @@
 //! - **The shaper** is learned from the queue's counters: its rate from what left between readings at which something
 //!   waited, its burst from what does not wait after a pause although more came than the rate explains.
 //! - **How much may wait** is the least with which the link is not idle while frames are dropped: `before` rises when the
-//!   level reached 0, and falls otherwise. Only while the shaper has rested before the next frame comes is anything lost by
+//!   level reached 0, and falls otherwise, the faster the longer ago that was. Only while the shaper has rested before the next frame comes is anything lost by
 //!   dropping this one; so the frames that pass find little or nothing waiting, and as many pass as the link carries.
 //! - **Queues differ.** A drop lowers `before` by an eighth. A queue that drops while it is short (CoDel, CAKE) is kept
 //!   shorter for a minute, and key frames longer than what it dropped from are not sent into it, but for a try now and then.
-//! - **Every update sets the level** to what really waits, so that errors of the rate do not add up.
+//! - **Every update sets the level** to what really waits, unless it agrees with that to a packet, so that errors of the rate do not add
+//!   up. A rate that fell by a quarter is tried again after a while.
 //! - Until the queue first drops, or makes frames wait for [`ControlConfig::wait`], nothing is limited; nor later while less
-//!   is offered than the link carries: what a queue drops then is not more than a gate would have to.
+//!   is offered than the link carries: what a queue drops then is not more than a gate would have to. A sender that adapts
+//!   is to feel the queue: only a sixteenth too much makes the gate act.
 //!
 //! ```
 //! use taut_core::{Bitrate, Bytes};

@@ -20,7 +20,7 @@ pub(super) struct Patience {
     reach: u64,
     /// The level was never too low yet: it is halved until it is.
     starting: bool,
-    /// Readings since frames were last dropped while the link was idle, 256 at most.
+    /// Readings since the link was last idle, 256 at most.
     calm: u64,
     /// Bytes that the link could have sent besides, ever.
     unused: u64,
@@ -145,8 +145,8 @@ impl Patience {
         }
     }
 
-    /// Up while the link is idle, down while it is not, down faster when the queue drops. A queue that does so while it is
-    /// short is kept shorter, at the price of some idleness.
+    /// Up while the link is idle, down while it is not, the faster the longer ago that was, and faster still when the queue drops. A
+    /// queue that does so while it is short is kept shorter, at the price of some idleness.
     fn steer_level(
         &mut self,
         now: Time,

@@ -119,6 +119,7 @@ impl Shaper {
             return level.min(self.burst);
         }
         (self.filled, self.sure) = (false, true);
+        // How much of the first packet has been paid for the reading does not tell: the account may.
         let told = self.burst + reading.backlog.saturating_sub(MTU)..=self.burst + reading.backlog;
         if told.contains(&level) { level } else { self.burst + waiting }
     }
