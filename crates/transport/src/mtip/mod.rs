@@ -255,7 +255,6 @@ impl Mtip {
                     self.post(id, Outgoing::Link);
                     continue;
                 }
-                path.sent(now, true, number);
                 self.post(id, Outgoing::KeepAlive { number });
             } else if self.client {
                 path.next_probe = now + LINK_INTERVAL;
@@ -363,6 +362,10 @@ impl Transport for Mtip {
                 break path;
             }
             if let Some((path, packet)) = self.outbox.pop_front() {
+                // Answers name the moment at which a probe leaves, and a driver's clock went on since it was due.
+                if let (Outgoing::KeepAlive { number }, Some(place)) = (&packet, self.place_of(path)) {
+                    self.paths[place].sent(now, true, *number);
+                }
                 self.codec.emit(now, &packet, buffer);
                 break path;
             }

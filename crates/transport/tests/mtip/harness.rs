@@ -72,6 +72,8 @@ pub(crate) struct Net {
     pub(crate) events: [Vec<(Time, Event)>; 2],
     /// The client is called so much later than it asks for, at most.
     pub(crate) wakes_late: Duration,
+    /// An end that is called sends so much later.
+    pub(crate) sends_late: Duration,
     /// How late it is this time.
     late: Duration,
     offers: BinaryHeap<Reverse<(Time, u64)>>,
@@ -98,6 +100,7 @@ impl Net {
             arrived: BTreeMap::new(),
             events: Default::default(),
             wakes_late: Duration::ZERO,
+            sends_late: Duration::ZERO,
             late: Duration::ZERO,
             offers: BinaryHeap::new(),
             messages: Vec::new(),
@@ -189,7 +192,7 @@ impl Net {
 
     /// All that the end has to say.
     pub(crate) fn pump(&mut self, end: usize) {
-        let now = self.clock(end);
+        let now = self.clock(end) + self.sends_late;
         loop {
             let mut data = Vec::new();
             let transmit = self.ends[end].poll_transmit(now, &mut data);
