@@ -276,12 +276,8 @@ fn a_path_that_carries_nothing_is_up_on_real_sockets_and_the_report_says_why_dat
     let any = "127.0.0.1:0".parse().unwrap();
     let config = ProxyConfig::new().deadline(Some(Duration::from_millis(200)));
     let (far, far_address) = far(TransportKind::Mtip, any, echo(socket()), &ids, config);
-    let endpoint = Endpoint::connect(
-        TransportKind::Mtip.into(),
-        far_address,
-        credentials(&ids[0], &ids[1]),
-        &Clock::start(),
-    );
+    let endpoint =
+        Endpoint::connect(TransportKind::Mtip, far_address, credentials(&ids[0], &ids[1]), &Clock::start());
     let endpoint = endpoint.unwrap().over(&["lo".parse().unwrap(), "127.0.0.1".parse().unwrap()]).unwrap();
     let applications = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = applications.local_addr().unwrap();

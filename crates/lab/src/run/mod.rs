@@ -144,12 +144,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn build(
-        scenario: &Scenario,
-        seed: Seed,
-        mut inputs: Inputs,
-        extras: Extras,
-    ) -> Result<Self, RunError> {
+    fn build(scenario: &Scenario, seed: Seed, mut inputs: Inputs, extras: Extras) -> Result<Self, RunError> {
         let mut network = Network::new();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();

@@ -158,7 +158,10 @@ fn every_choice_of_paths_is_in_the_events_and_their_sums_are_in_the_result() {
     let silence = chosen.iter().filter(died).find(|line| line["reason"] == "silence").expect("link a dies");
     let number = |key: &str| silence[key].as_f64().unwrap();
     // By link b, at the last moment: 4.5 ms before the command is worthless. More than a way is not left.
-    assert_eq!((&silence["paths"], number("budget_ns"), number("margin_ns")), (&serde_json::json!([1]), 4.5e6, 0.0));
+    assert_eq!(
+        (&silence["paths"], number("budget_ns"), number("margin_ns")),
+        (&serde_json::json!([1]), 4.5e6, 0.0)
+    );
     assert!(number("probability") > 0.9 && number("target") == 0.9985, "{silence}");
     let estimates = silence["estimates"].as_array().unwrap();
     let one_way = |path: usize| estimates[path]["one_way_p99_ns"].as_f64().unwrap();

@@ -69,8 +69,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use taut_core::{
-    Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message,
-    PathId, SendError, Time, Transmit, Transport,
+    Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event,
+    Message, PathId, SendError, Time, Transmit, Transport,
 };
 
 pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};

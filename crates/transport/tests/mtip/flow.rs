@@ -113,7 +113,10 @@ fn a_choice_tells_what_was_known_of_each_path_and_choices_are_counted_whether_th
     for (path, (estimate, delay)) in quiet.estimates.iter().zip([4_500, 5_000]).enumerate() {
         let delay = Some(Duration::from_micros(delay));
         assert_eq!((usize::from(estimate.path.0), estimate.one_way_p50, estimate.up), (path, delay, true));
-        assert!(estimate.loss < 0.02 && (estimate.in_time - (1.0 - estimate.loss)).abs() < 1e-3, "{estimate:?}");
+        assert!(
+            estimate.loss < 0.02 && (estimate.in_time - (1.0 - estimate.loss)).abs() < 1e-3,
+            "{estimate:?}"
+        );
     }
     let last = choices.last().expect("there were some");
     assert!(!last.estimates[0].up && last.estimates[0].in_time < 0.05 && last.estimates[1].up, "{last:?}");

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Choice, Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Protocol, Seed, SendError, Time, Transmit,
-    Transport,
+    Choice, Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Protocol, Seed, SendError, Time,
+    Transmit, Transport,
 };
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
@@ -33,12 +33,7 @@ pub(super) enum CommandCarrier {
 
 impl CommandCarrier {
     /// `explain`: each choice of paths is kept until it is read.
-    pub(super) fn new(
-        commands: &Commands,
-        side: Side,
-        seed: Seed,
-        explain: bool,
-    ) -> Result<Self, RunError> {
+    pub(super) fn new(commands: &Commands, side: Side, seed: Seed, explain: bool) -> Result<Self, RunError> {
         let ids = || (0..commands.paths).map(PathId);
         Ok(match &commands.transport {
             CommandTransport::Mtip(spec) => {
