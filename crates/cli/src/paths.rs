@@ -3,10 +3,12 @@
 use std::str::FromStr;
 
 use clap::Args;
-use taut_core::{Duration, PathId, Priority, Probability};
+use serde_json::{Value, json};
+use taut_core::{Duration, PathEstimate, PathId, Priority, Probability};
 use taut_io::session::{Endpoint, PathNote, PathSpec, TransportConfig, TransportKind};
+use taut_lab::result::ChoicesResult;
 use taut_transport::mpquic::PathUse;
-use taut_transport::mtip::{Adaptive, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
+use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Paths {
@@ -141,6 +143,36 @@ impl Paths {
 /// What is missing is said on standard error: nobody who reads results expects it there.
 pub(crate) fn warn(note: &PathNote) {
     eprintln!("taut: {note}");
+}
+
+/// How messages were spread over paths, and what is known of them: for JSON Lines.
+pub(crate) fn choices_as_json(report: &ChoiceReport) -> Value {
+    let ms = |delay: Option<Duration>| delay.map(Duration::as_millis_f64);
+    let path = |path: &PathEstimate| {
+        json!({
+            "path": path.path.0,
+            "up": path.up,
+            "loss": path.loss,
+            "in_time": path.in_time,
+            "one_way_p50_ms": ms(path.one_way_p50),
+            "one_way_p99_ms": ms(path.one_way_p99),
+            "round_trip_p99_ms": ms(path.round_trip_p99),
+        })
+    };
+    let stats = ChoicesResult::from(report.stats);
+    json!({
+        "at_once": stats.at_once,
+        "reasons": stats.reasons,
+        "margin_ms": stats.margin_ms,
+        "target": report.target,
+        "deadline_ms": report.deadline.as_millis_f64(),
+        "paths": report.paths.iter().map(path).collect::<Vec<_>>(),
+    })
+}
+
+/// In words: `12 on one path, 3 on 2; 2 copies more on silence`.
+pub(crate) fn choices_in_words(report: &ChoiceReport) -> String {
+    ChoicesResult::from(report.stats).in_words()
 }
 
 /// For JSON Lines.

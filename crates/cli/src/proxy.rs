@@ -251,6 +251,7 @@ impl Output {
             let by_cause = |counts: &BTreeMap<DropCause, u64>| {
                 counts.iter().map(|(cause, count)| (cause.name().to_owned(), Value::from(*count))).collect()
             };
+            let choices = stats.choices.as_ref().map(paths::choices_as_json);
             let more = [
                 ("taken", json!(stats.taken)),
                 ("sent", json!(stats.sent)),
@@ -262,6 +263,7 @@ impl Output {
                 ("flows_idle", json!(stats.flows_idle)),
                 ("flows_full", json!(stats.flows_full)),
                 ("refused_here", json!(stats.refused_here)),
+                ("choices", json!(choices)),
             ];
             return print(&json_line(event, at, more));
         }
@@ -273,10 +275,12 @@ impl Output {
             }
         };
         let (dropped, refused) = (causes(&stats.dropped), causes(&stats.refused));
+        let choices = stats.choices.as_ref().map(paths::choices_in_words);
+        let choices = choices.map_or_else(String::new, |choices| format!("; {choices}"));
         let ProxyStats { taken, sent, arrived, given, flows, flows_idle, .. } = stats;
         print(&format!(
             "{:>9.3} s  taken {taken}, sent {sent}; arrived {arrived}, given {given}; dropped: {dropped}; refused: {refused}; flows {flows}, of which \
-             ended {flows_idle}\n",
+             ended {flows_idle}{choices}\n",
             at.as_secs_f64()
         ))
     }

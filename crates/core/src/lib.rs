@@ -16,6 +16,7 @@
 //! harmless; calling it late is lateness, never an error.
 
 mod bucket;
+mod choice;
 mod clock;
 mod deadline;
 mod link;
@@ -27,6 +28,7 @@ mod transport;
 mod units;
 
 pub use bucket::LeakyBucket;
+pub use choice::{Choice, PathEstimate, Reason};
 pub use clock::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
 pub use deadline::{Deadline, earliest};
 pub use link::{Backlog, DropCause, Link, LinkEvent, Queue};

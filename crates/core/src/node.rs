@@ -1,6 +1,6 @@
 //! The contract of what sits at the ends of a network: senders, receivers, sessions.
 
-use crate::{Bytes, Deadline, DropCause, Packet, Time};
+use crate::{Bytes, Choice, Deadline, DropCause, Packet, Time};
 
 /// A host's application: makes packets and takes them.
 pub trait Node {
@@ -70,7 +70,7 @@ pub struct Sample {
 }
 
 /// What a node tells whoever measures.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum NodeEvent {
     /// The device made a sample that is meant to be delivered.
     Made(Sample),
@@ -89,4 +89,6 @@ pub enum NodeEvent {
         /// Its new value.
         value: f64,
     },
+    /// The transport here chose paths for a message.
+    Chosen(Box<Choice>),
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use commands::radio_mj;
-pub use commands::{CommandsResult, PathResult};
+pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult};
 pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
 pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
 

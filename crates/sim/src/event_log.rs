@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use taut_core::{Address, LinkEvent, NodeEvent, Packet, PacketMeta, Sample, Time};
+use taut_core::{
+    Address, Choice, Duration, LinkEvent, NodeEvent, Packet, PacketMeta, PathEstimate, Sample, Time,
+};
 
 use crate::observer::{LinkId, Observer};
 
@@ -32,6 +34,63 @@ enum Line<'a> {
     SampleDropped { at_ns: u64, node: u16, medium: &'static str, sequence: u64, cause: &'static str },
     Refused { at_ns: u64, node: u16, cause: &'static str },
     Gauge { at_ns: u64, node: u16, name: &'a str, value: f64 },
+    Chosen(Box<Chosen>),
+}
+
+/// Which paths a message took, and what was known of them: [`Choice`].
+#[derive(Serialize)]
+struct Chosen {
+    at_ns: u64,
+    node: u16,
+    message: u64,
+    number: u64,
+    paths: Vec<u8>,
+    reason: &'static str,
+    budget_ns: u64,
+    probability: Option<f64>,
+    target: Option<f64>,
+    margin_ns: u64,
+    estimates: Vec<Estimate>,
+}
+
+/// [`PathEstimate`].
+#[derive(Serialize)]
+struct Estimate {
+    path: u8,
+    up: bool,
+    loss: f64,
+    in_time: f64,
+    one_way_p50_ns: Option<u64>,
+    one_way_p99_ns: Option<u64>,
+    round_trip_p99_ns: Option<u64>,
+}
+
+impl Chosen {
+    fn new(at_ns: u64, node: u16, choice: &Choice) -> Self {
+        let ns = |duration: Option<Duration>| duration.map(Duration::as_nanos);
+        let estimate = |path: &PathEstimate| Estimate {
+            path: path.path.0,
+            up: path.up,
+            loss: path.loss,
+            in_time: path.in_time,
+            one_way_p50_ns: ns(path.one_way_p50),
+            one_way_p99_ns: ns(path.one_way_p99),
+            round_trip_p99_ns: ns(path.round_trip_p99),
+        };
+        Self {
+            at_ns,
+            node,
+            message: choice.tag,
+            number: choice.number,
+            paths: choice.paths.iter().map(|path| path.0).collect(),
+            reason: choice.reason.name(),
+            budget_ns: choice.budget.as_nanos(),
+            probability: choice.probability,
+            target: choice.target,
+            margin_ns: choice.margin.as_nanos(),
+            estimates: choice.estimates.iter().map(estimate).collect(),
+        }
+    }
 }
 
 impl<W: Write> EventLog<W> {
@@ -113,6 +172,7 @@ impl<W: Write> Observer for EventLog<W> {
             }
             NodeEvent::Refused(_, cause) => Line::Refused { at_ns, node, cause: cause.name() },
             NodeEvent::Gauge { name, value } => Line::Gauge { at_ns, node, name, value },
+            NodeEvent::Chosen(ref choice) => Line::Chosen(Box::new(Chosen::new(at_ns, node, choice))),
         };
         self.line(&line);
     }

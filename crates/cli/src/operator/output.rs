@@ -106,6 +106,7 @@ fn of_progress(progress: &Progress) -> Vec<(&'static str, Value)> {
         ("missed", json!(progress.missed)),
         ("robot_position_m", json!(progress.robot_position)),
         ("robot_force_n", json!(progress.robot_force)),
+        ("choices", json!(progress.choices.as_ref().map(paths::choices_as_json))),
     ]
 }
 
@@ -134,7 +135,9 @@ fn summary(progress: &Progress) -> String {
         0 => String::new(),
         missed => format!("  {missed} samples were missed: this host was too late\n"),
     };
-    format!("{text}{fates}{missed}")
+    let choices = progress.choices.as_ref().map(paths::choices_in_words);
+    let choices = choices.map_or_else(String::new, |choices| format!("  {choices}\n"));
+    format!("{text}{fates}{missed}{choices}")
 }
 
 fn causes(progress: &Progress) -> String {

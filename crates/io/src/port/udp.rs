@@ -120,8 +120,8 @@ pub struct UdpPort {
     sockets: Vec<Option<Socket>>,
     paths: PathTable,
     config: UdpPortConfig,
-    /// Datagrams of one size for one path, the last of them possibly shorter, that leave together.
-    batch: Batch,
+    /// Of each path datagrams of one size, the last of them possibly shorter, that leave together.
+    batches: Vec<Batch>,
     stats: PortStats,
 }
 
@@ -138,6 +138,8 @@ pub(super) struct Batch {
 
 /// `UDP_MAX_SEGMENTS` of Linux before 6.8.
 const MAX_SEGMENTS: usize = 64;
+/// Paths whose datagrams wait for each other at the same time: copies that go over several by turns leave in few calls.
+const GATHERED: usize = 8;
 /// What fits into one IP packet before it is cut up.
 const MAX_BATCH: usize = 65_000;
 
@@ -161,7 +163,7 @@ impl UdpPort {
             sockets: Vec::new(),
             paths: PathTable::new(config.paths),
             config,
-            batch: Batch::default(),
+            batches: Vec::new(),
             stats: PortStats::default(),
         }
     }
@@ -263,8 +265,11 @@ impl UdpPort {
         uses: &dyn Fn(PathId) -> bool,
         buffers: &mut ReceiveBuffers,
     ) {
-        let leaving = (self.batch.datagrams > 0).then_some(self.batch.transmit.path);
-        let uses = |path| leaving == Some(path) || uses(path);
+        let mut leaving = [None; GATHERED];
+        for (place, batch) in leaving.iter_mut().zip(&self.batches) {
+            *place = (batch.datagrams > 0).then_some(batch.transmit.path);
+        }
+        let uses = |path| leaving.contains(&Some(path)) || uses(path);
         let Some(Some(socket)) = self.sockets.get(index) else { return };
         let wildcard = socket.wildcard;
         let mut metas = [RecvMeta::default(); ReceiveBuffers::COUNT];
@@ -339,63 +344,81 @@ impl UdpPort {
 
     pub(crate) fn transmit(&mut self, transmit: Transmit, buffer: &mut Vec<u8>) -> Result<(), Blocked> {
         buffer.resize(buffer.len() + transmit.padding as usize, 0);
-        if self.batch.takes(&transmit, buffer.len(), self.config.offload) {
-            self.batch.append(buffer);
+        let at = self.gathers(transmit.path);
+        if self.batches[at].takes(&transmit, buffer.len(), self.config.offload) {
+            self.batches[at].append(buffer);
             return Ok(());
         }
-        let flushed = self.flush();
-        if flushed.is_ok() {
-            self.batch.begin(transmit, buffer);
-        }
-        flushed
+        self.flush_one(at)?;
+        self.batches[at].begin(transmit, buffer);
+        Ok(())
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), Blocked> {
-        if self.batch.datagrams == 0 {
+        (0..self.batches.len()).try_for_each(|at| self.flush_one(at))
+    }
+
+    /// The batch of this path; one that has none yet gets that of another.
+    fn gathers(&mut self, path: PathId) -> usize {
+        let its = |batch: &Batch| batch.datagrams > 0 && batch.transmit.path == path;
+        let free = |batch: &Batch| batch.datagrams == 0;
+        let known = self.batches.iter().position(its).or_else(|| self.batches.iter().position(free));
+        known.unwrap_or_else(|| {
+            if self.batches.len() < GATHERED {
+                self.batches.push(Batch::default());
+                return self.batches.len() - 1;
+            }
+            usize::from(path.0) % GATHERED
+        })
+    }
+
+    fn flush_one(&mut self, at: usize) -> Result<(), Blocked> {
+        let batch = &mut self.batches[at];
+        if batch.datagrams == 0 {
             return Ok(());
         }
-        let path = self.paths.get_mut(self.batch.transmit.path);
+        let path = self.paths.get_mut(batch.transmit.path);
         let to = path.and_then(|path| Some((self.sockets.get_mut(path.socket)?.as_mut()?, path)));
         let Some((socket, path)) = to else {
-            self.stats.no_path += self.batch.datagrams as u64;
-            self.batch.clear();
+            self.stats.no_path += batch.datagrams as u64;
+            batch.clear();
             return Ok(());
         };
         path.answered = true;
-        let sent = socket.send(&self.batch, path.remote, path.local, self.config.dscp);
+        let sent = socket.send(batch, path.remote, path.local, self.config.dscp);
         match sent {
             Ok(()) => {
-                self.stats.datagrams_sent += self.batch.datagrams as u64;
-                self.stats.bytes_sent += self.batch.bytes.len() as u64;
-                self.stats.batches_sent += u64::from(self.batch.datagrams > 1);
+                self.stats.datagrams_sent += batch.datagrams as u64;
+                self.stats.bytes_sent += batch.bytes.len() as u64;
+                self.stats.batches_sent += u64::from(batch.datagrams > 1);
             }
             Err(Errno::EAGAIN | Errno::ENOBUFS) => {
                 self.stats.blocked += 1;
                 if self.config.waits {
                     return Err(Blocked);
                 }
-                self.stats.send_errors += self.batch.datagrams as u64;
+                self.stats.send_errors += batch.datagrams as u64;
             }
             // EIO and EINVAL: the device or the kernel cannot cut it up.
-            Err(Errno::EIO | Errno::EINVAL) if self.batch.datagrams > 1 => {
+            Err(Errno::EIO | Errno::EINVAL) if batch.datagrams > 1 => {
                 self.config.offload = false;
-                return self.send_one_by_one();
+                return self.send_one_by_one(at);
             }
-            Err(_) => self.stats.send_errors += self.batch.datagrams as u64,
+            Err(_) => self.stats.send_errors += batch.datagrams as u64,
         }
-        self.batch.clear();
+        batch.clear();
         Ok(())
     }
 
-    fn send_one_by_one(&mut self) -> Result<(), Blocked> {
-        let whole = std::mem::take(&mut self.batch);
+    fn send_one_by_one(&mut self, at: usize) -> Result<(), Blocked> {
+        let whole = std::mem::take(&mut self.batches[at]);
         for datagram in whole.bytes.chunks(whole.segment) {
             let mut one = datagram.to_vec();
-            self.batch.begin(whole.transmit, &mut one);
+            self.batches[at].begin(whole.transmit, &mut one);
             // It happens once in the life of a port: what the socket cannot take now is lost and counted.
-            if self.flush().is_err() {
+            if self.flush_one(at).is_err() {
                 self.stats.send_errors += 1;
-                self.batch.clear();
+                self.batches[at].clear();
             }
         }
         Ok(())

@@ -25,6 +25,7 @@ use taut_core::{
     Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, SendError, StreamId, Time,
     Transmit, Transport, earliest,
 };
+use taut_transport::mtip::ChoiceReport;
 
 use self::local::Local;
 use crate::Machine;
@@ -74,7 +75,7 @@ impl ProxyConfig {
 }
 
 /// What went through a proxy, in datagrams.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProxyStats {
     /// Taken from applications here.
     pub taken: u64,
@@ -99,6 +100,8 @@ pub struct ProxyStats {
     pub flows: u64,
     /// Flows that ended because nothing was said, for [`ProxyConfig::idle`] or while another one wanted their place.
     pub flows_idle: u64,
+    /// How the datagrams sent were spread over paths, and why: [`Carrier::choices`], when this was reported.
+    pub choices: Option<ChoiceReport>,
 }
 
 /// Which end of the session a proxy is at, and where its applications are.
@@ -185,6 +188,11 @@ impl ProxyMachine {
     /// What went through it.
     pub fn stats(&self) -> &ProxyStats {
         &self.stats
+    }
+
+    /// The same, and how its transport chose paths.
+    pub fn report(&self) -> ProxyStats {
+        ProxyStats { choices: self.carrier.choices(), ..self.stats.clone() }
     }
 
     /// The transport.
@@ -280,7 +288,7 @@ impl ProxyMachine {
         }
         let first = *due == Time::ZERO;
         *due = now + *period;
-        (!first).then(|| ProxyNote::Progress(Box::new(self.stats.clone())))
+        (!first).then(|| ProxyNote::Progress(Box::new(self.report())))
     }
 }
 

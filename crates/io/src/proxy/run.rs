@@ -63,11 +63,13 @@ pub fn proxy(
             this.begin_anew()?;
         }
     }
+    // A conversation that is over has no paths.
+    let choices = this.machine().carrier().choices();
     let until = this.driver.clock().now() + GOODBYE;
     while this.machine().carrier().lingers() && this.driver.clock().now() < until {
         this.turn(until)?;
     }
-    Ok(this.machine().stats().clone())
+    Ok(super::ProxyStats { choices, ..this.machine().stats().clone() })
 }
 
 struct Loop<'a> {

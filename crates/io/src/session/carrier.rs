@@ -6,7 +6,7 @@ use taut_core::{Datagram, Deadline, Event, Message, PathId, SendError, Time, Tra
 use taut_transport::dccp::Dccp;
 use taut_transport::etp::Etp;
 use taut_transport::mpquic::MpQuic;
-use taut_transport::mtip::Mtip;
+use taut_transport::mtip::{ChoiceReport, Mtip};
 use taut_transport::quic::{CloseReason, Quic};
 use taut_transport::sctp::Sctp;
 use taut_transport::security::{Sealed, Secured, SecuredStats};
@@ -184,6 +184,14 @@ impl Carrier {
             Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
             Self::PlainTcp(_) => Trouble::Busy,
             Self::Plain(_) | Self::TcpAcceptor(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
+        }
+    }
+
+    /// How messages were spread over paths and why, in the conversation at hand; `None` but for MTIP under Noise.
+    pub fn choices(&self) -> Option<ChoiceReport> {
+        match self.itself() {
+            Self::Mtip(secured) => Some(secured.inner().choice_report()),
+            _ => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use taut_core::{Datagram, Deadline, Duration, PathId, Time, Transmit, Transport, earliest};
 use taut_session::{Operator, OperatorEvent, RobotState, State, Status};
+use taut_transport::mtip::ChoiceReport;
 
 use super::carrier::{Carrier, Trouble};
 use super::operate::OperateConfig;
@@ -48,6 +49,8 @@ pub struct Progress {
     pub robot_position: [f32; 3],
     /// What the robot feels, N.
     pub robot_force: [f32; 3],
+    /// How messages were spread over paths, and why: [`Carrier::choices`].
+    pub choices: Option<ChoiceReport>,
 }
 
 /// Round trips of some time.
@@ -196,6 +199,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
     pub fn progress(&self, now: Time) -> Progress {
         let mut progress = self.progress.clone();
         progress.status = self.operator.status(now);
+        progress.choices = self.operator.transport().choices();
         // The kernel's TCP has its own count: no datagram of it passes here.
         if let Some((sent, _)) = self.operator.transport().stream_bytes()
             && progress.status.elapsed_s > 0.0

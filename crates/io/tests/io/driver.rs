@@ -112,6 +112,37 @@ fn a_burst_leaves_in_one_system_call_and_arrives_whole_with_its_mark() {
 }
 
 #[test]
+fn what_goes_over_several_paths_by_turns_leaves_in_one_system_call_for_each() {
+    // Of more paths than are gathered some make way for others; nothing is lost.
+    for (paths, calls) in [(3u8, Some(3)), (12, None)] {
+        let mut driver = driver();
+        let mut port = UdpPort::without_sockets(UdpPortConfig::new());
+        let place = port.add_socket(loopback().0).unwrap();
+        let peers: Vec<_> = (0..paths).map(|_| loopback()).collect();
+        assert!(peers.iter().all(|(_, address)| port.add_path(place, *address).is_some()));
+        let id = driver.add(Mirror::default(), port).unwrap();
+        for round in 0..16 {
+            for path in 0..paths {
+                let transmit = Transmit { path: PathId(path), ..Transmit::default() };
+                driver.command(id, (transmit, vec![path, round]));
+            }
+        }
+        driver.turn(driver.clock().now(), &mut |_, _| {}).unwrap();
+        for (path, (peer, _)) in (0..paths).zip(&peers) {
+            peer.set_read_timeout(Some(StdDuration::from_secs(2))).unwrap();
+            let mut buffer = [0; 8];
+            for round in 0..16 {
+                assert_eq!(peer.recv(&mut buffer).unwrap(), 2);
+                assert_eq!(buffer[..2], [path, round], "in order");
+            }
+        }
+        let stats = driver.port_stats(id).unwrap();
+        assert_eq!((stats.datagrams_sent, stats.send_errors), (16 * u64::from(paths), 0));
+        assert!(calls.is_none_or(|calls| stats.batches_sent == calls), "{stats:?}");
+    }
+}
+
+#[test]
 fn padding_is_sent_as_zeros() {
     let ((client, _), (server, server_address)) = (loopback(), loopback());
     let mut driver = driver();

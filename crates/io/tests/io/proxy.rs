@@ -269,3 +269,33 @@ fn a_proxy_that_refuses_is_asked_ever_less_often() {
     let closed = thread.join().unwrap();
     assert!((2..=6).contains(&closed), "{closed} times");
 }
+
+#[test]
+fn a_path_that_carries_nothing_is_up_on_real_sockets_and_the_report_says_why_datagrams_took_the_other() {
+    let ids = [os_identity(), os_identity()];
+    let any = "127.0.0.1:0".parse().unwrap();
+    let config = ProxyConfig::new().deadline(Some(Duration::from_millis(200)));
+    let (far, far_address) = far(TransportKind::Mtip, any, echo(socket()), &ids, config);
+    let endpoint =
+        Endpoint::connect(TransportKind::Mtip, far_address, credentials(&ids[0], &ids[1]), &Clock::start());
+    let endpoint = endpoint.unwrap().over(&["lo".parse().unwrap(), "127.0.0.1".parse().unwrap()]).unwrap();
+    let applications = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = applications.local_addr().unwrap();
+    let near = Running::start(endpoint, ProxyLocal::Near(applications), config);
+    let client = socket();
+    // A probe each 100 ms on the path that is not in use: a dozen.
+    for number in 0..60u8 {
+        ask(&client, address, &[number]);
+        std::thread::sleep(StdDuration::from_millis(20));
+    }
+    let stats = near.stop();
+    let report = stats.choices.expect("MTIP has one");
+    assert_eq!(report.stats.at_once.iter().sum::<u64>(), stats.sent, "{report:?}");
+    assert!(report.stats.at_once[0] >= 55, "{report:?}");
+    assert_eq!((report.paths.len(), report.deadline), (2, Duration::from_millis(200)));
+    for path in &report.paths {
+        assert!(path.up && path.loss < 0.1 && path.in_time > 0.9, "{report:?}");
+        assert!(path.one_way_p50.unwrap() < Duration::from_millis(50), "{report:?}");
+    }
+    drop(far);
+}

@@ -277,6 +277,8 @@ impl Observer for Metrics {
                 }
                 self.gauge(now, (node.0, name), value);
             }
+            // The sender counts its choices itself.
+            NodeEvent::Chosen(_) => {}
         }
     }
 }

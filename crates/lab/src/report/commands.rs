@@ -2,7 +2,7 @@
 
 use super::format::{count, escape, number, optional};
 use super::page::Table;
-use crate::result::{CommandsResult, Distribution, PathResult, radio_mj};
+use crate::result::{ChoicesResult, CommandsResult, Distribution, PathResult, radio_mj};
 
 /// The section of the page; nothing where the scenario has no commands.
 pub(super) fn html(commands: Option<&CommandsResult>) -> String {
@@ -30,7 +30,7 @@ pub(super) fn html(commands: Option<&CommandsResult>) -> String {
         latency(|d| d.p999),
         latency(|d| d.max),
     ]);
-    table.html() + &paths(commands)
+    table.html() + &choices(commands) + &paths(commands)
 }
 
 /// What each path carried in the whole run, and what that costs a radio at the sender.
@@ -63,6 +63,31 @@ fn paths(commands: &CommandsResult) -> String {
     table.html()
 }
 
+/// How messages were spread over paths, and why.
+fn choices(commands: &CommandsResult) -> String {
+    let Some(choices) = &commands.choices else { return String::new() };
+    let title = format!("Why messages took the paths they took: {}", choices.in_words());
+    let mut table = Table::new(&escape(&title)).text("reason").number("choices", "").number("copies", "");
+    for (reason, chosen) in &choices.reasons {
+        table.row(&[reason.replace('_', " "), count(chosen.choices), count(chosen.copies)]);
+    }
+    table.html()
+}
+
+fn choices_rows(choices: &ChoicesResult) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (place, messages) in choices.at_once.iter().enumerate() {
+        let (paths, plural) = (place + 1, if place == 0 { "" } else { "s" });
+        rows.push(vec![format!("on {paths} path{plural} at once"), format!("{messages} messages")]);
+    }
+    for (reason, chosen) in &choices.reasons {
+        let what = format!("{} choices", chosen.choices);
+        let reason = format!("chosen: {}", reason.replace('_', " "));
+        rows.push(vec![reason, what, format!("{} copies", chosen.copies)]);
+    }
+    rows
+}
+
 /// What it found: a heading, and rows.
 pub(super) fn text_table(commands: &CommandsResult) -> (String, Vec<Vec<String>>) {
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -83,6 +108,7 @@ pub(super) fn text_table(commands: &CommandsResult) -> (String, Vec<Vec<String>>
     row("largest", latency(|d| d.max), "ms");
     row("longest gap", commands.gap_ms, "ms");
     row("copies of a message", commands.copies, "");
+    rows.extend(commands.choices.iter().flat_map(choices_rows));
     for (way, paths) in [("there", &commands.there), ("back", &commands.back)] {
         for (path, PathResult { packets, bytes }) in paths.iter().enumerate() {
             let what = format!("{packets} packets");

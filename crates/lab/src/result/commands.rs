@@ -1,6 +1,10 @@
 //! What became of a flow of commands.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use taut_core::Reason;
+use taut_transport::mtip::{ChoiceStats, Chosen};
 
 use super::Distribution;
 
@@ -44,10 +48,62 @@ pub struct CommandsResult {
     /// In the whole run, copies sent of a message: the first one, those on other paths and those sent again. Absent where
     /// the transport does not count messages.
     pub copies: Option<f64>,
+    /// In the whole run, how messages were spread over paths, and why. Of MTIP, absent for others.
+    #[serde(default)]
+    pub choices: Option<ChoicesResult>,
     /// What left on each path towards the receiver in the whole run, in the order of paths.
     pub there: Vec<PathResult>,
     /// What left on each path towards the sender.
     pub back: Vec<PathResult>,
+}
+
+/// How messages were spread over paths, and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChoicesResult {
+    /// Messages that took one path at once, two, and so on.
+    pub at_once: Vec<u64>,
+    /// By reason ([`Reason::name`]): `"one_suffices"`, `"silence"` …
+    pub reasons: BTreeMap<String, ChosenResult>,
+    /// At the end, so much earlier than at the last moment a copy left, because the host woke up late, in milliseconds; 0 in virtual
+    /// time.
+    pub margin_ms: f64,
+}
+
+/// What was chosen for one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChosenResult {
+    /// How often.
+    pub choices: u64,
+    /// Copies of messages.
+    pub copies: u64,
+}
+
+impl ChoicesResult {
+    /// `2299 messages on 1 path at once, 1 on 2; copies more: 3 silence`.
+    pub fn in_words(&self) -> String {
+        let place = |(place, count): (usize, &u64)| match place {
+            0 => format!("{count} messages on 1 path at once"),
+            _ => format!("{count} on {}", place + 1),
+        };
+        let spread: Vec<_> = self.at_once.iter().enumerate().map(place).collect();
+        let again = Reason::ALL.into_iter().filter(|reason| reason.is_again());
+        let again = again.filter_map(|reason| Some((reason, self.reasons.get(reason.name())?)));
+        let again: Vec<_> = again.map(|(reason, why)| format!("{} {}", why.copies, reason.name())).collect();
+        let again = if again.is_empty() { "none".to_owned() } else { again.join(", ") };
+        format!("{}; copies more: {again}", spread.join(", "))
+    }
+}
+
+impl From<ChoiceStats> for ChoicesResult {
+    fn from(stats: ChoiceStats) -> Self {
+        let most = stats.at_once.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        let chosen = |chosen: Chosen| ChosenResult { choices: chosen.choices, copies: chosen.copies };
+        Self {
+            at_once: stats.at_once[..most].to_vec(),
+            reasons: stats.iter().map(|(reason, why)| (reason.name().to_owned(), chosen(why))).collect(),
+            margin_ms: stats.margin.as_millis_f64(),
+        }
+    }
 }
 
 /// What left on one path in one direction.

@@ -63,6 +63,10 @@ impl<T: Transport + Counts> Counted<T> {
     pub(super) fn inner(&self) -> &T {
         &self.transport
     }
+
+    pub(super) fn inner_mut(&mut self) -> &mut T {
+        &mut self.transport
+    }
 }
 
 impl<T: Transport + Counts> Drop for Counted<T> {

@@ -96,7 +96,7 @@ pub(crate) fn run_reading(
     output: Option<&mut Output>,
     progress: &mut Progress<'_>,
 ) -> Result<RunResult, RunError> {
-    let mut stage = Stage::build(scenario, seed, inputs)?;
+    let mut stage = Stage::build(scenario, seed, inputs, extras)?;
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let network = std::mem::take(&mut stage.network);
     let nodes = network.node_names();
@@ -144,7 +144,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn build(scenario: &Scenario, seed: Seed, mut inputs: Inputs) -> Result<Self, RunError> {
+    fn build(scenario: &Scenario, seed: Seed, mut inputs: Inputs, extras: Extras) -> Result<Self, RunError> {
         let mut network = Network::new();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();
@@ -160,7 +160,8 @@ impl Stage {
             }
             None => (streams, None),
         };
-        let commands = commands::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
+        let explain = extras.events;
+        let commands = commands::add(&mut network, scenario, seed, explain, &mut inputs, &mut flows)?;
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
         Ok(Self { network, links, queues: Vec::new(), flows, streams, inputs, teleop, commands })
     }

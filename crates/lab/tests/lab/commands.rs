@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use taut_core::Seed;
+use taut_lab::job::single;
 use taut_lab::result::{CommandsResult, RunResult};
-use taut_lab::run::run;
+use taut_lab::run::{Extras, run};
 use taut_lab::scenario::{Scenario, Setting};
 
 use crate::world::{done, recordings};
@@ -126,6 +127,46 @@ fn mtip_survives_a_dead_link_and_delivers_nothing_late() {
         assert!(result.in_time_percent.unwrap() >= least, "{transport}: {:?}", result.in_time_percent);
         assert!(result.copies.unwrap() <= copies, "{transport}: {:?}", result.copies);
     }
+}
+
+#[test]
+fn every_choice_of_paths_is_in_the_events_and_their_sums_are_in_the_result() {
+    let text = "title = \"choices\"\nduration = \"5s\"\n\
+                [links.a]\nbetween = [\"c\", \"r\"]\nchain = [{ delay = \"4ms\" }, { cut = { at = \"3s\" } }]\n\
+                [links.b]\nbetween = [\"c\", \"r\"]\nchain = [{ delay = \"4500us\" }]\n\
+                [commands]\nfrom = \"c\"\nto = \"r\"\ntransport = { mtip = { policy = \"deadline\" } }\n";
+    let scenario = Scenario::parse("choices", text).unwrap_or_else(|e| panic!("{e}"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("choices");
+    let _ = std::fs::remove_dir_all(&folder);
+    let events = Extras { events: true, ..Extras::default() };
+    let (result, _) = single(&scenario, Seed::new(1), events, Some(&folder), &mut |_| ()).unwrap();
+    assert_eq!(result, run(&scenario, Seed::new(1), &mut |_| ()).unwrap(), "who looks on changes nothing");
+
+    let log = std::fs::read_to_string(folder.join("events.jsonl")).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let chosen: Vec<_> = lines.filter(|line| line["event"] == "chosen").collect();
+    let commands = result.commands.expect("there are commands");
+    let choices = commands.choices.expect("MTIP counts them");
+    for (reason, sums) in &choices.reasons {
+        let these = || chosen.iter().filter(|line| line["reason"] == reason.as_str());
+        let copies: usize = these().map(|line| line["paths"].as_array().unwrap().len()).sum();
+        assert_eq!((these().count() as u64, copies as u64), (sums.choices, sums.copies), "{reason}");
+    }
+    let counted: u64 = choices.reasons.values().map(|sums| sums.choices).sum();
+    assert_eq!((chosen.len() as u64, choices.at_once.iter().sum::<u64>()), (counted, commands.sent));
+    let died = |line: &&serde_json::Value| line["at_ns"].as_u64() > Some(3_000_000_000);
+    let silence = chosen.iter().filter(died).find(|line| line["reason"] == "silence").expect("link a dies");
+    let number = |key: &str| silence[key].as_f64().unwrap();
+    // By link b, at the last moment: 4.5 ms before the command is worthless. More than a way is not left.
+    assert_eq!(
+        (&silence["paths"], number("budget_ns"), number("margin_ns")),
+        (&serde_json::json!([1]), 4.5e6, 0.0)
+    );
+    assert!(number("probability") > 0.9, "{silence}");
+    assert_eq!(silence["target"], serde_json::json!(0.9985));
+    let estimates = silence["estimates"].as_array().unwrap();
+    let one_way = |path: usize| estimates[path]["one_way_p99_ns"].as_f64().unwrap();
+    assert!((one_way(0) - 4e6).abs() < 2e5 && (one_way(1) - 4.5e6).abs() < 2e5, "{silence}");
 }
 
 #[test]

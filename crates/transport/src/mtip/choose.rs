@@ -2,45 +2,11 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Duration, PathId, Time};
+use taut_core::{Duration, PathId, Reason, Time};
 
 use super::config::{Adaptive, Policy};
 use super::deadline::Scheduler;
 use super::path::{Path, PathState};
-
-/// What was decided for one message, and why: the trace of a scheduler.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Choice {
-    /// The message's number.
-    pub number: u64,
-    /// Over which paths it goes, a bit for each [`PathId`](taut_core::PathId).
-    pub paths: u64,
-    /// The probability that it arrives in time, as far as the scheduler knows; `None` where the policy does not ask.
-    pub probability: Option<f64>,
-    /// Why these.
-    pub reason: Reason,
-}
-
-/// Why a scheduler chose as it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The policy names the paths or their number.
-    Policy,
-    /// One path meets the deadline, and another one is there when its answer does not come.
-    OneSuffices,
-    /// No path alone is sure enough: these together are.
-    Together,
-    /// Nothing reaches the target: this is the best there is.
-    BestEffort,
-    /// Nothing may hold it up: every path.
-    Emergency,
-    /// No answer came, and this is the last moment for a copy on that path.
-    Silence,
-    /// No answer came in time, and there is time for another copy.
-    Overdue,
-    /// No path is known to be alive: every path is tried.
-    NoneAlive,
-}
 
 /// A set of paths, a bit for each place in the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +70,11 @@ impl Chooser {
             _ => None,
         };
         Self { policy, latency_weight, as_published, count: 1, recent: VecDeque::new(), deadline }
+    }
+
+    /// The probability that the policy asks for.
+    pub(super) fn target(&self) -> Option<f64> {
+        self.deadline.map(|scheduler| scheduler.target.probability)
     }
 
     /// Does it name a path that is not there yet?

@@ -91,6 +91,7 @@ pub struct MtipConfig {
     pub(super) idle_timeout: Duration,
     pub(super) max_message: Bytes,
     pub(super) emergency: Option<Priority>,
+    pub(super) explain: bool,
 }
 
 impl Default for MtipConfig {
@@ -105,6 +106,7 @@ impl Default for MtipConfig {
             idle_timeout: Duration::from_secs(30),
             max_message: Bytes::new(1_400),
             emergency: None,
+            explain: false,
         }
     }
 }
@@ -161,6 +163,13 @@ impl MtipConfig {
     /// The longest message that is taken and accepted. Default 1400 B; 1 B to 65,000 B.
     pub fn max_message(mut self, bytes: Bytes) -> Self {
         self.max_message = bytes.clamp(Bytes::new(1), Bytes::new(65_000));
+        self
+    }
+
+    /// Keep what was chosen for each message and the estimates behind it, for [`Mtip::poll_choice`](super::Mtip::poll_choice).
+    /// Default: no; [`Mtip::choices`](super::Mtip::choices) counts them always.
+    pub fn explain(mut self, explain: bool) -> Self {
+        self.explain = explain;
         self
     }
 

@@ -5,9 +5,9 @@
 //! ("hedged request"; Dean, Barroso, *The Tail at Scale*, CACM 56, 2013), and what it costs otherwise is the share that
 //! was lost, not the share that might be. Several copies at once are for when there is no time to wait for an answer.
 
-use taut_core::{Duration, PathId, Time};
+use taut_core::{Duration, PathId, Reason, Time};
 
-use super::choose::{Places, Plan, Reason};
+use super::choose::{Places, Plan};
 use super::config::Target;
 use super::path::{Path, PathState};
 
@@ -23,7 +23,7 @@ struct Outlook {
 /// Copies of a message with a deadline at most, whatever happens.
 pub(super) const MOST_COPIES: usize = 8;
 /// The last moment for a copy is the one at which this share of the packets that arrive are still in time.
-const STILL: f64 = 0.99;
+pub(super) const STILL: f64 = 0.99;
 /// After silence a message is to arrive with this probability, however rare silence is.
 const LEAST_AFTER_SILENCE: f64 = 0.95;
 /// What happens less often than this may cost more copies than the target names.
@@ -74,13 +74,15 @@ impl Copies {
 /// The policy, and the path that a single copy took last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scheduler {
-    target: Target,
+    pub(super) target: Target,
     current: Option<PathId>,
+    /// A copy at a last moment may leave so much later: it is asked for so much earlier.
+    pub(super) margin: Duration,
 }
 
 impl Scheduler {
     pub(super) fn new(target: Target) -> Self {
-        Self { target, current: None }
+        Self { target, current: None, margin: Duration::ZERO }
     }
 
     /// What may be missing of certainty.
@@ -101,9 +103,22 @@ impl Scheduler {
         copies.everywhere = places.iter().any(|place| paths[place].losses.share() > self.tolerated());
     }
 
+    /// How long before a message is worthless the last copy on this path is to be asked for.
+    pub(super) fn lead(&self, path: &Path) -> Option<Duration> {
+        path.one_way.quantile(STILL).filter(|_| path.is_linked()).map(|delay| delay + self.margin)
+    }
+
+    /// The same of each path where there is time for a copy; the first moment first.
+    fn last_moments(&self, budget: Duration, paths: &[Path], alive: &[usize]) -> Vec<(Duration, usize)> {
+        let lead = |place: &usize| Some((self.lead(&paths[*place]).filter(|lead| *lead < budget)?, *place));
+        let mut moments: Vec<_> = alive.iter().filter_map(lead).collect();
+        moments.sort_by(|a, b| b.cmp(a));
+        moments
+    }
+
     /// The fewest copies that reach the target, together with those that may follow.
     pub(super) fn choose(&mut self, budget: Duration, paths: &[Path], alive: &[usize]) -> Plan {
-        let moments = last_moments(budget, paths, alive);
+        let moments = self.last_moments(budget, paths, alive);
         let outlook = |set: &[usize]| self.outlook(set, budget, paths, &moments);
         let median = |place: usize| paths[place].one_way.quantile(0.5).unwrap_or(budget);
         let better = |a: usize, b: usize| {
@@ -171,7 +186,7 @@ impl Scheduler {
                     break;
                 }
                 let lost = if copy == 0 { first } else { path.losses.after_one() };
-                outlook.failure *= 1.0 - (1.0 - lost) * path.one_way.within(left);
+                outlook.failure *= 1.0 - (1.0 - lost) * path.one_way.within(left.saturating_sub(self.margin));
                 outlook.copies += silent;
                 sent += 1;
             }
@@ -227,11 +242,6 @@ impl Scheduler {
     }
 }
 
-/// How long before a message is worthless the last copy on this path is to leave.
-pub(super) fn lead(path: &Path) -> Option<Duration> {
-    path.one_way.quantile(STILL).filter(|_| path.is_linked())
-}
-
 fn is_alive(path: &Path) -> bool {
     matches!(path.state, PathState::Up | PathState::Suspect)
 }
@@ -245,14 +255,6 @@ pub(super) fn in_time(path: &Path, budget: Duration) -> f64 {
 fn again_in_time(path: &Path, copies: &Copies, budget: Duration) -> f64 {
     let lost = if copies.took(path.id) { path.losses.after_one() } else { path.losses.next() };
     (1.0 - lost) * path.one_way.within(budget)
-}
-
-/// How long before the deadline a copy must leave on each path, where there is time for one; the first moment first.
-fn last_moments(budget: Duration, paths: &[Path], alive: &[usize]) -> Vec<(Duration, usize)> {
-    let lead = |place: &usize| Some((lead(&paths[*place]).filter(|lead| *lead < budget)?, *place));
-    let mut moments: Vec<_> = alive.iter().filter_map(lead).collect();
-    moments.sort_by(|a, b| b.cmp(a));
-    moments
 }
 
 /// The probability that no answer to a copy arrives that did arrive.

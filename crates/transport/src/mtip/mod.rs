@@ -8,7 +8,8 @@
 //! [`Policy`] says which paths a message takes. [`Policy::All`] is the source's MTIP-A, [`Policy::Adaptive`] its MTIP-B.
 //! [`Policy::Deadline`] is ours: it keeps each path's delay distribution and losses, sends each message on the fewest paths that
 //! meet its deadline with the asked probability, and sends another copy at the last moment at which that is in time when no
-//! answer has come; a path whose newest packet is overdue is left at once. [`Choice`] tells for each message what was chosen, and why.
+//! answer has come, less what this host wakes up late by; a path whose newest packet is overdue is left at once. [`Choice`] tells for each
+//! message what was chosen, and why, where [`MtipConfig::explain`] asks for it.
 //!
 //! The published protocol is spoken too ([`Mode::Compatible`]). What it lacks, [`Mode::Improved`] has:
 //!
@@ -56,22 +57,24 @@ mod codec;
 mod config;
 mod deadline;
 mod estimate;
+mod explain;
 mod outstanding;
 mod path;
 mod receive;
 mod reliable;
 mod send;
+mod wakes;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use taut_core::{
-    Bytes, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message,
-    PathId, SendError, Time, Transmit, Transport,
+    Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event,
+    Message, PathId, SendError, Time, Transmit, Transport,
 };
 
-pub use choose::{Choice, Reason};
 pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
+pub use explain::{ChoiceReport, ChoiceStats, Chosen};
 pub use path::{PathState, PathStats};
 
 use choose::Chooser;
@@ -80,6 +83,7 @@ use outstanding::{AllOutstanding, RELIABLE};
 use path::Path;
 use receive::Receiver;
 use reliable::Pace;
+use wakes::Wakes;
 
 use crate::waiting::Waiting;
 
@@ -91,8 +95,6 @@ const WAITING: Bytes = Bytes::new(64 * 1024);
 const SAMPLES: usize = 64;
 /// Packets that wait for the driver; when there are more, the oldest go.
 const OUTBOX: usize = 1_024;
-/// Choices that wait to be read; the oldest go first.
-const CHOICES: usize = 256;
 /// Between two LINKs on a path that does not answer.
 const LINK_INTERVAL: Duration = Duration::from_millis(100);
 /// On a path that is down every so many probes one is a LINK.
@@ -159,6 +161,8 @@ pub struct Mtip {
     last_moments: BinaryHeap<Reverse<(Time, u64, PathId)>>,
     events: VecDeque<Event>,
     choices: VecDeque<Choice>,
+    chosen: ChoiceStats,
+    wakes: Wakes,
     /// When a packet of the conversation arrived last.
     heard: Time,
     stats: MtipStats,
@@ -195,6 +199,8 @@ impl Mtip {
             last_moments: BinaryHeap::new(),
             events: VecDeque::new(),
             choices: VecDeque::new(),
+            chosen: ChoiceStats::default(),
+            wakes: Wakes::default(),
             heard: Time::ZERO,
             stats: MtipStats::default(),
         }
@@ -213,11 +219,6 @@ impl Mtip {
     /// What the peer's clock reads, once there was an exchange. The published protocol has none.
     pub fn clock(&self, now: Time) -> Option<ClockEstimate> {
         self.clock.estimate(now)
-    }
-
-    /// The oldest choice that was not read yet.
-    pub fn poll_choice(&mut self) -> Option<Choice> {
-        self.choices.pop_front()
     }
 
     fn place_of(&self, id: PathId) -> Option<usize> {
@@ -254,7 +255,6 @@ impl Mtip {
                     self.post(id, Outgoing::Link);
                     continue;
                 }
-                path.sent(now, true, number);
                 self.post(id, Outgoing::KeepAlive { number });
             } else if self.client {
                 path.next_probe = now + LINK_INTERVAL;
@@ -333,6 +333,7 @@ impl Transport for Mtip {
         if self.state == State::Closed {
             return;
         }
+        self.wakes.moved(now);
         let parsed =
             if input.padding == 0 { self.codec.parse(now, input.data) } else { Err(DropCause::Malformed) };
         if let Err(cause) = parsed.and_then(|(clock, packet)| self.receive(now, input.path, clock, packet)) {
@@ -341,6 +342,7 @@ impl Transport for Mtip {
     }
 
     fn handle_timeout(&mut self, now: Time) {
+        self.measure_lateness(now);
         if self.idle_at().is_some_and(|deadline| deadline.at <= now) {
             return self.end();
         }
@@ -360,6 +362,10 @@ impl Transport for Mtip {
                 break path;
             }
             if let Some((path, packet)) = self.outbox.pop_front() {
+                // Answers name the moment at which a probe leaves, and a driver's clock went on since it was due.
+                if let (Outgoing::KeepAlive { number }, Some(place)) = (&packet, self.place_of(path)) {
+                    self.paths[place].sent(now, true, *number);
+                }
                 self.codec.emit(now, &packet, buffer);
                 break path;
             }
@@ -414,6 +420,7 @@ impl Transport for Mtip {
 
     /// It is linked, and used once the peer answers. There are [`MAX_PATHS`] at most.
     fn add_path(&mut self, now: Time, id: PathId) -> bool {
+        self.wakes.moved(now);
         let room = self.paths.len() < MAX_PATHS && self.place_of(id).is_none();
         if room {
             self.paths.push(Path::new(now, id));
@@ -423,6 +430,7 @@ impl Transport for Mtip {
 
     /// What was on its way there is sent over another one where there is time.
     fn remove_path(&mut self, now: Time, id: PathId) {
+        self.wakes.moved(now);
         if let Some(place) = self.place_of(id) {
             self.forget_path(now, place);
         }

@@ -4,9 +4,9 @@
 //! repetition, up to a second (RFC 8085 section 3.1.1, RFC 6298 section 5.5). Repetitions spend a credit that what is sent and what is
 //! acknowledged brings; without it there is one at a time. So an outage or a full queue is not answered with more of the same.
 
-use taut_core::{Duration, Time};
+use taut_core::{Duration, Reason, Time};
 
-use super::choose::{Places, Reason};
+use super::choose::Places;
 use super::outstanding::Repeat;
 use super::{Mtip, deadline};
 

@@ -2,14 +2,15 @@
 
 use std::cmp::Reverse;
 
-use taut_core::{DropCause, Duration, Event, Message, PathId, Reliability, Time};
+use taut_core::{DropCause, Duration, Event, Message, PathId, Reason, Reliability, Time};
 
-use super::choose::{Choice, Places, Reason};
+use super::choose::Places;
 use super::codec::Copy;
-use super::deadline::{self, Copies};
+use super::deadline::Copies;
+use super::explain::Subject;
 use super::outstanding::{Outstanding, Repeat};
 use super::path::PathState;
-use super::{CHOICES, Mtip, State};
+use super::{Mtip, State};
 
 /// Last moments that are waited for at most.
 const LAST_MOMENTS: usize = 16_384;
@@ -37,6 +38,7 @@ impl Mtip {
         let number = self.next_number;
         self.next_number += 1;
         let budget = self.budget(now, &message);
+        let (subject, estimates) = (Subject { number, tag: message.tag, budget }, self.estimates(budget));
         let (mut places, probability, mut reason) = self.chooser.choose(now, number, budget, &self.paths);
         if is_emergency {
             let linked = (0..self.paths.len()).filter(|place| self.paths[*place].is_linked());
@@ -53,10 +55,8 @@ impl Mtip {
         self.outstanding.push(now, Outstanding { number, message, due, copies, last_moments: 0 });
         places.iter().for_each(|place| self.queue_copy(now, place, number));
         self.await_answer(now, number, places);
-        if self.chooser.deadline.is_some() {
-            self.await_last_moments(now, number, due);
-        }
-        self.explain(number, places, probability, reason);
+        self.await_last_moments(now, number, due);
+        self.explain(subject, places, probability, reason, estimates);
         true
     }
 
@@ -70,9 +70,10 @@ impl Mtip {
 
     /// Notes when another copy over each path must leave at the latest.
     fn await_last_moments(&mut self, now: Time, number: u64, due: Time) {
+        let Some(scheduler) = self.chooser.deadline else { return };
         let Some(entry) = self.outstanding.find(number) else { return };
         for path in &self.paths {
-            let Some(lead) = deadline::lead(path) else { continue };
+            let Some(lead) = scheduler.lead(path) else { continue };
             let at = Time::ZERO + due.saturating_since(Time::ZERO + lead);
             if at > now && self.last_moments.len() < LAST_MOMENTS {
                 self.last_moments.push(Reverse((at, number, path.id)));
@@ -128,6 +129,10 @@ impl Mtip {
         entry.copies.again = true;
         // What must arrive has a pace of its own.
         let is_paced = entry.must_arrive();
+        let budget = entry.due.saturating_since(now);
+        let subject = Subject { number, tag: entry.message.tag, budget };
+        let estimates = self.estimates(budget);
+        let mut queued = Places::default();
         for place in places.iter() {
             if !is_paced && self.pace.credit == 0 {
                 break;
@@ -135,23 +140,15 @@ impl Mtip {
             self.pace.credit = self.pace.credit.saturating_sub(1);
             self.stats.again += 1;
             self.queue_copy(now, place, number);
+            queued.add(place);
         }
-        self.explain(number, places, Some(chance), reason);
+        self.explain(subject, queued, Some(chance), reason, estimates);
     }
 
     /// How long until the message is worthless.
     fn budget(&self, now: Time, message: &Message) -> Duration {
         let deadline = message.deadline.unwrap_or(self.config.deadline);
         deadline.saturating_sub(now.saturating_since(message.created))
-    }
-
-    fn explain(&mut self, number: u64, places: Places, probability: Option<f64>, reason: Reason) {
-        if self.choices.len() == CHOICES {
-            self.choices.pop_front();
-        }
-        let bits =
-            places.iter().fold(0, |bits, place| bits | 1u64.wrapping_shl(self.paths[place].id.0.into()));
-        self.choices.push_back(Choice { number, paths: bits, probability, reason });
     }
 
     /// The next copy; its path.

@@ -1,7 +1,9 @@
 //! What arrives, on how many copies, and what happens when a path dies.
 
-use taut_core::{Datagram, Duration, Ecn, Event, Message, PathId, Priority, Reliability, Time, Transport};
-use taut_transport::mtip::{Adaptive, Mode, MtipConfig, PathState, Policy, Reason, Target};
+use taut_core::{
+    Datagram, Duration, Ecn, Event, Message, PathId, Priority, Reason, Reliability, Time, Transport,
+};
+use taut_transport::mtip::{Adaptive, Clocks, Mode, MtipConfig, PathState, Policy, Target};
 use taut_wire::mtip::compatible::Sublink;
 use taut_wire::mtip::{Body, Repr};
 
@@ -72,7 +74,7 @@ fn a_path_that_dies_costs_mtip_a_nothing_and_the_deadline_policy_nothing_either(
 fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the_other_path() {
     let mut ways = two();
     ways[0].cut = Some((at_ms(15_000), Time::MAX));
-    let mut net = Net::new(deadline(), ways);
+    let mut net = Net::new(deadline().explain(true), ways);
     net.run_until(at_ms(500));
     net.commands(at_ms(500), PERIOD, 600, DEADLINE);
     let mut choices = Vec::new();
@@ -82,12 +84,78 @@ fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the
     }
     let first =
         choices.iter().position(|choice| choice.reason == Reason::Silence).expect("one was not heard of");
-    assert_eq!(choices[first].paths & 0b10, 0b10);
-    let after: Vec<_> = choices[first + 1..].iter().map(|choice| (choice.paths, choice.reason)).collect();
+    let other = PathId(1);
+    assert!(choices[first].paths.contains(&other));
+    let after: Vec<_> = choices[first + 1..].iter().map(|choice| (&choice.paths, choice.reason)).collect();
     // While nobody knows whether the first path is dead, both may be taken.
-    assert!(after[..3].iter().all(|(paths, _)| paths & 0b10 != 0), "{after:?}");
-    assert!(after[3..].iter().all(|(paths, _)| *paths == 0b10), "{after:?}");
+    assert!(after[..3].iter().all(|(paths, _)| paths.contains(&other)), "{after:?}");
+    assert!(after[3..].iter().all(|(paths, _)| **paths == [other]), "{after:?}");
     assert!(net.copies() < 1.1, "{}", net.copies());
+}
+
+#[test]
+fn a_choice_tells_what_was_known_of_each_path_and_choices_are_counted_whether_they_are_read_or_not() {
+    let mut ways = two();
+    ways[0].cut = Some((at_ms(15_000), Time::MAX));
+    let mut net = Net::new(deadline().explain(true), ways);
+    net.run_until(at_ms(500));
+    net.commands(at_ms(500), PERIOD, 600, DEADLINE);
+    let mut choices = Vec::new();
+    while net.now < at_ms(19_000) {
+        net.run_until(net.now + ms(30));
+        choices.extend(std::iter::from_fn(|| net.ends[CLIENT].poll_choice()));
+    }
+    assert_eq!(choices.iter().filter(|choice| !choice.reason.is_again()).count(), 600);
+    let quiet = &choices[300];
+    assert_eq!((quiet.tag, quiet.budget, quiet.reason), (300, DEADLINE, Reason::OneSuffices));
+    assert_eq!((&quiet.paths, quiet.target), (&vec![PathId(0)], Some(Target::default().probability)));
+    assert!(quiet.probability > quiet.target && quiet.margin == Duration::ZERO, "{quiet:?}");
+    for (path, (estimate, delay)) in quiet.estimates.iter().zip([4_500, 5_000]).enumerate() {
+        let delay = Some(Duration::from_micros(delay));
+        assert_eq!((usize::from(estimate.path.0), estimate.one_way_p50, estimate.up), (path, delay, true));
+        assert!(
+            estimate.loss < 0.02 && (estimate.in_time - (1.0 - estimate.loss)).abs() < 1e-3,
+            "{estimate:?}"
+        );
+    }
+    let last = choices.last().expect("there were some");
+    assert!(!last.estimates[0].up && last.estimates[0].in_time < 0.05 && last.estimates[1].up, "{last:?}");
+    let again: Vec<_> = choices.iter().filter(|choice| choice.reason == Reason::Silence).collect();
+    // The last moment is 5 ms before the deadline.
+    assert!(!again.is_empty() && again.iter().all(|choice| choice.budget <= ms(5)), "{again:?}");
+
+    let (stats, chosen) = (net.ends[CLIENT].stats(), net.ends[CLIENT].choices());
+    assert_eq!(chosen.at_once.iter().sum::<u64>(), stats.sent);
+    assert_eq!(chosen.iter().map(|(_, why)| why.copies).sum::<u64>(), stats.copies);
+    let more: u64 = chosen.iter().filter(|(reason, _)| reason.is_again()).map(|(_, why)| why.copies).sum();
+    assert_eq!((more, chosen.of(Reason::Silence).choices), (stats.again, again.len() as u64));
+}
+
+#[test]
+fn nothing_is_kept_of_choices_that_nobody_asks_for() {
+    let mut net = run(deadline(), two());
+    assert_eq!(net.ends[CLIENT].poll_choice(), None);
+    assert_eq!(net.ends[CLIENT].choices().of(Reason::OneSuffices).choices, 1_000);
+    let mut net = run(deadline().explain(true), two());
+    let kept = std::iter::from_fn(|| net.ends[CLIENT].poll_choice());
+    assert_eq!(kept.map(|choice| choice.tag).collect::<Vec<_>>(), (744..1_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_host_that_wakes_up_late_sends_the_copy_at_the_last_moment_so_much_earlier() {
+    for wakes_late in [Duration::ZERO, Duration::from_micros(800)] {
+        let mut ways = two();
+        ways[0].cut = Some((at_ms(15_000), Time::MAX));
+        let mut net = Net::new(deadline().clocks(Clocks::Synchronised), ways);
+        net.wakes_late = wakes_late;
+        net.run_until(at_ms(500));
+        net.commands(at_ms(500), PERIOD, 1_000, DEADLINE);
+        net.run_until(at_ms(500) + PERIOD * 1_000 + ms(200));
+        assert_eq!(net.received().len(), 1_000, "{wakes_late}");
+        let margin = net.ends[CLIENT].choices().margin;
+        assert!(margin <= wakes_late && margin + wakes_late / 10 >= wakes_late, "{margin}");
+        assert!(net.copies() < 1.01, "{}", net.copies());
+    }
 }
 
 /// Rico, Luque-Schempp, Merino: half of the rank is latency, and reliability is a ratio since the beginning, of which 0.99 counts as
@@ -95,27 +163,28 @@ fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the
 /// missing take the other path besides; then all are in time and none is a duplicate, and nothing says that one path is enough.
 #[test]
 fn the_published_rule_keeps_a_dead_path_for_it_is_quick_and_no_duplicate_tells_it_to_take_one_fewer() {
-    let after_death = |config| {
+    let after_death = |config: MtipConfig| {
         let mut ways = two();
         ways[0].cut = Some((at_ms(15_000), Time::MAX));
-        let mut net = Net::new(config, ways);
+        let mut net = Net::new(config.explain(true), ways);
         net.run_until(at_ms(500));
         net.commands(at_ms(500), PERIOD, 1_000, DEADLINE);
         let mut paths = Vec::new();
         while net.now < at_ms(32_000) {
             net.run_until(net.now + PERIOD);
-            paths.extend(std::iter::from_fn(|| net.ends[CLIENT].poll_choice()).map(|choice| choice.paths));
+            let choices = std::iter::from_fn(|| net.ends[CLIENT].poll_choice());
+            paths.extend(choices.map(|choice| choice.paths.iter().map(|path| path.0).collect::<Vec<_>>()));
         }
         assert!(net.ends[SERVER].stats().duplicates <= 60, "those of the first second, on two paths");
         let died = ((15_000 - 500) / 30) as usize;
         (paths.split_off(died + 4), net.ways[0].carried[CLIENT])
     };
     let (paths, to_the_dead) = after_death(published(mtip_b()));
-    assert_eq!(paths.iter().position(|paths| *paths == 0b11), Some(0), "{paths:?}");
-    assert!(paths.iter().all(|paths| *paths == 0b11), "to the end: {paths:?}");
+    assert_eq!(paths.iter().position(|paths| *paths == [0, 1]), Some(0), "{paths:?}");
+    assert!(paths.iter().all(|paths| *paths == [0, 1]), "to the end: {paths:?}");
     // The improved rule's reliability forgets, and its dead path ranks last before another one is taken.
     let (paths, to_the_dead_by_ours) = after_death(mtip_b());
-    assert!(paths.iter().all(|paths| *paths == 0b10), "{paths:?}");
+    assert!(paths.iter().all(|paths| *paths == [1]), "{paths:?}");
     assert!(to_the_dead > to_the_dead_by_ours + 300, "{to_the_dead} and {to_the_dead_by_ours}");
 }
 

@@ -70,6 +70,12 @@ pub(crate) struct Net {
     /// Of each command, how old its first copy was when it arrived, in improved packets.
     pub(crate) arrived: BTreeMap<u64, Duration>,
     pub(crate) events: [Vec<(Time, Event)>; 2],
+    /// The client is called so much later than it asks for, at most.
+    pub(crate) wakes_late: Duration,
+    /// An end that is called sends so much later.
+    pub(crate) sends_late: Duration,
+    /// How late it is this time.
+    late: Duration,
     offers: BinaryHeap<Reverse<(Time, u64)>>,
     messages: Vec<Message>,
     arrivals: BinaryHeap<Reverse<Arrival>>,
@@ -93,6 +99,9 @@ impl Net {
             copies_sent: Vec::new(),
             arrived: BTreeMap::new(),
             events: Default::default(),
+            wakes_late: Duration::ZERO,
+            sends_late: Duration::ZERO,
+            late: Duration::ZERO,
             offers: BinaryHeap::new(),
             messages: Vec::new(),
             arrivals: BinaryHeap::new(),
@@ -144,7 +153,9 @@ impl Net {
             }
             for side in [CLIENT, SERVER] {
                 let now = self.clock(side);
-                if self.ends[side].poll_timeout().is_some_and(|deadline| deadline.at <= now) {
+                let late = if side == CLIENT { self.late } else { Duration::ZERO };
+                if self.ends[side].poll_timeout().is_some_and(|deadline| deadline.at + late <= now) {
+                    self.late = Duration::from_nanos(self.rng.below(self.wakes_late.as_nanos() + 1));
                     self.ends[side].handle_timeout(now);
                     self.pump(side);
                 }
@@ -156,7 +167,10 @@ impl Net {
     fn next_time(&self) -> Option<Time> {
         let timer = |side: usize| {
             let at = self.ends[side].poll_timeout()?.at;
-            Some(if side == SERVER { Time::ZERO + at.saturating_since(Time::ZERO + self.offset) } else { at })
+            Some(match side {
+                SERVER => Time::ZERO + at.saturating_since(Time::ZERO + self.offset),
+                _ => at + self.late,
+            })
         };
         let offer = self.offers.peek().map(|offer| offer.0.0);
         let arrival = self.arrivals.peek().map(|arrival| arrival.0.0);
@@ -178,7 +192,7 @@ impl Net {
 
     /// All that the end has to say.
     pub(crate) fn pump(&mut self, end: usize) {
-        let now = self.clock(end);
+        let now = self.clock(end) + self.sends_late;
         loop {
             let mut data = Vec::new();
             let transmit = self.ends[end].poll_transmit(now, &mut data);

@@ -14,6 +14,21 @@ fn config(policy: Policy) -> MtipConfig {
 }
 
 #[test]
+fn an_idle_path_is_up_though_clocks_go_on_between_being_called_and_sending() {
+    let mut net = Net::new(MtipConfig::new(), vec![Way::new(4_000), Way::new(5_000)]);
+    net.sends_late = Duration::from_micros(20);
+    net.run_until(at_ms(500));
+    net.commands(at_ms(500), ms(10), 1_000, ms(15));
+    net.run_until(at_ms(10_000));
+    for end in [CLIENT, SERVER] {
+        let paths: Vec<_> = net.ends[end].paths().collect();
+        let fates: Vec<_> = paths.iter().map(|(_, state, stats)| (*state, stats.lost, stats.downs)).collect();
+        assert_eq!(fates, [(PathState::Up, 0, 0); 2], "end {end}");
+        assert!(paths.iter().all(|(.., stats)| stats.acknowledged >= 90), "{paths:?}");
+    }
+}
+
+#[test]
 fn a_path_whose_address_changed_is_linked_again_while_messages_flow() {
     for policy in policies() {
         for (period, paths) in [(10, 1), (10, 2), (50, 1), (50, 2), (150, 1)] {

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use taut_core::{Bytes, Duration, PathId, Time};
+use taut_transport::mtip::ChoiceStats;
 
 use super::bound::Clairvoyant;
 use crate::metrics::{Summary, percent};
-use crate::result::{CommandsResult, PathResult};
+use crate::result::{ChoicesResult, CommandsResult, PathResult};
 use crate::scenario::{Commands, Scenario};
 
 /// Shared by both ends, and read when the run is over.
@@ -34,6 +35,7 @@ struct Counts {
     there: Vec<PathResult>,
     back: Vec<PathResult>,
     copies: Option<(u64, u64)>,
+    choices: Option<ChoiceStats>,
 }
 
 impl Counts {
@@ -72,6 +74,7 @@ impl Books {
             there: paths.clone(),
             back: paths,
             copies: None,
+            choices: None,
         })))
     }
 
@@ -117,9 +120,10 @@ impl Books {
         }
     }
 
-    /// At the end: messages, and copies of them.
-    pub(super) fn copies(&self, copies: Option<(u64, u64)>) {
-        self.0.borrow_mut().copies = copies;
+    /// At the end: messages and copies of them, and why they took the paths they took.
+    pub(super) fn copies(&self, copies: Option<(u64, u64)>, choices: Option<ChoiceStats>) {
+        let mut books = self.0.borrow_mut();
+        (books.copies, books.choices) = (copies, choices);
     }
 
     /// Commands that somebody who knows the future would have had in time: those that were, and those that could have been.
@@ -159,6 +163,7 @@ impl Books {
             latency_ms: books.latency.to_result(),
             gap_ms: books.gap().map(Duration::as_millis_f64),
             copies: copies.map(|(messages, copies)| copies as f64 / messages as f64),
+            choices: books.choices.map(ChoicesResult::from),
             there: books.there.clone(),
             back: books.back.clone(),
         }

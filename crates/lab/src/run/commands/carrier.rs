@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Protocol, Seed, SendError, Time, Transmit,
-    Transport,
+    Choice, Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Protocol, Seed, SendError, Time,
+    Transmit, Transport,
 };
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::mpquic::{MpQuic, MpQuicConfig, PathUse};
 use taut_transport::mptcp::{Mptcp, MptcpConfig, Scheduler};
-use taut_transport::mtip::{Adaptive, Clocks, Mode, Mtip, MtipConfig, Policy, Target};
+use taut_transport::mtip::{Adaptive, ChoiceStats, Clocks, Mode, Mtip, MtipConfig, Policy, Target};
 
 use crate::run::flows::{self, Counts};
 use crate::run::inputs::RunError;
@@ -32,11 +32,12 @@ pub(super) enum CommandCarrier {
 }
 
 impl CommandCarrier {
-    pub(super) fn new(commands: &Commands, side: Side, seed: Seed) -> Result<Self, RunError> {
+    /// `explain`: each choice of paths is kept until it is read.
+    pub(super) fn new(commands: &Commands, side: Side, seed: Seed, explain: bool) -> Result<Self, RunError> {
         let ids = || (0..commands.paths).map(PathId);
         Ok(match &commands.transport {
             CommandTransport::Mtip(spec) => {
-                let config = mtip_config(spec, commands.deadline);
+                let config = mtip_config(spec, commands.deadline).explain(explain);
                 let mut mtip = match side {
                     Side::Opens => Mtip::client(config, seed.stream("commands/mtip").next_u64()),
                     Side::Waits => Mtip::server(config),
@@ -86,6 +87,22 @@ impl CommandCarrier {
     /// Does it drop what is late? Then it is told of the deadline.
     pub(super) fn keeps_deadlines(&self) -> bool {
         matches!(self, Self::Mtip(_))
+    }
+
+    /// How messages were spread over paths, and why.
+    pub(super) fn choices(&self) -> Option<ChoiceStats> {
+        match self {
+            Self::Mtip(mtip) => Some(mtip.choices()),
+            _ => None,
+        }
+    }
+
+    /// The oldest choice that was not read yet, where they are kept.
+    pub(super) fn poll_choice(&mut self) -> Option<Choice> {
+        match self {
+            Self::Mtip(mtip) => mtip.poll_choice(),
+            _ => None,
+        }
     }
 
     /// Messages sent, and copies of them; `None` where that is not counted in messages.

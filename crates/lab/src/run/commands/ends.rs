@@ -58,8 +58,8 @@ impl CommandEnds {
         let [near, far] = match kernel {
             Some(ends) => ends.map(CommandCarrier::Kernel),
             None => [
-                CommandCarrier::new(commands, Side::Opens, seed)?,
-                CommandCarrier::new(commands, Side::Waits, seed)?,
+                CommandCarrier::new(commands, Side::Opens, seed, false)?,
+                CommandCarrier::new(commands, Side::Waits, seed, false)?,
             ],
         };
         let stop = Time::ZERO + scenario.duration;

@@ -45,11 +45,12 @@ impl CommandFlow {
     }
 }
 
-/// Adds sender and receiver, where the scenario has commands.
+/// Adds sender and receiver, where the scenario has commands. `explain`: the sender tells of each choice of paths.
 pub(super) fn add(
     network: &mut Network,
     scenario: &Scenario,
     seed: Seed,
+    explain: bool,
     inputs: &mut Inputs,
     flows: &mut Vec<FlowInfo>,
 ) -> Result<Option<CommandFlow>, RunError> {
@@ -63,7 +64,8 @@ pub(super) fn add(
     let receiver = Address(sender.0 + 1);
     let (near, far) = PORTS;
     let mut end = |side: Side, other: Address, (source_port, destination_port)| {
-        let carrier = CommandCarrier::new(commands, side, seed)?;
+        let explain = explain && side == Side::Opens;
+        let carrier = CommandCarrier::new(commands, side, seed, explain)?;
         let (owner, flow) = (FlowOwner::Commands(direction(side)), taut_core::FlowId(flows.len() as u32));
         let name = match side {
             Side::Opens => "commands",

@@ -68,7 +68,8 @@ impl Sender {
 impl Drop for Sender {
     /// The simulator drops its nodes at the end of a run.
     fn drop(&mut self) {
-        self.end.books.copies(self.end.carrier.inner().copies());
+        let carrier = self.end.carrier.inner();
+        self.end.books.copies(carrier.copies(), carrier.choices());
     }
 }
 
@@ -119,7 +120,10 @@ impl End {
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         let mut payload = Vec::new();
-        let transmit = self.carrier.poll_transmit(now, &mut payload)?;
+        let transmit = self.carrier.poll_transmit(now, &mut payload);
+        let choices = std::iter::from_fn(|| self.carrier.inner_mut().poll_choice());
+        self.events.extend(choices.map(|choice| NodeEvent::Chosen(Box::new(choice))));
+        let transmit = transmit?;
         let packet = self.peer.packet(payload, transmit);
         self.books.packet(self.back, transmit.path, packet.meta.size);
         Some(packet)
