@@ -2,55 +2,42 @@
 
 use taut_core::{Deadline, Duration, Time};
 
-/// Keeps the session's own standing queue out of the network and of the transport, so that an emergency stop does not
-/// wait behind states.
+/// Keeps the session's own standing queue out of the network, so that an emergency stop does not wait behind states.
 ///
-/// A round begins with a state and ends when that or a newer one is acknowledged. Its *standing delay* is the least
-/// round trip in it less the least of the last half minute: what never went away while it lasted (as CoDel's, RFC 8289
-/// section 3.2). By Little's law, throughput × least round trip is what the path itself carries, and the rest waits.
+/// It looks at round trips of packets: those of states or, where lost states are repeated and others wait for that, those
+/// that the transport measures. A round begins with a state and ends when that or a newer one is acknowledged. Its *standing
+/// delay* is the least round trip in it less the least of the last half minute: what never went away while it lasted (as
+/// CoDel's, RFC 8289 section 3.2). By Little's law, throughput × least round trip is what the path itself carries, and the
+/// rest waits.
 ///
 /// | | the window |
 /// | --- | --- |
 /// | free: no standing delay | none; nothing is held back, whatever is lost |
-/// | a standing delay through three rounds; where lost states are repeated, through three exchanges of clocks as well, by a round trip, and a tenth less arrives than is sent three times in a row | a quarter less than is under way: a *trial* |
+/// | a standing delay through three rounds | a quarter less than is under way: a *trial* |
 /// | the trial does not shorten the round trip by half of that, or costs throughput | free again: the queue is somebody else's, and yielding to it would starve (the test that Copa, NSDI 2018 section 2.2, makes before it competes). Not tried again for 1 s, 2 s … 64 s |
-/// | it does | held: throughput × least round trip, then less by what waits above [`TARGET`], more by 1, 1, 1, 2, 4 … while nothing waits (Vegas; RFC 6817 section 2.4.2) |
-/// | held, and two cuts did not halve the standing delay, or the window was not the limit for eight rounds | free |
+/// | it does | held: throughput × least round trip, then less by what waits above [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
+/// | held, and cuts cost throughput and did not shorten the delay by what they took, or the window was not the limit for eight rounds | free |
+///
+/// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
+/// would be a queue, or one packet of twice the length.
 ///
 /// What is under way is what was sent after the newest state that is known to have arrived: neither losses nor lost
 /// acknowledgements fill the window.
 #[derive(Debug)]
 pub(crate) struct Flight {
     enabled: bool,
-    /// Lost states are repeated: those behind them wait for that, and their round trip says little of queues.
-    reliable: bool,
     /// States sent, and the newest of them that arrived, counted from 1.
     sent: u64,
     arrived: u64,
     /// When something was last acknowledged, or the window was last given up for lost.
     progress: Time,
     mode: Mode,
+    /// With a window, the next state goes then.
+    due: Time,
     least: LeastRtt,
     round: Round,
-    /// Rounds in a row with a standing delay before a trial, and of a held window that was not used.
-    standing: u32,
-    /// When it was last asked whether less arrives than is sent, the states that were sent then, and those that had
-    /// arrived; how often in a row it was so.
-    since: (Time, u64, u64),
-    delivered: u64,
-    behind: u32,
-    /// The last exchanges of clocks, and the least for long.
-    exchanges: [Option<Duration>; 3],
-    least_exchange: LeastRtt,
-    unused: u32,
-    /// Cuts of a held window that did not halve the standing delay, and that delay.
-    strikes: u32,
-    last_standing: Duration,
-    /// For how many rounds it has held, and in how many of them repetitions hid what it did.
-    held: u32,
-    repeating: u32,
-    /// Four times by how much the window grows next.
-    step: u64,
+    /// Rounds in a row with a standing delay, and the states per second that arrived in them, at best.
+    standing: (u32, f64),
     /// The window changed when the present round began: it tells of what was sent before.
     settling: bool,
     /// No trial before.
@@ -68,9 +55,25 @@ enum Mode {
         before: Duration,
         rate: f64,
     },
-    Held {
-        window: u64,
-    },
+    Held(Held),
+}
+
+/// The queue is the session's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Held {
+    window: u64,
+    /// States per second that the path carried.
+    rate: f64,
+    /// The longest standing delay that the last cut leaves, if it cut off what waits.
+    promised: Duration,
+    /// Cuts that cost throughput and did not keep that.
+    broken: u32,
+    /// Rounds in a row in which the window was not the limit.
+    unused: u32,
+    /// Rounds in a row in which it grew.
+    growing: u32,
+    /// For how many rounds it has held.
+    rounds: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,12 +91,18 @@ struct Round {
 const TARGET: Duration = Duration::from_micros(500);
 /// A standing delay that is not worth a trial.
 const SUSPICIOUS: Duration = Duration::from_millis(1);
-/// Where lost states are repeated, less than nine in ten must arrive for so long, and for three round trips, so often in a
-/// row.
-const BEHIND_FOR: Duration = Duration::from_millis(100);
-const BEHIND_TIMES: u32 = 3;
+/// Rounds with a standing delay before a trial, and rounds that it lasts.
+const ROUNDS: u32 = 3;
+/// Less of the throughput than this: it costs states.
+const FULL: f64 = 0.9;
+/// Broken promises, and rounds without need, that end a window.
+const BROKEN: u32 = 3;
+const UNUSED: u32 = 8;
 /// A window that held for so many rounds was right.
 const PROVEN: u32 = 16;
+/// After so many rounds of growth by one, by this part: the path may have become wider.
+const STEADY: u32 = 4;
+const GROWTH: u64 = 16;
 /// A round lasts at least so long, and so many states: fewer say nothing.
 const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_STATES: u64 = 8;
@@ -102,28 +111,17 @@ const LEAST_WINDOW: u64 = 2;
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(64));
 
 impl Flight {
-    pub(crate) fn new(enabled: bool, reliable: bool) -> Self {
+    pub(crate) fn new(enabled: bool) -> Self {
         Self {
             enabled,
-            reliable,
             sent: 0,
             arrived: 0,
             progress: Time::ZERO,
             mode: Mode::Free,
+            due: Time::ZERO,
             least: LeastRtt::default(),
             round: Round::begin(Time::ZERO, 0),
-            standing: 0,
-            since: (Time::ZERO, 0, 0),
-            delivered: 0,
-            behind: 0,
-            exchanges: [None; 3],
-            least_exchange: LeastRtt::default(),
-            unused: 0,
-            strikes: 0,
-            held: 0,
-            repeating: 0,
-            last_standing: Duration::MAX,
-            step: 1,
+            standing: (0, 0.0),
             settling: false,
             retry: Time::ZERO,
             patience: PATIENCE.0,
@@ -139,36 +137,52 @@ impl Flight {
         if self.sent == 1 {
             self.round = Round::begin(now, 1);
         }
+        let apart = self.apart();
+        // A driver that wakes late makes up for half of that.
+        self.due = self.due.max(now - apart / 2) + apart;
         self.sent
     }
 
     /// May another state go? `timeout`: after so long without an acknowledgement, all that was under way is given up.
     pub(crate) fn admits(&mut self, now: Time, timeout: Duration) -> bool {
-        let Some(window) = self.window() else { return true };
-        if self.sent - self.arrived < window {
-            return true;
+        let Some(opens) = self.opens(timeout) else { return true };
+        if now < opens {
+            self.round.limited = true;
+            return false;
         }
-        if now >= self.progress + timeout {
+        if self.is_full() {
             self.arrived = self.sent;
             self.progress = now;
-            return true;
         }
-        self.round.limited = true;
-        false
+        true
     }
 
-    /// When a closed window opens without an acknowledgement.
+    /// When the next state may go, if nothing is acknowledged before.
     pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<Deadline> {
-        let closed = self.window().is_some_and(|window| self.sent - self.arrived >= window);
-        closed.then(|| Deadline::new(self.progress + timeout, "window"))
+        self.opens(timeout).map(|at| Deadline::new(at, "window"))
     }
 
-    /// The `number`th state that was sent arrived, `rtt` ago.
-    pub(crate) fn acknowledged(&mut self, now: Time, number: u64, rtt: Duration) {
-        self.least.record(now, rtt);
-        self.round.least = self.round.least.min(rtt);
+    fn opens(&self, timeout: Duration) -> Option<Time> {
+        self.window()?;
+        Some(if self.is_full() { self.due.max(self.progress + timeout) } else { self.due })
+    }
+
+    fn is_full(&self) -> bool {
+        self.window().is_some_and(|window| self.sent - self.arrived >= window)
+    }
+
+    /// The time between two states of a window that is spread over the least round trip.
+    fn apart(&self) -> Duration {
+        self.window().zip(self.least.get()).map_or(Duration::ZERO, |(window, least)| least / window)
+    }
+
+    /// The `number`th state that was sent arrived; a packet took `rtt` lately to be acknowledged, if that is known.
+    pub(crate) fn acknowledged(&mut self, now: Time, number: u64, rtt: Option<Duration>) {
         self.seen(number);
         self.progress = now;
+        let Some(rtt) = rtt else { return };
+        self.least.record(now, rtt);
+        self.round.least = self.round.least.min(rtt);
         let (length, states) = (now.saturating_since(self.round.began), self.round.arrived);
         // While the queue grows, a whole round takes ever longer; free, the path's own round trip is enough to see it.
         let free = self.mode == Mode::Free && self.least.get().is_some_and(|least| length >= least);
@@ -183,120 +197,140 @@ impl Flight {
     /// It arrived, and nobody knows when.
     pub(crate) fn seen(&mut self, number: u64) {
         self.round.arrived += 1;
-        self.delivered += 1;
         self.arrived = self.arrived.max(number);
     }
 
     fn window(&self) -> Option<u64> {
         match self.mode {
             Mode::Free => None,
-            Mode::Trial { window, .. } | Mode::Held { window } => Some(window),
+            Mode::Trial { window, .. } | Mode::Held(Held { window, .. }) => Some(window),
         }
     }
 
     fn judge(&mut self, now: Time, round: &Round) {
         let Some(least) = self.least.get() else { return };
-        let standing = round.least.saturating_sub(least);
         let seconds = now.saturating_since(round.began).as_secs_f64();
-        let rate = round.arrived as f64 / seconds;
-        let carried = |delay: Duration| (rate * delay.as_secs_f64()) as u64;
-        let (may_be_queue, is_queue) = (self.may_be_queue(4), self.may_be_queue(1));
-        let behind = self.falls_behind(now, least) || !self.reliable;
-        match &mut self.mode {
-            Mode::Free => {
-                self.standing = if standing > SUSPICIOUS { self.standing + 1 } else { 0 };
-                if self.standing >= 3 && is_queue && behind && now >= self.retry {
-                    self.standing = 0;
-                    let window = (carried(round.least) * 3 / 4).max(LEAST_WINDOW);
-                    self.mode = Mode::Trial { window, rounds: 3, before: round.least, rate };
-                }
-            }
-            Mode::Trial { rounds, before, rate: rate_before, .. } => {
-                // Its first rounds still see what was sent before.
-                *rounds -= 1;
-                let shorter = round.least <= *before / 8 * 7;
-                if shorter && !round.limited {
+        let measured = Measured {
+            least,
+            rtt: round.least,
+            rate: round.arrived as f64 / seconds,
+            limited: round.limited,
+        };
+        if std::env::var("EMGDBG").is_ok() {
+            eprintln!(
+                "{:.3} {:?} least {:.2} rtt {:.2} rate {:.0} out {} lim {} settling {} std {:?} retry {:.2}",
+                now.as_nanos() as f64 / 1e9, self.mode, least.as_millis_f64(), round.least.as_millis_f64(), measured.rate, self.sent-self.arrived, round.limited, self.settling, self.standing, self.retry.as_nanos() as f64/1e9
+            );
+        }
+        match self.mode {
+            Mode::Free => self.watch(now, &measured),
+            Mode::Trial { window, rounds, before, rate } => {
+                let shorter = measured.rtt <= before / 8 * 7;
+                if shorter && !measured.limited {
                     // The queue went by itself.
                     self.mode = Mode::Free;
-                } else if shorter && rate >= *rate_before * 0.9 {
-                    self.mode = Mode::Held { window: carried(least).max(LEAST_WINDOW) };
-                    (self.unused, self.step, self.held, self.repeating) = (0, 1, 0, 0);
-                    (self.strikes, self.last_standing) = (0, Duration::MAX);
-                } else if *rounds == 0 {
+                } else if shorter && measured.rate >= rate * FULL {
+                    self.mode = Mode::Held(Held::new(measured.rate.max(rate), least));
+                } else if rounds > 1 {
+                    // The first rounds still see what was sent before.
+                    self.mode = Mode::Trial { window, rounds: rounds - 1, before, rate };
+                } else {
                     self.release(now);
                 }
             }
-            Mode::Held { .. } if std::mem::take(&mut self.settling) => {}
-            Mode::Held { window } => {
-                let before = *window;
-                self.held += 1;
-                if self.held == PROVEN {
+            Mode::Held(_) if std::mem::take(&mut self.settling) => {}
+            Mode::Held(mut held) => {
+                let before = held.window;
+                held.follow(&measured);
+                self.settling = held.window != before;
+                if held.rounds == PROVEN {
                     self.patience = PATIENCE.0;
                 }
-                // A path that carries the states has its moments; one that does not, never is without limit.
-                self.unused = if round.limited { self.unused.saturating_sub(2) } else { self.unused + 1 };
-                if standing > SUSPICIOUS.max(least / 4) && !may_be_queue {
-                    // A repetition takes its time. Where that goes on, the window was wrong.
-                    self.repeating += 1;
-                } else if standing > TARGET {
-                    let excess = carried(standing.saturating_sub(TARGET / 2)).max(1);
-                    *window = window.saturating_sub(excess).max(LEAST_WINDOW);
-                    self.step = 1;
-                    // What was cut off was all that waited, if it was ours.
-                    let stays = standing > SUSPICIOUS && standing > self.last_standing / 2;
-                    self.strikes += u32::from(stays);
-                    self.last_standing = standing;
-                } else {
-                    (self.strikes, self.last_standing) = (0, Duration::MAX);
-                    self.repeating = 0;
-                    if round.limited && standing < TARGET / 4 {
-                        *window += self.step.max(4) / 4;
-                        self.step = (self.step * 2).min(256);
-                    } else {
-                        self.step = 1;
-                    }
-                }
-                self.settling = *window != before;
-                if self.strikes >= 2 || self.unused >= 8 || self.repeating >= 2 * PROVEN {
+                if held.broken >= BROKEN || held.unused >= UNUSED {
                     self.release(now);
+                } else {
+                    self.mode = Mode::Held(held);
                 }
             }
         }
     }
 
-    /// A clock request and its answer took so long: they wait for no repetition of a state.
-    pub(crate) fn exchanged(&mut self, now: Time, rtt: Duration) {
-        self.least_exchange.record(now, rtt);
-        self.exchanges.rotate_right(1);
-        self.exchanges[0] = Some(rtt);
-    }
-
-    /// May the delay be a queue? Where lost states are repeated, those behind them wait for that, and it takes the
-    /// exchanges of clocks to tell.
-    fn may_be_queue(&self, share: u64) -> bool {
-        let lately = self.exchanges.iter().try_fold(Duration::MAX, |least, rtt| Some(least.min((*rtt)?)));
-        let Some((lately, ever)) = lately.zip(self.least_exchange.get()) else { return !self.reliable };
-        // A transport that repeats waits for its own window as well, a share of a round trip.
-        !self.reliable || lately > ever + SUSPICIOUS.max(ever / share)
-    }
-
-    /// Does less arrive than is sent, again and again? After a repetition that took its time, what waited for it comes all
-    /// at once.
-    fn falls_behind(&mut self, now: Time, least: Duration) -> bool {
-        let (since, sent, delivered) = self.since;
-        if now.saturating_since(since) >= BEHIND_FOR.max(least * 3) {
-            self.since = (now, self.sent, self.delivered);
-            let behind = (self.delivered - delivered) * 10 < (self.sent - sent) * 9;
-            self.behind = if behind { self.behind + 1 } else { 0 };
+    /// Free: is there a queue that may be the session's own?
+    fn watch(&mut self, now: Time, measured: &Measured) {
+        let (rounds, best) = self.standing;
+        self.standing = match measured.standing() > SUSPICIOUS {
+            true => (rounds + 1, best.max(measured.rate)),
+            false => (0, 0.0),
+        };
+        let (rounds, rate) = self.standing;
+        if rounds >= ROUNDS && now >= self.retry {
+            self.standing = (0, 0.0);
+            let window = (measured.carried(measured.rtt) * 3 / 4).max(LEAST_WINDOW);
+            self.mode = Mode::Trial { window, rounds: ROUNDS, before: measured.rtt, rate };
         }
-        self.behind >= BEHIND_TIMES
     }
 
     fn release(&mut self, now: Time) {
         self.mode = Mode::Free;
-        (self.standing, self.unused) = (0, 0);
+        self.standing = (0, 0.0);
         self.retry = now + self.patience;
         self.patience = self.patience.saturating_mul(2).min(PATIENCE.1);
+    }
+}
+
+/// A round that is over.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    /// The least round trip for long, and that of the round.
+    least: Duration,
+    rtt: Duration,
+    /// States per second that arrived.
+    rate: f64,
+    limited: bool,
+}
+
+impl Measured {
+    fn standing(&self) -> Duration {
+        self.rtt.saturating_sub(self.least)
+    }
+
+    /// Little's law.
+    fn carried(&self, delay: Duration) -> u64 {
+        (self.rate * delay.as_secs_f64()) as u64
+    }
+}
+
+impl Held {
+    fn new(rate: f64, least: Duration) -> Self {
+        let window = ((rate * least.as_secs_f64()) as u64).max(LEAST_WINDOW);
+        Self { window, rate, promised: Duration::MAX, broken: 0, unused: 0, growing: 0, rounds: 0 }
+    }
+
+    fn follow(&mut self, measured: &Measured) {
+        let standing = measured.standing();
+        self.rounds += 1;
+        // A path that carries the states has its moments; one that does not, never is without limit.
+        self.unused = if measured.limited { self.unused.saturating_sub(2) } else { self.unused + 1 };
+        if standing > TARGET {
+            self.broken += u32::from(standing > self.promised && measured.rate < self.rate * FULL);
+            let excess = measured.carried(standing.saturating_sub(TARGET / 2)).max(1);
+            let cut = excess.min(self.window.div_ceil(4)).min(self.window - LEAST_WINDOW);
+            self.window -= cut;
+            // Half of it will do.
+            self.promised = standing.saturating_sub(Duration::from_secs_f64(cut as f64 / measured.rate / 2.0));
+            self.growing = 0;
+            return;
+        }
+        (self.promised, self.broken) = (Duration::MAX, 0);
+        if measured.limited {
+            self.rate = (self.rate * 3.0 + measured.rate) / 4.0;
+        }
+        if measured.limited && standing < TARGET / 4 {
+            self.growing += 1;
+            self.window += if self.growing > STEADY { (self.window / GROWTH).max(1) } else { 1 };
+        } else {
+            self.growing = 0;
+        }
     }
 }
 
@@ -355,7 +389,7 @@ mod tests {
     impl Path {
         fn new(service: Duration) -> Self {
             Self {
-                flight: Flight::new(true, false),
+                flight: Flight::new(true),
                 now: Time::ZERO + MS,
                 period: MS,
                 service,
@@ -380,12 +414,8 @@ mod tests {
                 {
                     self.under_way.pop_front();
                     if !number.is_multiple_of(self.lose) {
-                        self.flight.acknowledged(at, number, at - sent);
+                        self.flight.acknowledged(at, number, Some(at - sent));
                     }
-                }
-                if self.now.as_nanos().is_multiple_of((MS * 100).as_nanos()) {
-                    let queue = self.free_at.saturating_since(self.now);
-                    self.flight.exchanged(self.now, queue + self.service + MS * 20);
                 }
                 self.waits |= self.now.as_nanos().is_multiple_of(self.period.as_nanos());
                 if self.waits && self.flight.admits(self.now, MS * 500) {

@@ -131,7 +131,7 @@ impl<T: Transport> Operator<T> {
             dropped: Vec::new(),
             next_sequence: 1,
             tracker: Tracker::new(),
-            flight: Flight::new(config.window, config.reliable),
+            flight: Flight::new(config.window),
             adapter,
             command: None,
             next_command: if native { 1 } else { OMNI71_COMMAND | 1 },

@@ -103,8 +103,8 @@ use quinn_proto::{ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, E
 use ring::hmac;
 use sha2::{Digest, Sha256};
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Ecn, Event, Message, PathId, Reliability, SendError, Time,
-    Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Reliability, SendError,
+    Time, Transmit, Transport, earliest,
 };
 
 use self::carrier::{Carrier, Stage};
@@ -464,6 +464,13 @@ impl Transport for Quic {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         self.deadline
+    }
+
+    /// Smoothed (RFC 9002 section 5.3).
+    fn round_trip(&self) -> Option<Duration> {
+        let State::Open(handle) = self.state else { return None };
+        let connection = self.connections.iter().find(|connection| connection.handle == handle)?;
+        u64::try_from(connection.quic.rtt().as_nanos()).ok().map(Duration::from_nanos)
     }
 
     fn close(&mut self, now: Time) {
