@@ -4,19 +4,20 @@ use taut_core::{Deadline, Duration, Time};
 
 /// Keeps the session's own standing queue out of the network, so that an emergency stop does not wait behind states.
 ///
-/// It looks at round trips of packets: those of states or, where lost states are repeated and others wait for that, those
-/// that the transport measures. A round begins with a state and ends when that or a newer one is acknowledged. Its *standing
-/// delay* is the least round trip in it less the least of the last half minute: what never went away while it lasted (as
-/// CoDel's, RFC 8289 section 3.2). By Little's law, throughput × least round trip is what the path itself carries, and the
-/// rest waits.
+/// A round begins with a state and ends when that or a newer one is acknowledged. Its *standing delay* is the least
+/// round trip in it less the least of the last half minute: what never went away while it lasted (as CoDel's, RFC 8289
+/// section 3.2). It is taken of states and, apart from them, of the transport's packets, and the smaller counts: where lost
+/// states are repeated, those behind them wait for that and not in a queue. By Little's law, throughput × least round trip
+/// is what the path itself carries: with less than that under way, nothing of the session's waits.
 ///
 /// | | the window |
 /// | --- | --- |
-/// | free: no standing delay | none; nothing is held back, whatever is lost |
-/// | a standing delay through three rounds | what the path itself carries, but no less than half of what is under way |
-/// | the delay does not go with it | free: the queue is somebody else's, and yielding to it would starve (the test that Copa, NSDI 2018 section 2.2, makes before it competes). Not tried again for 1 s, 2 s … 64 s |
-/// | it does | less by what waits above [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
-/// | cuts cost throughput and the delay does not go with them, or the window was not the limit for eight rounds | free |
+/// | free | none; nothing is held back, whatever is lost |
+/// | a standing delay through three rounds | a *trial*: three quarters of what the path itself carries, until a round was sent within it |
+/// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s |
+/// | it did | held: what the path carries, then less by what waits above [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
+/// | held, and a standing delay through three rounds | the next trial |
+/// | the window was not the limit for eight rounds | free |
 ///
 /// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
 /// would be a queue, or one packet of twice the length. While more than the window is under way they go at half the rate at
@@ -33,32 +34,54 @@ pub(crate) struct Flight {
     /// When the last one was to go.
     last: Time,
     window: Option<Window>,
-    least: LeastRtt,
+    states: LeastRtt,
+    packets: LeastRtt,
     round: Round,
-    /// Without a window: rounds in a row with a standing delay, the states that arrived in them, and the time that took.
-    standing: (u32, u64, Duration),
-    /// No window before.
+    standing: Standing,
+    /// No trial before.
     retry: Time,
     patience: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    size: u64,
+    /// States, and parts of one: it is the rate as well, times the least round trip.
+    size: f64,
+    /// States per second that arrive, smoothed.
+    rate: f64,
     /// It changed when the present round began, which tells of what was sent before.
     settling: bool,
-    /// The longest standing delay that the last cut leaves.
-    promised: Duration,
-    /// Cuts that did not keep that, and cost throughput.
-    broken: u32,
-    /// States per second that arrived, smoothed.
-    rate: f64,
-    /// And while nothing waited; `None` before the queue was seen to go.
-    full_rate: Option<f64>,
-    /// Rounds in which it held, rounds in a row in which it grew, and in which it was not the limit.
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The standing delay that it is to take away, and until when what was sent before has to arrive.
+    Trial {
+        standing: Duration,
+        ends: Time,
+    },
+    Held(Held),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
     rounds: u32,
+    /// Rounds in a row in which it grew; rounds in which it was not the limit; rounds in which it cost states.
     growing: u32,
     unused: u32,
+    costly: u32,
+    /// States per second that arrived while nothing waited, smoothed.
+    full: f64,
+}
+
+/// Rounds in a row with a standing delay, the states that were to go in them, those that arrived, and the time that took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    rounds: u32,
+    wanted: u64,
+    arrived: u64,
+    length: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +89,10 @@ struct Round {
     began: Time,
     /// It ends when this state, or a newer one, is acknowledged.
     ends: u64,
-    least: Duration,
+    /// Least round trips of states and packets.
+    states: Duration,
+    packets: Duration,
+    wanted: u64,
     arrived: u64,
     /// The window held a state back.
     limited: bool,
@@ -77,10 +103,11 @@ struct Round {
 /// A round that is over.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
-    /// The least round trip for long, and that of the round.
-    least: Duration,
-    rtt: Duration,
-    /// States that arrived, and how long it took.
+    /// What the path takes when nothing waits, and what waited.
+    base: Duration,
+    standing: Duration,
+    /// States that were to go and those that arrived, and how long it took.
+    wanted: u64,
     arrived: u64,
     length: Duration,
     limited: bool,
@@ -89,24 +116,28 @@ struct Measured {
 
 /// What may wait: a stop has a millisecond in all, and a packet that is being sent is not interrupted.
 const TARGET: Duration = Duration::from_micros(500);
-/// So long a standing delay, for so many rounds, asks for a window.
+/// So long a standing delay, for so many rounds, asks whose queue it is.
 const SUSPICIOUS: Duration = Duration::from_millis(1);
 const ROUNDS: u32 = 3;
-/// Less of the throughput than this: it costs states. So often a window that was right may do that in vain.
-const FULL: f64 = 0.9;
-const BROKEN: u32 = 3;
+/// The part that is missing, times the square root of the rounds: a third in three of them, a tenth in 36.
+const BEHIND: f64 = 0.6;
 /// Rounds without need that end a window, and rounds that prove it right.
 const UNUSED: u32 = 8;
 const PROVEN: u32 = 16;
-/// After so many rounds of growth by one, by this part: the path may have become wider.
+/// Less of the throughput than this part costs states; so often, and the queue is somebody else's.
+const FULL: f64 = 0.9;
+const COSTLY: u32 = 3;
+/// It grows by the first of these parts, after so many rounds by the second: the path may have become wider.
+const GROWTH: (f64, f64) = (1.0 / 64.0, 1.0 / 16.0);
 const STEADY: u32 = 4;
-const GROWTH: u64 = 16;
+/// The part of what the path carries that a trial leaves.
+const TRIAL: f64 = 0.75;
 /// A round lasts at least so long, and so many states: fewer say nothing.
 const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_STATES: u64 = 8;
 /// The window's own least: below two, every state would wait for the acknowledgement of the one before.
-const LEAST_WINDOW: u64 = 2;
-const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(64));
+const LEAST_WINDOW: f64 = 2.0;
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 impl Flight {
     pub(crate) fn new(enabled: bool) -> Self {
@@ -116,9 +147,10 @@ impl Flight {
             arrived: 0,
             last: Time::ZERO,
             window: None,
-            least: LeastRtt::default(),
+            states: LeastRtt::default(),
+            packets: LeastRtt::default(),
             round: Round::begin(Time::ZERO, 0),
-            standing: (0, 0, Duration::ZERO),
+            standing: Standing::default(),
             retry: Time::ZERO,
             patience: PATIENCE.0,
         }
@@ -130,10 +162,16 @@ impl Flight {
         let apart = self.apart().unwrap_or_default();
         self.last = (self.last + apart).max(now - apart / 2).min(now);
         self.sent += 1;
+        self.round.wanted += 1;
         if self.sent == 1 {
             self.round = Round::begin(now, 1);
         }
         self.sent
+    }
+
+    /// The transport did not take a state that was to go.
+    pub(crate) fn refused(&mut self) {
+        self.round.wanted += 1;
     }
 
     /// May another state go?
@@ -150,28 +188,33 @@ impl Flight {
 
     /// The time between two states.
     fn apart(&self) -> Option<Duration> {
-        let (window, least) = self.window.zip(self.least.get())?;
-        Some(if self.sent - self.arrived < window.size {
-            least / window.size
+        let (window, base) = self.window.zip(self.states.get())?;
+        let within = ((self.sent - self.arrived) as f64) < window.size;
+        Some(if within {
+            Duration::from_secs_f64(base.as_secs_f64() / window.size)
         } else {
             Duration::from_secs_f64(2.0 / window.rate)
         })
     }
 
-    /// The `number`th state that was sent arrived; a packet took `rtt` lately to be acknowledged, if that is known.
-    pub(crate) fn acknowledged(&mut self, now: Time, number: u64, rtt: Option<Duration>) {
+    /// The `number`th state that was sent arrived, `rtt` ago. `packet`: what one of the transport's took lately to be
+    /// acknowledged, if it tells.
+    pub(crate) fn acknowledged(&mut self, now: Time, number: u64, rtt: Duration, packet: Option<Duration>) {
         self.seen(number);
-        let Some(rtt) = rtt else { return };
-        let least = self.least.record(now, rtt);
-        self.round.least = self.round.least.min(rtt);
-        let length = now.saturating_since(self.round.began);
+        let base = self.states.record(now, rtt);
+        let round = &mut self.round;
+        round.states = round.states.min(rtt);
+        if let Some(packet) = packet {
+            self.packets.record(now, packet);
+            round.packets = round.packets.min(packet);
+        }
+        let length = now.saturating_since(round.began);
         // While the queue grows, a whole round takes ever longer; free, the path's own round trip is enough to see it.
-        let whole = number >= self.round.ends || (self.window.is_none() && length >= least);
-        if self.enabled && whole && length >= LEAST_ROUND && self.round.arrived >= LEAST_STATES {
+        let whole = number >= round.ends || (self.window.is_none() && length >= base);
+        if self.enabled && whole && length >= LEAST_ROUND && round.arrived >= LEAST_STATES {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
-            let Round { least: rtt, arrived, limited, full, .. } = round;
-            let under_way = self.sent - self.arrived;
-            self.judge(now, &Measured { least, rtt, arrived, length, limited, full });
+            let under_way = (self.sent - self.arrived) as f64;
+            self.judge(now, &round.measured(length, base, self.packets.get()));
             self.round.full = self.window.is_some_and(|window| under_way > window.size);
         }
     }
@@ -183,124 +226,154 @@ impl Flight {
     }
 
     fn judge(&mut self, now: Time, measured: &Measured) {
-        if std::env::var("EMGDBG").is_ok() {
-            eprintln!(
-                "{:.3} least {:.2} rtt {:.2} rate {:.0} out {} lim {} std {:?} retry {:.2} {:?}",
-                now.as_nanos() as f64 / 1e9, measured.least.as_millis_f64(), measured.rtt.as_millis_f64(), measured.rate(), self.sent-self.arrived, measured.limited, self.standing, self.retry.as_nanos() as f64/1e9, self.window
-            );
-        }
-        let Some(window) = &mut self.window else { return self.watch(now, measured) };
-        if !window.follow(measured) {
-            self.window = None;
-            self.retry = now + self.patience;
-            self.patience = self.patience.saturating_mul(2).min(PATIENCE.1);
-        } else if window.rounds == PROVEN {
-            self.patience = PATIENCE.0;
+        let Some(window) = &mut self.window else {
+            if self.standing.goes_on(measured) && self.standing.is_behind() && now >= self.retry {
+                self.window = Some(Window::trial(now, &self.standing, measured, self.sent - self.arrived));
+            }
+            return;
+        };
+        window.rate = (window.rate * 3.0 + measured.rate()) / 4.0;
+        let settling = std::mem::take(&mut window.settling);
+        match window.stage {
+            Stage::Trial { ends, .. } if measured.full && now >= ends => self.give_way(now),
+            _ if settling || measured.full => {}
+            // The queue went by itself, or there is nothing more to send.
+            Stage::Trial { .. } if !measured.limited => self.release(now),
+            Stage::Trial { standing, .. } if measured.standing > SUSPICIOUS.max(standing / 2) => {
+                self.give_way(now);
+            }
+            Stage::Trial { .. } => {
+                window.hold(std::mem::take(&mut self.standing).rate(), measured);
+            }
+            Stage::Held(Held { rounds, costly, .. }) => {
+                if self.standing.goes_on(measured) {
+                    *window = Window::trial(now, &self.standing, measured, self.sent - self.arrived);
+                } else if costly >= COSTLY {
+                    self.give_way(now);
+                } else if !window.follow(measured) {
+                    self.release(now);
+                } else if rounds >= PROVEN {
+                    self.patience = PATIENCE.0;
+                }
+            }
         }
     }
 
-    /// There is no window: is there a queue that may be the session's own?
-    fn watch(&mut self, now: Time, measured: &Measured) {
-        let (rounds, arrived, length) = self.standing;
-        self.standing = match measured.standing() > SUSPICIOUS {
-            true => (rounds + 1, arrived + measured.arrived, length + measured.length),
-            false => (0, 0, Duration::ZERO),
-        };
-        let (rounds, arrived, length) = self.standing;
-        if rounds >= ROUNDS && now >= self.retry {
-            // What a repetition kept back comes all at once: the mean over all of them.
-            self.window = Some(Window::begin(&Measured { arrived, length, ..*measured }));
-            self.standing = (0, 0, Duration::ZERO);
-        }
+    /// The queue is somebody else's.
+    fn give_way(&mut self, now: Time) {
+        self.release(now);
+        self.patience = self.patience.saturating_mul(2).min(PATIENCE.1);
+    }
+
+    fn release(&mut self, now: Time) {
+        self.window = None;
+        self.standing = Standing::default();
+        self.retry = now + self.patience;
     }
 }
 
-impl Measured {
-    fn standing(&self) -> Duration {
-        self.rtt.saturating_sub(self.least)
+impl Standing {
+    /// Is there a standing delay again, for some rounds by now?
+    fn goes_on(&mut self, measured: &Measured) -> bool {
+        *self = match measured.standing > SUSPICIOUS {
+            true => Self {
+                rounds: self.rounds + 1,
+                wanted: self.wanted + measured.wanted,
+                arrived: self.arrived + measured.arrived,
+                length: self.length + measured.length,
+            },
+            false => Self::default(),
+        };
+        self.rounds >= ROUNDS
+    }
+
+    /// Does less arrive than is to go, by more than the chance of others' packets explains? What they do adds up as a random
+    /// walk, with the square root of time.
+    fn is_behind(&self) -> bool {
+        let missing = 1.0 - self.arrived as f64 / self.wanted.max(1) as f64;
+        missing * f64::from(self.rounds).sqrt() >= BEHIND
     }
 
     /// States per second.
     fn rate(&self) -> f64 {
         self.arrived as f64 / self.length.as_secs_f64()
     }
+}
 
-    /// By Little's law, what is under way for so long.
-    fn states(&self, delay: Duration) -> u64 {
-        (self.rate() * delay.as_secs_f64()) as u64
+impl Measured {
+    /// States per second.
+    fn rate(&self) -> f64 {
+        self.arrived as f64 / self.length.as_secs_f64()
     }
 }
 
 impl Window {
-    fn begin(measured: &Measured) -> Self {
-        let [under_way, carried] = [measured.rtt, measured.least].map(|delay| measured.states(delay));
-        let mut window = Self {
-            size: under_way.max(LEAST_WINDOW),
-            settling: true,
-            promised: Duration::MAX,
-            broken: 0,
-            rate: measured.rate(),
-            full_rate: None,
-            rounds: 0,
-            growing: 0,
-            unused: 0,
-        };
-        window.cut(measured, under_way.saturating_sub(carried.max(under_way / 2)));
-        window
+    fn trial(now: Time, standing: &Standing, measured: &Measured, under_way: u64) -> Self {
+        let rate = standing.rate();
+        let size = (rate * measured.base.as_secs_f64() * TRIAL).max(LEAST_WINDOW);
+        // What is too much goes at half the rate.
+        let drained = Duration::from_secs_f64(under_way as f64 * 2.0 / rate);
+        let ends = now + drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
+        Self { size, rate, settling: true, stage: Stage::Trial { standing: measured.standing, ends } }
     }
 
-    /// What a round told of it. False when it is not to stay.
+    /// The trial went well.
+    fn hold(&mut self, rate: f64, measured: &Measured) {
+        self.size = (rate * measured.base.as_secs_f64()).max(LEAST_WINDOW);
+        self.settling = true;
+        self.stage = Stage::Held(Held::default());
+    }
+
+    /// What a round told of it. False when it is not needed.
     fn follow(&mut self, measured: &Measured) -> bool {
-        self.rate = (self.rate * 3.0 + measured.rate()) / 4.0;
-        if std::mem::take(&mut self.settling) || measured.full {
-            return true;
-        }
-        self.rounds += 1;
+        let Stage::Held(held) = &mut self.stage else { return true };
+        held.rounds += 1;
         // A path that carries the states has its moments; one that does not, never is without limit.
-        self.unused = if measured.limited { self.unused.saturating_sub(2) } else { self.unused + 1 };
-        let standing = measured.standing();
-        if standing > self.promised {
-            match self.full_rate {
-                None => return false,
-                Some(full) => self.broken += u32::from(measured.rate() < full * FULL),
-            }
-        }
-        let full = *self.full_rate.get_or_insert(measured.rate());
-        if standing > TARGET {
-            self.growing = 0;
-            let excess = measured.states(standing.saturating_sub(TARGET / 2)).max(1);
-            self.cut(measured, excess.min(self.size.div_ceil(4)));
+        held.unused = if measured.limited { held.unused.saturating_sub(2) } else { held.unused + 1 };
+        if measured.standing > TARGET {
+            // A queue of the session's own is what it has too much: as many arrive without it.
+            let costs = measured.rate() < held.full * FULL;
+            held.costly = if costs { held.costly + 1 } else { held.costly.saturating_sub(1) };
+            let excess = measured.rate() * (measured.standing - TARGET / 2).as_secs_f64();
+            self.size = (self.size - excess.min(self.size / 4.0)).max(LEAST_WINDOW);
+            self.settling = true;
+            held.growing = 0;
         } else {
-            (self.promised, self.broken) = (Duration::MAX, 0);
-            if measured.limited {
-                self.full_rate = Some((full * 3.0 + measured.rate()) / 4.0);
-            }
-            let grows = measured.limited && standing < TARGET / 4;
-            self.growing = if grows { self.growing + 1 } else { 0 };
-            self.size += match self.growing {
-                0 => 0,
-                1..=STEADY => 1,
-                _ => (self.size / GROWTH).max(1),
+            held.full =
+                if held.full > 0.0 { (held.full * 3.0 + measured.rate()) / 4.0 } else { measured.rate() };
+            let grows = measured.limited && measured.standing < TARGET / 4;
+            held.growing = if grows { held.growing + 1 } else { 0 };
+            self.size *= match held.growing {
+                0 => 1.0,
+                1..=STEADY => 1.0 + GROWTH.0,
+                _ => 1.0 + GROWTH.1,
             };
             self.settling = grows;
         }
-        self.broken < BROKEN && self.unused < UNUSED
-    }
-
-    /// So many states less shorten the delay by the time in which as many arrive. A quarter of it will do: states that
-    /// travel alone are longer than those that share packets.
-    fn cut(&mut self, measured: &Measured, states: u64) {
-        let states = states.min(self.size.saturating_sub(LEAST_WINDOW));
-        let less = Duration::from_secs_f64(states as f64 / measured.rate() / 4.0);
-        self.promised = measured.standing().saturating_sub(less);
-        self.size -= states;
-        self.settling = states > 0;
+        held.unused < UNUSED
     }
 }
 
 impl Round {
     fn begin(now: Time, ends: u64) -> Self {
-        Self { began: now, ends, least: Duration::MAX, arrived: 0, limited: false, full: false }
+        let none = Duration::MAX;
+        Self {
+            began: now,
+            ends,
+            states: none,
+            packets: none,
+            wanted: 0,
+            arrived: 0,
+            limited: false,
+            full: false,
+        }
+    }
+
+    fn measured(&self, length: Duration, base: Duration, packet_base: Option<Duration>) -> Measured {
+        let of_packets = packet_base.map_or(Duration::MAX, |base| self.packets.saturating_sub(base));
+        let standing = self.states.saturating_sub(base).min(of_packets);
+        let Self { wanted, arrived, limited, full, .. } = *self;
+        Measured { base, standing, wanted, arrived, length, limited, full }
     }
 }
 
@@ -334,6 +407,7 @@ impl LeastRtt {
 mod tests {
     use super::*;
     use std::collections::VecDeque;
+    use taut_core::{Rng, Seed};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -346,9 +420,15 @@ mod tests {
         /// What others put into the queue.
         others: Duration,
         free_at: Time,
-        under_way: VecDeque<(Time, Time, u64)>,
+        /// When each will be acknowledged, when it was sent, its number, and what others did to it.
+        under_way: VecDeque<(Time, Time, u64, Duration)>,
         lose: u64,
         waits: bool,
+        /// The transport tells of its packets, whose round trips have nothing in them of what others did.
+        tells: bool,
+        /// Packets of 1 ms that others send, at random: per mille of the path.
+        load: u64,
+        rng: Rng,
         longest: Duration,
         count: u64,
     }
@@ -365,6 +445,9 @@ mod tests {
                 under_way: VecDeque::new(),
                 lose: u64::MAX,
                 waits: false,
+                tells: false,
+                load: 0,
+                rng: Seed::new(1).stream("others"),
                 longest: Duration::ZERO,
                 count: 0,
             }
@@ -376,12 +459,16 @@ mod tests {
             let end = self.now + length;
             while self.now < end {
                 self.now += MS / 10;
-                while let Some((at, sent, number)) =
+                if self.rng.below(10_000) < self.load {
+                    self.free_at = self.free_at.max(self.now) + MS;
+                }
+                while let Some((at, sent, number, others)) =
                     self.under_way.front().copied().filter(|due| due.0 <= self.now)
                 {
                     self.under_way.pop_front();
                     if !number.is_multiple_of(self.lose) {
-                        self.flight.acknowledged(at, number, Some(at - sent));
+                        let packet = self.tells.then(|| at - sent - others);
+                        self.flight.acknowledged(at, number, at - sent, packet);
                     }
                 }
                 self.waits |= self.now.as_nanos().is_multiple_of(self.period.as_nanos());
@@ -391,7 +478,8 @@ mod tests {
                     let begins = self.free_at.max(self.now);
                     self.longest = self.longest.max(begins - self.now);
                     self.free_at = begins + self.service;
-                    self.under_way.push_back((self.free_at + self.others + MS * 20, self.now, number));
+                    let acknowledged = self.free_at + self.others + MS * 20;
+                    self.under_way.push_back((acknowledged, self.now, number, self.others));
                     self.count += 1;
                 }
             }
@@ -410,9 +498,9 @@ mod tests {
 
     #[test]
     fn its_own_queue_goes_and_the_path_stays_busy() {
-        for reliable in [false, true] {
+        for tells in [false, true] {
             let mut path = Path::new(Duration::from_micros(1_300));
-            
+            path.tells = tells;
             path.run(MS * 4_000);
             let (sent, longest) = path.run(MS * 20_000);
             assert!(sent > 13_800, "{sent} of 15384 that fit");
@@ -423,7 +511,7 @@ mod tests {
     #[test]
     fn repetitions_that_take_their_time_are_no_queue() {
         let mut path = Path::new(MS / 2);
-        
+        path.tells = true;
         path.run(MS * 1_000);
         // As it looks when each state waits for the repetition of another.
         path.others = MS * 40;
@@ -440,6 +528,16 @@ mod tests {
     }
 
     #[test]
+    fn others_that_nearly_fill_the_path_leave_the_session_its_part() {
+        for (load, least) in [(840, 59_000), (890, 58_000)] {
+            let mut path = Path::new(MS / 10);
+            path.load = load;
+            let (sent, _) = path.run(MS * 60_000);
+            assert!(sent > least, "{sent} beside {load}");
+        }
+    }
+
+    #[test]
     fn a_path_that_becomes_wider_is_used_again() {
         let mut path = Path::new(MS * 5);
         path.run(MS * 8_000);
@@ -450,12 +548,24 @@ mod tests {
     }
 
     #[test]
-    fn silence_opens_the_window_once_for_each_timeout() {
+    fn a_queue_that_became_somebody_elses_is_left_to_them() {
+        let mut path = Path::new(Duration::from_micros(1_300));
+        path.run(MS * 8_000);
+        assert!(path.flight.window.is_some());
+        (path.service, path.others) = (MS / 2, MS * 80);
+        path.run(MS * 4_000);
+        let (sent, _) = path.run(MS * 40_000);
+        assert!(sent > 37_000, "{sent}");
+    }
+
+    #[test]
+    fn in_silence_states_go_at_half_the_rate() {
         let mut path = Path::new(MS * 5);
         path.run(MS * 3_000);
         path.under_way.clear();
         path.lose = 1;
-        assert!(path.run(MS * 2_000).0 < 60);
+        let (sent, _) = path.run(MS * 2_000);
+        assert!((190..230).contains(&sent), "{sent} where 200 a second arrived");
         assert!(path.flight.window.is_some());
     }
 }

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use taut_core::{Address, Datagram, Deadline, Duration, Event, Message, SendError, Time, Transmit, Transport};
+use taut_core::{
+    Address, Datagram, Deadline, Duration, Event, Message, SendError, Time, Transmit, Transport,
+};
 use taut_transport::dccp::DccpStats;
 use taut_transport::etp::{EtpStats, Sampling};
 use taut_transport::mpquic::MpQuicStats;

@@ -135,8 +135,8 @@ impl<T: Transport> Operator<T> {
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
             // Where lost states are repeated, those behind them wait for that.
-            let packet = if self.config.reliable { self.port.transport.round_trip() } else { Some(rtt) };
-            self.flight.acknowledged(now, outcome.number, packet);
+            let packet = self.port.transport.round_trip();
+            self.flight.acknowledged(now, outcome.number, rtt, packet);
             self.sync.carried(now);
             if let Some(clock) = self.sync.estimate(now) {
                 let arrived = clock.to_local(PeerTime(ack.received_ns));

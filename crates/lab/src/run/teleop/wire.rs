@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit,
-    Transport, UDP_HEADER,
+    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
+    Transmit, Transport, UDP_HEADER,
 };
 use taut_session::Codec;
 use taut_transport::entropy::Entropy;
