@@ -71,6 +71,8 @@ struct Held {
     growing: u32,
     unused: u32,
     costly: u32,
+    /// Rounds until it may grow again.
+    calm: u32,
     /// States per second that arrived while nothing waited, smoothed.
     full: f64,
 }
@@ -115,7 +117,7 @@ struct Measured {
 }
 
 /// What may wait: a stop has a millisecond in all, and a packet that is being sent is not interrupted.
-const TARGET: Duration = Duration::from_micros(500);
+const TARGET: Duration = Duration::from_micros(250);
 /// So long a standing delay, for so many rounds, asks whose queue it is.
 const SUSPICIOUS: Duration = Duration::from_millis(1);
 const ROUNDS: u32 = 3;
@@ -129,7 +131,10 @@ const FULL: f64 = 0.9;
 const COSTLY: u32 = 3;
 /// It grows by the first of these parts, after so many rounds by the second: the path may have become wider.
 const GROWTH: (f64, f64) = (1.0 / 64.0, 1.0 / 16.0);
-const STEADY: u32 = 4;
+const STEADY: u32 = 8;
+/// After a cut it stays for so many rounds, that much below what the path carries.
+const CALM: u32 = 16;
+const SLACK: f64 = 1.0 / 32.0;
 /// The part of what the path carries that a trial leaves.
 const TRIAL: f64 = 0.75;
 /// A round lasts at least so long, and so many states: fewer say nothing.
@@ -172,6 +177,11 @@ impl Flight {
     /// The transport did not take a state that was to go.
     pub(crate) fn refused(&mut self) {
         self.round.wanted += 1;
+    }
+
+    /// The transport dropped a state that it had taken: it waits nowhere.
+    pub(crate) fn dropped(&mut self) {
+        self.round.wanted = self.round.wanted.saturating_sub(1);
     }
 
     /// May another state go?
@@ -334,14 +344,16 @@ impl Window {
             // A queue of the session's own is what it has too much: as many arrive without it.
             let costs = measured.rate() < held.full * FULL;
             held.costly = if costs { held.costly + 1 } else { held.costly.saturating_sub(1) };
-            let excess = measured.rate() * (measured.standing - TARGET / 2).as_secs_f64();
+            // What waits goes, and a little more: a link that is full to the last bit never works off what comes between.
+            let excess = measured.rate() * measured.standing.as_secs_f64() + self.size * SLACK;
             self.size = (self.size - excess.min(self.size / 4.0)).max(LEAST_WINDOW);
             self.settling = true;
-            held.growing = 0;
+            (held.growing, held.calm) = (0, CALM);
         } else {
             held.full =
                 if held.full > 0.0 { (held.full * 3.0 + measured.rate()) / 4.0 } else { measured.rate() };
-            let grows = measured.limited && measured.standing < TARGET / 4;
+            held.calm = held.calm.saturating_sub(1);
+            let grows = measured.limited && measured.standing < TARGET / 2 && held.calm == 0;
             held.growing = if grows { held.growing + 1 } else { 0 };
             self.size *= match held.growing {
                 0 => 1.0,

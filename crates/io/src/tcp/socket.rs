@@ -89,7 +89,7 @@ pub(super) fn unacknowledged(stream: &TcpStream) -> u64 {
     if status == 0 { u64::try_from(bytes).unwrap_or(0) } else { u64::MAX }
 }
 
-/// The smoothed round trip (`tcpi_rtt` of `TCP_INFO`, tcp(7)). `None` before there is one, and from multipath TCP.
+/// The smoothed round trip (`tcpi_rtt` of `TCP_INFO`, tcp(7)). `None` before there is one.
 pub(super) fn smoothed_rtt(stream: &TcpStream) -> Option<Duration> {
     let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
