@@ -13,11 +13,11 @@ use taut_core::{Deadline, Duration, Time};
 /// | | the window |
 /// | --- | --- |
 /// | free | none; nothing is held back, whatever is lost |
-/// | a standing delay through three rounds | a *trial*: three quarters of what the path itself carries, until a round was sent within it |
+/// | a standing delay through three rounds, and less arrives than is to go, by more than chance explains | a *trial*: three quarters of what the path itself carries, until a round was sent within it |
 /// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s |
-/// | it did | held: what the path carries, then less by what waits above [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
+/// | it did | held: what the path carries, then less by what waits where that is more than [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
 /// | held, and a standing delay through three rounds | the next trial |
-/// | the window was not the limit for eight rounds | free |
+/// | held, and cuts cost throughput three times, or the window was not the limit for eight rounds | free |
 ///
 /// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
 /// would be a queue, or one packet of twice the length. While more than the window is under way they go at half the rate at

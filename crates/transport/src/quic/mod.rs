@@ -12,7 +12,8 @@
 //!
 //! # Order and age
 //!
-//! Messages wait here, not in QUIC: the most urgent goes first, of samples the newest counts, age is checked when a
+//! Messages wait here, not in QUIC: the most urgent goes first, of equally urgent reliable ones that which was offered
+//! first, of samples the newest counts, age is checked when a
 //! message is offered and when it is its turn. QUIC is given one sample at a time, when the one before has left; so
 //! one sample at most grows old inside QUIC when congestion control holds it back. A reliable message that has been
 //! given to QUIC is delivered whatever its age. Priority 0 waits for neither queue nor rate, and its stream goes
