@@ -127,7 +127,7 @@ const BEHIND: f64 = 0.6;
 const UNUSED: u32 = 8;
 const PROVEN: u32 = 16;
 /// Less of the throughput than this part costs states; so often, and the queue is somebody else's.
-const FULL: f64 = 0.9;
+const FULL: f64 = 0.8;
 const COSTLY: u32 = 3;
 /// It grows by the first of these parts, after so many rounds by the second: the path may have become wider.
 const GROWTH: (f64, f64) = (1.0 / 64.0, 1.0 / 16.0);
@@ -177,11 +177,6 @@ impl Flight {
     /// The transport did not take a state that was to go.
     pub(crate) fn refused(&mut self) {
         self.round.wanted += 1;
-    }
-
-    /// The transport dropped a state that it had taken: it waits nowhere.
-    pub(crate) fn dropped(&mut self) {
-        self.round.wanted = self.round.wanted.saturating_sub(1);
     }
 
     /// May another state go?
@@ -331,7 +326,7 @@ impl Window {
     fn hold(&mut self, rate: f64, measured: &Measured) {
         self.size = (rate * measured.base.as_secs_f64()).max(LEAST_WINDOW);
         self.settling = true;
-        self.stage = Stage::Held(Held::default());
+        self.stage = Stage::Held(Held { full: rate * TRIAL, ..Held::default() });
     }
 
     /// What a round told of it. False when it is not needed.
@@ -350,8 +345,9 @@ impl Window {
             self.settling = true;
             (held.growing, held.calm) = (0, CALM);
         } else {
-            held.full =
-                if held.full > 0.0 { (held.full * 3.0 + measured.rate()) / 4.0 } else { measured.rate() };
+            // Quick to learn what the path carries, slow to forget it.
+            let more = measured.rate() - held.full;
+            held.full += more / if more > 0.0 { 4.0 } else { 32.0 };
             held.calm = held.calm.saturating_sub(1);
             let grows = measured.limited && measured.standing < TARGET / 2 && held.calm == 0;
             held.growing = if grows { held.growing + 1 } else { 0 };

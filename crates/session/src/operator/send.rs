@@ -162,7 +162,6 @@ impl<T: Transport> Operator<T> {
             return;
         }
         if let Some(stream) = self.tracker.dropped(tag) {
-            self.flight.dropped();
             let stream = self.counters.stream(stream);
             stream.sent -= 1;
             stream.dropped.add(cause);

@@ -91,7 +91,7 @@ fn a_message_that_waits_for_the_rate_goes_in_one_packet_with_its_header() {
     net.run_for(ms(2_000));
     assert_eq!(net.received(SERVER).len(), 1_000);
     let packets = net.records.iter().filter(|record| record.from == CLIENT).count();
-    assert!(packets <= 1_000, "{packets}: the first of them share some");
+    assert!(packets < 1_100, "{packets}: one each, and a few of QUIC's own");
 }
 
 #[test]
