@@ -17,7 +17,7 @@ use taut_core::{Deadline, Duration, Time};
 /// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s |
 /// | it did | held: what the path carries, then less by what waits where that is more than [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
 /// | held, and a standing delay through three rounds | the next trial |
-/// | held, and cuts cost throughput three times, or the window was not the limit for eight rounds | free |
+/// | held, and cuts cost throughput three times, or it grew for twelve rounds and nothing waits, or was not the limit for eight | free |
 ///
 /// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
 /// would be a queue, or one packet of twice the length. While more than the window is under way they go at half the rate at
@@ -132,6 +132,8 @@ const COSTLY: u32 = 3;
 /// It grows by the first of these parts, after so many rounds by the second: the path may have become wider.
 const GROWTH: (f64, f64) = (1.0 / 64.0, 1.0 / 16.0);
 const STEADY: u32 = 8;
+/// Growth for so many rounds, and still nothing waits: it was taken for less than the path carries.
+const ENDLESS: u32 = 12;
 /// After a cut it stays for so many rounds, that much below what the path carries.
 const CALM: u32 = 16;
 const SLACK: f64 = 1.0 / 32.0;
@@ -232,6 +234,10 @@ impl Flight {
 
     fn judge(&mut self, now: Time, measured: &Measured) {
         let Some(window) = &mut self.window else {
+            if measured.catches_up() {
+                self.standing = Standing::default();
+                return;
+            }
             if self.standing.goes_on(measured) && self.standing.is_behind() && now >= self.retry {
                 self.window = Some(Window::trial(now, &self.standing, measured, self.sent - self.arrived));
             }
@@ -306,6 +312,11 @@ impl Standing {
 }
 
 impl Measured {
+    /// More arrived than was to go: what a repetition had held up. A path that carries more than that is not too slow.
+    fn catches_up(&self) -> bool {
+        self.arrived > self.wanted + self.wanted / 4 + LEAST_STATES / 2
+    }
+
     /// States per second.
     fn rate(&self) -> f64 {
         self.arrived as f64 / self.length.as_secs_f64()
@@ -358,7 +369,7 @@ impl Window {
             };
             self.settling = grows;
         }
-        held.unused < UNUSED
+        held.unused < UNUSED && held.growing < ENDLESS
     }
 }
 
