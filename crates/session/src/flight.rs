@@ -17,7 +17,7 @@ use taut_core::{Deadline, Duration, Time};
 /// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s |
 /// | it did | held: what the path carries, then less by what waits where that is more than [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
 /// | held, and a standing delay through three rounds | the next trial |
-/// | held, and cuts cost throughput three times, or it grew for twelve rounds and nothing waits, or was not the limit for eight | free |
+/// | held, and cuts cost throughput three times, or it grew for eight rounds and nothing waits, or was not the limit for eight | free |
 ///
 /// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
 /// would be a queue, or one packet of twice the length. While more than the window is under way they go at half the rate at
@@ -129,11 +129,9 @@ const PROVEN: u32 = 16;
 /// Less of the throughput than this part costs states; so often, and the queue is somebody else's.
 const FULL: f64 = 0.8;
 const COSTLY: u32 = 3;
-/// It grows by the first of these parts, after so many rounds by the second: the path may have become wider.
-const GROWTH: (f64, f64) = (1.0 / 64.0, 1.0 / 16.0);
+/// It grows by this part. After so many rounds of growth, and still nothing waits, it was taken for less than the path carries.
+const GROWTH: f64 = 1.0 / 64.0;
 const STEADY: u32 = 8;
-/// Growth for so many rounds, and still nothing waits: it was taken for less than the path carries.
-const ENDLESS: u32 = 12;
 /// After a cut it stays for so many rounds, that much below what the path carries.
 const CALM: u32 = 16;
 const SLACK: f64 = 1.0 / 32.0;
@@ -362,14 +360,12 @@ impl Window {
             held.calm = held.calm.saturating_sub(1);
             let grows = measured.limited && measured.standing < TARGET / 2 && held.calm == 0;
             held.growing = if grows { held.growing + 1 } else { 0 };
-            self.size *= match held.growing {
-                0 => 1.0,
-                1..=STEADY => 1.0 + GROWTH.0,
-                _ => 1.0 + GROWTH.1,
-            };
+            if grows {
+                self.size += self.size * GROWTH;
+            }
             self.settling = grows;
         }
-        held.unused < UNUSED && held.growing < ENDLESS
+        held.unused < UNUSED && held.growing < STEADY
     }
 }
 
