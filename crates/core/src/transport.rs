@@ -27,6 +27,12 @@ pub trait Transport {
     fn add_path(&mut self, _now: Time, _path: PathId) -> bool {
         false
     }
+    /// What a packet of this end took lately to be acknowledged, in the network alone: nothing in it waited for the repetition
+    /// of what was lost before. `None` from a transport that repeats nothing, whose messages tell by themselves, and before
+    /// the first measurement.
+    fn round_trip(&self) -> Option<Duration> {
+        None
+    }
     /// A path is no more: nothing is sent there from now on.
     fn remove_path(&mut self, _now: Time, _path: PathId) {}
     /// Is the peer known to be on `path`, so that what has nothing to do with an answer may go there? A driver with a bounded

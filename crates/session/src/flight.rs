@@ -2,75 +2,88 @@
 
 use taut_core::{Deadline, Duration, Time};
 
-/// Keeps the session's own standing queue out of the network and of the transport, so that an emergency stop does not
-/// wait behind states.
+/// Keeps the session's own standing queue out of the network, so that an emergency stop does not wait behind states.
 ///
 /// A round begins with a state and ends when that or a newer one is acknowledged. Its *standing delay* is the least
 /// round trip in it less the least of the last half minute: what never went away while it lasted (as CoDel's, RFC 8289
-/// section 3.2). By Little's law, throughput × least round trip is what the path itself carries, and the rest waits.
+/// section 3.2). It is taken of states and, apart from them, of the transport's packets, and the smaller counts: where lost
+/// states are repeated, those behind them wait for that and not in a queue. By Little's law, throughput × least round trip
+/// is what the path itself carries: with less than that under way, nothing of the session's waits.
 ///
 /// | | the window |
 /// | --- | --- |
-/// | free: no standing delay | none; nothing is held back, whatever is lost |
-/// | a standing delay through three rounds; where lost states are repeated, through three exchanges of clocks as well, by a round trip, and a tenth less arrives than is sent three times in a row | a quarter less than is under way: a *trial* |
-/// | the trial does not shorten the round trip by half of that, or costs throughput | free again: the queue is somebody else's, and yielding to it would starve (the test that Copa, NSDI 2018 section 2.2, makes before it competes). Not tried again for 1 s, 2 s … 64 s |
-/// | it does | held: throughput × least round trip, then less by what waits above [`TARGET`], more by 1, 1, 1, 2, 4 … while nothing waits (Vegas; RFC 6817 section 2.4.2) |
-/// | held, and two cuts did not halve the standing delay, or the window was not the limit for eight rounds | free |
+/// | free | none; nothing is held back, whatever is lost |
+/// | a standing delay through three rounds, and less arrives than is to go, by more than chance explains | a *trial*: three quarters of what the path itself carries, until a round was sent within it |
+/// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s |
+/// | it did | held: what the path carries, then less by what waits where that is more than [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
+/// | held, and a standing delay through three rounds | the next trial |
+/// | held, and cuts cost throughput three times, or it grew for eight rounds and nothing waits, or was not the limit for eight | free |
+///
+/// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
+/// would be a queue, or one packet of twice the length. While more than the window is under way they go at half the rate at
+/// which they arrive, for silence would stop the robot.
 ///
 /// What is under way is what was sent after the newest state that is known to have arrived: neither losses nor lost
 /// acknowledgements fill the window.
 #[derive(Debug)]
 pub(crate) struct Flight {
     enabled: bool,
-    /// Lost states are repeated: those behind them wait for that, and their round trip says little of queues.
-    reliable: bool,
     /// States sent, and the newest of them that arrived, counted from 1.
     sent: u64,
     arrived: u64,
-    /// When something was last acknowledged, or the window was last given up for lost.
-    progress: Time,
-    mode: Mode,
-    least: LeastRtt,
+    /// When the last one was to go.
+    last: Time,
+    window: Option<Window>,
+    states: LeastRtt,
+    packets: LeastRtt,
     round: Round,
-    /// Rounds in a row with a standing delay before a trial, and of a held window that was not used.
-    standing: u32,
-    /// When it was last asked whether less arrives than is sent, the states that were sent then, and those that had
-    /// arrived; how often in a row it was so.
-    since: (Time, u64, u64),
-    delivered: u64,
-    behind: u32,
-    /// The last exchanges of clocks, and the least for long.
-    exchanges: [Option<Duration>; 3],
-    least_exchange: LeastRtt,
-    unused: u32,
-    /// Cuts of a held window that did not halve the standing delay, and that delay.
-    strikes: u32,
-    last_standing: Duration,
-    /// For how many rounds it has held, and in how many of them repetitions hid what it did.
-    held: u32,
-    repeating: u32,
-    /// Four times by how much the window grows next.
-    step: u64,
-    /// The window changed when the present round began: it tells of what was sent before.
-    settling: bool,
+    standing: Standing,
     /// No trial before.
     retry: Time,
     patience: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Mode {
-    Free,
-    /// Rounds that the trial has left; the least round trip and the states per second before it.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// States, and parts of one: it is the rate as well, times the least round trip.
+    size: f64,
+    /// States per second that arrive, smoothed.
+    rate: f64,
+    /// It changed when the present round began, which tells of what was sent before.
+    settling: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The standing delay that it is to take away, and until when what was sent before has to arrive.
     Trial {
-        window: u64,
-        rounds: u32,
-        before: Duration,
-        rate: f64,
+        standing: Duration,
+        ends: Time,
     },
-    Held {
-        window: u64,
-    },
+    Held(Held),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    rounds: u32,
+    /// Rounds in a row in which it grew; rounds in which it was not the limit; rounds in which it cost states.
+    growing: u32,
+    unused: u32,
+    costly: u32,
+    /// Rounds until it may grow again.
+    calm: u32,
+    /// States per second that arrived while nothing waited, smoothed.
+    full: f64,
+}
+
+/// Rounds in a row with a standing delay, the states that were to go in them, those that arrived, and the time that took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    rounds: u32,
+    wanted: u64,
+    arrived: u64,
+    length: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,53 +91,71 @@ struct Round {
     began: Time,
     /// It ends when this state, or a newer one, is acknowledged.
     ends: u64,
-    least: Duration,
+    /// Least round trips of states and packets.
+    states: Duration,
+    packets: Duration,
+    wanted: u64,
     arrived: u64,
     /// The window held a state back.
     limited: bool,
+    /// It began with more under way than the window.
+    full: bool,
+}
+
+/// A round that is over.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    /// What the path takes when nothing waits, and what waited.
+    base: Duration,
+    standing: Duration,
+    /// States that were to go and those that arrived, and how long it took.
+    wanted: u64,
+    arrived: u64,
+    length: Duration,
+    limited: bool,
+    full: bool,
 }
 
 /// What may wait: a stop has a millisecond in all, and a packet that is being sent is not interrupted.
-const TARGET: Duration = Duration::from_micros(500);
-/// A standing delay that is not worth a trial.
+const TARGET: Duration = Duration::from_micros(250);
+/// So long a standing delay, for so many rounds, asks whose queue it is.
 const SUSPICIOUS: Duration = Duration::from_millis(1);
-/// Where lost states are repeated, less than nine in ten must arrive for so long, and for three round trips, so often in a
-/// row.
-const BEHIND_FOR: Duration = Duration::from_millis(100);
-const BEHIND_TIMES: u32 = 3;
-/// A window that held for so many rounds was right.
+const ROUNDS: u32 = 3;
+/// The part that is missing, times the square root of the rounds: a third in three of them, a tenth in 36.
+const BEHIND: f64 = 0.6;
+/// Rounds without need that end a window, and rounds that prove it right.
+const UNUSED: u32 = 8;
 const PROVEN: u32 = 16;
+/// Less of the throughput than this part costs states; so often, and the queue is somebody else's.
+const FULL: f64 = 0.8;
+const COSTLY: u32 = 3;
+/// It grows by this part. After so many rounds of growth, and still nothing waits, it was taken for less than the path carries.
+const GROWTH: f64 = 1.0 / 64.0;
+const STEADY: u32 = 8;
+/// After a cut it stays for so many rounds, that much below what the path carries.
+const CALM: u32 = 16;
+const SLACK: f64 = 1.0 / 32.0;
+/// The part of what the path carries that a trial leaves.
+const TRIAL: f64 = 0.75;
 /// A round lasts at least so long, and so many states: fewer say nothing.
 const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_STATES: u64 = 8;
 /// The window's own least: below two, every state would wait for the acknowledgement of the one before.
-const LEAST_WINDOW: u64 = 2;
-const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(64));
+const LEAST_WINDOW: f64 = 2.0;
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 impl Flight {
-    pub(crate) fn new(enabled: bool, reliable: bool) -> Self {
+    pub(crate) fn new(enabled: bool) -> Self {
         Self {
             enabled,
-            reliable,
             sent: 0,
             arrived: 0,
-            progress: Time::ZERO,
-            mode: Mode::Free,
-            least: LeastRtt::default(),
+            last: Time::ZERO,
+            window: None,
+            states: LeastRtt::default(),
+            packets: LeastRtt::default(),
             round: Round::begin(Time::ZERO, 0),
-            standing: 0,
-            since: (Time::ZERO, 0, 0),
-            delivered: 0,
-            behind: 0,
-            exchanges: [None; 3],
-            least_exchange: LeastRtt::default(),
-            unused: 0,
-            strikes: 0,
-            held: 0,
-            repeating: 0,
-            last_standing: Duration::MAX,
-            step: 1,
-            settling: false,
+            standing: Standing::default(),
             retry: Time::ZERO,
             patience: PATIENCE.0,
         }
@@ -132,177 +163,239 @@ impl Flight {
 
     /// A state goes; its number among all that were sent.
     pub(crate) fn sent(&mut self, now: Time) -> u64 {
-        if self.sent == self.arrived {
-            self.progress = now;
-        }
+        // A driver that wakes late makes up for it, up to half of what lies between two states.
+        let apart = self.apart().unwrap_or_default();
+        self.last = (self.last + apart).max(now - apart / 2).min(now);
         self.sent += 1;
+        self.round.wanted += 1;
         if self.sent == 1 {
             self.round = Round::begin(now, 1);
         }
         self.sent
     }
 
-    /// May another state go? `timeout`: after so long without an acknowledgement, all that was under way is given up.
-    pub(crate) fn admits(&mut self, now: Time, timeout: Duration) -> bool {
-        let Some(window) = self.window() else { return true };
-        if self.sent - self.arrived < window {
-            return true;
-        }
-        if now >= self.progress + timeout {
-            self.arrived = self.sent;
-            self.progress = now;
-            return true;
-        }
-        self.round.limited = true;
-        false
+    /// The transport did not take a state that was to go.
+    pub(crate) fn refused(&mut self) {
+        self.round.wanted += 1;
     }
 
-    /// When a closed window opens without an acknowledgement.
-    pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<Deadline> {
-        let closed = self.window().is_some_and(|window| self.sent - self.arrived >= window);
-        closed.then(|| Deadline::new(self.progress + timeout, "window"))
+    /// May another state go?
+    pub(crate) fn admits(&mut self, now: Time) -> bool {
+        let admitted = self.apart().is_none_or(|apart| now >= self.last + apart);
+        self.round.limited |= !admitted;
+        admitted
     }
 
-    /// The `number`th state that was sent arrived, `rtt` ago.
-    pub(crate) fn acknowledged(&mut self, now: Time, number: u64, rtt: Duration) {
-        self.least.record(now, rtt);
-        self.round.least = self.round.least.min(rtt);
+    /// When a window lets the next state go.
+    pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
+        self.apart().map(|apart| Deadline::new(self.last + apart, "window"))
+    }
+
+    /// The time between two states.
+    fn apart(&self) -> Option<Duration> {
+        let (window, base) = self.window.zip(self.states.get())?;
+        let within = ((self.sent - self.arrived) as f64) < window.size;
+        Some(if within {
+            Duration::from_secs_f64(base.as_secs_f64() / window.size)
+        } else {
+            Duration::from_secs_f64(2.0 / window.rate)
+        })
+    }
+
+    /// The `number`th state that was sent arrived, `rtt` ago. `packet`: what one of the transport's took lately to be
+    /// acknowledged, if it tells.
+    pub(crate) fn acknowledged(&mut self, now: Time, number: u64, rtt: Duration, packet: Option<Duration>) {
         self.seen(number);
-        self.progress = now;
-        let (length, states) = (now.saturating_since(self.round.began), self.round.arrived);
+        let base = self.states.record(now, rtt);
+        let round = &mut self.round;
+        round.states = round.states.min(rtt);
+        if let Some(packet) = packet {
+            self.packets.record(now, packet);
+            round.packets = round.packets.min(packet);
+        }
+        let length = now.saturating_since(round.began);
         // While the queue grows, a whole round takes ever longer; free, the path's own round trip is enough to see it.
-        let free = self.mode == Mode::Free && self.least.get().is_some_and(|least| length >= least);
-        if length >= LEAST_ROUND && states >= LEAST_STATES && (free || number >= self.round.ends) {
+        let whole = number >= round.ends || (self.window.is_none() && length >= base);
+        if self.enabled && whole && length >= LEAST_ROUND && round.arrived >= LEAST_STATES {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
-            if self.enabled {
-                self.judge(now, &round);
-            }
+            let under_way = (self.sent - self.arrived) as f64;
+            self.judge(now, &round.measured(length, base, self.packets.get()));
+            self.round.full = self.window.is_some_and(|window| under_way > window.size);
         }
     }
 
     /// It arrived, and nobody knows when.
     pub(crate) fn seen(&mut self, number: u64) {
         self.round.arrived += 1;
-        self.delivered += 1;
         self.arrived = self.arrived.max(number);
     }
 
-    fn window(&self) -> Option<u64> {
-        match self.mode {
-            Mode::Free => None,
-            Mode::Trial { window, .. } | Mode::Held { window } => Some(window),
-        }
-    }
-
-    fn judge(&mut self, now: Time, round: &Round) {
-        let Some(least) = self.least.get() else { return };
-        let standing = round.least.saturating_sub(least);
-        let seconds = now.saturating_since(round.began).as_secs_f64();
-        let rate = round.arrived as f64 / seconds;
-        let carried = |delay: Duration| (rate * delay.as_secs_f64()) as u64;
-        let (may_be_queue, is_queue) = (self.may_be_queue(4), self.may_be_queue(1));
-        let behind = self.falls_behind(now, least) || !self.reliable;
-        match &mut self.mode {
-            Mode::Free => {
-                self.standing = if standing > SUSPICIOUS { self.standing + 1 } else { 0 };
-                if self.standing >= 3 && is_queue && behind && now >= self.retry {
-                    self.standing = 0;
-                    let window = (carried(round.least) * 3 / 4).max(LEAST_WINDOW);
-                    self.mode = Mode::Trial { window, rounds: 3, before: round.least, rate };
-                }
+    fn judge(&mut self, now: Time, measured: &Measured) {
+        let Some(window) = &mut self.window else {
+            if measured.catches_up() {
+                self.standing = Standing::default();
+                return;
             }
-            Mode::Trial { rounds, before, rate: rate_before, .. } => {
-                // Its first rounds still see what was sent before.
-                *rounds -= 1;
-                let shorter = round.least <= *before / 8 * 7;
-                if shorter && !round.limited {
-                    // The queue went by itself.
-                    self.mode = Mode::Free;
-                } else if shorter && rate >= *rate_before * 0.9 {
-                    self.mode = Mode::Held { window: carried(least).max(LEAST_WINDOW) };
-                    (self.unused, self.step, self.held, self.repeating) = (0, 1, 0, 0);
-                    (self.strikes, self.last_standing) = (0, Duration::MAX);
-                } else if *rounds == 0 {
+            if self.standing.goes_on(measured) && self.standing.is_behind() && now >= self.retry {
+                self.window = Some(Window::trial(now, &self.standing, measured, self.sent - self.arrived));
+            }
+            return;
+        };
+        window.rate = (window.rate * 3.0 + measured.rate()) / 4.0;
+        let settling = std::mem::take(&mut window.settling);
+        match window.stage {
+            Stage::Trial { ends, .. } if measured.full && now >= ends => self.give_way(now),
+            // What a repetition had held up came at once: the path carries all.
+            Stage::Trial { .. } if self.standing.is_outdone(measured) => self.release(now),
+            _ if settling || measured.full => {}
+            // The queue went by itself, or there is nothing more to send.
+            Stage::Trial { .. } if !measured.limited => self.release(now),
+            Stage::Trial { standing, .. } if measured.standing > SUSPICIOUS.max(standing / 2) => {
+                self.give_way(now);
+            }
+            Stage::Trial { .. } => {
+                window.hold(std::mem::take(&mut self.standing).rate(), measured);
+            }
+            Stage::Held(Held { rounds, costly, .. }) => {
+                if self.standing.goes_on(measured) {
+                    *window = Window::trial(now, &self.standing, measured, self.sent - self.arrived);
+                } else if costly >= COSTLY {
+                    self.give_way(now);
+                } else if !window.follow(measured) {
                     self.release(now);
-                }
-            }
-            Mode::Held { .. } if std::mem::take(&mut self.settling) => {}
-            Mode::Held { window } => {
-                let before = *window;
-                self.held += 1;
-                if self.held == PROVEN {
+                } else if rounds >= PROVEN {
                     self.patience = PATIENCE.0;
                 }
-                // A path that carries the states has its moments; one that does not, never is without limit.
-                self.unused = if round.limited { self.unused.saturating_sub(2) } else { self.unused + 1 };
-                if standing > SUSPICIOUS.max(least / 4) && !may_be_queue {
-                    // A repetition takes its time. Where that goes on, the window was wrong.
-                    self.repeating += 1;
-                } else if standing > TARGET {
-                    let excess = carried(standing.saturating_sub(TARGET / 2)).max(1);
-                    *window = window.saturating_sub(excess).max(LEAST_WINDOW);
-                    self.step = 1;
-                    // What was cut off was all that waited, if it was ours.
-                    let stays = standing > SUSPICIOUS && standing > self.last_standing / 2;
-                    self.strikes += u32::from(stays);
-                    self.last_standing = standing;
-                } else {
-                    (self.strikes, self.last_standing) = (0, Duration::MAX);
-                    self.repeating = 0;
-                    if round.limited && standing < TARGET / 4 {
-                        *window += self.step.max(4) / 4;
-                        self.step = (self.step * 2).min(256);
-                    } else {
-                        self.step = 1;
-                    }
-                }
-                self.settling = *window != before;
-                if self.strikes >= 2 || self.unused >= 8 || self.repeating >= 2 * PROVEN {
-                    self.release(now);
-                }
             }
         }
     }
 
-    /// A clock request and its answer took so long: they wait for no repetition of a state.
-    pub(crate) fn exchanged(&mut self, now: Time, rtt: Duration) {
-        self.least_exchange.record(now, rtt);
-        self.exchanges.rotate_right(1);
-        self.exchanges[0] = Some(rtt);
-    }
-
-    /// May the delay be a queue? Where lost states are repeated, those behind them wait for that, and it takes the
-    /// exchanges of clocks to tell.
-    fn may_be_queue(&self, share: u64) -> bool {
-        let lately = self.exchanges.iter().try_fold(Duration::MAX, |least, rtt| Some(least.min((*rtt)?)));
-        let Some((lately, ever)) = lately.zip(self.least_exchange.get()) else { return !self.reliable };
-        // A transport that repeats waits for its own window as well, a share of a round trip.
-        !self.reliable || lately > ever + SUSPICIOUS.max(ever / share)
-    }
-
-    /// Does less arrive than is sent, again and again? After a repetition that took its time, what waited for it comes all
-    /// at once.
-    fn falls_behind(&mut self, now: Time, least: Duration) -> bool {
-        let (since, sent, delivered) = self.since;
-        if now.saturating_since(since) >= BEHIND_FOR.max(least * 3) {
-            self.since = (now, self.sent, self.delivered);
-            let behind = (self.delivered - delivered) * 10 < (self.sent - sent) * 9;
-            self.behind = if behind { self.behind + 1 } else { 0 };
-        }
-        self.behind >= BEHIND_TIMES
+    /// The queue is somebody else's.
+    fn give_way(&mut self, now: Time) {
+        self.release(now);
+        self.patience = self.patience.saturating_mul(2).min(PATIENCE.1);
     }
 
     fn release(&mut self, now: Time) {
-        self.mode = Mode::Free;
-        (self.standing, self.unused) = (0, 0);
+        self.window = None;
+        self.standing = Standing::default();
         self.retry = now + self.patience;
-        self.patience = self.patience.saturating_mul(2).min(PATIENCE.1);
+    }
+}
+
+impl Standing {
+    /// Is there a standing delay again, for some rounds by now?
+    fn goes_on(&mut self, measured: &Measured) -> bool {
+        *self = match measured.standing > SUSPICIOUS {
+            true => Self {
+                rounds: self.rounds + 1,
+                wanted: self.wanted + measured.wanted,
+                arrived: self.arrived + measured.arrived,
+                length: self.length + measured.length,
+            },
+            false => Self::default(),
+        };
+        self.rounds >= ROUNDS
+    }
+
+    /// Does less arrive than is to go, by more than the chance of others' packets explains? What they do adds up as a random
+    /// walk, with the square root of time.
+    fn is_behind(&self) -> bool {
+        let missing = 1.0 - self.arrived as f64 / self.wanted.max(1) as f64;
+        missing * f64::from(self.rounds).sqrt() >= BEHIND
+    }
+
+    /// Did more arrive per second than was to go then?
+    fn is_outdone(&self, measured: &Measured) -> bool {
+        measured.rate() > 1.25 * self.wanted as f64 / self.length.as_secs_f64()
+    }
+
+    /// States per second.
+    fn rate(&self) -> f64 {
+        self.arrived as f64 / self.length.as_secs_f64()
+    }
+}
+
+impl Measured {
+    /// More arrived than was to go: what a repetition had held up. A path that carries more than that is not too slow.
+    fn catches_up(&self) -> bool {
+        self.arrived > self.wanted + self.wanted / 4 + LEAST_STATES / 2
+    }
+
+    /// States per second.
+    fn rate(&self) -> f64 {
+        self.arrived as f64 / self.length.as_secs_f64()
+    }
+}
+
+impl Window {
+    fn trial(now: Time, standing: &Standing, measured: &Measured, under_way: u64) -> Self {
+        let rate = standing.rate();
+        let size = (rate * measured.base.as_secs_f64() * TRIAL).max(LEAST_WINDOW);
+        // What is too much goes at half the rate.
+        let drained = Duration::from_secs_f64(under_way as f64 * 2.0 / rate);
+        let ends = now + drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
+        Self { size, rate, settling: true, stage: Stage::Trial { standing: measured.standing, ends } }
+    }
+
+    /// The trial went well.
+    fn hold(&mut self, rate: f64, measured: &Measured) {
+        self.size = (rate * measured.base.as_secs_f64()).max(LEAST_WINDOW);
+        self.settling = true;
+        self.stage = Stage::Held(Held { full: rate * TRIAL, ..Held::default() });
+    }
+
+    /// What a round told of it. False when it is not needed.
+    fn follow(&mut self, measured: &Measured) -> bool {
+        let Stage::Held(held) = &mut self.stage else { return true };
+        held.rounds += 1;
+        // A path that carries the states has its moments; one that does not, never is without limit.
+        held.unused = if measured.limited { held.unused.saturating_sub(2) } else { held.unused + 1 };
+        if measured.standing > TARGET {
+            // A queue of the session's own is what it has too much: as many arrive without it.
+            let costs = measured.rate() < held.full * FULL;
+            held.costly = if costs { held.costly + 1 } else { held.costly.saturating_sub(1) };
+            // What waits goes, and a little more: a link that is full to the last bit never works off what comes between.
+            let excess = measured.rate() * measured.standing.as_secs_f64() + self.size * SLACK;
+            self.size = (self.size - excess.min(self.size / 4.0)).max(LEAST_WINDOW);
+            self.settling = true;
+            (held.growing, held.calm) = (0, CALM);
+        } else {
+            // Quick to learn what the path carries, slow to forget it.
+            let more = measured.rate() - held.full;
+            held.full += more / if more > 0.0 { 4.0 } else { 32.0 };
+            held.calm = held.calm.saturating_sub(1);
+            let grows = measured.limited && measured.standing < TARGET / 2 && held.calm == 0;
+            held.growing = if grows { held.growing + 1 } else { 0 };
+            if grows {
+                self.size += self.size * GROWTH;
+            }
+            self.settling = grows;
+        }
+        held.unused < UNUSED && held.growing < STEADY
     }
 }
 
 impl Round {
     fn begin(now: Time, ends: u64) -> Self {
-        Self { began: now, ends, least: Duration::MAX, arrived: 0, limited: false }
+        let none = Duration::MAX;
+        Self {
+            began: now,
+            ends,
+            states: none,
+            packets: none,
+            wanted: 0,
+            arrived: 0,
+            limited: false,
+            full: false,
+        }
+    }
+
+    fn measured(&self, length: Duration, base: Duration, packet_base: Option<Duration>) -> Measured {
+        let of_packets = packet_base.map_or(Duration::MAX, |base| self.packets.saturating_sub(base));
+        let standing = self.states.saturating_sub(base).min(of_packets);
+        let Self { wanted, arrived, limited, full, .. } = *self;
+        Measured { base, standing, wanted, arrived, length, limited, full }
     }
 }
 
@@ -316,12 +409,15 @@ struct LeastRtt {
 impl LeastRtt {
     const WINDOW: Duration = Duration::from_secs(15);
 
-    fn record(&mut self, now: Time, rtt: Duration) {
+    /// The least so far.
+    fn record(&mut self, now: Time, rtt: Duration) -> Duration {
         if now.saturating_since(self.began) >= Self::WINDOW {
             self.windows = [None, self.windows[0]];
             self.began = now;
         }
-        self.windows[0] = Some(self.windows[0].map_or(rtt, |least| least.min(rtt)));
+        let present = self.windows[0].map_or(rtt, |least| least.min(rtt));
+        self.windows[0] = Some(present);
+        self.windows[1].map_or(present, |last| last.min(present))
     }
 
     fn get(&self) -> Option<Duration> {
@@ -333,6 +429,7 @@ impl LeastRtt {
 mod tests {
     use super::*;
     use std::collections::VecDeque;
+    use taut_core::{Rng, Seed};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -345,9 +442,15 @@ mod tests {
         /// What others put into the queue.
         others: Duration,
         free_at: Time,
-        under_way: VecDeque<(Time, Time, u64)>,
+        /// When each will be acknowledged, when it was sent, its number, and what others did to it.
+        under_way: VecDeque<(Time, Time, u64, Duration)>,
         lose: u64,
         waits: bool,
+        /// The transport tells of its packets, whose round trips have nothing in them of what others did.
+        tells: bool,
+        /// Packets of 1 ms that others send, at random: per mille of the path.
+        load: u64,
+        rng: Rng,
         longest: Duration,
         count: u64,
     }
@@ -355,7 +458,7 @@ mod tests {
     impl Path {
         fn new(service: Duration) -> Self {
             Self {
-                flight: Flight::new(true, false),
+                flight: Flight::new(true),
                 now: Time::ZERO + MS,
                 period: MS,
                 service,
@@ -364,6 +467,9 @@ mod tests {
                 under_way: VecDeque::new(),
                 lose: u64::MAX,
                 waits: false,
+                tells: false,
+                load: 0,
+                rng: Seed::new(1).stream("others"),
                 longest: Duration::ZERO,
                 count: 0,
             }
@@ -375,26 +481,27 @@ mod tests {
             let end = self.now + length;
             while self.now < end {
                 self.now += MS / 10;
-                while let Some((at, sent, number)) =
+                if self.rng.below(10_000) < self.load {
+                    self.free_at = self.free_at.max(self.now) + MS;
+                }
+                while let Some((at, sent, number, others)) =
                     self.under_way.front().copied().filter(|due| due.0 <= self.now)
                 {
                     self.under_way.pop_front();
                     if !number.is_multiple_of(self.lose) {
-                        self.flight.acknowledged(at, number, at - sent);
+                        let packet = self.tells.then(|| at - sent - others);
+                        self.flight.acknowledged(at, number, at - sent, packet);
                     }
                 }
-                if self.now.as_nanos().is_multiple_of((MS * 100).as_nanos()) {
-                    let queue = self.free_at.saturating_since(self.now);
-                    self.flight.exchanged(self.now, queue + self.service + MS * 20);
-                }
                 self.waits |= self.now.as_nanos().is_multiple_of(self.period.as_nanos());
-                if self.waits && self.flight.admits(self.now, MS * 500) {
+                if self.waits && self.flight.admits(self.now) {
                     self.waits = false;
                     let number = self.flight.sent(self.now);
                     let begins = self.free_at.max(self.now);
                     self.longest = self.longest.max(begins - self.now);
                     self.free_at = begins + self.service;
-                    self.under_way.push_back((self.free_at + self.others + MS * 20, self.now, number));
+                    let acknowledged = self.free_at + self.others + MS * 20;
+                    self.under_way.push_back((acknowledged, self.now, number, self.others));
                     self.count += 1;
                 }
             }
@@ -413,9 +520,9 @@ mod tests {
 
     #[test]
     fn its_own_queue_goes_and_the_path_stays_busy() {
-        for reliable in [false, true] {
+        for tells in [false, true] {
             let mut path = Path::new(Duration::from_micros(1_300));
-            path.flight = Flight::new(true, reliable);
+            path.tells = tells;
             path.run(MS * 4_000);
             let (sent, longest) = path.run(MS * 20_000);
             assert!(sent > 13_800, "{sent} of 15384 that fit");
@@ -426,7 +533,7 @@ mod tests {
     #[test]
     fn repetitions_that_take_their_time_are_no_queue() {
         let mut path = Path::new(MS / 2);
-        path.flight = Flight::new(true, true);
+        path.tells = true;
         path.run(MS * 1_000);
         // As it looks when each state waits for the repetition of another.
         path.others = MS * 40;
@@ -443,6 +550,16 @@ mod tests {
     }
 
     #[test]
+    fn others_that_nearly_fill_the_path_leave_the_session_its_part() {
+        for (load, least) in [(840, 59_000), (890, 58_000)] {
+            let mut path = Path::new(MS / 10);
+            path.load = load;
+            let (sent, _) = path.run(MS * 60_000);
+            assert!(sent > least, "{sent} beside {load}");
+        }
+    }
+
+    #[test]
     fn a_path_that_becomes_wider_is_used_again() {
         let mut path = Path::new(MS * 5);
         path.run(MS * 8_000);
@@ -453,12 +570,24 @@ mod tests {
     }
 
     #[test]
-    fn silence_opens_the_window_once_for_each_timeout() {
+    fn a_queue_that_became_somebody_elses_is_left_to_them() {
+        let mut path = Path::new(Duration::from_micros(1_300));
+        path.run(MS * 8_000);
+        assert!(path.flight.window.is_some());
+        (path.service, path.others) = (MS / 2, MS * 80);
+        path.run(MS * 4_000);
+        let (sent, _) = path.run(MS * 40_000);
+        assert!(sent > 37_000, "{sent}");
+    }
+
+    #[test]
+    fn in_silence_states_go_at_half_the_rate() {
         let mut path = Path::new(MS * 5);
         path.run(MS * 3_000);
         path.under_way.clear();
         path.lose = 1;
-        assert!(path.run(MS * 2_000).0 < 60);
-        assert!(path.flight.window().is_some());
+        let (sent, _) = path.run(MS * 2_000);
+        assert!((190..230).contains(&sent), "{sent} where 200 a second arrived");
+        assert!(path.flight.window.is_some());
     }
 }

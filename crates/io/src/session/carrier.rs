@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use taut_core::{Datagram, Deadline, Event, Message, PathId, SendError, Time, Transmit, Transport};
+use taut_core::{Datagram, Deadline, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport};
 use taut_transport::dccp::Dccp;
 use taut_transport::etp::Etp;
 use taut_transport::mpquic::MpQuic;
@@ -249,6 +249,9 @@ impl Transport for Carrier {
     fn close(&mut self, now: Time) {
         carried!(self, transport => transport.close(now), ());
     }
+    fn round_trip(&self) -> Option<Duration> {
+        carried!(self, transport => transport.round_trip(), None)
+    }
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
         carried!(self, transport => transport.add_path(now, path), false)
     }
@@ -309,6 +312,9 @@ impl Transport for Witnessed {
     }
     fn close(&mut self, now: Time) {
         self.carrier.close(now);
+    }
+    fn round_trip(&self) -> Option<Duration> {
+        self.carrier.round_trip()
     }
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
         self.carrier.add_path(now, path)

@@ -431,6 +431,12 @@ impl Transport for KernelTcp {
         }
     }
 
+    /// The kernel's smoothed one.
+    fn round_trip(&self) -> Option<Duration> {
+        let State::Open(connection) = &self.state else { return None };
+        socket::smoothed_rtt(&connection.stream)
+    }
+
     fn close(&mut self, now: Time) {
         match &mut self.state {
             State::Open(connection) if connection.closing.is_none() => {

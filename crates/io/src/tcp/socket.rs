@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use nix::libc;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use taut_core::Bytes;
+use taut_core::{Bytes, Duration};
 
 use super::KernelTcpConfig;
 
@@ -87,6 +87,23 @@ pub(super) fn unacknowledged(stream: &TcpStream) -> u64 {
     let status = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     // Who cannot be asked has acknowledged nothing, as far as anyone knows.
     if status == 0 { u64::try_from(bytes).unwrap_or(0) } else { u64::MAX }
+}
+
+/// The smoothed round trip (`tcpi_rtt` of `TCP_INFO`, tcp(7)). `None` before there is one.
+pub(super) fn smoothed_rtt(stream: &TcpStream) -> Option<Duration> {
+    let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the call writes at most `length` bytes to `info`, which has as many and lives until it returns; all of them
+    // are integers, for which zeros stand until then. No crate of this workspace wraps it.
+    #[allow(unsafe_code)]
+    let (status, info) = unsafe {
+        let to = info.as_mut_ptr().cast();
+        let status =
+            libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length);
+        (status, info.assume_init())
+    };
+    let rtt = Duration::from_micros(u64::from(info.tcpi_rtt));
+    (status == 0 && !rtt.is_zero()).then_some(rtt)
 }
 
 fn to_usize(bytes: Bytes) -> usize {

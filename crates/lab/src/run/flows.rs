@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use taut_core::{Address, Datagram, Deadline, Event, Message, SendError, Time, Transmit, Transport};
+use taut_core::{
+    Address, Datagram, Deadline, Duration, Event, Message, SendError, Time, Transmit, Transport,
+};
 use taut_transport::dccp::DccpStats;
 use taut_transport::etp::{EtpStats, Sampling};
 use taut_transport::mpquic::MpQuicStats;
@@ -97,6 +99,9 @@ impl<T: Transport + Counts> Transport for Counted<T> {
     }
     fn close(&mut self, now: Time) {
         self.transport.close(now);
+    }
+    fn round_trip(&self) -> Option<Duration> {
+        self.transport.round_trip()
     }
 }
 

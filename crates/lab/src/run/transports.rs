@@ -241,6 +241,9 @@ macro_rules! any_transport {
             fn close(&mut self, now: Time) {
                 match self { $(Self::$kind(transport) => Transport::close(&mut **transport, now),)+ }
             }
+            fn round_trip(&self) -> Option<Duration> {
+                match self { $(Self::$kind(transport) => transport.round_trip(),)+ }
+            }
         }
     };
 }

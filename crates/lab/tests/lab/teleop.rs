@@ -133,9 +133,6 @@ fn a_seed_gives_the_same_session_and_another_seed_another() {
 
 #[test]
 fn an_emergency_stop_takes_a_round_trip_and_a_millisecond_through_full_queues_over_every_transport() {
-    // Where streams repeat what was lost, the session may lose its window, and then the stop waits behind its own states: that is
-    // not solved, and not allowed to become more.
-    let mut late = Vec::new();
     for (name, scenario) in shipped("teleop/emergency.toml") {
         for seed in 1..=2 {
             let result = run(&scenario, Seed::new(seed), &mut |_| ()).unwrap();
@@ -145,26 +142,15 @@ fn an_emergency_stop_takes_a_round_trip_and_a_millisecond_through_full_queues_ov
             for press in presses {
                 assert!(press.waiting >= 1_990, "{name}: the normal queue is full: {press:?}");
                 assert!(press.stopped_ms < press.acknowledged_ms, "{name}: {press:?}");
-                if press.added_ms().is_none_or(|ms| ms > 1.0) {
-                    late.push((name.clone(), seed, press.pressed_s));
-                }
+                assert!(press.added_ms().is_some_and(|ms| ms <= 1.0), "{name}: {press:?}");
             }
-            let is_late = late.iter().any(|(late, at, _)| (late, *at) == (&name, seed));
-            assert_eq!(
-                (result.verdict.met, result.verdict.limits.len()),
-                (!is_late, 1),
-                "{name}: {:?}",
-                result.verdict
-            );
+            assert!(result.verdict.met && result.verdict.limits.len() == 1, "{name}: {:?}", result.verdict);
             let there = result.links.iter().find(|link| link.name.starts_with("there")).unwrap();
             // A stopped robot is sent nothing, four seconds of fourteen.
             let busy = if name.starts_with("others") { 0.8 } else { 0.5 };
             assert!(there.utilisation > Some(busy), "{name}: {there:?}");
         }
     }
-    let of_streams =
-        |name: &str| ["TCP", "QUIC streams", "SCTP"].iter().any(|transport| name.contains(transport));
-    assert!(late.len() <= 1 && late.iter().all(|(name, ..)| of_streams(name)), "{late:?}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl<T: Transport> Operator<T> {
             dropped: Vec::new(),
             next_sequence: 1,
             tracker: Tracker::new(),
-            flight: Flight::new(config.window, config.reliable),
+            flight: Flight::new(config.window),
             adapter,
             command: None,
             next_command: if native { 1 } else { OMNI71_COMMAND | 1 },
@@ -293,7 +293,7 @@ impl<T: Transport> Operator<T> {
                 let sync = (self.config.codec == Codec::Native).then(|| self.sync.poll_timeout());
                 let watch = self.feedback.poll_timeout(self.config.feedback_watchdog);
                 let states = self.outbox.poll_timeout().map(|turn| {
-                    let opens = self.flight.poll_timeout(self.round_trip.timeout());
+                    let opens = self.flight.poll_timeout();
                     opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
                 });
                 earliest(earliest(command, states), earliest(sync, watch))
@@ -364,9 +364,8 @@ impl<T: Transport> Operator<T> {
             Phase::Greeting => self.greet(now),
             Phase::Open => {
                 self.repeat_command(now);
-                let timeout = self.round_trip.timeout();
                 while self.outbox.len() > 0
-                    && self.flight.admits(now, timeout)
+                    && self.flight.admits(now)
                     && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
                 {
                     self.transmit(now, &item, stream);

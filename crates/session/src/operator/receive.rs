@@ -68,7 +68,6 @@ impl<T: Transport> Operator<T> {
             (Body::ClockReply(reply), Phase::Open) => {
                 if let Some(rtt) = self.sync.answered(now, reply) {
                     self.round_trip.record(rtt);
-                    self.flight.exchanged(now, rtt);
                 }
             }
             (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),
@@ -135,7 +134,9 @@ impl<T: Transport> Operator<T> {
             let rtt = now.saturating_since(sent);
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
-            self.flight.acknowledged(now, outcome.number, rtt);
+            // Where lost states are repeated, those behind them wait for that.
+            let packet = self.port.transport.round_trip();
+            self.flight.acknowledged(now, outcome.number, rtt, packet);
             self.sync.carried(now);
             if let Some(clock) = self.sync.estimate(now) {
                 let arrived = clock.to_local(PeerTime(ack.received_ns));

@@ -108,7 +108,10 @@ impl<T: Transport> Operator<T> {
                     self.account(now, outcome);
                 }
             }
-            Err(error) => self.dropped.push(item.dropped(cause_of(error))),
+            Err(error) => {
+                self.flight.refused();
+                self.dropped.push(item.dropped(cause_of(error)));
+            }
         }
     }
 

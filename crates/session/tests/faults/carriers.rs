@@ -1,6 +1,6 @@
 //! The transports that episodes run over, as they are shipped: sealed, but for plain UDP.
 
-use taut_core::{Datagram, Deadline, Event, Message, Seed, SendError, Time, Transmit, Transport};
+use taut_core::{Datagram, Deadline, Duration, Event, Message, Seed, SendError, Time, Transmit, Transport};
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::{Etp, EtpConfig};
@@ -148,5 +148,8 @@ impl Transport for Carrier {
     }
     fn close(&mut self, now: Time) {
         self.0.close(now);
+    }
+    fn round_trip(&self) -> Option<Duration> {
+        self.0.round_trip()
     }
 }

@@ -63,8 +63,8 @@ pub(super) struct Counts {
 struct Lane {
     stream: QuicStream,
     priority: Priority,
-    /// What QUIC has not taken yet of the message at work.
-    rest: VecDeque<Bytes>,
+    /// What QUIC has not taken yet of the message at work, its header included: the two go in one packet.
+    rest: Bytes,
     /// QUIC took nothing more: its buffer, or the peer's, is full.
     blocked: bool,
 }
@@ -188,7 +188,7 @@ impl Carrier {
                 let cause = DropCause::Abandoned;
                 return events.push_back(Event::Dropped { tag: message.tag, cause });
             };
-            let (rest, blocked) = (VecDeque::new(), false);
+            let (rest, blocked) = (Bytes::new(), false);
             self.lanes.insert(number, Lane { stream, priority: Priority(u8::MAX), rest, blocked });
         }
         let lane = self.lanes.get_mut(&number).expect("it was inserted if missing");
@@ -196,9 +196,10 @@ impl Carrier {
             lane.priority = message.priority;
             let _ = quic.send_stream(lane.stream).set_priority(-i32::from(message.priority.0));
         }
-        let mut header = Vec::with_capacity(super::frame::MAX_HEADER);
-        emit_header(message.stream, message.data.len(), &mut header);
-        lane.rest.extend([Bytes::from(header), Bytes::from(message.data)]);
+        let mut frame = Vec::with_capacity(super::frame::MAX_HEADER + message.data.len());
+        emit_header(message.stream, message.data.len(), &mut frame);
+        frame.extend_from_slice(&message.data);
+        lane.rest = Bytes::from(frame);
         self.counts.sent += 1;
     }
 
@@ -288,29 +289,12 @@ impl Carrier {
 impl Lane {
     /// Gives QUIC up to `limit` bytes more; says how many it took.
     fn write(&mut self, quic: &mut Connection, limit: usize) -> usize {
-        let Some(front) = self.rest.front_mut() else { return 0 };
-        let length = front.len().min(limit);
-        let mut piece = [front.slice(..length)];
-        // An empty message is its header alone.
-        let written = if length == 0 {
-            Some(0)
-        } else {
-            quic.send_stream(self.stream).write_chunks(&mut piece).ok().map(|done| done.bytes)
-        };
-        match written {
-            Some(count) => {
-                let _ = front.split_to(count);
-                self.blocked = count < length;
-                if front.is_empty() {
-                    self.rest.pop_front();
-                }
-                count
-            }
-            None => {
-                self.blocked = true;
-                0
-            }
-        }
+        let length = self.rest.len().min(limit);
+        let mut piece = [self.rest.slice(..length)];
+        let taken = quic.send_stream(self.stream).write_chunks(&mut piece).map_or(0, |done| done.bytes);
+        let _ = self.rest.split_to(taken);
+        self.blocked = taken < length;
+        taken
     }
 }
 

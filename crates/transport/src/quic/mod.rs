@@ -12,7 +12,8 @@
 //!
 //! # Order and age
 //!
-//! Messages wait here, not in QUIC: the most urgent goes first, of samples the newest counts, age is checked when a
+//! Messages wait here, not in QUIC: the most urgent goes first, of equally urgent reliable ones that which was offered
+//! first, of samples the newest counts, age is checked when a
 //! message is offered and when it is its turn. QUIC is given one sample at a time, when the one before has left; so
 //! one sample at most grows old inside QUIC when congestion control holds it back. A reliable message that has been
 //! given to QUIC is delivered whatever its age. Priority 0 waits for neither queue nor rate, and its stream goes
@@ -103,8 +104,8 @@ use quinn_proto::{ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, E
 use ring::hmac;
 use sha2::{Digest, Sha256};
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Ecn, Event, Message, PathId, Reliability, SendError, Time,
-    Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Reliability, SendError,
+    Time, Transmit, Transport, earliest,
 };
 
 use self::carrier::{Carrier, Stage};
@@ -464,6 +465,13 @@ impl Transport for Quic {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         self.deadline
+    }
+
+    /// Smoothed (RFC 9002 section 5.3).
+    fn round_trip(&self) -> Option<Duration> {
+        let State::Open(handle) = self.state else { return None };
+        let connection = self.connections.iter().find(|connection| connection.handle == handle)?;
+        u64::try_from(connection.quic.rtt().as_nanos()).ok().map(Duration::from_nanos)
     }
 
     fn close(&mut self, now: Time) {

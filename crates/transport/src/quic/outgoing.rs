@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use taut_core::{Bytes, DropCause, Event, Message, Priority, Reliability, SendError, StreamId, Time};
 
 /// The queue. Unreliable messages wait by priority; when there are too many, the oldest of the least urgent goes.
-/// Reliable ones wait by stream, in order, bounded in bytes.
+/// Reliable ones wait by stream, in order, bounded in bytes; of equally urgent ones, that which was offered first goes first,
+/// so that no stream waits for another to run dry.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     samples: BTreeMap<Priority, VecDeque<Message>>,
-    streams: BTreeMap<StreamId, VecDeque<Message>>,
+    /// Each with its number among all that were offered.
+    streams: BTreeMap<StreamId, VecDeque<(u64, Message)>>,
+    offered: u64,
     sample_count: usize,
     sample_limit: usize,
     reliable_bytes: u64,
@@ -26,6 +29,7 @@ impl Outgoing {
         Self {
             samples: BTreeMap::new(),
             streams: BTreeMap::new(),
+            offered: 0,
             sample_count: 0,
             sample_limit,
             reliable_bytes: 0,
@@ -43,7 +47,8 @@ impl Outgoing {
                     return Err(SendError::BufferFull(self.reliable_limit));
                 }
                 self.reliable_bytes += size;
-                self.streams.entry(message.stream).or_default().push_back(message);
+                self.offered += 1;
+                self.streams.entry(message.stream).or_default().push_back((self.offered, message));
             }
             Reliability::Unreliable => {
                 if self.sample_count >= self.sample_limit {
@@ -67,12 +72,13 @@ impl Outgoing {
     ) -> Option<Message> {
         loop {
             // Of equally urgent ones the reliable goes first: in the packet there is room for a sample beside it.
-            let reliable = self.streams.iter().filter_map(|(id, queue)| Some((queue.front()?.priority, *id)));
-            let reliable = reliable.filter(|(priority, id)| stream(*id, *priority)).min();
+            let fronts = self.streams.iter().filter_map(|(id, queue)| Some((*id, queue.front()?)));
+            let reliable = fronts.map(|(id, (number, message))| (message.priority, *number, id));
+            let reliable = reliable.filter(|(priority, _, id)| stream(*id, *priority)).min();
             let urgent = self.urgent_sample(&sample);
             let message = match (reliable, urgent) {
-                (Some((priority, id)), sample) if sample.is_none_or(|sample| priority <= sample) => {
-                    let message = self.streams.get_mut(&id)?.pop_front()?;
+                (Some((priority, _, id)), sample) if sample.is_none_or(|sample| priority <= sample) => {
+                    let (_, message) = self.streams.get_mut(&id)?.pop_front()?;
                     self.reliable_bytes -= message.data.len() as u64 + OVERHEAD;
                     message
                 }
@@ -104,12 +110,9 @@ impl Outgoing {
     /// Everything is dropped.
     pub(crate) fn abandon(&mut self, events: &mut VecDeque<Event>) -> u64 {
         let before = events.len();
-        let all = std::mem::take(&mut self.streams)
-            .into_values()
-            .chain(std::mem::take(&mut self.samples).into_values());
-        events.extend(
-            all.flatten().map(|message| Event::Dropped { tag: message.tag, cause: DropCause::Abandoned }),
-        );
+        let reliable = std::mem::take(&mut self.streams).into_values().flatten().map(|(_, message)| message);
+        let all = reliable.chain(std::mem::take(&mut self.samples).into_values().flatten());
+        events.extend(all.map(|message| Event::Dropped { tag: message.tag, cause: DropCause::Abandoned }));
         (self.sample_count, self.reliable_bytes) = (0, 0);
         (events.len() - before) as u64
     }
@@ -152,6 +155,15 @@ mod tests {
         }
         assert_eq!(tags(&mut queue), [4, 5, 3, 1, 2], "2 waits for 1, which is before it in its stream");
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn streams_that_are_equally_urgent_take_turns() {
+        let (mut queue, mut events) = (Outgoing::new(10, Bytes::new(1_000)), VecDeque::new());
+        for (tag, stream) in [(1, 3), (2, 2), (3, 3), (4, 2)] {
+            queue.push(message(tag, 1, stream, true), &mut events).unwrap();
+        }
+        assert_eq!(tags(&mut queue), [1, 2, 3, 4]);
     }
 
     #[test]

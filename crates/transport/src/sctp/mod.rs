@@ -473,6 +473,11 @@ impl Transport for Sctp {
         }
     }
 
+    /// Smoothed (RFC 9260 section 6.3.1), over the acknowledgements of what was sent once.
+    fn round_trip(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.gauges.0)).filter(|srtt| !srtt.is_zero())
+    }
+
     /// Sends what is reliable, then SHUTDOWN; closed when the peer agreed, or after a few
     /// seconds without an answer. A second call sends ABORT, and it is closed at once.
     fn close(&mut self, now: Time) {

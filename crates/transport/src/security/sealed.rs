@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Event, Message, PathId, Reliability, SendError, StreamId, Time,
-    Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Reliability, SendError, StreamId,
+    Time, Transmit, Transport, earliest,
 };
 
 use super::config::SecurityConfig;
@@ -460,6 +460,10 @@ impl<T: Transport> Transport for Sealed<T> {
     fn close(&mut self, now: Time) {
         self.now = now;
         self.end();
+    }
+
+    fn round_trip(&self) -> Option<Duration> {
+        self.inner.round_trip()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is under way: how much of the congestion window it takes and, for RACK (RFC 8985), when each segment was sent.
+//! What is under way: how much of the congestion window it takes and, for round trips and RACK (RFC 8985), when each segment was sent.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,8 @@ use super::sack::{DUP_THRESH, Run, Scoreboard};
 pub(super) struct Flight {
     unit: Counting,
     smss: u64,
-    /// Ascending, without gaps. Empty where nobody asks.
+    /// Ascending, without gaps.
     segments: VecDeque<Sent>,
-    kept: bool,
     rack: Rack,
 }
 
@@ -45,10 +44,13 @@ struct Rack {
 }
 
 impl Flight {
-    /// `rack`: keep the times too.
-    pub(super) fn new(unit: Counting, smss: u64, rack: bool) -> Self {
-        let kept = rack || unit == Counting::Segments;
-        Self { unit, smss, segments: VecDeque::new(), kept, rack: Rack::default() }
+    pub(super) fn new(unit: Counting, smss: u64) -> Self {
+        Self { unit, smss, segments: VecDeque::new(), rack: Rack::default() }
+    }
+
+    /// What the last of all segments that have arrived took to be acknowledged, by whatever means.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.rack.min_rtt.is_some().then_some(self.rack.rtt)
     }
 
     /// What the bytes from `from` up to `to` take. A segment of which a part lies there is there.
@@ -84,9 +86,6 @@ impl Flight {
 
     /// A segment goes, for the first time or again. What goes again in one piece is one segment from now on.
     pub(super) fn sent(&mut self, now: Time, seq: u64, end: u64) {
-        if !self.kept {
-            return;
-        }
         let sent = Sent { start: seq, end, at: now, again: false, reported: false, lost: false };
         if self.segments.back().is_none_or(|last| last.end < end) {
             self.segments.push_back(sent);
@@ -217,7 +216,7 @@ mod tests {
 
     /// Five segments of 100 bytes, a millisecond apart.
     fn five(unit: Counting) -> Flight {
-        let mut flight = Flight::new(unit, 1000, unit == Counting::Segments);
+        let mut flight = Flight::new(unit, 1000);
         (0..5).for_each(|n| flight.sent(at(n), 100 * n, 100 * (n + 1)));
         flight
     }

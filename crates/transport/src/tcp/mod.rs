@@ -484,6 +484,10 @@ impl Transport for Tcp {
         Tcp::close(self);
     }
 
+    fn round_trip(&self) -> Option<Duration> {
+        self.sender.flight.round_trip()
+    }
+
     fn poll_timeout(&self) -> Option<Deadline> {
         if self.state == State::Idle {
             return Some(Deadline::new(Time::ZERO, "connect"));

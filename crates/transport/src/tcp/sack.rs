@@ -147,7 +147,7 @@ mod tests {
     use crate::tcp::Counting;
 
     fn bytes() -> Flight {
-        Flight::new(Counting::Bytes, 100, false)
+        Flight::new(Counting::Bytes, 100)
     }
 
     fn board(runs: &[(u64, u64)]) -> Scoreboard {

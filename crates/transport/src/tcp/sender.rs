@@ -128,7 +128,7 @@ impl Sender {
             window_max: 0,
             smss,
             congestion: Congestion::new(config, smss),
-            flight: Flight::new(config.counted, smss, false),
+            flight: Flight::new(config.counted, smss),
             prr: Prr::default(),
             recovery: Recovery::Open,
             recover: initial,
@@ -173,7 +173,7 @@ impl Sender {
         self.smss = smss;
         self.congestion = Congestion::new(config, smss);
         self.policy.rack = config.rack && sack;
-        self.flight = Flight::new(config.counted, smss, self.policy.rack);
+        self.flight = Flight::new(config.counted, smss);
         self.board = sack.then(Scoreboard::default);
         if self.timeouts_in_a_row > 0 {
             self.congestion.after_lost_syn();

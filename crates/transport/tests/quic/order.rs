@@ -81,6 +81,45 @@ fn an_empty_message_is_a_message() {
 }
 
 #[test]
+fn a_message_that_waits_for_the_rate_goes_in_one_packet_with_its_header() {
+    let mut net = Net::connected(&QuicConfig::new());
+    net.records.clear();
+    let now = net.now;
+    for number in 0..1_000 {
+        net.send(CLIENT, command(now, 2 + number % 2, 2, 88));
+    }
+    net.run_for(ms(2_000));
+    assert_eq!(net.received(SERVER).len(), 1_000);
+    let packets = net.records.iter().filter(|record| record.from == CLIENT).count();
+    assert!(packets < 1_100, "{packets}: one each, and a few of QUIC's own");
+}
+
+#[test]
+fn equally_urgent_streams_take_turns_when_messages_wait() {
+    let mut net = Net::connected(&QuicConfig::new());
+    let now = net.now;
+    for number in 0..1_000 {
+        net.send(CLIENT, command(now, 2 + number % 2, 2, 88));
+    }
+    net.run_for(ms(2_000));
+    let streams: Vec<u16> = net.received(SERVER).iter().map(|(_, stream, _)| stream.0).collect();
+    let of_second = streams[..500].iter().filter(|stream| **stream == 3).count();
+    assert!((230..=270).contains(&of_second), "{of_second} of the first 500 are of the second stream");
+}
+
+#[test]
+fn it_tells_the_round_trip_of_packets_whatever_is_repeated() {
+    let mut net = Net::connected(&QuicConfig::new());
+    net.link.loss = share(0.05);
+    for _ in 0..500 {
+        net.send(CLIENT, command(net.now, 2, 2, 88));
+        net.run_for(ms(2));
+    }
+    let rtt = net.nodes[CLIENT].round_trip().expect("much was acknowledged");
+    assert!((ms(20)..ms(22)).contains(&rtt), "{rtt}");
+}
+
+#[test]
 fn streams_beyond_the_eighth_share_and_keep_their_numbers() {
     let mut net = Net::connected(&QuicConfig::new());
     for stream in 0..40 {

@@ -45,6 +45,18 @@ fn reliable_messages_all_arrive_in_order_at_ten_percent_loss() {
     assert!(net.ends[0].stats().retransmitted_packets > 100);
 }
 
+#[test]
+fn it_tells_the_round_trip_of_what_was_sent_once() {
+    let mut net = connected(SctpConfig::new()).lossy(5.0);
+    for _ in 0..500 {
+        let message = command(&net, 1, 88);
+        offer(&mut net, 0, message).unwrap();
+        net.run_for(MS * 2);
+    }
+    let rtt = net.ends[0].round_trip().expect("much was acknowledged");
+    assert!((MS * 20..MS * 26).contains(&rtt), "{rtt}");
+}
+
 /// A lost one comes one and a half round trips later; the others do not wait for it. Each is sent once, 107 B, and twice
 /// more when it was lost.
 #[test]

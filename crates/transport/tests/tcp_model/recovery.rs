@@ -1,6 +1,6 @@
 //! Losses: who repairs how many, how fast, and what it costs.
 
-use taut_core::{Bytes, Duration, Time};
+use taut_core::{Bytes, Duration, Time, Transport};
 use taut_transport::tcp::{CongestionControl, FullAck, PartialAck, TcpConfig};
 
 use crate::harness::{Net, at_ms, lose, ms};
@@ -33,6 +33,19 @@ fn net(config: &TcpConfig, lost: &'static [u64]) -> Net {
     net.forward.rate = Some(100_000_000);
     net.forward.script = lose(lost);
     net
+}
+
+#[test]
+fn it_tells_the_round_trip_of_the_newest_packet_that_arrived_not_of_what_was_repeated() {
+    for sack in [false, true] {
+        let mut net = net(&TcpConfig { sack, ..config() }, &[5]);
+        net.run_until(at_ms(90));
+        assert_eq!(net.client.round_trip(), None, "nothing was sent before the handshake was complete");
+        net.run_until(at_ms(1_000));
+        assert_eq!(retransmissions(&net).len(), 1);
+        let rtt = net.client.round_trip().expect("much was acknowledged");
+        assert!((RTT..RTT + ms(2)).contains(&rtt), "{rtt}, SACK {sack}");
+    }
 }
 
 /// When the segments that are sent again went, and their place in the stream in segments.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time, Transmit,
-    Transport, UDP_HEADER,
+    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
+    Transmit, Transport, UDP_HEADER,
 };
 use taut_session::Codec;
 use taut_transport::entropy::Entropy;
@@ -226,6 +226,9 @@ impl Transport for Wire {
     fn close(&mut self, now: Time) {
         self.stack.close(now);
     }
+    fn round_trip(&self) -> Option<Duration> {
+        self.stack.round_trip()
+    }
 }
 
 /// Calls whichever stack it is.
@@ -260,5 +263,8 @@ impl Transport for Stack {
     }
     fn close(&mut self, now: Time) {
         stacked!(self, transport => transport.close(now));
+    }
+    fn round_trip(&self) -> Option<Duration> {
+        stacked!(self, transport => transport.round_trip())
     }
 }

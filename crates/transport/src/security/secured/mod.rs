@@ -465,6 +465,10 @@ impl<T: Transport> Transport for Secured<T> {
         }
     }
 
+    fn round_trip(&self) -> Option<Duration> {
+        self.inner.round_trip()
+    }
+
     /// With [`SecurityConfig::multipath`], at the operator's end; a robot's paths are the operator's.
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
         if !self.is_multipath() || self.phase == Phase::Closed || matches!(self.role, Role::Responder(_)) {
