@@ -83,7 +83,8 @@ fn a_link_tells_what_its_queues_counted() {
     assert_eq!(codel.counters["dropped"], codel.dropped["aqm"]);
     let prio = slow("{ prio = { bands = [{ packets = 5 }, { codel = {} }], classes = [] } }");
     assert_eq!(prio.counters["band1.dropped"], prio.dropped["aqm"]);
-    assert!(slow("{ packets = 5 }").counters.is_empty());
+    let fifo = slow("{ packets = 5 }");
+    assert_eq!(fifo.counters["drops"], fifo.dropped["queue_full_packets"]);
     let two = link(
         r#"{ server = { rate = "9Mbit", queue = { pie = {} } } }, { server = { rate = "400kbit", queue = { codel = {} } } }"#,
     );
