@@ -24,7 +24,7 @@ pub struct Settings {
     pub by_deadline: bool,
     /// What the queue is emptied at, bytes per second, at most [`Settings::RATE_MAX`]; 0 while nobody knows: then all pass.
     pub rate: u64,
-    /// For frames by their kind ([`FrameKind`] as a number).
+    /// For frames by their kind ([`FrameKind`](taut_wire::rtp::FrameKind) as a number).
     pub rooms: [Room; 3],
 }
 
