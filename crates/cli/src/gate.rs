@@ -12,6 +12,7 @@ use taut_link::frame_gate::{ControlConfig, Filter, Policy};
 use taut_wire::rtp::Codec;
 use taut_xdp::{
     AttachedGate, GateConfig, GateError, Mode, Request, Status, VideoFilter, Watch, ask, attached_devices,
+    drop_privileges,
 };
 
 use crate::host::OnSignal;
@@ -34,11 +35,12 @@ pub(crate) enum Command {
 pub(crate) struct Attach {
     /// The device on which video enters
     device: String,
-    /// What is video: udp:PORT, udp:ADDRESS:PORT or, with IPv6, `udp:[ADDRESS]:PORT` of its destination. Repeatable, up to 4
+    /// What is video: udp:PORT, udp:ADDRESS:PORT or, with IPv6, `udp:[ADDRESS]:PORT` of its destination, and behind it, if need
+    /// be, what it alone has: `,codec=h264,payload-type=97`. Repeatable, up to 4
     #[arg(long, value_name = "udp:PORT", required = true)]
     video: Vec<Video>,
-    /// Only packets of this RTP payload type
-    #[arg(long, value_name = "TYPE", value_parser = clap::value_parser!(u8).range(0..=127))]
+    /// Only packets of this RTP payload type, 0 to 127 but for 64 to 95, which are RTCP's
+    #[arg(long, value_name = "TYPE", value_parser = payload_type)]
     payload_type: Option<u8>,
     /// How key frames are told: vp8, h264, opaque (not at all)
     #[arg(long, default_value = "vp8", value_parser = codec)]
@@ -105,10 +107,12 @@ fn attach(arguments: &Attach) -> Ended {
         .key_deadline(arguments.key_deadline);
     let filters = arguments.video.iter().map(|video| video.filter(arguments)).collect();
     let config = GateConfig::new(&arguments.device, filters, arguments.watch.clone(), control);
+    let mut gate = AttachedGate::attach(config.mode(arguments.mode)).map_err(|error| error.to_string())?;
+    // Before there is a second thread, which would keep them. Until then a signal ends all at once, the gate too.
+    drop_privileges().map_err(|error| error.to_string())?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let _signals = OnSignal::new(move || stopped.store(true, Ordering::Relaxed))?;
-    let mut gate = AttachedGate::attach(config.mode(arguments.mode)).map_err(|error| error.to_string())?;
     let at = gate.status().map_err(|error| error.to_string())?;
     print(&format!("{} ({}): {}, reading {}\n", at.device, at.mode, at.policy, at.watch))?;
     while !stop.load(Ordering::Relaxed) && gate.turn().map_err(|error| error.to_string())? {}
@@ -161,7 +165,8 @@ fn summary(status: &Status) -> String {
     );
     for stream in &status.streams {
         text += &format!(
-            "  SSRC {:#010x}: {} frames passed, {} dropped; {} packets passed, {} dropped\n",
+            "  {}, SSRC {:#010x}: {} frames passed, {} dropped; {} packets passed, {} dropped\n",
+            stream.video,
             stream.ssrc,
             stream.passed_frames,
             stream.dropped_frames,
@@ -177,19 +182,39 @@ fn codec(text: &str) -> Result<Codec, String> {
     found.ok_or_else(|| format!("`{text}` is no codec of the gate: vp8, h264, opaque"))
 }
 
-/// Where video goes.
+fn payload_type(text: &str) -> Result<u8, String> {
+    let parsed = text.parse().ok().filter(|only| matches!(only, 0..64 | 96..128));
+    parsed.ok_or_else(|| format!("`{text}` is no payload type of video: 0 to 63, 96 to 127"))
+}
+
+/// Where video goes, and what it is where that is not what all are.
 #[derive(Clone, Copy, Debug)]
 struct Video {
     address: Option<IpAddr>,
     port: u16,
+    codec: Option<Codec>,
+    payload_type: Option<u8>,
 }
 
 impl Video {
     fn filter(self, arguments: &Attach) -> VideoFilter {
-        let filter = Filter::port(self.port).codec(arguments.codec);
-        let filter = arguments.payload_type.map_or(filter, |only| filter.payload_type(only));
-        let filter = VideoFilter::new(filter);
+        let filter = Filter::port(self.port).codec(self.codec.unwrap_or(arguments.codec));
+        let only = self.payload_type.or(arguments.payload_type);
+        let filter = VideoFilter::new(only.map_or(filter, |only| filter.payload_type(only)));
         self.address.map_or(filter, |address| filter.to(address))
+    }
+
+    fn at(place: &str) -> Option<Self> {
+        let rest = place.strip_prefix("udp:")?;
+        let (address, port) = match rest.rsplit_once(':') {
+            None => (None, rest),
+            Some((address, port)) => {
+                let bare = address.strip_prefix('[').and_then(|inside| inside.strip_suffix(']'));
+                (Some(bare.unwrap_or(address).parse().ok()?), port)
+            }
+        };
+        let port = port.parse().ok().filter(|port| *port != 0)?;
+        Some(Self { address, port, codec: None, payload_type: None })
     }
 }
 
@@ -197,20 +222,60 @@ impl FromStr for Video {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parsed = || {
-            let rest = text.strip_prefix("udp:")?;
-            let (address, port) = match rest.rsplit_once(':') {
-                None => (None, rest),
-                Some((address, port)) => {
-                    let bare = address.strip_prefix('[').and_then(|inside| inside.strip_suffix(']'));
-                    (Some(bare.unwrap_or(address).parse().ok()?), port)
-                }
-            };
-            let port = port.parse().ok().filter(|port| *port != 0)?;
-            Some(Self { address, port })
-        };
-        parsed().ok_or_else(|| {
+        let mut parts = text.split(',');
+        let video = parts.next().and_then(Self::at);
+        let mut video = video.ok_or_else(|| {
             format!("`{text}` names no video: udp:5004, udp:10.0.0.2:5004 or udp:[fd00::2]:5004")
-        })
+        })?;
+        for part in parts {
+            match part.split_once('=') {
+                Some(("codec", name)) => video.codec = Some(codec(name)?),
+                Some(("payload-type", only)) => video.payload_type = Some(payload_type(only)?),
+                _ => return Err(format!("`{part}` is nothing that video has: codec=h264, payload-type=97")),
+            }
+        }
+        Ok(video)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        attach: Attach,
+    }
+
+    fn filters(arguments: &str) -> Vec<String> {
+        let line = format!("attach eth1 --watch qdisc:eth0 {arguments}");
+        let Line { attach } = Line::try_parse_from(line.split(' ')).unwrap();
+        attach.video.iter().map(|video| video.filter(&attach).to_string()).collect()
+    }
+
+    #[test]
+    fn cameras_of_two_codecs_are_gated_together() {
+        let two = "--video udp:5004 --video udp:[fd00::2]:5006,codec=h264,payload-type=97";
+        assert_eq!(filters(two), ["udp:5004", "udp:[fd00::2]:5006,codec=h264,payload-type=97"]);
+        // What is said of all holds for those that say nothing themselves.
+        let of_all = "--codec h264 --payload-type 98 --video udp:5004 --video udp:10.0.0.2:5006,codec=vp8";
+        let expected = ["udp:5004,codec=h264,payload-type=98", "udp:10.0.0.2:5006,payload-type=98"];
+        assert_eq!(filters(of_all), expected);
+    }
+
+    #[test]
+    fn what_video_does_not_have_is_refused_by_name() {
+        let refused = |text: &str| text.parse::<Video>().unwrap_err();
+        assert_eq!(refused("udp:5004,codec=av1"), "`av1` is no codec of the gate: vp8, h264, opaque");
+        assert_eq!(
+            refused("udp:5004,fps=60"),
+            "`fps=60` is nothing that video has: codec=h264, payload-type=97"
+        );
+        for only in ["64", "95", "128", "x"] {
+            let expected = format!("`{only}` is no payload type of video: 0 to 63, 96 to 127");
+            assert_eq!(refused(&format!("udp:5004,payload-type={only}")), expected);
+        }
     }
 }

@@ -6,9 +6,12 @@
 #define MAX_VLAN_TAGS 2
 #define MAX_IPV6_HEADERS 4
 #define MAX_EXTENSION_WORDS 255
+#define SCANNED_UNITS 4
+#define SCANNED_BYTES 2047
 
 enum codec { CODEC_VP8, CODEC_H264, CODEC_OPAQUE };
-enum kind { KIND_DISPOSABLE, KIND_DELTA, KIND_KEY };
+/* KIND_UNTOLD: another packet of the frame has to tell. */
+enum kind { KIND_DISPOSABLE, KIND_DELTA, KIND_KEY, KIND_UNTOLD };
 
 /* Which packets are video. All u64, so that user space writes it as words. */
 struct filter {
@@ -21,6 +24,7 @@ struct filter {
 };
 
 struct video {
+	u32 filter;
 	u32 ssrc;
 	u32 timestamp;
 	u16 sequence;
@@ -169,28 +173,54 @@ INLINE u8 kind_vp8(u8 *at, void *end)
 	return first & 0x20 ? KIND_DISPOSABLE : KIND_DELTA;
 }
 
-/* RFC 6184: an IDR slice, or the parameters before it. */
+enum nal_type { NAL_IDR = 5, NAL_SPS = 7, NAL_STAP_A = 24, NAL_FU_A = 28 };
+
+/* By the header of a NAL unit: what is no slice, and no parameters that go before an IDR picture, tells nothing. */
+INLINE u8 kind_unit(u8 indicator, u8 header)
+{
+	u8 type = header & 0x1f;
+	if (type == NAL_IDR || type == NAL_SPS)
+		return KIND_KEY;
+	if (type < 1 || type > 4)
+		return KIND_UNTOLD;
+	return indicator & 0x60 ? KIND_DELTA : KIND_DISPOSABLE;
+}
+
+/* The first unit of a STAP-A that tells decides. */
+INLINE u8 kind_units(u8 *at, void *end)
+{
+	for (int i = 0; i < SCANNED_UNITS; i++) {
+		if ((void *)(at + 1) > end)
+			return KIND_UNTOLD;
+		if ((void *)(at + 3) > end)
+			return KIND_DELTA;
+		u8 kind = kind_unit(at[2], at[2]);
+		u32 length = at[0] << 8 | at[1];
+		if (kind != KIND_UNTOLD)
+			return kind;
+		if (length > SCANNED_BYTES)
+			return KIND_DELTA;
+		/* The verifier must see the bound where it is used. */
+		OPAQUE(length);
+		at += 2 + (length & SCANNED_BYTES);
+	}
+	return KIND_UNTOLD;
+}
+
+/* RFC 6184: by the first slice, or the parameters before an IDR picture. */
 INLINE u8 kind_h264(u8 *at, void *end)
 {
 	if ((void *)(at + 1) > end)
 		return KIND_DELTA;
-	u8 indicator = *at, header = indicator;
-	if ((indicator & 0x1f) == 24) {
-		if ((void *)(at + 4) > end)
-			return KIND_DELTA;
-		indicator = header = at[3];
-	} else if ((indicator & 0x1f) == 28) {
-		if ((void *)(at + 2) > end)
-			return KIND_DELTA;
-		header = at[1];
-	}
-	u8 type = header & 0x1f;
-	if (type == 5 || type == 7)
-		return KIND_KEY;
-	return type >= 1 && type <= 4 && !(indicator & 0x60) ? KIND_DISPOSABLE : KIND_DELTA;
+	u8 type = *at & 0x1f;
+	if (type == NAL_STAP_A)
+		return kind_units(at + 1, end);
+	if (type != NAL_FU_A)
+		return kind_unit(*at, *at);
+	return (void *)(at + 2) > end ? KIND_DELTA : kind_unit(at[0], at[1]);
 }
 
-/* Of what kind the frame is whose first packet this is. */
+/* Of what kind the frame is, as far as this packet tells. */
 INLINE u8 kind_of(struct rtp *rtp, void *end, u64 codec)
 {
 	if (codec == CODEC_OPAQUE)
@@ -228,7 +258,8 @@ INLINE int classify(void *data, void *end, const struct filter *filters, struct 
 		return 0;
 	target.port = HOST16(udp->destination);
 	struct rtp *rtp = (void *)(udp + 1);
-	if ((void *)(rtp + 1) > end || rtp->flags >> 6 != 2)
+	/* The payload types 64 to 95 are RTCP's (RFC 5761 section 4). */
+	if ((void *)(rtp + 1) > end || rtp->flags >> 6 != 2 || (rtp->marker_type & 0x60) == 0x40)
 		return 0;
 #pragma unroll
 	for (int i = 0; i < MAX_FILTERS; i++) {
@@ -237,6 +268,7 @@ INLINE int classify(void *data, void *end, const struct filter *filters, struct 
 			return 0;
 		if (!matches(filter, &target, rtp))
 			continue;
+		video->filter = i;
 		video->ssrc = HOST32(rtp->ssrc);
 		video->timestamp = HOST32(rtp->timestamp);
 		video->sequence = HOST16(rtp->sequence);

@@ -154,8 +154,8 @@ impl AttachedGate {
             self.controller.handle_timeout(now, || self.reading, self.program.maps());
             self.program.maps().check()?;
             let streams = self.program.maps().streams();
-            for ssrc in self.idle.forgotten(now, streams.iter().map(|(ssrc, stream)| (*ssrc, stream))) {
-                self.program.maps().forget(ssrc);
+            for key in self.idle.forgotten(now, streams.iter().map(|(key, stream)| (*key, stream))) {
+                self.program.maps().forget(key);
             }
         }
         Ok(true)
@@ -169,6 +169,8 @@ impl AttachedGate {
         let settings = self.controller.settings();
         let maps = self.program.maps();
         let (streams, untracked_packets) = (maps.streams(), maps.untracked());
+        let told = |(key, stream): &(_, _)| StreamStatus::new(*key, maps.filters(), stream);
+        let told = streams.iter().map(told).collect();
         maps.check()?;
         let limited = !settings.by_deadline && settings.rate_limit != u64::MAX;
         Ok(Status {
@@ -184,7 +186,7 @@ impl AttachedGate {
             queue_drops: self.reading.drops,
             queue_backlog_bytes: self.reading.backlog,
             untracked_packets,
-            streams: streams.iter().map(|(ssrc, stream)| StreamStatus::new(*ssrc, stream)).collect(),
+            streams: told,
         })
     }
 }

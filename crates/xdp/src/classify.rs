@@ -1,5 +1,6 @@
 //! From an Ethernet frame to what the gate looks at: the twin of `bpf/parse.h`.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use taut_link::frame_gate::{Filter, VideoPacket};
@@ -48,6 +49,25 @@ impl VideoFilter {
     }
 }
 
+/// As it is named on the command line: `udp:10.0.0.2:5004,codec=h264,payload-type=97`. What is not said is any address, VP8, any
+/// payload type.
+impl fmt::Display for VideoFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("udp:")?;
+        match self.address {
+            None => {}
+            Some(IpAddr::V4(address)) => write!(f, "{address}:")?,
+            Some(IpAddr::V6(address)) => write!(f, "[{address}]:")?,
+        }
+        write!(f, "{}", self.filter.udp_port())?;
+        match self.filter.video_codec() {
+            Codec::Vp8 => {}
+            codec => write!(f, ",codec={}", codec.name())?,
+        }
+        self.filter.only_type().map_or(Ok(()), |only| write!(f, ",payload-type={only}"))
+    }
+}
+
 /// What an Ethernet frame says to the gate, if it is video: up to two VLAN tags (IEEE 802.1Q, 802.1ad), IPv4 or IPv6 with up
 /// to four extension headers, UDP, RTP. Fragments are not looked into.
 ///
@@ -61,10 +81,11 @@ pub fn classify(filters: &[VideoFilter], frame: &[u8]) -> Option<VideoPacket> {
     let (address, size, datagram) = find_udp(frame)?;
     let header = datagram.first_chunk::<8>()?;
     let (port, payload) = (u16::from_be_bytes([header[2], header[3]]), &datagram[8..]);
-    let mut filters = filters.iter().filter(|filter| filter.filter.udp_port() == port);
-    filters.find_map(|filter| {
+    let mut filters = (0..).zip(filters).filter(|(_, filter)| filter.filter.udp_port() == port);
+    filters.find_map(|(place, filter)| {
         let ours = filter.address.is_none_or(|only| only == address);
-        if ours { filter.filter.read(payload, size) } else { None }
+        let packet = if ours { filter.filter.read(payload, size) } else { None }?;
+        Some(VideoPacket { filter: place, ..packet })
     })
 }
 

@@ -2,7 +2,7 @@
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, MapError};
-use taut_link::frame_gate::{Account, Knobs, Settings, Stream};
+use taut_link::frame_gate::{Account, Knobs, Settings, Stream, StreamKey};
 
 use super::GateError;
 use super::classify::{FILTER_WORDS, MAX_FILTERS, VideoFilter};
@@ -12,10 +12,7 @@ const SETTINGS_WORDS: usize = 9 + MAX_FILTERS * FILTER_WORDS;
 
 /// Elements of the map `shared`.
 const BYTE_COUNT: u32 = 0;
-const LEVEL: u32 = 1;
-const DRAINED_AT: u32 = 2;
-const UNUSED: u32 = 3;
-const UNTRACKED: u32 = 4;
+const UNTRACKED: u32 = 1;
 
 /// What user space and program share.
 ///
@@ -23,7 +20,9 @@ const UNTRACKED: u32 = 4;
 pub struct Maps {
     settings: Array<MapData, [u64; SETTINGS_WORDS]>,
     shared: Array<MapData, u64>,
-    streams: HashMap<MapData, u32, [u64; Stream::WORDS]>,
+    /// `struct account`: level, as of when, unused.
+    account: Array<MapData, [u64; 3]>,
+    streams: HashMap<MapData, u64, [u64; Stream::WORDS]>,
     filters: Vec<VideoFilter>,
     orders: Settings,
     failed: Option<MapError>,
@@ -35,6 +34,7 @@ impl Maps {
         let mut maps = Self {
             settings: Array::try_from(take("settings"))?,
             shared: Array::try_from(take("shared"))?,
+            account: Array::try_from(take("account"))?,
             streams: HashMap::try_from(take("streams"))?,
             filters: filters.to_vec(),
             orders: Settings::default(),
@@ -70,6 +70,11 @@ impl Maps {
         self.note(outcome)
     }
 
+    /// What is video, in the order of [`StreamKey::filter`].
+    pub fn filters(&self) -> &[VideoFilter] {
+        &self.filters
+    }
+
     /// C_byte.
     pub fn byte_count(&mut self) -> u64 {
         self.read(BYTE_COUNT)
@@ -82,43 +87,49 @@ impl Maps {
 
     /// When the program last brought its account up to date, on the monotonic clock.
     pub fn drained_at_ns(&mut self) -> u64 {
-        self.read(DRAINED_AT)
+        self.account_then()[1]
     }
 
     /// Level, and what was unused, then.
     pub fn level_then(&mut self) -> (u64, u64) {
-        (self.read(LEVEL), self.read(UNUSED))
+        let [level, _, unused] = self.account_then();
+        (level, unused)
+    }
+
+    fn account_then(&mut self) -> [u64; 3] {
+        let outcome = self.account.get(&0, 0);
+        self.note(outcome)
     }
 
     fn drained(&mut self, now_ns: u64) -> (u64, u64) {
-        let (then, (level, unused)) = (self.drained_at_ns(), self.level_then());
+        let [level, then, unused] = self.account_then();
         let elapsed = now_ns.saturating_sub(then).min(8_000_000_000);
         let sent = elapsed * self.orders.rate.min(Settings::RATE_MAX) / 1_000_000_000;
         (level.saturating_sub(sent), unused + sent.saturating_sub(level))
     }
 
-    /// What the program remembers of every stream, by SSRC.
-    pub fn streams(&mut self) -> Vec<(u32, Stream)> {
+    /// What the program remembers of every stream, sorted.
+    pub fn streams(&mut self) -> Vec<(StreamKey, Stream)> {
         // A stream that is forgotten meanwhile is no failure.
-        let mut streams: Vec<(u32, Stream)> = self
+        let mut streams: Vec<(StreamKey, Stream)> = self
             .streams
             .iter()
             .filter_map(Result::ok)
-            .map(|(ssrc, words)| (ssrc, Stream::from_words(&words)))
+            .map(|(key, words)| (StreamKey::from_word(key), Stream::from_words(&words)))
             .collect();
-        streams.sort_unstable_by_key(|(ssrc, _)| *ssrc);
+        streams.sort_unstable_by_key(|(key, _)| *key);
         streams
     }
 
     /// One stream.
-    pub fn stream(&self, ssrc: u32) -> Option<Stream> {
-        self.streams.get(&ssrc, 0).ok().map(|words| Stream::from_words(&words))
+    pub fn stream(&self, key: StreamKey) -> Option<Stream> {
+        self.streams.get(&key.to_word(), 0).ok().map(|words| Stream::from_words(&words))
     }
 
     /// Forgets a stream.
-    pub fn forget(&mut self, ssrc: u32) {
+    pub fn forget(&mut self, key: StreamKey) {
         // It may be gone already.
-        let _ = self.streams.remove(&ssrc);
+        let _ = self.streams.remove(&key.to_word());
     }
 }
 
@@ -149,8 +160,7 @@ impl Knobs for Maps {
 
     fn set_level(&mut self, now_ns: u64, bytes: u64) {
         let (_, unused) = self.drained(now_ns);
-        self.write(UNUSED, unused);
-        self.write(LEVEL, bytes);
-        self.write(DRAINED_AT, now_ns);
+        let outcome = self.account.set(0, [bytes, now_ns, unused], 0);
+        self.note(outcome);
     }
 }

@@ -51,9 +51,7 @@ impl Program {
             }
             _ => GateError::Refused(error.to_string()),
         })?;
-        for name in ["frame_gate", "empty"] {
-            xdp_mut(&mut bpf, name).load().map_err(GateError::loading)?;
-        }
+        xdp_mut(&mut bpf, "frame_gate").load().map_err(GateError::loading)?;
         let maps = Maps::new(&mut bpf, filters)?;
         Ok(Self { bpf, maps })
     }
@@ -78,8 +76,37 @@ impl Program {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn time(&self, frame: &[u8], runs: u32) -> Result<[Duration; 2], GateError> {
-        Ok([self.run("frame_gate", frame, runs)?.1, self.run("empty", frame, runs)?.1])
+    pub fn time(&mut self, frame: &[u8], runs: u32) -> Result<[Duration; 2], GateError> {
+        self.times(["frame_gate", "empty"], frame, runs)
+    }
+
+    /// As [`Program::time`], of a packet that each time begins another frame: timestamp and sequence number move on, for which
+    /// it must be IPv4 without options or tags.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn time_of_first(&mut self, frame: &[u8], runs: u32) -> Result<[Duration; 2], GateError> {
+        self.times(["frame_gate_first", "empty_first"], frame, runs)
+    }
+
+    /// As [`Program::time`], of a program that does nothing but read the clock.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn time_of_clock(&mut self, frame: &[u8], runs: u32) -> Result<[Duration; 2], GateError> {
+        self.times(["clock", "empty"], frame, runs)
+    }
+
+    fn times(&mut self, names: [&str; 2], frame: &[u8], runs: u32) -> Result<[Duration; 2], GateError> {
+        let mut taken = [Duration::ZERO; 2];
+        for (name, taken) in names.into_iter().zip(&mut taken) {
+            let program = xdp_mut(&mut self.bpf, name);
+            if program.fd().is_err() {
+                program.load().map_err(GateError::loading)?;
+            }
+            *taken = self.run(name, frame, runs)?.1;
+        }
+        Ok(taken)
     }
 
     fn run(&self, name: &str, frame: &[u8], repeat: u32) -> Result<(u32, Duration), GateError> {

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
-use taut_link::frame_gate::Stream;
+use taut_link::frame_gate::{Stream, StreamKey};
+
+use super::VideoFilter;
 
 /// What an attached gate has done so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +41,8 @@ pub struct Status {
 /// What became of one video stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamStatus {
+    /// The filter that took it, as on the command line: `udp:5004`. An SSRC is unique only within its session.
+    pub video: String,
     /// Its synchronisation source.
     pub ssrc: u32,
     /// Packets that passed.
@@ -56,9 +60,10 @@ pub struct StreamStatus {
 }
 
 impl StreamStatus {
-    pub(crate) const fn new(ssrc: u32, stream: &Stream) -> Self {
+    pub(crate) fn new(key: StreamKey, filters: &[VideoFilter], stream: &Stream) -> Self {
         Self {
-            ssrc,
+            video: filters.get(usize::from(key.filter)).map(ToString::to_string).unwrap_or_default(),
+            ssrc: key.ssrc,
             passed_packets: stream.passed_packets,
             dropped_packets: stream.dropped_packets,
             passed_bytes: stream.passed_bytes,
@@ -72,7 +77,9 @@ impl StreamStatus {
 impl Status {
     /// Without what would steer a terminal.
     pub(crate) fn printable(mut self) -> Self {
-        for text in [&mut self.device, &mut self.mode, &mut self.policy, &mut self.watch] {
+        let streams = self.streams.iter_mut().map(|stream| &mut stream.video);
+        let own = [&mut self.device, &mut self.mode, &mut self.policy, &mut self.watch];
+        for text in own.into_iter().chain(streams) {
             text.retain(|c| !c.is_control());
         }
         self
@@ -90,9 +97,11 @@ impl Status {
         for (name, help, counts) in per_stream {
             head(&mut text, &format!("{name}_total"), "counter", help);
             for (status, stream) in statuses.iter().flat_map(|s| s.streams.iter().map(move |t| (s, t))) {
-                let (device, ssrc) = (label(&status.device), stream.ssrc);
+                let (device, video, ssrc) = (label(&status.device), label(&stream.video), stream.ssrc);
                 for (verdict, count) in ["pass", "drop"].into_iter().zip(counts(stream)) {
-                    let labels = format!("device=\"{device}\",ssrc=\"{ssrc}\",verdict=\"{verdict}\"");
+                    let labels = format!(
+                        "device=\"{device}\",video=\"{video}\",ssrc=\"{ssrc}\",verdict=\"{verdict}\""
+                    );
                     let _ = writeln!(text, "taut_gate_{name}_total{{{labels}}} {count}");
                 }
             }
@@ -142,14 +151,21 @@ mod tests {
 
     #[test]
     fn what_is_shown_steers_no_terminal() {
-        let status = Status { device: "\x1b]0;x\x07eth1\n".to_owned(), ..Status::default() };
-        assert_eq!(status.printable().device, "]0;xeth1");
+        let stream = StreamStatus { video: "udp:\x1b[2J5004".to_owned(), ..StreamStatus::default() };
+        let device = "\x1b]0;x\x07eth1\n".to_owned();
+        let status = Status { device, streams: vec![stream], ..Status::default() }.printable();
+        assert_eq!((&*status.device, &*status.streams[0].video), ("]0;xeth1", "udp:[2J5004"));
     }
 
     #[test]
     fn metrics_are_in_prometheus_text_format() {
-        let stream =
-            StreamStatus { ssrc: 7, passed_packets: 3, dropped_packets: 2, ..StreamStatus::default() };
+        let stream = StreamStatus {
+            video: "udp:5004".to_owned(),
+            ssrc: 7,
+            passed_packets: 3,
+            dropped_packets: 2,
+            ..StreamStatus::default()
+        };
         let status = Status {
             device: "a\"b".to_owned(),
             policy: "aimd3".to_owned(),
@@ -160,8 +176,8 @@ mod tests {
         let text = Status::prometheus(&[status.clone(), Status { streams: Vec::new(), ..status }]);
         assert!(text.contains(
             "# TYPE taut_gate_packets_total counter\n\
-             taut_gate_packets_total{device=\"a\\\"b\",ssrc=\"7\",verdict=\"pass\"} 3\n\
-             taut_gate_packets_total{device=\"a\\\"b\",ssrc=\"7\",verdict=\"drop\"} 2\n"
+             taut_gate_packets_total{device=\"a\\\"b\",video=\"udp:5004\",ssrc=\"7\",verdict=\"pass\"} 3\n\
+             taut_gate_packets_total{device=\"a\\\"b\",video=\"udp:5004\",ssrc=\"7\",verdict=\"drop\"} 2\n"
         ));
         assert!(text.contains("taut_gate_k_ratio{device=\"a\\\"b\",policy=\"aimd3\"} 0.7\n"));
         assert!(text.contains("taut_gate_rate_limit_bytes{device=\"a\\\"b\",policy=\"aimd3\"} +Inf\n"));

@@ -21,6 +21,9 @@ fn what_cannot_be_attached_is_one_line() {
         ("gate attach lo --video udp:x:5 --watch qdisc:lo", "`udp:x:5` names no video"),
         ("gate attach lo --video udp:5004 --watch qdisc:lo --policy aimd9", "aimd1 to aimd5"),
         ("gate attach lo --video udp:5004 --watch qdisc:lo --codec av1", "vp8, h264, opaque"),
+        ("gate attach lo --video udp:5004,codec=av1 --watch qdisc:lo", "vp8, h264, opaque"),
+        ("gate attach lo --video udp:5004,fps=9 --watch qdisc:lo", "`fps=9` is nothing that video has"),
+        ("gate attach lo --video udp:5004 --watch qdisc:lo --payload-type 72", "0 to 63, 96 to 127"),
         ("gate status nosuch9", "nosuch9 has no gate in this network namespace"),
         ("gate detach nosuch9", "nosuch9 has no gate in this network namespace"),
     ];
@@ -92,6 +95,14 @@ fn a_gate_is_attached_asked_and_detached() {
     let world = World::new("gate");
     let Some(gate) = attached(&router, &world) else { return };
     assert!(is_attached(&router));
+    let threads: Vec<_> = std::fs::read_dir(format!("/proc/{}/task", gate.id())).unwrap().collect();
+    assert_eq!(threads.len(), 2, "the loop and the signals");
+    for thread in threads {
+        let told = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        for none in ["CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "NoNewPrivs:\t1\n"] {
+            assert!(told.contains(none), "{told}");
+        }
+    }
     let status = ended(inside(&router, &world, "gate status --json").output().unwrap());
     let status: Value = serde_json::from_str(&status.out).unwrap();
     assert_eq!((&status[0]["device"], &status[0]["policy"]), (&"in".into(), &"aimd3".into()), "{status}");

@@ -8,12 +8,21 @@
 //! tested against packet by packet. [`Controller`] is the control loop; it reads a queue and turns the [`Knobs`] of either.
 //! [`FrameGate`] is both as an element of a [`Chain`](crate::Chain), and reads the next bottleneck behind it.
 //!
+//! # What a frame is
+//! Packets of one stream ([`StreamKey`]) with one RTP timestamp, up to the one with the marker. The first of them that comes
+//! decides; the gate remembers the last [`Stream::FRAMES`] frames of a stream with their verdicts, for packets that are overtaken.
+//! Older or newer does not matter: B-frames come in decoding order, with timestamps older than the one before, and a sender
+//! that begins anew counts from anywhere. A packet that comes later than that counts as a frame of its own.
+//!
 //! # The source's gate: `step`, `dyna`, `aimd`
 //! For every packet of video ([`Filter`]):
-//! 1. While a frame is being discarded: drop; when `byte_count + size ≤ rate_limit` and it is the last packet of a frame,
-//!    stop discarding.
-//! 2. Otherwise pass, and add its size to `byte_count`; when `byte_count + size > rate_limit` and it is the last packet of
-//!    a frame, discard from the next one on.
+//! 1. While frames are discarded: one that begins is dropped, all of it; when `byte_count + size ≤ rate_limit` for the last
+//!    packet of a dropped frame, stop discarding.
+//! 2. Otherwise one that begins passes, and adds its packets' sizes to `byte_count`; when `byte_count + size > rate_limit` for its
+//!    last packet, discard from the next one on.
+//!
+//! In order, this is what the source says of packets, one for one. Where packets were overtaken its rule splits frames, for it
+//! knows them by their markers only.
 //!
 //! The control loop sets `byte_count` to 0 every reset interval, and every update interval sets `rate_limit = k · B_max`
 //! per reset interval, B_max the largest bandwidth that was measured within `duration`. Before the queue's counter of drops
@@ -23,8 +32,7 @@
 //! (SSRC) knows for itself.
 //!
 //! # `deadline`
-//! taut's own. It decides when a frame begins (an RTP timestamp that is newer), not when the one before it ends, and asks:
-//! can all of it leave the queue in time? The gate keeps account of a *level*: what it admitted, less what left since at the
+//! taut's own. It decides when a frame begins, not when the one before it ends, and asks: can all of it leave the queue in time? The gate keeps account of a *level*: what it admitted, less what left since at the
 //! measured rate, down to 0, where the shaper behind the queue has rested and lets a burst go at once. A frame begins when
 //! the level is `before` or lower, and with the frame `with` or lower.
 //!
@@ -33,7 +41,12 @@
 //!   further frame of that kind. A frame that turns out longer is finished all the same, and counted in full, so that the
 //!   next one waits. Frames that are dropped teach the length too: all packets pass by here.
 //! - **Key frames are spared**: they may wait until their own, longer deadline. Frames that nothing refers to, and deltas
-//!   whose key frame was dropped or has a hole in its sequence numbers, have half the room: they go first.
+//!   whose key frame was dropped or has a hole in its sequence numbers, have half the room: they go first. A frame of H.264 may
+//!   begin with packets that tell nothing (a delimiter, supplemental or picture parameters by themselves): these pass where a
+//!   key frame would, and the frame is judged by its first slice.
+//! - **Streams take turns.** A frame that is refused because of what waits leaves a claim; a frame of another stream that had more
+//!   of the link stands back for it once (start-time fair queueing, without the queue). Otherwise the first of two cameras in
+//!   step would have the link for itself. Key frames do not stand back.
 //! - **The shaper** is learned from the queue's counters: its rate from what left between readings at which something
 //!   waited, its burst from what does not wait after a pause although more came than the rate explains.
 //! - **How much may wait** is the least with which the link is not idle while frames are dropped: `before` rises when the
@@ -62,13 +75,16 @@ mod packet;
 mod patience;
 mod policy;
 mod shaper;
+mod stream;
+mod turns;
 
 use taut_core::{DropCause, Duration, LinkEvent, Packet, PacketMeta, Time};
 
 pub use control::{ControlConfig, Controller, QueueReading};
-pub use gate::{Account, Gate, Knobs, Room, Settings, Stream, Verdict};
+pub use gate::{Account, Gate, Knobs, Room, Settings, Verdict};
 pub use packet::{Filter, VideoPacket};
 pub use policy::{Policy, UnknownPolicy};
+pub use stream::{Stream, StreamKey};
 
 /// How long a stream may be silent before it is forgotten: it makes room for another one.
 pub const FORGET_AFTER: Duration = Duration::from_secs(10);
@@ -119,16 +135,18 @@ impl FrameGate {
     pub(crate) fn tick(&mut self, reading: QueueReading) {
         let now = self.due();
         self.controller.handle_timeout(now, || reading, &mut self.gate);
-        let streams = self.gate.streams().iter().map(|(ssrc, stream)| (*ssrc, stream));
-        for ssrc in self.idle.forgotten(now, streams) {
-            self.gate.forget(ssrc);
+        let streams = self.gate.streams().iter().map(|(key, stream)| (*key, stream));
+        for key in self.idle.forgotten(now, streams) {
+            self.gate.forget(key);
         }
     }
 
     /// Drops the packet?
     #[inline]
     pub(crate) fn takes(&mut self, at: Time, packet: &Packet, events: &mut Vec<LinkEvent>) -> bool {
-        let Some(video) = self.filters.iter().find_map(|filter| filter.video(packet)) else { return false };
+        let taken =
+            |(place, filter): (u8, &Filter)| Some(VideoPacket { filter: place, ..filter.video(packet)? });
+        let Some(video) = (0..).zip(&self.filters).find_map(taken) else { return false };
         let dropped = self.gate.handle_packet(at.as_nanos(), &video) == Verdict::Drop;
         if dropped {
             events.push(LinkEvent::Dropped { meta: packet.meta, cause: DropCause::Gated });
@@ -141,7 +159,7 @@ impl FrameGate {
 #[derive(Clone, Debug, Default)]
 pub struct IdleStreams {
     next: Time,
-    seen: Vec<(u32, u64)>,
+    seen: Vec<(StreamKey, u64)>,
 }
 
 impl IdleStreams {
@@ -149,16 +167,16 @@ impl IdleStreams {
     pub fn forgotten<'a>(
         &mut self,
         now: Time,
-        streams: impl IntoIterator<Item = (u32, &'a Stream)>,
-    ) -> Vec<u32> {
+        streams: impl IntoIterator<Item = (StreamKey, &'a Stream)>,
+    ) -> Vec<StreamKey> {
         if now < self.next {
             return Vec::new();
         }
         self.next = now + FORGET_AFTER;
-        let counts = streams.into_iter().map(|(ssrc, s)| (ssrc, s.passed_packets + s.dropped_packets));
-        let counts: Vec<(u32, u64)> = counts.collect();
+        let counts = streams.into_iter().map(|(key, s)| (key, s.passed_packets + s.dropped_packets));
+        let counts: Vec<(StreamKey, u64)> = counts.collect();
         let before = std::mem::replace(&mut self.seen, counts);
-        self.seen.iter().filter(|count| before.contains(count)).map(|(ssrc, _)| *ssrc).collect()
+        self.seen.iter().filter(|count| before.contains(count)).map(|(key, _)| *key).collect()
     }
 }
 

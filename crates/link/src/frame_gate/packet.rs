@@ -3,6 +3,8 @@
 use taut_core::{Packet, PacketMeta, Protocol};
 use taut_wire::rtp::{Codec, FrameKind, HEADER_LEN, VERSION};
 
+use super::StreamKey;
+
 /// Which packets are video (the source's filter). All others pass untouched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
@@ -14,6 +16,8 @@ pub struct Filter {
 /// What the gate decides by: an RTP packet of a video stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VideoPacket {
+    /// The place of the filter that took it, from 0.
+    pub filter: u8,
     /// Which stream.
     pub ssrc: u32,
     /// Its RTP sequence number.
@@ -22,10 +26,17 @@ pub struct VideoPacket {
     pub timestamp: u32,
     /// The last packet of a frame.
     pub marker: bool,
-    /// What the loss of its frame would mean, as far as this packet tells: only a frame's first one does.
-    pub kind: FrameKind,
+    /// What the loss of its frame would mean, as far as this packet tells: that of a frame's first one that does, decides.
+    pub kind: Option<FrameKind>,
     /// Length of the IP packet, headers included.
     pub size: u32,
+}
+
+impl VideoPacket {
+    /// Its stream.
+    pub const fn key(&self) -> StreamKey {
+        StreamKey { filter: self.filter, ssrc: self.ssrc }
+    }
 }
 
 impl Filter {
@@ -34,7 +45,7 @@ impl Filter {
         Self { port, payload_type: None, codec: Codec::Vp8 }
     }
 
-    /// Only packets of this payload type, 0 to 127. Default: any.
+    /// Only packets of this payload type, 0 to 127. Default: any. 64 to 95 never are video, see [`Filter::read`].
     pub const fn payload_type(mut self, payload_type: u8) -> Self {
         self.payload_type = Some(payload_type);
         self
@@ -66,7 +77,7 @@ impl Filter {
         meta.protocol == Protocol::Udp && meta.destination_port == self.port
     }
 
-    /// The packet, if it is video.
+    /// The packet, if it is video. Its stream is taken for one of filter 0.
     pub fn video(&self, packet: &Packet) -> Option<VideoPacket> {
         if !self.addresses(&packet.meta) {
             return None;
@@ -75,19 +86,23 @@ impl Filter {
     }
 
     /// What a UDP payload to the port says, if it is RTP of the right type; `size` is that of the whole IP packet. Looks
-    /// at no more than it needs: `taut_wire::rtp` is the strict reader.
+    /// at no more than it needs: `taut_wire::rtp` is the strict reader. The payload types 64 to 95 are left to RTCP, which may
+    /// come to the same port (RFC 5761 section 4).
     pub fn read(&self, payload: &[u8], size: u32) -> Option<VideoPacket> {
         let header: &[u8; HEADER_LEN] = payload.first_chunk()?;
         let [flags, marker_type, s0, s1, t0, t1, t2, t3, i0, i1, i2, i3] = *header;
-        if flags >> 6 != VERSION || self.payload_type.is_some_and(|only| only != marker_type & 0x7f) {
+        let payload_type = marker_type & 0x7f;
+        let rtcp = matches!(payload_type, 64..=95);
+        if flags >> 6 != VERSION || rtcp || self.payload_type.is_some_and(|only| only != payload_type) {
             return None;
         }
         Some(VideoPacket {
+            filter: 0,
             ssrc: u32::from_be_bytes([i0, i1, i2, i3]),
             sequence: u16::from_be_bytes([s0, s1]),
             timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
             marker: marker_type & 0x80 != 0,
-            kind: carried(payload).map_or(FrameKind::Delta, |carried| self.codec.kind(carried)),
+            kind: carried(payload).map_or(Some(FrameKind::Delta), |carried| self.codec.told(carried)),
             size,
         })
     }

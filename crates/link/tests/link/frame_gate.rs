@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use taut_core::{Bitrate, Bytes, DropCause, Duration, Packet, PacketMeta, Time};
 use taut_link::frame_gate::{
-    ControlConfig, Controller, Filter, FrameGate, Gate, Knobs, Policy, QueueReading, Room, Settings, Verdict,
-    VideoPacket,
+    ControlConfig, Controller, Filter, FrameGate, Gate, Knobs, Policy, QueueReading, Room, Settings,
+    StreamKey, Verdict, VideoPacket,
 };
 use taut_link::{Bottleneck, Chain, DropTail};
 use taut_wire::rtp::{Codec, FrameKind};
@@ -49,11 +49,12 @@ fn verdicts(turns: Vec<Turn>, gate: &mut Gate) -> Vec<Vec<Verdict>> {
             packets.push((
                 frames.len(),
                 VideoPacket {
+                    filter: 0,
                     ssrc: stream,
                     sequence: packets.len() as u16,
                     timestamp: index * 1_500,
                     marker: place == sizes.len(),
-                    kind: if place == 1 { kind } else { FrameKind::Delta },
+                    kind: Some(if place == 1 { kind } else { FrameKind::Delta }),
                     size: *size,
                 },
             ));
@@ -304,11 +305,12 @@ fn by_deadline_no_frame_is_late() {
 #[test]
 fn a_delta_whose_key_is_lost_goes_first() {
     let packet = |timestamp, sequence, marker, kind| VideoPacket {
+        filter: 0,
         ssrc: 1,
         sequence,
         timestamp,
         marker,
-        kind,
+        kind: Some(kind),
         size: 1_000,
     };
     for hole in [false, true] {
@@ -326,39 +328,20 @@ fn a_delta_whose_key_is_lost_goes_first() {
 }
 
 #[test]
-fn an_overtaken_packet_has_the_verdict_of_its_frame() {
-    let packet = |timestamp, sequence, marker| VideoPacket {
-        ssrc: 1,
-        sequence,
-        timestamp,
-        marker,
-        kind: FrameKind::Delta,
-        size: 1_000,
-    };
-    let mut gate = Gate::new();
-    let rooms = [Room { before: 500, with: 5_000 }; 3];
-    gate.set(Settings { by_deadline: true, rate: 1, rooms, ..Settings::default() });
-    assert_eq!(gate.handle_packet(0, &packet(1, 1, false)), Verdict::Pass);
-    assert_eq!(gate.handle_packet(0, &packet(2, 3, true)), Verdict::Drop);
-    assert_eq!(gate.handle_packet(0, &packet(1, 2, true)), Verdict::Pass);
-    assert_eq!(gate.handle_packet(0, &packet(3, 5, true)), Verdict::Drop);
-    assert_eq!(gate.handle_packet(0, &packet(2, 4, true)), Verdict::Drop);
-}
-
-#[test]
 fn more_streams_than_there_is_room_for_pass_and_are_counted() {
     let mut gate = Gate::new();
     gate.set(Settings { rate_limit: 0, ..Settings::default() });
-    let packet = |ssrc| VideoPacket { ssrc, marker: true, size: 100, ..VideoPacket::default() };
+    let packet =
+        |ssrc, timestamp| VideoPacket { ssrc, timestamp, marker: true, size: 100, ..VideoPacket::default() };
     for ssrc in 0..Gate::MAX_STREAMS as u32 {
-        gate.handle_packet(0, &packet(ssrc));
-        assert_eq!(gate.handle_packet(0, &packet(ssrc)), Verdict::Drop);
+        gate.handle_packet(0, &packet(ssrc, 0));
+        assert_eq!(gate.handle_packet(0, &packet(ssrc, 1)), Verdict::Drop);
     }
-    assert_eq!(gate.handle_packet(0, &packet(1_000)), Verdict::Pass);
+    assert_eq!(gate.handle_packet(0, &packet(1_000, 0)), Verdict::Pass);
     assert_eq!(gate.untracked(), 1);
-    gate.forget(7);
-    gate.handle_packet(0, &packet(1_000));
-    assert_eq!(gate.handle_packet(0, &packet(1_000)), Verdict::Drop);
+    gate.forget(StreamKey { filter: 0, ssrc: 7 });
+    gate.handle_packet(0, &packet(1_000, 0));
+    assert_eq!(gate.handle_packet(0, &packet(1_000, 1)), Verdict::Drop);
 }
 
 #[test]
@@ -366,8 +349,15 @@ fn only_video_is_looked_at() {
     let filter = Filter::port(5004).payload_type(97).codec(Codec::Vp8);
     let rtp = [0x80, 0xe1, 0, 7, 0, 0, 0, 9, 0, 0, 0, 5, 0x10, 0];
     let video = filter.read(&rtp, 42).unwrap();
-    let expected =
-        VideoPacket { ssrc: 5, sequence: 7, timestamp: 9, marker: true, kind: FrameKind::Key, size: 42 };
+    let expected = VideoPacket {
+        filter: 0,
+        ssrc: 5,
+        sequence: 7,
+        timestamp: 9,
+        marker: true,
+        kind: Some(FrameKind::Key),
+        size: 42,
+    };
     assert_eq!(video, expected);
     assert_eq!(filter.payload_type(96).read(&rtp, 42), None);
     assert_eq!(filter.read(&rtp[..11], 42), None);

@@ -9,6 +9,8 @@ mod frame_gate_shared;
 #[cfg(test)]
 mod frame_gate_stalls;
 #[cfg(test)]
+mod frame_gate_streams;
+#[cfg(test)]
 mod measured_paths;
 #[cfg(test)]
 mod properties;

@@ -216,23 +216,61 @@ pub fn annex_b_units(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     .filter(|unit| !unit.is_empty())
 }
 
-/// Of what kind the frame is whose first packet has this payload: a key frame begins with an IDR slice or with the sequence
-/// parameter set that goes before one. For a STAP-A its first unit decides. What cannot be read, and whatever is not a
-/// slice, is taken for a delta frame.
-pub fn kind(payload: &[u8]) -> FrameKind {
-    let at = match payload.first().map(|byte| byte & 0x1f) {
-        Some(nal_type::STAP_A) => [3, 3],
+/// Units of a STAP-A that [`told`] looks at.
+pub const SCANNED_UNITS: usize = 4;
+/// Bytes of one of them at most.
+pub const SCANNED_BYTES: usize = 2_047;
+
+/// Of what kind the frame is to which this payload belongs, as far as the payload tells: by its first slice, or by a sequence
+/// parameter set, which goes before an IDR picture. `None` when there is neither: an access unit delimiter, which is always
+/// first where it is used (ITU-T H.264 section 7.4.1.2.3), supplemental information or a picture parameter set says nothing
+/// of what follows. What cannot be read is taken for a delta frame.
+pub fn told(payload: &[u8]) -> Option<FrameKind> {
+    match payload.first().map(|byte| byte & 0x1f) {
+        Some(nal_type::STAP_A) => told_by_units(&payload[1..]),
         // The indicator has the NRI of the unit, the FU header its type.
-        Some(nal_type::FU_A) => [0, 1],
-        _ => [0, 0],
-    };
-    let [Some(&indicator), Some(&header)] = at.map(|at| payload.get(at)) else { return FrameKind::Delta };
-    match header & 0x1f {
-        nal_type::IDR | nal_type::SPS => FrameKind::Key,
-        // Slices, in data partitions or not.
-        1..=4 if indicator >> 5 & 3 == 0 => FrameKind::Disposable,
-        _ => FrameKind::Delta,
+        Some(nal_type::FU_A) => match payload.get(1) {
+            Some(&header) => told_by_unit(payload[0], header),
+            None => Some(FrameKind::Delta),
+        },
+        Some(_) => told_by_unit(payload[0], payload[0]),
+        None => Some(FrameKind::Delta),
     }
+}
+
+/// The first unit of a STAP-A that tells decides.
+fn told_by_units(mut units: &[u8]) -> Option<FrameKind> {
+    for _ in 0..SCANNED_UNITS {
+        if units.is_empty() {
+            return None;
+        }
+        let Some(&[high, low, unit]) = units.first_chunk() else { return Some(FrameKind::Delta) };
+        let told = told_by_unit(unit, unit);
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        if told.is_some() {
+            return told;
+        }
+        if length > SCANNED_BYTES {
+            return Some(FrameKind::Delta);
+        }
+        units = units.get(2 + length..).unwrap_or_default();
+    }
+    None
+}
+
+const fn told_by_unit(indicator: u8, header: u8) -> Option<FrameKind> {
+    match header & 0x1f {
+        nal_type::IDR | nal_type::SPS => Some(FrameKind::Key),
+        // Slices, in data partitions or not.
+        1..=4 if indicator & 0x60 == 0 => Some(FrameKind::Disposable),
+        1..=4 => Some(FrameKind::Delta),
+        _ => None,
+    }
+}
+
+/// As [`told`]; what tells nothing is taken for a delta frame.
+pub fn kind(payload: &[u8]) -> FrameKind {
+    told(payload).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -286,21 +324,56 @@ mod tests {
 
     #[test]
     fn a_key_frame_is_told_by_an_idr_slice_or_the_parameters_before_it() {
-        let cases: [(&[u8], FrameKind); 10] = [
-            (&[0x65, 0], FrameKind::Key),
-            (SPS, FrameKind::Key),
-            (&[0x78, 0, 4, 0x67, 0x42, 0xc0, 0x1f], FrameKind::Key),
-            (&[0x7c, 0x85, 1], FrameKind::Key),
-            (&[0x41, 0], FrameKind::Delta),
-            (&[0x5c, 0x81, 1], FrameKind::Delta),
-            (&[0x01, 0], FrameKind::Disposable),
-            (&[0x1c, 0x81, 1], FrameKind::Disposable),
-            (&[0x09, 0xf0], FrameKind::Delta), // an access unit delimiter says nothing
-            (&[], FrameKind::Delta),
+        let cases: [(&[u8], Option<FrameKind>); 9] = [
+            (&[0x65, 0], Some(FrameKind::Key)),
+            (SPS, Some(FrameKind::Key)),
+            (&[0x78, 0, 4, 0x67, 0x42, 0xc0, 0x1f], Some(FrameKind::Key)),
+            (&[0x7c, 0x85, 1], Some(FrameKind::Key)),
+            (&[0x41, 0], Some(FrameKind::Delta)),
+            (&[0x5c, 0x81, 1], Some(FrameKind::Delta)),
+            (&[0x01, 0], Some(FrameKind::Disposable)),
+            (&[0x1c, 0x81, 1], Some(FrameKind::Disposable)),
+            (&[], Some(FrameKind::Delta)),
         ];
         for (payload, expected) in cases {
-            assert_eq!(kind(payload), expected, "{payload:02x?}");
+            assert_eq!(told(payload), expected, "{payload:02x?}");
         }
+    }
+
+    /// Delimiter, supplemental information and picture parameters may go before any slice (ITU-T H.264 7.4.1.2.3).
+    #[test]
+    fn what_goes_before_a_slice_tells_nothing_and_hides_nothing() {
+        for (unit, name) in [([0x09, 0xf0], "AUD"), ([0x06, 5], "SEI"), ([0x68, 0xce], "PPS")] {
+            assert_eq!((told(&unit), kind(&unit)), (None, FrameKind::Delta), "{name}");
+            let mut stap = vec![0x78, 0, 2];
+            stap.extend(unit);
+            assert_eq!(told(&stap), None, "{name}");
+            for (slice, expected) in
+                [(0x65, FrameKind::Key), (0x41, FrameKind::Delta), (0x01, FrameKind::Disposable)]
+            {
+                let stap = [&stap[..], &[0, 1, slice]].concat();
+                assert_eq!(told(&stap), Some(expected), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_of_a_stap_a_is_looked_at_than_is_said() {
+        let stap = |delimiters: usize| {
+            let before = [0, 2, 0x09, 0xf0].repeat(delimiters);
+            [&[0x78][..], &before, &[0, 1, 0x65]].concat()
+        };
+        assert_eq!(told(&stap(SCANNED_UNITS - 1)), Some(FrameKind::Key));
+        assert_eq!(told(&stap(SCANNED_UNITS)), None);
+        let long = |length: usize| {
+            let header = [0x78, (length >> 8) as u8, length as u8, 0x06];
+            [&header[..], &vec![0; length - 1], &[0, 1, 0x65]].concat()
+        };
+        assert_eq!(told(&long(SCANNED_BYTES)), Some(FrameKind::Key));
+        assert_eq!(told(&long(SCANNED_BYTES + 1)), Some(FrameKind::Delta));
+        assert_eq!(told(&[0x78]), None);
+        assert_eq!(told(&[0x78, 0, 2]), Some(FrameKind::Delta), "it ends too early");
+        assert_eq!(told(&[0x78, 0, 9, 0x06]), None, "a unit longer than the packet");
     }
 
     #[test]

@@ -40,12 +40,22 @@ impl Codec {
         }
     }
 
-    /// Of what kind the frame is whose first packet has this payload. What cannot be read is taken for a delta frame.
+    /// Of what kind the frame is whose first packet has this payload. What cannot be read, or tells nothing, is taken for a
+    /// delta frame.
     pub fn kind(self, payload: &[u8]) -> FrameKind {
         match self {
             Self::Vp8 => vp8::kind(payload),
             Self::H264 => h264::kind(payload),
             Self::Opaque => FrameKind::Delta,
+        }
+    }
+
+    /// As [`Codec::kind`], but `None` when another packet of the frame has to tell: one of H.264 without a slice.
+    pub fn told(self, payload: &[u8]) -> Option<FrameKind> {
+        match self {
+            Self::Vp8 => Some(vp8::kind(payload)),
+            Self::H264 => h264::told(payload),
+            Self::Opaque => Some(FrameKind::Delta),
         }
     }
 }

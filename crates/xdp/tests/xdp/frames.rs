@@ -1,22 +1,29 @@
 //! Random Ethernet frames: mostly video, in every wrapping that the gate knows, some broken.
 
+use std::collections::VecDeque;
+
 use taut_core::Rng;
 use taut_wire::rtp::h264::nal_type;
 
-/// One video stream: what the next packet of it says.
+/// One video stream: what of it is still to come.
 #[derive(Clone, Default)]
 struct Stream {
-    left: u64,
+    packets: VecDeque<Vec<u8>>,
+    /// Frames that were made.
+    made: u32,
+    /// What the timestamp of its next group of three counts from.
     timestamp: u32,
     sequence: u16,
-    key: u8,
 }
 
-/// Makes frames, each with the RTP header of one of several streams.
+/// Makes frames, each with the RTP header of one of several streams. Two of them have the same SSRC, at two ports.
 pub(crate) struct Frames {
     rng: Rng,
     streams: Vec<Stream>,
 }
+
+/// Packets that can be overtaken.
+const AHEAD: usize = 40;
 
 impl Frames {
     pub(crate) fn new(streams: usize, rng: Rng) -> Self {
@@ -33,8 +40,14 @@ impl Frames {
 
     /// An Ethernet frame of at least 14 bytes.
     pub(crate) fn next_frame(&mut self) -> Vec<u8> {
-        let payload = if self.chance(40) { self.noise(40) } else { self.rtp() };
-        let port = [5004, 5006, 5008, 5004, 5006, 5008, 5004, 9][self.rng.below(8) as usize];
+        let index = self.rng.below(self.streams.len() as u64) as usize;
+        let payload = match self.rng.below(40) {
+            0 => self.noise(40),
+            1 => self.rtcp(index),
+            _ => self.rtp(index),
+        };
+        let strange = self.chance(12);
+        let port = [5004, 5006, 5008, 9][if strange { self.rng.below(4) as usize } else { index % 3 }];
         let mut frame: Vec<u8> = (0..12).map(|_| self.byte()).collect();
         for _ in 0..[0, 0, 0, 1, 1, 2, 3][self.rng.below(7) as usize] {
             frame.extend(if self.chance(2) { [0x81, 0x00] } else { [0x88, 0xa8] });
@@ -46,7 +59,7 @@ impl Frames {
         udp.extend((8 + payload.len() as u16).to_be_bytes());
         udp.extend([0, 0]);
         udp.extend(payload);
-        if self.chance(3) {
+        if (index % 4 == 3) ^ self.chance(12) {
             self.ipv6(udp, &mut frame)
         } else {
             self.ipv4(udp, &mut frame)
@@ -110,40 +123,85 @@ impl Frames {
         self.rng.below(1_200) as usize
     }
 
-    fn rtp(&mut self) -> Vec<u8> {
-        let index = self.rng.below(self.streams.len() as u64) as usize;
-        let mut stream = self.streams[index].clone();
-        let first = stream.left == 0;
-        if first {
-            stream.left = 1 + self.rng.below(9);
-            stream.timestamp = stream.timestamp.wrapping_add(if self.chance(30) { 1 << 30 } else { 1_500 });
-            stream.key = self.rng.below(3) as u8;
+    /// A sender or receiver report (RFC 3550 section 6.4), or what else has such a payload type.
+    fn rtcp(&mut self, index: usize) -> Vec<u8> {
+        let second = if self.chance(2) { 200 + self.rng.below(2) } else { 192 + self.rng.below(32) };
+        let mut packet = vec![0x81, second as u8, 0, 12];
+        packet.extend((index as u32 / 2).to_be_bytes());
+        packet.extend(self.noise(60));
+        packet
+    }
+
+    /// The next packet of a stream; now and then one that overtakes others.
+    fn rtp(&mut self, index: usize) -> Vec<u8> {
+        while self.streams[index].packets.len() < AHEAD {
+            self.make(index);
         }
-        stream.left -= 1;
-        stream.sequence = stream.sequence.wrapping_add(1);
-        let marker = stream.left == 0 && !self.chance(50);
-        self.streams[index] = stream.clone();
         if self.chance(40) {
-            return Vec::new(); // lost before the gate
+            self.streams[index].packets.pop_front(); // lost before the gate
         }
+        let place = if self.chance(15) { self.rng.below(AHEAD as u64 - 1) as usize } else { 0 };
+        let copy = self.chance(60);
+        let packets = &mut self.streams[index].packets;
+        let packet = packets[place].clone();
+        if !copy {
+            packets.remove(place);
+        }
+        packet
+    }
+
+    /// The packets of the next frame in decoding order: every third stream has B-frames, shown before what they refer to.
+    fn make(&mut self, index: usize) {
+        let mut stream = self.streams[index].clone();
+        let place = stream.made % 3;
+        if place == 0 {
+            let jump = match self.rng.below(60) {
+                0 => 1 << 30,
+                1 => 1_000_000_000u32.wrapping_neg(),
+                2 => 1 << 31,
+                3 => 4_500u32.wrapping_neg(),
+                _ => 4_500,
+            };
+            stream.timestamp = stream.timestamp.wrapping_add(jump);
+        }
+        let shown = if index % 3 == 1 { [2, 0, 1] } else { [0, 1, 2] }[place as usize];
+        // The clock of some stands still.
+        let timestamp = if index % 7 == 6 { 77 } else { stream.timestamp.wrapping_add(1_500 * shown) };
+        stream.made += 1;
+        let (count, key) = (1 + self.rng.below(9), self.rng.below(3) as u8);
+        for part in 0..count {
+            stream.sequence = stream.sequence.wrapping_add(1);
+            let marker = part + 1 == count && !self.chance(50);
+            let packet = self.packet(index, (stream.sequence, timestamp, marker), part == 0, key);
+            stream.packets.push_back(packet);
+        }
+        self.streams[index] = stream;
+    }
+
+    fn packet(
+        &mut self,
+        index: usize,
+        (sequence, timestamp, marker): (u16, u32, bool),
+        first: bool,
+        key: u8,
+    ) -> Vec<u8> {
         let (csrc, extended) = (if self.chance(10) { self.rng.below(16) as u8 } else { 0 }, self.chance(10));
-        // Overtaken by the frame after it, or by more.
-        let late = if self.chance(30) { 1_500 * self.rng.below(3) as u32 } else { 0 };
-        let mut packet =
-            vec![0x80 | u8::from(extended) << 4 | csrc, (u8::from(marker) << 7) | (96 + (index % 2) as u8)];
-        packet.extend(stream.sequence.to_be_bytes());
-        packet.extend(stream.timestamp.wrapping_sub(late).to_be_bytes());
-        packet.extend((index as u32).to_be_bytes());
+        let mut packet = vec![
+            0x80 | u8::from(extended) << 4 | csrc,
+            (u8::from(marker) << 7) | (96 + (index % 3) as u8 % 2),
+        ];
+        packet.extend(sequence.to_be_bytes());
+        packet.extend(timestamp.to_be_bytes());
+        packet.extend((index as u32 / 2).to_be_bytes());
         packet.resize(packet.len() + 4 * usize::from(csrc), 7);
         if extended {
             let words = [0, 1, 2, 9, 255, 256][self.rng.below(6) as usize];
             packet.extend([0xbe, 0xde, (words >> 8) as u8, words as u8]);
             packet.resize(packet.len() + 4 * words, 0);
         }
-        if self.chance(2) {
-            self.vp8(first, stream.key, &mut packet)
-        } else {
-            self.h264(stream.key, &mut packet)
+        match (index % 3 == 1) ^ self.chance(12) {
+            true => self.h264(first, key, &mut packet),
+            false => self.vp8(first, key, &mut packet),
         }
         packet
     }
@@ -160,13 +218,32 @@ impl Frames {
         packet.push(u8::from(key != 2));
     }
 
-    fn h264(&mut self, key: u8, packet: &mut Vec<u8>) {
-        let kinds = [nal_type::SLICE, nal_type::IDR, nal_type::SPS, nal_type::STAP_A, nal_type::FU_A, 6, 9];
-        for _ in 0..4 {
-            let kind = kinds[self.rng.below(7) as usize];
-            packet.push(key << 5 | kind | if self.chance(9) { 0x80 } else { 0 });
+    /// A frame may begin with a delimiter, information or parameters, alone or in a STAP-A; slices, whole or in pieces, follow.
+    fn h264(&mut self, first: bool, key: u8, packet: &mut Vec<u8>) {
+        let slice = if key == 2 { nal_type::IDR } else { nal_type::SLICE } | key.min(1) << 5;
+        let before = [9, 6, nal_type::PPS, nal_type::SPS, 14];
+        match self.rng.below(if first { 6 } else { 3 }) {
+            0 => packet.extend([slice, 0, 0]),
+            1 => packet.extend([nal_type::FU_A | slice & 0x60, 0x80 | slice & 0x1f, 0]),
+            2 => {
+                // Anything, cut anywhere.
+                let kinds = [slice, nal_type::STAP_A, nal_type::FU_A, 6, 9, self.byte()];
+                let bytes: Vec<u8> =
+                    (0..self.rng.below(9)).map(|_| kinds[self.rng.below(6) as usize]).collect();
+                packet.extend(bytes);
+            }
+            3 => packet.extend([before[self.rng.below(5) as usize], 0xf0]),
+            _ => {
+                packet.push(nal_type::STAP_A | 0x60);
+                for _ in 0..self.rng.below(10) {
+                    // All must be in one page.
+                    let longest = if packet.len() < 1_000 { 6 } else { 4 };
+                    let length = [1, 2, 3, 40, 2_047, 2_048][self.rng.below(longest) as usize];
+                    packet.extend([(length >> 8) as u8, length as u8, before[self.rng.below(3) as usize]]);
+                    packet.resize(packet.len() + length - 1, 0);
+                }
+                packet.extend([0, 1, slice]);
+            }
         }
-        let keep = packet.len() - self.rng.below(5) as usize;
-        packet.truncate(keep);
     }
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use taut_core::{Rng, Seed};
-use taut_link::frame_gate::{Account, Filter, Gate, Knobs, Room, Settings, Verdict};
+use taut_link::frame_gate::{Account, Filter, Gate, Knobs, Room, Settings, StreamKey, Verdict};
 use taut_wire::rtp::Codec;
 use taut_xdp::{Maps, Program, VideoFilter, classify};
 
@@ -44,10 +44,10 @@ fn turn(rng: &mut Rng, maps: &mut Maps, model: &mut Gate, orders: &mut Settings)
             model.set_level(at, bytes);
         }
         2 => {
-            let known: Vec<u32> = model.streams().keys().copied().collect();
-            let ssrc = known.get(rng.below(known.len() as u64) as usize).copied().unwrap_or(7);
-            maps.forget(ssrc);
-            model.forget(ssrc);
+            let known: Vec<StreamKey> = model.streams().keys().copied().collect();
+            let key = known.get(rng.below(known.len() as u64) as usize).copied().unwrap_or_default();
+            maps.forget(key);
+            model.forget(key);
         }
         _ => {
             maps.reset_count();
@@ -58,7 +58,7 @@ fn turn(rng: &mut Rng, maps: &mut Maps, model: &mut Gate, orders: &mut Settings)
 }
 
 fn compare(maps: &mut Maps, model: &Gate, place: usize) {
-    let streams: Vec<_> = model.streams().iter().map(|(ssrc, stream)| (*ssrc, *stream)).collect();
+    let streams: Vec<_> = model.streams().iter().map(|(key, stream)| (*key, *stream)).collect();
     let kernel = maps.streams();
     assert_eq!(kernel.len(), streams.len(), "after packet {place}");
     for (kernel, model) in kernel.iter().zip(&streams) {
@@ -88,6 +88,12 @@ fn agree(program: &mut Program, packets: usize, streams: usize, seed: u64) {
                 // The program reads the clock where a frame begins, and says what it read.
                 let now = if orders.by_deadline { program.maps().drained_at_ns() } else { 0 };
                 let expected = model.handle_packet(now, &packet);
+                let stream = model.streams().get(&packet.key()).copied();
+                assert_eq!(
+                    program.maps().stream(packet.key()),
+                    stream,
+                    "{seed:?}, packet {place}: {frame:02x?}"
+                );
                 if orders.by_deadline {
                     let Account { level, unused, .. } = model.account(now);
                     assert_eq!(program.maps().level_then(), (level, unused), "packet {place}");
