@@ -162,12 +162,15 @@ fn disordered(sizes: &[usize], late: &[(usize, usize)]) -> Vec<VideoPacket> {
             packets.push(packet(90_000 + shown * 1_500, sequence, place + 1 == *count));
         }
     }
+    // Each is overtaken by as many as it is late, whoever else is late.
+    let mut places: Vec<usize> = (0..packets.len()).collect();
     for (from, by) in late {
         let from = from % packets.len();
-        let moved = packets.remove(from);
-        packets.insert((from + by).min(packets.len()), moved);
+        places[from] = from + by;
     }
-    packets
+    let mut order: Vec<usize> = (0..packets.len()).collect();
+    order.sort_by_key(|packet| (places[*packet], *packet));
+    order.into_iter().map(|packet| packets[packet].clone()).collect()
 }
 
 proptest! {
