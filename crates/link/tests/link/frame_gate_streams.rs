@@ -170,7 +170,7 @@ fn disordered(sizes: &[usize], late: &[(usize, usize)]) -> Vec<VideoPacket> {
     }
     let mut order: Vec<usize> = (0..packets.len()).collect();
     order.sort_by_key(|packet| (places[*packet], *packet));
-    order.into_iter().map(|packet| packets[packet].clone()).collect()
+    order.into_iter().map(|packet| packets[packet]).collect()
 }
 
 proptest! {
