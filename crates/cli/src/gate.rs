@@ -146,7 +146,7 @@ fn status(arguments: &Show) -> Ended {
         print_json(&statuses)?;
     } else if arguments.prometheus {
         print(&Status::prometheus(&statuses))?;
-    } else if statuses.is_empty() {
+    } else if devices.is_empty() {
         print("no gate in this network namespace\n")?;
     } else {
         print(&statuses.iter().map(summary).collect::<String>())?;

@@ -94,15 +94,20 @@ pub fn ask(device: &str, request: Request) -> Result<Status, GateError> {
     }
     let mut asked = || {
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        stream.write_all(request.line().as_bytes())?;
         let mut line = String::new();
-        BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
-        if line.is_empty() {
-            return Err(io::Error::new(
-                ErrorKind::PermissionDenied,
-                "only root and its owner may ask a gate",
-            ));
+        let answered = stream
+            .write_all(request.line().as_bytes())
+            .and_then(|()| BufReader::new((&stream).take(LONGEST)).read_line(&mut line));
+        // Whom it does not trust it hangs up on, before or after the question.
+        let hung_up = match &answered {
+            Ok(_) => line.is_empty(),
+            Err(error) => matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset),
+        };
+        if hung_up {
+            let why = "only root and its owner may ask a gate: run the same command by `sudo`";
+            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
+        answered?;
         serde_json::from_str(&line).map(Status::printable).map_err(io::Error::from)
     };
     asked().map_err(failed("asking the gate"))

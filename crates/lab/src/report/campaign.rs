@@ -272,10 +272,8 @@ fn figure(campaign: &CampaignResult, head: &MeasureHead) -> Figure {
     let names: Vec<String> = rows.iter().map(|(name, _)| name.clone()).collect();
     let label =
         if head.unit.is_empty() { head.name.clone() } else { format!("{} ({})", head.name, head.unit) };
-    // So that no symbol is cut at the edge.
-    let margin = 0.03 * (hi - lo);
-    let mut chart =
-        Chart::new(&head.name, Axis::rounded(&label, lo - margin, hi + margin), Axis::categories("", &names));
+    let (from, to) = range(lo, hi, head.unit == "%");
+    let mut chart = Chart::new(&head.name, Axis::rounded(&label, from, to), Axis::categories("", &names));
     chart.set_height((rows.len() as f64 * ROW).max(2.0 * ROW));
     for (i, (name, measure)) in rows.iter().enumerate() {
         draw(&mut chart, -(i as f64), name, measure, head);
@@ -295,6 +293,15 @@ fn figure(campaign: &CampaignResult, head: &MeasureHead) -> Figure {
     };
     let stem = slug(&head.name);
     Figure { stem, title: capitalised(&head.name), caption, chart }
+}
+
+/// Somewhat more than the values, so that no symbol is cut at the edge, and not less than a hundredth of them, so that nothing looks
+/// like a difference that is none; but nothing below 0 where nothing is, and no share above 100 %.
+fn range(lo: f64, hi: f64, share: bool) -> (f64, f64) {
+    let margin = (0.03 * (hi - lo)).max(0.005 * hi.abs());
+    let from = if lo >= 0.0 { (lo - margin).max(0.0) } else { lo - margin };
+    let to = if share && hi <= 100.0 { (hi + margin).min(100.0) } else { hi + margin };
+    (from, to)
 }
 
 fn draw(chart: &mut Chart, y: f64, name: &str, measure: &Measure, head: &MeasureHead) {
