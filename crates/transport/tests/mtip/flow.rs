@@ -1,7 +1,7 @@
 //! What arrives, on how many copies, and what happens when a path dies.
 
 use taut_core::{
-    Datagram, Duration, Ecn, Event, Message, PathId, Priority, Reason, Reliability, Time, Transport,
+    Choice, Datagram, Duration, Ecn, Event, Message, PathId, Priority, Reason, Reliability, Time, Transport,
 };
 use taut_transport::mtip::{Adaptive, Clocks, Mode, MtipConfig, PathState, Policy, Target};
 use taut_wire::mtip::compatible::Sublink;
@@ -70,18 +70,24 @@ fn a_path_that_dies_costs_mtip_a_nothing_and_the_deadline_policy_nothing_either(
     }
 }
 
-#[test]
-fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the_other_path() {
+/// 600 commands by the deadline policy, the first path dead from 15 s on, and all that was chosen until `end`.
+fn chosen_until(end: Time) -> (Net, Vec<Choice>) {
     let mut ways = two();
     ways[0].cut = Some((at_ms(15_000), Time::MAX));
     let mut net = Net::new(deadline().explain(true), ways);
     net.run_until(at_ms(500));
     net.commands(at_ms(500), PERIOD, 600, DEADLINE);
     let mut choices = Vec::new();
-    while net.now < at_ms(18_000) {
+    while net.now < end {
         net.run_until(net.now + ms(30));
         choices.extend(std::iter::from_fn(|| net.ends[CLIENT].poll_choice()));
     }
+    (net, choices)
+}
+
+#[test]
+fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the_other_path() {
+    let (net, choices) = chosen_until(at_ms(18_000));
     let first =
         choices.iter().position(|choice| choice.reason == Reason::Silence).expect("one was not heard of");
     let other = PathId(1);
@@ -95,16 +101,7 @@ fn after_silence_a_copy_leaves_at_the_last_moment_and_the_next_message_takes_the
 
 #[test]
 fn a_choice_tells_what_was_known_of_each_path_and_choices_are_counted_whether_they_are_read_or_not() {
-    let mut ways = two();
-    ways[0].cut = Some((at_ms(15_000), Time::MAX));
-    let mut net = Net::new(deadline().explain(true), ways);
-    net.run_until(at_ms(500));
-    net.commands(at_ms(500), PERIOD, 600, DEADLINE);
-    let mut choices = Vec::new();
-    while net.now < at_ms(19_000) {
-        net.run_until(net.now + ms(30));
-        choices.extend(std::iter::from_fn(|| net.ends[CLIENT].poll_choice()));
-    }
+    let (net, choices) = chosen_until(at_ms(19_000));
     assert_eq!(choices.iter().filter(|choice| !choice.reason.is_again()).count(), 600);
     let quiet = &choices[300];
     assert_eq!((quiet.tag, quiet.budget, quiet.reason), (300, DEADLINE, Reason::OneSuffices));
