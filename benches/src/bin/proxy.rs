@@ -1,5 +1,5 @@
-//! What a pair of proxies adds: `cargo run --release -p taut-benches --bin proxy [-- --quick] [--sleep]`. As `taut proxy` does, they
-//! poll while there is much to do; with `--sleep` they do not.
+//! What a pair of proxies adds: `cargo run --release -p taut-benches --bin proxy [-- --quick] [--sleep | --fifo]`. As `taut proxy`
+//! does, they poll while there is much to do; with `--sleep` they do not, nor with `--fifo`, which is `taut proxy --fifo 40`.
 //!
 //! Two applications on loopback say 20,000 datagrams of 75 bytes a second to each other, both ways at once, four every 200 µs. By
 //! turns they do so directly and through two proxies with a session between them, in blocks of some seconds, so that all
@@ -34,6 +34,8 @@ const RATE: u64 = 20_000;
 /// So many of them at a time: a sender that slept before each would keep the machine busier with its timers than the proxies do
 /// with its datagrams.
 const BURST: u64 = 4;
+/// Of proxies under `SCHED_FIFO`.
+const PRIORITY: u8 = 40;
 /// Bytes of one: when it was sent, and zeros.
 const SIZE: usize = 75;
 
@@ -60,15 +62,28 @@ impl Way {
 
 fn main() -> ExitCode {
     let given = |name: &str| std::env::args().any(|argument| argument == name);
-    let (quick, driver) = (given("--quick"), DriverConfig::new());
-    let driver = if given("--sleep") { driver } else { driver.adaptive_poll(ADAPTIVE_POLL) };
-    match measure(driver, if quick { 2 } else { 6 }, if quick { 2 } else { 5 }) {
+    let quick = given("--quick");
+    let proxies = if given("--fifo") {
+        Proxies { driver: DriverConfig::new(), thread: ThreadOptions::new().fifo(PRIORITY) }
+    } else {
+        let driver = DriverConfig::new();
+        let driver = if given("--sleep") { driver } else { driver.adaptive_poll(ADAPTIVE_POLL) };
+        Proxies { driver, thread: ThreadOptions::new() }
+    };
+    match measure(proxies, if quick { 2 } else { 6 }, if quick { 2 } else { 5 }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// How a proxy waits, and how its thread is scheduled.
+#[derive(Clone, Copy)]
+struct Proxies {
+    driver: DriverConfig,
+    thread: ThreadOptions,
 }
 
 /// One block.
@@ -80,17 +95,17 @@ struct Block {
     rate: f64,
 }
 
-fn measure(driver: DriverConfig, rounds: usize, seconds: u64) -> Outcome<()> {
+fn measure(proxies: Proxies, rounds: usize, seconds: u64) -> Outcome<()> {
     let deadline = Policy::Deadline(Default::default());
     let ways = [Way::Udp, Way::Mtip(1, deadline), Way::Mtip(2, deadline), Way::Mtip(2, Policy::All)];
-    let mut direct = vec![block(driver, Way::Direct, seconds)?];
+    let mut direct = vec![block(proxies, Way::Direct, seconds)?];
     let mut through: Vec<Vec<Block>> = ways.iter().map(|_| Vec::new()).collect();
     let mut added: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds {
         for (n, way) in ways.into_iter().enumerate() {
-            let one = block(driver, way, seconds)?;
+            let one = block(proxies, way, seconds)?;
             let before = direct.last().map_or(0.0, |block| block.p50);
-            direct.push(block(driver, Way::Direct, seconds)?);
+            direct.push(block(proxies, Way::Direct, seconds)?);
             let after = direct.last().map_or(0.0, |block| block.p50);
             added[n].push(one.p50 - (before + after) / 2.0);
             through[n].push(one);
@@ -121,10 +136,10 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn block(driver: DriverConfig, way: Way, seconds: u64) -> Outcome<Block> {
+fn block(proxies: Proxies, way: Way, seconds: u64) -> Outcome<Block> {
     let (a, b) = (application()?, application()?);
     let (a_address, b_address) = (a.local_addr()?, b.local_addr()?);
-    let proxies = match way {
+    let pair = match way {
         Way::Direct => {
             // As the far proxy's socket does: what is connected costs the kernel less.
             a.connect(b_address)?;
@@ -132,7 +147,7 @@ fn block(driver: DriverConfig, way: Way, seconds: u64) -> Outcome<Block> {
             None
         }
         way => {
-            let pair = Pair::start(driver, way, b_address)?;
+            let pair = Pair::start(proxies, way, b_address)?;
             let near = pair.near_address;
             a.connect(near)?;
             let from = greet(&a, &b)?;
@@ -168,7 +183,7 @@ fn block(driver: DriverConfig, way: Way, seconds: u64) -> Outcome<Block> {
     for receiver in receivers {
         all.add(join(receiver)??)?;
     }
-    drop(proxies);
+    drop(pair);
     let micros = |quantile: f64| all.value_at_quantile(quantile) as f64 / 1_000.0;
     let slowest = taken.into_iter().max().unwrap_or(Duration::from_secs(1));
     Ok(Block {
@@ -246,7 +261,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn start(driver: DriverConfig, way: Way, application: SocketAddr) -> Outcome<Self> {
+    fn start(proxies: Proxies, way: Way, application: SocketAddr) -> Outcome<Self> {
         let (near_id, far_id) = (os_identity(), os_identity());
         let trust = |other: &taut_transport::identity::Identity| Trust::only(other.fingerprint());
         let near = Some(Credentials { identity: near_id.clone(), trust: trust(&far_id) });
@@ -255,7 +270,7 @@ impl Pair {
         let endpoint = Endpoint::listen(transport(way), "0.0.0.0:0".parse()?, far, &clock)?;
         let at = SocketAddr::from(([127, 0, 0, 1], endpoint.local_addr()?.port()));
         let endpoint = endpoint.receive_buffer(4 << 20);
-        let mut ends = vec![start(driver, endpoint, ProxyLocal::Far(application))?];
+        let mut ends = vec![start(proxies, endpoint, ProxyLocal::Far(application))?];
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         let near_address = socket.local_addr()?;
         let paths: Vec<PathSpec> = match way {
@@ -264,7 +279,7 @@ impl Pair {
         };
         let endpoint = Endpoint::connect(transport(way), at, near, &clock)?.over(&paths)?;
         let endpoint = endpoint.receive_buffer(4 << 20);
-        ends.push(start(driver, endpoint, ProxyLocal::Near(socket))?);
+        ends.push(start(proxies, endpoint, ProxyLocal::Near(socket))?);
         Ok(Self { near_address, ends })
     }
 }
@@ -278,11 +293,11 @@ fn transport(way: Way) -> TransportConfig {
 
 type End = (Remote<ProxyMachine>, JoinHandle<Outcome<ProxyStats>>);
 
-fn start(driver: DriverConfig, endpoint: Endpoint, local: ProxyLocal) -> Outcome<End> {
+fn start(proxies: Proxies, endpoint: Endpoint, local: ProxyLocal) -> Outcome<End> {
     let (sender, remotes) = channel();
     let thread = std::thread::spawn(move || {
-        ThreadOptions::new().apply();
-        let driver = Driver::new(driver)?;
+        proxies.thread.apply().iter().for_each(|warning| eprintln!("{warning}"));
+        let driver = Driver::new(proxies.driver)?;
         let started = |remote| drop(sender.send(remote));
         Ok(proxy(driver, &endpoint, local, ProxyConfig::new(), None, started, &mut |_, _| {})?)
     });

@@ -202,21 +202,30 @@ impl Flight {
         })
     }
 
-    /// The `number`th state that was sent arrived, `rtt` ago. `packet`: what one of the transport's took lately to be
-    /// acknowledged, if it tells.
-    pub(crate) fn acknowledged(&mut self, now: Time, number: u64, rtt: Duration, packet: Option<Duration>) {
+    /// The `number`th state was sent `rtt` ago and arrived. `packet` tells what one of the transport's took lately to be
+    /// acknowledged, if it knows: over kernel TCP that is a system call, and nobody asks where there is no window.
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Time,
+        number: u64,
+        rtt: Duration,
+        packet: impl FnOnce() -> Option<Duration>,
+    ) {
         self.seen(number);
+        if !self.enabled {
+            return;
+        }
         let base = self.states.record(now, rtt);
         let round = &mut self.round;
         round.states = round.states.min(rtt);
-        if let Some(packet) = packet {
+        if let Some(packet) = packet() {
             self.packets.record(now, packet);
             round.packets = round.packets.min(packet);
         }
         let length = now.saturating_since(round.began);
         // While the queue grows, a whole round takes ever longer; free, the path's own round trip is enough to see it.
         let whole = number >= round.ends || (self.window.is_none() && length >= base);
-        if self.enabled && whole && length >= LEAST_ROUND && round.arrived >= LEAST_STATES {
+        if whole && length >= LEAST_ROUND && round.arrived >= LEAST_STATES {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
             let under_way = (self.sent - self.arrived) as f64;
             self.judge(now, &round.measured(length, base, self.packets.get()));
@@ -490,7 +499,7 @@ mod tests {
                     self.under_way.pop_front();
                     if !number.is_multiple_of(self.lose) {
                         let packet = self.tells.then(|| at - sent - others);
-                        self.flight.acknowledged(at, number, at - sent, packet);
+                        self.flight.acknowledged(at, number, at - sent, || packet);
                     }
                 }
                 self.waits |= self.now.as_nanos().is_multiple_of(self.period.as_nanos());

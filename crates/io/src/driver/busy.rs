@@ -15,14 +15,21 @@ pub(super) struct BusyPoll {
     heard: Time,
     /// Between the times at which datagrams came, lately.
     gap: Duration,
+    /// What others took of this CPU while it was polled, lately, and when that was counted.
+    taken: Duration,
+    counted: Time,
     /// Until then it is not polled because of the gap.
     off_until: Time,
     /// How long it will be off the next time.
     off: Duration,
 }
 
-/// Polling once takes some µs. When so much time has passed, somebody else had this CPU meanwhile, and would do so again.
+/// Polling once takes some µs. When so much time has passed, somebody else had this CPU meanwhile.
 const STOLEN: Duration = Duration::from_micros(200);
+/// Two of the scheduler's slices: who wants the CPU takes one at each look. A thread that has work of some µs, and a
+/// hypervisor, take less, and not at once again: one part in so many is forgotten.
+const MUCH: Duration = Duration::from_millis(3);
+const FORGOTTEN: u64 = 20;
 /// A thread that does not get its CPU polls no more for so long; twice that the next time, up to the longest.
 const OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
 /// What a silence counts for at most, so that traffic that begins is noticed within some twenty datagrams.
@@ -35,6 +42,8 @@ impl BusyPoll {
             adaptive: config.adaptive_poll,
             heard: Time::ZERO,
             gap: SILENCE,
+            taken: Duration::ZERO,
+            counted: Time::ZERO,
             off_until: Time::ZERO,
             off: OFF[0],
         }
@@ -61,11 +70,20 @@ impl BusyPoll {
 
     /// It was looked in vain, from `before` until `now`; whoever else wanted this CPU has had it.
     pub(super) fn looked(&mut self, before: Time, now: Time) {
-        if now.saturating_since(before) >= STOLEN {
+        let took = now.saturating_since(before);
+        if took < STOLEN {
+            if self.off > OFF[0] && now >= self.off_until + self.off {
+                self.off = OFF[0];
+            }
+            return;
+        }
+        let forgotten = now.saturating_since(self.counted) / FORGOTTEN;
+        self.taken = self.taken.saturating_sub(forgotten) + took;
+        self.counted = now;
+        if self.taken >= MUCH {
+            self.taken = Duration::ZERO;
             self.off_until = now + self.off;
             self.off = (self.off * 2).min(OFF[1]);
-        } else if self.off > OFF[0] && now >= self.off_until + self.off {
-            self.off = OFF[0];
         }
     }
 }
@@ -126,6 +144,19 @@ mod tests {
         let later = now + OFF[1];
         poll.looked(later, later + Duration::from_micros(5));
         assert_eq!(poll.off, OFF[0]);
+    }
+
+    #[test]
+    fn a_little_work_of_others_now_and_then_is_no_reason_to_sleep() {
+        let mut poll = adaptive();
+        let mut now = traffic(&mut poll, 100, 10_000);
+        for _ in 0..100 {
+            poll.looked(now, now + Duration::from_millis(1));
+            now += Duration::from_millis(30);
+        }
+        assert_eq!(poll.off_until, Time::ZERO);
+        (0..3).for_each(|_| poll.looked(now, now + Duration::from_millis(1)));
+        assert!(poll.off_until > now, "at every look");
     }
 
     #[test]

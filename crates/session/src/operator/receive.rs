@@ -134,9 +134,8 @@ impl<T: Transport> Operator<T> {
             let rtt = now.saturating_since(sent);
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
-            // Where lost states are repeated, those behind them wait for that.
-            let packet = self.port.transport.round_trip();
-            self.flight.acknowledged(now, outcome.number, rtt, packet);
+            let transport = &self.port.transport;
+            self.flight.acknowledged(now, outcome.number, rtt, || transport.round_trip());
             self.sync.carried(now);
             if let Some(clock) = self.sync.estimate(now) {
                 let arrived = clock.to_local(PeerTime(ack.received_ns));
