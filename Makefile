@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help build demo test lint bench sweep traces faults evidence stats oracle fuzz doc deny clean
 
-# One folder for everything that is compiled, the fuzz targets' own workspace included.
+# One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
 # rust-toolchain.toml pins the compiler; where rustup neither has it nor can get it, its stable one must do.
@@ -68,15 +68,11 @@ test: ## All that CI runs: lint, tests, doc tests, links and examples in the doc
 	.ci/tests
 	.ci/docs
 	.ci/stats
-	@# The fuzz workspace has no profile of its own for tests: with this one it shares what is compiled already.
-	CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=line-tables-only \
-		cargo test --locked --manifest-path fuzz/Cargo.toml
 	@echo "make test: all is well"
 
 lint: ## Format, clippy, API documentation, licences; all without warnings
 	$(call need,$(BUILD_NEEDS))
 	cargo fmt --all --check
-	cargo fmt --all --check --manifest-path fuzz/Cargo.toml
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	.ci/licences
@@ -142,7 +138,8 @@ fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuz
 	$(call need,$(BUILD_NEEDS) c++:g++)
 	@for target in $(FUZZ_TARGETS); do \
 		echo "== $$target"; \
-		cargo +nightly fuzz run --features targets $$target -- -max_total_time=$(SECONDS_EACH) -max_len=4096; \
+		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+			cargo +nightly fuzz run --features targets $$target -- -max_total_time=$(SECONDS_EACH) -max_len=4096; \
 	done
 
 doc: ## Build the API documentation: target/doc/taut_core/index.html

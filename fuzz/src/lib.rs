@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! cargo +nightly fuzz run --features targets csv -- -max_total_time=150 -max_len=4096
-//! cargo test                      # replays corpus/
+//! cargo test -p taut-fuzz         # replays corpus/
 //! ```
 
 pub mod live;
