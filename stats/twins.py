@@ -3,8 +3,9 @@
     taut run scenarios/transports.toml --real --seeds 1..3 --json -q > real.json
     python3 stats/twins.py real.json
 
-Milliseconds, simulated → ran; medians over the seeds. A median passes where it is within 10 % or 0.2 ms of the simulated one; a
-99th percentile is `apart` where the ranges over the seeds, so widened, do not meet.
+Sessions: milliseconds, simulated → ran; medians over the seeds. A median passes where it is within 10 % or 0.2 ms of the simulated one; a
+99th percentile is `apart` where the ranges over the seeds, so widened, do not meet. Commands over several paths: their share in
+time, the longest gap between two, latencies, copies.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 
 QUANTILES = ["p50", "p90", "p99", "p999"]
 HEAD = ["transport", "condition", "p50", "p90", "p99", "p99.9", "arrived, %", "median", "p99"]
+HEAD_OF_COMMANDS = ["protocol", "condition", "in time, %", "longest gap, ms", "p50, ms", "p99", "max", "copies"]
 
 
 def read(runs):
@@ -66,11 +68,25 @@ def row(variant, simulated, ran):
     ]
 
 
+def row_of_commands(variant, simulated, ran):
+    protocol, _, condition = variant.rpartition(", ")
+    quantiles = [lambda run, q=q: run["one_way_ms"][q] for q in ["p50", "p99", "max"]]
+    fields = [lambda run: run["in_time_percent"], lambda run: run["gap_ms"], *quantiles, lambda run: run.get("copies")]
+    return [protocol, condition, *(" → ".join(median(field, runs) for runs in (simulated, ran)) for field in fields)]
+
+
+def median(field, runs):
+    values = [value for value in map(field, runs) if value is not None]
+    return f"{statistics.median(values):.4g}" if values else "–"
+
+
 def main():
-    runs = json.load(open(sys.argv[1], encoding="utf-8"))["runs"]
-    print(f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}")
-    for variant, (simulated, ran) in read(runs).items():
-        print(f"| {' | '.join(row(variant, simulated, ran))} |")
+    found = read(json.load(open(sys.argv[1], encoding="utf-8"))["runs"])
+    is_commands = any("in_time_percent" in run for simulated, _ in found.values() for run in simulated)
+    head, line = (HEAD_OF_COMMANDS, row_of_commands) if is_commands else (HEAD, row)
+    print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+    for variant, (simulated, ran) in found.items():
+        print(f"| {' | '.join(line(variant, simulated, ran))} |")
 
 
 if __name__ == "__main__":
