@@ -207,16 +207,12 @@ impl Acceptor {
 
     /// This one is who it says, and trusted.
     fn serve(&mut self, now: Time, guest: Sealed<KernelTcp>) {
-        let begins_anew = self.served.as_ref().is_none_or(|served| served.peer() == guest.peer());
-        if !begins_anew {
-            // Two were answered before one of them was done.
-            return self.refuse();
-        }
+        let Some(operator) = guest.peer().filter(|_| !guest.comes_late()) else { return self.refuse() };
         if let Some(mut old) = self.served.take() {
             old.close(now);
             self.events.extend(std::iter::from_fn(|| old.poll_event()));
         }
-        self.reception.serve(guest.peer());
+        self.reception.serve(now, operator);
         self.served = Some(guest);
         self.events.push_back(Event::Connected);
     }
@@ -252,7 +248,7 @@ impl Transport for Acceptor {
         if event == Some(Event::Closed) && self.listener.is_some() {
             self.bytes = self.stream_bytes();
             self.served = None;
-            self.reception.serve(None);
+            self.reception.leave();
         }
         event
     }

@@ -151,10 +151,15 @@ fn a_second_operator_is_told_that_the_robot_is_busy() {
 }
 
 #[test]
-fn an_operator_that_restarts_gets_its_robot_at_once() {
+fn an_operator_that_is_started_twice_does_not_oust_itself_and_gets_its_robot_when_it_is_silent() {
     let (mut driver, robot, address) = robot();
     let first = connect(&mut driver, KIND, address, "first", "robot");
     let mut scene = Scene::new(driver, robot, first);
+    scene.talk(|_, _| ());
+    let twice = connect(&mut scene.driver, KIND, address, "first", "robot");
+    scene.run_until(Duration::from_secs(2), |scene| scene.of(twice).closed == 1);
+    assert_eq!((scene.of(twice).connected, scene.of(first).closed, scene.of(robot).closed), (0, 0, 0));
+    scene.run_until(Duration::from_millis(600), |_| false);
     let again = connect(&mut scene.driver, KIND, address, "first", "robot");
     scene.run_until(Duration::from_secs(2), |scene| scene.of(robot).connected == 2);
     assert_eq!((scene.of(robot).closed, scene.of(again).connected), (1, 1));

@@ -59,6 +59,12 @@ impl SecurityConfig {
         self
     }
 
+    /// After how long without an authentic datagram the robot takes the same operator's next life for that, and not for a second
+    /// one started by mistake: half of [`silence`](Self::silence).
+    pub fn returns_after(&self) -> Duration {
+        self.silence / 2
+    }
+
     /// After how long the operator asks for new keys. Default 120 s; from 100 ms to 1 h. Keys that are thirty times as old end
     /// the conversation.
     pub fn rekey_after(mut self, age: Duration) -> Self {

@@ -34,7 +34,8 @@
 //!   forgotten one handshake later, so that a stolen secret does not open what was recorded (forward secrecy; for an
 //!   initiation itself, only against the theft of the operator's secret, as with every IK).
 //! - The robot serves one operator at a time. Another, though trusted, is told that the robot is busy until the first
-//!   closes or says nothing for [`silence`](SecurityConfig::silence). The same operator may begin anew at once.
+//!   closes or says nothing for [`silence`](SecurityConfig::silence). The same operator may begin anew after
+//!   [half of that](SecurityConfig::returns_after): one that is started twice does not oust itself.
 //! - An authentic datagram from another path, the newest so far, is taken, and the peer asked whether it is there. It is sent
 //!   to there when it has answered there (as RFC 9000 section 8.2, but that nothing goes before): someone on the way who
 //!   forwards datagrams faster than the path itself attracts no answers.

@@ -97,7 +97,8 @@ pub struct Reception(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    serving: Option<Fingerprint>,
+    /// Who has the robot, and when it was last heard.
+    serving: Option<(Fingerprint, Time)>,
     /// The greatest time in an initiation of each operator.
     newest: BTreeMap<Fingerprint, u64>,
 }
@@ -108,23 +109,47 @@ impl Reception {
         Self::default()
     }
 
-    /// From now on this operator has the robot: others are told that it is busy.
-    pub fn serve(&self, operator: Option<Fingerprint>) {
-        self.known().serving = operator;
+    /// From now on this operator has the robot: others are told that it is busy, and so is another of the same identity
+    /// for as long as this one speaks ([`SecurityConfig::returns_after`]).
+    pub fn serve(&self, now: Time, operator: Fingerprint) {
+        self.known().serving = Some((operator, now));
+    }
+
+    /// Nobody has it any more.
+    pub fn leave(&self) {
+        self.known().serving = None;
+    }
+
+    fn heard(&self, now: Time, operator: Fingerprint) {
+        if let Some((_, heard)) = self.known().serving.as_mut().filter(|(serving, _)| *serving == operator) {
+            *heard = now;
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn admit(&self, operator: Fingerprint, timestamp: u64) -> Result<Verdict, DropCause> {
+    fn admit(
+        &self,
+        now: Time,
+        operator: Fingerprint,
+        timestamp: u64,
+        silence: Duration,
+    ) -> Result<Verdict, DropCause> {
         let mut known = self.known();
         if known.newest.get(&operator).is_some_and(|newest| timestamp <= *newest) {
             return Err(DropCause::Replayed);
         }
         known.newest.insert(operator, timestamp);
-        let busy = known.serving.is_some_and(|serving| serving != operator);
-        Ok(if busy { Verdict::Busy } else { Verdict::Begun })
+        Ok(if known.is_busy(now, operator, silence) { Verdict::Busy } else { Verdict::Begun })
+    }
+}
+
+impl Known {
+    fn is_busy(&self, now: Time, operator: Fingerprint, silence: Duration) -> bool {
+        self.serving
+            .is_some_and(|(serving, heard)| serving != operator || now.saturating_since(heard) < silence)
     }
 }
 
@@ -216,6 +241,13 @@ impl<T: Transport> Sealed<T> {
         self.peer.filter(|_| self.is_open())
     }
 
+    /// At the robot: does somebody else have it by now? Two may have been answered before one of them was done.
+    pub fn comes_late(&self) -> bool {
+        let Role::Responder { reception, .. } = &self.role else { return false };
+        let silence = self.config.returns_after();
+        self.peer.is_some_and(|peer| reception.known().is_busy(self.now, peer, silence))
+    }
+
     /// Do messages flow?
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
@@ -295,7 +327,8 @@ impl<T: Transport> Sealed<T> {
         let request = self.local.read(sender, noise)?;
         let peer = trusted.iter().find(|peer| peer.x25519 == request.peer).cloned();
         let peer = peer.ok_or(DropCause::Unauthenticated)?;
-        let verdict = reception.admit(peer.fingerprint, request.offer.timestamp)?;
+        let (silence, timestamp) = (self.config.returns_after(), request.offer.timestamp);
+        let verdict = reception.admit(self.now, peer.fingerprint, timestamp, silence)?;
         let mut response = Vec::new();
         let keys = self.local.respond(self.now, request, &peer, verdict, &mut response);
         self.send_own(response);
@@ -353,6 +386,9 @@ impl<T: Transport> Sealed<T> {
         debug_assert_eq!(opened.0, Opened::Inner, "the counter has no such bit");
         let first = self.phase == Phase::Waiting;
         self.opened_up();
+        if let (Role::Responder { reception, .. }, Some(peer), false) = (&self.role, self.peer, first) {
+            reception.heard(self.now, peer);
+        }
         // The proof; an empty message that somebody sent comes later.
         if !(first && self.opened.is_empty()) {
             self.stats.opened += 1;

@@ -97,11 +97,16 @@ fn a_second_operator_gets_the_robot_when_the_first_falls_silent() {
 }
 
 #[test]
-fn an_operator_that_restarts_gets_its_robot_at_once() {
+fn an_operator_that_restarts_gets_its_robot_once_its_earlier_life_is_silent() {
     let mut net = open_pair();
     chat(&mut net, MS * 10);
+    let mut twice = Other::new("operator", 1_000_000_000_000);
+    twice.turn(&mut net);
+    assert!(!twice.0.is_open(), "it still speaks");
+    assert_eq!((twice.0.stats().busy, net.count(1, &Event::Closed)), (1, 0));
     net.ways[0].cut = true;
-    let mut again = Other::new("operator", 1_000_000_000_000);
+    net.run_for(MS * 510);
+    let mut again = Other::new("operator", 2_000_000_000_000);
     again.turn(&mut net);
     assert!(again.0.is_open());
     assert_eq!(net.count(1, &Event::Closed), 1);

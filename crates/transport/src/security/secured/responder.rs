@@ -110,8 +110,13 @@ impl<T> Responder<T> {
     }
 
     /// Is there somebody else who speaks?
-    fn is_busy(&self, operator: usize, silent: bool) -> bool {
-        self.serving.is_some_and(|serving| serving.operator != operator && !silent)
+    /// Is the robot somebody else's, or the same operator's who speaks in another conversation? Nothing was heard for `silent`.
+    fn is_busy(&self, asks: Serving, silent: Duration, config: &SecurityConfig) -> bool {
+        self.serving.is_some_and(|serving| {
+            let until =
+                if serving.operator == asks.operator { config.returns_after() } else { config.silence };
+            serving != asks && silent < until
+        })
     }
 
     fn saw(&mut self, mac: [u8; MAC], copies: DropCause) {
@@ -131,8 +136,8 @@ impl<T> Responder<T> {
 }
 
 impl<T: Transport> Secured<T> {
-    fn is_silent(&self, now: Time) -> bool {
-        now.saturating_since(self.heard) >= self.config.silence
+    fn silent(&self, now: Time) -> Duration {
+        now.saturating_since(self.heard)
     }
 
     /// One that came under the keys in use.
@@ -155,7 +160,7 @@ impl<T: Transport> Secured<T> {
         path: PathId,
         hello: Hello<'_>,
     ) -> Result<(), DropCause> {
-        let silent = self.is_silent(now);
+        let silent = self.silent(now);
         let Role::Responder(responder) = &mut self.role else { return Err(DropCause::Malformed) };
         if matches!(self.phase, Phase::Closing(_)) {
             return Err(DropCause::Unauthenticated);
@@ -188,7 +193,7 @@ impl<T: Transport> Secured<T> {
         trusted.newest = Some(request.offer.timestamp);
         let peer = trusted.peer.clone();
         let serving = Serving { operator, conversation: request.offer.conversation };
-        let busy = responder.is_busy(operator, silent);
+        let busy = responder.is_busy(serving, silent, &self.config);
         let known = responder.serving == Some(serving)
             || responder.pending.iter().any(|pending| pending.serving == serving);
         let verdict = match known {
@@ -221,7 +226,7 @@ impl<T: Transport> Secured<T> {
         sealed: &[u8],
         plain: &mut Vec<u8>,
     ) -> Result<Opened, DropCause> {
-        let silent = self.is_silent(now);
+        let silent = self.silent(now);
         let Role::Responder(responder) = &mut self.role else { return Err(DropCause::Unauthenticated) };
         let pending = responder.pending.iter().position(|pending| pending.keys.local == key);
         let place = pending.ok_or(DropCause::Unauthenticated)?;
@@ -238,7 +243,7 @@ impl<T: Transport> Secured<T> {
             return Err(DropCause::Unauthenticated);
         }
         // Two may have been answered before one of them spoke.
-        if responder.is_busy(serving.operator, silent) {
+        if responder.is_busy(serving, silent, &self.config) {
             self.stats.busy += 1;
             return Err(DropCause::Unauthenticated);
         }
