@@ -63,9 +63,19 @@ impl Sender {
         true
     }
 
+    /// Did the window hold something back? Linux remembers that it did for all that was under way then (`tcp_cwnd_validate`), so
+    /// that a flow which is at times without data grows its window through the whole round trip.
+    fn was_limited(&mut self) -> bool {
+        let is_limited = self.flight() + self.smss > self.congestion.cwnd;
+        if is_limited || !self.policy.rack || self.una >= self.limited_until {
+            (self.limited_then, self.limited_until) = (is_limited, self.max);
+        }
+        self.limited_then
+    }
+
     fn on_new_ack(&mut self, now: Time, number: u64, rtt: Option<Duration>) {
         let acked = self.flight.weigh(self.una, number);
-        let window_limited = self.flight() + self.smss > self.congestion.cwnd;
+        let window_limited = self.was_limited();
         self.source.acknowledge(number.min(self.fin.unwrap_or(number)) - self.una);
         self.previous_una = self.una;
         self.una = number;

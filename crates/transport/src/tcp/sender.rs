@@ -40,6 +40,9 @@ pub(super) struct Sender {
     pub(super) duplicates: u32,
     /// What limited transmit sent since the first of them.
     pub(super) limited: u64,
+    /// The window held something back lately, and until what is acknowledged that counts.
+    pub(super) limited_then: bool,
+    pub(super) limited_until: u64,
     /// There when both ends permit SACK.
     pub(super) board: Option<Scoreboard>,
     pub(super) rto: Rto,
@@ -135,6 +138,8 @@ impl Sender {
             previous_una: initial,
             duplicates: 0,
             limited: 0,
+            limited_then: false,
+            limited_until: 0,
             board: None,
             rto: Rto::new(config.initial_rto, config.min_rto, config.max_rto).margin(config.rto_margin()),
             timer: None,
