@@ -333,7 +333,7 @@ impl Transport for Mtip {
         if self.state == State::Closed {
             return;
         }
-        self.wakes.moved(now);
+        self.moves_deadline(now);
         let parsed =
             if input.padding == 0 { self.codec.parse(now, input.data) } else { Err(DropCause::Malformed) };
         if let Err(cause) = parsed.and_then(|(clock, packet)| self.receive(now, input.path, clock, packet)) {
@@ -420,7 +420,7 @@ impl Transport for Mtip {
 
     /// It is linked, and used once the peer answers. There are [`MAX_PATHS`] at most.
     fn add_path(&mut self, now: Time, id: PathId) -> bool {
-        self.wakes.moved(now);
+        self.moves_deadline(now);
         let room = self.paths.len() < MAX_PATHS && self.place_of(id).is_none();
         if room {
             self.paths.push(Path::new(now, id));
@@ -430,7 +430,7 @@ impl Transport for Mtip {
 
     /// What was on its way there is sent over another one where there is time.
     fn remove_path(&mut self, now: Time, id: PathId) {
-        self.wakes.moved(now);
+        self.moves_deadline(now);
         if let Some(place) = self.place_of(id) {
             self.forget_path(now, place);
         }
