@@ -142,7 +142,9 @@ impl Mtip {
             self.queue_copy(now, place, number);
             queued.add(place);
         }
-        self.explain(subject, queued, Some(chance), reason, estimates);
+        if queued != Places::default() {
+            self.explain(subject, queued, Some(chance), reason, estimates);
+        }
     }
 
     /// How long until the message is worthless.

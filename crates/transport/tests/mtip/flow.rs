@@ -139,6 +139,27 @@ fn nothing_is_kept_of_choices_that_nobody_asks_for() {
 }
 
 #[test]
+fn a_copy_for_which_there_is_no_credit_is_no_choice() {
+    let mut ways: Vec<Way> = two().into_iter().chain(two()).collect();
+    ways.iter_mut().for_each(|way| (way.loss, way.loss_back) = (0.2, 0.9));
+    let policy = Policy::Deadline(Target { probability: 0.9999, copies: 8 });
+    let mut net = Net::new(deadline().policy(policy).explain(true), ways);
+    net.run_until(at_ms(1_000));
+    net.commands(at_ms(1_000), ms(1), 500, DEADLINE);
+    let mut again = 0;
+    while net.now < at_ms(1_600) {
+        net.run_until(net.now + ms(10));
+        while let Some(choice) = net.ends[CLIENT].poll_choice() {
+            assert!(!choice.paths.is_empty(), "{choice:?}");
+            again += if choice.reason.is_again() { choice.paths.len() as u64 } else { 0 };
+        }
+    }
+    let stats = net.ends[CLIENT].stats();
+    assert_eq!(again, stats.again);
+    assert!(again >= stats.sent, "each message brings one: {stats:?}");
+}
+
+#[test]
 fn a_host_that_wakes_up_late_sends_the_copy_at_the_last_moment_so_much_earlier() {
     for wakes_late in [Duration::ZERO, Duration::from_micros(800)] {
         let mut ways = two();
