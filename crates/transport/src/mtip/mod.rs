@@ -70,7 +70,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use taut_core::{
     Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event,
-    Message, PathId, SendError, Time, Transmit, Transport,
+    Message, PathId, Reliability, SendError, Time, Transmit, Transport,
 };
 
 pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
@@ -306,13 +306,16 @@ impl Mtip {
 }
 
 impl Transport for Mtip {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+    fn send(&mut self, now: Time, mut message: Message) -> Result<(), SendError> {
         if matches!(self.state, State::Closing(_) | State::Closed) {
             return Err(SendError::Closed);
         }
         let (size, limit) = (Bytes::new(message.data.len() as u64), self.config.max_message);
         if size > limit {
             return Err(SendError::TooLarge { size, limit });
+        }
+        if message.reliability == Reliability::Unreliable {
+            message.deadline.get_or_insert(self.config.deadline);
         }
         if message.is_late(now) {
             return Err(SendError::TooLate);

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use taut_core::{DropCause, Duration, Event, Message, PathId, Reason, Reliability, Time};
+use taut_core::{DropCause, Duration, Event, Message, PathId, Reason, Time};
 
 use super::choose::Places;
 use super::codec::Copy;
@@ -159,16 +159,12 @@ impl Mtip {
             let Some(place) = self.place_of(id) else { continue };
             let Some(entry) = self.outstanding.find(number) else { continue };
             let message = &entry.message;
-            let deadline = match (message.deadline, message.reliability) {
-                (None, Reliability::Unreliable) => Some(self.config.deadline),
-                (deadline, _) => deadline,
-            };
             let copy = Copy {
                 number,
                 stream: message.stream.0,
                 everywhere: entry.copies.everywhere,
                 created: message.created,
-                deadline,
+                deadline: message.deadline,
                 payload: &message.data,
             };
             self.codec.emit_copy(now, copy, buffer);
