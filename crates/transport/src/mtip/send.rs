@@ -112,7 +112,7 @@ impl Mtip {
         }
     }
 
-    /// There is no better moment to come.
+    /// Waiting would tell nothing more.
     fn rescue_now(&mut self, now: Time, number: u64, reason: Reason) {
         let Some(scheduler) = self.chooser.deadline else { return };
         let Some(entry) = self.outstanding.find(number) else { return };
@@ -195,7 +195,8 @@ impl Mtip {
         }
     }
 
-    /// What is overdue counts as lost. Another copy goes out where there is time, and no better moment for it is to come.
+    /// What is overdue counts as lost. Another copy goes out at once where there is time: later silence would say no more, and
+    /// a message with a long deadline would wait for its end.
     pub(super) fn overdue(&mut self, now: Time) {
         let mut lost = Vec::new();
         for path in &mut self.paths {
@@ -208,7 +209,7 @@ impl Mtip {
     fn send_again(&mut self, now: Time, number: u64) {
         self.chooser.missed(number);
         let Some(entry) = self.outstanding.find(number) else { return };
-        if !entry.must_arrive() && !entry.copies.again && entry.last_moments == 0 {
+        if !entry.must_arrive() && !entry.copies.again {
             self.rescue_now(now, number, Reason::Overdue);
         }
     }
