@@ -85,6 +85,9 @@ impl Paths {
         deadline: Duration,
     ) -> Result<TransportConfig, String> {
         use PathPolicy::{All, FailOver, Mtip};
+        if deadline.is_zero() {
+            return Err("a deadline of 0: everything would be worthless at once".to_owned());
+        }
         Ok(match (TransportConfig::from(kind), self.policy) {
             (TransportConfig::Mtip(config), policy) => {
                 let policy = match policy {
@@ -170,9 +173,10 @@ pub(crate) fn choices_as_json(report: &ChoiceReport) -> Value {
     })
 }
 
-/// In words: `12 on one path, 3 on 2; 2 copies more on silence`.
-pub(crate) fn choices_in_words(report: &ChoiceReport) -> String {
-    ChoicesResult::from(report.stats).in_words()
+/// In words: `12 on one path, 3 on 2; 2 copies more on silence`. `None`: nothing was sent.
+pub(crate) fn choices_in_words(report: &ChoiceReport) -> Option<String> {
+    let choices = ChoicesResult::from(report.stats);
+    (!choices.at_once.is_empty()).then(|| choices.in_words())
 }
 
 /// For JSON Lines.

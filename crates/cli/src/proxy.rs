@@ -275,7 +275,7 @@ impl Output {
             }
         };
         let (dropped, refused) = (causes(&stats.dropped), causes(&stats.refused));
-        let choices = stats.choices.as_ref().map(paths::choices_in_words);
+        let choices = stats.choices.as_ref().and_then(paths::choices_in_words);
         let choices = choices.map_or_else(String::new, |choices| format!("; {choices}"));
         let ProxyStats { taken, sent, arrived, given, flows, flows_idle, .. } = stats;
         print(&format!(

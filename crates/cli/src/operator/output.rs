@@ -135,7 +135,7 @@ fn summary(progress: &Progress) -> String {
         0 => String::new(),
         missed => format!("  {missed} samples were missed: this host was too late\n"),
     };
-    let choices = progress.choices.as_ref().map(paths::choices_in_words);
+    let choices = progress.choices.as_ref().and_then(paths::choices_in_words);
     let choices = choices.map_or_else(String::new, |choices| format!("  {choices}\n"));
     format!("{text}{fates}{missed}{choices}")
 }

@@ -411,6 +411,8 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
         ("proxy --listen udp:0 --to udp:127.0.0.1:1 --plaintext", "at the near end"),
         ("proxy --listen 127.0.0.1:0 --to 127.0.0.1:1 --plaintext", "at the far end"),
         ("proxy --listen udp:0 --to 127.0.0.1:1", "--trust"),
+        ("proxy --listen udp:0 --to 127.0.0.1:1 --plaintext --deadline 0ms", "worthless at once"),
+        ("operator --connect 127.0.0.1:1 --plaintext --deadline 0ms", "worthless at once"),
     ] {
         let ended = world.taut(arguments);
         assert_eq!(ended.status, 2, "taut {arguments}: {ended:?}");

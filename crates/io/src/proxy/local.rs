@@ -46,6 +46,8 @@ struct Near {
 struct Far {
     to: SocketAddr,
     flows: BTreeMap<u16, (UdpSocket, Time)>,
+    /// Datagrams taken in a row from the flow whose turn it is.
+    taken: usize,
 }
 
 /// A socket that had an error instead of a datagram.
@@ -71,6 +73,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Once nothing was said in it for so long, a flow gives way to another when there is no room: addresses that spoke once, forged
 /// ones perhaps, keep nobody out.
 const QUIET: Duration = Duration::from_secs(1);
+/// So many datagrams of a flow are taken before another has its turn.
+const TURN: usize = 8;
 /// The token of the near end's socket; those of the far end's are the flows'.
 const NEAR: u64 = 1 << 16;
 
@@ -91,7 +95,7 @@ impl Local {
                     last: None,
                 })
             }
-            ProxyLocal::Far(to) => Side::Far(Far { to, flows: BTreeMap::new() }),
+            ProxyLocal::Far(to) => Side::Far(Far { to, flows: BTreeMap::new(), taken: 0 }),
         };
         Ok(Self { poller, ready: Vec::new(), side, next_sweep: None, displaced: 0 })
     }
@@ -125,24 +129,21 @@ impl Local {
                     }
                 }
                 let flow = self.ready.last().expect("it is not empty").token as u16;
-                match far.flows.get_mut(&flow).map(|(socket, heard)| (socket.recv(buffer), heard)) {
+                let got = far.flows.get_mut(&flow).map(|(socket, heard)| (socket.recv(buffer), heard));
+                far.taken += 1;
+                if far.taken == TURN || !matches!(got, Some((Ok(_), _))) {
+                    far.taken = 0;
+                    self.ready.pop();
+                }
+                match got {
                     Some((Ok(len), heard)) => {
                         *heard = now;
                         Ok(Some((len, Some((flow, false)))))
                     }
-                    Some((Err(error), _)) => {
-                        self.ready.pop();
-                        return if error.kind() == ErrorKind::WouldBlock {
-                            self.receive(now, limit, buffer)
-                        } else {
-                            // Nobody listens there, an earlier datagram learned.
-                            Err(Unreadable)
-                        };
-                    }
-                    None => {
-                        self.ready.pop();
-                        return Err(Unreadable);
-                    }
+                    // Nobody listens there, an earlier datagram learned.
+                    Some((Err(error), _)) if error.kind() != ErrorKind::WouldBlock => return Err(Unreadable),
+                    // There is no more, or no such flow any more.
+                    _ => return self.receive(now, limit, buffer),
                 }
             }
         };
@@ -290,4 +291,29 @@ fn connected(to: SocketAddr) -> io::Result<UdpSocket> {
 /// Some thousand small datagrams wait in the kernel while this thread is not on a CPU; fewer where the system allows less.
 fn hold_bursts(socket: &UdpSocket) {
     let _ = socket2::SockRef::from(socket).set_recv_buffer_size(4 << 20);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_the_far_end_a_flow_that_says_much_keeps_no_other_one_from_being_heard() {
+        let application = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        for loud in [1, 2] {
+            let to = application.local_addr().expect("an address");
+            let (mut local, now) = (Local::new(ProxyLocal::Far(to)).expect("a poller"), Time::ZERO);
+            for flow in [1, 2] {
+                assert_eq!(local.send(now, flow, &[flow as u8], 2), Ok(true));
+                let (mut hello, count) = ([0], if flow == loud { 100 } else { 1 });
+                let (_, from) = application.recv_from(&mut hello).expect("a datagram");
+                (0..count).for_each(|_| assert_eq!(application.send_to(b"heard", from).ok(), Some(5)));
+            }
+            let mut buffer = [0; 16];
+            let mut flow = || Some(local.receive(now, 2, &mut buffer).ok()??.1?.0);
+            let heard: Vec<u16> = std::iter::from_fn(&mut flow).collect();
+            assert_eq!(heard.len(), 101, "all");
+            assert!(heard[..2 * TURN].contains(&(3 - loud)), "{heard:?}");
+        }
+    }
 }

@@ -80,6 +80,11 @@ impl Messages {
         Ok(())
     }
 
+    /// Did it ever choose the path of a copy?
+    pub(super) const fn steers(&self) -> bool {
+        self.steered.is_some()
+    }
+
     pub(super) fn superseded(&self) -> u64 {
         self.outgoing.superseded
     }

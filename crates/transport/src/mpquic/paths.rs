@@ -184,9 +184,9 @@ impl MpQuic {
                     self.events.push_back(Event::PathDown(path));
                 }
             }
-            // What the server sends takes the way that the client's last words took, acknowledgements above all: on a path
-            // that died they would be lost, and the client's window on the other one would fill.
-            PathEvent::RemoteStatus { id, status, .. } if matches!(self.role, Role::Server) => {
+            // What is sent takes the way that the peer's last words took, acknowledgements above all: on a path that died they
+            // would be lost, and the peer's window on the other one would fill. Who sends copies has a way for each.
+            PathEvent::RemoteStatus { id, status, .. } if !self.messages.steers() => {
                 let _ = quic.set_path_status(id, status);
             }
             _ => {}

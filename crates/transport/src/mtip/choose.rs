@@ -77,6 +77,11 @@ impl Chooser {
         self.deadline.map(|scheduler| scheduler.target.probability)
     }
 
+    /// So much earlier than the last moment copies are asked for.
+    pub(super) fn margin(&self) -> Duration {
+        self.deadline.map_or(Duration::ZERO, |scheduler| scheduler.margin)
+    }
+
     /// Does it name a path that is not there yet?
     pub(super) fn waits_for_its_path(&self, paths: &[Path]) -> bool {
         let is_there = |id: PathId| paths.iter().any(|path| path.id == id && path.is_linked());

@@ -1,9 +1,10 @@
 //! The deadline scheduler: the fewest copies that meet a deadline, and the last moment for another one.
 //!
 //! A message goes out once, and again only when silence says that it must: at the last moment at which a copy on a path
-//! still arrives in time, the answer to a copy that did arrive would have come. It costs nothing while all goes well
-//! ("hedged request"; Dean, Barroso, *The Tail at Scale*, CACM 56, 2013), and what it costs otherwise is the share that
-//! was lost, not the share that might be. Several copies at once are for when there is no time to wait for an answer.
+//! still arrives in time, the answer to a copy that did arrive would have come; or earlier, when that answer is overdue. It
+//! costs nothing while all goes well ("hedged request"; Dean, Barroso, *The Tail at Scale*, CACM 56, 2013), and what it costs
+//! otherwise is the share that was lost, not the share that might be. Several copies at once are for when there is no time to
+//! wait for an answer.
 
 use taut_core::{Duration, PathId, Reason, Time};
 
@@ -210,7 +211,7 @@ impl Scheduler {
         wanted.then_some(1.0 - failure * (1.0 - chance))
     }
 
-    /// There is no better moment for more copies of a message that nothing was heard of: their paths, and the probability that
+    /// Waiting tells nothing more of a message that nothing was heard of: the paths of more copies, and the probability that
     /// it arrives with them. As many as reach the target; paths that did not carry it yet come first.
     pub(super) fn rescue_now(
         &self,

@@ -74,7 +74,7 @@ pub(super) struct Subject {
 impl Mtip {
     /// How messages were spread over paths, and why.
     pub fn choices(&self) -> ChoiceStats {
-        ChoiceStats { margin: self.wakes.margin(), ..self.chosen }
+        ChoiceStats { margin: self.chooser.margin(), ..self.chosen }
     }
 
     /// The same, and what is known of the paths.
@@ -108,7 +108,7 @@ impl Mtip {
         }
         let Subject { number, tag, budget } = subject;
         let paths = places.iter().map(|place| self.paths[place].id).collect();
-        let (target, margin) = (self.chooser.target(), self.wakes.margin());
+        let (target, margin) = (self.chooser.target(), self.chooser.margin());
         self.choices.push_back(Choice {
             number,
             tag,

@@ -70,7 +70,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use taut_core::{
     Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event,
-    Message, PathId, SendError, Time, Transmit, Transport,
+    Message, PathId, Reliability, SendError, Time, Transmit, Transport,
 };
 
 pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
@@ -306,13 +306,16 @@ impl Mtip {
 }
 
 impl Transport for Mtip {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+    fn send(&mut self, now: Time, mut message: Message) -> Result<(), SendError> {
         if matches!(self.state, State::Closing(_) | State::Closed) {
             return Err(SendError::Closed);
         }
         let (size, limit) = (Bytes::new(message.data.len() as u64), self.config.max_message);
         if size > limit {
             return Err(SendError::TooLarge { size, limit });
+        }
+        if message.reliability == Reliability::Unreliable {
+            message.deadline.get_or_insert(self.config.deadline);
         }
         if message.is_late(now) {
             return Err(SendError::TooLate);
@@ -333,7 +336,7 @@ impl Transport for Mtip {
         if self.state == State::Closed {
             return;
         }
-        self.wakes.moved(now);
+        self.moves_deadline(now);
         let parsed =
             if input.padding == 0 { self.codec.parse(now, input.data) } else { Err(DropCause::Malformed) };
         if let Err(cause) = parsed.and_then(|(clock, packet)| self.receive(now, input.path, clock, packet)) {
@@ -420,7 +423,7 @@ impl Transport for Mtip {
 
     /// It is linked, and used once the peer answers. There are [`MAX_PATHS`] at most.
     fn add_path(&mut self, now: Time, id: PathId) -> bool {
-        self.wakes.moved(now);
+        self.moves_deadline(now);
         let room = self.paths.len() < MAX_PATHS && self.place_of(id).is_none();
         if room {
             self.paths.push(Path::new(now, id));
@@ -430,7 +433,7 @@ impl Transport for Mtip {
 
     /// What was on its way there is sent over another one where there is time.
     fn remove_path(&mut self, now: Time, id: PathId) {
-        self.wakes.moved(now);
+        self.moves_deadline(now);
         if let Some(place) = self.place_of(id) {
             self.forget_path(now, place);
         }

@@ -99,6 +99,15 @@ impl AllOutstanding {
         all.reliable.into_values().map(|(entry, _)| entry.message)
     }
 
+    /// What must arrive goes by another number, greater than all, from now on.
+    pub(super) fn renumber(&mut self, number: u64, fresh: u64) {
+        if let Some((entry, repeat)) = self.reliable.remove(&number) {
+            self.repeats.remove(&(repeat.at, number));
+            self.repeats.insert((repeat.at, fresh));
+            self.reliable.insert(fresh, (Outstanding { number: fresh, last_moments: 0, ..entry }, repeat));
+        }
+    }
+
     /// Changes when it is repeated, if it must arrive.
     pub(super) fn repeat(&mut self, number: u64, change: impl Fn(Repeat) -> Repeat) {
         if let Some((_, repeat)) = self.reliable.get_mut(&number) {

@@ -3,18 +3,24 @@
 //! A copy's answer is awaited as long as answers take on its path, the newest one included, and twice as long after each
 //! repetition, up to a second (RFC 8085 section 3.1.1, RFC 6298 section 5.5). Repetitions spend a credit that what is sent and what is
 //! acknowledged brings; without it there is one at a time. So an outage or a full queue is not answered with more of the same.
+//!
+//! The peer remembers the newest numbers only, and takes what is older for a duplicate: what many others have overtaken is sent again
+//! under a number of its own time. Should the peer have it all the same, and only all answers be lost, it arrives twice.
 
 use taut_core::{Duration, Reason, Time};
 
 use super::choose::Places;
 use super::outstanding::Repeat;
 use super::{Mtip, deadline};
+use crate::window::REPLAY_WINDOW;
 
 /// Copies that may be sent again at once. Each message that is sent adds one, so that where all answers are overdue, because the
 /// network or this host is overloaded, copies at most double what is sent.
 pub(super) const AGAIN_AT_ONCE: u32 = 64;
 /// What is reliable is to arrive within this, if it can.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// So far behind the newest a number is soon one that the peer remembers no more.
+const OVERTAKEN: u64 = REPLAY_WINDOW / 2;
 /// An answer is awaited no longer than this, or a round trip.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
@@ -70,7 +76,7 @@ impl Mtip {
                 self.outstanding.repeat(number, |repeat| Repeat { at: now + LONGEST_WAIT, ..repeat });
                 continue;
             };
-            let places = Places::of([place]);
+            let (number, places) = (self.renumber(number), Places::of([place]));
             self.outstanding.repeat(number, |repeat| Repeat { times: repeat.times + 1, ..repeat });
             self.await_answer(now, number, places);
             let wait = wait(self.paths[place].newest_or_usual(), self.pace.quiet);
@@ -83,6 +89,17 @@ impl Mtip {
             }
             self.copy_again(now, number, places, chance, Reason::Overdue);
         }
+    }
+
+    /// The number under which it is sent again.
+    fn renumber(&mut self, number: u64) -> u64 {
+        if self.next_number - number < OVERTAKEN {
+            return number;
+        }
+        let fresh = self.next_number;
+        self.next_number += 1;
+        self.outstanding.renumber(number, fresh);
+        fresh
     }
 
     /// The path that did not carry it yet, or the one with the best chance, and that chance.

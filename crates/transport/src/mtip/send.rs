@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use taut_core::{DropCause, Duration, Event, Message, PathId, Reason, Reliability, Time};
+use taut_core::{DropCause, Duration, Event, Message, PathId, Reason, Time};
 
 use super::choose::Places;
 use super::codec::Copy;
@@ -112,7 +112,7 @@ impl Mtip {
         }
     }
 
-    /// There is no better moment to come.
+    /// Waiting would tell nothing more.
     fn rescue_now(&mut self, now: Time, number: u64, reason: Reason) {
         let Some(scheduler) = self.chooser.deadline else { return };
         let Some(entry) = self.outstanding.find(number) else { return };
@@ -142,7 +142,9 @@ impl Mtip {
             self.queue_copy(now, place, number);
             queued.add(place);
         }
-        self.explain(subject, queued, Some(chance), reason, estimates);
+        if queued != Places::default() {
+            self.explain(subject, queued, Some(chance), reason, estimates);
+        }
     }
 
     /// How long until the message is worthless.
@@ -157,16 +159,12 @@ impl Mtip {
             let Some(place) = self.place_of(id) else { continue };
             let Some(entry) = self.outstanding.find(number) else { continue };
             let message = &entry.message;
-            let deadline = match (message.deadline, message.reliability) {
-                (None, Reliability::Unreliable) => Some(self.config.deadline),
-                (deadline, _) => deadline,
-            };
             let copy = Copy {
                 number,
                 stream: message.stream.0,
                 everywhere: entry.copies.everywhere,
                 created: message.created,
-                deadline,
+                deadline: message.deadline,
                 payload: &message.data,
             };
             self.codec.emit_copy(now, copy, buffer);
@@ -197,7 +195,8 @@ impl Mtip {
         }
     }
 
-    /// What is overdue counts as lost. Another copy goes out where there is time, and no better moment for it is to come.
+    /// What is overdue counts as lost. Another copy goes out at once where there is time: later silence would say no more, and
+    /// a message with a long deadline would wait for its end.
     pub(super) fn overdue(&mut self, now: Time) {
         let mut lost = Vec::new();
         for path in &mut self.paths {
@@ -210,7 +209,7 @@ impl Mtip {
     fn send_again(&mut self, now: Time, number: u64) {
         self.chooser.missed(number);
         let Some(entry) = self.outstanding.find(number) else { return };
-        if !entry.must_arrive() && !entry.copies.again && entry.last_moments == 0 {
+        if !entry.must_arrive() && !entry.copies.again {
             self.rescue_now(now, number, Reason::Overdue);
         }
     }

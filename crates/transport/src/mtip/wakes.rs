@@ -15,46 +15,62 @@ pub(super) struct Wakes {
     lateness: Delays,
     /// When something last happened that may have moved the deadline.
     moved: Time,
-    margin: Duration,
+    /// The deadline that had come already by then.
+    missed: Option<Time>,
 }
 
 impl Wakes {
-    pub(super) fn moved(&mut self, now: Time) {
+    /// Something happens that may move the deadline, `due` until now.
+    fn moves(&mut self, now: Time, due: Time) {
+        if self.moved < due && due < now {
+            self.missed = Some(due);
+        }
         self.moved = self.moved.max(now);
     }
 
     /// This end asked to be called at `due`, and is called now. What was due already when it could have asked says nothing.
     fn called(&mut self, now: Time, due: Time) {
-        if self.moved < due && due <= now {
+        let asked = self.moved < due || self.missed == Some(due);
+        if asked && due <= now {
             self.lateness.record(now.saturating_since(due));
-            self.margin = self.lateness.quantile(STILL).unwrap_or_default();
         }
-        self.moved(now);
+        (self.moved, self.missed) = (self.moved.max(now), None);
     }
 
     /// What to spare, so that of the copies at the last moment as many leave in time as are to arrive in time.
-    pub(super) const fn margin(&self) -> Duration {
-        self.margin
+    fn margin(&self) -> Duration {
+        self.lateness.quantile(STILL).unwrap_or_default()
     }
 }
 
 impl Mtip {
-    /// It is called, at the latest, because it asked for it.
+    /// It is called, at the latest, because it asked for it. Only the deadline scheduler wants to know.
     pub(super) fn measure_lateness(&mut self, now: Time) {
-        match self.poll_timeout() {
-            Some(deadline) => self.wakes.called(now, deadline.at),
-            None => self.wakes.moved(now),
-        }
-        let margin = self.wakes.margin();
+        let due = self.due();
         if let Some(scheduler) = &mut self.chooser.deadline {
-            scheduler.margin = margin;
+            self.wakes.called(now, due);
+            scheduler.margin = self.wakes.margin();
         }
+    }
+
+    /// Something happens that may move the deadline.
+    pub(super) fn moves_deadline(&mut self, now: Time) {
+        if self.chooser.deadline.is_some() {
+            self.wakes.moves(now, self.due());
+        }
+    }
+
+    fn due(&self) -> Time {
+        self.poll_timeout().map_or(Time::MAX, |deadline| deadline.at)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use taut_core::{Datagram, Ecn, PathId};
+
     use super::*;
+    use crate::mtip::MtipConfig;
 
     fn us(us: u64) -> Time {
         Time::ZERO + Duration::from_micros(us)
@@ -75,15 +91,31 @@ mod tests {
     }
 
     #[test]
+    fn a_datagram_that_arrives_while_the_host_is_late_does_not_hide_that_it_is() {
+        let mut mtip = Mtip::client(MtipConfig::new(), 7);
+        mtip.add_path(us(0), PathId(0));
+        mtip.handle_timeout(us(0));
+        let due = mtip.poll_timeout().expect("a link is asked for again").at;
+        let late = |late: u64| due + Duration::from_micros(late);
+        let input = Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: b"?", padding: 0 };
+        mtip.handle_input(late(400), input);
+        mtip.handle_timeout(late(900));
+        assert_eq!(mtip.wakes.margin(), Duration::from_micros(900));
+    }
+
+    #[test]
     fn what_was_due_before_anybody_could_ask_says_nothing_of_the_host() {
         let mut wakes = Wakes::default();
         wakes.called(us(50_000), us(0));
-        wakes.moved(us(60_000));
+        wakes.moves(us(60_000), us(0));
         wakes.called(us(70_000), us(60_000));
         assert_eq!(wakes.margin(), Duration::ZERO, "due at once");
         wakes.called(us(80_000), us(90_000));
         assert_eq!(wakes.margin(), Duration::ZERO, "early is not late");
         wakes.called(us(91_000), us(90_000));
         assert_eq!(wakes.margin(), Duration::from_millis(1));
+        wakes.moves(us(102_000), us(100_000));
+        wakes.called(us(109_000), us(108_000));
+        assert_eq!(wakes.margin(), Duration::from_millis(1), "the one that was missed is of no use any more");
     }
 }

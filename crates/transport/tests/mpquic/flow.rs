@@ -101,20 +101,15 @@ fn lost_at_1_khz(dead: usize, delay: Duration, from: usize) -> u64 {
     sent - net.received(1 - from).len() as u64
 }
 
+/// One with which it is noticed at most, when the last copy's path is the dead one.
 #[test]
-fn at_1_khz_copies_survive_a_dead_path_too() {
-    for delay in [Duration::from_micros(50), ms(4)] {
-        assert_eq!(lost_at_1_khz(0, delay, CLIENT), 0, "{delay} one way");
+fn at_1_khz_copies_survive_a_dead_path_whoever_sends_them() {
+    for (dead, from) in [(0, CLIENT), (0, SERVER), (1, CLIENT), (1, SERVER)] {
+        for delay in [Duration::from_micros(50), ms(1), ms(4), ms(10)] {
+            let lost = lost_at_1_khz(dead, delay, from);
+            assert!(lost <= dead as u64, "{lost}: path {dead}, from {from}, {delay} one way");
+        }
     }
-}
-
-/// A client that sends nothing itself acknowledges over its first path, also when that is dead: the server's window on the other one
-/// fills until the dead one is abandoned, after half a second without a sign of life, and a probe of the other comes back.
-#[test]
-fn what_a_server_alone_sends_at_1_khz_is_lost_for_less_than_a_second_when_the_first_path_dies() {
-    let lost = lost_at_1_khz(0, ms(4), SERVER);
-    assert!(lost < 1_000, "{lost}");
-    assert_eq!(lost_at_1_khz(1, ms(4), SERVER), 0, "the second one");
 }
 
 #[test]

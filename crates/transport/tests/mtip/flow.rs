@@ -139,6 +139,48 @@ fn nothing_is_kept_of_choices_that_nobody_asks_for() {
 }
 
 #[test]
+fn a_copy_does_not_wait_for_the_last_moment_of_a_long_deadline_once_the_answer_is_overdue() {
+    for deadline_ms in [50, 200, 1_000] {
+        let mut ways = two();
+        ways[0].cut = Some((at_ms(3_000), Time::MAX));
+        ways[1].loss = 0.01;
+        let mut net = Net::new(deadline(), ways);
+        net.run_until(at_ms(500));
+        net.commands(at_ms(500), ms(10), 1_000, ms(deadline_ms));
+        net.run_until(at_ms(12_000));
+        let received = net.received();
+        assert!(received.len() >= 999, "{}", received.len());
+        let slow = received.iter().filter(|(_, took)| *took > ms(17)).count();
+        assert!(
+            slow <= 1 && net.copies() < 1.05,
+            "{slow} later than round trip, margin and way; {}",
+            net.copies()
+        );
+    }
+}
+
+#[test]
+fn a_copy_for_which_there_is_no_credit_is_no_choice() {
+    let mut ways: Vec<Way> = two().into_iter().chain(two()).collect();
+    ways.iter_mut().for_each(|way| (way.loss, way.loss_back) = (0.2, 0.9));
+    let policy = Policy::Deadline(Target { probability: 0.9999, copies: 8 });
+    let mut net = Net::new(deadline().policy(policy).explain(true), ways);
+    net.run_until(at_ms(1_000));
+    net.commands(at_ms(1_000), ms(1), 500, DEADLINE);
+    let mut again = 0;
+    while net.now < at_ms(1_600) {
+        net.run_until(net.now + ms(10));
+        while let Some(choice) = net.ends[CLIENT].poll_choice() {
+            assert!(!choice.paths.is_empty(), "{choice:?}");
+            again += if choice.reason.is_again() { choice.paths.len() as u64 } else { 0 };
+        }
+    }
+    let stats = net.ends[CLIENT].stats();
+    assert_eq!(again, stats.again);
+    assert!(again >= stats.sent, "each message brings one: {stats:?}");
+}
+
+#[test]
 fn a_host_that_wakes_up_late_sends_the_copy_at_the_last_moment_so_much_earlier() {
     for wakes_late in [Duration::ZERO, Duration::from_micros(800)] {
         let mut ways = two();

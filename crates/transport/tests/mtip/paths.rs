@@ -1,6 +1,6 @@
 //! Paths that change, go, or are not there.
 
-use taut_core::{Duration, Event, Message, PathId, Priority, Transport};
+use taut_core::{Duration, Event, Message, PathId, Priority, Reliability, Transport};
 use taut_transport::mtip::{MtipConfig, PathState, Policy};
 
 use crate::harness::{CLIENT, Net, SERVER, Way, at_ms, ms};
@@ -104,6 +104,18 @@ fn messages_wait_for_a_path_that_is_named_and_not_there() {
     let stats = net.ends[CLIENT].stats();
     assert_eq!((stats.offered, stats.sent, stats.too_late), (100, 0, 100), "{stats:?}");
     assert_eq!(net.count(CLIENT, |event| matches!(event, Event::Dropped { .. })), 100);
+    // Without a deadline of its own it has that of the conversation, unless it must arrive.
+    let mut net = Net::new(fixed.clone(), vec![Way::new(5_000), Way::new(5_500)]);
+    net.run_until(at_ms(1_000));
+    for reliability in [Reliability::Unreliable, Reliability::Reliable] {
+        net.send(Message { data: vec![0; 16], created: net.now, reliability, ..Message::default() });
+    }
+    net.run_until(at_ms(1_500));
+    assert!(net.ends[CLIENT].add_path(net.now, PathId(3)));
+    (2..4).for_each(|_| net.ways.push(Way::new(5_000)));
+    net.run_until(at_ms(2_000));
+    let stats = net.ends[CLIENT].stats();
+    assert_eq!((stats.sent, stats.too_late, net.received().len()), (1, 1, 1), "{stats:?}");
     // An emergency takes every path.
     let mut net = Net::new(fixed.emergency(Priority(0)), vec![Way::new(5_000), Way::new(5_500)]);
     net.run_until(at_ms(1_000));

@@ -110,3 +110,15 @@ fn what_was_not_acknowledged_when_it_ends_is_reported() {
     let cut = |event: &Event| matches!(event, Event::Dropped { cause: DropCause::Cut, .. });
     assert_eq!((net.count(CLIENT, cut), net.count(CLIENT, |event| *event == Event::Closed)), (10, 1));
 }
+
+#[test]
+fn what_is_reliable_arrives_though_thousands_of_samples_have_overtaken_it() {
+    let mut net = net(MtipConfig::new());
+    net.ways.iter_mut().for_each(|way| way.cut = Some((at_ms(1_000), at_ms(11_000))));
+    net.send(reliable(&net, 7));
+    net.commands(at_ms(1_001), ms(1), 12_000, ms(15));
+    net.run_until(at_ms(14_000));
+    let reported = net.count(CLIENT, |event| matches!(event, Event::Dropped { tag: 7, .. }));
+    let arrived = net.received().iter().filter(|(number, took)| *number == 7 && *took > ms(9_000)).count();
+    assert_eq!((arrived, reported), (1, 0));
+}
