@@ -19,8 +19,8 @@ use taut_core::{Deadline, Duration, Time};
 /// | held, and a standing delay through three rounds, or more under way than the window through three | the next trial |
 /// | held, and cuts cost throughput three times, or it grew for eight rounds and nothing waits, or was not the limit for eight | free |
 ///
-/// What a trial leaves of the delay is none of the session's own: it is the path's from then on, which became longer or slower.
-/// Neither a silence of [`SILENCE`] nor what was sent under a window that is no more tells of the path.
+/// What little a trial leaves of a delay is none of the session's own: it is the path's from then on, which became longer or
+/// slower. Neither an outage under a window, nor what was sent under one that is no more, tells of the path.
 ///
 /// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
 /// would be a queue, or one packet of twice the length. While more than the window is under way they go at half the rate at
@@ -145,6 +145,8 @@ const STEADY: u32 = 8;
 /// After a cut it stays for so many rounds, that much below what the path carries.
 const CALM: u32 = 16;
 const SLACK: f64 = 1.0 / 32.0;
+/// Where a trial leaves no more than this part of a standing delay, the rest was no queue.
+const RESIDUE: u64 = 8;
 /// The part of what the path carries that a trial leaves.
 const TRIAL: f64 = 0.75;
 /// A round lasts at least so long, and so many states: fewer say nothing.
@@ -230,9 +232,9 @@ impl Flight {
             return;
         }
         let base = self.states.record(now, rtt);
-        // An outage is not a slow path: neither its length nor what was sent in it counts.
-        let silence = self.window.map_or(SILENCE, |window| SILENCE.max(Duration::from_secs_f64(4.0 / window.rate)));
-        if now.saturating_since(std::mem::replace(&mut self.heard, now)) > silence {
+        // Under a window an outage is not a slow path: neither its length nor what was sent in it counts.
+        let silent = now.saturating_since(std::mem::replace(&mut self.heard, now));
+        if self.window.is_some_and(|window| silent > window.silence()) {
             self.round = Round { ends: self.round.ends, full: self.round.full, ..Round::begin(now, 0) };
         }
         let round = &mut self.round;
@@ -290,18 +292,18 @@ impl Flight {
             _ if settling || measured.full => {}
             // The queue went by itself, or there is nothing more to send.
             Stage::Trial { .. } if !measured.limited => self.release(now),
+            Stage::Trial { standing, .. } if measured.standing > SUSPICIOUS.max(standing / 2) => {
+                self.give_way(now);
+            }
             Stage::Trial { standing, .. } => {
-                // None of the session's own waits: what the path takes now, whatever it took before.
-                let base = measured.base + measured.standing;
-                if measured.standing > TARGET {
+                let mut base = measured.base;
+                // What is left where nearly all went is the path's own, which became longer or slower.
+                if measured.standing > TARGET && measured.standing <= standing / RESIDUE {
+                    base += measured.standing;
                     self.states.rise(now, measured.standing);
                     self.packets.rise(now, measured.standing);
                 }
-                if measured.standing > SUSPICIOUS.max(standing / 2) {
-                    self.give_way(now);
-                } else {
-                    window.hold(std::mem::take(&mut self.standing).rate(), base);
-                }
+                window.hold(std::mem::take(&mut self.standing).rate(), base);
             }
             Stage::Held(Held { rounds, costly, .. }) => {
                 if self.standing.goes_on(measured) {
@@ -386,6 +388,11 @@ impl Window {
         let longest = drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
         let ends = now + longest.min(PATIENCE.1);
         Self { size, rate, settling: true, stage: Stage::Trial { standing: standing.most, ends } }
+    }
+
+    /// So long nothing is acknowledged only in an outage.
+    fn silence(&self) -> Duration {
+        SILENCE.max(Duration::from_secs_f64(4.0 / self.rate))
     }
 
     /// A round in which so many arrive per second goes on. Of what is too much half of the rate goes; where only two thirds of

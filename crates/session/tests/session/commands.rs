@@ -99,7 +99,7 @@ fn a_button_that_is_held_down_is_answered_after_one_round_trip_and_told_of_silen
     world.start();
     world.run_until(at_ms(1_000));
     world.sampling = None;
-    let hold = |world: &mut World<_>, from: u64| {
+    let hold = |world: &mut World<_, _>, from: u64| {
         for press in 0..30 {
             world.run_until(at_ms(from + 33 * press));
             world.emergency_stop();
