@@ -16,8 +16,11 @@ use taut_core::{Deadline, Duration, Time};
 /// | a standing delay through three rounds, and less arrives than is to go, by more than chance explains | a *trial*: three quarters of what the path itself carries, until a round was sent within it |
 /// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s |
 /// | it did | held: what the path carries, then less by what waits where that is more than [`TARGET`], more while nothing waits (Vegas; RFC 6817 section 2.4.2) |
-/// | held, and a standing delay through three rounds | the next trial |
+/// | held, and a standing delay through three rounds, or more under way than the window through three | the next trial |
 /// | held, and cuts cost throughput three times, or it grew for eight rounds and nothing waits, or was not the limit for eight | free |
+///
+/// What little a trial leaves of a delay is none of the session's own: it is the path's from then on, which became longer or
+/// slower. Neither an outage under a window, nor what was sent under one that is no more, tells of the path.
 ///
 /// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
 /// would be a queue, or one packet of twice the length. While more than the window is under way they go at half the rate at
@@ -38,6 +41,10 @@ pub(crate) struct Flight {
     packets: LeastRtt,
     round: Round,
     standing: Standing,
+    /// When the last acknowledgement came.
+    heard: Time,
+    /// The last state that was sent under a window: what arrives until then tells nothing of what goes now.
+    held_back: u64,
     /// No trial before.
     retry: Time,
     patience: Duration,
@@ -71,8 +78,9 @@ struct Held {
     growing: u32,
     unused: u32,
     costly: u32,
-    /// Rounds until it may grow again.
+    /// Rounds until it may grow again, and the size from which on that is news.
     calm: u32,
+    ceiling: f64,
     /// States per second that arrived while nothing waited, smoothed.
     full: f64,
 }
@@ -81,6 +89,8 @@ struct Held {
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
     rounds: u32,
+    /// The longest.
+    most: Duration,
     wanted: u64,
     arrived: u64,
     length: Duration,
@@ -135,6 +145,8 @@ const STEADY: u32 = 8;
 /// After a cut it stays for so many rounds, that much below what the path carries.
 const CALM: u32 = 16;
 const SLACK: f64 = 1.0 / 32.0;
+/// Where a trial leaves no more than this part of a standing delay, the rest was no queue.
+const RESIDUE: u64 = 8;
 /// The part of what the path carries that a trial leaves.
 const TRIAL: f64 = 0.75;
 /// A round lasts at least so long, and so many states: fewer say nothing.
@@ -142,6 +154,8 @@ const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_STATES: u64 = 8;
 /// The window's own least: below two, every state would wait for the acknowledgement of the one before.
 const LEAST_WINDOW: f64 = 2.0;
+/// After so long without an acknowledgement there was an outage.
+const SILENCE: Duration = Duration::from_millis(100);
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 impl Flight {
@@ -156,6 +170,8 @@ impl Flight {
             packets: LeastRtt::default(),
             round: Round::begin(Time::ZERO, 0),
             standing: Standing::default(),
+            heard: Time::ZERO,
+            held_back: 0,
             retry: Time::ZERO,
             patience: PATIENCE.0,
         }
@@ -216,6 +232,11 @@ impl Flight {
             return;
         }
         let base = self.states.record(now, rtt);
+        // Under a window an outage is not a slow path: neither its length nor what was sent in it counts.
+        let silent = now.saturating_since(std::mem::replace(&mut self.heard, now));
+        if self.window.is_some_and(|window| silent > window.silence()) {
+            self.round = Round { ends: self.round.ends, full: self.round.full, ..Round::begin(now, 0) };
+        }
         let round = &mut self.round;
         round.states = round.states.min(rtt);
         if let Some(packet) = packet() {
@@ -223,9 +244,13 @@ impl Flight {
             round.packets = round.packets.min(packet);
         }
         let length = now.saturating_since(round.began);
+        let enough = length >= LEAST_ROUND && round.arrived >= LEAST_STATES;
+        if let Some(window) = self.window.as_mut().filter(|_| enough) {
+            window.slow_down(round.arrived as f64 / length.as_secs_f64());
+        }
         // While the queue grows, a whole round takes ever longer; free, the path's own round trip is enough to see it.
         let whole = number >= round.ends || (self.window.is_none() && length >= base);
-        if whole && length >= LEAST_ROUND && round.arrived >= LEAST_STATES {
+        if whole && enough {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
             let under_way = (self.sent - self.arrived) as f64;
             self.judge(now, &round.measured(length, base, self.packets.get()));
@@ -241,7 +266,11 @@ impl Flight {
 
     fn judge(&mut self, now: Time, measured: &Measured) {
         let Some(window) = &mut self.window else {
-            if measured.catches_up() {
+            let held_back = self.held_back > 0;
+            if self.arrived > self.held_back {
+                self.held_back = 0;
+            }
+            if held_back || measured.catches_up() {
                 self.standing = Standing::default();
                 return;
             }
@@ -256,14 +285,25 @@ impl Flight {
             Stage::Trial { ends, .. } if measured.full && now >= ends => self.give_way(now),
             // What a repetition had held up came at once: the path carries all.
             Stage::Trial { .. } if self.standing.is_outdone(measured) => self.release(now),
+            // It never empties: the path has become slower, or longer, or somebody else's.
+            Stage::Held(_) if measured.full && self.standing.goes_on(measured) => {
+                *window = Window::trial(now, &self.standing, measured, self.sent - self.arrived);
+            }
             _ if settling || measured.full => {}
             // The queue went by itself, or there is nothing more to send.
             Stage::Trial { .. } if !measured.limited => self.release(now),
             Stage::Trial { standing, .. } if measured.standing > SUSPICIOUS.max(standing / 2) => {
                 self.give_way(now);
             }
-            Stage::Trial { .. } => {
-                window.hold(std::mem::take(&mut self.standing).rate(), measured);
+            Stage::Trial { standing, .. } => {
+                let mut base = measured.base;
+                // What is left where nearly all went is the path's own, which became longer or slower.
+                if measured.standing > TARGET && measured.standing <= standing / RESIDUE {
+                    base += measured.standing;
+                    self.states.rise(now, measured.standing);
+                    self.packets.rise(now, measured.standing);
+                }
+                window.hold(std::mem::take(&mut self.standing).rate(), base);
             }
             Stage::Held(Held { rounds, costly, .. }) => {
                 if self.standing.goes_on(measured) {
@@ -288,6 +328,7 @@ impl Flight {
     fn release(&mut self, now: Time) {
         self.window = None;
         self.standing = Standing::default();
+        self.held_back = self.sent;
         self.retry = now + self.patience;
     }
 }
@@ -298,6 +339,7 @@ impl Standing {
         *self = match measured.standing > SUSPICIOUS {
             true => Self {
                 rounds: self.rounds + 1,
+                most: self.most.max(measured.standing),
                 wanted: self.wanted + measured.wanted,
                 arrived: self.arrived + measured.arrived,
                 length: self.length + measured.length,
@@ -316,7 +358,7 @@ impl Standing {
 
     /// Did more arrive per second than was to go then?
     fn is_outdone(&self, measured: &Measured) -> bool {
-        measured.rate() > 1.25 * self.wanted as f64 / self.length.as_secs_f64()
+        measured.rate() > 1.25 * self.wanted.max(self.arrived) as f64 / self.length.as_secs_f64()
     }
 
     /// States per second.
@@ -343,13 +385,27 @@ impl Window {
         let size = (rate * measured.base.as_secs_f64() * TRIAL).max(LEAST_WINDOW);
         // What is too much goes at half the rate.
         let drained = Duration::from_secs_f64(under_way as f64 * 2.0 / rate);
-        let ends = now + drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
-        Self { size, rate, settling: true, stage: Stage::Trial { standing: measured.standing, ends } }
+        let longest = drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
+        let ends = now + longest.min(PATIENCE.1);
+        Self { size, rate, settling: true, stage: Stage::Trial { standing: standing.most, ends } }
+    }
+
+    /// So long nothing is acknowledged only in an outage.
+    fn silence(&self) -> Duration {
+        SILENCE.max(Duration::from_secs_f64(4.0 / self.rate))
+    }
+
+    /// A round in which so many arrive per second goes on. Of what is too much half of the rate goes; where only two thirds of
+    /// that arrive, the path has become slower, and the round that would tell so is as long as the queue.
+    fn slow_down(&mut self, rate: f64) {
+        if rate < self.rate / 3.0 {
+            self.rate = rate;
+        }
     }
 
     /// The trial went well.
-    fn hold(&mut self, rate: f64, measured: &Measured) {
-        self.size = (rate * measured.base.as_secs_f64()).max(LEAST_WINDOW);
+    fn hold(&mut self, rate: f64, base: Duration) {
+        self.size = (rate * base.as_secs_f64()).max(LEAST_WINDOW);
         self.settling = true;
         self.stage = Stage::Held(Held { full: rate * TRIAL, ..Held::default() });
     }
@@ -366,6 +422,7 @@ impl Window {
             held.costly = if costs { held.costly + 1 } else { held.costly.saturating_sub(1) };
             // What waits goes, and a little more: a link that is full to the last bit never works off what comes between.
             let excess = measured.rate() * measured.standing.as_secs_f64() + self.size * SLACK;
+            held.ceiling = self.size;
             self.size = (self.size - excess.min(self.size / 4.0)).max(LEAST_WINDOW);
             self.settling = true;
             (held.growing, held.calm) = (0, CALM);
@@ -375,7 +432,7 @@ impl Window {
             held.full += more / if more > 0.0 { 4.0 } else { 32.0 };
             held.calm = held.calm.saturating_sub(1);
             let grows = measured.limited && measured.standing < TARGET / 2 && held.calm == 0;
-            held.growing = if grows { held.growing + 1 } else { 0 };
+            held.growing = if grows && self.size >= held.ceiling { held.growing + 1 } else { 0 };
             if grows {
                 self.size += self.size * GROWTH;
             }
@@ -427,6 +484,12 @@ impl LeastRtt {
         let present = self.windows[0].map_or(rtt, |least| least.min(rtt));
         self.windows[0] = Some(present);
         self.windows[1].map_or(present, |last| last.min(present))
+    }
+
+    /// Nothing can be as fast as that any more, but slower by so much.
+    fn rise(&mut self, now: Time, by: Duration) {
+        self.windows = [self.get().map(|least| least + by), None];
+        self.began = now;
     }
 
     fn get(&self) -> Option<Duration> {
@@ -587,6 +650,32 @@ mod tests {
         path.run(MS * 4_000);
         let (sent, _) = path.run(MS * 40_000);
         assert!(sent > 37_000, "{sent}");
+    }
+
+    #[test]
+    fn a_window_that_never_empties_is_given_up() {
+        let mut path = Path::new(Duration::from_micros(1_300));
+        path.run(MS * 8_000);
+        assert!(path.flight.window.is_some());
+        // More than the window is under way even at half the rate, and that is no queue of states.
+        (path.service, path.others) = (MS / 2, MS * 1_000);
+        path.run(MS * 12_000);
+        let (sent, _) = path.run(MS * 20_000);
+        assert!(sent > 18_000, "{sent}, {:?}", path.flight);
+    }
+
+    #[test]
+    fn a_path_that_becomes_slower_is_not_filled() {
+        for times in [2, 4, 10, 20] {
+            let mut path = Path::new(Duration::from_micros(1_300));
+            path.run(MS * 8_000);
+            path.service = path.service * times;
+            path.run(MS * 4_000);
+            let (sent, longest) = path.run(MS * 8_000);
+            assert!(longest < path.service * 2, "{longest} of states of {}", path.service);
+            let fit = 6_153 / times;
+            assert!(sent > fit * 3 / 4, "{sent} of {fit} that fit");
+        }
     }
 
     #[test]

@@ -193,10 +193,17 @@ impl<T: Transport> Operator<T> {
 
     /// Stops the robot and keeps it stopped until [`resume`](Self::resume). Goes at once, ahead of everything, and again
     /// and again until it is acknowledged; states that wait are dropped. Before there is a session it is kept and goes
-    /// as soon as there is one.
+    /// as soon as there is one. Pressed again before that, it is the same stop, of which one more copy goes: whoever holds
+    /// the button down is answered as well.
     pub fn emergency_stop(&mut self, now: Time) {
         self.latched = true;
-        self.begin_command(now, Kind::EmergencyStop, 0);
+        match &mut self.command {
+            Some(pending) if pending.kind == Kind::EmergencyStop => {
+                pending.hurry(now);
+                self.repeat_command(now);
+            }
+            _ => self.begin_command(now, Kind::EmergencyStop, 0),
+        }
         self.outbox.flush(DropCause::Stopped, &mut self.dropped);
         self.settle(now);
     }

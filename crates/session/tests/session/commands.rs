@@ -94,6 +94,26 @@ fn without_any_answer_the_operator_is_told_and_copies_become_rare() {
 }
 
 #[test]
+fn a_button_that_is_held_down_is_answered_after_one_round_trip_and_told_of_silence() {
+    let mut world = world(udp, delays(MS * 100));
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.sampling = None;
+    let hold = |world: &mut World<_, _>, from: u64| {
+        for press in 0..30 {
+            world.run_until(at_ms(from + 33 * press));
+            world.emergency_stop();
+        }
+    };
+    hold(&mut world, 1_000);
+    let (acknowledged, after) = acknowledged(&world.observer).expect("it was acknowledged while held");
+    assert_eq!((acknowledged - at_ms(1_000), after), (MS * 200, MS * 200));
+    world.links[0] = Chain::from(Loss::bernoulli(Probability::ALWAYS, Seed::new(1).stream("cut")));
+    hold(&mut world, 3_000);
+    assert!(world.observer.operator_at(|event| *event == OperatorEvent::EmergencyStopUnanswered).is_some());
+}
+
+#[test]
 fn the_robot_stays_stopped_until_it_is_explicitly_released() {
     let mut world = world(udp, delays(MS * 5));
     world.start();
