@@ -161,6 +161,18 @@ const EDITS: &[(&str, &str, &str)] = &[
         "[[variant]]\nname = \"x\"\nset = { \"rate\" = \"3Mbit\" }\n\n[cross.noise]",
     ),
     (
+        "axis_of_bad_value",
+        "[cross.noise]",
+        "[[axis]]\nname = \"rate\"\n[[axis.value]]\nname = \"low\"\nset = { \"cross.rate\" = \"1Mbit\" }\n\n\
+         [[axis.value]]\nname = \"x\"\nset = { \"cross.rate\" = \"nonsense\" }\n\n[cross.noise]",
+    ),
+    (
+        "axis_out_of_range",
+        "[cross.noise]",
+        "[[axis]]\nname = \"one\"\n[[axis.value]]\nname = \"x\"\n[axis.value.set]\n\"cross.packet\" = \"100B\"\n\
+         \"noise.count\" = 0\n\n[[axis]]\nname = \"two\"\n[[axis.value]]\nname = \"y\"\n\n[cross.noise]",
+    ),
+    (
         "variant_unknown_key",
         "[cross.noise]",
         "[[variant]]\nname = \"x\"\nsets = { \"cross.rate\" = \"3Mbit\" }\n\n[cross.noise]",
