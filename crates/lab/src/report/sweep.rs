@@ -44,6 +44,8 @@ struct Number<'a> {
 const LEAST_VALUES: usize = 3;
 /// More panels of one measure are not looked at.
 const MOST_PANELS: usize = 6;
+/// Characters that stand beside an axis without being cut.
+const LONGEST_LABEL: usize = 36;
 /// What changes by less is not worth a figure.
 const LEAST_CHANGE: f64 = 0.01;
 /// From here on values are drawn to a logarithmic scale, as are milliseconds.
@@ -115,8 +117,13 @@ impl<'a> Sweep<'a> {
     /// A figure of this measure for each group, all to one scale.
     pub(super) fn figures(&self, head: &MeasureHead) -> Vec<Figure> {
         let (lo, hi) = self.range(head);
-        let label =
-            if head.unit.is_empty() { head.name.clone() } else { format!("{} ({})", head.name, head.unit) };
+        let label = match head.unit.as_str() {
+            "" => head.name.clone(),
+            unit => format!("{} ({unit})", head.name),
+        };
+        // The caption has the name, too.
+        let too_long = label.chars().count() > LONGEST_LABEL && !head.unit.is_empty();
+        let label = if too_long { head.unit.clone() } else { label };
         let y = || {
             if head.unit == "ms" && lo > 0.0 && hi > DECADES * lo {
                 return Axis::log(&label, lo * 0.8, hi * 1.25);
