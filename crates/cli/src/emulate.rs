@@ -1,5 +1,6 @@
 //! `taut emulate`: a scenario's link between two namespaces, in real time.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -171,10 +172,20 @@ fn lateness_us(stats: &DirectionStats) -> [f64; 2] {
 }
 
 fn direction_text(stats: &DirectionStats) -> String {
-    let dropped: u64 = stats.dropped.values().sum::<u64>() + stats.overrun;
+    let dropped = dropped_text(&stats.dropped, stats.overrun);
     let bytes = Bytes::new(stats.left_bytes).get() as f64 / 1e6;
     let [p50, p99] = lateness_us(stats);
-    format!("{} packets, {bytes:.1} MB, {dropped} dropped, late p50 {p50:.0} p99 {p99:.0} µs", stats.left)
+    format!("{} packets, {bytes:.1} MB, {dropped}, late p50 {p50:.0} p99 {p99:.0} µs", stats.left)
+}
+
+/// `"12 dropped (gated 9, aqm 3)"`: all of them, and by cause. The device dropped `overrun` before the emulator saw them.
+fn dropped_text(by_cause: &BTreeMap<DropCause, u64>, overrun: u64) -> String {
+    let named = by_cause.iter().map(|(cause, count)| (cause.name().replace('_', " "), *count));
+    let all: Vec<(String, u64)> =
+        named.chain([("overrun".to_owned(), overrun)]).filter(|(_, count)| *count > 0).collect();
+    let total: u64 = all.iter().map(|(_, count)| count).sum();
+    let split: Vec<String> = all.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
+    if total == 0 { "0 dropped".to_owned() } else { format!("{total} dropped ({})", split.join(", ")) }
 }
 
 fn direction_json(stats: &DirectionStats) -> Value {
@@ -199,4 +210,18 @@ fn direction_json(stats: &DirectionStats) -> Value {
         "lateness_p50_us": p50,
         "lateness_p99_us": p99,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_gate_dropped_stands_apart_from_what_the_queue_dropped() {
+        let by_cause =
+            BTreeMap::from([(DropCause::Gated, 9), (DropCause::QueueFullPackets, 3), (DropCause::Aqm, 0)]);
+        assert_eq!(dropped_text(&by_cause, 0), "12 dropped (queue full packets 3, gated 9)");
+        assert_eq!(dropped_text(&by_cause, 2), "14 dropped (queue full packets 3, gated 9, overrun 2)");
+        assert_eq!(dropped_text(&BTreeMap::new(), 0), "0 dropped");
+    }
 }

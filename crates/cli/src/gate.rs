@@ -1,5 +1,6 @@
 //! `taut gate`: the frame gate at a network device.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -97,6 +98,9 @@ pub(crate) fn gate(command: Command) -> Ended {
     }
 }
 
+/// Told by one command: enough for a stream that begins anew every day.
+const MOST_NOTES: usize = 1_000;
+
 fn attach(arguments: &Attach) -> Ended {
     let control = ControlConfig::new(arguments.policy)
         .duration(arguments.bandwidth_over)
@@ -115,7 +119,14 @@ fn attach(arguments: &Attach) -> Ended {
     let _signals = OnSignal::new(move || stopped.store(true, Ordering::Relaxed))?;
     let at = gate.status().map_err(|error| error.to_string())?;
     print(&format!("{} ({}): {}, reading {}\n", at.device, at.mode, at.policy, at.watch))?;
-    while !stop.load(Ordering::Relaxed) && gate.turn().map_err(|error| error.to_string())? {}
+    let mut told = BTreeSet::new();
+    while !stop.load(Ordering::Relaxed) && gate.turn().map_err(|error| error.to_string())? {
+        for note in gate.notes() {
+            if told.len() < MOST_NOTES && told.insert(note.clone()) {
+                eprintln!("taut: {note}");
+            }
+        }
+    }
     let status = gate.status().map_err(|error| error.to_string())?;
     drop(gate);
     print(&summary(&status))?;
@@ -173,6 +184,9 @@ fn summary(status: &Status) -> String {
             stream.passed_packets,
             stream.dropped_packets
         );
+    }
+    for note in &status.notes {
+        text += &format!("  {note}\n");
     }
     text
 }

@@ -70,11 +70,13 @@ pub fn campaign(
         let trends = of().flat_map(|run| run.trends.iter().cloned()).collect();
         variant_result(variant, seeds, &results, trends)
     };
+    let axes = scenario.axes.iter().filter(|_| scenario.variants.is_empty());
     let campaign = CampaignResult {
         taut: env!("CARGO_PKG_VERSION").to_owned(),
         title: scenario.title.clone(),
         description: scenario.description.clone(),
         duration_s: scenario.duration.as_secs_f64(),
+        axes: axes.map(|axis| axis.name.clone()).collect(),
         variants: variants.iter().enumerate().map(sum_up).collect(),
     };
     Ok((campaign, runs))

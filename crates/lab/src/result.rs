@@ -497,6 +497,9 @@ pub struct CampaignResult {
     pub description: String,
     /// Virtual seconds of each run.
     pub duration_s: f64,
+    /// The axes whose values, in this order, make up the names of the variants; empty where variants are listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub axes: Vec<String>,
     /// Every variant that was run; one without a name when the scenario has none.
     pub variants: Vec<VariantResult>,
 }

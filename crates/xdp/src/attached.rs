@@ -11,6 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use taut_core::{Duration, Time};
 use taut_link::frame_gate::{ControlConfig, Controller, IdleStreams, QueueReading};
 
+use super::doubts::Doubts;
 use super::socket::{accept, answer, listen};
 use super::{GateError, Program, QueueReader, Request, Status, StreamStatus, VideoFilter, Watch};
 
@@ -78,6 +79,7 @@ pub struct AttachedGate {
     controller: Controller,
     reading: QueueReading,
     idle: IdleStreams,
+    doubts: Doubts,
     device: String,
     index: u32,
     native: bool,
@@ -118,6 +120,7 @@ impl AttachedGate {
             controller,
             reading,
             idle: IdleStreams::default(),
+            doubts: Doubts::new(&device, now()),
             device,
             index,
             native,
@@ -153,12 +156,19 @@ impl AttachedGate {
             self.reading = self.reader.read()?;
             self.controller.handle_timeout(now, || self.reading, self.program.maps());
             self.program.maps().check()?;
-            let streams = self.program.maps().streams();
+            let (streams, untracked) = (self.program.maps().streams(), self.program.maps().untracked() > 0);
+            let by_deadline = self.controller.settings().by_deadline;
+            self.doubts.look(now, self.program.maps().filters(), &streams, by_deadline, untracked);
             for key in self.idle.forgotten(now, streams.iter().map(|(key, stream)| (*key, stream))) {
                 self.program.maps().forget(key);
             }
         }
         Ok(true)
+    }
+
+    /// What seems to be wrong with what it was told is video, by what it has counted: a line each. From 5 s on; empty when all is well.
+    pub fn notes(&self) -> &[String] {
+        self.doubts.notes()
     }
 
     /// What it has done so far.
@@ -187,6 +197,7 @@ impl AttachedGate {
             queue_backlog_bytes: self.reading.backlog,
             untracked_packets,
             streams: told,
+            notes: self.notes().to_vec(),
         })
     }
 }

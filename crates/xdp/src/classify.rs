@@ -34,6 +34,10 @@ impl VideoFilter {
         self
     }
 
+    pub(crate) const fn codec(&self) -> Codec {
+        self.filter.video_codec()
+    }
+
     pub(crate) fn words(&self) -> [u64; FILTER_WORDS] {
         let codec = Codec::ALL.iter().position(|codec| *codec == self.filter.video_codec());
         let (family, high, low) = match self.address {

@@ -29,6 +29,7 @@
 
 mod attached;
 mod classify;
+mod doubts;
 mod error;
 mod maps;
 mod netlink;

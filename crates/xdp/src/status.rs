@@ -36,6 +36,9 @@ pub struct Status {
     pub untracked_packets: u64,
     /// Every stream.
     pub streams: Vec<StreamStatus>,
+    /// What seems to be wrong with what it was told is video, a line each.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// What became of one video stream.
@@ -79,7 +82,7 @@ impl Status {
     pub(crate) fn printable(mut self) -> Self {
         let streams = self.streams.iter_mut().map(|stream| &mut stream.video);
         let own = [&mut self.device, &mut self.mode, &mut self.policy, &mut self.watch];
-        for text in own.into_iter().chain(streams) {
+        for text in own.into_iter().chain(streams).chain(&mut self.notes) {
             text.retain(|c| !c.is_control());
         }
         self

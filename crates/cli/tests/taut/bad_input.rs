@@ -161,6 +161,18 @@ const EDITS: &[(&str, &str, &str)] = &[
         "[[variant]]\nname = \"x\"\nset = { \"rate\" = \"3Mbit\" }\n\n[cross.noise]",
     ),
     (
+        "axis_of_bad_value",
+        "[cross.noise]",
+        "[[axis]]\nname = \"rate\"\n[[axis.value]]\nname = \"low\"\nset = { \"cross.rate\" = \"1Mbit\" }\n\n\
+         [[axis.value]]\nname = \"x\"\nset = { \"cross.rate\" = \"nonsense\" }\n\n[cross.noise]",
+    ),
+    (
+        "axis_out_of_range",
+        "[cross.noise]",
+        "[[axis]]\nname = \"one\"\n[[axis.value]]\nname = \"x\"\n[axis.value.set]\n\"cross.packet\" = \"100B\"\n\
+         \"noise.count\" = 0\n\n[[axis]]\nname = \"two\"\n[[axis.value]]\nname = \"y\"\n\n[cross.noise]",
+    ),
+    (
         "variant_unknown_key",
         "[cross.noise]",
         "[[variant]]\nname = \"x\"\nsets = { \"cross.rate\" = \"3Mbit\" }\n\n[cross.noise]",
@@ -489,10 +501,12 @@ taut: link_without_ends.toml:5: links.wire: needs either `between = ["a", "b"]` 
 taut: one_way_session.toml:13: session: no links lead from `b` to `a`
 taut: unconnected.toml:22: cross.lost: no links lead from `a` to `d`
 taut: unknown_model_link.toml:20: model.link: no link `x`; there are wire
-taut: variant_of_no_key.toml:19: variant "x": nothing.here=1: no key `nothing.here` in this scenario; `--print` shows all that there are
-taut: variant_of_bad_value.toml:19: variant "x": cross.rate=-3Mbit: `-3Mbit` is not a rate; write a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit
-taut: variant_out_of_range.toml:19: variant "x": noise.count=0: cross.noise.count: 0 is not within 1 to 1000
-taut: variant_ambiguous.toml:19: variant "x": rate=3Mbit: `rate` may be any of cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate; write more of the key, such as cross.rate=3Mbit
+taut: variant_of_no_key.toml:21: variant "x": nothing.here=1: no key `nothing.here` in this scenario; `--print` shows all that there are
+taut: variant_of_bad_value.toml:21: variant "x": cross.rate=-3Mbit: `-3Mbit` is not a rate; write a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit
+taut: variant_out_of_range.toml:21: variant "x": noise.count=0: cross.noise.count: 0 is not within 1 to 1000
+taut: variant_ambiguous.toml:21: variant "x": rate=3Mbit: `rate` may be any of cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate; write more of the key, such as cross.rate=3Mbit
+taut: axis_of_bad_value.toml:27: variant "x": cross.rate=nonsense: `nonsense` is not a rate; write a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit
+taut: axis_out_of_range.toml:25: variant "x, y": cross.packet=100B noise.count=0: cross.noise.count: 0 is not within 1 to 1000
 taut: variant_unknown_key.toml:21: variant.0.sets: unknown key; allowed here: `name`, `set`, `reported`
 taut: recording_absent.toml:17: session.backward.haptic.source.recording.file: none.csv: there is no such file
 taut: recording_empty.toml:17: session.backward.haptic.source.recording.file: empty.csv: the file is empty

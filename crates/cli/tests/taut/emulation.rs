@@ -155,8 +155,8 @@ fn a_queue_or_a_gate_that_is_none_is_refused_with_what_there_is() {
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.err.contains(words), "{}", ended.err);
     };
-    refused("--queue cakes", "unknown field `cakes`, expected one of");
-    refused("--gate aimd9", "unknown variant `aimd9`, expected one of `step`");
+    refused("--queue cak", "`cak` is not one of `pfifo`, `codel`, `fq_codel`, `pie`, `red`, `cake`");
+    refused("--gate aimd9", "`aimd9` is not one of `step`");
     refused("--gate aimd3 --video 5004", "a port is like udp:5004");
     refused("--video udp:5004", "--gate");
 }

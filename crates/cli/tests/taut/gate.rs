@@ -120,6 +120,20 @@ fn a_gate_is_attached_asked_and_detached() {
 }
 
 #[test]
+fn a_gate_that_takes_nothing_says_so_once_and_whenever_it_is_asked() {
+    let Some((router, _other)) = router() else { return };
+    let world = World::new("gate-takes-nothing");
+    let Some(gate) = attached(&router, &world) else { return };
+    let asked = || ended(inside(&router, &world, "gate status in").output().unwrap()).out;
+    let doubt = "no RTP to udp:5004 has come in at in yet; is it another device or port, or not RTP?\n";
+    assert!(!asked().contains(doubt), "it has just begun");
+    sleep(Duration::from_secs(6));
+    assert!(asked().ends_with(&format!("\n  {doubt}")), "{}", asked());
+    assert_eq!(ended(inside(&router, &world, "gate detach in").output().unwrap()).status, 0);
+    assert_eq!(ended(gate.wait_with_output().unwrap()).err, format!("taut: {doubt}"));
+}
+
+#[test]
 fn nothing_stays_attached_whatever_ends_the_command() {
     let Some((router, _other)) = router() else { return };
     let world = World::new("gate-ends");

@@ -33,6 +33,25 @@ impl Axis {
         Self::rounded(label, if close { lo } else { lo.min(0.0) }, hi)
     }
 
+    /// With a little room beyond both ends, so that no symbol is cut there.
+    pub(super) fn with_margin(mut self) -> Self {
+        /// Of the length.
+        const MARGIN: f64 = 0.025;
+        if self.log {
+            let factor = libm::pow(self.hi / self.lo, MARGIN);
+            (self.lo, self.hi) = (self.lo / factor, self.hi * factor);
+        } else {
+            let margin = MARGIN * (self.hi - self.lo);
+            (self.lo, self.hi) = (self.lo - margin, self.hi + margin);
+        }
+        self
+    }
+
+    /// The value, or the end of the axis that it lies beyond.
+    pub(super) fn within(&self, value: f64) -> f64 {
+        value.clamp(self.lo, self.hi)
+    }
+
     /// Exactly from `lo` to `hi`.
     pub(super) fn exact(label: &str, lo: f64, hi: f64) -> Self {
         let (lo, hi) = widened(lo, hi);
@@ -151,6 +170,17 @@ mod tests {
         assert_eq!(texts(&Axis::log("", 0.01, 100.0)), ["0.01", "0.1", "1", "10", "100"]);
         assert_eq!(texts(&Axis::log("", 9.0, 60.0)), ["10", "20", "50"]);
         assert!((Axis::log("", 0.01, 100.0).position(1.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_margin_moves_the_ends_and_not_the_ticks() {
+        for axis in [Axis::exact("", 0.0, 100.0), Axis::log("", 1.0, 100.0)] {
+            let wide = axis.clone().with_margin();
+            assert_eq!(texts(&wide), texts(&axis));
+            assert!((0.01..0.03).contains(&wide.position(axis.lo)), "{wide:?}");
+            assert!((0.97..0.99).contains(&wide.position(axis.hi)), "{wide:?}");
+            assert!((wide.position(wide.within(1e9)) - 1.0).abs() < 1e-12);
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ const REPORTED: Ink = Ink(2);
 const SWEPT: usize = 20;
 /// Figures of one report; beyond that, the table is the place to look.
 const FIGURES: usize = 24;
+/// Of more variants along an axis, dots beside lines are a wall.
+const DOTTED: usize = 40;
 /// Height of a variant's row.
 const ROW: f64 = 34.0;
 /// Share of a row by which prediction and report stand below and above the measurement, so that all three show.
@@ -35,32 +37,53 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
         escape(&campaign.description)
     );
     body.push_str(&verdict(campaign, runs));
-    let mut sections =
-        [("Variants", variant_table(campaign)), ("Comparison", page::figures(&figures(campaign), 1))];
-    // Along an axis there are many variants, and what they set is its least interesting part.
-    if Sweep::of(campaign).is_some() {
-        sections.reverse();
-    }
-    for (heading, content) in sections {
+    for (heading, content) in comparison(campaign) {
         body.push_str(&section(heading, &content));
     }
     body.push_str(&section("Measures", &measure_table(campaign, &measures)));
     page::document(&campaign.title, &body)
 }
 
-/// A dot plot of each measure that there is something to compare with, or that differs between variants; lines where they lie along an axis
-/// of numbers.
+/// Figures and the table of variants. Along an axis there are many variants, and what they set is the least interesting part.
+fn comparison(campaign: &CampaignResult) -> [(&'static str, String); 2] {
+    let (variants, figures) = (variant_table(campaign), figures(campaign));
+    let Some(sweep) = swept(campaign) else {
+        return [("Variants", variants), ("Comparison", page::figures(&figures, 1))];
+    };
+    let (lines, dots) = figures.split_at(lines(campaign, &sweep).count() * sweep.panels());
+    let each = page::folded("Each measure, variant by variant", &page::figures(dots, lines.len() + 1));
+    let variants = page::folded(&format!("All {}", campaign.variants.len()), &variants);
+    [("Comparison", sweep.html(lines) + &each), ("Variants", variants)]
+}
+
+/// A dot plot of each measure that there is something to compare with, or that differs between variants. Before these, where the variants
+/// lie along an axis of numbers, lines over it; then no dots where there are too many variants.
 pub(super) fn figures(campaign: &CampaignResult) -> Vec<Figure> {
     let measures = measures(campaign);
     let compared: Vec<&MeasureHead> =
         measures.iter().filter(|head| head.predicted || head.reported).collect();
     let others = measures.iter().filter(|head| !head.predicted && !head.reported && differs(campaign, head));
-    match Sweep::of(campaign).filter(|_| compared.is_empty()) {
-        Some(sweep) => {
-            others.filter(|head| sweep.shows(head)).take(SWEPT).flat_map(|head| sweep.figures(head)).collect()
-        }
-        None => compared.into_iter().chain(others).take(FIGURES).map(|head| figure(campaign, head)).collect(),
-    }
+    let sweep = swept(campaign);
+    let few = sweep.is_none() || campaign.variants.len() <= DOTTED;
+    let dots = compared.into_iter().chain(others).filter(|_| few).take(FIGURES);
+    let dots = dots.map(|head| figure(campaign, head));
+    let lines = sweep
+        .iter()
+        .flat_map(|sweep| lines(campaign, sweep).flat_map(|head| sweep.figures(&head)).collect::<Vec<_>>());
+    lines.chain(dots).collect()
+}
+
+/// What lies along an axis of numbers, where there is no model and no source to compare with.
+fn swept(campaign: &CampaignResult) -> Option<Sweep<'_>> {
+    let mut all = campaign.variants.iter().flat_map(|variant| &variant.measures);
+    let compared = all.any(|measure| measure.predicted.is_some() || measure.reported.is_some());
+    Sweep::of(campaign).filter(|_| !compared)
+}
+
+/// Measures that are drawn as lines.
+fn lines(campaign: &CampaignResult, sweep: &Sweep<'_>) -> impl Iterator<Item = MeasureHead> {
+    let heads = measures(campaign).into_iter();
+    heads.filter(move |head| differs(campaign, head) && sweep.shows(head)).take(SWEPT)
 }
 
 /// One measure, over all variants.

@@ -7,8 +7,10 @@ use std::fmt::Write as _;
 use super::axis::Axis;
 use super::format::{coordinate, escape, symbol_svg};
 
-/// Width of every figure, in user units: half a page on a screen, a column of a paper, all of a phone.
+/// Width of a figure, in user units: half a page on a screen, a column of a paper, all of a phone.
 const WIDTH: f64 = 540.0;
+/// Width of one that is a third of a page.
+const NARROW: f64 = 350.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
 const LEGEND_ROW: f64 = 19.0;
@@ -92,6 +94,7 @@ pub(super) struct Chart {
     label: String,
     x: Axis,
     y: Axis,
+    width: f64,
     height: f64,
     marks: Vec<Mark>,
     legend: Vec<(Swatch, String)>,
@@ -102,12 +105,17 @@ impl Chart {
     /// An empty one; `label` says what it shows to who cannot see it.
     pub(super) fn new(label: &str, x: Axis, y: Axis) -> Self {
         let (marks, legend, beside) = (Vec::new(), Vec::new(), Vec::new());
-        Self { label: label.to_owned(), x, y, height: 210.0, marks, legend, beside }
+        Self { label: label.to_owned(), x, y, width: WIDTH, height: 210.0, marks, legend, beside }
     }
 
     /// Height of the area between the axes, in user units.
     pub(super) fn set_height(&mut self, height: f64) {
         self.height = height;
+    }
+
+    /// As one of three in a row of the page.
+    pub(super) fn set_narrow(&mut self) {
+        self.width = NARROW;
     }
 
     /// Shades a stretch of the horizontal axis.
@@ -117,7 +125,9 @@ impl Chart {
 
     /// Fills between the smallest and the largest: (x, low, high).
     pub(super) fn band(&mut self, ink: Ink, points: Vec<(f64, f64, f64)>) {
-        self.marks.push(Mark::Band(ink, points));
+        if !points.is_empty() {
+            self.marks.push(Mark::Band(ink, points));
+        }
     }
 
     /// Joins points; the name appears under the pointer.
@@ -190,13 +200,13 @@ impl Chart {
         let frame = Frame {
             left,
             top: TOP + rows as f64 * LEGEND_ROW,
-            width: (WIDTH - left - self.right()).max(60.0),
+            width: (self.width - left - self.right()).max(60.0),
             height: self.height,
         };
         let mut svg = format!(
             "{BEGINS} viewBox=\"0 0 {} {}\" role=\"img\" \
              aria-label=\"{}\">{before}{legend}",
-            coordinate(WIDTH),
+            coordinate(self.width),
             coordinate(frame.top + frame.height + BOTTOM),
             escape(&self.label),
         );
@@ -235,7 +245,7 @@ impl Chart {
         let (mut x, mut row) = (left, 0);
         for (swatch, text) in &self.legend {
             let width = 28.0 + text_width(text) + 14.0;
-            if x + width > WIDTH && x > left {
+            if x + width > self.width && x > left {
                 (x, row) = (left, row + 1);
             }
             let y = TOP + 4.0 + f64::from(row) * LEGEND_ROW;

@@ -41,8 +41,25 @@ pub(super) fn section(heading: &str, content: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n{content}</section>\n", escape(heading))
 }
 
+/// What shows when the reader wants it; nothing when it has no content.
+pub(super) fn folded(summary: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    format!("<details>\n<summary>{}</summary>\n{content}</details>\n", escape(summary))
+}
+
 /// Figures in two columns where there is room, numbered on from `first`.
 pub(super) fn figures(figures: &[Figure], first: usize) -> String {
+    columns(figures, first, "figures")
+}
+
+/// Figures in three columns where there is room, numbered on from `first`.
+pub(super) fn narrow_figures(figures: &[Figure], first: usize) -> String {
+    columns(figures, first, "figures three")
+}
+
+fn columns(figures: &[Figure], first: usize, class: &str) -> String {
     let each = |(i, figure): (usize, &Figure)| {
         let caption =
             if figure.caption.is_empty() { String::new() } else { format!(" {}", escape(&figure.caption)) };
@@ -56,7 +73,7 @@ pub(super) fn figures(figures: &[Figure], first: usize) -> String {
     if figures.is_empty() {
         return String::new();
     }
-    format!("<div class=\"figures\">\n{}</div>\n", figures.iter().enumerate().map(each).collect::<String>())
+    format!("<div class=\"{class}\">\n{}</div>\n", figures.iter().enumerate().map(each).collect::<String>())
 }
 
 /// A box that must not be overlooked; `content` is markup.

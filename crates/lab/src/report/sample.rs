@@ -447,6 +447,7 @@ pub(super) fn campaign() -> CampaignResult {
                       the bottleneck."
             .to_owned(),
         duration_s: DURATION_S,
+        axes: Vec::new(),
         variants: points.iter().enumerate().map(variant).collect(),
     }
 }

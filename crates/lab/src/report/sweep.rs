@@ -1,24 +1,27 @@
 //! The figures of a campaign along an axis of numbers, such as a bandwidth: each measure as lines over it.
 //!
-//! What the axes are is told by the names of the variants, which are made of the values of the axes: `0.5 Mbit/s, CoDel, no gate`. The first is
-//! the horizontal axis, the last has a line for each of its values, and each combination of those between has figures of its own.
+//! What the axes are is told by the names of the variants, which are made of the values of the axes: `0.5 Mbit/s, CoDel, no gate`. The
+//! first axis of numbers is the horizontal one, the last of the others has a line for each of its values, and each combination of those that
+//! are left has a panel of its own.
+
+use std::collections::BTreeSet;
 
 use super::axis::Axis;
 use super::campaign::{MeasureHead, find, with_interval};
 use super::chart::{Chart, Ink, Shape};
 use super::format::{capitalised, slug};
-use super::page::Figure;
+use super::page::{self, Figure};
 use super::run_figures::LINES;
 use crate::result::{CampaignResult, VariantResult};
 
 /// Variants along an axis of numbers.
 pub(super) struct Sweep<'a> {
-    /// `"Mbit/s"`
-    unit: &'a str,
+    /// `"bandwidth (Mbit/s)"`
+    label: String,
     points: Vec<Point<'a>>,
-    /// Values of the last axis, in the order in which they first appear; one without a name when there is only one axis.
+    /// Values of the axis that has lines, in the order in which they first appear; one without a name when there is only one axis.
     lines: Vec<&'a str>,
-    /// Values of the axes between, likewise.
+    /// Values of the axes that are left, likewise.
     groups: Vec<String>,
 }
 
@@ -29,44 +32,61 @@ struct Point<'a> {
     variant: &'a VariantResult,
 }
 
+/// A value of an axis: `one way 5 ms` is 5, between two texts.
+#[derive(Clone, Copy)]
+struct Number<'a> {
+    before: &'a str,
+    value: f64,
+    unit: &'a str,
+}
+
 /// Fewer values make no line.
 const LEAST_VALUES: usize = 3;
+/// More panels of one measure are not looked at.
+const MOST_PANELS: usize = 6;
+/// Characters that stand beside an axis without being cut.
+const LONGEST_LABEL: usize = 36;
 /// What changes by less is not worth a figure.
 const LEAST_CHANGE: f64 = 0.01;
-/// From here on milliseconds are drawn to a logarithmic scale.
+/// From here on values are drawn to a logarithmic scale, as are milliseconds.
 const DECADES: f64 = 50.0;
+/// How far intervals may widen the scale on either side, of what the means need.
+const WIDENED: f64 = 0.25;
 
 impl<'a> Sweep<'a> {
-    /// `None` when the variants do not lie along such an axis, or would make too many lines in one figure.
+    /// `None` when the variants do not lie along such an axis, or would make too many lines or panels.
     pub(super) fn of(campaign: &'a CampaignResult) -> Option<Self> {
-        let mut sweep = Self { unit: "", points: Vec::new(), lines: Vec::new(), groups: Vec::new() };
-        let mut values: Vec<f64> = Vec::new();
-        let parts = campaign.variants.first()?.name.split(", ").count();
-        for variant in &campaign.variants {
-            let mut rest: Vec<&str> = variant.name.split(", ").collect();
-            if rest.len() != parts {
-                return None;
-            }
-            let (number, unit) = rest.remove(0).split_once(' ')?;
-            let x = number.parse::<f64>().ok().filter(|x| x.is_finite())?;
-            if !sweep.points.is_empty() && unit != sweep.unit {
-                return None;
-            }
-            let line = rest.pop().unwrap_or_default();
-            let group = rest.join(", ");
-            if !sweep.lines.contains(&line) {
-                sweep.lines.push(line);
-            }
-            if !sweep.groups.contains(&group) {
-                sweep.groups.push(group.clone());
-            }
-            if !values.contains(&x) {
-                values.push(x);
-            }
-            sweep.unit = unit;
-            sweep.points.push(Point { x, group, line, variant });
+        let names: Vec<Vec<&str>> =
+            campaign.variants.iter().map(|variant| variant.name.split(", ").collect()).collect();
+        let parts = names.first()?.len();
+        if names.iter().any(|name| name.len() != parts) {
+            return None;
         }
-        (values.len() >= LEAST_VALUES && sweep.lines.len() <= LINES).then_some(sweep)
+        let numbers = |part: usize| numbers(names.iter().map(|name| name[part]));
+        let (along, xs) = (0..parts).find_map(|part| Some((part, numbers(part)?)))?;
+        let others = || (0..parts).rev().filter(|part| *part != along);
+        let lined = others().find(|part| numbers(*part).is_none()).or_else(|| others().next());
+        let (mut points, mut lines, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+        for ((name, number), variant) in names.iter().zip(&xs).zip(&campaign.variants) {
+            let line = lined.map_or("", |part| name[part]);
+            let rest = (0..parts).filter(|part| *part != along && Some(*part) != lined);
+            let group = rest.map(|part| name[part]).collect::<Vec<_>>().join(", ");
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+            if !groups.contains(&group) {
+                groups.push(group.clone());
+            }
+            points.push(Point { x: number.value, group, line, variant });
+        }
+        let axis = campaign.axes.get(along).filter(|_| campaign.axes.len() == parts);
+        let name = axis.map_or(xs[0].before, |axis| axis);
+        let label = match (name, xs[0].unit) {
+            ("", unit) => unit.to_owned(),
+            (name, "") => name.to_owned(),
+            (name, unit) => format!("{name} ({unit})"),
+        };
+        (lines.len() <= LINES && groups.len() <= MOST_PANELS).then_some(Self { label, points, lines, groups })
     }
 
     /// Does this measure change by more than a hundredth?
@@ -77,36 +97,88 @@ impl<'a> Sweep<'a> {
 
     fn range(&self, head: &MeasureHead) -> (f64, f64) {
         let measures = self.points.iter().filter_map(|point| find(point.variant, head));
-        let means = measures.map(|measure| measure.mean).filter(|mean| mean.is_finite());
-        means.fold((f64::MAX, f64::MIN), |(lo, hi), mean| (lo.min(mean), hi.max(mean)))
+        extremes(measures.map(|measure| measure.mean))
+    }
+
+    /// The range with the intervals, as far as these do not dwarf it.
+    fn range_of_intervals(&self, head: &MeasureHead) -> (f64, f64) {
+        let (lo, hi) = self.range(head);
+        let measures = || self.points.iter().filter_map(|point| find(point.variant, head));
+        let half = |ci95: Option<f64>| ci95.filter(|half| half.is_finite()).unwrap_or(0.0);
+        let (low, _) = extremes(measures().map(|measure| measure.mean - half(measure.ci95)));
+        let (_, high) = extremes(measures().map(|measure| measure.mean + half(measure.ci95)));
+        let room = WIDENED * (hi - lo);
+        // Nothing is below 0 where no mean is, and no share above 100 %.
+        let low = if lo >= 0.0 { low.max(0.0) } else { low };
+        let high = if head.unit == "%" && hi <= 100.0 { high.min(100.0) } else { high };
+        (low.max(lo - room), high.min(hi + room))
     }
 
     /// A figure of this measure for each group, all to one scale.
     pub(super) fn figures(&self, head: &MeasureHead) -> Vec<Figure> {
         let (lo, hi) = self.range(head);
-        let label =
-            if head.unit.is_empty() { head.name.clone() } else { format!("{} ({})", head.name, head.unit) };
+        let label = match head.unit.as_str() {
+            "" => head.name.clone(),
+            unit => format!("{} ({unit})", head.name),
+        };
+        // The caption has the name, too.
+        let too_long = label.chars().count() > LONGEST_LABEL && !head.unit.is_empty();
+        let label = if too_long { head.unit.clone() } else { label };
         let y = || {
             if head.unit == "ms" && lo > 0.0 && hi > DECADES * lo {
-                Axis::log(&label, lo * 0.8, hi * 1.25)
-            } else {
-                Axis::from_zero(&label, lo, hi)
+                return Axis::log(&label, lo * 0.8, hi * 1.25);
             }
+            let (lo, hi) = self.range_of_intervals(head);
+            Axis::from_zero(&label, lo, hi).with_margin()
         };
         self.groups.iter().map(|group| self.figure(head, group, y())).collect()
     }
 
+    /// Figures of one measure.
+    pub(super) fn panels(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The figures of all measures, so that those of one stand in a row.
+    pub(super) fn html(&self, figures: &[Figure]) -> String {
+        if self.is_narrow() { page::narrow_figures(figures, 1) } else { page::figures(figures, 1) }
+    }
+
+    /// Three panels in a row; two and four are two in a row.
+    fn is_narrow(&self) -> bool {
+        matches!(self.groups.len(), 3 | 5 | 6)
+    }
+
+    fn x_axis(&self) -> Axis {
+        let (first, last) = extremes(self.points.iter().map(|point| point.x));
+        let log = first > 0.0 && last > DECADES * first;
+        let axis = if log { Axis::log } else { Axis::exact };
+        axis(&self.label, first, last).with_margin()
+    }
+
     fn figure(&self, head: &MeasureHead, group: &str, y: Axis) -> Figure {
-        let xs = self.points.iter().map(|point| point.x);
-        let (first, last) = xs.fold((f64::MAX, f64::MIN), |(lo, hi), x| (lo.min(x), hi.max(x)));
         let title = if group.is_empty() { head.name.clone() } else { format!("{}, {group}", head.name) };
-        // So that no symbol is cut at the edge.
-        let margin = 0.02 * (last - first);
-        let mut chart = Chart::new(&title, Axis::exact(self.unit, first - margin, last + margin), y);
-        for (ink, line) in self.lines.iter().enumerate().map(|(index, line)| (Ink(index), *line)) {
-            let of_line = self.points.iter().filter(|point| point.line == line && point.group == group);
+        let mut chart = Chart::new(&title, self.x_axis(), y.clone());
+        if self.is_narrow() {
+            chart.set_narrow();
+        }
+        let of_line = |line: &str| -> Vec<&Point<'_>> {
+            let mut points: Vec<_> =
+                self.points.iter().filter(|point| point.line == line && point.group == group).collect();
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            points
+        };
+        let inks = || self.lines.iter().enumerate().map(|(index, line)| (Ink(index), *line));
+        // Below all lines.
+        let mut interval = false;
+        for (ink, line) in inks() {
+            let band = band(&of_line(line), head, &y);
+            interval |= !band.is_empty();
+            chart.band(ink, band);
+        }
+        for (ink, line) in inks() {
             let mut drawn: Vec<(f64, f64)> = Vec::new();
-            for point in of_line {
+            for point in of_line(line) {
                 let Some(measure) = find(point.variant, head).filter(|measure| measure.mean.is_finite())
                 else {
                     continue;
@@ -115,14 +187,52 @@ impl<'a> Sweep<'a> {
                 chart.point(ink, Shape::Disc, point.x, measure.mean, tip.trim_end().to_owned());
                 drawn.push((point.x, measure.mean));
             }
-            drawn.sort_by(|(a, _), (b, _)| a.total_cmp(b));
             chart.line(ink, line, drawn);
             if !line.is_empty() {
                 chart.legend_line(ink, line);
             }
         }
-        Figure { stem: slug(&title), title: capitalised(&title), caption: String::new(), chart }
+        let caption = if interval { "Band: 95 % confidence interval of the mean." } else { "" };
+        Figure { stem: slug(&title), title: capitalised(&title), caption: caption.to_owned(), chart }
     }
+}
+
+/// The confidence intervals along a line, cut where the scale ends; none where none has a width.
+fn band(points: &[&Point<'_>], head: &MeasureHead, y: &Axis) -> Vec<(f64, f64, f64)> {
+    let measures = points.iter().filter_map(|point| Some((point.x, find(point.variant, head)?)));
+    let intervals = measures.filter_map(|(x, measure)| {
+        let half = measure.ci95.filter(|half| half.is_finite() && measure.mean.is_finite())?;
+        Some((x, y.within(measure.mean - half), y.within(measure.mean + half)))
+    });
+    let band: Vec<_> = intervals.collect();
+    if band.iter().any(|(_, low, high)| high > low) { band } else { Vec::new() }
+}
+
+/// What each of these is, if all are numbers between the same texts, and there are enough different ones.
+fn numbers<'a>(values: impl Iterator<Item = &'a str>) -> Option<Vec<Number<'a>>> {
+    let numbers: Vec<Number<'a>> = values.map(number).collect::<Option<_>>()?;
+    let first = numbers.first()?;
+    let alike = numbers.iter().all(|number| (number.before, number.unit) == (first.before, first.unit));
+    let different: BTreeSet<u64> = numbers.iter().map(|number| number.value.to_bits()).collect();
+    (alike && different.len() >= LEAST_VALUES).then_some(numbers)
+}
+
+/// The first word that is a number, and what stands around it.
+fn number(text: &str) -> Option<Number<'_>> {
+    let mut at = 0;
+    for word in text.split(' ') {
+        let end = at + word.len();
+        if let Some(value) = word.parse::<f64>().ok().filter(|value| value.is_finite()) {
+            return Some(Number { before: text[..at].trim_end(), value, unit: text[end..].trim_start() });
+        }
+        at = end + 1;
+    }
+    None
+}
+
+fn extremes(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let finite = values.filter(|value| value.is_finite());
+    finite.fold((f64::MAX, f64::MIN), |(lo, hi), value| (lo.min(value), hi.max(value)))
 }
 
 #[cfg(test)]
@@ -142,7 +252,7 @@ mod tests {
                 unit: "1/s".into(),
                 runs: 1,
                 mean: index as f64,
-                ci95: None,
+                ci95: Some(0.25),
                 min: index as f64,
                 max: index as f64,
                 predicted: None,
@@ -157,8 +267,14 @@ mod tests {
             title: String::new(),
             description: String::new(),
             duration_s: 1.0,
+            axes: Vec::new(),
             variants,
         }
+    }
+
+    fn head() -> MeasureHead {
+        let (name, unit) = ("video frame rate".into(), "1/s".into());
+        MeasureHead { name, unit, predicted: false, reported: false }
     }
 
     #[test]
@@ -173,18 +289,58 @@ mod tests {
             .collect();
         let campaign = campaign(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let sweep = Sweep::of(&campaign).unwrap();
-        let head = MeasureHead {
-            name: "video frame rate".into(),
-            unit: "1/s".into(),
-            predicted: false,
-            reported: false,
-        };
-        let figures = sweep.figures(&head);
+        let figures = sweep.figures(&head());
         let titles: Vec<&str> = figures.iter().map(|figure| figure.title.as_str()).collect();
         assert_eq!(titles, ["Video frame rate, PFIFO", "Video frame rate, CAKE"]);
         let svg = figures[1].chart.inline();
         assert_eq!(svg.matches("class=\"disc").count(), 6, "{svg}");
         assert!(svg.contains("2 Mbit/s, CAKE, ours: 11"), "{svg}");
+    }
+
+    #[test]
+    fn each_line_has_its_confidence_interval_as_a_band() {
+        let mut campaign = campaign(&[
+            "1 Mbit/s, a",
+            "2 Mbit/s, a",
+            "3 Mbit/s, a",
+            "1 Mbit/s, b",
+            "2 Mbit/s, b",
+            "3 Mbit/s, b",
+        ]);
+        let figure = |campaign: &CampaignResult| Sweep::of(campaign).unwrap().figures(&head()).remove(0);
+        assert_eq!(figure(&campaign).caption, "Band: 95 % confidence interval of the mean.");
+        assert_eq!(figure(&campaign).chart.inline().matches("<polygon class=\"band").count(), 2);
+        for variant in &mut campaign.variants {
+            variant.measures[0].ci95 = None;
+        }
+        assert!(figure(&campaign).caption.is_empty());
+        assert!(!figure(&campaign).chart.inline().contains("points=\"\""), "no empty shapes");
+    }
+
+    #[test]
+    fn an_interval_that_dwarfs_the_means_is_cut_where_the_scale_ends() {
+        let mut campaign = campaign(&["1 Mbit/s", "2 Mbit/s", "3 Mbit/s"]);
+        campaign.variants[1].measures[0].ci95 = Some(1e6);
+        let sweep = Sweep::of(&campaign).unwrap();
+        assert_eq!(sweep.range_of_intervals(&head()), (0.0, 2.5));
+        let svg = sweep.figures(&head())[0].chart.inline();
+        assert!(svg.contains("229.4,0 ") && svg.contains("229.4,210 "), "from edge to edge: {svg}");
+    }
+
+    #[test]
+    fn the_axis_of_numbers_may_stand_anywhere_and_have_words_around_them() {
+        let of_delay = |delay: &str| ["free", "wall"].map(|environment| format!("{environment}, {delay}"));
+        let names: Vec<String> = ["one way 0.3 ms", "one way 2 ms", "one way 40 ms"]
+            .iter()
+            .flat_map(|delay| of_delay(delay))
+            .collect();
+        let mut campaign = campaign(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let sweep = Sweep::of(&campaign).unwrap();
+        assert_eq!((sweep.label.as_str(), &sweep.lines[..]), ("one way (ms)", &["free", "wall"][..]));
+        // From 0.3 to 40 in decades.
+        assert!(sweep.figures(&head())[0].chart.inline().contains(" log\" data-y"));
+        campaign.axes = vec!["environment".to_owned(), "delay".to_owned()];
+        assert_eq!(Sweep::of(&campaign).unwrap().label, "delay (ms)");
     }
 
     #[test]
@@ -194,6 +350,8 @@ mod tests {
             &["1 Mbit/s", "2 Mbit/s"],
             &["1 Mbit/s", "2 Mbit/s", "3 kB"],
             &["1 Mbit/s, a", "2 Mbit/s", "3 Mbit/s"],
+            &["others 1", "others 2", "itself 3"],
+            &["nan ms", "inf ms", "3 ms"],
             &[],
         ] {
             assert!(Sweep::of(&campaign(names)).is_none(), "{names:?}");

@@ -133,6 +133,22 @@ impl Scenario {
         Ok(all)
     }
 
+    /// Where in the file the setting `key` of the variant with this number stands, as a dotted key. No two axes set one.
+    pub(super) fn place_of_setting(&self, variant: usize, key: &str) -> String {
+        let Some(mut combination) = variant.checked_sub(self.variants.len()) else {
+            return format!("variant.{variant}.set.{key}");
+        };
+        // The values of the last axis follow each other.
+        for (i, axis) in self.axes.iter().enumerate().rev() {
+            let value = combination % axis.values.len();
+            combination /= axis.values.len();
+            if axis.values[value].set.contains_key(key) {
+                return format!("axis.{i}.value.{value}.set.{key}");
+            }
+        }
+        "axis".to_owned()
+    }
+
     fn check_choice(&self, choice: &Choice) -> Result<(), String> {
         let list = |names: Vec<&str>| names.join(", ");
         let Some(axis) = self.axes.iter().find(|axis| axis.name == choice.axis) else {

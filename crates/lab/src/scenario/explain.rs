@@ -102,7 +102,7 @@ pub(super) fn read_setting(
 }
 
 /// A parser's message about `value`. `probe` tells what it would say of another value in its place.
-fn reword(message: &str, value: &str, probe: &dyn Fn(&Value) -> Option<String>) -> String {
+pub(super) fn reword(message: &str, value: &str, probe: &dyn Fn(&Value) -> Option<String>) -> String {
     let shown = shown(value);
     if let Some((_, allowed)) = split(message, "unknown field `") {
         return format!("unknown key; allowed here: {allowed}");

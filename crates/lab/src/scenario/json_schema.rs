@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Scenario;
+use super::{QueueSpec, Scenario};
 
 /// The JSON Schema (draft 2020-12) of scenario files, for editors and other programs.
 ///
@@ -13,6 +13,8 @@ pub fn json_schema() -> Value {
     let definitions = &mut schema["$defs"];
     definitions["ServerSpec"]["oneOf"] =
         json!([{ "required": ["rate"] }, { "required": ["mahimahi"] }, { "required": ["rate_table"] }]);
+    let named = json!({ "description": "With its defaults.", "type": "string", "enum": QueueSpec::NAMES });
+    definitions["QueueSpec"] = json!({ "anyOf": [named, definitions["QueueSpec"].take()] });
     let all = definitions.clone();
     for definition in definitions.as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
         let bare = bare_kinds(definition, &all);

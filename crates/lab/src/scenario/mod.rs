@@ -97,11 +97,8 @@ impl Scenario {
         let mut scenario = Self::parse(&origin, text)?;
         scenario.each_variant().try_for_each(|(i, expanded)| match expanded {
             Ok(_) => Ok(()),
-            Err(fault) => Err(ScenarioError {
-                line: place::line_of_key(
-                    text,
-                    &if i < scenario.variants.len() { format!("variant.{i}") } else { "axis".to_owned() },
-                ),
+            Err((setting, fault)) => Err(ScenarioError {
+                line: place::line_of_key(text, &scenario.place_of_setting(i, &setting)),
                 message: format!("{}: {}", fault.origin, fault.message),
                 origin: origin.clone(),
                 key: fault.key,
@@ -130,30 +127,46 @@ impl Scenario {
     /// # Errors
     /// See [`ScenarioError`]: a key that does not exist or is ambiguous, a value that is not allowed.
     pub fn with(&self, settings: &[Setting]) -> Result<Self, ScenarioError> {
+        self.setting_each(settings).map_err(|(_, error)| error)
+    }
+
+    /// As [`with`](Self::with); an error comes with the place of the setting whose fault it is.
+    fn setting_each(&self, settings: &[Setting]) -> Result<Self, (usize, ScenarioError)> {
         if settings.is_empty() {
             return Ok(self.clone());
         }
         let mut scenario = self.clone();
         let mut origins = Vec::new();
-        for setting in settings {
+        for (place, setting) in settings.iter().enumerate() {
             // One after the other, so that an error is the fault of the setting that it names.
             let before = toml::Table::try_from(&scenario).expect("a scenario is a table");
             let origin = format!("--set {setting}");
-            scenario = set::with(&before, setting).map_err(|message| ScenarioError {
-                origin: origin.clone(),
-                line: None,
-                key: String::new(),
-                message,
+            scenario = set::with(&before, setting).map_err(|message| {
+                (place, ScenarioError { origin: origin.clone(), line: None, key: String::new(), message })
             })?;
             origins.push(origin);
         }
-        validate::check(&scenario).map_err(|fault| ScenarioError {
-            origin: origins.join(" "),
-            line: None,
-            key: fault.key,
-            message: fault.message,
+        validate::check(&scenario).map_err(|fault| {
+            let (origin, place) = (origins.join(" "), self.at_fault(settings));
+            (place, ScenarioError { origin, line: None, key: fault.key, message: fault.message })
         })?;
         Ok(scenario)
+    }
+
+    /// Which of several settings, each of which can be set, makes something that is not valid: the first without which the
+    /// others do not, or the last where there is none.
+    fn at_fault(&self, settings: &[Setting]) -> usize {
+        /// Of more the last is as good a guess as any.
+        const MOST: usize = 50;
+        let sound_without = |place: &usize| {
+            let others = settings.iter().enumerate().filter(|(other, _)| other != place);
+            let others: Vec<Setting> = others.map(|(_, setting)| setting.clone()).collect();
+            settings.len() == 1 || self.with(&others).is_ok()
+        };
+        (0..settings.len())
+            .take_while(|_| settings.len() <= MOST)
+            .find(sound_without)
+            .unwrap_or(settings.len() - 1)
     }
 
     /// The whole scenario as TOML, every default written out.
@@ -172,24 +185,28 @@ impl Scenario {
                 Variant { name: String::new(), set: Default::default(), reported: Default::default() };
             return Ok(vec![(itself, self.clone())]);
         }
-        self.each_variant().map(|(i, scenario)| Ok((variants[i].clone(), scenario?))).collect()
+        let told = |(i, scenario): (usize, Result<_, (_, _)>)| match scenario {
+            Ok(scenario) => Ok((variants[i].clone(), scenario)),
+            Err((_, error)) => Err(error),
+        };
+        self.each_variant().map(told).collect()
     }
 
-    /// Each variant's number, and the scenario that it makes.
-    fn each_variant(&self) -> impl Iterator<Item = (usize, Result<Self, ScenarioError>)> {
+    /// Each variant's number, and the scenario that it makes, or the key whose setting is wrong.
+    fn each_variant(&self) -> impl Iterator<Item = (usize, Result<Self, (String, ScenarioError)>)> {
         let base = Self { variants: Vec::new(), axes: Vec::new(), ..self.clone() };
         self.all_variants().into_iter().enumerate().map(move |(i, variant)| {
             let settings: Vec<Setting> =
                 variant.set.iter().map(|(key, value)| Setting::new(key, value.clone())).collect();
-            let scenario = base.with(&settings).map_err(|fault| ScenarioError {
-                key: format!("variant \"{}\"", variant.name),
-                origin: fault.origin.replace("--set ", ""),
-                message: if fault.key.is_empty() {
-                    fault.message
-                } else {
-                    format!("{}: {}", fault.key, fault.message)
-                },
-                line: None,
+            let scenario = base.setting_each(&settings).map_err(|(place, fault)| {
+                let key = format!("variant \"{}\"", variant.name);
+                let origin = fault.origin.replace("--set ", "");
+                let message = match fault.key.as_str() {
+                    "" => fault.message,
+                    key => format!("{key}: {}", fault.message),
+                };
+                let setting = settings[place].key().to_owned();
+                (setting, ScenarioError { origin, line: None, key, message })
             });
             (i, scenario)
         })

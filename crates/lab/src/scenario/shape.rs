@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::schema::{ElementSpec, GateSpec, QueueSpec};
-use super::{Scenario, ScenarioError, validate};
+use super::{Scenario, ScenarioError, explain, validate};
 
 /// What is put at every server of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,16 +55,12 @@ impl Scenario {
 }
 
 impl QueueSpec {
-    /// A discipline by its name (`cake`, with its defaults; `pfifo`: 1000 packets), or as a scenario has it: `{ cake = {
-    /// rtt = "50ms" } }`.
+    /// A discipline by its name, one of [`QueueSpec::NAMES`], or as a scenario has it: `{ cake = { rtt = "50ms" } }`.
     ///
     /// # Errors
     /// Says what is wrong with it, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
-        if text == "pfifo" {
-            return Ok(Self::default());
-        }
-        parsed(text, &format!("{{ {text} = {{}} }}"))
+        parsed(text, &Value::String(text.to_owned()).to_string())
     }
 }
 
@@ -74,7 +70,7 @@ impl GateSpec {
     /// # Errors
     /// Says what is wrong with it, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
-        parsed(text, &format!("{{ policy = \"{text}\" }}"))
+        parsed(text, &format!("{{ policy = {} }}", Value::String(text.to_owned())))
     }
 }
 
@@ -82,7 +78,9 @@ impl GateSpec {
 fn parsed<'de, T: Deserialize<'de>>(text: &str, named: &str) -> Result<T, String> {
     let is_table = text.trim_start().starts_with('{');
     let document = format!("it = {}", if is_table { text } else { named });
-    let first_line = |error: toml::de::Error| error.message().lines().next().unwrap_or_default().to_owned();
+    let first_line = |error: toml::de::Error| {
+        explain::reword(error.message().lines().next().unwrap_or_default(), text, &|_| None)
+    };
     let mut table: Table = document.parse().map_err(first_line)?;
     let value: Value = table.remove("it").expect("it is the only key");
     value.try_into().map_err(first_line)
@@ -127,6 +125,25 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
     }
 
     #[test]
+    fn a_queue_that_needs_no_settings_is_its_name_in_a_scenario_too() {
+        for name in QueueSpec::NAMES {
+            let text = NARROW.replace("{ packets = 10 }", &format!("\"{name}\""));
+            let scenario = Scenario::parse("narrow.toml", &text).unwrap();
+            let ElementSpec::Server(server) = &scenario.links["wire"].chain[1] else {
+                panic!("{scenario:?}")
+            };
+            assert_eq!(server.queue, QueueSpec::parse(name).unwrap(), "{name}");
+            assert_eq!(server.queue == QueueSpec::default(), name == "pfifo", "{name}");
+            assert_eq!(Scenario::parse("again.toml", &scenario.to_toml()).unwrap(), scenario, "{name}");
+        }
+        let text = NARROW.replace("{ packets = 10 }", "\"fifo\"");
+        let told = Scenario::parse("narrow.toml", &text).unwrap_err().to_string();
+        let expected =
+            "narrow.toml:5: links.wire.chain.1.server.queue: `fifo` is not one of `pfifo`, `codel`,";
+        assert!(told.starts_with(expected), "{told}");
+    }
+
+    #[test]
     fn there_is_one_gate_before_the_server() {
         let chain = shaped("wire", "pfifo", Some("aimd3")).unwrap();
         assert!(chain.contains("aimd3") && !chain.contains("dyna3"), "{chain}");
@@ -138,9 +155,10 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
         for (link, queue, gate, words) in [
             ("sea", "cake", None, "there is no link `sea`"),
             ("air", "cake", None, "has no server"),
-            ("wire", "cakes", None, "unknown field `cakes`"),
+            ("wire", "cak", None, "`cak` is not one of `pfifo`, `codel`, `fq_codel`, `pie`, `red`, `cake`"),
+            ("wire", "{ cakes = {} }", None, "unknown key; allowed here: `bytes`, `packets`"),
             ("wire", "{ cake", None, "unclosed"),
-            ("wire", "cake", Some("aimd9"), "unknown variant `aimd9`"),
+            ("wire", "cake", Some("aimd9"), "`aimd9` is not one of `step`"),
             ("wire", r#"{ codel = { limit = 0 } }"#, None, "limit"),
         ] {
             let error = shaped(link, queue, gate).unwrap_err();

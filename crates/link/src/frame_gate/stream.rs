@@ -249,6 +249,17 @@ impl Stream {
         self.passed_bytes + self.dropped_bytes
     }
 
+    /// Frames whose last packet came.
+    pub const fn frames(&self) -> u64 {
+        self.passed_frames + self.dropped_frames
+    }
+
+    /// Has a frame of this kind come? Only by deadline are kinds remembered.
+    pub const fn has_had(&self, kind: FrameKind) -> bool {
+        // Fades by eighths, which never makes it 0.
+        self.predicted[kind as usize] > 0
+    }
+
     pub(super) fn count(&mut self, packet: &VideoPacket, dropped: bool) {
         let (size, frames) = (u64::from(packet.size), u64::from(packet.marker));
         if dropped {

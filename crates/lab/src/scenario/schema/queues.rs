@@ -1,13 +1,19 @@
 //! The queue before a server. Unless set, each discipline is as Linux 6.1 comes.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
 
 /// A drop-tail queue with limits in bytes, in packets, or both; without any, 1000 packets. Or one of the disciplines of
 /// `tc`, which are named.
+///
+/// One with its defaults may be just its name, one of [`QueueSpec::NAMES`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct QueueSpec {
     /// At most this many bytes wait. From 1B.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,6 +43,55 @@ pub struct QueueSpec {
     /// Common applications kept enhanced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cake: Option<CakeSpec>,
+}
+
+impl QueueSpec {
+    /// Names of queues that need no settings. `pfifo`, drop-tail, is [`QueueSpec::default`].
+    pub const NAMES: [&str; 6] = ["pfifo", "codel", "fq_codel", "pie", "red", "cake"];
+
+    /// By its name, with its defaults.
+    fn named(name: &str) -> Option<Self> {
+        let queue = Self::default();
+        Some(match name {
+            "pfifo" => queue,
+            "codel" => Self { codel: Some(CodelSpec::default()), ..queue },
+            "fq_codel" => Self { fq_codel: Some(FqCodelSpec::default()), ..queue },
+            "pie" => Self { pie: Some(PieSpec::default()), ..queue },
+            "red" => Self { red: Some(RedSpec::default()), ..queue },
+            "cake" => Self { cake: Some(CakeSpec::default()), ..queue },
+            _ => return None,
+        })
+    }
+}
+
+impl Serialize for QueueSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for QueueSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NameOrTable)
+    }
+}
+
+struct NameOrTable;
+
+impl<'de> Visitor<'de> for NameOrTable {
+    type Value = QueueSpec;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("struct QueueSpec")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<QueueSpec, E> {
+        QueueSpec::named(name).ok_or_else(|| E::unknown_variant(name, &QueueSpec::NAMES))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<QueueSpec, A::Error> {
+        QueueSpec::deserialize(MapAccessDeserializer::new(map))
+    }
 }
 
 /// Controlled delay: drops from the head while the time in the queue stays above a target, ever more often.
