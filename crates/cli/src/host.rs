@@ -1,6 +1,7 @@
 //! What commands on real sockets share: signals, the session's thread and its scheduling, output line by line.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -87,6 +88,14 @@ pub(crate) fn take_commands<C: Copy + Sync + 'static>(
     });
 }
 
+/// Is there a view on the whole terminal? Only then is there something to restore: what is written elsewhere stays clean.
+static TERMINAL_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// A view on the whole terminal begins, or has ended.
+pub(crate) fn terminal_is_taken(taken: bool) {
+    TERMINAL_TAKEN.store(taken, Ordering::Relaxed);
+}
+
 /// Calls back at SIGINT, SIGTERM and SIGHUP; at the second one the process ends. Not any more once it is dropped.
 pub(crate) struct OnSignal(Handle);
 
@@ -99,7 +108,9 @@ impl OnSignal {
             for (count, signal) in signals.forever().enumerate() {
                 if count > 0 {
                     // Whoever asks twice does not want to wait for a goodbye.
-                    ratatui::restore();
+                    if TERMINAL_TAKEN.load(Ordering::Relaxed) {
+                        ratatui::restore();
+                    }
                     std::process::exit(128 + signal);
                 }
                 first();

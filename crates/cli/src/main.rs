@@ -13,6 +13,7 @@ mod plan;
 mod progress;
 mod proxy;
 mod real;
+mod recent;
 mod recommend;
 mod robot;
 mod run;

@@ -20,6 +20,7 @@ use taut_transport::identity::{Fingerprint, Trust};
 
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
 use crate::paths::{self, Paths};
+use crate::recent::{self, Recent};
 use crate::{Ended, identity, print};
 
 #[derive(Args)]
@@ -232,7 +233,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             remote.send(command);
         });
     }
-    let out = Output { json: arguments.json };
+    let mut out = Output { json: arguments.json, recent: Recent::over(1) };
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
     for (at, note) in &session.notes {
         if let RobotNote::Path(path) = &note {
@@ -251,6 +252,7 @@ fn ended_early(result: Result<Status, String>) -> String {
 
 struct Output {
     json: bool,
+    recent: Recent,
 }
 
 impl Output {
@@ -274,12 +276,18 @@ impl Output {
         print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n"))
     }
 
-    fn note(&self, at: Time, note: &RobotNote) -> Result<(), String> {
+    fn note(&mut self, at: Time, note: &RobotNote) -> Result<(), String> {
+        let recent = match note {
+            RobotNote::Progress(status) => Some(self.recent.of(status)),
+            _ => None,
+        };
         if self.json {
-            let (event, more) = as_json(note);
+            let (event, mut more) = as_json(note);
+            more.extend(recent.map(|recent| ("recent", recent::as_json(&recent))));
             return print(&json_line(event, at, more));
         }
-        match as_text(note) {
+        let text = recent.map(|recent| format!("{recent} | {}", standing(&recent)));
+        match text.or_else(|| as_text(note)) {
             Some(text) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
             None => Ok(()),
         }
@@ -324,10 +332,18 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     }
 }
 
+/// How it is, in the operator's words.
+fn standing(status: &Status) -> &str {
+    match status.state {
+        "ENABLED" => "MOVING",
+        "FAULT" => "STOPPED",
+        other => other,
+    }
+}
+
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
-        RobotNote::Path(_) => return None,
-        RobotNote::Progress(status) => status.to_string(),
+        RobotNote::Path(_) | RobotNote::Progress(_) => return None,
         RobotNote::Refused { cause, count: 1 } => format!("refused: {}", cause.name()),
         RobotNote::Refused { cause, count } => format!("refused: {count} times {}", cause.name()),
         RobotNote::Stopped { why, silence: Some(silence), .. } => {

@@ -2,6 +2,7 @@
 
 mod output;
 mod tui;
+mod view;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -261,10 +262,10 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let _signals = OnSignal::new(move || {
         closing.send(OperatorCommand::Close);
     })?;
-    let ended = if arguments.tui { tui::show(session, arguments) } else { lines(session, arguments) }?;
+    let ended = if arguments.tui { tui::show(session, arguments, clock) } else { lines(session, arguments) }?;
     match ended {
         Ok((at, progress)) => {
-            Output { json: arguments.json }.summary(at, &progress)?;
+            Output::new(arguments.json).summary(at, &progress)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => failed(arguments, Err(error), own.as_ref()),
@@ -289,7 +290,7 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
             remote.send(command);
         });
     }
-    let (out, mut last, mut connected) = (Output { json: arguments.json }, Time::ZERO, false);
+    let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, note) in &session.notes {
         let is_path = matches!(note, OperatorNote::Path(_));
         if let OperatorNote::Path(path) = &note {
