@@ -35,6 +35,23 @@ pub(crate) fn every(text: &str) -> Result<Duration, String> {
     Ok(period)
 }
 
+/// A number from 0 up, without a unit: the argument's name says it.
+pub(crate) fn amount(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(amount) if amount >= 0.0 => Ok(amount),
+        Ok(_) => Err("is a number from 0 up".to_owned()),
+        Err(_) => Err("is a number without its unit, such as 5 or 0.25".to_owned()),
+    }
+}
+
+/// Argument `--listen`.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "is an address of this host and a port, such as 0.0.0.0:4433 (any IPv4 address) or [::]:4433"
+            .to_owned()
+    })
+}
+
 impl Scheduling {
     /// At this real-time priority, if any.
     pub(crate) const fn at(fifo: Option<u8>) -> Self {

@@ -214,7 +214,8 @@ impl View {
         let clock = status.clock.map_or_else(
             || vec!["not compared".to_owned()],
             |clock| {
-                let [ahead, within] = [clock.offset_ns as f64, clock.uncertainty_ns as f64].map(|ns| ns / 1e6);
+                let [ahead, within] =
+                    [clock.offset_ns as f64, clock.uncertainty_ns as f64].map(|ns| ns / 1e6);
                 vec![format!("{ahead:+.2} ± {within:.2}")]
             },
         );

@@ -217,9 +217,8 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
         let mut progress = self.progress.clone();
         progress.status = self.operator.status(now);
         progress.choices = self.operator.transport().choices();
-        let (heard, rtt, state) =
-            (self.operator.heard(), self.operator.smoothed_rtt(), self.operator.robot().0);
-        progress.standing = self.silence.standing(now, heard, rtt, state);
+        let heard = self.operator.heard();
+        progress.standing = self.silence.standing(heard, self.operator.robot().0);
         progress.silence = heard.map(|heard| now.saturating_since(heard));
         // The kernel's TCP has its own count: no datagram of it passes here.
         if let Some((sent, _)) = self.operator.transport().stream_bytes()
