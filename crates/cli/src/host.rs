@@ -1,6 +1,7 @@
 //! What commands on real sockets share: signals, the session's thread and its scheduling, output line by line.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -32,6 +33,23 @@ pub(crate) fn every(text: &str) -> Result<Duration, String> {
         return Err("is told at most once in a millisecond: 1ms or longer".to_owned());
     }
     Ok(period)
+}
+
+/// A number from 0 up, without a unit: the argument's name says it.
+pub(crate) fn amount(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(amount) if amount >= 0.0 => Ok(amount),
+        Ok(_) => Err("is a number from 0 up".to_owned()),
+        Err(_) => Err("is a number without its unit, such as 5 or 0.25".to_owned()),
+    }
+}
+
+/// Argument `--listen`.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "is an address of this host and a port, such as 0.0.0.0:4433 (any IPv4 address) or [::]:4433"
+            .to_owned()
+    })
 }
 
 impl Scheduling {
@@ -87,6 +105,14 @@ pub(crate) fn take_commands<C: Copy + Sync + 'static>(
     });
 }
 
+/// Is there a view on the whole terminal? Only then is there something to restore: what is written elsewhere stays clean.
+static TERMINAL_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// A view on the whole terminal begins, or has ended.
+pub(crate) fn terminal_is_taken(taken: bool) {
+    TERMINAL_TAKEN.store(taken, Ordering::Relaxed);
+}
+
 /// Calls back at SIGINT, SIGTERM and SIGHUP; at the second one the process ends. Not any more once it is dropped.
 pub(crate) struct OnSignal(Handle);
 
@@ -99,7 +125,9 @@ impl OnSignal {
             for (count, signal) in signals.forever().enumerate() {
                 if count > 0 {
                     // Whoever asks twice does not want to wait for a goodbye.
-                    ratatui::restore();
+                    if TERMINAL_TAKEN.load(Ordering::Relaxed) {
+                        ratatui::restore();
+                    }
                     std::process::exit(128 + signal);
                 }
                 first();

@@ -13,14 +13,16 @@ mod plan;
 mod progress;
 mod proxy;
 mod real;
+mod recent;
 mod recommend;
 mod robot;
 mod run;
 mod trace;
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 /// Will this robot be felt, over this network?
@@ -72,6 +74,7 @@ const BAD_INPUT: u8 = 2;
 fn main() -> ExitCode {
     let ended = match Cli::try_parse() {
         Ok(cli) => obey(cli.command),
+        Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => help.exit(),
         Err(error) if error.use_stderr() => Err(one_line(&error)),
         Err(help) => help.exit(),
     };
@@ -95,7 +98,7 @@ fn one_line(error: &clap::Error) -> String {
 fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
         _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 
 use clap::Args;
 use serde_json::{Value, json};
-use taut_core::{Duration, Time};
+use taut_core::{DropCause, Duration, Time};
 use taut_io::session::{
     Credentials, Endpoint, Plant, Remote, RobotCommand, RobotMachine, RobotNote, TransportKind, serve,
 };
@@ -20,12 +20,13 @@ use taut_transport::identity::{Fingerprint, Trust};
 
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
 use crate::paths::{self, Paths};
+use crate::recent::{self, Recent};
 use crate::{Ended, identity, print};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Where to listen: 0.0.0.0:4433 is port 4433 of every address
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address)]
     listen: SocketAddr,
     /// The fingerprint of an operator that may have the robot; `taut identity` shows it. Repeatable
     #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
@@ -49,13 +50,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BOX", value_delimiter = ',', allow_hyphen_values = true)]
     position_limit: Vec<f32>,
     /// The largest speed, m/s
-    #[arg(long, value_name = "M/S")]
+    #[arg(long, value_name = "M/S", value_parser = host::amount)]
     velocity_limit: Option<f32>,
     /// The largest commanded force, N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = host::amount)]
     force_limit: Option<f32>,
     /// The longest way from one state to the next, m
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = host::amount)]
     step_limit: Option<f32>,
     /// Drop states beyond a limit, instead of bringing them within it
     #[arg(long)]
@@ -161,16 +162,6 @@ impl Arguments {
         if let [a, b, c, d, e, f] = self.position_limit[..] {
             limits = limits.position([a, b, c], [d, e, f]);
         }
-        let numbers = [
-            ("--velocity-limit", self.velocity_limit),
-            ("--force-limit", self.force_limit),
-            ("--step-limit", self.step_limit),
-        ];
-        if let Some((name, _)) =
-            numbers.iter().find(|(_, limit)| limit.is_some_and(|limit| limit.is_nan() || limit < 0.0))
-        {
-            return Err(format!("{name} is a number from 0 up"));
-        }
         if !matches!(self.position_limit.len(), 0 | 6)
             || self.position_limit.iter().any(|limit| limit.is_nan())
         {
@@ -232,7 +223,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             remote.send(command);
         });
     }
-    let out = Output { json: arguments.json };
+    let mut out = Output { json: arguments.json, recent: Recent::over(1) };
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
     for (at, note) in &session.notes {
         if let RobotNote::Path(path) = &note {
@@ -251,6 +242,7 @@ fn ended_early(result: Result<Status, String>) -> String {
 
 struct Output {
     json: bool,
+    recent: Recent,
 }
 
 impl Output {
@@ -274,12 +266,18 @@ impl Output {
         print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n"))
     }
 
-    fn note(&self, at: Time, note: &RobotNote) -> Result<(), String> {
+    fn note(&mut self, at: Time, note: &RobotNote) -> Result<(), String> {
+        let recent = match note {
+            RobotNote::Progress(status) => Some(self.recent.of(status)),
+            _ => None,
+        };
         if self.json {
-            let (event, more) = as_json(note);
+            let (event, mut more) = as_json(note);
+            more.extend(recent.map(|recent| ("recent", recent::as_json(&recent))));
             return print(&json_line(event, at, more));
         }
-        match as_text(note) {
+        let text = recent.map(|recent| format!("{recent} | {}", standing(&recent)));
+        match text.or_else(|| as_text(note)) {
             Some(text) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
             None => Ok(()),
         }
@@ -300,8 +298,9 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     match note {
         RobotNote::Path(note) => paths::as_json(note),
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
-        RobotNote::Refused { cause, count } => {
-            ("refused", vec![("cause", json!(cause.name())), ("count", json!(count))])
+        RobotNote::Refused { cause, count, busy } => {
+            let (cause, count) = (json!(cause.name()), json!(count));
+            ("refused", vec![("cause", cause), ("count", count), ("busy", json!(busy))])
         }
         RobotNote::Stopped { why, silence, position } => {
             let silence_ms = silence.map(Duration::as_millis_f64);
@@ -324,12 +323,37 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     }
 }
 
+/// How it is, in the operator's words.
+fn standing(status: &Status) -> &str {
+    match status.state {
+        "ENABLED" => "MOVING",
+        "FAULT" => "STOPPED",
+        other => other,
+    }
+}
+
+/// What was refused, and what that usually is: who is not authentic cannot be asked.
+fn refused(cause: DropCause, count: u64, busy: u64) -> String {
+    let times = |count| if count == 1 { String::new() } else { format!("{count} times ") };
+    let why = match cause {
+        DropCause::Unauthenticated => ": of nobody who is trusted here, or meant for another robot",
+        DropCause::Malformed => ": of another transport, or of none",
+        DropCause::Replayed => ": seen before, or too old to tell",
+        _ => "",
+    };
+    let others = format!("{}{}{why}", times(count - busy), cause.name());
+    let busy_too = format!("{}busy: a trusted operator asks, and another one has the robot", times(busy));
+    match (busy, count - busy) {
+        (0, _) => format!("refused: {others}"),
+        (_, 0) => format!("refused: {busy_too}"),
+        _ => format!("refused: {busy_too}; {others}"),
+    }
+}
+
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
-        RobotNote::Path(_) => return None,
-        RobotNote::Progress(status) => status.to_string(),
-        RobotNote::Refused { cause, count: 1 } => format!("refused: {}", cause.name()),
-        RobotNote::Refused { cause, count } => format!("refused: {count} times {}", cause.name()),
+        RobotNote::Path(_) | RobotNote::Progress(_) => return None,
+        RobotNote::Refused { cause, count, busy } => refused(*cause, *count, *busy),
         RobotNote::Stopped { why, silence: Some(silence), .. } => {
             format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())
         }
@@ -342,4 +366,23 @@ fn as_text(note: &RobotNote) -> Option<String> {
             _ => return None,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_whether_the_robot_is_taken_or_who_asks_is_not_known() {
+        let busy = "busy: a trusted operator asks, and another one has the robot";
+        assert_eq!(refused(DropCause::Unauthenticated, 1, 1), format!("refused: {busy}"));
+        let unknown = "unauthenticated: of nobody who is trusted here, or meant for another robot";
+        assert_eq!(refused(DropCause::Unauthenticated, 3, 0), format!("refused: 3 times {unknown}"));
+        let both = format!("refused: 2 times {busy}; {unknown}");
+        assert_eq!(refused(DropCause::Unauthenticated, 3, 2), both);
+        assert_eq!(
+            refused(DropCause::Malformed, 1, 0),
+            "refused: malformed: of another transport, or of none"
+        );
+    }
 }

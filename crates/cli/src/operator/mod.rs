@@ -2,6 +2,7 @@
 
 mod output;
 mod tui;
+mod view;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -64,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DURATION", default_value = "200ms")]
     deadline: Duration,
     /// The largest force at the hand, N
-    #[arg(long, value_name = "N", default_value_t = 5.0)]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = host::amount)]
     force_limit: f32,
     /// When to let the robot move without being asked, after an emergency stop never: with --tui never, else at the start
     #[arg(long, value_enum)]
@@ -202,7 +203,7 @@ impl Arguments {
         let (at, transport) = (&self.connect, self.transport);
         let trouble = match error {
             OperateError::NotConnected(trouble) => trouble,
-            OperateError::Lost(trouble) => {
+            OperateError::Lost(trouble, _) => {
                 return format!("the session with {at} was lost and did not come back within 5 s: {trouble}");
             }
             other => return other.to_string(),
@@ -255,26 +256,31 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     };
     let session = match Session::start(arguments.scheduling, work)? {
         Ok(session) => session,
-        Err(ended) => return failed(arguments, ended.map(drop), own.as_ref()),
+        Err(Ok(_)) => return Ok(ExitCode::FAILURE),
+        Err(Err(error)) => return failed(arguments, &error, own.as_ref()),
     };
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || {
         closing.send(OperatorCommand::Close);
     })?;
-    let ended = if arguments.tui { tui::show(session, arguments) } else { lines(session, arguments) }?;
+    let ended = if arguments.tui { tui::show(session, arguments, clock) } else { lines(session, arguments) }?;
     match ended {
         Ok((at, progress)) => {
-            Output { json: arguments.json }.summary(at, &progress)?;
+            Output::new(arguments.json).summary(at, &progress)?;
             Ok(ExitCode::SUCCESS)
         }
-        Err(error) => failed(arguments, Err(error), own.as_ref()),
+        Err(error) => {
+            // What was is known, though the rest is not to be had.
+            if let OperateError::Lost(_, progress) = &error {
+                Output::new(arguments.json).summary(clock.now(), progress)?;
+            }
+            failed(arguments, &error, own.as_ref())
+        }
     }
 }
 
-fn failed(arguments: &Arguments, ended: Result<(), OperateError>, own: Option<&Fingerprint>) -> Ended {
-    if let Err(error) = ended {
-        eprintln!("taut: {}", arguments.advice(&error, own));
-    }
+fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>) -> Ended {
+    eprintln!("taut: {}", arguments.advice(error, own));
     Ok(ExitCode::FAILURE)
 }
 
@@ -289,7 +295,7 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
             remote.send(command);
         });
     }
-    let (out, mut last, mut connected) = (Output { json: arguments.json }, Time::ZERO, false);
+    let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, note) in &session.notes {
         let is_path = matches!(note, OperatorNote::Path(_));
         if let OperatorNote::Path(path) = &note {

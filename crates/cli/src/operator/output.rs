@@ -1,32 +1,42 @@
 //! What an operator's session prints: text, or JSON Lines.
 
 use serde_json::{Value, json};
-use taut_core::Time;
-use taut_io::session::{OperatorNote, Progress};
+use taut_core::{Duration, Time};
+use taut_io::session::{OperatorNote, Progress, Standing};
 use taut_session::{LatencySummary, OperatorEvent, RefusalReason};
 
 use crate::host::json_line;
+use crate::recent::{self, Recent};
 use crate::{paths, print};
 
 pub(super) struct Output {
-    pub(super) json: bool,
+    json: bool,
+    recent: Recent,
 }
 
 impl Output {
-    pub(super) fn note(&self, at: Time, note: &OperatorNote) -> Result<(), String> {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, recent: Recent::over(1) }
+    }
+
+    pub(super) fn note(&mut self, at: Time, note: &OperatorNote) -> Result<(), String> {
+        let recent = match note {
+            OperatorNote::Progress(progress) => Some((progress, self.recent.of(&progress.status))),
+            _ => None,
+        };
         if self.json {
             return match as_json(note) {
-                Some((event, more)) => print(&json_line(event, at, more)),
+                Some((event, mut more)) => {
+                    more.extend(recent.map(|(_, recent)| ("recent", recent::as_json(&recent))));
+                    print(&json_line(event, at, more))
+                }
                 None => Ok(()),
             };
         }
-        match note {
-            OperatorNote::Progress(progress) => print(&format!("{}\n", progress.status)),
-            OperatorNote::Event(event) => match told(event) {
-                Some(text) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
-                None => Ok(()),
-            },
-            OperatorNote::Done | OperatorNote::Path(_) => Ok(()),
+        match (recent, told(note)) {
+            (Some((progress, recent)), _) => print(&format!("{recent} | {}\n", standing(progress))),
+            (None, Some(text)) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
+            (None, None) => Ok(()),
         }
     }
 
@@ -38,8 +48,33 @@ impl Output {
     }
 }
 
+/// The end of a status line: how the robot is, and how long nothing was heard of it.
+fn standing(progress: &Progress) -> String {
+    let name = progress.standing.name();
+    match (progress.standing, progress.silence) {
+        (Standing::NoAnswer, Some(silence)) => format!("{name} for {:.1} s", silence.as_secs_f64()),
+        _ => name.to_owned(),
+    }
+}
+
 /// What happened, in words; `None` when it is not worth a line.
-pub(super) fn told(event: &OperatorEvent) -> Option<String> {
+pub(super) fn told(note: &OperatorNote) -> Option<String> {
+    Some(match note {
+        OperatorNote::Event(event) => return told_by_session(event),
+        OperatorNote::NoAnswer { silence } => {
+            format!("NO ANSWER for {:.2} s: {UNHEARD}", silence.as_secs_f64())
+        }
+        OperatorNote::AnswersAgain { silence } => {
+            format!("the robot answers again, after {:.2} s", silence.as_secs_f64())
+        }
+        OperatorNote::Done | OperatorNote::Path(_) | OperatorNote::Progress(_) => return None,
+    })
+}
+
+/// What a robot does that does not answer. It may still hear, where only one direction is cut.
+pub(super) const UNHEARD: &str = "a robot that hears nothing stops";
+
+fn told_by_session(event: &OperatorEvent) -> Option<String> {
     Some(match event {
         OperatorEvent::Connected { watchdog, .. } if watchdog.is_zero() => "connected".to_owned(),
         OperatorEvent::Connected { watchdog, .. } => {
@@ -71,6 +106,8 @@ fn as_json(note: &OperatorNote) -> Option<(&'static str, Vec<(&'static str, Valu
     Some(match note {
         OperatorNote::Progress(progress) => ("status", of_progress(progress)),
         OperatorNote::Done => ("done", Vec::new()),
+        OperatorNote::NoAnswer { silence } => ("no_answer", vec![("silence_ms", ms(Some(*silence)))]),
+        OperatorNote::AnswersAgain { silence } => ("answers_again", vec![("silence_ms", ms(Some(*silence)))]),
         OperatorNote::Path(note) => paths::as_json(note),
         OperatorNote::Event(event) => match event {
             OperatorEvent::Connected { watchdog, .. } => {
@@ -99,9 +136,15 @@ fn as_json(note: &OperatorNote) -> Option<(&'static str, Vec<(&'static str, Valu
     })
 }
 
+fn ms(duration: Option<Duration>) -> Value {
+    json!(duration.map(Duration::as_millis_f64))
+}
+
 fn of_progress(progress: &Progress) -> Vec<(&'static str, Value)> {
     vec![
         ("status", json!(progress.status)),
+        ("standing", json!(progress.standing.name())),
+        ("silence_ms", ms(progress.silence)),
         ("made", json!(progress.made)),
         ("missed", json!(progress.missed)),
         ("robot_position_m", json!(progress.robot_position)),
@@ -144,4 +187,18 @@ fn causes(progress: &Progress) -> String {
     let causes: Vec<_> =
         progress.status.dropped.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
     if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_line_ends_in_how_the_robot_is_and_how_long_it_was_silent() {
+        let silence = Some(Duration::from_millis(640));
+        let mut progress = Progress { standing: Standing::Moving, silence, ..Progress::default() };
+        assert_eq!(standing(&progress), "MOVING");
+        progress.standing = Standing::NoAnswer;
+        assert_eq!(standing(&progress), "NO ANSWER for 0.6 s");
+    }
 }

@@ -360,6 +360,73 @@ fn over_several_paths_a_session_runs_and_the_watchdog_stops_a_robot_on_a_path_of
 }
 
 #[test]
+fn a_robot_that_stops_answering_is_said_so_within_its_watchdog_and_again_when_it_answers() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let site = Site::new("silent", "udp");
+    let mut operator = site.start("one", "--every 50ms");
+    operator.wait_for("resumed");
+    let status = operator.wait_for("status");
+    assert_ne!(status["standing"], "NO LINK", "{status}");
+    // A robot that is frozen says nothing, and no link is closed for it.
+    signal(site.robot.child.id(), "-STOP");
+    let silence = operator.wait_for("no_answer")["silence_ms"].as_f64().unwrap();
+    assert!((100.0..600.0).contains(&silence), "{silence} ms");
+    let status = operator.wait_for("status");
+    assert_eq!(status["standing"], "NO ANSWER", "{status}");
+    assert!(status["robot_force_n"].is_null(), "{status}");
+    assert!(status["silence_ms"].as_f64().unwrap() >= silence, "{status}");
+    signal(site.robot.child.id(), "-CONT");
+    let again = operator.wait_for("answers_again")["silence_ms"].as_f64().unwrap();
+    assert!(again > silence, "{again} ms after {silence} ms");
+}
+
+#[test]
+fn a_session_that_is_lost_is_summed_up_all_the_same() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let site = Site::new("lost", "tcp");
+    let mut operator = site.start("one", "");
+    operator.wait_for("status");
+    let Site { robot, .. } = site;
+    robot.kill();
+    let last: Value = serde_json::from_str(&operator.lines.by_ref().last().unwrap().unwrap()).unwrap();
+    assert_eq!(last["event"], "summary", "{last}");
+    assert!(last["status"]["messages"].as_u64().unwrap() > 0, "{last}");
+    assert_eq!(operator.child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_second_signal_writes_nothing_for_a_terminal_where_there_is_no_view() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut site = Site::new("twice", "udp");
+    let pid = site.robot.child.id();
+    // Two of a kind are one while nobody has looked.
+    for name in ["-STOP", "-TERM", "-INT", "-HUP", "-CONT"] {
+        signal(pid, name);
+    }
+    let rest: String = site.robot.lines.by_ref().map(Result::unwrap).collect();
+    assert!(!rest.contains('\u{1b}'), "{rest:?}");
+}
+
+#[test]
+fn a_command_alone_prints_its_help_and_a_number_that_is_none_what_is_expected() {
+    let world = World::new("session-help");
+    for command in ["", "gate", "trace"] {
+        let ended = world.taut(command);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.err.contains("Usage: taut") && ended.err.lines().count() > 5, "{ended:?}");
+    }
+    for (arguments, told) in [
+        ("operator --connect x:1 --plaintext --force-limit 5N", "a number without its unit, such as 5"),
+        ("robot --listen 127.0.0.1:0 --plaintext --velocity-limit=-1", "is a number from 0 up"),
+        ("robot --listen 4450 --plaintext", "such as 0.0.0.0:4433"),
+    ] {
+        let ended = world.taut(arguments);
+        assert_eq!((ended.status, ended.err.lines().count()), (2, 1), "taut {arguments}: {ended:?}");
+        assert!(ended.err.contains(told), "taut {arguments}: {}", ended.err);
+    }
+}
+
+#[test]
 fn what_is_wrong_is_one_line_that_says_what_to_do() {
     let world = World::new("session-wrong");
     let id = world.taut("identity --path id").out.trim().to_owned();

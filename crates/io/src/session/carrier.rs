@@ -187,6 +187,18 @@ impl Carrier {
         }
     }
 
+    /// How often a trusted operator was sent away because there is another one; 0 where the transport does not tell.
+    pub(super) fn busy(&self) -> u64 {
+        match self.itself() {
+            Self::Udp(secured) => secured.stats().busy,
+            Self::Sctp(secured) => secured.stats().busy,
+            Self::Dccp(secured) => secured.stats().busy,
+            Self::Etp(secured) => secured.stats().busy,
+            Self::Mtip(secured) => secured.stats().busy,
+            _ => 0,
+        }
+    }
+
     /// How messages were spread over paths and why, in the conversation at hand; `None` but for MTIP under Noise.
     pub fn choices(&self) -> Option<ChoiceReport> {
         match self.itself() {

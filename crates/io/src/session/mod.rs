@@ -22,6 +22,7 @@ mod paths;
 mod refusals;
 mod robot;
 mod serve;
+mod silence;
 mod transport;
 mod witness;
 
@@ -36,6 +37,7 @@ pub(crate) use self::paths::PathWatch;
 pub use self::paths::{PathMissing, PathNote, PathSpec};
 pub use self::robot::{Plant, RobotCommand, RobotMachine, RobotNote};
 pub use self::serve::{ServeError, serve};
+pub use self::silence::Standing;
 pub use self::transport::{TransportConfig, TransportKind};
 pub use self::witness::{Look, Seen, Witness};
 

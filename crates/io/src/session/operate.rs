@@ -41,9 +41,9 @@ pub enum OperateError {
     /// There was none within 5 s, or it was refused.
     #[error("{0}")]
     NotConnected(Trouble),
-    /// It was lost, and did not come back within 5 s.
+    /// It was lost, and did not come back within 5 s; what was measured until then.
     #[error("{0}")]
-    Lost(Trouble),
+    Lost(Trouble, Box<Progress>),
     /// An endpoint refused.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -181,8 +181,10 @@ impl<I: Iterator<Item = State>> Loop<'_, I> {
             let Some(since) = waits else { continue };
             let trouble = self.machine().trouble();
             if now >= until || is_final(&trouble, was_connected, now - since, seen.closed) {
-                let error = if was_connected { OperateError::Lost } else { OperateError::NotConnected };
-                return Err(error(trouble));
+                if !was_connected {
+                    return Err(OperateError::NotConnected(trouble));
+                }
+                return Err(OperateError::Lost(trouble, Box::new(self.machine().progress(now))));
             }
             if seen.closed {
                 self.wait((now + AGAIN).min(since + PATIENCE))?;

@@ -7,6 +7,7 @@ use taut_transport::mtip::ChoiceReport;
 use super::carrier::{Carrier, Trouble};
 use super::operate::OperateConfig;
 use super::paths::PathNote;
+use super::silence::{Change, Silence, Standing};
 use super::witness::{Seen, Witness};
 use crate::Machine;
 
@@ -39,6 +40,10 @@ pub enum OperatorCommand {
 pub struct Progress {
     /// Since it began.
     pub status: Status,
+    /// How the robot is, as far as is known here.
+    pub standing: Standing,
+    /// Since the robot said something last; `None`: it has not yet.
+    pub silence: Option<Duration>,
     /// Round trips since the last such report.
     pub round_trips: RoundTrips,
     /// Samples that the device made, whether or not they could be sent.
@@ -47,8 +52,8 @@ pub struct Progress {
     pub missed: u64,
     /// Where the robot says it is, m.
     pub robot_position: [f32; 3],
-    /// What the robot feels, N.
-    pub robot_force: [f32; 3],
+    /// What the robot feels, N; `None` while nothing fresh is known of it: the hand is given none.
+    pub robot_force: Option<[f32; 3]>,
     /// How messages were spread over paths, and why: [`Carrier::choices`].
     pub choices: Option<ChoiceReport>,
 }
@@ -69,6 +74,16 @@ pub struct RoundTrips {
 pub enum OperatorNote {
     /// Something happened.
     Event(OperatorEvent),
+    /// The robot has said nothing for longer than its watchdog and a round trip: if it hears as little, it stops.
+    NoAnswer {
+        /// For so long.
+        silence: Duration,
+    },
+    /// The robot answers again.
+    AnswersAgain {
+        /// After so long.
+        silence: Duration,
+    },
     /// It is time for a report.
     Progress(Box<Progress>),
     /// An interface of ours came or went, and with it a path.
@@ -107,6 +122,7 @@ pub struct OperatorMachine<I> {
     done: bool,
     closing: bool,
 
+    silence: Silence,
     progress: Progress,
     sum_ms: f64,
     witness: Option<Witness>,
@@ -142,6 +158,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
             next_look: Time::ZERO,
             done: false,
             closing: false,
+            silence: Silence::default(),
             progress: Progress::default(),
             sum_ms: 0.0,
             witness: None,
@@ -200,6 +217,9 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
         let mut progress = self.progress.clone();
         progress.status = self.operator.status(now);
         progress.choices = self.operator.transport().choices();
+        let heard = self.operator.heard();
+        progress.standing = self.silence.standing(heard, self.operator.robot().0);
+        progress.silence = heard.map(|heard| now.saturating_since(heard));
         // The kernel's TCP has its own count: no datagram of it passes here.
         if let Some((sent, _)) = self.operator.transport().stream_bytes()
             && progress.status.elapsed_s > 0.0
@@ -305,15 +325,27 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
                 return None;
             }
             OperatorEvent::Feedback { state, .. } => {
-                (self.progress.robot_position, self.progress.robot_force) = (state.position, state.force);
+                self.progress.robot_position = state.position;
+                self.progress.robot_force = Some(state.force);
                 return None;
             }
+            OperatorEvent::FeedbackLost => self.progress.robot_force = None,
+            OperatorEvent::Closed => {
+                self.silence.closed();
+                self.progress.robot_force = None;
+            }
             OperatorEvent::Dropped { .. } | OperatorEvent::Refused(_) => return None,
-            OperatorEvent::Connected { .. } => match self.policy {
-                ResumePolicy::Start if !self.started => self.resume(now),
-                ResumePolicy::Always => self.resume(now),
-                _ => {}
-            },
+            OperatorEvent::Connected { watchdog, .. } => {
+                self.silence.connected(watchdog);
+                if self.next_report.is_none() {
+                    self.next_report = self.report_period.map(|period| now + period);
+                }
+                match self.policy {
+                    ResumePolicy::Start if !self.started => self.resume(now),
+                    ResumePolicy::Always => self.resume(now),
+                    _ => {}
+                }
+            }
             OperatorEvent::Robot { state: RobotState::Paused, .. }
                 if self.policy == ResumePolicy::Always && self.started =>
             {
@@ -324,7 +356,6 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
                 if !self.started {
                     self.started = true;
                     self.next_sample = Some(now);
-                    self.next_report = self.report_period.map(|period| now + period);
                 }
             }
             OperatorEvent::ResumeRefused { .. } => {
@@ -335,6 +366,15 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
             _ => {}
         }
         Some(OperatorNote::Event(event))
+    }
+
+    /// Do the robot's answers stay out, or come again?
+    fn poll_silence(&mut self, now: Time) -> Option<OperatorNote> {
+        let (heard, rtt) = (self.operator.heard(), self.operator.smoothed_rtt());
+        Some(match self.silence.poll(now, heard, rtt)? {
+            Change::Silent(silence) => OperatorNote::NoAnswer { silence },
+            Change::Answered(silence) => OperatorNote::AnswersAgain { silence },
+        })
     }
 
     fn report(&mut self, now: Time) -> OperatorNote {
@@ -423,7 +463,8 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
                 return Some(note);
             }
         }
-        self.poll_report(now).or_else(|| self.poll_done(now))
+        let told = self.poll_silence(now).or_else(|| self.poll_report(now));
+        told.or_else(|| self.poll_done(now))
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
@@ -431,6 +472,8 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
         let look = self.drained.filter(|_| !self.done).map(|_| self.next_look);
         let own = earliest(at(self.next_sample, "sample"), at(self.next_report, "report"));
         let own = earliest(own, earliest(at(self.retry, "resume"), at(look, "look")));
+        let silent = self.silence.due(self.operator.heard(), self.operator.smoothed_rtt());
+        let own = earliest(own, at(silent, "silence"));
         earliest(self.operator.poll_timeout(), own)
     }
 

@@ -51,6 +51,8 @@ pub enum RobotNote {
         cause: DropCause,
         /// How many.
         count: u64,
+        /// Of these, from operators that are trusted, while another one has the robot; not all transports tell.
+        busy: u64,
     },
     /// It stopped.
     Stopped {
@@ -77,10 +79,14 @@ pub struct RobotMachine<P> {
     applied: Option<Time>,
     position: [f32; 3],
     has_operator: bool,
+    /// Since when, and how long there were operators before.
+    began: Time,
+    served: Duration,
     closing: bool,
     report_period: Option<Duration>,
     next_report: Time,
     refusals: Refusals,
+    busy: u64,
     witness: Option<Witness>,
 }
 
@@ -97,10 +103,13 @@ impl<P: Plant> RobotMachine<P> {
             applied: None,
             position: [0.0; 3],
             has_operator: false,
+            began: Time::ZERO,
+            served: Duration::ZERO,
             closing: false,
             report_period: None,
             next_report: Time::ZERO,
             refusals: Refusals::default(),
+            busy: 0,
             witness: None,
         }
     }
@@ -128,15 +137,27 @@ impl<P: Plant> RobotMachine<P> {
         &self.robot
     }
 
-    /// Everything since the session began.
+    /// Everything of all sessions; time and rates are of that during which there was an operator.
     pub fn status(&self, now: Time) -> Status {
         let mut status = self.robot.status(now);
-        if let Some((_, received)) = self.robot.transport().stream_bytes()
-            && status.elapsed_s > 0.0
-        {
-            status.throughput_bps = received as f64 * 8.0 / status.elapsed_s;
-        }
+        let received = match self.robot.transport().stream_bytes() {
+            Some((_, received)) => received as f64 * 8.0,
+            // The session counts on through the sessions, and the time of the last one.
+            None => status.throughput_bps * status.elapsed_s,
+        };
+        let current = if self.has_operator { now.saturating_since(self.began) } else { Duration::ZERO };
+        status.elapsed_s = (self.served + current).as_secs_f64();
+        let per_second = |count: f64| if status.elapsed_s > 0.0 { count / status.elapsed_s } else { 0.0 };
+        (status.rate_hz, status.throughput_bps) = (per_second(status.messages as f64), per_second(received));
         status
+    }
+
+    /// There is an operator, or there is none any more.
+    fn serves(&mut self, now: Time, has_operator: bool) {
+        if self.has_operator {
+            self.served += now.saturating_since(self.began);
+        }
+        (self.has_operator, self.began) = (has_operator, now);
     }
 
     /// Waits for the next operator over another carrier. Gives the last one back.
@@ -151,6 +172,14 @@ impl<P: Plant> RobotMachine<P> {
 
     pub(super) fn lingers(&self) -> bool {
         self.robot.transport().lingers()
+    }
+
+    /// How many operators were sent away since this was asked last, because there is another one.
+    fn newly_busy(&mut self) -> u64 {
+        let all = self.robot.transport().busy();
+        let before = std::mem::replace(&mut self.busy, all);
+        // Another carrier counts anew.
+        if all < before { all } else { all - before }
     }
 
     fn step(&mut self, now: Time) {
@@ -192,10 +221,10 @@ impl<P: Plant> RobotMachine<P> {
             }
             RobotEvent::Enabled => self.plant.enable(),
             RobotEvent::Connected { .. } => {
-                self.has_operator = true;
+                self.serves(now, true);
                 self.next_report = self.report_period.map_or(Time::MAX, |period| now + period);
             }
-            RobotEvent::Closed => self.has_operator = false,
+            RobotEvent::Closed => self.serves(now, false),
             RobotEvent::Refused(cause) => {
                 self.refusals.count(cause);
                 return None;
@@ -243,7 +272,8 @@ impl<P: Plant> Machine for RobotMachine<P> {
             }
         }
         if let Some((cause, count)) = self.refusals.poll(now) {
-            return Some(RobotNote::Refused { cause, count });
+            let busy = if cause == DropCause::Unauthenticated { self.newly_busy().min(count) } else { 0 };
+            return Some(RobotNote::Refused { cause, count, busy });
         }
         let period = self.report_period.filter(|_| self.has_operator && now >= self.next_report)?;
         self.next_report = (self.next_report + period).max(now);

@@ -94,6 +94,8 @@ pub struct Operator<T> {
     greeted: Option<Time>,
 
     robot: RobotView,
+    /// When it said something last.
+    heard: Option<Time>,
     feedback: FeedbackWatch,
     sync: ClockSync,
     round_trip: RoundTrip,
@@ -140,6 +142,7 @@ impl<T: Transport> Operator<T> {
             hellos: 0,
             greeted: None,
             robot: RobotView::default(),
+            heard: None,
             feedback: FeedbackWatch::default(),
             sync: ClockSync::new(config.clock_interval),
             round_trip: RoundTrip::default(),
@@ -339,6 +342,11 @@ impl<T: Transport> Operator<T> {
     /// How the robot was when it last said so, and why it stopped last.
     pub fn robot(&self) -> (RobotState, StopCause) {
         (self.robot.state, self.robot.cause)
+    }
+
+    /// When the robot said something last that belongs to this session, whatever it was; `None`: nothing yet.
+    pub fn heard(&self) -> Option<Time> {
+        self.heard
     }
 
     /// The smoothed round trip, once there was a measurement.

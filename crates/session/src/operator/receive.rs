@@ -56,6 +56,9 @@ impl<T: Transport> Operator<T> {
             // Meant for somebody else who came over the same way.
             return self.refuse(DropCause::Unauthenticated);
         }
+        if matches!(self.phase, Phase::Greeting | Phase::Open) && !matches!(frame.body, Body::Refusal(_)) {
+            self.heard = Some(now);
+        }
         match (&frame.body, self.phase) {
             (_, Phase::Closed | Phase::Connecting) => {}
             (Body::Hello(hello), Phase::Greeting) => self.handle_hello(now, hello),
