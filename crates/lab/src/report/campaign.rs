@@ -120,12 +120,14 @@ pub(super) fn find<'a>(variant: &'a VariantResult, head: &MeasureHead) -> Option
     variant.measures.iter().find(|measure| measure.name == head.name)
 }
 
-/// Whether variants lie further apart than their confidence intervals are wide.
+/// Whether any variant's confidence interval lies wholly above that of another; a wide one hides no others.
 fn differs(campaign: &CampaignResult, head: &MeasureHead) -> bool {
-    let found = || campaign.variants.iter().filter_map(|variant| find(variant, head));
-    let (lo, hi) = found().fold((f64::MAX, f64::MIN), |(lo, hi), m| (lo.min(m.mean), hi.max(m.mean)));
-    let noise = found().filter_map(|measure| measure.ci95).fold(0.0, f64::max);
-    hi - lo > 2.0 * noise
+    let found = campaign.variants.iter().filter_map(|variant| find(variant, head));
+    let (lowest, highest) = found.fold((f64::INFINITY, f64::NEG_INFINITY), |(lowest, highest), measure| {
+        let half = measure.ci95.unwrap_or(0.0);
+        (lowest.min(measure.mean + half), highest.max(measure.mean - half))
+    });
+    highest > lowest
 }
 
 fn verdict(campaign: &CampaignResult, runs: usize) -> String {

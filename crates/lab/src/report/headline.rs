@@ -36,6 +36,10 @@ fn heads(campaign: &CampaignResult) -> Vec<(&str, &str)> {
             heads.push((&measure.name, &measure.unit));
         }
     }
+    // A session's states are that stream.
+    if heads.iter().any(|(name, _)| name.starts_with("session ")) {
+        heads.retain(|(name, _)| !name.starts_with("forward haptic "));
+    }
     heads.sort_by_key(|(name, _)| place(name, false));
     heads.truncate(MOST);
     heads

@@ -374,3 +374,16 @@ fn what_variants_set_is_folded_and_comes_after_what_they_found() {
     assert!(at("<h2>At a glance") < at("<h2>Comparison") && at("<h2>Comparison") < at("<h2>Variants"));
     assert!(html.contains("<details><summary>1 key</summary><code>cross.cbr.rate = 0Mbit</code></details>"));
 }
+
+#[test]
+fn one_noisy_variant_does_not_hide_what_the_others_differ_in() {
+    let mut campaign = sample::campaign();
+    let drawn = |campaign: &CampaignResult| {
+        campaign_figures(campaign).iter().any(|(stem, _)| stem == "backward-video-d-max")
+    };
+    assert!(drawn(&campaign), "{:?}", campaign_figures(&campaign).iter().map(|(s, _)| s).collect::<Vec<_>>());
+    campaign.variants[4].measures[4].ci95 = Some(1e6);
+    assert!(drawn(&campaign));
+    campaign.variants.iter_mut().for_each(|variant| variant.measures[4].ci95 = Some(1e6));
+    assert!(!drawn(&campaign));
+}
