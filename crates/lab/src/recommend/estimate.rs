@@ -49,6 +49,7 @@ pub(super) struct Estimates {
     pub(super) scenarios: Vec<String>,
 }
 
+type Change = fn(&mut Condition);
 type Dimension = (&'static str, &'static str, fn(&Condition) -> f64, fn(&mut Condition) -> &mut f64);
 
 /// What a condition consists of: its name, its unit, how to read it, and how to change it.
@@ -80,7 +81,7 @@ pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
         !has(&need.network)
             || evidence.sets.iter().flat_map(|set| &set.points).any(|point| has(&point.condition))
     };
-    let without: [(&str, bool, fn(&mut Condition)); 3] = [
+    let without: [(&str, bool, Change); 3] = [
         ("video beside the session", measured(|c| c.video), |c| c.video = false),
         ("jitter", measured(|c| c.jitter_ms > 0.0), |c| c.jitter_ms = 0.0),
         ("loss in bursts", measured(|c| c.burst > 1.0), |c| c.burst = 1.0),

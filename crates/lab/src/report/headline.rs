@@ -9,15 +9,17 @@ use crate::result::{CampaignResult, VariantResult};
 /// What is asked of a session and of commands, in this order.
 const FIRST: [&str; 4] =
     ["session one way p50", "session one way p99", "session arrived", "commands in time"];
-/// What is asked of every stream.
-const OF_STREAMS: [&str; 2] = [" p99 delay", " loss"];
+/// What is asked of every stream, and of video beside it.
+const OF_STREAMS: [&str; 4] = [" p99 delay", " latency p99", " frame rate", " loss"];
+/// Of these, what says less than another: a frame is lost with any of its packets.
+const LESS: [&str; 2] = [" packet loss", " key frame loss"];
 /// Measures shown at most; the table of all has the others.
 const MOST: usize = 8;
 
 /// Where a measure comes among the figures: sessions and commands, what there is something to compare with, streams, the rest.
 pub(super) fn place(name: &str, compared: bool) -> usize {
     let first = FIRST.iter().position(|first| *first == name);
-    let stream = OF_STREAMS.iter().any(|end| name.ends_with(end));
+    let stream = of_stream(name);
     let others = match (compared, stream) {
         (true, _) => 0,
         (false, true) => 1,
@@ -26,12 +28,16 @@ pub(super) fn place(name: &str, compared: bool) -> usize {
     first.unwrap_or(FIRST.len() + others)
 }
 
+fn of_stream(name: &str) -> bool {
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    ends(&OF_STREAMS) && !ends(&LESS)
+}
+
 /// Names and units of the main measures that there are.
 fn heads(campaign: &CampaignResult) -> Vec<(&str, &str)> {
     let mut heads: Vec<(&str, &str)> = Vec::new();
     for measure in campaign.variants.iter().flat_map(|variant| &variant.measures) {
-        let main = FIRST.contains(&measure.name.as_str())
-            || OF_STREAMS.iter().any(|end| measure.name.ends_with(end));
+        let main = FIRST.contains(&measure.name.as_str()) || of_stream(&measure.name);
         if main && !heads.iter().any(|(name, _)| *name == measure.name) {
             heads.push((&measure.name, &measure.unit));
         }
