@@ -16,7 +16,7 @@ use crate::{Ended, print, print_json};
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The file that keeps the secret. Default: taut/identity in $XDG_CONFIG_HOME, or in ~/.config
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "identity", visible_alias = "path", value_name = "FILE")]
     path: Option<PathBuf>,
     /// Print as JSON
     #[arg(long)]
@@ -82,11 +82,12 @@ fn read(path: &Path) -> Result<Option<Identity>, String> {
         Err(error) => return Err(error.to_string()),
         Ok(metadata) => metadata,
     };
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let identity = text.trim().parse().map_err(|error| format!("is not an identity: {error}"))?;
+    // Only now: what is no identity is not to be hidden.
     if metadata.permissions().mode() & 0o077 != 0 {
         return Err(format!("others can read this secret; `chmod 600 {}` hides it", path.display()));
     }
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let identity = text.trim().parse().map_err(|error| format!("is not an identity: {error}"))?;
     Ok(Some(identity))
 }
 

@@ -101,7 +101,11 @@ pub(crate) fn plan(arguments: &Arguments) -> Ended {
             Flow::Cbr(cbr) => link.cbr.push(*cbr),
         }
     }
-    let prediction = predict(&link).map_err(|e| e.to_string())?;
+    let mut prediction = predict(&link).map_err(|e| e.to_string())?;
+    if link.load() >= link.rate {
+        // A delay that the few packets keep that such a link carries is no need that is met.
+        prediction.compliance.retain(|need| !need.holds);
+    }
     if arguments.json {
         print_json(&prediction)?;
     } else {

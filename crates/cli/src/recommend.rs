@@ -18,6 +18,9 @@ use crate::{Ended, print, print_json};
 /// Where nobody says what the rate is: more than any session here sends.
 const ASSUMED_RATE: Bitrate = Bitrate::from_bps(10_000_000);
 
+/// The same over several networks: what the video leaves there, in what was measured.
+const ASSUMED_OVER_PATHS: Bitrate = Bitrate::from_bps(15_000_000);
+
 /// Those of the evidence that taut is built with.
 const MEASURED_SEEDS: [u64; 3] = [1, 2, 3];
 
@@ -32,16 +35,16 @@ pub(crate) struct Arguments {
     /// One way instead, where the two differ: the longer
     #[arg(long, value_name = "DURATION", conflicts_with = "rtt")]
     one_way: Option<Duration>,
-    /// Packets lost
-    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    /// Packets lost, less than 50%
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_loss)]
     loss: Probability,
-    /// How many are lost one after the other, in the mean
-    #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
-    burst: f64,
+    /// How many are lost one after the other, in the mean [default: 1]
+    #[arg(long, value_name = "PACKETS")]
+    burst: Option<f64>,
     /// Standard deviation of the delay
     #[arg(long, value_name = "DURATION", default_value = "0ms")]
     jitter: Duration,
-    /// What the narrowest link has to spare for the session [default: 10Mbit]
+    /// What the narrowest link has to spare for the session [default: 10Mbit; with --paths 15Mbit]
     #[arg(long)]
     rate: Option<Bitrate>,
     /// Video goes beside the session: 2 Mbit/s from the robot
@@ -68,7 +71,7 @@ pub(crate) struct Arguments {
     /// Where both ends run
     #[arg(long, value_enum, default_value_t)]
     os: System,
-    /// Networks to be used at once
+    /// Networks to be used at once: commands in time, from what was measured of two; with few of the other options
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     paths: u32,
     /// Simulate every carrier over exactly this network, now, instead of looking it up: seconds
@@ -108,20 +111,25 @@ enum System {
 
 impl Arguments {
     fn need(&self) -> Result<Need, String> {
-        if !(self.burst >= 1.0 && self.burst <= 10_000.0) {
+        let burst = self.burst.unwrap_or(1.0);
+        if !(1.0..=10_000.0).contains(&burst) {
             return Err("--burst is 1 (each by itself) to 10000 packets".into());
+        }
+        if self.paths > 1 {
+            self.without_effect()?;
         }
         let one_way_ms = match (self.one_way, self.rtt) {
             (Some(one_way), _) => one_way.as_millis_f64(),
             (None, rtt) => rtt.unwrap_or_default().as_millis_f64() / 2.0,
         };
+        let assumed = if self.paths > 1 { ASSUMED_OVER_PATHS } else { ASSUMED_RATE };
         let network = Condition {
             // Parts per thousand million: 7 %, not 7.000000000000001.
             loss_percent: (self.loss.as_fraction() * 1e9).round() / 1e7,
-            burst: self.burst,
+            burst,
             one_way_ms,
             jitter_ms: self.jitter.as_millis_f64(),
-            rate_mbit: self.rate.unwrap_or(ASSUMED_RATE).as_bps() as f64 / 1e6,
+            rate_mbit: self.rate.unwrap_or(assumed).as_bps() as f64 / 1e6,
             video: self.video,
         };
         let limits = Need::haptic(network);
@@ -146,6 +154,36 @@ impl Arguments {
             ..limits
         })
     }
+
+    /// Over several networks the evidence is of commands in time, and of nothing else.
+    fn without_effect(&self) -> Result<(), String> {
+        let given = [
+            ("--burst", self.burst.is_some()),
+            ("--jitter-budget", self.jitter_budget.is_some()),
+            ("--tolerate", self.tolerate.is_some()),
+            ("--reliable", self.reliable),
+            ("--nat", self.nat),
+            ("--measure", self.measure),
+            ("--evidence", self.evidence.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(format!(
+                "{option} has no effect with --paths: over several networks 99 of 100 commands in time is all that was measured"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A share of packets with which a session is still one.
+fn parse_loss(text: &str) -> Result<Probability, String> {
+    let loss: Probability = text.parse().map_err(|e| format!("{e}"))?;
+    if loss.as_fraction() < 0.5 {
+        return Ok(loss);
+    }
+    let share = 100.0 * loss.as_fraction();
+    let hint = if text.contains('%') { String::new() } else { format!(": --loss {text}%?") };
+    Err(format!("{share} % is more than a session lives with, less than 50%{hint}"))
 }
 
 fn evidence_of(file: Option<&PathBuf>) -> Result<Evidence, String> {

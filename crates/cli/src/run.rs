@@ -7,7 +7,7 @@ use clap::Args;
 use taut_core::Seed;
 use taut_lab::campaign::check_seeds;
 use taut_lab::job;
-use taut_lab::report::{campaign_text, run_text, written_text};
+use taut_lab::report::{campaign_table_text, campaign_text, run_text, written_text};
 use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Choices, Scenario, ScenarioError, Setting, Variant};
@@ -57,6 +57,9 @@ pub(crate) struct Arguments {
     /// End with exit status 1 when a limit is not met; of real runs, when a median is not that of the simulation
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Of several runs, print every measure of every variant; else a line for each
+    #[arg(long, short)]
+    verbose: bool,
     /// No progress bar
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -218,7 +221,8 @@ fn run_many(
     if arguments.json {
         print_json(&result)?;
     } else {
-        print(&(campaign_text(&result) + &written_text(&written)))?;
+        let text = if arguments.verbose { campaign_text(&result) } else { campaign_table_text(&result) };
+        print(&(text + &written_text(&written)))?;
     }
     let met = result.variants.iter().all(|variant| variant.met == variant.seeds.len() as u64);
     Ok(if met || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -233,6 +233,29 @@ fn plan_answers_from_the_model() {
 }
 
 #[test]
+fn a_link_that_cannot_carry_the_load_meets_no_need() {
+    let world = World::new("plan-overload");
+    let told = world.good("plan --rate 6Mbit --delay 8ms --buffer 14kB --cross tcp,cbr:19Mbit");
+    assert!(told.contains("NO  rate") && told.ends_with("not compliant\n"), "{told}");
+    assert!(!told.contains("yes haptic_delay"), "{told}");
+}
+
+#[test]
+fn a_campaign_is_a_line_for_each_variant_and_all_of_it_when_asked() {
+    let world = World::new("campaign-table");
+    world.write("s.toml", SESSION);
+    let told = world.good("run s.toml --seeds 1..2");
+    let of = |told: &str, name: &str| told.lines().filter(|line| line.trim_start().starts_with(name)).count();
+    assert_eq!((of(&told, "UDP"), of(&told, "QUIC")), (1, 1), "{told}");
+    assert!(
+        told.contains("one way p99 ms") && told.contains("arrived %") && told.lines().count() < 12,
+        "{told}"
+    );
+    let verbose = world.good("run s.toml --seeds 1..2 --verbose");
+    assert!(verbose.contains("session handshake") && verbose.lines().count() > 40, "{verbose}");
+}
+
+#[test]
 fn traces_are_shown_and_converted_there_and_back() {
     let world = World::new("trace");
     world.write("r.csv", "time_s,position_m,force_n\n0,0.5,1\n0.001,0.25,2\n0.002,0.125,3\n");

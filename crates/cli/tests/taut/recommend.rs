@@ -100,7 +100,10 @@ fn what_is_missing_or_wrong_is_one_line() {
         ("recommend --rtt 40ms --evidence no.json", "no.json is not evidence"),
         ("recommend --rtt 40ms --evidence absent.json", "absent.json"),
         ("recommend --rtt 40ms --keep x.toml", "--measure"),
-        ("recommend --rtt 40ms --loss 90% --burst 2 --measure", "90 % cannot be lost in bursts of 2"),
+        ("recommend --rtt 40ms --loss 90% --burst 2 --measure", "90 % is more than a session lives with"),
+        ("recommend --rtt 40ms --loss 1", "--loss 1%?"),
+        ("recommend --rtt 8ms --paths 2 --measure", "--measure has no effect with --paths"),
+        ("recommend --rtt 8ms --paths 2 --reliable", "--reliable has no effect with --paths"),
         ("evidence", "SCENARIO"),
         ("evidence absent.toml -q", "absent.toml"),
     ] {

@@ -510,6 +510,10 @@ fn an_identity_is_made_once_for_its_owner_alone() {
     world.write("text", "hello");
     std::fs::set_permissions(world.path("text"), PermissionsExt::from_mode(0o600)).unwrap();
     assert!(world.taut("identity --path text").err.contains("is not an identity"));
+    // What is none is not to be hidden, whoever can read it.
+    std::fs::set_permissions(world.path("text"), PermissionsExt::from_mode(0o644)).unwrap();
+    let text = world.taut("identity --identity text").err;
+    assert!(text.contains("is not an identity") && !text.contains("chmod"), "{text}");
 }
 
 #[test]

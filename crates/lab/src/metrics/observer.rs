@@ -218,6 +218,12 @@ impl Metrics {
     }
 }
 
+/// No window of TCP is larger than 2³⁰ bytes (RFC 7323, section 2.3), so that a slow-start threshold beyond has not been set
+/// yet: it begins arbitrarily high (RFC 5681, section 3.1).
+fn is_set(gauge: &str, value: f64) -> bool {
+    value.is_finite() && !(gauge.starts_with("ssthresh") && value > f64::from(1u32 << 30))
+}
+
 /// A hundred flows make no readable plot.
 const MOST_RATES: usize = 12;
 const MOST_GAUGES: usize = 24;
@@ -275,10 +281,24 @@ impl Observer for Metrics {
                 if let Some(cycles) = &mut self.cycles {
                     cycles.gauge(now, node, name, value);
                 }
-                self.gauge(now, (node.0, name), value);
+                if is_set(name, value) {
+                    self.gauge(now, (node.0, name), value);
+                }
             }
             // The sender counts its choices itself.
             NodeEvent::Chosen(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_set;
+
+    #[test]
+    fn a_slow_start_threshold_that_was_never_set_is_no_value() {
+        assert!(!is_set("ssthresh_segments", u64::MAX as f64 / 1460.0));
+        assert!(is_set("ssthresh_segments", 35.0));
+        assert!(is_set("rate_bps", 1e12) && !is_set("rate_bps", f64::INFINITY));
     }
 }

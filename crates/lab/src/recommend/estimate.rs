@@ -1,4 +1,4 @@
-//! Between measured points: the worse neighbour, never a straight line. Beyond them: the nearest. Both are said.
+//! Between measured points: the worse neighbour, never a straight line. Beyond them: no figures, but the nearest network.
 
 use std::collections::BTreeSet;
 
@@ -41,21 +41,24 @@ pub(super) struct Estimates {
     pub(super) all: Vec<Estimate>,
     /// What of the network is beyond all that was measured.
     pub(super) beyond: Vec<String>,
+    /// The network moved to the edge of all that was measured, where it is beyond.
+    pub(super) nearest: Condition,
     /// What of it neighbours stand in for.
     pub(super) between: Vec<Between>,
     /// The scenarios that speak of the network.
     pub(super) scenarios: Vec<String>,
 }
 
-type Dimension = (&'static str, &'static str, fn(&Condition) -> f64);
+type Change = fn(&mut Condition);
+type Dimension = (&'static str, &'static str, fn(&Condition) -> f64, fn(&mut Condition) -> &mut f64);
 
-/// What a condition consists of: its name, its unit, and how to read it.
+/// What a condition consists of: its name, its unit, how to read it, and how to change it.
 const DIMENSIONS: [Dimension; 5] = [
-    ("loss", "%", |c| c.loss_percent),
-    ("bursts", "packets", |c| c.burst),
-    ("one way", "ms", |c| c.one_way_ms),
-    ("jitter", "ms", |c| c.jitter_ms),
-    ("rate", "Mbit/s", |c| c.rate_mbit),
+    ("loss", "%", |c| c.loss_percent, |c| &mut c.loss_percent),
+    ("bursts", "packets", |c| c.burst, |c| &mut c.burst),
+    ("one way", "ms", |c| c.one_way_ms, |c| &mut c.one_way_ms),
+    ("jitter", "ms", |c| c.jitter_ms, |c| &mut c.jitter_ms),
+    ("rate", "Mbit/s", |c| c.rate_mbit, |c| &mut c.rate_mbit),
 ];
 const BURST: usize = 1;
 const JITTER: usize = 3;
@@ -64,9 +67,10 @@ const RATE: usize = 4;
 pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
     let (mut beyond, mut between) = (Vec::new(), Vec::new());
     let (mut chosen, mut scenarios) = (Vec::new(), Vec::new());
+    let mut nearest = need.network;
     for (index, set) in evidence.sets.iter().enumerate() {
         if speaks_of(set, &need.network) {
-            let near = neighbours(index, set, &need.network);
+            let near = neighbours(index, set, &need.network, &mut nearest);
             chosen.extend(near.corners);
             beyond.extend(near.beyond);
             between.extend(near.between);
@@ -77,13 +81,15 @@ pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
         !has(&need.network)
             || evidence.sets.iter().flat_map(|set| &set.points).any(|point| has(&point.condition))
     };
-    for (what, measured) in [
-        ("video beside the session", measured(|c| c.video)),
-        ("jitter", measured(|c| c.jitter_ms > 0.0)),
-        ("loss in bursts", measured(|c| c.burst > 1.0)),
-    ] {
+    let without: [(&str, bool, Change); 3] = [
+        ("video beside the session", measured(|c| c.video), |c| c.video = false),
+        ("jitter", measured(|c| c.jitter_ms > 0.0), |c| c.jitter_ms = 0.0),
+        ("loss in bursts", measured(|c| c.burst > 1.0), |c| c.burst = 1.0),
+    ];
+    for (what, measured, remove) in without {
         if !measured {
             beyond.push(format!("nothing was measured with {what}"));
+            remove(&mut nearest);
         }
     }
     let point = |at: &Cited| &evidence.sets[at.set].points[at.point];
@@ -96,7 +102,7 @@ pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
     let all = carriers.into_iter().filter_map(of).collect();
     beyond.sort();
     beyond.dedup();
-    Estimates { all, beyond, between, scenarios }
+    Estimates { all, beyond, nearest, between, scenarios }
 }
 
 /// The set without jitter, bursts and video speaks of every network; one with any of these where the network has it too.
@@ -123,10 +129,11 @@ struct Near {
     between: Vec<Between>,
 }
 
-fn neighbours(index: usize, set: &EvidenceSet, network: &Condition) -> Near {
+/// Where the network is outside, `nearest` is moved to the edge.
+fn neighbours(index: usize, set: &EvidenceSet, network: &Condition, nearest: &mut Condition) -> Near {
     let mut found = Near::default();
     let mut cell: Vec<Vec<f64>> = Vec::new();
-    for (i, (name, unit, of)) in DIMENSIONS.iter().enumerate() {
+    for (i, (name, unit, of, change)) in DIMENSIONS.iter().enumerate() {
         let mut values: Vec<f64> = set.points.iter().map(|point| of(&point.condition)).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
@@ -145,9 +152,11 @@ fn neighbours(index: usize, set: &EvidenceSet, network: &Condition) -> Near {
         let above = values.iter().copied().filter(|value| *value >= wanted).reduce(f64::min);
         if outside {
             found.beyond.push(format!(
-                "{name} {wanted} {unit} is outside of {least} to {most} {unit} of {}; its nearest value stands in",
+                "{name} {wanted} {unit} is outside of {least} to {most} {unit} of {}",
                 set.scenario
             ));
+            let edge = change(nearest);
+            *edge = if i == RATE { edge.max(least) } else { edge.min(most) };
         } else if speaks && below != above {
             let (quantity, unit, scenario) = ((*name).into(), (*unit).into(), set.scenario.clone());
             found.between.push(Between { quantity, unit, asked: wanted, below, above, scenario });
@@ -156,7 +165,7 @@ fn neighbours(index: usize, set: &EvidenceSet, network: &Condition) -> Near {
     }
     let corner = |point: &Point| {
         let mut dimensions = DIMENSIONS.iter().zip(&cell);
-        dimensions.all(|((.., of), near)| near.iter().any(|value| same(*value, of(&point.condition))))
+        dimensions.all(|((_, _, of, _), near)| near.iter().any(|value| same(*value, of(&point.condition))))
     };
     let at = |(point, _): (usize, &Point)| Cited { set: index, point };
     found.corners = set.points.iter().enumerate().filter(|(_, point)| corner(point)).map(at).collect();

@@ -36,8 +36,11 @@ pub struct Recommendation {
     pub others: Vec<Candidate>,
     /// The questions in the order in which they were asked.
     pub steps: Vec<Step>,
-    /// What of the network is outside of all that was measured, in words: there the answer is a guess from the nearest.
+    /// What of the network is outside of all that was measured, in words: there is no choice then, and no figure.
     pub outside: Vec<String>,
+    /// The answer for the nearest network that was measured, where this one is outside: of its own network, and a guess here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<Box<Recommendation>>,
     /// What of the network was not measured as it is, and what stands in for it. None here and outside: every figure is of
     /// exactly this network. Else each is the worst of the neighbours, and the truth may be better.
     pub between: Vec<Between>,

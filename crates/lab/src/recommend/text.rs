@@ -4,21 +4,28 @@ use std::fmt::Write as _;
 
 use super::paths::paths_text;
 use super::tree::{mbit, ms, percent};
-use super::{Between, Branch, Candidate, Citation, Recommendation};
+use super::{Between, Branch, Candidate, Citation, Need, Recommendation};
 use crate::evidence::Condition;
 
 /// The whole answer. Lines of tables are as long as the names of variants; prose is within 100 columns.
 pub fn recommendation_text(recommendation: &Recommendation) -> String {
+    answer(recommendation, true)
+}
+
+/// `asked`: over the network that was asked for, which can be measured.
+fn answer(recommendation: &Recommendation, asked: bool) -> String {
     let mut text = String::new();
     let need = &recommendation.need;
-    let _ = writeln!(text, "{}\n", network(&need.network));
+    let networks =
+        if need.paths > 1 { format!("{} networks at once, each ", need.paths) } else { String::new() };
+    let _ = writeln!(text, "{networks}{}\n", network(&need.network));
     if let Some(paths) = &recommendation.paths {
         return text + &paths_text(paths, need);
     }
-    for outside in &recommendation.outside {
-        text += &wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
+    if !recommendation.outside.is_empty() {
+        return text + &outside(recommendation);
     }
-    between(recommendation, &mut text);
+    between(recommendation, asked, &mut text);
     match &recommendation.choice {
         Some(choice) => {
             let neighbour = if recommendation.between.is_empty() { "" } else { " at the worst neighbours" };
@@ -39,8 +46,35 @@ pub fn recommendation_text(recommendation: &Recommendation) -> String {
     text
 }
 
+/// No figure of this network, but the nearest that was measured, as such.
+fn outside(recommendation: &Recommendation) -> String {
+    let mut text = String::new();
+    for outside in &recommendation.outside {
+        text += &wrapped(&format!("OUTSIDE of what was measured: {outside}."), "", "  ");
+    }
+    text.push_str("So there is no figure of it. Add --measure to simulate exactly this network: seconds.\n");
+    text += &too_far(&recommendation.need).unwrap_or_default();
+    if let Some(nearest) = &recommendation.nearest {
+        text.push_str("\nThe nearest network that was measured, which is not yours:\n\n");
+        text += &answer(nearest, false);
+    }
+    text
+}
+
+/// The way alone takes all the time that there is.
+pub(super) fn too_far(need: &Need) -> Option<String> {
+    let (propagation, allowed) = (need.network.one_way_ms, need.budget_ms);
+    (propagation >= allowed).then(|| {
+        format!(
+            "No transport can: the way alone takes {} of the {} that are allowed.\n",
+            ms(propagation),
+            ms(allowed)
+        )
+    })
+}
+
 /// Which neighbours stand in for this network, and how to do without them.
-fn between(recommendation: &Recommendation, text: &mut String) {
+fn between(recommendation: &Recommendation, asked: bool, text: &mut String) {
     if !recommendation.between.is_empty() {
         text.push_str(
             "BETWEEN measured points: each figure is that of the worst neighbour, the truth may be better.\n",
@@ -65,7 +99,7 @@ fn between(recommendation: &Recommendation, text: &mut String) {
         text.push_str("Measured over exactly this network.\n\n");
         return;
     }
-    text.push_str("Add --measure to simulate exactly this network: seconds.\n\n");
+    text.push_str(if asked { "Add --measure to simulate exactly this network: seconds.\n\n" } else { "\n" });
 }
 
 /// The verb's ending.
@@ -136,14 +170,7 @@ fn nothing(recommendation: &Recommendation, text: &mut String) {
     if !recommendation.between.is_empty() && propagation < need.budget_ms {
         text.push_str("A neighbour that is worse than this network may be why: --measure tells.\n");
     }
-    if propagation >= need.budget_ms {
-        let _ = writeln!(
-            text,
-            "No transport can: the way alone takes {} of the {} that are allowed.",
-            ms(propagation),
-            ms(need.budget_ms)
-        );
-    }
+    text.push_str(&too_far(need).unwrap_or_default());
     if let Some(nearest) = recommendation.others.first() {
         let _ = writeln!(text, "Nearest is {}: {}.", settings(nearest), found(nearest));
         for failure in &nearest.failures {
@@ -237,7 +264,7 @@ fn list(seeds: &[u64]) -> String {
 }
 
 /// Within 100 columns.
-fn wrapped(prose: &str, first: &str, next: &str) -> String {
+pub(super) fn wrapped(prose: &str, first: &str, next: &str) -> String {
     const WIDTH: usize = 100;
     let (mut text, mut line) = (String::new(), first.to_owned());
     for word in prose.split(' ') {

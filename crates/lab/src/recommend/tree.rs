@@ -43,6 +43,15 @@ type Question = (&'static str, String, fn(&Need, &Estimate) -> Answer);
 /// ```
 pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
     let found = estimates(evidence, need);
+    let several = (need.paths > 1 && need.os == Os::Linux).then(PathEvidence::shipped);
+    if let Some(evidence) = several.and_then(Result::ok) {
+        return Recommendation { paths: Some(super::paths::advise(&evidence, need)), ..nothing(need) };
+    }
+    if !found.beyond.is_empty() {
+        let inside = Need { network: found.nearest, ..need.clone() };
+        let nearest = (found.nearest != need.network).then(|| Box::new(recommend(evidence, &inside)));
+        return Recommendation { outside: found.beyond, nearest, ..nothing(need) };
+    }
     let mut book = Book { evidence, cited: Vec::new() };
     let questions = questions(need);
     let mut judged: Vec<(Estimate, Vec<Failure>)> =
@@ -84,10 +93,24 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
     }
     let mut cautions: Vec<String> = together(&found.scenarios).into_iter().collect();
     cautions.extend(choice.iter().flat_map(|choice| habits(&choice.carrier)).map(str::to_owned));
-    let (outside, between, citations) = (found.beyond, found.between, book.citations());
-    let several = (need.paths > 1 && need.os == Os::Linux).then(PathEvidence::shipped);
-    let paths = several.and_then(Result::ok).map(|evidence| super::paths::advise(&evidence, need));
-    Recommendation { need: need.clone(), choice, paths, others, steps, outside, between, cautions, citations }
+    let (between, citations) = (found.between, book.citations());
+    Recommendation { choice, others, steps, between, cautions, citations, ..nothing(need) }
+}
+
+/// What is asked, and no answer.
+fn nothing(need: &Need) -> Recommendation {
+    Recommendation {
+        need: need.clone(),
+        choice: None,
+        paths: None,
+        others: Vec::new(),
+        steps: Vec::new(),
+        outside: Vec::new(),
+        nearest: None,
+        between: Vec::new(),
+        cautions: Vec::new(),
+        citations: Vec::new(),
+    }
 }
 
 /// Those that meet the need first, then by how little they miss it.

@@ -3,6 +3,7 @@
 use super::axis::Axis;
 use super::chart::{Chart, Ink, Shape};
 use super::format::{ABSENT, capitalised, escape, number, optional, slug, symbol_html};
+use super::headline;
 use super::page::{self, Figure, Table, section};
 use super::sweep::Sweep;
 use crate::result::{CampaignResult, LimitTally, Measure, VariantResult};
@@ -37,6 +38,7 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
         escape(&campaign.description)
     );
     body.push_str(&verdict(campaign, runs));
+    body.push_str(&section("At a glance", &headline::tables(campaign)));
     for (heading, content) in comparison(campaign) {
         body.push_str(&section(heading, &content));
     }
@@ -48,7 +50,7 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
 fn comparison(campaign: &CampaignResult) -> [(&'static str, String); 2] {
     let (variants, figures) = (variant_table(campaign), figures(campaign));
     let Some(sweep) = swept(campaign) else {
-        return [("Variants", variants), ("Comparison", page::figures(&figures, 1))];
+        return [("Comparison", page::figures(&figures, 1)), ("Variants", variants)];
     };
     let (lines, dots) = figures.split_at(lines(campaign, &sweep).count() * sweep.panels());
     let each = page::folded("Each measure, variant by variant", &page::figures(dots, lines.len() + 1));
@@ -59,7 +61,8 @@ fn comparison(campaign: &CampaignResult) -> [(&'static str, String); 2] {
 /// A dot plot of each measure that there is something to compare with, or that differs between variants. Before these, where the variants
 /// lie along an axis of numbers, lines over it; then no dots where there are too many variants.
 pub(super) fn figures(campaign: &CampaignResult) -> Vec<Figure> {
-    let measures = measures(campaign);
+    let mut measures = measures(campaign);
+    measures.sort_by_key(|head| headline::place(&head.name, head.predicted || head.reported));
     let compared: Vec<&MeasureHead> =
         measures.iter().filter(|head| head.predicted || head.reported).collect();
     let others = measures.iter().filter(|head| !head.predicted && !head.reported && differs(campaign, head));
@@ -117,12 +120,14 @@ pub(super) fn find<'a>(variant: &'a VariantResult, head: &MeasureHead) -> Option
     variant.measures.iter().find(|measure| measure.name == head.name)
 }
 
-/// Whether variants lie further apart than their confidence intervals are wide.
+/// Whether any variant's confidence interval lies wholly above that of another; a wide one hides no others.
 fn differs(campaign: &CampaignResult, head: &MeasureHead) -> bool {
-    let found = || campaign.variants.iter().filter_map(|variant| find(variant, head));
-    let (lo, hi) = found().fold((f64::MAX, f64::MIN), |(lo, hi), m| (lo.min(m.mean), hi.max(m.mean)));
-    let noise = found().filter_map(|measure| measure.ci95).fold(0.0, f64::max);
-    hi - lo > 2.0 * noise
+    let found = campaign.variants.iter().filter_map(|variant| find(variant, head));
+    let (lowest, highest) = found.fold((f64::INFINITY, f64::NEG_INFINITY), |(lowest, highest), measure| {
+        let half = measure.ci95.unwrap_or(0.0);
+        (lowest.min(measure.mean + half), highest.max(measure.mean - half))
+    });
+    highest > lowest
 }
 
 fn verdict(campaign: &CampaignResult, runs: usize) -> String {
@@ -192,13 +197,22 @@ fn variant_table(campaign: &CampaignResult) -> String {
             symbol_html(&variant_name(variant)),
             format!("<span class=\"{class}\">{verdict}</span>"),
             if failures.is_empty() { ABSENT.to_owned() } else { failures.join("<br/>") },
-            if settings.is_empty() { ABSENT.to_owned() } else { settings },
+            folded(variant.settings.len(), &settings),
             seeds(&variant.seeds),
             variant.seeds.len().to_string(),
             variant.met.to_string(),
         ]);
     }
     table.html()
+}
+
+/// Behind a click: what a variant sets can be longer than all the rest of the page.
+fn folded(keys: usize, settings: &str) -> String {
+    match keys {
+        0 => ABSENT.to_owned(),
+        1 => format!("<details><summary>1 key</summary>{settings}</details>"),
+        keys => format!("<details><summary>{keys} keys</summary>{settings}</details>"),
+    }
 }
 
 /// `"1–20, 42"`: runs of consecutive seeds as ranges.
@@ -289,14 +303,19 @@ fn figure(campaign: &CampaignResult, head: &MeasureHead) -> Figure {
     let values = rows.iter().flat_map(|(_, m)| {
         let half = m.ci95.unwrap_or(0.0);
         let optional = [m.predicted, m.reported].into_iter().flatten();
-        [m.mean - half, m.mean + half, m.min, m.max].into_iter().chain(optional)
+        // An interval that reaches below what can be, reaches no further than that.
+        let least = if m.min >= 0.0 { 0.0 } else { f64::MIN };
+        let most = if head.unit == "%" && m.max <= 100.0 { 100.0 } else { f64::MAX };
+        let ends = [m.mean - half, m.mean + half].map(|end| end.clamp(least, most));
+        ends.into_iter().chain([m.min, m.max]).chain(optional)
     });
     let (lo, hi) = values.filter(finite).fold((f64::MAX, f64::MIN), |(lo, hi), v| (lo.min(v), hi.max(v)));
     let names: Vec<String> = rows.iter().map(|(name, _)| name.clone()).collect();
     let label =
         if head.unit.is_empty() { head.name.clone() } else { format!("{} ({})", head.name, head.unit) };
     let (from, to) = range(lo, hi, head.unit == "%");
-    let mut chart = Chart::new(&head.name, Axis::rounded(&label, from, to), Axis::categories("", &names));
+    let mut chart =
+        Chart::new(&head.name, Axis::rounded(&label, from, to).with_margin(), Axis::categories("", &names));
     chart.set_height((rows.len() as f64 * ROW).max(2.0 * ROW));
     for (i, (name, measure)) in rows.iter().enumerate() {
         draw(&mut chart, -(i as f64), name, measure, head);

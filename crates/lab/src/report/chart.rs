@@ -99,13 +99,31 @@ pub(super) struct Chart {
     marks: Vec<Mark>,
     legend: Vec<(Swatch, String)>,
     beside: Vec<(f64, Rule, String)>,
+    /// Room to the left and to the right at least.
+    least: (f64, f64),
 }
 
 impl Chart {
     /// An empty one; `label` says what it shows to who cannot see it.
     pub(super) fn new(label: &str, x: Axis, y: Axis) -> Self {
         let (marks, legend, beside) = (Vec::new(), Vec::new(), Vec::new());
-        Self { label: label.to_owned(), x, y, width: WIDTH, height: 210.0, marks, legend, beside }
+        Self {
+            label: label.to_owned(),
+            x,
+            y,
+            width: WIDTH,
+            height: 210.0,
+            marks,
+            legend,
+            beside,
+            least: (0.0, 0.0),
+        }
+    }
+
+    /// Gives both the same area between the axes from left to right.
+    pub(super) fn align(&mut self, other: &mut Self) {
+        self.least = (self.left().max(other.left()), self.right().max(other.right()));
+        other.least = self.least;
     }
 
     /// Height of the area between the axes, in user units.
@@ -231,13 +249,23 @@ impl Chart {
     fn left(&self) -> f64 {
         let label = if self.y.label.is_empty() { 12.0 } else { 32.0 };
         // Four characters at least, so that most figures of a page line up.
-        label + self.y.ticks.iter().map(|(_, text)| text_width(text)).fold(4.0 * CHARACTER, f64::max)
+        label
+            + self
+                .y
+                .ticks
+                .iter()
+                .map(|(_, text)| text_width(text))
+                .fold(4.0 * CHARACTER, f64::max)
+                .max(self.least.0 - label)
     }
 
     /// Room for the labels of rules, and for what the last tick's text reaches beyond the plot.
     fn right(&self) -> f64 {
         let last = self.x.ticks.last().map_or(0.0, |(_, text)| text_width(text) / 2.0);
-        self.beside.iter().map(|(_, _, label)| text_width(label) + 8.0).fold(last.max(18.0), f64::max)
+        self.beside
+            .iter()
+            .map(|(_, _, label)| text_width(label) + 8.0)
+            .fold(last.max(18.0).max(self.least.1), f64::max)
     }
 
     /// Lays the entries out from left to right in as many rows as they need, and says how many.

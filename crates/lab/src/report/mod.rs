@@ -15,6 +15,7 @@ mod commands;
 mod comparison;
 mod distributions;
 mod format;
+mod headline;
 mod page;
 mod run;
 mod run_figures;
@@ -35,6 +36,7 @@ use crate::result::{CampaignResult, ComparisonResult, RunResult};
 /// How every figure's file begins.
 pub(crate) const FIGURE_BEGINS: &str = chart::BEGINS;
 
+pub use headline::campaign_table_text;
 pub use text::{campaign_text, comparison_text, run_text, written_text};
 
 /// The report of one run: a whole HTML document, to be opened from a file, without a network.

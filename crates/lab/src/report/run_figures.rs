@@ -265,6 +265,10 @@ fn timelines(
             figures.push(Figure { stem, title, caption, chart });
         }
     }
+    // They stand side by side.
+    if let [whole, close] = &mut figures[..] {
+        whole.chart.align(&mut close.chart);
+    }
     figures
 }
 

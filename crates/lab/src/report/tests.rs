@@ -328,3 +328,62 @@ fn the_last_class_of_cycles_says_that_it_stands_for_more() {
     assert!(text.contains("58 cycles that lost 10 or more"), "{text}");
     assert!(html.contains(">10 or more<") && html.contains(">9<"), "{html}");
 }
+
+/// The numbers of an attribute of a figure.
+fn attribute<'a>(svg: &'a str, before: &str) -> &'a str {
+    let from = svg.find(before).unwrap_or_else(|| panic!("{before}: {svg}")) + before.len();
+    svg[from..].split('"').next().unwrap_or_default()
+}
+
+#[test]
+fn a_close_up_has_the_area_of_the_figure_beside_it() {
+    let figures = run_figures(&sample::run());
+    let mut pairs = 0;
+    for (stem, close) in figures.iter().filter(|(stem, _)| stem.ends_with("-zoom")) {
+        let whole = stem.trim_end_matches("-zoom");
+        let (_, whole) = figures.iter().find(|(stem, _)| stem == whole).expect("what it is a close-up of");
+        let area = |svg: &str| {
+            let plot = &svg[svg.find("class=\"plot\"").unwrap()..];
+            (attribute(plot, " x=\"").to_owned(), attribute(plot, " width=\"").to_owned())
+        };
+        assert_eq!(area(whole), area(close), "{stem}");
+        pairs += 1;
+    }
+    assert!(pairs > 2, "{pairs}");
+}
+
+#[test]
+fn an_interval_of_a_share_does_not_stretch_the_axis_beyond_what_can_be() {
+    let mut campaign = sample::campaign();
+    for variant in &mut campaign.variants {
+        let loss = &mut variant.measures[3];
+        (loss.mean, loss.ci95, loss.min, loss.max) = (50.0, Some(90.0), 0.0, 100.0);
+        loss.predicted = Some(50.0);
+    }
+    let figures = campaign_figures(&campaign);
+    let (_, svg) = figures.iter().find(|(stem, _)| stem.ends_with("loss")).unwrap();
+    let ends: Vec<f64> = attribute(svg, "data-x=\"").split(' ').filter_map(|end| end.parse().ok()).collect();
+    // No symbol at 0 or 100 is cut, and nothing beyond is drawn.
+    assert!(-5.0 < ends[0] && ends[0] < 0.0 && 100.0 < ends[1] && ends[1] < 105.0, "{ends:?}");
+}
+
+#[test]
+fn what_variants_set_is_folded_and_comes_after_what_they_found() {
+    let html = campaign_html(&sample::campaign());
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("<h2>At a glance") < at("<h2>Comparison") && at("<h2>Comparison") < at("<h2>Variants"));
+    assert!(html.contains("<details><summary>1 key</summary><code>cross.cbr.rate = 0Mbit</code></details>"));
+}
+
+#[test]
+fn one_noisy_variant_does_not_hide_what_the_others_differ_in() {
+    let mut campaign = sample::campaign();
+    let drawn = |campaign: &CampaignResult| {
+        campaign_figures(campaign).iter().any(|(stem, _)| stem == "backward-video-d-max")
+    };
+    assert!(drawn(&campaign), "{:?}", campaign_figures(&campaign).iter().map(|(s, _)| s).collect::<Vec<_>>());
+    campaign.variants[4].measures[4].ci95 = Some(1e6);
+    assert!(drawn(&campaign));
+    campaign.variants.iter_mut().for_each(|variant| variant.measures[4].ci95 = Some(1e6));
+    assert!(!drawn(&campaign));
+}

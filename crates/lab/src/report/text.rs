@@ -77,7 +77,7 @@ pub fn written_text(written: &Written) -> String {
 const MOST_NAMES: usize = 4;
 
 /// A text table: one line per row, columns as wide as their widest cell, the first to the left, the others to the right.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();

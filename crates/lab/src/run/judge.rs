@@ -155,7 +155,10 @@ fn beyond_the_model(scenario: &Scenario) -> Vec<ModelCondition> {
     conditions
 }
 
+/// What the model needs; and after a semicolon what breaks it, which is left out where nothing does.
 fn condition(name: &str, holds: bool, explanation: &str) -> ModelCondition {
+    let needs = explanation.split_once("; ").map_or(explanation, |(needs, _)| needs);
+    let explanation = if holds { needs } else { explanation };
     ModelCondition { name: name.to_owned(), holds, explanation: explanation.to_owned() }
 }
 
@@ -376,4 +379,18 @@ fn media_rates(scenario: &Scenario) -> MediaRates {
     let audio = stream.and_then(|stream| stream.audio.as_ref()).map(|audio| audio.rate);
     let video = stream.and_then(|stream| stream.video.as_ref()).map(|video| video.rate.unwrap_or(VP8_RATE));
     MediaRates { audio: audio.unwrap_or_default(), video: video.unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::condition;
+
+    #[test]
+    fn a_condition_that_holds_does_not_say_what_would_break_it() {
+        let of = |holds| condition("size", holds, "the model needs a size; there is none").explanation;
+        assert_eq!(
+            [of(true), of(false)],
+            ["the model needs a size", "the model needs a size; there is none"]
+        );
+    }
 }

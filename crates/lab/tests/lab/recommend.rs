@@ -184,6 +184,26 @@ fn beyond_what_was_measured_is_said_first() {
 }
 
 #[test]
+fn beyond_what_was_measured_there_is_no_figure_but_that_of_the_nearest_network_as_such() {
+    let asked = Need::haptic(Condition { jitter_ms: 500.0, rate_mbit: 0.1, ..network(30.0, 20.0) });
+    let found = recommend(&evidence(), &asked);
+    assert!(!found.is_met() && found.steps.is_empty() && found.others.is_empty(), "{found:?}");
+    let nearest = found.nearest.as_ref().expect("there is one");
+    assert_eq!(nearest.need.network, network(20.0, 20.0));
+    assert!(nearest.outside.is_empty() && !nearest.others.is_empty(), "{nearest:?}");
+    let text = recommendation_text(&found);
+    let (head, rest) = text.split_once("The nearest network that was measured, which is not yours:").unwrap();
+    assert!(!head.contains("99 of 100") && head.contains("--measure"), "{head}");
+    assert!(
+        rest.contains("20.0 ms one way, 20.0 % lost, 10 Mbit/s") && !rest.contains("--measure"),
+        "{rest}"
+    );
+    // That the way alone is too long needs no measurement.
+    let far = recommendation_text(&recommend(&evidence(), &need(1.0, 200.0)));
+    assert!(far.contains("No transport can: the way alone takes 200 ms"), "{far}");
+}
+
+#[test]
 fn what_is_no_matter_of_figures_is_asked_first() {
     let names = |need: &Need| recommend(&evidence(), need).choice.map(|choice| choice.name);
     let plain = need(0.0, 5.0);
@@ -195,9 +215,48 @@ fn what_is_no_matter_of_figures_is_asked_first() {
     assert!(nat.others.iter().any(|other| other.name == "TCP" && !other.meets));
 }
 
+fn over_two() -> Need {
+    let network = Condition { rate_mbit: 60.0, ..network(0.0, 5.0) };
+    Need { paths: 2, haptic: false, budget_ms: 15.0, ..Need::haptic(network) }
+}
+
+#[test]
+fn what_several_networks_were_not_measured_with_is_outside_and_has_no_choice() {
+    let plain = over_two();
+    let with = |change: fn(&mut Need)| {
+        let mut need = plain.clone();
+        change(&mut need);
+        let found = recommend(&evidence(), &need);
+        let paths = found.paths.clone().expect("it was asked for");
+        assert!(!found.is_met() && paths.choice.is_none() && paths.nearest.is_some(), "{paths:?}");
+        let text = recommendation_text(&found);
+        assert!(text.contains("OUTSIDE") && !text.contains("Take "), "{text}");
+        (paths.outside.join("; "), text)
+    };
+    for (change, says) in [
+        ((|need| need.network.loss_percent = 30.0) as fn(&mut Need), "30 % lost; measured were 0 to 4.2"),
+        (|need| need.network.jitter_ms = 20.0, "20 ms of jitter; measured were 0.3 to 1.9"),
+        (|need| need.network.rate_mbit = 0.1, "0.1 Mbit/s to spare; measured were 15 to 60"),
+        (|need| need.network.one_way_ms = 9.0, "9 ms one way; measured were 4 to 7.3"),
+        (|need| need.haptic = true, "force that comes back"),
+        (|need| need.paths = 3, "3 networks; measured were 2"),
+        (|need| need.budget_ms = 10.0, "within 10.0 ms; measured was within 15.0 ms"),
+    ] {
+        assert_eq!(with(change).0.split("; measured").next(), says.split("; measured").next());
+        assert!(with(change).0.contains(says), "{says}");
+    }
+    assert!(with(|need| need.paths = 3).1.contains("--path wwan0 --path wwan1 --path wwan2"));
+    let (_, impossible) = with(|need| need.budget_ms = 3.0);
+    assert!(
+        impossible.contains("No transport can: the way alone takes 5.0 ms of the 3.0 ms"),
+        "{impossible}"
+    );
+    assert!(!impossible.contains("% in time"), "{impossible}");
+}
+
 #[test]
 fn over_several_networks_the_fewest_copies_that_are_in_time_in_every_condition_are_taken() {
-    let plain = Need { paths: 2, budget_ms: 15.0, ..need(0.0, 5.0) };
+    let plain = over_two();
     let found = recommend(&evidence(), &plain);
     let paths = found.paths.clone().expect("it was asked for");
     let choice = paths.choice.clone().expect("one is in time");
@@ -214,7 +273,8 @@ fn over_several_networks_the_fewest_copies_that_are_in_time_in_every_condition_a
     assert!(found.is_met() && found.choice.is_none() && paths.outside.is_empty(), "{:?}", paths.outside);
     let text = recommendation_text(&found);
     assert!(
-        text.contains("Take deadline: ") && text.contains("--path wwan0 --path wwan1 --deadline 15ms"),
+        text.contains("Take MTIP with the policy `deadline`: ")
+            && text.contains("--path wwan0 --path wwan1 --deadline 15ms"),
         "{text}"
     );
 

@@ -1,0 +1,258 @@
+//! The measures that answer first, of every variant at a glance: one axis down, the rest across, or a row for each variant.
+
+use super::campaign::{passes, variant_name};
+use super::format::{ABSENT, capitalised, escape, number, symbol_html};
+use super::page::Table;
+use super::text::aligned;
+use crate::result::{CampaignResult, VariantResult};
+
+/// What is asked of a session and of commands, in this order.
+const FIRST: [&str; 4] =
+    ["session one way p50", "session one way p99", "session arrived", "commands in time"];
+/// What is asked of every stream, and of video beside it.
+const OF_STREAMS: [&str; 4] = [" p99 delay", " latency p99", " frame rate", " loss"];
+/// Of these, what says less than another: a frame is lost with any of its packets.
+const LESS: [&str; 2] = [" packet loss", " key frame loss"];
+/// Measures shown at most; the table of all has the others.
+const MOST: usize = 8;
+
+/// Where a measure comes among the figures: sessions and commands, what there is something to compare with, streams, the rest.
+pub(super) fn place(name: &str, compared: bool) -> usize {
+    let first = FIRST.iter().position(|first| *first == name);
+    let stream = of_stream(name);
+    let others = match (compared, stream) {
+        (true, _) => 0,
+        (false, true) => 1,
+        (false, false) => 2,
+    };
+    first.unwrap_or(FIRST.len() + others)
+}
+
+fn of_stream(name: &str) -> bool {
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    ends(&OF_STREAMS) && !ends(&LESS)
+}
+
+/// Names and units of the main measures that there are.
+fn heads(campaign: &CampaignResult) -> Vec<(&str, &str)> {
+    let mut heads: Vec<(&str, &str)> = Vec::new();
+    for measure in campaign.variants.iter().flat_map(|variant| &variant.measures) {
+        let main = FIRST.contains(&measure.name.as_str()) || of_stream(&measure.name);
+        if main && !heads.iter().any(|(name, _)| *name == measure.name) {
+            heads.push((&measure.name, &measure.unit));
+        }
+    }
+    // A session's states are that stream.
+    if heads.iter().any(|(name, _)| name.starts_with("session ")) {
+        heads.retain(|(name, _)| !name.starts_with("forward haptic "));
+    }
+    heads.sort_by_key(|(name, _)| place(name, false));
+    heads.truncate(MOST);
+    heads
+}
+
+/// Variants that are every combination of two parts of their names.
+struct Matrix<'a> {
+    down: Vec<&'a str>,
+    across: Vec<&'a str>,
+    /// Row by row.
+    variants: Vec<&'a VariantResult>,
+}
+
+impl<'a> Matrix<'a> {
+    /// By the first part of the names and the rest, or by all but the last part and that; the names of values may have commas
+    /// of their own.
+    fn of(campaign: &'a CampaignResult) -> Option<Self> {
+        let split = |part: fn(&'a str) -> Option<(&'a str, &'a str)>| Self::split(campaign, part);
+        split(|name| name.split_once(", ")).or_else(|| split(|name| name.rsplit_once(", ")))
+    }
+
+    fn split(campaign: &'a CampaignResult, parts: fn(&'a str) -> Option<(&'a str, &'a str)>) -> Option<Self> {
+        let (mut down, mut across) = (Vec::new(), Vec::new());
+        for variant in &campaign.variants {
+            let (first, rest) = parts(&variant.name)?;
+            for (known, part) in [(&mut down, first), (&mut across, rest)] {
+                if !known.contains(&part) {
+                    known.push(part);
+                }
+            }
+        }
+        if down.len() < 2 || across.len() < 2 || down.len() * across.len() != campaign.variants.len() {
+            return None;
+        }
+        // A page is longer than wide.
+        let turned = across.len() > down.len();
+        let at = |down: &str, across: &str| {
+            let mut variants = campaign.variants.iter();
+            let cell = if turned { (across, down) } else { (down, across) };
+            variants.find(|variant| parts(&variant.name) == Some(cell))
+        };
+        if turned {
+            std::mem::swap(&mut down, &mut across);
+        }
+        let cells = down.iter().flat_map(|row| across.iter().map(|column| at(row, column)));
+        let variants = cells.collect::<Option<Vec<_>>>()?;
+        Some(Self { down, across, variants })
+    }
+
+    /// `cell` of every variant, as a table.
+    fn table(&self, caption: &str, cell: impl Fn(&VariantResult) -> String) -> String {
+        let mut table = Table::new(caption).text("");
+        for column in &self.across {
+            table = table.number(&symbol_html(column), "");
+        }
+        for (row, variants) in self.down.iter().zip(self.variants.chunks(self.across.len())) {
+            let cells = variants.iter().map(|variant| cell(variant));
+            table.row(&std::iter::once(symbol_html(row)).chain(cells).collect::<Vec<_>>());
+        }
+        table.html()
+    }
+}
+
+/// The verdicts, where there are limits, and the main measures.
+pub(super) fn tables(campaign: &CampaignResult) -> String {
+    let (heads, judged) = (heads(campaign), judged(campaign));
+    if campaign.variants.len() < 2 || heads.is_empty() && !judged {
+        return String::new();
+    }
+    let Some(matrix) = Matrix::of(campaign) else { return list(campaign, &heads, judged) };
+    let mut html = String::new();
+    if judged {
+        html += &matrix.table("Every limit met, by seeds", verdict_html);
+    }
+    for (name, unit) in heads {
+        let unit = if unit.is_empty() { String::new() } else { format!(" ({})", escape(unit)) };
+        let caption = format!("{}{unit}, mean over the seeds", symbol_html(&capitalised(name)));
+        html += &matrix.table(&caption, |variant| value(variant, name));
+    }
+    html
+}
+
+fn judged(campaign: &CampaignResult) -> bool {
+    campaign.variants.iter().any(|variant| !variant.limits.is_empty())
+}
+
+fn list(campaign: &CampaignResult, heads: &[(&str, &str)], judged: bool) -> String {
+    let mut table = Table::new("").text("variant");
+    if judged {
+        table = table.text("limits met");
+    }
+    for (name, unit) in heads {
+        table = table.number(&symbol_html(name), unit);
+    }
+    for variant in &campaign.variants {
+        let verdict = judged.then(|| verdict_html(variant));
+        let values = heads.iter().map(|(name, _)| value(variant, name));
+        let name = std::iter::once(symbol_html(&variant_name(variant)));
+        table.row(&name.chain(verdict).chain(values).collect::<Vec<_>>());
+    }
+    table.html()
+}
+
+fn verdict_html(variant: &VariantResult) -> String {
+    let class = match (variant.limits.is_empty(), passes(variant)) {
+        (true, _) => return ABSENT.to_owned(),
+        (false, true) => "yes",
+        (false, false) => "no",
+    };
+    format!("<span class=\"{class}\">{} of {}</span>", variant.met, variant.seeds.len())
+}
+
+fn value(variant: &VariantResult, name: &str) -> String {
+    let measure = variant.measures.iter().find(|measure| measure.name == name);
+    measure.map_or_else(|| ABSENT.to_owned(), |measure| number(measure.mean, 3))
+}
+
+/// A campaign in a line for each variant: its verdict and the main measures.
+pub fn campaign_table_text(campaign: &CampaignResult) -> String {
+    let heads = heads(campaign);
+    let shown = |name: &str, unit: &str| {
+        let short = name.strip_prefix("session ").unwrap_or(name);
+        format!("{short} {unit}").trim_end().to_owned()
+    };
+    let mut head = vec![String::new(), "verdict".to_owned()];
+    head.extend(heads.iter().map(|(name, unit)| shown(name, unit)));
+    let row = |variant: &VariantResult| {
+        let verdict = match (variant.limits.is_empty(), passes(variant)) {
+            (true, _) => ABSENT.to_owned(),
+            (false, true) => "PASS".to_owned(),
+            (false, false) => {
+                format!("FAIL {} of {}", variant.seeds.len() as u64 - variant.met, variant.seeds.len())
+            }
+        };
+        let values = heads.iter().map(|(name, _)| value(variant, name));
+        [variant_name(variant), verdict].into_iter().chain(values).collect()
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(campaign.variants.iter().map(row)).collect();
+    let note = "means over the seeds; --verbose has every measure and every limit that is not met, --out DIR a report";
+    format!("{} ({} s a run)\n\n{}\n{note}\n", campaign.title, campaign.duration_s, aligned(&rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    /// The variants of a sample, so named, the n-th with n as the mean of what is its first measure.
+    fn named(names: &[&str], measure: &str) -> CampaignResult {
+        let mut campaign = sample::campaign();
+        let first = campaign.variants[0].clone();
+        let variant = |(n, name): (usize, &&str)| {
+            let mut variant = VariantResult { name: (*name).to_owned(), ..first.clone() };
+            variant.measures.truncate(1);
+            (variant.measures[0].name, variant.measures[0].mean) = (measure.to_owned(), n as f64);
+            variant
+        };
+        campaign.variants = names.iter().enumerate().map(variant).collect();
+        campaign
+    }
+
+    #[test]
+    fn variants_of_two_axes_are_a_matrix_with_the_longer_axis_down() {
+        let campaign =
+            named(&["UDP, a", "UDP, b", "UDP, c", "TCP, a", "TCP, b", "TCP, c"], "session one way p99");
+        let matrix = Matrix::of(&campaign).unwrap();
+        assert_eq!((&matrix.down[..], &matrix.across[..]), (&["a", "b", "c"][..], &["UDP", "TCP"][..]));
+        let html = tables(&campaign);
+        assert_eq!(html.matches("<table>").count(), 2, "verdicts and one measure: {html}");
+        assert!(
+            html.contains("<th scope=\"row\">b</th><td class=\"n\">1</td><td class=\"n\">4</td>"),
+            "{html}"
+        );
+        assert!(html.contains("20 of 20"), "{html}");
+    }
+
+    #[test]
+    fn a_value_with_a_comma_of_its_own_does_not_break_the_matrix() {
+        let names = ["UDP, one path, a", "UDP, one path, b", "MTIP, a", "MTIP, b"];
+        let matrix = named(&names, "commands in time");
+        let matrix = Matrix::of(&matrix).unwrap();
+        assert_eq!((&matrix.down[..], &matrix.across[..]), (&["UDP, one path", "MTIP"][..], &["a", "b"][..]));
+    }
+
+    #[test]
+    fn variants_that_are_no_matrix_have_a_row_each() {
+        let campaign = named(&["UDP, a", "TCP", "QUIC"], "backward haptic loss");
+        assert!(Matrix::of(&campaign).is_none());
+        let html = tables(&campaign);
+        assert_eq!(
+            (html.matches("<table>").count(), html.matches("<th scope=\"row\">").count()),
+            (1, 3),
+            "{html}"
+        );
+        let text = campaign_table_text(&campaign);
+        let line = text.lines().find(|line| line.starts_with("  QUIC")).unwrap();
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["QUIC", "PASS", "2"]);
+    }
+
+    #[test]
+    fn what_is_asked_first_is_drawn_first() {
+        let mut names =
+            ["session late", "session arrived", "session one way p99", "forward haptic loss", "x"];
+        names.sort_by_key(|name| place(name, *name == "x"));
+        assert_eq!(
+            names,
+            ["session one way p99", "session arrived", "x", "forward haptic loss", "session late"]
+        );
+    }
+}
