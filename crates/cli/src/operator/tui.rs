@@ -1,15 +1,21 @@
 //! The session on the whole terminal.
 
+use std::io::{IsTerminal, Stdin};
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use taut_io::Clock;
 use taut_io::session::OperatorCommand;
 
 use super::view::View;
 use super::{Arguments, Outcome, Session};
 use crate::host;
+
+/// How often it is drawn.
+const FRAME: Duration = Duration::from_millis(50);
 
 /// Shows `session` until it ends. The terminal is as it was before, whatever ends it.
 pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Result<Outcome, String> {
@@ -18,6 +24,8 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
         ratatui::try_init().map_err(|error| format!("the terminal: {error}; go without --tui"))?;
     host::terminal_is_taken(true);
     let mut view = View::new(format!("{} over {}", arguments.connect, arguments.transport));
+    // From where crossterm reads; otherwise it opens /dev/tty.
+    let keyboard = Some(std::io::stdin()).filter(Stdin::is_terminal);
     let shown = loop {
         match take(&session, &mut view) {
             Taken::Ended => break Ok(()),
@@ -26,7 +34,7 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
         if let Err(error) = terminal.draw(|frame| view.draw(frame)) {
             break Err(error);
         }
-        match next_key() {
+        match next_key(keyboard.as_ref()) {
             Err(error) => break Err(error),
             Ok(Some(command)) => view.press(clock.now(), command, session.remote.send(command)),
             Ok(None) => {}
@@ -59,8 +67,25 @@ fn take(session: &Session, view: &mut View) -> Taken {
 }
 
 /// Waits for a key, for a frame's time at most.
-fn next_key() -> std::io::Result<Option<OperatorCommand>> {
-    if !event::poll(Duration::from_millis(50))? {
+///
+/// # Errors
+/// When the terminal is gone, of which crossterm says nothing: it reads on for ever.
+fn next_key(keyboard: Option<&Stdin>) -> std::io::Result<Option<OperatorCommand>> {
+    let mut wait = FRAME;
+    if let Some(keyboard) = keyboard {
+        let frame = Timespec { tv_sec: 0, tv_nsec: FRAME.subsec_nanos().into() };
+        let mut keys = [PollFd::new(keyboard, PollFlags::IN)];
+        match poll(&mut keys, Some(&frame)) {
+            Ok(_) if keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => {
+                return Err(std::io::Error::other("it was closed"));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Several keys may have come at once.
+        wait = Duration::ZERO;
+    }
+    if !event::poll(wait)? {
         return Ok(None);
     }
     Ok(match event::read()? {
