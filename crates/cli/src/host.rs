@@ -126,7 +126,7 @@ impl OnSignal {
                 if count > 0 {
                     // Whoever asks twice does not want to wait for a goodbye.
                     if TERMINAL_TAKEN.load(Ordering::Relaxed) {
-                        ratatui::restore();
+                        let _ = ratatui::try_restore();
                     }
                     std::process::exit(128 + signal);
                 }

@@ -79,7 +79,8 @@ fn main() -> ExitCode {
         Err(help) => help.exit(),
     };
     ended.unwrap_or_else(|message| {
-        eprintln!("taut: {message}");
+        // The terminal may be what failed.
+        let _ = writeln!(io::stderr(), "taut: {message}");
         ExitCode::from(BAD_INPUT)
     })
 }

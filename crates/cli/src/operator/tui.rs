@@ -40,7 +40,8 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
             Ok(None) => {}
         }
     };
-    ratatui::restore();
+    // A terminal that is gone needs no restoring.
+    let _ = ratatui::try_restore();
     host::terminal_is_taken(false);
     if shown.is_err() {
         // Nobody sees or steers the robot any more.
