@@ -46,6 +46,8 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
     if shown.is_err() {
         // Nobody sees or steers the robot any more.
         session.remote.send(OperatorCommand::Close);
+        // At its end it would complain to a terminal that is gone.
+        std::mem::forget(terminal);
     }
     let at = view.at();
     let outcome = session.join().map(|progress| (at, progress));
