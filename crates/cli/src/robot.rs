@@ -10,7 +10,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{DropCause, Duration, Time};
 use taut_io::session::{
-    Credentials, Endpoint, Plant, Remote, RobotCommand, RobotMachine, RobotNote, TransportKind, serve,
+    Credentials, Endpoint, Plant, Remote, RobotCommand, RobotMachine, RobotNote, Standing, TransportKind,
+    serve,
 };
 use taut_io::{Clock, Driver};
 use taut_lab::robot::SimulatedRobot;
@@ -326,8 +327,8 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
 /// How it is, in the operator's words.
 fn standing(status: &Status) -> &str {
     match status.state {
-        "ENABLED" => "MOVING",
-        "FAULT" => "STOPPED",
+        "ENABLED" => Standing::Moving.name(),
+        "FAULT" => Standing::Stopped.name(),
         other => other,
     }
 }

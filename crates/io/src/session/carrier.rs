@@ -169,11 +169,9 @@ impl Carrier {
         match self.itself() {
             Self::Quic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
             Self::Mpquic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
-            Self::Udp(secured) => of_secured(secured.stats()),
-            Self::Sctp(secured) => of_secured(secured.stats()),
-            Self::Dccp(secured) => of_secured(secured.stats()),
-            Self::Etp(secured) => of_secured(secured.stats()),
-            Self::Mtip(secured) => of_secured(secured.stats()),
+            Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::Mtip(_) => {
+                self.secured().map_or(Trouble::NoAnswer, of_secured)
+            }
             Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
                 (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
                 (_, stats) if stats.busy > 0 => Trouble::Busy,
@@ -189,13 +187,18 @@ impl Carrier {
 
     /// How often a trusted operator was sent away because there is another one; 0 where the transport does not tell.
     pub(super) fn busy(&self) -> u64 {
+        self.secured().map_or(0, |stats| stats.busy)
+    }
+
+    /// What Noise around datagrams counts; `None` for other transports.
+    fn secured(&self) -> Option<SecuredStats> {
         match self.itself() {
-            Self::Udp(secured) => secured.stats().busy,
-            Self::Sctp(secured) => secured.stats().busy,
-            Self::Dccp(secured) => secured.stats().busy,
-            Self::Etp(secured) => secured.stats().busy,
-            Self::Mtip(secured) => secured.stats().busy,
-            _ => 0,
+            Self::Udp(secured) => Some(secured.stats()),
+            Self::Sctp(secured) => Some(secured.stats()),
+            Self::Dccp(secured) => Some(secured.stats()),
+            Self::Etp(secured) => Some(secured.stats()),
+            Self::Mtip(secured) => Some(secured.stats()),
+            _ => None,
         }
     }
 

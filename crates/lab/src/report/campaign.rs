@@ -98,7 +98,7 @@ pub(super) struct MeasureHead {
 }
 
 /// Every measure that any variant has, in the order in which they first appear.
-fn measures(campaign: &CampaignResult) -> Vec<MeasureHead> {
+pub(super) fn measures(campaign: &CampaignResult) -> Vec<MeasureHead> {
     let mut heads: Vec<MeasureHead> = Vec::new();
     for measure in campaign.variants.iter().flat_map(|variant| &variant.measures) {
         let (predicted, reported) = (measure.predicted.is_some(), measure.reported.is_some());

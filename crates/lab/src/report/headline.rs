@@ -1,6 +1,6 @@
 //! The measures that answer first, of every variant at a glance: one axis down, the rest across, or a row for each variant.
 
-use super::campaign::{passes, variant_name};
+use super::campaign::{MeasureHead, find, measures, passes, variant_name};
 use super::format::{ABSENT, capitalised, escape, number, symbol_html};
 use super::page::Table;
 use super::text::aligned;
@@ -33,20 +33,15 @@ fn of_stream(name: &str) -> bool {
     ends(&OF_STREAMS) && !ends(&LESS)
 }
 
-/// Names and units of the main measures that there are.
-fn heads(campaign: &CampaignResult) -> Vec<(&str, &str)> {
-    let mut heads: Vec<(&str, &str)> = Vec::new();
-    for measure in campaign.variants.iter().flat_map(|variant| &variant.measures) {
-        let main = FIRST.contains(&measure.name.as_str()) || of_stream(&measure.name);
-        if main && !heads.iter().any(|(name, _)| *name == measure.name) {
-            heads.push((&measure.name, &measure.unit));
-        }
-    }
+/// The main measures that there are.
+fn heads(campaign: &CampaignResult) -> Vec<MeasureHead> {
+    let mut heads = measures(campaign);
+    heads.retain(|head| FIRST.contains(&head.name.as_str()) || of_stream(&head.name));
     // A session's states are that stream.
-    if heads.iter().any(|(name, _)| name.starts_with("session ")) {
-        heads.retain(|(name, _)| !name.starts_with("forward haptic "));
+    if heads.iter().any(|head| head.name.starts_with("session ")) {
+        heads.retain(|head| !head.name.starts_with("forward haptic "));
     }
-    heads.sort_by_key(|(name, _)| place(name, false));
+    heads.sort_by_key(|head| place(&head.name, false));
     heads.truncate(MOST);
     heads
 }
@@ -120,10 +115,10 @@ pub(super) fn tables(campaign: &CampaignResult) -> String {
     if judged {
         html += &matrix.table("Every limit met, by seeds", verdict_html);
     }
-    for (name, unit) in heads {
-        let unit = if unit.is_empty() { String::new() } else { format!(" ({})", escape(unit)) };
-        let caption = format!("{}{unit}, mean over the seeds", symbol_html(&capitalised(name)));
-        html += &matrix.table(&caption, |variant| value(variant, name));
+    for head in heads {
+        let unit = if head.unit.is_empty() { String::new() } else { format!(" ({})", escape(&head.unit)) };
+        let caption = format!("{}{unit}, mean over the seeds", symbol_html(&capitalised(&head.name)));
+        html += &matrix.table(&caption, |variant| value(variant, &head));
     }
     html
 }
@@ -132,17 +127,17 @@ fn judged(campaign: &CampaignResult) -> bool {
     campaign.variants.iter().any(|variant| !variant.limits.is_empty())
 }
 
-fn list(campaign: &CampaignResult, heads: &[(&str, &str)], judged: bool) -> String {
+fn list(campaign: &CampaignResult, heads: &[MeasureHead], judged: bool) -> String {
     let mut table = Table::new("").text("variant");
     if judged {
         table = table.text("limits met");
     }
-    for (name, unit) in heads {
-        table = table.number(&symbol_html(name), unit);
+    for head in heads {
+        table = table.number(&symbol_html(&head.name), &head.unit);
     }
     for variant in &campaign.variants {
         let verdict = judged.then(|| verdict_html(variant));
-        let values = heads.iter().map(|(name, _)| value(variant, name));
+        let values = heads.iter().map(|head| value(variant, head));
         let name = std::iter::once(symbol_html(&variant_name(variant)));
         table.row(&name.chain(verdict).chain(values).collect::<Vec<_>>());
     }
@@ -158,20 +153,19 @@ fn verdict_html(variant: &VariantResult) -> String {
     format!("<span class=\"{class}\">{} of {}</span>", variant.met, variant.seeds.len())
 }
 
-fn value(variant: &VariantResult, name: &str) -> String {
-    let measure = variant.measures.iter().find(|measure| measure.name == name);
-    measure.map_or_else(|| ABSENT.to_owned(), |measure| number(measure.mean, 3))
+fn value(variant: &VariantResult, head: &MeasureHead) -> String {
+    find(variant, head).map_or_else(|| ABSENT.to_owned(), |measure| number(measure.mean, 3))
 }
 
 /// A campaign in a line for each variant: its verdict and the main measures.
 pub fn campaign_table_text(campaign: &CampaignResult) -> String {
     let heads = heads(campaign);
-    let shown = |name: &str, unit: &str| {
-        let short = name.strip_prefix("session ").unwrap_or(name);
-        format!("{short} {unit}").trim_end().to_owned()
+    let shown = |head: &MeasureHead| {
+        let short = head.name.strip_prefix("session ").unwrap_or(&head.name);
+        format!("{short} {}", head.unit).trim_end().to_owned()
     };
     let mut head = vec![String::new(), "verdict".to_owned()];
-    head.extend(heads.iter().map(|(name, unit)| shown(name, unit)));
+    head.extend(heads.iter().map(shown));
     let row = |variant: &VariantResult| {
         let verdict = match (variant.limits.is_empty(), passes(variant)) {
             (true, _) => ABSENT.to_owned(),
@@ -180,7 +174,7 @@ pub fn campaign_table_text(campaign: &CampaignResult) -> String {
                 format!("FAIL {} of {}", variant.seeds.len() as u64 - variant.met, variant.seeds.len())
             }
         };
-        let values = heads.iter().map(|(name, _)| value(variant, name));
+        let values = heads.iter().map(|head| value(variant, head));
         [variant_name(variant), verdict].into_iter().chain(values).collect()
     };
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(campaign.variants.iter().map(row)).collect();

@@ -109,7 +109,6 @@ impl<T> Responder<T> {
         }
     }
 
-    /// Is there somebody else who speaks?
     /// Is the robot somebody else's, or the same operator's who speaks in another conversation? Nothing was heard for `silent`.
     fn is_busy(&self, asks: Serving, silent: Duration, config: &SecurityConfig) -> bool {
         self.serving.is_some_and(|serving| {
