@@ -138,7 +138,9 @@ impl<T: Transport> Operator<T> {
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
             let transport = &self.port.transport;
-            self.flight.acknowledged(now, outcome.number, rtt, || transport.round_trip());
+            let there = (self.config.codec == Codec::Native)
+                .then(|| ack.received_ns.wrapping_sub(sent.as_nanos()) as i64);
+            self.flight.acknowledged(now, outcome.number, rtt, there, || transport.round_trip());
             self.sync.carried(now);
             if let Some(clock) = self.sync.estimate(now) {
                 let arrived = clock.to_local(PeerTime(ack.received_ns));

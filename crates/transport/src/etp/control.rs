@@ -1,10 +1,11 @@
 //! The gap that follows the path.
 //!
 //! A decision falls at most once per smoothed RTT, when a report arrives, so that its effect is seen before the next:
-//! the gap widens by a factor when the smoothed RTT is above its minimum by more than a threshold, or when the smoothed
-//! loss is above its own; otherwise it narrows by a step. It is AIMD with the gap in the place of the window. Smoothed
-//! values lag, so the gap stays as it is while the RTT is above half the threshold, and while the latest values say that
-//! the queue drains already, or that nothing more is lost.
+//! the gap widens by a factor when the least RTT of late is above the least of long by more than a threshold, or when the
+//! smoothed loss is above its own; otherwise it narrows by a step. It is AIMD with the gap in the place of the window. The
+//! least, as in CoDel (RFC 8289 section 3.2), for jitter is no queue. Both values lag, so the gap stays as it is while the
+//! RTT is above half the threshold, and while the latest values say that the queue drains already, or that nothing more is
+//! lost.
 
 use taut_core::{Duration, Time};
 use taut_wire::etp::Feedback;
@@ -14,6 +15,8 @@ use super::rtt::Rtt;
 
 /// No more than one decision in this time, also where the RTT is shorter.
 const DECISION_INTERVAL: Duration = Duration::from_millis(20);
+/// What stood in queues for so long is no jitter.
+const RECENT: Duration = Duration::from_millis(100);
 /// Loss is smoothed over about so many packets, whatever their rate: enough to tell 1 % from 5 %.
 const LOSS_PACKETS: f64 = 100.0;
 
@@ -39,7 +42,7 @@ impl Control {
         Self {
             config,
             gap: config.min_gap,
-            rtt: Rtt::new(config.rtt_window),
+            rtt: Rtt::new(RECENT, config.rtt_window),
             loss: 0.0,
             expected: 0,
             missing: 0,
@@ -99,10 +102,7 @@ impl Control {
 
     fn decide(&mut self) {
         let loss_now = self.smooth_loss();
-        let rise = match (self.rtt.smoothed(), self.rtt.min()) {
-            (Some(smoothed), Some(min)) => smoothed.saturating_sub(min),
-            _ => Duration::ZERO,
-        };
+        let rise = self.rtt.rise();
         let slow = rise > self.config.rtt_rise;
         let limit = self.config.loss.as_fraction();
         let lossy = self.loss > limit;

@@ -4,29 +4,19 @@ use taut_core::{Duration, Time};
 
 const BUCKETS: usize = 10;
 
-/// Smoothed as by RFC 6298 section 2 (α = 1/8), with the minimum that the adaptive gap compares it to.
+/// Smoothed as by RFC 6298 section 2 (α = 1/8), with the minimum of late and that of long, which the adaptive gap compares.
 #[derive(Debug)]
 pub(super) struct Rtt {
     smoothed: Option<Duration>,
     latest: Duration,
-    buckets: [Duration; BUCKETS],
-    width: Duration,
-    /// Which bucket is filled now, and since when.
-    current: usize,
-    began: Time,
+    recent: Least,
+    long: Least,
 }
 
 impl Rtt {
-    /// The minimum reaches back by `window`, give or take a tenth of it.
-    pub(super) fn new(window: Duration) -> Self {
-        Self {
-            smoothed: None,
-            latest: Duration::ZERO,
-            buckets: [Duration::MAX; BUCKETS],
-            width: (window / BUCKETS as u64).max(Duration::from_nanos(1)),
-            current: 0,
-            began: Time::ZERO,
-        }
+    /// The minima reach back by `recent` and `long`, give or take a tenth.
+    pub(super) fn new(recent: Duration, long: Duration) -> Self {
+        Self { smoothed: None, latest: Duration::ZERO, recent: Least::of(recent), long: Least::of(long) }
     }
 
     pub(super) fn sample(&mut self, now: Time, rtt: Duration) {
@@ -35,18 +25,8 @@ impl Rtt {
             Some(smoothed) => (smoothed.saturating_mul(7) + rtt) / 8,
         });
         self.latest = rtt;
-        self.advance(now);
-        let bucket = &mut self.buckets[self.current];
-        *bucket = rtt.min(*bucket);
-    }
-
-    fn advance(&mut self, now: Time) {
-        let passed = now.saturating_since(self.began) / self.width;
-        for _ in 0..passed.min(BUCKETS as u64) {
-            self.current = (self.current + 1) % BUCKETS;
-            self.buckets[self.current] = Duration::MAX;
-        }
-        self.began += self.width.saturating_mul(passed);
+        self.recent.sample(now, rtt);
+        self.long.sample(now, rtt);
     }
 
     /// `None` before the first sample.
@@ -61,8 +41,49 @@ impl Rtt {
 
     /// `None` before the first sample.
     pub(super) fn min(&self) -> Option<Duration> {
-        self.smoothed?;
-        self.buckets.iter().min().copied()
+        self.smoothed.map(|_| self.long.get())
+    }
+
+    /// By how much the least RTT of late is above the least of long: what stands in queues. What jitter adds comes and goes.
+    pub(super) fn rise(&self) -> Duration {
+        self.smoothed.map_or(Duration::ZERO, |_| self.recent.get().saturating_sub(self.long.get()))
+    }
+}
+
+/// The least over a sliding window.
+#[derive(Debug)]
+struct Least {
+    buckets: [Duration; BUCKETS],
+    width: Duration,
+    /// Which bucket is filled now, and since when.
+    current: usize,
+    began: Time,
+}
+
+impl Least {
+    fn of(window: Duration) -> Self {
+        Self {
+            buckets: [Duration::MAX; BUCKETS],
+            width: (window / BUCKETS as u64).max(Duration::from_nanos(1)),
+            current: 0,
+            began: Time::ZERO,
+        }
+    }
+
+    fn sample(&mut self, now: Time, value: Duration) {
+        let passed = now.saturating_since(self.began) / self.width;
+        for _ in 0..passed.min(BUCKETS as u64) {
+            self.current = (self.current + 1) % BUCKETS;
+            self.buckets[self.current] = Duration::MAX;
+        }
+        self.began += self.width.saturating_mul(passed);
+        let bucket = &mut self.buckets[self.current];
+        *bucket = value.min(*bucket);
+    }
+
+    /// [`Duration::MAX`] before the first sample.
+    fn get(&self) -> Duration {
+        self.buckets.into_iter().min().unwrap_or(Duration::MAX)
     }
 }
 
@@ -74,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_eighth_of_each_sample_enters_the_smoothed_value() {
-        let mut rtt = Rtt::new(Duration::from_secs(10));
+        let mut rtt = Rtt::new(MS * 100, Duration::from_secs(10));
         assert_eq!((rtt.smoothed(), rtt.min()), (None, None));
         rtt.sample(Time::ZERO, MS * 80);
         rtt.sample(Time::ZERO, MS * 160);
@@ -83,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_minimum_forgets_what_is_older_than_its_window() {
-        let mut rtt = Rtt::new(Duration::from_secs(10));
+        let mut rtt = Rtt::new(MS * 100, Duration::from_secs(10));
         rtt.sample(Time::ZERO, MS * 10);
         for second in 1..=9 {
             rtt.sample(Time::ZERO + Duration::from_secs(second), MS * 50);

@@ -1,0 +1,75 @@
+//! Least values, and how far values scatter.
+
+use std::ops::Add;
+
+use taut_core::{Duration, Time};
+
+/// The least of the last 15 to 30 s.
+#[derive(Debug)]
+pub(super) struct Least<T> {
+    pub(super) windows: [Option<T>; 2],
+    pub(super) began: Time,
+}
+
+impl<T> Default for Least<T> {
+    fn default() -> Self {
+        Self { windows: [None, None], began: Time::ZERO }
+    }
+}
+
+impl<T: Copy + Ord + Add<Output = T>> Least<T> {
+    const WINDOW: Duration = Duration::from_secs(15);
+
+    /// The least so far.
+    pub(super) fn record(&mut self, now: Time, value: T) -> T {
+        if now.saturating_since(self.began) >= Self::WINDOW {
+            self.windows = [None, self.windows[0]];
+            self.began = now;
+        }
+        let present = self.windows[0].map_or(value, |least| least.min(value));
+        self.windows[0] = Some(present);
+        self.windows[1].map_or(present, |last| last.min(present))
+    }
+
+    /// Nothing can be as little as that any more, but more by so much.
+    pub(super) fn rise(&mut self, now: Time, by: T) {
+        self.windows = [self.get().map(|least| least + by), None];
+        self.began = now;
+    }
+
+    pub(super) fn get(&self) -> Option<T> {
+        self.windows.into_iter().flatten().min()
+    }
+}
+
+/// Points, and how far they lie from their straight line: a queue that grows or empties is no scatter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Scatter {
+    pub(super) count: f64,
+    pub(super) mean: (f64, f64),
+    /// Sums of the squares and of the products of what the coordinates are off their means.
+    pub(super) squares: (f64, f64),
+    pub(super) products: f64,
+}
+
+impl Scatter {
+    /// Welford's updates of means and sums.
+    pub(super) fn add(&mut self, x: f64, y: f64) {
+        self.count += 1.0;
+        let (dx, dy) = (x - self.mean.0, y - self.mean.1);
+        self.mean.0 += dx / self.count;
+        self.mean.1 += dy / self.count;
+        self.squares.0 += dx * (x - self.mean.0);
+        self.squares.1 += dy * (y - self.mean.1);
+        self.products += dx * (y - self.mean.1);
+    }
+
+    /// Standard deviation of y from the line of least squares; 0 of fewer than three points.
+    pub(super) fn about_line(&self) -> f64 {
+        if self.count < 3.0 || self.squares.0 <= 0.0 {
+            return 0.0;
+        }
+        let rest = self.squares.1 - self.products * self.products / self.squares.0;
+        (rest.max(0.0) / (self.count - 2.0)).sqrt()
+    }
+}

@@ -1,0 +1,140 @@
+//! What a round trip of states tells.
+
+use taut_core::{Duration, Time};
+
+use super::least::Scatter;
+use super::{BEHIND, JITTER, LEAST_STATES, ROUNDS, SUSPICIOUS};
+
+/// Rounds in a row with a standing delay, the states that were to go in them, those that arrived, and the time that took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    pub(super) rounds: u32,
+    /// The longest.
+    pub(super) most: Duration,
+    pub(super) wanted: u64,
+    pub(super) arrived: u64,
+    pub(super) length: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Round {
+    pub(super) began: Time,
+    /// It ends when this state, or a newer one, is acknowledged.
+    pub(super) ends: u64,
+    /// Least round trips of states and packets, and least times to the peer.
+    pub(super) states: Duration,
+    pub(super) packets: Duration,
+    pub(super) there: i64,
+    /// The states' round trips over time, s.
+    pub(super) scatter: Scatter,
+    pub(super) wanted: u64,
+    pub(super) arrived: u64,
+    /// The window held a state back.
+    pub(super) limited: bool,
+    /// It began with more under way than the window.
+    pub(super) full: bool,
+}
+
+/// A round that is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// What the path takes when nothing waits, and how many times that with what waits on the way back.
+    pub(super) base: Duration,
+    pub(super) stretch: f64,
+    /// What the least was above the least of all, what of that is chance, and the rest: what waited.
+    pub(super) above: Duration,
+    pub(super) chance: Duration,
+    pub(super) standing: Duration,
+    /// States that were to go and those that arrived, and how long it took.
+    pub(super) wanted: u64,
+    pub(super) arrived: u64,
+    pub(super) length: Duration,
+    pub(super) limited: bool,
+    pub(super) full: bool,
+}
+
+impl Standing {
+    /// Is there a standing delay again, for some rounds by now?
+    pub(super) fn goes_on(&mut self, measured: &Measured) -> bool {
+        *self = match measured.standing > SUSPICIOUS {
+            true => Self {
+                rounds: self.rounds + 1,
+                most: self.most.max(measured.standing),
+                wanted: self.wanted + measured.wanted,
+                arrived: self.arrived + measured.arrived,
+                length: self.length + measured.length,
+            },
+            false => Self::default(),
+        };
+        self.rounds >= ROUNDS
+    }
+
+    /// Does less arrive than is to go, by more than the chance of others' packets explains? What they do adds up as a random
+    /// walk, with the square root of time.
+    pub(super) fn is_behind(&self) -> bool {
+        let missing = 1.0 - self.arrived as f64 / self.wanted.max(1) as f64;
+        missing * f64::from(self.rounds).sqrt() >= BEHIND
+    }
+
+    /// Did more arrive per second than was to go then?
+    pub(super) fn is_outdone(&self, measured: &Measured) -> bool {
+        measured.rate() > 1.25 * self.wanted.max(self.arrived) as f64 / self.length.as_secs_f64()
+    }
+
+    /// States per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.arrived as f64 / self.length.as_secs_f64()
+    }
+}
+
+impl Measured {
+    /// More arrived than was to go: what a repetition had held up. A path that carries more than that is not too slow.
+    pub(super) fn catches_up(&self) -> bool {
+        self.arrived > self.wanted + self.wanted / 4 + LEAST_STATES / 2
+    }
+
+    /// States per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.arrived as f64 / self.length.as_secs_f64()
+    }
+}
+
+impl Round {
+    pub(super) fn begin(now: Time, ends: u64) -> Self {
+        let none = Duration::MAX;
+        Self {
+            began: now,
+            ends,
+            states: none,
+            packets: none,
+            there: i64::MAX,
+            scatter: Scatter::default(),
+            wanted: 0,
+            arrived: 0,
+            limited: false,
+            full: false,
+        }
+    }
+
+    pub(super) fn measured(
+        &self,
+        length: Duration,
+        base: Duration,
+        packet_base: Option<Duration>,
+        there_base: Option<i64>,
+    ) -> Measured {
+        let chance = Duration::from_secs_f64(JITTER * self.scatter.about_line());
+        let of_states = self.states.saturating_sub(base);
+        let of_packets = packet_base.map_or(Duration::MAX, |base| self.packets.saturating_sub(base));
+        let there = there_base.map_or(Duration::MAX, |base| {
+            Duration::from_nanos(self.there.saturating_sub(base).max(0).unsigned_abs())
+        });
+        let above = of_states.min(of_packets).min(there);
+        let standing = above.saturating_sub(chance);
+        // What waits on the way back keeps states under way that wait nowhere.
+        let back = of_states.saturating_sub(there).saturating_sub(chance);
+        let stretch = (base + back).as_secs_f64() / base.as_secs_f64().max(1e-9);
+        let Self { wanted, arrived, limited, full, .. } = *self;
+        Measured { base, stretch, above, chance, standing, wanted, arrived, length, limited, full }
+    }
+}

@@ -1,0 +1,259 @@
+use super::*;
+use std::collections::VecDeque;
+use taut_core::{Rng, Seed};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A path with a queue: states are made every `period`, each takes `service`, then 20 ms until it is acknowledged.
+struct Path {
+    flight: Flight,
+    now: Time,
+    period: Duration,
+    service: Duration,
+    /// What others put into the queue.
+    others: Duration,
+    free_at: Time,
+    /// When each will be acknowledged, when it was sent, its number, and what others did to it.
+    under_way: VecDeque<(Time, Time, u64, Duration)>,
+    lose: u64,
+    /// How often all wait, and how long, to come at once after it.
+    held_up: (Duration, Duration),
+    waits: bool,
+    /// The transport tells of its packets, whose round trips have nothing in them of what others did.
+    tells: bool,
+    /// The peer tells when a state came, by a clock that is an hour behind; what others do is on the way back.
+    clock: bool,
+    /// A state takes up to so much longer, by chance, and overtakes none.
+    jitter: Duration,
+    /// Packets of 1 ms that others send, at random: per mille of the path.
+    load: u64,
+    rng: Rng,
+    longest: Duration,
+    count: u64,
+}
+
+impl Path {
+    fn new(service: Duration) -> Self {
+        Self {
+            flight: Flight::new(true),
+            now: Time::ZERO + MS,
+            period: MS,
+            service,
+            others: Duration::ZERO,
+            free_at: Time::ZERO,
+            under_way: VecDeque::new(),
+            lose: u64::MAX,
+            held_up: (MS, Duration::ZERO),
+            waits: false,
+            tells: false,
+            clock: false,
+            jitter: Duration::ZERO,
+            load: 0,
+            rng: Seed::new(1).stream("others"),
+            longest: Duration::ZERO,
+            count: 0,
+        }
+    }
+
+    /// The states that go within so long, and the longest that one waits in the queue.
+    fn run(&mut self, length: Duration) -> (u64, Duration) {
+        (self.count, self.longest) = (0, Duration::ZERO);
+        let end = self.now + length;
+        while self.now < end {
+            self.now += MS / 10;
+            if self.rng.below(10_000) < self.load {
+                self.free_at = self.free_at.max(self.now) + MS;
+            }
+            let (every, length) = self.held_up;
+            let held_up = self.now.as_nanos() % every.as_nanos() < length.as_nanos();
+            while let Some((at, sent, number, others)) =
+                self.under_way.front().copied().filter(|due| due.0 <= self.now && !held_up)
+            {
+                self.under_way.pop_front();
+                if !number.is_multiple_of(self.lose) {
+                    let packet = self.tells.then(|| at - sent - others);
+                    let heard = if length.is_zero() { at } else { self.now };
+                    let there = (at - sent - others).as_nanos() as i64 - 3_600_000_000_000;
+                    let there = self.clock.then_some(there);
+                    self.flight.acknowledged(heard, number, heard - sent, there, || packet);
+                }
+            }
+            self.waits |= self.now.as_nanos().is_multiple_of(self.period.as_nanos());
+            if self.waits && self.flight.admits(self.now) {
+                self.waits = false;
+                let number = self.flight.sent(self.now);
+                let begins = self.free_at.max(self.now);
+                self.longest = self.longest.max(begins - self.now);
+                self.free_at = begins + self.service;
+                let last = self.under_way.back().map_or(Time::ZERO, |last| last.0);
+                let jitter = Duration::from_nanos(self.rng.below(self.jitter.as_nanos().max(1)));
+                let acknowledged = (self.free_at + self.others + MS * 20 + jitter).max(last);
+                self.under_way.push_back((acknowledged, self.now, number, self.others));
+                self.count += 1;
+            }
+        }
+        (self.count, self.longest)
+    }
+}
+
+#[test]
+fn a_path_that_carries_all_holds_nothing_back_whatever_it_loses() {
+    for lose in [20, u64::MAX] {
+        let mut path = Path::new(MS / 2);
+        path.lose = lose;
+        assert_eq!(path.run(MS * 10_000).0, 10_000);
+    }
+}
+
+#[test]
+fn its_own_queue_goes_and_the_path_stays_busy() {
+    for tells in [false, true] {
+        let mut path = Path::new(Duration::from_micros(1_300));
+        path.tells = tells;
+        path.run(MS * 4_000);
+        let (sent, longest) = path.run(MS * 20_000);
+        assert!(sent > 13_800, "{sent} of 15384 that fit");
+        assert!(longest <= MS * 3, "{longest}");
+    }
+}
+
+#[test]
+fn a_queue_on_the_way_back_holds_nothing_back() {
+    let mut path = Path::new(MS / 2);
+    path.clock = true;
+    path.run(MS * 1_000);
+    path.others = MS * 80;
+    assert_eq!(path.run(MS * 20_000).0, 20_000);
+    // One of its own beside that goes all the same.
+    path.service = Duration::from_micros(1_300);
+    path.run(MS * 4_000);
+    let (sent, longest) = path.run(MS * 8_000);
+    assert!(sent > 5_000, "{sent} of 6153 that fit");
+    assert!(longest <= MS * 4, "{longest}");
+}
+
+#[test]
+fn what_varies_by_chance_is_no_queue() {
+    for clock in [false, true] {
+        let mut path = Path::new(Duration::from_micros(1_300));
+        (path.clock, path.jitter) = (clock, MS * 10);
+        path.run(MS * 4_000);
+        let (sent, longest) = path.run(MS * 20_000);
+        assert!(sent > 12_000, "{sent} of 15384 that fit");
+        assert!(longest <= MS * 60, "{longest} where without a window 4.6 s would wait");
+        path.service = MS / 2;
+        path.run(MS * 6_000);
+        let (sent, _) = path.run(MS * 20_000);
+        assert!(sent > 18_000, "{sent} of 20000");
+    }
+}
+
+#[test]
+fn what_comes_at_once_after_a_repetition_is_no_wider_path() {
+    for held_up in [60, 120, 180, 240] {
+        let mut path = Path::new(Duration::from_micros(1_900));
+        (path.tells, path.held_up) = (true, (MS * 1_000, MS * held_up));
+        path.run(MS * 6_000);
+        let (sent, longest) = path.run(MS * 20_000);
+        assert!(sent > 8_500, "{sent} of 10526 that fit");
+        assert!(longest < MS * 4, "{longest}");
+    }
+}
+
+#[test]
+fn acknowledgements_that_come_in_bursts_keep_no_window() {
+    let mut path = Path::new(Duration::from_micros(1_300));
+    path.run(MS * 8_000);
+    assert!(path.flight.window.is_some());
+    (path.service, path.held_up) = (MS / 2, (MS * 160, MS * 150));
+    path.run(MS * 4_000);
+    let (sent, _) = path.run(MS * 20_000);
+    assert!(sent > 19_000, "{sent}, {:?}", path.flight);
+}
+
+#[test]
+fn repetitions_that_take_their_time_are_no_queue() {
+    let mut path = Path::new(MS / 2);
+    path.tells = true;
+    path.run(MS * 1_000);
+    // As it looks when each state waits for the repetition of another.
+    path.others = MS * 40;
+    assert_eq!(path.run(MS * 20_000).0, 20_000);
+}
+
+#[test]
+fn somebody_elses_queue_takes_nothing_but_trials() {
+    let mut path = Path::new(MS / 2);
+    path.run(MS * 1_000);
+    path.others = MS * 80;
+    let (sent, _) = path.run(MS * 60_000);
+    assert!(sent > 57_000, "{sent}");
+}
+
+#[test]
+fn others_that_nearly_fill_the_path_leave_the_session_its_part() {
+    for (load, least) in [(840, 59_000), (890, 58_000)] {
+        let mut path = Path::new(MS / 10);
+        path.load = load;
+        let (sent, _) = path.run(MS * 60_000);
+        assert!(sent > least, "{sent} beside {load}");
+    }
+}
+
+#[test]
+fn a_path_that_becomes_wider_is_used_again() {
+    let mut path = Path::new(MS * 5);
+    path.run(MS * 8_000);
+    path.service = MS / 2;
+    path.run(MS * 2_000);
+    let (sent, _) = path.run(MS * 1_000);
+    assert!((970..=1_010).contains(&sent), "{sent}, {:?}", path.flight);
+}
+
+#[test]
+fn a_queue_that_became_somebody_elses_is_left_to_them() {
+    let mut path = Path::new(Duration::from_micros(1_300));
+    path.run(MS * 8_000);
+    assert!(path.flight.window.is_some());
+    (path.service, path.others) = (MS / 2, MS * 80);
+    path.run(MS * 4_000);
+    let (sent, _) = path.run(MS * 40_000);
+    assert!(sent > 37_000, "{sent}");
+}
+
+#[test]
+fn a_window_that_never_empties_is_given_up() {
+    let mut path = Path::new(Duration::from_micros(1_300));
+    path.run(MS * 8_000);
+    assert!(path.flight.window.is_some());
+    // More than the window is under way even at half the rate, and that is no queue of states.
+    (path.service, path.others) = (MS / 2, MS * 1_000);
+    path.run(MS * 12_000);
+    let (sent, _) = path.run(MS * 20_000);
+    assert!(sent > 18_000, "{sent}, {:?}", path.flight);
+}
+
+#[test]
+fn a_path_that_becomes_slower_is_not_filled() {
+    for times in [2, 4, 10, 20] {
+        let mut path = Path::new(Duration::from_micros(1_300));
+        path.run(MS * 8_000);
+        path.service = path.service * times;
+        path.run(MS * 4_000);
+        let (sent, longest) = path.run(MS * 8_000);
+        assert!(longest < path.service * 2, "{longest} of states of {}", path.service);
+        let fit = 6_153 / times;
+        assert!(sent > fit * 3 / 4, "{sent} of {fit} that fit");
+    }
+}
+
+#[test]
+fn in_silence_states_go_at_half_the_rate() {
+    let mut path = Path::new(MS * 5);
+    path.run(MS * 3_000);
+    path.under_way.clear();
+    path.lose = 1;
+    let (sent, _) = path.run(MS * 2_000);
+    assert!((190..230).contains(&sent), "{sent} where 200 a second arrived");
+    assert!(path.flight.window.is_some());
+}

@@ -1,0 +1,121 @@
+//! The window and its stages.
+
+use taut_core::{Duration, Time};
+
+use super::round::{Measured, Standing};
+use super::{
+    CALM, DOUBLINGS, FULL, GROWTH, LEAST_WINDOW, PATIENCE, SILENCE, SLACK, STEADY, TARGET, TRIAL, UNUSED,
+};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// States, and parts of one: it is the rate as well, times the least round trip.
+    pub(super) size: f64,
+    /// By how much the round trip is longer than the least, for what waits on the way back: so many more are under way.
+    pub(super) stretch: f64,
+    /// States per second that arrive, smoothed.
+    pub(super) rate: f64,
+    /// It changed when the present round began, which tells of what was sent before.
+    pub(super) settling: bool,
+    /// Until then a trial has to have ended, or a round.
+    pub(super) judged_by: Time,
+    pub(super) stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    /// The standing delay that it is to take away.
+    Trial {
+        standing: Duration,
+    },
+    Held(Held),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
+    pub(super) rounds: u32,
+    /// Rounds in a row in which it grew; rounds in which it was not the limit; rounds in which it cost states.
+    pub(super) growing: u32,
+    pub(super) unused: u32,
+    pub(super) costly: u32,
+    /// Rounds until it may grow again, and the size from which on that is news.
+    pub(super) calm: u32,
+    pub(super) ceiling: f64,
+    /// States per second that arrived while nothing waited, smoothed.
+    pub(super) full: f64,
+}
+
+impl Window {
+    pub(super) fn trial(now: Time, standing: &Standing, measured: &Measured, under_way: u64) -> Self {
+        let rate = standing.rate();
+        let size = (rate * measured.base.as_secs_f64() * TRIAL).max(LEAST_WINDOW);
+        // What is too much goes at half the rate.
+        let drained = Duration::from_secs_f64(under_way as f64 * 2.0 / rate);
+        let longest = drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
+        let judged_by = now + longest.min(PATIENCE.1);
+        Self {
+            size,
+            stretch: measured.stretch,
+            rate,
+            settling: true,
+            judged_by,
+            stage: Stage::Trial { standing: standing.most },
+        }
+    }
+
+    /// So long nothing is acknowledged only in an outage.
+    pub(super) fn silence(&self) -> Duration {
+        SILENCE.max(Duration::from_secs_f64(4.0 / self.rate))
+    }
+
+    /// A round in which so many arrive per second goes on. Of what is too much half of the rate goes; where only two thirds of
+    /// that arrive, the path has become slower, and the round that would tell so is as long as the queue.
+    pub(super) fn slow_down(&mut self, rate: f64) {
+        if rate < self.rate / 3.0 {
+            self.rate = rate;
+        }
+    }
+
+    /// The trial went well.
+    pub(super) fn hold(&mut self, now: Time, rate: f64, base: Duration) {
+        self.judged_by = now + PATIENCE.0.max(base.saturating_mul(8));
+        self.size = (rate * base.as_secs_f64()).max(LEAST_WINDOW);
+        self.settling = true;
+        self.stage = Stage::Held(Held { full: rate * TRIAL, ..Held::default() });
+    }
+
+    /// What a round told of it. False when it is not needed.
+    pub(super) fn follow(&mut self, measured: &Measured) -> bool {
+        let Stage::Held(held) = &mut self.stage else { return true };
+        held.rounds += 1;
+        // A path that carries the states has its moments; one that does not, never is without limit.
+        held.unused = if measured.limited { held.unused.saturating_sub(2) } else { held.unused + 1 };
+        if measured.standing > TARGET {
+            // A queue of the session's own is what it has too much: as many arrive without it.
+            let costs = measured.rate() < held.full * FULL;
+            held.costly = if costs { held.costly + 1 } else { held.costly.saturating_sub(1) };
+            // What waits goes, and a little more: a link that is full to the last bit never works off what comes between. Where
+            // chance alone is more than may wait, that would only waste the path.
+            let fine = measured.chance < TARGET;
+            let slack = if fine { self.size * SLACK } else { 0.0 };
+            let excess = measured.rate() * measured.standing.as_secs_f64() + slack;
+            held.ceiling = self.size;
+            self.size = (self.size - excess.min(self.size / 4.0)).max(LEAST_WINDOW);
+            self.settling = true;
+            (held.growing, held.calm) = (0, if fine { CALM } else { 0 });
+        } else {
+            // Quick to learn what the path carries, slow to forget it.
+            let more = measured.rate() - held.full;
+            held.full += more / if more > 0.0 { 4.0 } else { 32.0 };
+            held.calm = held.calm.saturating_sub(1);
+            let grows = measured.limited && measured.standing < TARGET / 2 && held.calm == 0;
+            held.growing = if grows && self.size >= held.ceiling { held.growing + 1 } else { 0 };
+            if grows {
+                let doublings = (held.growing / STEADY).min(DOUBLINGS);
+                self.size += self.size * GROWTH * f64::from(1 << doublings);
+            }
+            self.settling = grows;
+        }
+        held.unused < UNUSED
+    }
+}
