@@ -16,7 +16,7 @@ use super::rtt::Rtt;
 /// No more than one decision in this time, also where the RTT is shorter.
 const DECISION_INTERVAL: Duration = Duration::from_millis(20);
 /// What stood in queues for so long is no jitter.
-const RECENT: Duration = Duration::from_millis(100);
+const RECENT: Duration = Duration::from_millis(75);
 /// Loss is smoothed over about so many packets, whatever their rate: enough to tell 1 % from 5 %.
 const LOSS_PACKETS: f64 = 100.0;
 

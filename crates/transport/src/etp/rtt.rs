@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_eighth_of_each_sample_enters_the_smoothed_value() {
-        let mut rtt = Rtt::new(MS * 100, Duration::from_secs(10));
+        let mut rtt = Rtt::new(MS * 75, Duration::from_secs(10));
         assert_eq!((rtt.smoothed(), rtt.min()), (None, None));
         rtt.sample(Time::ZERO, MS * 80);
         rtt.sample(Time::ZERO, MS * 160);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_minimum_forgets_what_is_older_than_its_window() {
-        let mut rtt = Rtt::new(MS * 100, Duration::from_secs(10));
+        let mut rtt = Rtt::new(MS * 75, Duration::from_secs(10));
         rtt.sample(Time::ZERO, MS * 10);
         for second in 1..=9 {
             rtt.sample(Time::ZERO + Duration::from_secs(second), MS * 50);
