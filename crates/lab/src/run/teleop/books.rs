@@ -103,7 +103,7 @@ pub(super) struct RobotBook {
     /// States are judged by comparing clocks, at once or later.
     compares: bool,
     immediate: bool,
-    largest_error: Duration,
+    most_misjudged: Duration,
 }
 
 /// Clocks drift between two comparisons, and a time on a clock is a whole nanosecond.
@@ -116,7 +116,7 @@ impl RobotBook {
             events: VecDeque::new(),
             compares: teleop.codec == CodecSpec::Native,
             immediate: teleop.processing.is_none(),
-            largest_error: Duration::ZERO,
+            most_misjudged: Duration::ZERO,
         }
     }
 
@@ -151,12 +151,18 @@ impl RobotBook {
     }
 
     /// What the session told. `clock`: how far its estimate of the operator's clock is off, and how far it says that it may
-    /// be.
-    pub(super) fn hear(&mut self, now: Time, event: &RobotEvent, clock: Option<[Duration; 2]>) {
+    /// be; `misjudged`: how far ages may be off that were judged just before.
+    pub(super) fn hear(
+        &mut self,
+        now: Time,
+        event: &RobotEvent,
+        clock: Option<[Duration; 2]>,
+        misjudged: Option<Duration>,
+    ) {
         match *event {
             RobotEvent::Enabled => self.record.borrow_mut().enabled(now),
             RobotEvent::Apply { sequence, .. } => {
-                let slack = self.slack(clock);
+                let slack = self.slack(clock, misjudged);
                 self.record.borrow_mut().applied(now, sequence, slack);
             }
             RobotEvent::Stop { why } => self.record.borrow_mut().stopped(now, why == StopCause::Watchdog),
@@ -178,7 +184,7 @@ impl RobotBook {
 
     /// By how much the robot may misjudge the age of a state; `None` when it does not compare clocks. It must not be off by
     /// more than it says.
-    fn slack(&mut self, clock: Option<[Duration; 2]>) -> Option<Duration> {
+    fn slack(&mut self, clock: Option<[Duration; 2]>, misjudged: Option<Duration>) -> Option<Duration> {
         if !self.compares {
             return None;
         }
@@ -188,8 +194,9 @@ impl RobotBook {
             record.checker.violate(format!("the robot's clock is {error} off, and said at most {said}"));
         }
         record.clock = Some([error, said]);
-        self.largest_error = self.largest_error.max(error);
+        let misjudged = misjudged?;
+        self.most_misjudged = self.most_misjudged.max(misjudged);
         // A slow robot judges an age when the state arrives, by what it knew then.
-        Some(if self.immediate { error } else { self.largest_error } + SLACK)
+        Some(if self.immediate { misjudged } else { self.most_misjudged } + SLACK)
     }
 }

@@ -235,7 +235,8 @@ impl Checker {
         if let (Some(deadline), Some(slack)) = (deadline, slack)
             && age >= deadline + slack
         {
-            self.violate(format!("state {sequence} was {age} old when it was applied"));
+            let allowed = format!("more than {deadline}, and its clock was {slack} off at most");
+            self.violate(format!("state {sequence} was {age} old when it was applied: {allowed}"));
         }
     }
 

@@ -268,7 +268,8 @@ impl Books {
                 let error = |clock: ClockEstimate| {
                     [Duration::from_nanos(clock.offset_ns.unsigned_abs()), clock.uncertainty]
                 };
-                robot.hear(now, &event, clock.map(error));
+                let clock = clock.map(error);
+                robot.hear(now, &event, clock, clock.map(|[_, said]| said));
             }
         }
         for (node, events) in [(OPERATOR, &mut operator.events), (ROBOT, &mut robot.events)] {

@@ -26,6 +26,8 @@ pub(super) struct RobotNode {
     next_step: Option<Time>,
     now: Time,
     transit: Option<Transit>,
+    /// [`clock_error`](Self::clock_error) before what happens at present.
+    known: Option<[Duration; 2]>,
     spare: Vec<u8>,
 }
 
@@ -52,6 +54,7 @@ impl RobotNode {
             next_step: None,
             now: Time::ZERO,
             transit: None,
+            known: None,
             spare: Vec::new(),
         }
     }
@@ -121,7 +124,12 @@ impl RobotNode {
             RobotEvent::Stop { .. } => self.arm.hold(),
             _ => {}
         }
-        self.book.hear(self.truth(), &event, self.clock_error());
+        // Where the packet brought more than one answer, the state may have been judged by an estimate that is neither what was
+        // known before nor what is known now: then what the robot says of it counts, and else how far it is off.
+        let clock = self.clock_error();
+        let misjudged =
+            clock.max(self.known).map(|[error, said]| if clock == self.known { error } else { said });
+        self.book.hear(self.truth(), &event, clock, misjudged);
     }
 }
 
@@ -132,6 +140,7 @@ impl Node for RobotNode {
             return self.book.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
         }
         self.transit = Some(self.book.record.borrow().transit(self.truth(), &packet.meta));
+        self.known = self.clock_error();
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
         self.session.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
@@ -144,6 +153,7 @@ impl Node for RobotNode {
     fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         if self.session.poll_timeout().is_none_or(|deadline| deadline.at <= now) {
+            self.known = self.clock_error();
             self.session.handle_timeout(now);
             self.drain();
         }
