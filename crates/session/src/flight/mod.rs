@@ -52,6 +52,9 @@ pub(crate) struct Flight {
     states: Least<Duration>,
     packets: Least<Duration>,
     there: Least<i64>,
+    /// What chance did in the last rounds, to round trips and to the way to the peer.
+    chances: [[Duration; 2]; 4],
+    judged: usize,
     round: Round,
     standing: Standing,
     /// When the last acknowledgement came.
@@ -62,8 +65,9 @@ pub(crate) struct Flight {
     /// No trial before.
     retry: Time,
     patience: Duration,
-    /// The standing delay that the last trial did not take away.
+    /// The standing delay that the last trial did not take away, and whether one of twice that was tried since.
     failed: Duration,
+    doubled: bool,
 }
 
 /// What may wait: a stop has a millisecond in all, and a packet that is being sent is not interrupted.
@@ -79,6 +83,8 @@ const PROVEN: u32 = 16;
 /// Less of the throughput than this part costs states; so often, and the queue is somebody else's.
 const FULL: f64 = 0.8;
 const COSTLY: u32 = 3;
+/// So many times the window under way is much more than it.
+const FAR: f64 = 1.25;
 /// It grows by this part, and by twice as much after every so many rounds of growth, as often as that: where still nothing
 /// waits, it was taken for much less than the path carries.
 const GROWTH: f64 = 1.0 / 64.0;
@@ -95,7 +101,7 @@ const TRIAL: f64 = 0.75;
 const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_STATES: u64 = 8;
 /// Where round trips vary, the least of a round is above the least of all by chance: by so many of their standard deviations.
-const JITTER: f64 = 2.0;
+const JITTER: f64 = 2.5;
 /// The window's own least: below two, every state would wait for the acknowledgement of the one before.
 const LEAST_WINDOW: f64 = 2.0;
 /// After so long without an acknowledgement there was an outage.
@@ -113,6 +119,8 @@ impl Flight {
             states: Least::default(),
             packets: Least::default(),
             there: Least::default(),
+            chances: [[Duration::MAX; 2]; 4],
+            judged: 0,
             round: Round::begin(Time::ZERO, 0),
             standing: Standing::default(),
             heard: Time::ZERO,
@@ -120,6 +128,7 @@ impl Flight {
             retry: Time::ZERO,
             patience: PATIENCE.0,
             failed: Duration::MAX,
+            doubled: false,
         }
     }
 
@@ -190,16 +199,20 @@ impl Flight {
             self.give_way(now);
         }
         if number <= self.stale {
-            self.round = Round { full: self.round.full, ..Round::begin(now, self.sent + 1) };
+            self.round =
+                Round { full: self.round.full, far: self.round.far, ..Round::begin(now, self.sent + 1) };
             return;
         }
         let round = &mut self.round;
         round.states = round.states.min(rtt);
-        round.scatter.add(now.saturating_since(round.began).as_secs_f64(), rtt.as_secs_f64());
+        let at = now.saturating_since(round.began).as_secs_f64();
+        round.scatter[0].add(at, rtt.as_secs_f64());
         // Whatever the peer's clock says: sums of it stay numbers.
         if let Some(there) = there.map(|there| there.clamp(i64::MIN / 4, i64::MAX / 4)) {
             self.there.record(now, there);
             round.there = round.there.min(there);
+            let origin = *round.origin.get_or_insert(there);
+            round.scatter[1].add(at, there.saturating_sub(origin) as f64 / 1e9);
         }
         if let Some(packet) = packet() {
             self.packets.record(now, packet);
@@ -215,8 +228,14 @@ impl Flight {
         if whole && enough {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
             let under_way = (self.sent - self.arrived) as f64;
-            self.judge(now, &round.measured(length, base, self.packets.get(), self.there.get()));
-            self.round.full = self.window.is_some_and(|window| under_way > window.size * window.stretch);
+            // The path's jitter is in every round; what the window itself does to the queue is not.
+            self.chances[self.judged % self.chances.len()] = round.chance();
+            self.judged += 1;
+            let least = |way: usize| self.chances.iter().map(|chance| chance[way]).min().unwrap_or_default();
+            let chance = if self.window.is_some() { [least(0), least(1)] } else { round.chance() };
+            self.judge(now, &round.measured(length, base, self.packets.get(), self.there.get(), chance));
+            let over = self.window.map_or(0.0, |window| under_way / (window.size * window.stretch));
+            (self.round.full, self.round.far) = (over > 1.0, over > FAR);
         }
     }
 
@@ -234,6 +253,7 @@ impl Flight {
             }
             if self.standing.goes_on(measured) && self.standing.is_behind() && self.is_news(now) {
                 self.window = Some(Window::trial(now, &self.standing, measured, self.sent - self.arrived));
+                self.doubled = now < self.retry;
             }
             return;
         };
@@ -253,6 +273,14 @@ impl Flight {
             // It never empties: the path has become slower, or longer, or somebody else's.
             Stage::Held(_) if measured.full && self.standing.goes_on(measured) => {
                 *window = Window::trial(now, &self.standing, measured, self.sent - self.arrived);
+            }
+            Stage::Held(held) if measured.full => {
+                let costs = measured.far || measured.rate() < held.full * FULL;
+                let late = if costs && measured.standing <= SUSPICIOUS { held.late + 1 } else { 0 };
+                window.stage = Stage::Held(Held { late, ..held });
+                if late >= UNUSED {
+                    self.release();
+                }
             }
             _ if settling || measured.full => {}
             // The queue went by itself, or there is nothing more to send.
@@ -287,7 +315,7 @@ impl Flight {
 
     /// A trial that failed is not repeated soon, but where the delay has doubled since.
     fn is_news(&self, now: Time) -> bool {
-        now >= self.retry || self.standing.most > self.failed.saturating_mul(2)
+        now >= self.retry || (!self.doubled && self.standing.most > self.failed.saturating_mul(2))
     }
 
     /// The queue is somebody else's.

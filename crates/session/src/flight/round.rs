@@ -25,14 +25,17 @@ pub(super) struct Round {
     pub(super) states: Duration,
     pub(super) packets: Duration,
     pub(super) there: i64,
-    /// The states' round trips over time, s.
-    pub(super) scatter: Scatter,
+    /// The states' round trips over time, s, and their times to the peer from that of the first on.
+    pub(super) scatter: [Scatter; 2],
+    pub(super) origin: Option<i64>,
     pub(super) wanted: u64,
     pub(super) arrived: u64,
     /// The window held a state back.
     pub(super) limited: bool,
     /// It began with more under way than the window.
     pub(super) full: bool,
+    /// And with much more.
+    pub(super) far: bool,
 }
 
 /// A round that is over.
@@ -51,6 +54,8 @@ pub(super) struct Measured {
     pub(super) length: Duration,
     pub(super) limited: bool,
     pub(super) full: bool,
+    /// And with much more.
+    pub(super) far: bool,
 }
 
 impl Standing {
@@ -108,12 +113,19 @@ impl Round {
             states: none,
             packets: none,
             there: i64::MAX,
-            scatter: Scatter::default(),
+            scatter: [Scatter::default(); 2],
+            origin: None,
             wanted: 0,
             arrived: 0,
             limited: false,
             full: false,
+            far: false,
         }
+    }
+
+    /// What chance does to the least round trip and to the least time to the peer, by this round alone.
+    pub(super) fn chance(&self) -> [Duration; 2] {
+        self.scatter.map(|scatter| Duration::from_secs_f64(JITTER * scatter.about_line()))
     }
 
     pub(super) fn measured(
@@ -122,19 +134,23 @@ impl Round {
         base: Duration,
         packet_base: Option<Duration>,
         there_base: Option<i64>,
+        chance: [Duration; 2],
     ) -> Measured {
-        let chance = Duration::from_secs_f64(JITTER * self.scatter.about_line());
         let of_states = self.states.saturating_sub(base);
         let of_packets = packet_base.map_or(Duration::MAX, |base| self.packets.saturating_sub(base));
         let there = there_base.map_or(Duration::MAX, |base| {
             Duration::from_nanos(self.there.saturating_sub(base).max(0).unsigned_abs())
         });
         let above = of_states.min(of_packets).min(there);
-        let standing = above.saturating_sub(chance);
+        let by_round_trip = of_states.min(of_packets).saturating_sub(chance[0]);
+        let (standing, chance) = match there.saturating_sub(chance[1]) {
+            by_way if by_way < by_round_trip => (by_way, chance[1]),
+            _ => (by_round_trip, chance[0]),
+        };
         // What waits on the way back keeps states under way that wait nowhere.
         let back = of_states.saturating_sub(there).saturating_sub(chance);
         let stretch = (base + back).as_secs_f64() / base.as_secs_f64().max(1e-9);
-        let Self { wanted, arrived, limited, full, .. } = *self;
-        Measured { base, stretch, above, chance, standing, wanted, arrived, length, limited, full }
+        let Self { wanted, arrived, limited, full, far, .. } = *self;
+        Measured { base, stretch, above, chance, standing, wanted, arrived, length, limited, full, far }
     }
 }

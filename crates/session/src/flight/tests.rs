@@ -162,13 +162,44 @@ fn what_comes_at_once_after_a_repetition_is_no_wider_path() {
 
 #[test]
 fn acknowledgements_that_come_in_bursts_keep_no_window() {
-    let mut path = Path::new(Duration::from_micros(1_300));
-    path.run(MS * 8_000);
-    assert!(path.flight.window.is_some());
-    (path.service, path.held_up) = (MS / 2, (MS * 160, MS * 150));
-    path.run(MS * 4_000);
-    let (sent, _) = path.run(MS * 20_000);
-    assert!(sent > 19_000, "{sent}, {:?}", path.flight);
+    for (every, length) in [(60, 50), (100, 90), (109, 99), (160, 150), (510, 500)] {
+        let mut path = Path::new(Duration::from_micros(1_300));
+        path.run(MS * 8_000);
+        assert!(path.flight.window.is_some());
+        (path.service, path.held_up) = (MS / 2, (MS * every, MS * length));
+        path.run(MS * 8_000);
+        let (sent, _) = path.run(MS * 20_000);
+        assert!(sent > 19_000, "{sent} with bursts every {every} ms, {:?}", path.flight);
+    }
+}
+
+#[test]
+fn what_waits_for_repetitions_while_a_third_is_lost_is_no_queue() {
+    let mut path = Path::new(MS / 2);
+    (path.tells, path.lose) = (true, 3);
+    path.run(MS * 1_000);
+    path.others = MS * 40;
+    assert_eq!(path.run(MS * 20_000).0, 20_000);
+}
+
+#[test]
+fn somebody_elses_queue_is_tried_seldom() {
+    let mut path = Path::new(MS / 2);
+    path.lose = 3;
+    path.run(MS * 1_000);
+    path.others = MS * 80;
+    let (sent, _) = path.run(MS * 60_000);
+    assert!((50_000..60_000).contains(&sent), "{sent}");
+}
+
+#[test]
+fn a_trial_takes_as_long_as_the_queue_needs_to_go() {
+    let mut path = Path::new(MS * 5);
+    path.others = MS * 580;
+    path.run(MS * 90_000);
+    let (sent, longest) = path.run(MS * 30_000);
+    assert!(longest < MS * 100, "{longest}");
+    assert!(sent > 4_500, "{sent} of 6000 that fit");
 }
 
 #[test]

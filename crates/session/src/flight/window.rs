@@ -38,6 +38,8 @@ pub(super) struct Held {
     pub(super) growing: u32,
     pub(super) unused: u32,
     pub(super) costly: u32,
+    /// Rounds in a row with much more than it under way although nothing waited: acknowledgements come late, not states.
+    pub(super) late: u32,
     /// Rounds until it may grow again, and the size from which on that is news.
     pub(super) calm: u32,
     pub(super) ceiling: f64,
@@ -52,7 +54,7 @@ impl Window {
         // What is too much goes at half the rate.
         let drained = Duration::from_secs_f64(under_way as f64 * 2.0 / rate);
         let longest = drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
-        let judged_by = now + longest.min(PATIENCE.1);
+        let judged_by = now + longest;
         Self {
             size,
             stretch: measured.stretch,

@@ -137,15 +137,18 @@ impl<T: Transport> Operator<T> {
             let rtt = now.saturating_since(sent);
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
-            let transport = &self.port.transport;
-            let there = (self.config.codec == Codec::Native)
-                .then(|| ack.received_ns.wrapping_sub(sent.as_nanos()) as i64);
-            self.flight.acknowledged(now, outcome.number, rtt, there, || transport.round_trip());
             self.sync.carried(now);
-            if let Some(clock) = self.sync.estimate(now) {
+            let clock = self.sync.estimate(now);
+            if let Some(clock) = clock {
                 let arrived = clock.to_local(PeerTime(ack.received_ns));
                 self.one_way.record(arrived.saturating_since(sent));
             }
+            // Only of a clock that is known to run.
+            let there = clock
+                .filter(|_| self.config.codec == Codec::Native)
+                .map(|_| ack.received_ns.wrapping_sub(sent.as_nanos()) as i64);
+            let transport = &self.port.transport;
+            self.flight.acknowledged(now, outcome.number, rtt, there, || transport.round_trip());
             self.account(now, outcome);
             let (sequence, verdict) = (ack.sequence, ack.verdict);
             self.events.push_back(OperatorEvent::Acknowledged { sequence, rtt, verdict });

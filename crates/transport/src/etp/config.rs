@@ -215,9 +215,8 @@ impl Adaptive {
         self
     }
 
-    /// How far the smoothed RTT may be above its minimum before the gap widens; above half of that it stops narrowing.
-    /// Default 10 ms. Below the path's own jitter, the gap widens
-    /// without need; above what its queues can hold, delay is never noticed and only loss counts.
+    /// How far the least RTT of late may be above the least of long before the gap widens; above half of that it stops
+    /// narrowing. Default 10 ms. Far below the path's own jitter, the gap widens without need; above what its queues can hold, delay is never noticed and only loss counts.
     pub fn rtt_rise(mut self, rise: Duration) -> Self {
         self.rtt_rise = rise;
         self

@@ -15,7 +15,7 @@ use super::rtt::Rtt;
 
 /// No more than one decision in this time, also where the RTT is shorter.
 const DECISION_INTERVAL: Duration = Duration::from_millis(20);
-/// What stood in queues for so long is no jitter.
+/// So far back goes the least RTT of late, and through four samples at least: jitter seldom stays that long above its own.
 const RECENT: Duration = Duration::from_millis(75);
 /// Loss is smoothed over about so many packets, whatever their rate: enough to tell 1 % from 5 %.
 const LOSS_PACKETS: f64 = 100.0;
@@ -102,7 +102,10 @@ impl Control {
 
     fn decide(&mut self) {
         let loss_now = self.smooth_loss();
-        let rise = self.rtt.rise();
+        // The wider the gap, the less stands that is its own, and the more of what varies is jitter.
+        let wide = self.gap.as_secs_f64() / self.config.max_gap.as_secs_f64();
+        let jitter = Duration::from_secs_f64(self.rtt.variation().as_secs_f64() * wide);
+        let rise = self.rtt.rise().saturating_sub(jitter);
         let slow = rise > self.config.rtt_rise;
         let limit = self.config.loss.as_fraction();
         let lossy = self.loss > limit;
@@ -188,6 +191,22 @@ mod tests {
         assert_eq!(path.report(20, MS * 10, 0), MS);
         assert_eq!(path.report(50, MS * 40, 0), MS * 33);
         assert_eq!(path.report(200, MS * 10, 0), MS);
+    }
+
+    #[test]
+    fn jitter_is_no_queue_however_wide_the_gap() {
+        for every in [20, 100] {
+            let mut path = Path::new(Adaptive::new());
+            path.report(20, MS * 10, 0);
+            assert_eq!(path.report(60, MS * 60, 0), MS * 33);
+            let mut rng = taut_core::Seed::new(1).stream("jitter");
+            for _ in 0..2_000 {
+                let rtt = MS * 10 + Duration::from_micros(rng.below(12_000) + rng.below(12_000));
+                path.now += MS * (every - 20);
+                path.report(1, rtt, 0);
+            }
+            assert!(path.control.gap() < MS * 2, "{} with reports every {every} ms", path.control.gap());
+        }
     }
 
     #[test]

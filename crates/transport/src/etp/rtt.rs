@@ -3,12 +3,17 @@
 use taut_core::{Duration, Time};
 
 const BUCKETS: usize = 10;
+const SAMPLES: usize = 4;
 
-/// Smoothed as by RFC 6298 section 2 (α = 1/8), with the minimum of late and that of long, which the adaptive gap compares.
+/// Smoothed as by RFC 6298 section 2 (α = 1/8, β = 1/4), with the minimum of late and that of long, which the adaptive gap compares.
 #[derive(Debug)]
 pub(super) struct Rtt {
     smoothed: Option<Duration>,
     latest: Duration,
+    variation: Duration,
+    /// The latest samples, whatever the time between two reports.
+    last: [Duration; SAMPLES],
+    next: usize,
     recent: Least,
     long: Least,
 }
@@ -16,10 +21,23 @@ pub(super) struct Rtt {
 impl Rtt {
     /// The minima reach back by `recent` and `long`, give or take a tenth.
     pub(super) fn new(recent: Duration, long: Duration) -> Self {
-        Self { smoothed: None, latest: Duration::ZERO, recent: Least::of(recent), long: Least::of(long) }
+        Self {
+            smoothed: None,
+            latest: Duration::ZERO,
+            variation: Duration::ZERO,
+            last: [Duration::MAX; SAMPLES],
+            next: 0,
+            recent: Least::of(recent),
+            long: Least::of(long),
+        }
     }
 
     pub(super) fn sample(&mut self, now: Time, rtt: Duration) {
+        if let Some(smoothed) = self.smoothed {
+            self.variation = (self.variation.saturating_mul(3) + smoothed.abs_diff(rtt)) / 4;
+        }
+        self.last[self.next] = rtt;
+        self.next = (self.next + 1) % SAMPLES;
         self.smoothed = Some(match self.smoothed {
             None => rtt,
             Some(smoothed) => (smoothed.saturating_mul(7) + rtt) / 8,
@@ -46,7 +64,16 @@ impl Rtt {
 
     /// By how much the least RTT of late is above the least of long: what stands in queues. What jitter adds comes and goes.
     pub(super) fn rise(&self) -> Duration {
-        self.smoothed.map_or(Duration::ZERO, |_| self.recent.get().saturating_sub(self.long.get()))
+        self.smoothed.map_or(Duration::ZERO, |_| self.of_late().saturating_sub(self.long.get()))
+    }
+
+    /// Mean deviation from the smoothed value.
+    pub(super) fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    fn of_late(&self) -> Duration {
+        self.last.into_iter().min().unwrap_or(Duration::MAX).min(self.recent.get())
     }
 }
 
