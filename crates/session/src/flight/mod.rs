@@ -26,10 +26,10 @@ use window::{Held, Stage, Window};
 /// | --- | --- |
 /// | free | none; nothing is held back, whatever is lost |
 /// | a standing delay through three rounds, and less arrives than is to go, by more than chance explains | a *trial*: three quarters of what the path itself carries, until a round was sent within it |
-/// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s, unless the delay doubles |
+/// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s, but once when the delay has doubled |
 /// | it did | held: what the path carries, then less by what waits where that is more than [`TARGET`], more while nothing waits, in steps that double (Vegas; RFC 6817 section 2.4.2) |
 /// | held, and a standing delay through three rounds, or more under way than the window through three | the next trial |
-/// | held, and cuts cost throughput three times, or it was not the limit for eight rounds, or no round ended for eight times as long as one takes | free |
+/// | held, and cuts cost throughput three times, or it was not the limit for eight rounds, or acknowledgements came late for eight though nothing waited, or no round ended for eight times as long as one takes | free |
 ///
 /// What little a trial leaves of a delay is none of the session's own: it is the path's from then on, which became longer or
 /// slower. Neither an outage under a window, nor what was sent under one that is no more, tells of the path.
@@ -199,8 +199,7 @@ impl Flight {
             self.give_way(now);
         }
         if number <= self.stale {
-            self.round =
-                Round { full: self.round.full, far: self.round.far, ..Round::begin(now, self.sent + 1) };
+            self.round = Round { filled: self.round.filled, ..Round::begin(now, self.sent + 1) };
             return;
         }
         let round = &mut self.round;
@@ -234,8 +233,7 @@ impl Flight {
             let least = |way: usize| self.chances.iter().map(|chance| chance[way]).min().unwrap_or_default();
             let chance = if self.window.is_some() { [least(0), least(1)] } else { round.chance() };
             self.judge(now, &round.measured(length, base, self.packets.get(), self.there.get(), chance));
-            let over = self.window.map_or(0.0, |window| under_way / (window.size * window.stretch));
-            (self.round.full, self.round.far) = (over > 1.0, over > FAR);
+            self.round.filled = self.window.map_or(0.0, |window| under_way / (window.size * window.stretch));
         }
     }
 
@@ -259,7 +257,7 @@ impl Flight {
         };
         // With more than the window under way, what arrives is what the path carries.
         let smoothed = (window.rate * 3.0 + measured.rate()) / 4.0;
-        window.rate = if measured.full { smoothed.min(measured.rate()) } else { smoothed };
+        window.rate = if measured.full() { smoothed.min(measured.rate()) } else { smoothed };
         window.stretch = measured.stretch;
         if let Stage::Held(_) = window.stage {
             window.judged_by = now + PATIENCE.0.max(measured.length.saturating_mul(8));
@@ -271,18 +269,18 @@ impl Flight {
                 self.release()
             }
             // It never empties: the path has become slower, or longer, or somebody else's.
-            Stage::Held(_) if measured.full && self.standing.goes_on(measured) => {
+            Stage::Held(_) if measured.full() && self.standing.goes_on(measured) => {
                 *window = Window::trial(now, &self.standing, measured, self.sent - self.arrived);
             }
-            Stage::Held(held) if measured.full => {
-                let costs = measured.far || measured.rate() < held.full * FULL;
+            Stage::Held(held) if measured.full() => {
+                let costs = measured.filled > FAR || measured.rate() < held.full * FULL;
                 let late = if costs && measured.standing <= SUSPICIOUS { held.late + 1 } else { 0 };
                 window.stage = Stage::Held(Held { late, ..held });
                 if late >= UNUSED {
                     self.release();
                 }
             }
-            _ if settling || measured.full => {}
+            _ if settling || measured.full() => {}
             // The queue went by itself, or there is nothing more to send.
             Stage::Trial { .. } if !measured.limited => self.release(),
             Stage::Trial { standing } if measured.standing > SUSPICIOUS.max(standing / 2) => {

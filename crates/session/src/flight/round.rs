@@ -32,10 +32,8 @@ pub(super) struct Round {
     pub(super) arrived: u64,
     /// The window held a state back.
     pub(super) limited: bool,
-    /// It began with more under way than the window.
-    pub(super) full: bool,
-    /// And with much more.
-    pub(super) far: bool,
+    /// How many times the window was under way when it began.
+    pub(super) filled: f64,
 }
 
 /// A round that is over.
@@ -53,9 +51,7 @@ pub(super) struct Measured {
     pub(super) arrived: u64,
     pub(super) length: Duration,
     pub(super) limited: bool,
-    pub(super) full: bool,
-    /// And with much more.
-    pub(super) far: bool,
+    pub(super) filled: f64,
 }
 
 impl Standing {
@@ -93,6 +89,11 @@ impl Standing {
 }
 
 impl Measured {
+    /// It began with more under way than the window.
+    pub(super) fn full(&self) -> bool {
+        self.filled > 1.0
+    }
+
     /// More arrived than was to go: what a repetition had held up. A path that carries more than that is not too slow.
     pub(super) fn catches_up(&self) -> bool {
         self.arrived > self.wanted + self.wanted / 4 + LEAST_STATES / 2
@@ -118,8 +119,7 @@ impl Round {
             wanted: 0,
             arrived: 0,
             limited: false,
-            full: false,
-            far: false,
+            filled: 0.0,
         }
     }
 
@@ -150,7 +150,7 @@ impl Round {
         // What waits on the way back keeps states under way that wait nowhere.
         let back = of_states.saturating_sub(there).saturating_sub(chance);
         let stretch = (base + back).as_secs_f64() / base.as_secs_f64().max(1e-9);
-        let Self { wanted, arrived, limited, full, far, .. } = *self;
-        Measured { base, stretch, above, chance, standing, wanted, arrived, length, limited, full, far }
+        let Self { wanted, arrived, limited, filled, .. } = *self;
+        Measured { base, stretch, above, chance, standing, wanted, arrived, length, limited, filled }
     }
 }
