@@ -123,7 +123,7 @@ fn every_key_of_a_run_and_of_a_campaign_is_explained() {
         (ours("demo.toml"), &["--set=duration=3s", "--set=warmup=500ms"]),
         (ours("teleop/cut.toml"), &["--variant=UDP"]),
         (ours("teleop/emergency.toml"), &["--variant=itself, UDP"]),
-        (ours("haptic-video-fifo.toml"), &["--variant=0.5", "--set=duration=5s"]),
+        (ours("haptic-video-fifo.toml"), &["--variant=0.5", "--set=duration=8s"]),
         (ours("paths-that-fail.toml"), &["--variant=deadline, dies"]),
     ];
     for (place, (scenario, more)) in runs_of.iter().enumerate() {
@@ -195,7 +195,7 @@ fn every_line_of_a_proxy_is_explained() {
     let mut near = Running::start(world.command(&format!(
         "proxy --listen udp:127.0.0.1:0 --to {at} --identity near --trust {far_id} --path lo --path none0 --every 50ms --json"
     )));
-    for event in ["path_missing", "listening", "connected", "status"] {
+    for event in ["listening", "path_missing", "connected", "status"] {
         assert_line_is_explained("taut proxy", &near.wait_for(event));
     }
     assert_line_is_explained("taut proxy", &near.end("-TERM").1);

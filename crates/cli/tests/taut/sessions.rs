@@ -206,6 +206,7 @@ fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
         // Nobody has it now: what stood in the way was who they are.
         let stranger = site.run("stranger", "--messages 10");
         assert!(stranger.err.contains("--trust taut:"), "{transport}: {}", stranger.err);
+        assert!(stranger.err.contains("`taut robot "), "{transport}: {}", stranger.err);
         let wrong = ended(site.operator("two", &fingerprint(&site.world), "").output().unwrap());
         assert!(wrong.err.contains("--robot-id"), "{transport}: {}", wrong.err);
         last(&site.run("two", "--messages 10"));
@@ -242,7 +243,8 @@ fn over_every_transport_a_robot_that_is_taken_tells_that_another_operator_asks()
         let _second = site.start("two", "");
         let refused = site.robot.wait_for("refused");
         assert!(refused["busy"].as_u64().unwrap() > 0, "{transport}: {refused}");
-        assert!(refused["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{transport}: {refused}");
+        let address = refused["address"].as_str().unwrap();
+        assert!(address.starts_with("127.0.0.1:"), "{transport}: {refused}");
         assert_eq!(refused["identities"].as_array().unwrap().len(), 0, "{transport}: {refused}");
     }
 }
