@@ -172,7 +172,11 @@ fn every_line_of_operator_and_robot_is_explained() {
     one.say("e");
     assert_line_is_explained("taut operator", &one.wait_for("emergency_stopped"));
     assert_line_is_explained("taut robot", &robot.wait_for("stopped"));
+    one.say("r");
+    one.wait_for("resumed");
+    robot.wait_for("enabled");
     robot.say("e");
+    robot.wait_for("stopped");
     one.say("r");
     assert_line_is_explained("taut operator", &one.wait_for("resume_refused"));
     one.say("q");
