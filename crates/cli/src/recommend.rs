@@ -157,6 +157,17 @@ impl Arguments {
 
     /// Over several networks the evidence is of commands in time, and of nothing else.
     fn without_effect(&self) -> Result<(), String> {
+        let os = match self.os {
+            System::Linux => None,
+            System::Macos => Some("macos"),
+            System::Windows => Some("windows"),
+        };
+        if let Some(os) = os {
+            return Err(format!(
+                "--os {os} and --paths: several networks are used by taut's own driver alone, which needs Linux 5.11 or newer on both ends; \
+                 without --os this says what there would be"
+            ));
+        }
         let given = [
             ("--burst", self.burst.is_some()),
             ("--jitter-budget", self.jitter_budget.is_some()),

@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{DropCause, Duration, Time};
 use taut_io::session::{
-    Credentials, Endpoint, Plant, Remote, RobotCommand, RobotMachine, RobotNote, Standing, TransportKind,
-    serve,
+    Credentials, Endpoint, Plant, Refused, Remote, RobotCommand, RobotMachine, RobotNote, Standing,
+    TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
 use taut_lab::robot::SimulatedRobot;
@@ -299,9 +299,16 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     match note {
         RobotNote::Path(note) => paths::as_json(note),
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
-        RobotNote::Refused { cause, count, busy } => {
-            let (cause, count) = (json!(cause.name()), json!(count));
-            ("refused", vec![("cause", cause), ("count", count), ("busy", json!(busy))])
+        RobotNote::Refused { cause, count, busy, who } => {
+            let address = who.and_then(|who| who.address).map(|address| address.to_string());
+            let more = vec![
+                ("cause", json!(cause.name())),
+                ("count", json!(count)),
+                ("busy", json!(busy)),
+                ("address", json!(address)),
+                ("identities", json!(identities(who.as_ref()))),
+            ];
+            ("refused", more)
         }
         RobotNote::Stopped { why, silence, position } => {
             let silence_ms = silence.map(Duration::as_millis_f64);
@@ -334,7 +341,7 @@ fn standing(status: &Status) -> &str {
 }
 
 /// What was refused, and what that usually is: who is not authentic cannot be asked.
-fn refused(cause: DropCause, count: u64, busy: u64) -> String {
+fn refused(cause: DropCause, count: u64, busy: u64, who: Option<&Refused>) -> String {
     let times = |count| if count == 1 { String::new() } else { format!("{count} times ") };
     let why = match cause {
         DropCause::Unauthenticated => ": of nobody who is trusted here, or meant for another robot",
@@ -343,18 +350,43 @@ fn refused(cause: DropCause, count: u64, busy: u64) -> String {
         _ => "",
     };
     let others = format!("{}{}{why}", times(count - busy), cause.name());
-    let busy_too = format!("{}busy: a trusted operator asks, and another one has the robot", times(busy));
-    match (busy, count - busy) {
-        (0, _) => format!("refused: {others}"),
-        (_, 0) => format!("refused: {busy_too}"),
-        _ => format!("refused: {busy_too}; {others}"),
+    let busy_too = format!("{}busy: another operator asks, and one has the robot", times(busy));
+    let what = match (busy, count - busy) {
+        (0, _) => others,
+        (_, 0) => busy_too,
+        _ => format!("{busy_too}; {others}"),
+    };
+    let last = who.and_then(|who| who.address).map_or_else(String::new, |address| {
+        let the_last = if count == 1 { "" } else { "the last " };
+        format!("; {the_last}from {address}")
+    });
+    format!("refused: {what}{last}{}", how_to_trust(who))
+}
+
+/// Whose key it is that was shown, and how to let them in.
+fn how_to_trust(who: Option<&Refused>) -> String {
+    match &identities(who)[..] {
+        [] => String::new(),
+        [one] => format!("; with --trust {one} this robot would let it in"),
+        // Noise does not tell one bit of the key; the other fingerprint is nobody's.
+        [one, others @ ..] => {
+            let others = others.join(" or ");
+            format!(
+                "; with --trust {one} or {others} (the one that `taut identity` shows there) this robot would let it in"
+            )
+        }
     }
+}
+
+fn identities(who: Option<&Refused>) -> Vec<String> {
+    let keys = who.and_then(|who| who.key).map(|key| key.fingerprints()).unwrap_or_default();
+    keys.iter().map(ToString::to_string).collect()
 }
 
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
         RobotNote::Path(_) | RobotNote::Progress(_) => return None,
-        RobotNote::Refused { cause, count, busy } => refused(*cause, *count, *busy),
+        RobotNote::Refused { cause, count, busy, who } => refused(*cause, *count, *busy, who.as_ref()),
         RobotNote::Stopped { why, silence: Some(silence), .. } => {
             format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())
         }
@@ -375,14 +407,14 @@ mod tests {
 
     #[test]
     fn a_refusal_says_whether_the_robot_is_taken_or_who_asks_is_not_known() {
-        let busy = "busy: a trusted operator asks, and another one has the robot";
-        assert_eq!(refused(DropCause::Unauthenticated, 1, 1), format!("refused: {busy}"));
+        let busy = "busy: another operator asks, and one has the robot";
+        assert_eq!(refused(DropCause::Unauthenticated, 1, 1, None), format!("refused: {busy}"));
         let unknown = "unauthenticated: of nobody who is trusted here, or meant for another robot";
-        assert_eq!(refused(DropCause::Unauthenticated, 3, 0), format!("refused: 3 times {unknown}"));
+        assert_eq!(refused(DropCause::Unauthenticated, 3, 0, None), format!("refused: 3 times {unknown}"));
         let both = format!("refused: 2 times {busy}; {unknown}");
-        assert_eq!(refused(DropCause::Unauthenticated, 3, 2), both);
+        assert_eq!(refused(DropCause::Unauthenticated, 3, 2, None), both);
         assert_eq!(
-            refused(DropCause::Malformed, 1, 0),
+            refused(DropCause::Malformed, 1, 0, None),
             "refused: malformed: of another transport, or of none"
         );
     }

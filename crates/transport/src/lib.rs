@@ -9,7 +9,8 @@
 //! | [`tcp`] | a model of TCP: Reno, NewReno, CUBIC, SACK | RFC 5681, 6582, 9438, 6675, 6298 |
 //! | [`sctp`] | streams, each message as reliable as it wants, over UDP | RFC 9260, 6951, 3758, 8260 |
 //!
-//! [`security`] seals them with Noise; [`identity`] says who speaks, [`certificate`] says it to those who know X.509 only.
+//! [`security`] seals them with Noise; [`identity`] says who speaks, [`certificate`] says it to those who know X.509 only, [`stranger`] who was
+//! refused.
 
 pub mod certificate;
 pub mod dccp;
@@ -23,6 +24,7 @@ pub mod quic;
 mod rto;
 pub mod sctp;
 pub mod security;
+pub mod stranger;
 pub mod tcp;
 pub mod udp;
 mod waiting;

@@ -198,6 +198,14 @@ impl Arguments {
         }
     }
 
+    /// What starts a robot for this operator there.
+    fn robot_command(&self, own: Option<&Fingerprint>) -> String {
+        let any = if self.connect.starts_with('[') { "[::]" } else { "0.0.0.0" };
+        let port = self.connect.rsplit(':').next().unwrap_or_default();
+        let known = own.map_or_else(|| "--plaintext".to_owned(), |own| format!("--trust {own}"));
+        format!("`taut robot --listen {any}:{port} --transport {} {known}`", self.transport)
+    }
+
     /// Why there is no session, and what to do about it.
     fn advice(&self, error: &OperateError, own: Option<&Fingerprint>) -> String {
         let (at, transport) = (&self.connect, self.transport);
@@ -208,11 +216,10 @@ impl Arguments {
             }
             other => return other.to_string(),
         };
-        let own = own.map_or_else(|| "this identity".to_owned(), ToString::to_string);
+        let start = self.robot_command(own);
         match trouble {
             Trouble::NoAnswer => format!(
-                "no answer from {at} within 5 s: is `taut robot --transport {transport}` listening there, with \
-                 --trust {own}, and is --robot-id its fingerprint?"
+                "no answer from {at} within 5 s: is {start} running there, and is --robot-id its fingerprint?"
             ),
             Trouble::Unreachable => format!(
                 "cannot connect to {at}: nobody listens there; start `taut robot --transport {transport}` first"
@@ -221,7 +228,7 @@ impl Arguments {
                 format!("the robot at {at} has another operator: try again when that one has gone")
             }
             Trouble::NotTrusted => {
-                format!("the robot at {at} does not trust this operator: start it with --trust {own}")
+                format!("the robot at {at} does not trust this operator: start it there with {start}")
             }
             Trouble::WrongPeer => {
                 format!(
@@ -229,8 +236,8 @@ impl Arguments {
                 )
             }
             Trouble::SentAway => format!(
-                "the robot at {at} sent us away: it was started without --trust {own}, is not the one of --robot-id, \
-                 or strangers crowd it"
+                "the robot at {at} sent us away: it does not trust this operator (start it there with {start}), is not the \
+                 one of --robot-id, or strangers crowd it"
             ),
             Trouble::Ended(why) => format!("no session with {at}: {why}"),
         }

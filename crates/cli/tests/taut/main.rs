@@ -13,6 +13,10 @@ mod emulation;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod guide;
+#[cfg(test)]
+mod json;
+#[cfg(test)]
 mod kernel;
 #[cfg(test)]
 mod proxy;

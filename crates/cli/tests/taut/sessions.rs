@@ -206,9 +206,46 @@ fn strangers_and_a_second_operator_are_refused_and_the_session_goes_on() {
         // Nobody has it now: what stood in the way was who they are.
         let stranger = site.run("stranger", "--messages 10");
         assert!(stranger.err.contains("--trust taut:"), "{transport}: {}", stranger.err);
+        assert!(stranger.err.contains("`taut robot "), "{transport}: {}", stranger.err);
         let wrong = ended(site.operator("two", &fingerprint(&site.world), "").output().unwrap());
         assert!(wrong.err.contains("--robot-id"), "{transport}: {}", wrong.err);
         last(&site.run("two", "--messages 10"));
+    }
+}
+
+#[test]
+fn a_robot_says_who_was_refused_and_from_where() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for transport in TRANSPORTS {
+        let mut site = Site::new("who", transport);
+        let id = site.world.taut("identity --path stranger").out.trim().to_owned();
+        let _stranger = site.start("stranger", "");
+        let refused = site.robot.wait_for("refused");
+        assert_eq!(refused["cause"], "unauthenticated", "{transport}: {refused}");
+        assert_eq!(refused["busy"], 0, "{transport}: {refused}");
+        let address = refused["address"].as_str().unwrap();
+        assert!(address.starts_with("127.0.0.1:"), "{transport}: {refused}");
+        let identities = refused["identities"].as_array().unwrap();
+        assert!(identities.contains(&Value::from(id)), "{transport}: {refused}");
+        // Noise keeps one bit of it to itself, TLS does not.
+        let several = if transport.ends_with("quic") { 1 } else { 2 };
+        assert_eq!(identities.len(), several, "{transport}: {refused}");
+    }
+}
+
+#[test]
+fn over_every_transport_a_robot_that_is_taken_tells_that_another_operator_asks() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for transport in TRANSPORTS {
+        let mut site = Site::new("taken", transport);
+        let mut first = site.start("one", "");
+        first.wait_for("resumed");
+        let _second = site.start("two", "");
+        let refused = site.robot.wait_for("refused");
+        assert!(refused["busy"].as_u64().unwrap() > 0, "{transport}: {refused}");
+        let address = refused["address"].as_str().unwrap();
+        assert!(address.starts_with("127.0.0.1:"), "{transport}: {refused}");
+        assert_eq!(refused["identities"].as_array().unwrap().len(), 0, "{transport}: {refused}");
     }
 }
 

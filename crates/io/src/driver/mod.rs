@@ -8,10 +8,10 @@ mod slot;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use taut_core::{Duration, Time};
+use taut_core::{Duration, PathId, Time};
 
 use self::busy::BusyPoll;
 use self::poller::{Interest, Poller, Ready};
@@ -270,6 +270,11 @@ impl<M: Machine> Driver<M> {
     /// What went through a machine's port.
     pub fn port_stats(&self, id: MachineId) -> Option<PortStats> {
         self.slots.get(id.0)?.as_ref().map(|slot| slot.port.stats())
+    }
+
+    /// Where a path of a machine's port leads, for as long as the port remembers.
+    pub fn remote(&self, id: MachineId, path: PathId) -> Option<SocketAddr> {
+        self.slots.get(id.0)?.as_ref()?.port.remote(path)
     }
 
     /// Gives a machine a command, from the driver's own thread. What follows from it comes with the next turn.

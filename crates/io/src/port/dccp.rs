@@ -90,6 +90,10 @@ impl DccpPort {
         self.stats
     }
 
+    pub(crate) fn remote(&self, path: PathId) -> Option<SocketAddr> {
+        self.paths.remote(path)
+    }
+
     pub(crate) fn receive(
         &mut self,
         clock: &Clock,

@@ -6,6 +6,7 @@ mod socket;
 mod udp;
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use taut_core::{Datagram, Ecn, PathId, Time, Transmit};
@@ -144,6 +145,15 @@ impl Port {
             Self::Udp(port) => port.stats(),
             Self::Dccp(port) => port.stats(),
             Self::Descriptor(_) => PortStats::default(),
+        }
+    }
+
+    /// Where a path leads, for as long as it is remembered; nothing for a descriptor.
+    pub(crate) fn remote(&self, path: PathId) -> Option<SocketAddr> {
+        match self {
+            Self::Udp(port) => port.remote(path),
+            Self::Dccp(port) => port.remote(path),
+            Self::Descriptor(_) => None,
         }
     }
 

@@ -53,6 +53,12 @@ impl PathTable {
         })
     }
 
+    /// Where it leads, as people write it: an IPv4 address that came through an IPv6 socket is one.
+    pub(crate) fn remote(&self, path: PathId) -> Option<SocketAddr> {
+        let remote = self.entries.get(usize::from(path.0))?.remote;
+        Some(SocketAddr::new(remote.ip().to_canonical(), remote.port()))
+    }
+
     pub(crate) fn get_mut(&mut self, path: PathId) -> Option<&mut Entry> {
         self.entries.get_mut(usize::from(path.0))
     }

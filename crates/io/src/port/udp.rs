@@ -258,6 +258,10 @@ impl UdpPort {
         sockets.filter_map(|(place, socket)| Some((place, socket.as_ref()?.socket.as_fd()))).collect()
     }
 
+    pub(crate) fn remote(&self, path: PathId) -> Option<SocketAddr> {
+        self.paths.remote(path)
+    }
+
     pub(crate) fn receive(
         &mut self,
         index: usize,

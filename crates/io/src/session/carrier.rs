@@ -1,6 +1,7 @@
 //! Whichever transport it is.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use taut_core::{Datagram, Deadline, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport};
 use taut_transport::dccp::Dccp;
@@ -10,6 +11,7 @@ use taut_transport::mtip::{ChoiceReport, Mtip};
 use taut_transport::quic::{CloseReason, Quic};
 use taut_transport::sctp::Sctp;
 use taut_transport::security::{Sealed, Secured, SecuredStats};
+use taut_transport::stranger::{ShownKey, Stranger};
 use taut_transport::udp::Udp;
 
 use super::witness::{Seen, Witness};
@@ -85,6 +87,17 @@ impl Trouble {
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Busy | Self::NotTrusted | Self::WrongPeer | Self::SentAway)
     }
+}
+
+/// Who was refused at a robot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The path on which it spoke, until its address is known.
+    pub(super) path: Option<PathId>,
+    /// Where it is, as far as the driver remembers.
+    pub address: Option<SocketAddr>,
+    /// The key that it showed, when it came as far as that and is not trusted.
+    pub key: Option<ShownKey>,
 }
 
 /// Calls whichever transport it is.
@@ -185,9 +198,34 @@ impl Carrier {
         }
     }
 
-    /// How often a trusted operator was sent away because there is another one; 0 where the transport does not tell.
+    /// How often an operator was sent away because there is another one. QUIC does not ask whether it is trusted.
     pub(super) fn busy(&self) -> u64 {
-        self.secured().map_or(0, |stats| stats.busy)
+        match self.itself() {
+            Self::Quic(quic) => quic.busy(),
+            Self::Mpquic(quic) => quic.busy(),
+            Self::TcpAcceptor(acceptor) => acceptor.busy(),
+            _ => self.secured().map_or(0, |stats| stats.busy),
+        }
+    }
+
+    /// At the robot: the last who was refused since this was asked last.
+    pub(super) fn take_stranger(&mut self) -> Option<Refused> {
+        let stranger = match self {
+            Self::Witnessed(witnessed) => return witnessed.carrier.take_stranger(),
+            Self::TcpAcceptor(acceptor) => {
+                let (address, key) = acceptor.take_stranger()?;
+                return Some(Refused { path: None, address: Some(address), key });
+            }
+            Self::Quic(quic) => quic.take_stranger(),
+            Self::Mpquic(quic) => quic.take_stranger(),
+            Self::Udp(secured) => secured.take_stranger(),
+            Self::Sctp(secured) => secured.take_stranger(),
+            Self::Dccp(secured) => secured.take_stranger(),
+            Self::Etp(secured) => secured.take_stranger(),
+            Self::Mtip(secured) => secured.take_stranger(),
+            Self::Tcp(_) | Self::PlainTcp(_) | Self::Plain(_) | Self::Absent => None,
+        };
+        stranger.map(|Stranger { path, key }| Refused { path: Some(path), address: None, key })
     }
 
     /// What Noise around datagrams counts; `None` for other transports.

@@ -26,7 +26,7 @@ mod silence;
 mod transport;
 mod witness;
 
-pub use self::carrier::{Carrier, Trouble, Witnessed};
+pub use self::carrier::{Carrier, Refused, Trouble, Witnessed};
 pub use self::endpoint::{Credentials, Endpoint, EndpointError};
 pub use self::entropy::{os_entropy, os_identity, os_seed};
 pub use self::operate::{OperateConfig, OperateError, operate};

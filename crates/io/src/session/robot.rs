@@ -3,7 +3,7 @@
 use taut_core::{Datagram, Deadline, DropCause, Duration, PathId, Time, Transmit, Transport, earliest};
 use taut_session::{Robot, RobotEvent, State, Status, StopCause};
 
-use super::carrier::Carrier;
+use super::carrier::{Carrier, Refused};
 use super::paths::PathNote;
 use super::refusals::Refusals;
 use super::witness::{Seen, Witness};
@@ -51,8 +51,10 @@ pub enum RobotNote {
         cause: DropCause,
         /// How many.
         count: u64,
-        /// Of these, from operators that are trusted, while another one has the robot; not all transports tell.
+        /// Of these, from operators that are trusted, while another one has the robot; over QUIC from anybody.
         busy: u64,
+        /// The last of them, of those that showed a key if one did.
+        who: Option<Refused>,
     },
     /// It stopped.
     Stopped {
@@ -87,6 +89,7 @@ pub struct RobotMachine<P> {
     next_report: Time,
     refusals: Refusals,
     busy: u64,
+    stranger: Option<Refused>,
     witness: Option<Witness>,
 }
 
@@ -110,6 +113,7 @@ impl<P: Plant> RobotMachine<P> {
             next_report: Time::ZERO,
             refusals: Refusals::default(),
             busy: 0,
+            stranger: None,
             witness: None,
         }
     }
@@ -162,6 +166,8 @@ impl<P: Plant> RobotMachine<P> {
 
     /// Waits for the next operator over another carrier. Gives the last one back.
     pub(super) fn reconnect(&mut self, now: Time, carrier: Carrier) -> Carrier {
+        // Another port has other numbers for addresses.
+        self.stranger = None;
         self.robot.reconnect(now, carrier)
     }
 
@@ -180,6 +186,14 @@ impl<P: Plant> RobotMachine<P> {
         let before = std::mem::replace(&mut self.busy, all);
         // Another carrier counts anew.
         if all < before { all } else { all - before }
+    }
+
+    /// Who showed a key is not forgotten for others that show none.
+    fn remember_stranger(&mut self) {
+        let Some(stranger) = self.robot.transport_mut().take_stranger() else { return };
+        if stranger.key.is_some() || self.stranger.is_none_or(|known| known.key.is_none()) {
+            self.stranger = Some(stranger);
+        }
     }
 
     fn step(&mut self, now: Time) {
@@ -227,6 +241,7 @@ impl<P: Plant> RobotMachine<P> {
             RobotEvent::Closed => self.serves(now, false),
             RobotEvent::Refused(cause) => {
                 self.refusals.count(cause);
+                self.remember_stranger();
                 return None;
             }
             RobotEvent::Dropped { .. } | RobotEvent::FeedbackDropped { .. } => return None,
@@ -273,7 +288,8 @@ impl<P: Plant> Machine for RobotMachine<P> {
         }
         if let Some((cause, count)) = self.refusals.poll(now) {
             let busy = if cause == DropCause::Unauthenticated { self.newly_busy().min(count) } else { 0 };
-            return Some(RobotNote::Refused { cause, count, busy });
+            let who = if cause == DropCause::Unauthenticated { self.stranger.take() } else { None };
+            return Some(RobotNote::Refused { cause, count, busy, who });
         }
         let period = self.report_period.filter(|_| self.has_operator && now >= self.next_report)?;
         self.next_report = (self.next_report + period).max(now);
@@ -294,5 +310,6 @@ impl<P: Plant> Machine for RobotMachine<P> {
 
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.robot.transport_mut().remove_path(now, path);
+        self.stranger.take_if(|stranger| stranger.path == Some(path));
     }
 }

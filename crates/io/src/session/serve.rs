@@ -4,7 +4,7 @@ use taut_core::{Duration, Time};
 use taut_session::{Robot, RobotConfig, RobotEvent, Status};
 
 use super::Remote;
-use super::carrier::Carrier;
+use super::carrier::{Carrier, Refused};
 use super::endpoint::{Endpoint, EndpointError};
 use super::entropy::os_seed;
 use super::paths::PathWatch;
@@ -56,7 +56,7 @@ pub fn serve<P: Plant>(
     let mut closed = false;
     loop {
         let until = look(&mut paths, &mut driver, id, tell);
-        turn(&mut driver, until, &mut closed, tell)?;
+        turn(&mut driver, id, until, &mut closed, tell)?;
         if machine_of(&driver, id).is_closing() {
             break;
         }
@@ -69,7 +69,7 @@ pub fn serve<P: Plant>(
     }
     let until = driver.clock().now() + GOODBYE;
     while machine_of(&driver, id).lingers() && driver.clock().now() < until {
-        turn(&mut driver, until, &mut closed, tell)?;
+        turn(&mut driver, id, until, &mut closed, tell)?;
     }
     let now = driver.clock().now();
     Ok(machine_of(&driver, id).status(now))
@@ -94,15 +94,29 @@ fn machine_of<P: Plant>(driver: &Driver<RobotMachine<P>>, id: MachineId) -> &Rob
 
 fn turn<P: Plant>(
     driver: &mut Driver<RobotMachine<P>>,
+    id: MachineId,
     until: Time,
     closed: &mut bool,
     tell: &mut dyn FnMut(Time, RobotNote),
 ) -> Result<(), DriverError> {
-    let clock = driver.clock();
+    let (clock, mut strangers) = (driver.clock(), Vec::new());
     driver.turn(until, &mut |_, note| {
         *closed |= matches!(note, RobotNote::Event(RobotEvent::Closed));
-        tell(clock.now(), note);
-    })
+        match note {
+            // Where it is, only the port knows.
+            RobotNote::Refused { who: Some(Refused { path: Some(_), .. }), .. } => {
+                strangers.push((clock.now(), note));
+            }
+            note => tell(clock.now(), note),
+        }
+    })?;
+    for (at, mut note) in strangers {
+        if let RobotNote::Refused { who: Some(Refused { path, address, .. }), .. } = &mut note {
+            *address = path.and_then(|path| driver.remote(id, path));
+        }
+        tell(at, note);
+    }
+    Ok(())
 }
 
 /// The conversation is over: gets ready for the next one. A transport that waits for it by itself stays; it knows what

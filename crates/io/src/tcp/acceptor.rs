@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
@@ -11,6 +11,7 @@ use taut_core::{
     Transport, earliest,
 };
 use taut_transport::security::{Reception, Sealed};
+use taut_transport::stranger::ShownKey;
 
 use super::{KernelTcp, KernelTcpConfig};
 use crate::driver::poller::{Interest, Poller, Ready};
@@ -43,11 +44,15 @@ pub struct Acceptor {
     /// Of the operator's connection, or the last one's.
     bytes: (u64, u64),
     refused: u64,
+    busy: u64,
+    stranger: Option<(SocketAddr, Option<ShownKey>)>,
 }
 
 #[derive(Debug)]
 struct Guest {
     sealed: Sealed<KernelTcp>,
+    /// Where, and in which network.
+    peer: SocketAddr,
     from: IpAddr,
 }
 
@@ -88,6 +93,8 @@ impl Acceptor {
             events: VecDeque::new(),
             bytes: (0, 0),
             refused: 0,
+            busy: 0,
+            stranger: None,
         })
     }
 
@@ -107,6 +114,16 @@ impl Acceptor {
     /// Connections that were sent away or did not finish their handshake.
     pub fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// Of these, trusted ones that were told that another one has the robot.
+    pub fn busy(&self) -> u64 {
+        self.busy
+    }
+
+    /// The last who was sent away since this was asked last: its address, and the key that it showed if one did.
+    pub fn take_stranger(&mut self) -> Option<(SocketAddr, Option<ShownKey>)> {
+        self.stranger.take()
     }
 
     fn work(&mut self, now: Time) {
@@ -135,8 +152,8 @@ impl Acceptor {
                 return self.rest();
             }
             let Some(Ok((stream, peer))) = self.listener.as_ref().map(TcpListener::accept) else { return };
-            if self.welcome(now, stream, network(peer.ip())).is_err() {
-                self.refuse();
+            if self.welcome(now, stream, peer).is_err() {
+                self.refuse(peer);
             }
         }
     }
@@ -157,14 +174,14 @@ impl Acceptor {
         }
     }
 
-    fn welcome(&mut self, now: Time, stream: TcpStream, from: IpAddr) -> io::Result<()> {
+    fn welcome(&mut self, now: Time, stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
         let tcp = KernelTcp::accepted(now, stream, self.config)?;
         self.poller.add(tcp.poller.as_fd(), GUEST, Interest::Readable)?;
         if self.guests.len() == GUESTS {
             self.evict();
         }
         let sealed = (self.seal)(tcp).received_by(&self.reception);
-        self.guests.push(Guest { sealed, from });
+        self.guests.push(Guest { sealed, peer, from: network(peer.ip()) });
         Ok(())
     }
 
@@ -173,29 +190,42 @@ impl Acceptor {
         let of = |from| self.guests.iter().filter(|guest| guest.from == from).count();
         let most = self.guests.iter().map(|guest| of(guest.from)).max();
         if let Some(place) = self.guests.iter().position(|guest| Some(of(guest.from)) == most) {
-            self.guests.remove(place).sealed.inner().reset();
-            self.refuse();
+            let guest = self.guests.remove(place);
+            guest.sealed.inner().reset();
+            self.refuse(guest.peer);
         }
     }
 
-    fn refuse(&mut self) {
+    fn refuse(&mut self, peer: SocketAddr) {
         self.refused += 1;
+        self.remember(peer, None);
         self.events.push_back(Event::Refused(DropCause::Unauthenticated));
+    }
+
+    /// Who showed a key is not forgotten for others that show none.
+    fn remember(&mut self, peer: SocketAddr, key: Option<ShownKey>) {
+        if key.is_some() || self.stranger.is_none_or(|(_, key)| key.is_none()) {
+            self.stranger = Some((peer, key));
+        }
     }
 
     /// Hears what became of the guests.
     fn settle(&mut self, now: Time) {
         let mut place = 0;
         while place < self.guests.len() {
-            let guest = &mut self.guests[place].sealed;
+            let Guest { sealed: guest, peer, .. } = &mut self.guests[place];
+            let peer = *peer;
             match guest.poll_event() {
                 Some(Event::Connected) => {
-                    let guest = self.guests.remove(place).sealed;
+                    let guest = self.guests.remove(place);
                     self.serve(now, guest);
                 }
                 // Of its own account: the connection said nothing in time, or something wrong.
                 Some(Event::Refused(cause)) => {
+                    let key = guest.stranger();
+                    self.busy += u64::from(guest.stats().busy > 0);
                     self.refused += 1;
+                    self.remember(peer, key);
                     self.events.push_back(Event::Refused(cause));
                 }
                 Some(_) => {}
@@ -206,8 +236,9 @@ impl Acceptor {
     }
 
     /// This one is who it says, and trusted.
-    fn serve(&mut self, now: Time, guest: Sealed<KernelTcp>) {
-        let Some(operator) = guest.peer().filter(|_| !guest.comes_late()) else { return self.refuse() };
+    fn serve(&mut self, now: Time, guest: Guest) {
+        let Guest { sealed: guest, peer, .. } = guest;
+        let Some(operator) = guest.peer().filter(|_| !guest.comes_late()) else { return self.refuse(peer) };
         if let Some(mut old) = self.served.take() {
             old.close(now);
             self.events.extend(std::iter::from_fn(|| old.poll_event()));

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::recordings::what_is_absent;
 use crate::result::Input;
 use crate::scenario::{Scenario, unreadable};
 
@@ -84,7 +85,10 @@ impl Inputs {
         }
         let error = |what: String| RunError::Scenario(format!("{name}: {what}"));
         let mut bytes = Vec::new();
-        let file = File::open(self.folder.join(name)).map_err(|e| error(unreadable(&e)))?;
+        let file = File::open(self.folder.join(name)).map_err(|e| {
+            let absent = (e.kind() == ErrorKind::NotFound).then(|| what_is_absent(name)).flatten();
+            error(absent.unwrap_or_else(|| unreadable(&e)))
+        })?;
         file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes).map_err(|e| error(unreadable(&e)))?;
         if bytes.len() as u64 > SIZE_LIMIT {
             return Err(error(format!("is larger than {SIZE_LIMIT} bytes")));

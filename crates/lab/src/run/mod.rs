@@ -13,6 +13,7 @@ mod links;
 mod output;
 mod qdiscs;
 mod queues;
+mod recordings;
 mod rtp_adapting;
 mod rtp_replay;
 mod samples;

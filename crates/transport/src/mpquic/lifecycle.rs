@@ -47,18 +47,19 @@ impl MpQuic {
         if self.state != State::Waiting {
             let _ = self.endpoint.refuse(incoming, &mut answer);
             self.answer(path, answer);
-            return self.refuse(DropCause::Unauthenticated);
+            return self.refuse_busy(path);
         }
         if self.connections.len() >= MAX_HANDSHAKES {
             let oldest = self.connections.remove(0);
             self.endpoint.handle_event(oldest.handle, EndpointEvent::drained());
-            self.refuse(DropCause::Unauthenticated);
+            let from = remote(&oldest).unwrap_or(path);
+            self.refuse_stranger(from);
         }
         match self.endpoint.accept(incoming, clock::instant(now), &mut answer, None) {
             Ok((handle, quic)) => self.connections.push(Connection { handle, quic }),
             Err(_) => {
                 self.answer(path, answer);
-                self.refuse(DropCause::Unauthenticated);
+                self.refuse_stranger(path);
             }
         }
     }
@@ -134,12 +135,12 @@ impl MpQuic {
 
     fn on_connected(&mut self, now: Time, index: usize) {
         let connection = &self.connections[index];
-        let handle = connection.handle;
+        let (handle, path) = (connection.handle, remote(connection).unwrap_or(self.arrival));
         let identity = connection.quic.crypto_session().peer_identity();
         let peer = identity.and_then(|identity| tls::peer_of(identity, &QuicConfig::new()));
         let Some(peer) = peer.filter(|peer| self.trust.contains(peer)) else {
             self.say(now, index, close::UNTRUSTED.into_inner(), String::new());
-            self.refuse(DropCause::Unauthenticated);
+            self.refuse_stranger(path);
             if matches!(self.role, Role::Client(_)) {
                 self.finish(CloseReason::PeerUntrusted);
             }
@@ -147,15 +148,13 @@ impl MpQuic {
         };
         if self.state != State::Waiting {
             self.say(now, index, close::BUSY.into_inner(), String::new());
-            return self.refuse(DropCause::Unauthenticated);
+            return self.refuse_busy(path);
         }
         for other in (0..self.connections.len()).filter(|other| *other != index) {
             self.say(now, other, close::BUSY.into_inner(), String::new());
         }
         self.state = State::Open(handle);
         self.peer = Some(peer);
-        let path = self.connections[index].quic.network_path(noq_proto::PathId::ZERO);
-        let path = path.map_or(self.arrival, |four| super::path_of(four.remote()));
         self.paths.begin(now, path, self.config.keep_alive);
         self.events.extend([Event::Connected, Event::PathUp(path)]);
         // What came before it was clear from whom.
@@ -171,7 +170,8 @@ impl MpQuic {
             State::Closed(_) => false,
         };
         if reason == CloseReason::PeerUntrusted || !ours && !matches!(reason, CloseReason::TimedOut) {
-            self.refuse(DropCause::Unauthenticated);
+            let path = remote(&self.connections[index]).unwrap_or(self.arrival);
+            self.refuse_stranger(path);
         }
         if ours {
             self.finish(reason);
@@ -185,6 +185,12 @@ impl MpQuic {
             self.events.push_back(Event::Closed);
         }
     }
+}
+
+/// Where a connection's first path leads; `None` when it has been abandoned.
+fn remote(connection: &Connection) -> Option<PathId> {
+    let path = connection.quic.network_path(noq_proto::PathId::ZERO);
+    path.map(|four| super::path_of(four.remote())).ok()
 }
 
 /// As for quinn's errors, which have the same form.

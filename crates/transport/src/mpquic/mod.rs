@@ -82,6 +82,7 @@ use self::paths::Paths;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::quic::{CloseReason, QuicConfig, address, clock, close, crypto as lent, derive, tls};
+use crate::stranger::{LastStranger, ShownKey, Stranger};
 
 /// Paths of one conversation at most.
 pub const MAX_PATHS: usize = 8;
@@ -147,6 +148,10 @@ pub struct MpQuic {
     /// What the endpoint says to those who have no connection.
     answers: VecDeque<(PathId, Vec<u8>)>,
     refused: u64,
+    untrusted: tls::Untrusted,
+    stranger: LastStranger,
+    /// How often somebody was refused because there is a conversation.
+    busy: u64,
     deadline: Option<Deadline>,
 }
 
@@ -191,7 +196,7 @@ impl MpQuic {
 
     /// Waits for one of `trust`, and for the paths that it opens.
     pub fn server(config: MpQuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
-        let mut tls = tls::server_tls(identity, &trust, &QuicConfig::new(), None);
+        let (mut tls, untrusted) = tls::server_tls(identity, &trust, &QuicConfig::new(), None);
         tls.alpn_protocols = vec![PROTOCOL.to_vec()];
         let tls = QuicServerConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there");
         let mut server = ServerConfig::new(Arc::new(tls), Arc::new(crypto::NoTokens));
@@ -203,7 +208,8 @@ impl MpQuic {
             .validation_token_config(tokens)
             .max_incoming(MAX_HANDSHAKES)
             .migration(true);
-        Self::new(config, identity, trust, entropy, Role::Server, Some(Arc::new(server)))
+        let quic = Self::new(config, identity, trust, entropy, Role::Server, Some(Arc::new(server)));
+        Self { untrusted, ..quic }
     }
 
     fn new(
@@ -236,6 +242,9 @@ impl MpQuic {
             events: VecDeque::new(),
             answers: VecDeque::new(),
             refused: 0,
+            untrusted: tls::Untrusted::default(),
+            stranger: LastStranger::default(),
+            busy: 0,
             deadline: None,
         }
     }
@@ -261,6 +270,16 @@ impl MpQuic {
             State::Closed(reason) => Some(reason),
             _ => None,
         }
+    }
+
+    /// Server: the last who was refused since this was asked last, with the key that it showed if one did.
+    pub fn take_stranger(&mut self) -> Option<Stranger> {
+        self.stranger.take()
+    }
+
+    /// Server: how often somebody was refused because there is a conversation already. Who that was is not asked.
+    pub fn busy(&self) -> u64 {
+        self.busy
     }
 
     /// What went through it.
@@ -306,6 +325,19 @@ impl MpQuic {
     fn refuse(&mut self, cause: DropCause) {
         self.refused += 1;
         self.events.push_back(Event::Refused(cause));
+    }
+
+    /// The same, of somebody in particular.
+    fn refuse_stranger(&mut self, path: PathId) {
+        let key = self.untrusted.take().map(ShownKey::Ed25519);
+        self.stranger.on(path, key);
+        self.refuse(DropCause::Unauthenticated);
+    }
+
+    /// There is a conversation already.
+    fn refuse_busy(&mut self, path: PathId) {
+        self.busy += 1;
+        self.refuse_stranger(path);
     }
 
     /// An answer to somebody without a connection. A client has nothing to say to strangers.

@@ -91,13 +91,14 @@ impl Quic {
     }
 
     fn on_connected(&mut self, now: Time, index: usize) {
+        let path = self.path_of(self.connections[index].quic.remote_address());
         let connection = &mut self.connections[index];
         let (handle, instant) = (connection.handle, clock::instant(now));
         // TLS checked the key, but not when a session was resumed: trust may have been withdrawn since.
         let peer = tls::peer(&connection.quic, &self.config).filter(|peer| self.trust.contains(peer));
         let Some(peer) = peer else {
             connection.quic.close(instant, close::UNTRUSTED, bytes::Bytes::new());
-            self.refuse(DropCause::Unauthenticated);
+            self.refuse_stranger(path);
             if matches!(self.role, Role::Client(_)) {
                 self.finish(CloseReason::PeerUntrusted);
             }
@@ -105,14 +106,14 @@ impl Quic {
         };
         if self.state != State::Waiting {
             connection.quic.close(instant, close::BUSY, bytes::Bytes::new());
-            return self.refuse(DropCause::Unauthenticated);
+            return self.refuse_busy(path);
         }
         for other in self.connections.iter_mut().filter(|other| other.handle != handle) {
             other.quic.close(instant, close::BUSY, bytes::Bytes::new());
         }
         self.state = State::Open(handle);
         self.peer = Some(peer);
-        self.path = self.path_of(self.connections[index].quic.remote_address());
+        self.path = path;
         self.observed.handshake = Some(now - self.connections[index].began);
         self.events.push_back(Event::Connected);
         self.carrier.settle_early(&mut self.connections[index].quic, &mut self.events);
@@ -129,7 +130,8 @@ impl Quic {
             State::Closed(_) => false,
         };
         if reason == CloseReason::PeerUntrusted || !ours && !matches!(reason, CloseReason::TimedOut) {
-            self.refuse(DropCause::Unauthenticated);
+            let path = self.path_of(self.connections[index].quic.remote_address());
+            self.refuse_stranger(path);
         }
         if ours {
             self.finish(reason);

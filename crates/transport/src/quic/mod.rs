@@ -114,10 +114,11 @@ pub use self::config::QuicConfig;
 pub use self::congestion::{Congestion, Paced};
 use self::stats::Observed;
 pub use self::stats::QuicStats;
-use self::tls::KeyLines;
 pub use self::tls::Resumption;
+use self::tls::{KeyLines, Untrusted};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::stranger::{LastStranger, ShownKey, Stranger};
 
 /// QUIC streams each way.
 const LANES: u16 = 8;
@@ -155,6 +156,10 @@ pub struct Quic {
     /// at the same place, which a stateless reset would end.
     silent_until: Time,
     observed: Observed,
+    untrusted: Untrusted,
+    stranger: LastStranger,
+    /// How often somebody was refused because there is a conversation.
+    busy: u64,
     key_lines: Arc<KeyLines>,
     deadline: Option<Deadline>,
 }
@@ -198,9 +203,10 @@ impl Quic {
     pub fn server(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let key_lines = Arc::new(KeyLines::default());
         let key_log = config.key_log.then(|| key_lines.clone() as _);
-        let tls = tls::server_config(identity, &trust, &config, key_log);
-        let server = server::config(&config, identity, tls);
-        Self::new(config, identity, trust, entropy, Role::Server, Some(server), key_lines)
+        let (tls, untrusted) = tls::server_config(identity, &trust, &config, key_log);
+        let server = Some(server::config(&config, identity, tls));
+        let quic = Self::new(config, identity, trust, entropy, Role::Server, server, key_lines);
+        Self { untrusted, ..quic }
     }
 
     fn new(
@@ -239,6 +245,9 @@ impl Quic {
             answers: VecDeque::new(),
             silent_until: Time::ZERO,
             observed: Observed::default(),
+            untrusted: Untrusted::default(),
+            stranger: LastStranger::default(),
+            busy: 0,
             key_lines,
             deadline,
         }
@@ -279,6 +288,16 @@ impl Quic {
             State::Closed(reason) => Some(reason),
             _ => None,
         }
+    }
+
+    /// Server: the last who was refused since this was asked last, with the key that it showed if one did.
+    pub fn take_stranger(&mut self) -> Option<Stranger> {
+        self.stranger.take()
+    }
+
+    /// Server: how often somebody was refused because there is a conversation already. Who that was is not asked.
+    pub fn busy(&self) -> u64 {
+        self.busy
     }
 
     /// The secrets of the connection since the last call, as lines of an NSS key log for Wireshark
@@ -329,6 +348,19 @@ impl Quic {
     fn refuse(&mut self, cause: DropCause) {
         self.observed.refused(cause);
         self.events.push_back(Event::Refused(cause));
+    }
+
+    /// The same, of somebody in particular.
+    fn refuse_stranger(&mut self, path: PathId) {
+        let key = self.untrusted.take().map(ShownKey::Ed25519);
+        self.stranger.on(path, key);
+        self.refuse(DropCause::Unauthenticated);
+    }
+
+    /// There is a conversation already.
+    fn refuse_busy(&mut self, path: PathId) {
+        self.busy += 1;
+        self.refuse_stranger(path);
     }
 
     /// An answer to somebody without a connection. A client has nothing to say to strangers.
@@ -413,7 +445,7 @@ impl Quic {
                 if !is_reset || now >= self.silent_until {
                     self.answer(input.path, answer);
                 }
-                self.refuse(DropCause::Unauthenticated);
+                self.refuse_stranger(input.path);
             }
             None => self.refuse(DropCause::Malformed),
         }

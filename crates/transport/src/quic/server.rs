@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{EndpointEvent, Incoming, ServerConfig};
 use ring::hkdf;
-use taut_core::{DropCause, PathId, Time};
+use taut_core::{PathId, Time};
 
 use super::crypto::Lent;
 use super::{Connection, Quic, QuicConfig, Role, State, clock, derive, tls};
@@ -35,7 +35,7 @@ impl Quic {
         if self.state != State::Waiting {
             let _ = self.endpoint.refuse(incoming, &mut answer);
             self.answer(path, answer);
-            return self.refuse(DropCause::Unauthenticated);
+            return self.refuse_busy(path);
         }
         let validated = incoming.remote_address_validated();
         if !validated && (self.config.retry || self.connections.len() >= MAX_UNPROVEN) {
@@ -49,13 +49,14 @@ impl Quic {
             let oldest = self.connections.remove(unproven.unwrap_or(0));
             self.endpoint.handle_event(oldest.handle, EndpointEvent::drained());
             self.silent_until = now + self.config.idle_timeout;
-            self.refuse(DropCause::Unauthenticated);
+            let path = self.path_of(oldest.quic.remote_address());
+            self.refuse_stranger(path);
         }
         match self.endpoint.accept(incoming, clock::instant(now), &mut answer, None) {
             Ok((handle, quic)) => self.connections.push(Connection { handle, quic, began: now, validated }),
             Err(_) => {
                 self.answer(path, answer);
-                self.refuse(DropCause::Unauthenticated);
+                self.refuse_stranger(path);
             }
         }
     }

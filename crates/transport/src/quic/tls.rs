@@ -5,7 +5,7 @@
 //! either side when the other's key is not in its [`Trust`].
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -129,7 +129,8 @@ impl Credentials {
                 }
             };
         let algorithms = provider.signature_verification_algorithms;
-        let verifier = Arc::new(Verifier { trust: trust.clone(), form, algorithms });
+        let untrusted = Untrusted::default();
+        let verifier = Arc::new(Verifier { trust: trust.clone(), form, algorithms, untrusted });
         Self { own: identity.fingerprint(), server_resolver, client_resolver, verifier }
     }
 }
@@ -173,24 +174,25 @@ pub(crate) fn client_tls(
     config
 }
 
-/// A server's half of TLS, for quinn.
+/// A server's half of TLS, for quinn; and whom it refuses.
 pub(super) fn server_config(
     identity: &Identity,
     trust: &Trust,
     config: &QuicConfig,
     key_log: Option<Arc<dyn KeyLog>>,
-) -> QuicServerConfig {
-    let tls = server_tls(identity, trust, config, key_log);
-    QuicServerConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there")
+) -> (QuicServerConfig, Untrusted) {
+    let (tls, untrusted) = server_tls(identity, trust, config, key_log);
+    let tls = QuicServerConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there");
+    (tls, untrusted)
 }
 
-/// A server's half of TLS.
+/// A server's half of TLS; and whom it refuses.
 pub(crate) fn server_tls(
     identity: &Identity,
     trust: &Trust,
     config: &QuicConfig,
     key_log: Option<Arc<dyn KeyLog>>,
-) -> rustls::ServerConfig {
+) -> (rustls::ServerConfig, Untrusted) {
     let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
     let resumption = config.resumption.as_ref();
     let mut config = rustls::ServerConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
@@ -209,7 +211,7 @@ pub(crate) fn server_tls(
     if let Some(key_log) = key_log {
         config.key_log = key_log;
     }
-    config
+    (config, credentials.verifier.untrusted.clone())
 }
 
 fn credentials(identity: &Identity, trust: &Trust, config: &QuicConfig) -> Arc<Credentials> {
@@ -251,6 +253,21 @@ struct Verifier {
     trust: Trust,
     form: Form,
     algorithms: WebPkiSupportedAlgorithms,
+    untrusted: Untrusted,
+}
+
+/// Whose key was shown last and is not trusted: rustls forgets it. It clones as a handle.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Untrusted(Arc<Mutex<Option<Fingerprint>>>);
+
+impl Untrusted {
+    pub(crate) fn take(&self) -> Option<Fingerprint> {
+        self.last().take()
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Fingerprint>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Verifier {
@@ -260,6 +277,7 @@ impl Verifier {
         if self.trust.contains(&peer) {
             Ok(())
         } else {
+            *self.untrusted.last() = Some(peer);
             Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
         }
     }

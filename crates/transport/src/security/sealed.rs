@@ -14,6 +14,7 @@ use super::header::{Index, Offer, TAG, Verdict, View};
 use super::noise::{Attempt, Keys, Local, Opened, Peer, Purpose};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::stranger::ShownKey;
 use crate::waiting::Waiting;
 
 /// The first byte of a sealed message; handshake messages begin with 1 and 2, as in datagrams.
@@ -65,6 +66,7 @@ pub struct Sealed<T> {
     waiting: Waiting,
     events: VecDeque<Event>,
     stats: SealedStats,
+    stranger: Option<ShownKey>,
     opened: Vec<u8>,
 }
 
@@ -204,6 +206,7 @@ impl<T: Transport> Sealed<T> {
             waiting: Waiting::new(WAITING, usize::MAX),
             events: VecDeque::new(),
             stats: SealedStats::default(),
+            stranger: None,
             opened: Vec::new(),
         }
     }
@@ -219,6 +222,11 @@ impl<T: Transport> Sealed<T> {
     /// What went through it.
     pub fn stats(&self) -> SealedStats {
         self.stats
+    }
+
+    /// At the robot: the key that was shown and is not trusted.
+    pub fn stranger(&self) -> Option<ShownKey> {
+        self.stranger
     }
 
     /// Has it ended, and has the transport inside said everything?
@@ -326,7 +334,10 @@ impl<T: Transport> Sealed<T> {
         let Role::Responder { trusted, reception } = &self.role else { return Err(DropCause::Malformed) };
         let request = self.local.read(sender, noise)?;
         let peer = trusted.iter().find(|peer| peer.x25519 == request.peer).cloned();
-        let peer = peer.ok_or(DropCause::Unauthenticated)?;
+        let Some(peer) = peer else {
+            self.stranger = Some(ShownKey::X25519(request.peer));
+            return Err(DropCause::Unauthenticated);
+        };
         let (silence, timestamp) = (self.config.returns_after(), request.offer.timestamp);
         let verdict = reception.admit(self.now, peer.fingerprint, timestamp, silence)?;
         let mut response = Vec::new();

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use taut_core::{DropCause, Event, PathId, Transport};
 use taut_transport::mpquic::{MpQuicConfig, PathUse};
 use taut_transport::quic::CloseReason;
+use taut_transport::stranger::{ShownKey, Stranger};
 
 use crate::harness::{CLIENT, Net, SERVER, at_ms, client, identity, ms, server};
 
@@ -24,6 +25,9 @@ fn a_client_that_is_not_trusted_is_refused_and_told_so() {
     assert_eq!(net.count(SERVER, |event| *event == Event::Connected), 0);
     let refused = Event::Refused(DropCause::Unauthenticated);
     assert!(net.count(SERVER, |event| *event == refused) >= 1);
+    let key = Some(ShownKey::Ed25519(identity("stranger").fingerprint()));
+    assert_eq!(net.ends[SERVER].take_stranger().map(|stranger| stranger.key), Some(key));
+    assert_eq!(net.ends[SERVER].busy(), 0);
 }
 
 #[test]
@@ -39,6 +43,8 @@ fn a_second_client_is_refused_while_the_first_one_speaks() {
         data.clear();
     }
     assert_eq!(net.count(SERVER, |event| *event == Event::Refused(DropCause::Unauthenticated)), 1);
+    let stranger = Stranger { path: PathId(9), key: None };
+    assert_eq!((net.ends[SERVER].take_stranger(), net.ends[SERVER].busy()), (Some(stranger), 1));
     let sent = net.samples(CLIENT, ms(30), at_ms(2_000));
     net.run_until(at_ms(2_100));
     assert_eq!(net.received(SERVER).len() as u64, sent);

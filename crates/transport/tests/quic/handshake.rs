@@ -4,6 +4,7 @@ use taut_core::{DropCause, Event, Seed, Transport};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
 use taut_transport::quic::{CloseReason, Quic, QuicConfig};
+use taut_transport::stranger::ShownKey;
 
 use crate::harness::*;
 
@@ -44,6 +45,8 @@ fn a_stranger_is_refused_and_the_server_goes_on_waiting() {
     assert_eq!(net.nodes[SERVER].stats().refused, 1);
     assert!(net.saw(CLIENT, &Event::Closed));
     assert_eq!(net.nodes[CLIENT].close_reason(), Some(&CloseReason::NotTrusted));
+    let key = Some(ShownKey::Ed25519(identity("stranger").fingerprint()));
+    assert_eq!(net.nodes[SERVER].take_stranger().map(|stranger| stranger.key), Some(key));
 
     net.nodes[CLIENT] = client(config, "operator");
     net.run_until(at_ms(400));

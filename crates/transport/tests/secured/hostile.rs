@@ -20,6 +20,10 @@ fn an_identity_that_is_not_trusted_gets_no_answer() {
     assert!(net.sent.iter().all(|(_, from, ..)| *from == 0));
     assert_eq!(net.count(1, &refused(DropCause::Unauthenticated)), 1);
     assert!(!net.ends[1].is_open());
+    let stranger = net.ends[1].take_stranger().expect("it is told who that was");
+    let shown = stranger.key.expect("Noise shows a key").fingerprints();
+    assert!(shown.contains(&identity("stranger").fingerprint()), "{shown:?}");
+    assert_eq!((stranger.path, net.ends[1].take_stranger()), (PathId(0), None));
 }
 
 #[test]

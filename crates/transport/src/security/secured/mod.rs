@@ -18,6 +18,7 @@ use super::header::{Control, View};
 use super::noise::{Local, OVERHEAD, Opened, Peer, Purpose};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::stranger::{LastStranger, Stranger};
 use initiator::Initiator;
 use keys::KeyRing;
 use paths::Paths;
@@ -88,6 +89,7 @@ pub struct Secured<T> {
     outbox: VecDeque<(PathId, Vec<u8>)>,
     events: VecDeque<Event>,
     stats: SecuredStats,
+    stranger: LastStranger,
     /// What is sealed next, and what was opened last.
     plain: Vec<u8>,
     opened: Vec<u8>,
@@ -185,6 +187,7 @@ impl<T: Transport> Secured<T> {
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             stats: SecuredStats::default(),
+            stranger: LastStranger::default(),
             plain: Vec::new(),
             opened: Vec::new(),
         }
@@ -193,6 +196,11 @@ impl<T: Transport> Secured<T> {
     /// What went through it.
     pub fn stats(&self) -> SecuredStats {
         self.stats
+    }
+
+    /// At the robot: the last who was refused since this was asked last, with the key that it showed if one did.
+    pub fn take_stranger(&mut self) -> Option<Stranger> {
+        self.stranger.take()
     }
 
     /// The transport inside; at a robot, that of this conversation.
@@ -374,6 +382,9 @@ impl<T: Transport> Transport for Secured<T> {
             View::Data { receiver, nonce, sealed } => self.handle_data(now, &input, receiver, nonce, sealed),
         });
         if let Err(cause) = taken {
+            if cause == DropCause::Unauthenticated {
+                self.stranger.on(input.path, None);
+            }
             self.refuse(cause);
         }
     }

@@ -9,6 +9,7 @@ use crate::identity::{Fingerprint, Trust};
 use crate::security::config::SecurityConfig;
 use crate::security::header::{Index, MAC, Verdict, View};
 use crate::security::noise::{Keys, Opened, Peer};
+use crate::stranger::ShownKey;
 
 /// Handshakes that were answered and wait for their first datagram.
 const PENDING: usize = 4;
@@ -181,7 +182,10 @@ impl<T: Transport> Secured<T> {
         }
         let looked = self.local.read(hello.sender, hello.noise).and_then(|request| {
             let operator = responder.trusted.iter().position(|trusted| trusted.peer.x25519 == request.peer);
-            let operator = operator.ok_or(DropCause::Unauthenticated)?;
+            let Some(operator) = operator else {
+                self.stranger.on(path, Some(ShownKey::X25519(request.peer)));
+                return Err(DropCause::Unauthenticated);
+            };
             let newest = responder.trusted[operator].newest;
             let late = newest.is_some_and(|newest| request.offer.timestamp <= newest);
             if late { Err(DropCause::Replayed) } else { Ok((request, operator)) }
