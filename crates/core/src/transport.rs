@@ -28,8 +28,8 @@ pub trait Transport {
         false
     }
     /// What a packet of this end took lately to be acknowledged, in the network alone: nothing in it waited for the repetition
-    /// of what was lost before. `None` from a transport that repeats nothing, whose messages tell by themselves, and before
-    /// the first measurement.
+    /// of what was lost before, or for leave to go. `None` from a transport whose messages go at once and are never repeated,
+    /// which tell by themselves, and before the first measurement.
     fn round_trip(&self) -> Option<Duration> {
         None
     }

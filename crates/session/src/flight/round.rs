@@ -3,7 +3,7 @@
 use taut_core::{Duration, Time};
 
 use super::least::Scatter;
-use super::{BEHIND, JITTER, LEAST_STATES, ROUNDS, SUSPICIOUS};
+use super::{BEHIND, JITTER, LEAST_STATES, ROUNDS, SUSPICIOUS, TARGET};
 
 /// Rounds in a row with a standing delay, the states that were to go in them, those that arrived, and the time that took.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,9 +123,13 @@ impl Round {
         }
     }
 
-    /// What chance does to the least round trip and to the least time to the peer, by this round alone.
+    /// What chance does to the least round trip and to the least time to the peer, by this round alone; none where it is less
+    /// than what may wait.
     pub(super) fn chance(&self) -> [Duration; 2] {
-        self.scatter.map(|scatter| Duration::from_secs_f64(JITTER * scatter.about_line()))
+        self.scatter.map(|scatter| {
+            let chance = Duration::from_secs_f64(JITTER * scatter.about_line());
+            if chance < TARGET { Duration::ZERO } else { chance }
+        })
     }
 
     pub(super) fn measured(

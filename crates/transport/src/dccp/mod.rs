@@ -411,6 +411,11 @@ impl Transport for Dccp {
         self.events.pop_front()
     }
 
+    /// What waits for the profile's leave waits at this end, not in the network.
+    fn round_trip(&self) -> Option<Duration> {
+        self.rtt()
+    }
+
     fn poll_timeout(&self) -> Option<Deadline> {
         let deadline = |at: Option<Time>, why| at.map(|at| Deadline::new(at, why));
         let mut next = deadline(self.timers.give_up, "give up");
