@@ -8,6 +8,11 @@ SHELL := /bin/bash
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
+# In a fresh clone nothing is compiled twice: what makes the next build of a crate quick, and lines in backtraces, would be made for nobody.
+ifeq ($(wildcard $(CARGO_TARGET_DIR)/debug/incremental),)
+export CARGO_INCREMENTAL ?= 0
+export CARGO_PROFILE_DEV_DEBUG ?= 0
+endif
 # rust-toolchain.toml pins the compiler; where rustup neither has it nor can get it, its stable one must do.
 ifeq ($(shell cargo --version >/dev/null 2>&1 || echo absent),absent)
 export RUSTUP_TOOLCHAIN := stable
