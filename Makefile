@@ -8,8 +8,8 @@ SHELL := /bin/bash
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
-# In a fresh clone nothing is compiled twice: what makes the next build of a crate quick, and lines in backtraces, would be made for nobody.
-ifeq ($(wildcard $(CARGO_TARGET_DIR)/debug/incremental),)
+# Where nobody has built while working, nothing is compiled so that it can be compiled again quickly, or for line numbers in backtraces.
+ifeq ($(wildcard $(CARGO_TARGET_DIR)/debug/incremental/*),)
 export CARGO_INCREMENTAL ?= 0
 export CARGO_PROFILE_DEV_DEBUG ?= 0
 endif
