@@ -8,6 +8,11 @@ SHELL := /bin/bash
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
+# Where nobody has built while working, nothing is compiled so that it can be compiled again quickly, or for line numbers in backtraces.
+ifeq ($(wildcard $(CARGO_TARGET_DIR)/debug/incremental/*),)
+export CARGO_INCREMENTAL ?= 0
+export CARGO_PROFILE_DEV_DEBUG ?= 0
+endif
 # rust-toolchain.toml pins the compiler; where rustup neither has it nor can get it, its stable one must do.
 ifeq ($(shell cargo --version >/dev/null 2>&1 || echo absent),absent)
 export RUSTUP_TOOLCHAIN := stable
