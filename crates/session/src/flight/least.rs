@@ -4,7 +4,7 @@ use std::ops::Add;
 
 use taut_core::{Duration, Time};
 
-/// The least of the last 15 to 30 s.
+/// The least of the last 15 to 30 s, as far as values come: after a pause the old ones count for one window more.
 #[derive(Debug)]
 pub(super) struct Least<T> {
     pub(super) windows: [Option<T>; 2],
