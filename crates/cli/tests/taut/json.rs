@@ -210,9 +210,10 @@ fn every_line_of_a_proxy_is_explained() {
 fn every_line_of_an_emulator_is_explained() {
     let world = World::new("json-emulate");
     world.write("wire.toml", SCENARIO);
-    let command = world.command("emulate wire.toml --duration 300ms --every 100ms --json");
+    let command = world.command("emulate wire.toml --for 300ms --every 100ms --json");
     let ended = crate::world::ended({ command }.output().unwrap());
     if ended.status != 0 {
+        assert!(!ended.err.contains("argument"), "{}", ended.err);
         println!("skipped: {}", ended.err.trim());
         return;
     }
