@@ -263,6 +263,18 @@ impl Checker {
 }
 
 impl Observer for Checker {
+    fn clocks(&mut self, now: Time, clocks: Option<[Duration; 2]>) {
+        let kept = match (self.plain, self.immediate) {
+            (false, _) => MS * 2_000,
+            (true, false) => DEADLINE + MS * 20,
+            (true, true) => Duration::ZERO,
+        };
+        self.errors.extend(clocks.map(|[error, _]| (now, error)));
+        while self.errors.front().is_some_and(|(at, _)| now.saturating_since(*at) > kept) {
+            self.errors.pop_front();
+        }
+    }
+
     fn transmitted(&mut self, now: Time, from: usize, id: u64, bytes: &[u8]) {
         self.watch(now);
         if !self.plain {
@@ -322,15 +334,7 @@ impl Observer for Checker {
     fn robot(&mut self, now: Time, event: &RobotEvent, clocks: Option<[Duration; 2]>) {
         self.watch(now);
         // What arrives at once, after a loss was repaired, was judged one by one: comparisons of clocks lie between.
-        let kept = match (self.plain, self.immediate) {
-            (false, _) => MS * 2_000,
-            (true, false) => DEADLINE + MS * 20,
-            (true, true) => Duration::ZERO,
-        };
-        self.errors.extend(clocks.map(|[error, _]| (now, error)));
-        while self.errors.front().is_some_and(|(at, _)| now.saturating_since(*at) > kept) {
-            self.errors.pop_front();
-        }
+        self.clocks(now, clocks);
         match event {
             RobotEvent::Apply { sequence, state, age } => {
                 assert!(state.is_finite());

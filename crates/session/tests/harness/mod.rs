@@ -54,6 +54,8 @@ pub trait Observer {
     fn corrupted(&mut self, _id: u64, _from: usize) {}
     fn made(&mut self, _now: Time, _sequence: u64) {}
     fn operator(&mut self, _now: Time, _event: &OperatorEvent) {}
+    /// What the robot knows of the clocks when a datagram comes: as in [`robot`](Self::robot).
+    fn clocks(&mut self, _now: Time, _clocks: Option<[Duration; 2]>) {}
     /// `clocks`: how far the robot's estimate of the operator's clock is off, and how far it says that it may be.
     fn robot(&mut self, _now: Time, _event: &RobotEvent, _clocks: Option<[Duration; 2]>) {}
 }
@@ -228,6 +230,8 @@ impl<T: Transport, O: Observer> World<T, O> {
         let now = self.local(to);
         let input = Datagram { path, ecn: Ecn::NotCapable, data, padding: 0 };
         if to == ROBOT {
+            let clocks = self.robot_clock_error();
+            self.observer.clocks(self.now, clocks);
             self.robot.handle_input(now, input);
         } else {
             self.operator.handle_input(now, input);
