@@ -223,9 +223,10 @@ impl<P: Plant> RobotMachine<P> {
     /// Does what an event says; `None` when nobody else needs to know.
     fn notice(&mut self, now: Time, event: RobotEvent) -> Option<RobotNote> {
         match event {
-            RobotEvent::Apply { state, .. } => {
+            RobotEvent::Apply { state, age, .. } => {
                 self.plant.apply(&state);
-                self.applied = Some(now);
+                // Then the watchdog was fed; a busy host tells of it later.
+                self.applied = Some((state.created + age).min(now));
                 return None;
             }
             RobotEvent::Stop { why } => {
