@@ -49,13 +49,19 @@ impl ShownKey {
     }
 }
 
-/// The last who was refused. Who showed a key is not forgotten for others that show none.
+/// Is who was refused now, and showed `key` or none, remembered in place of who was before? Who showed a key is not forgotten
+/// for others that show none.
+pub fn is_remembered(key: Option<ShownKey>, before: Option<ShownKey>) -> bool {
+    key.is_some() || before.is_none()
+}
+
+/// The last who was refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastStranger(Option<Stranger>);
 
 impl LastStranger {
     pub(crate) fn on(&mut self, path: PathId, key: Option<ShownKey>) {
-        if key.is_some() || self.0.is_none_or(|last| last.key.is_none()) {
+        if is_remembered(key, self.0.and_then(|last| last.key)) {
             self.0 = Some(Stranger { path, key });
         }
     }

@@ -2,6 +2,7 @@
 
 use taut_core::{Datagram, Deadline, DropCause, Duration, PathId, Time, Transmit, Transport, earliest};
 use taut_session::{Robot, RobotEvent, State, Status, StopCause};
+use taut_transport::stranger::is_remembered;
 
 use super::carrier::{Carrier, Refused};
 use super::paths::PathNote;
@@ -188,10 +189,9 @@ impl<P: Plant> RobotMachine<P> {
         if all < before { all } else { all - before }
     }
 
-    /// Who showed a key is not forgotten for others that show none.
     fn remember_stranger(&mut self) {
         let Some(stranger) = self.robot.transport_mut().take_stranger() else { return };
-        if stranger.key.is_some() || self.stranger.is_none_or(|known| known.key.is_none()) {
+        if is_remembered(stranger.key, self.stranger.and_then(|known| known.key)) {
             self.stranger = Some(stranger);
         }
     }

@@ -11,7 +11,7 @@ use taut_core::{
     Transport, earliest,
 };
 use taut_transport::security::{Reception, Sealed};
-use taut_transport::stranger::ShownKey;
+use taut_transport::stranger::{ShownKey, is_remembered};
 
 use super::{KernelTcp, KernelTcpConfig};
 use crate::driver::poller::{Interest, Poller, Ready};
@@ -202,9 +202,8 @@ impl Acceptor {
         self.events.push_back(Event::Refused(DropCause::Unauthenticated));
     }
 
-    /// Who showed a key is not forgotten for others that show none.
     fn remember(&mut self, peer: SocketAddr, key: Option<ShownKey>) {
-        if key.is_some() || self.stranger.is_none_or(|(_, key)| key.is_none()) {
+        if is_remembered(key, self.stranger.and_then(|(_, key)| key)) {
             self.stranger = Some((peer, key));
         }
     }

@@ -81,8 +81,9 @@ use self::messages::{Messages, NUMBER};
 use self::paths::Paths;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::quic::turned_away::TurnedAway;
 use crate::quic::{CloseReason, QuicConfig, address, clock, close, crypto as lent, derive, tls};
-use crate::stranger::{LastStranger, ShownKey, Stranger};
+use crate::stranger::Stranger;
 
 /// Paths of one conversation at most.
 pub const MAX_PATHS: usize = 8;
@@ -148,10 +149,7 @@ pub struct MpQuic {
     /// What the endpoint says to those who have no connection.
     answers: VecDeque<(PathId, Vec<u8>)>,
     refused: u64,
-    untrusted: tls::Untrusted,
-    stranger: LastStranger,
-    /// How often somebody was refused because there is a conversation.
-    busy: u64,
+    turned_away: TurnedAway,
     deadline: Option<Deadline>,
 }
 
@@ -209,7 +207,7 @@ impl MpQuic {
             .max_incoming(MAX_HANDSHAKES)
             .migration(true);
         let quic = Self::new(config, identity, trust, entropy, Role::Server, Some(Arc::new(server)));
-        Self { untrusted, ..quic }
+        Self { turned_away: TurnedAway::by(untrusted), ..quic }
     }
 
     fn new(
@@ -242,9 +240,7 @@ impl MpQuic {
             events: VecDeque::new(),
             answers: VecDeque::new(),
             refused: 0,
-            untrusted: tls::Untrusted::default(),
-            stranger: LastStranger::default(),
-            busy: 0,
+            turned_away: TurnedAway::default(),
             deadline: None,
         }
     }
@@ -274,12 +270,12 @@ impl MpQuic {
 
     /// Server: the last who was refused since this was asked last, with the key that it showed if one did.
     pub fn take_stranger(&mut self) -> Option<Stranger> {
-        self.stranger.take()
+        self.turned_away.take_last()
     }
 
     /// Server: how often somebody was refused because there is a conversation already. Who that was is not asked.
     pub fn busy(&self) -> u64 {
-        self.busy
+        self.turned_away.busy()
     }
 
     /// What went through it.
@@ -329,14 +325,13 @@ impl MpQuic {
 
     /// The same, of somebody in particular.
     fn refuse_stranger(&mut self, path: PathId) {
-        let key = self.untrusted.take().map(ShownKey::Ed25519);
-        self.stranger.on(path, key);
+        self.turned_away.on(path);
         self.refuse(DropCause::Unauthenticated);
     }
 
     /// There is a conversation already.
     fn refuse_busy(&mut self, path: PathId) {
-        self.busy += 1;
+        self.turned_away.count_busy();
         self.refuse_stranger(path);
     }
 

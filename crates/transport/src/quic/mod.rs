@@ -94,6 +94,7 @@ pub(crate) mod outgoing;
 mod server;
 mod stats;
 pub(crate) mod tls;
+pub(crate) mod turned_away;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -115,10 +116,11 @@ pub use self::congestion::{Congestion, Paced};
 use self::stats::Observed;
 pub use self::stats::QuicStats;
 pub use self::tls::Resumption;
-use self::tls::{KeyLines, Untrusted};
+use self::tls::KeyLines;
+use self::turned_away::TurnedAway;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
-use crate::stranger::{LastStranger, ShownKey, Stranger};
+use crate::stranger::Stranger;
 
 /// QUIC streams each way.
 const LANES: u16 = 8;
@@ -156,10 +158,7 @@ pub struct Quic {
     /// at the same place, which a stateless reset would end.
     silent_until: Time,
     observed: Observed,
-    untrusted: Untrusted,
-    stranger: LastStranger,
-    /// How often somebody was refused because there is a conversation.
-    busy: u64,
+    turned_away: TurnedAway,
     key_lines: Arc<KeyLines>,
     deadline: Option<Deadline>,
 }
@@ -206,7 +205,7 @@ impl Quic {
         let (tls, untrusted) = tls::server_config(identity, &trust, &config, key_log);
         let server = Some(server::config(&config, identity, tls));
         let quic = Self::new(config, identity, trust, entropy, Role::Server, server, key_lines);
-        Self { untrusted, ..quic }
+        Self { turned_away: TurnedAway::by(untrusted), ..quic }
     }
 
     fn new(
@@ -245,9 +244,7 @@ impl Quic {
             answers: VecDeque::new(),
             silent_until: Time::ZERO,
             observed: Observed::default(),
-            untrusted: Untrusted::default(),
-            stranger: LastStranger::default(),
-            busy: 0,
+            turned_away: TurnedAway::default(),
             key_lines,
             deadline,
         }
@@ -292,12 +289,12 @@ impl Quic {
 
     /// Server: the last who was refused since this was asked last, with the key that it showed if one did.
     pub fn take_stranger(&mut self) -> Option<Stranger> {
-        self.stranger.take()
+        self.turned_away.take_last()
     }
 
     /// Server: how often somebody was refused because there is a conversation already. Who that was is not asked.
     pub fn busy(&self) -> u64 {
-        self.busy
+        self.turned_away.busy()
     }
 
     /// The secrets of the connection since the last call, as lines of an NSS key log for Wireshark
@@ -352,14 +349,13 @@ impl Quic {
 
     /// The same, of somebody in particular.
     fn refuse_stranger(&mut self, path: PathId) {
-        let key = self.untrusted.take().map(ShownKey::Ed25519);
-        self.stranger.on(path, key);
+        self.turned_away.on(path);
         self.refuse(DropCause::Unauthenticated);
     }
 
     /// There is a conversation already.
     fn refuse_busy(&mut self, path: PathId) {
-        self.busy += 1;
+        self.turned_away.count_busy();
         self.refuse_stranger(path);
     }
 
