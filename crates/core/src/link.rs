@@ -145,6 +145,8 @@ pub enum DropCause {
     NotFinite,
     /// Beyond what the robot lets itself be told.
     OutOfLimits,
+    /// More in a second than the receiver takes.
+    RateLimited,
     /// The robot is stopped and takes no motion.
     Stopped,
     /// Active queue management: a queue that is not full says that it is too long.
@@ -159,7 +161,7 @@ pub enum DropCause {
 
 impl DropCause {
     /// Every cause, in the order of their counters.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Loss,
         Self::QueueFullPackets,
         Self::QueueFullBytes,
@@ -176,6 +178,7 @@ impl DropCause {
         Self::Replayed,
         Self::NotFinite,
         Self::OutOfLimits,
+        Self::RateLimited,
         Self::Stopped,
         Self::Aqm,
         Self::AckFiltered,
@@ -202,6 +205,7 @@ impl DropCause {
             Self::Replayed => "replayed",
             Self::NotFinite => "not_finite",
             Self::OutOfLimits => "out_of_limits",
+            Self::RateLimited => "rate_limited",
             Self::Stopped => "stopped",
             Self::Aqm => "aqm",
             Self::AckFiltered => "ack_filtered",

@@ -147,6 +147,7 @@ fn motion(role: Role, sample: &omni71::Repr) -> Body {
         priority: sample.priority,
         stream: sample.priority.code(),
         locked: sample.locked,
+        enabling: false,
         gripper: if sample.close_gripper { u16::MAX } else { 0 },
         position: sample.position,
         orientation_wxyz: sample.orientation_wxyz,
@@ -173,6 +174,7 @@ fn acknowledgement(ack: &omni71::Ack) -> Body {
             answer: Answer::Done,
             state: RobotState::Fault,
             cause: StopCause::Emergency,
+            age_us: 0,
         });
     }
     Body::Ack(Ack {

@@ -26,8 +26,10 @@ pub struct State {
     pub velocity: [f32; 3],
     /// x, y, z in N.
     pub force: [f32; 3],
-    /// The device is locked.
+    /// The device is locked: it may move, and the robot does not.
     pub locked: bool,
+    /// The enabling input of the device is held (hold to run).
+    pub enabling: bool,
     /// 0 open … 65535 closed.
     pub gripper: u16,
 }
@@ -43,6 +45,7 @@ impl State {
             velocity: [0.0; 3],
             force: [0.0; 3],
             locked: false,
+            enabling: false,
             gripper: 0,
         }
     }
@@ -64,6 +67,7 @@ impl State {
             velocity: wire.velocity,
             force: wire.force,
             locked: wire.locked,
+            enabling: wire.enabling,
             gripper: wire.gripper,
         }
     }
@@ -86,6 +90,7 @@ impl State {
             priority: self.priority,
             stream,
             locked: self.locked,
+            enabling: self.enabling,
             gripper: self.gripper,
             position: self.position,
             orientation_wxyz: self.orientation_wxyz,

@@ -66,7 +66,9 @@ impl<T: Transport> Operator<T> {
             (Body::Refusal(reason), _) => self.handle_refusal(now, *reason),
             (_, Phase::Greeting) => {}
             (Body::Ack(ack), Phase::Open) => self.handle_ack(now, ack),
-            (Body::EmergencyStopAck(ack) | Body::ResumeAck(ack), Phase::Open) => self.handle_answer(now, ack),
+            (Body::EmergencyStopAck(ack) | Body::ResumeAck(ack) | Body::ResetAck(ack), Phase::Open) => {
+                self.handle_answer(now, ack);
+            }
             (Body::ClockRequest(request), Phase::Open) => self.tell_time(now, *request),
             (Body::ClockReply(reply), Phase::Open) => {
                 if let Some(rtt) = self.sync.answered(now, reply) {
@@ -80,7 +82,7 @@ impl<T: Transport> Operator<T> {
                 self.end();
             }
             // What only operators say.
-            (Body::State(_) | Body::EmergencyStop(_) | Body::Resume(_), Phase::Open) => {
+            (Body::State(_) | Body::EmergencyStop(_) | Body::Resume(_) | Body::Reset(_), Phase::Open) => {
                 self.refuse(DropCause::Malformed);
             }
         }

@@ -111,6 +111,8 @@ impl<T: Transport> Robot<T> {
             epoch: self.safety.epoch(),
             rate_mhz: self.config.feedback_rate.saturating_mul(1_000),
             watchdog_us: (self.config.watchdog.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
+            max_age_us: (self.config.max_age.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
+            hold_to_run: false,
             limits: self.config.limits.wire,
         };
         // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
@@ -199,6 +201,7 @@ impl<T: Transport> Robot<T> {
             answer,
             state: self.safety.state(),
             cause: self.safety.cause(),
+            age_us: 0,
         }
     }
 

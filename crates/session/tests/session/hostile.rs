@@ -29,6 +29,8 @@ fn hello() -> Body {
         epoch: 0,
         rate_mhz: 1_000_000,
         watchdog_us: 100_000,
+        max_age_us: 0,
+        hold_to_run: false,
         limits: Limits::default(),
     })
 }

@@ -24,6 +24,12 @@ codes! {
         ClockUnknown = 3 "clock_unknown",
         /// The command is older than commands may be.
         TooLate = 4 "too_late",
+        /// The stop was done and holds, but could not be written: it does not survive the robot's process.
+        NotKept = 5 "not_kept",
+        /// An emergency stop is latched: it has to be reset before a resume.
+        Latched = 6 "latched",
+        /// Motion takes so long to the robot that it would be too old there: `age` of the answer says how long.
+        PathTooSlow = 7 "path_too_slow",
     }
 
     /// Why a robot does not take a peer for its operator.
@@ -45,19 +51,19 @@ impl RefusalReason {
     }
 }
 
-/// An emergency stop or a resume.
+/// An emergency stop, its reset, or a resume.
 ///
 /// | bytes | field | unit, range |
 /// | --- | --- | --- |
-/// | 8–15 | command | counts up from 1, for stops and resumes together |
-/// | 16–19 | epoch | of the stop that a resume releases; 0 in a stop |
+/// | 8–15 | command | counts up from 1, for stops, resets and resumes together |
+/// | 16–19 | epoch | of the stop that a reset or resume releases; 0 in a stop |
 /// | 20–27 | created | ns, when the button was pressed |
 /// | 28–35 | sent | ns, of this copy |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// Counts up from 1, for stops and resumes together; repetitions keep it.
+    /// Counts up from 1, for stops, resets and resumes together; repetitions keep it.
     pub command: u64,
-    /// Of the stop that a resume releases, as the robot reported it; 0 in a stop.
+    /// Of the stop that a reset or resume releases, as the robot reported it; 0 in a stop.
     pub epoch: u32,
     /// When the button was pressed, ns.
     pub created_ns: u64,
@@ -95,6 +101,7 @@ impl Command {
 /// | 37 | state | [`RobotState`] |
 /// | 38 | cause | [`StopCause`] |
 /// | 39 | | zero |
+/// | 40–43 | age | µs between the command's creation and its arrival, and how unsure that is; 0: not known |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandAck {
     /// Which one.
@@ -111,6 +118,8 @@ pub struct CommandAck {
     pub state: RobotState,
     /// Why it stopped last.
     pub cause: StopCause,
+    /// How old the command was when it came, and how unsure that is, µs; 0 when that is not known.
+    pub age_us: u32,
 }
 
 impl CommandAck {
@@ -124,6 +133,7 @@ impl CommandAck {
             answer: code_at(bytes, 36, Answer::from_code)?,
             state: code_at(bytes, 37, RobotState::from_code)?,
             cause: code_at(bytes, 38, StopCause::from_code)?,
+            age_us: u32_at(bytes, 40),
         })
     }
 
@@ -133,6 +143,7 @@ impl CommandAck {
         buffer.extend_from_slice(&self.received_ns.to_be_bytes());
         buffer.extend_from_slice(&self.epoch.to_be_bytes());
         buffer.extend_from_slice(&[self.answer.code(), self.state.code(), self.cause.code(), 0]);
+        buffer.extend_from_slice(&self.age_us.to_be_bytes());
     }
 }
 
@@ -184,12 +195,16 @@ pub struct Limits {
     pub position_min: [f32; 3],
     /// Largest x, y, z in m.
     pub position_max: [f32; 3],
-    /// Largest magnitude of the velocity, m/s.
+    /// Largest speed of the commanded position by the robot's own clock, m/s.
     pub velocity: f32,
-    /// Largest magnitude of the force, N.
+    /// Largest change of that velocity, m/s².
+    pub acceleration: f32,
+    /// Largest force that the arm's controller may make, N.
     pub force: f32,
     /// Longest way between two states applied one after the other, m.
     pub step: f32,
+    /// States that are applied in a second, at most.
+    pub rate: f32,
 }
 
 impl Default for Limits {
@@ -199,8 +214,10 @@ impl Default for Limits {
             position_min: [f32::NEG_INFINITY; 3],
             position_max: [f32::INFINITY; 3],
             velocity: f32::INFINITY,
+            acceleration: f32::INFINITY,
             force: f32::INFINITY,
             step: f32::INFINITY,
+            rate: f32::INFINITY,
         }
     }
 }
@@ -212,15 +229,18 @@ impl Default for Limits {
 /// | 8 | role | [`Role`] |
 /// | 9 | state | [`RobotState`]; 0 from an operator |
 /// | 10 | cause | [`StopCause`]; 0 from an operator |
-/// | 11 | | zero |
+/// | 11 | flags | bit 0: the robot demands an enabling input, 1–7 zero |
 /// | 12–15 | epoch | counts the robot's changes of state and stops; 0 from an operator |
 /// | 16–19 | rate | states (feedback) in 1000 s |
 /// | 20–23 | watchdog | µs without fresh motion (feedback) after which the sender of this lets go |
 /// | 24–35 | position, least | 3 × m |
 /// | 36–47 | position, largest | 3 × m |
 /// | 48–51 | velocity | m/s |
-/// | 52–55 | force | N |
-/// | 56–59 | step | m |
+/// | 52–55 | acceleration | m/s² |
+/// | 56–59 | force | N |
+/// | 60–63 | step | m |
+/// | 64–67 | rate | states in a second |
+/// | 68–71 | largest age | µs of age at which the sender of this uses no motion (feedback) any more; 0: not said |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hello {
     /// Which end.
@@ -235,19 +255,31 @@ pub struct Hello {
     pub rate_mhz: u32,
     /// After how long a silence it lets go, µs.
     pub watchdog_us: u32,
+    /// The age at which it uses no motion (feedback) any more, µs; 0 when it does not say.
+    pub max_age_us: u32,
+    /// A robot: it moves only while the operator's enabling input is held.
+    pub hold_to_run: bool,
     /// What it accepts.
     pub limits: Limits,
 }
 
+/// Bit 0 of a hello's flags.
+const HOLD_TO_RUN: u8 = 1;
+
 impl Hello {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        reserved(bytes, 11..12)?;
+        let flags = bytes[11];
+        if flags & !HOLD_TO_RUN != 0 {
+            return Err(Error::Value { at: 11, value: flags });
+        }
         let limits = Limits {
             position_min: floats_at(bytes, 24),
             position_max: floats_at(bytes, 36),
             velocity: f32_at(bytes, 48),
-            force: f32_at(bytes, 52),
-            step: f32_at(bytes, 56),
+            acceleration: f32_at(bytes, 52),
+            force: f32_at(bytes, 56),
+            step: f32_at(bytes, 60),
+            rate: f32_at(bytes, 64),
         };
         Ok(Self {
             role: code_at(bytes, 8, Role::from_code)?,
@@ -256,17 +288,22 @@ impl Hello {
             epoch: u32_at(bytes, 12),
             rate_mhz: u32_at(bytes, 16),
             watchdog_us: u32_at(bytes, 20),
+            max_age_us: u32_at(bytes, 68),
+            hold_to_run: flags & HOLD_TO_RUN != 0,
             limits,
         })
     }
 
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
-        buffer.extend_from_slice(&[self.role.code(), self.state.code(), self.cause.code(), 0]);
+        let flags = if self.hold_to_run { HOLD_TO_RUN } else { 0 };
+        buffer.extend_from_slice(&[self.role.code(), self.state.code(), self.cause.code(), flags]);
         buffer.extend_from_slice(&self.epoch.to_be_bytes());
         buffer.extend_from_slice(&self.rate_mhz.to_be_bytes());
         buffer.extend_from_slice(&self.watchdog_us.to_be_bytes());
         emit_floats(&self.limits.position_min, buffer);
         emit_floats(&self.limits.position_max, buffer);
-        emit_floats(&[self.limits.velocity, self.limits.force, self.limits.step], buffer);
+        let Limits { velocity, acceleration, force, step, rate, .. } = self.limits;
+        emit_floats(&[velocity, acceleration, force, step, rate], buffer);
+        buffer.extend_from_slice(&self.max_age_us.to_be_bytes());
     }
 }

@@ -22,16 +22,18 @@
 //! | 1 | [`State`]: pose, velocity, force, gripper | 88 | operator |
 //! | 2 | [`Ack`] of a state | 43 | robot |
 //! | 3 | emergency stop, a [`Command`] | 36 | operator |
-//! | 4 | its acknowledgement, a [`CommandAck`] | 40 | robot |
+//! | 4 | its acknowledgement, a [`CommandAck`] | 44 | robot |
 //! | 5 | resume, a [`Command`] | 36 | operator |
-//! | 6 | its acknowledgement, a [`CommandAck`] | 40 | robot |
+//! | 6 | its acknowledgement, a [`CommandAck`] | 44 | robot |
 //! | 7 | [`ClockRequest`] | 16 | both |
 //! | 8 | [`ClockReply`] | 32 | both |
-//! | 9 | [`Hello`]: role, state, configuration | 60 | both |
-//! | 10 | [`Status`] of the robot | 104 | robot |
+//! | 9 | [`Hello`]: role, state, configuration | 72 | both |
+//! | 10 | [`Status`] of the robot | 112 | robot |
 //! | 11 | [`Feedback`]: the robot's state, its force | 96 | robot |
 //! | 12 | refusal, a [`RefusalReason`] | 9 | robot |
 //! | 13 | goodbye | 8 | both |
+//! | 14 | reset of a latched stop, a [`Command`] | 36 | operator |
+//! | 15 | its acknowledgement, a [`CommandAck`] | 44 | robot |
 //!
 //! ```
 //! use taut_wire::session::{Body, Command, Error, Frame};
@@ -42,7 +44,7 @@
 //! assert_eq!(Frame::parse(&bytes), Ok(frame));
 //!
 //! bytes[2] = 9;
-//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 1 }));
+//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 2 }));
 //! ```
 
 mod control;
@@ -58,13 +60,13 @@ pub use report::{Ack, RobotState, STATUS_CAUSES, Status, StopCause, Verdict};
 pub use state::{Feedback, Priority, State};
 
 /// The version that this module speaks.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
 pub const HEADER_LEN: usize = 8;
 /// Bytes of the longest frame.
-pub const MAX_LEN: usize = 104;
+pub const MAX_LEN: usize = 112;
 
 /// Where the fields of the header begin.
 mod field {
@@ -111,6 +113,10 @@ pub enum Body {
     Refusal(RefusalReason),
     /// I am leaving.
     Goodbye,
+    /// Let go of the stop that is latched. Nothing moves by it.
+    Reset(Command),
+    /// Let go, or why not.
+    ResetAck(CommandAck),
 }
 
 /// Why bytes are not a frame.
@@ -190,7 +196,9 @@ impl Frame {
             10 => Body::Status(Status::parse(bytes)?),
             11 => Body::Feedback(Feedback::parse(bytes)?),
             12 => Body::Refusal(RefusalReason::parse(bytes)?),
-            _ => Body::Goodbye,
+            13 => Body::Goodbye,
+            14 => Body::Reset(Command::parse(bytes)),
+            _ => Body::ResetAck(CommandAck::parse(bytes)?),
         };
         Ok(Self { session, body })
     }
@@ -203,8 +211,10 @@ impl Frame {
         match &self.body {
             Body::State(state) => state.emit(buffer),
             Body::Ack(ack) => ack.emit(buffer),
-            Body::EmergencyStop(command) | Body::Resume(command) => command.emit(buffer),
-            Body::EmergencyStopAck(ack) | Body::ResumeAck(ack) => ack.emit(buffer),
+            Body::EmergencyStop(command) | Body::Resume(command) | Body::Reset(command) => {
+                command.emit(buffer);
+            }
+            Body::EmergencyStopAck(ack) | Body::ResumeAck(ack) | Body::ResetAck(ack) => ack.emit(buffer),
             Body::ClockRequest(request) => request.emit(buffer),
             Body::ClockReply(reply) => reply.emit(buffer),
             Body::Hello(hello) => hello.emit(buffer),
@@ -243,6 +253,8 @@ impl Body {
             Self::Feedback(_) => 11,
             Self::Refusal(_) => 12,
             Self::Goodbye => 13,
+            Self::Reset(_) => 14,
+            Self::ResetAck(_) => 15,
         }
     }
 }
@@ -251,11 +263,11 @@ const fn length_of(kind: u8) -> Option<usize> {
     match kind {
         1 => Some(88),
         2 => Some(43),
-        3 | 5 => Some(36),
-        4 | 6 => Some(40),
+        3 | 5 | 14 => Some(36),
+        4 | 6 | 15 => Some(44),
         7 => Some(16),
         8 => Some(32),
-        9 => Some(60),
+        9 => Some(72),
         10 => Some(MAX_LEN),
         11 => Some(96),
         12 => Some(9),

@@ -31,6 +31,18 @@ codes! {
         OperatorLeft = 4 "operator_left",
         /// The transport closed.
         LinkClosed = 5 "link_closed",
+        /// A clock was set or stood still: nobody knows how old motion is.
+        ClockStepped = 6 "clock_stepped",
+        /// The line of an emergency button was lost: end of file, an error, a word that is none, or silence.
+        ButtonLost = 7 "button_lost",
+        /// The enabling input of the operator's device was let go, or its readings stood still.
+        Released = 8 "released",
+        /// The device failed, or did not take what it was told in time.
+        Device = 9 "device",
+        /// The robot's process ended: a signal, an error or a panic.
+        Host = 10 "host",
+        /// The robot's process ended without saying so, and began again.
+        Restart = 11 "restart",
     }
 
     /// What became of a state on its arrival.
@@ -49,13 +61,16 @@ codes! {
         Superseded = 5 "superseded",
         /// Beyond the robot's limits, and it refuses what is.
         OutOfLimits = 6 "out_of_limits",
+        /// More states in a second than the robot takes.
+        RateLimited = 7 "rate_limited",
     }
 }
 
 impl StopCause {
-    /// An emergency stop, wherever it was pressed: only a person lets the robot move again.
+    /// An emergency stop, wherever it was pressed, or what counts as one: it is latched, and only a person lets the robot
+    /// move again.
     pub const fn is_emergency(self) -> bool {
-        matches!(self, Self::Emergency | Self::LocalEmergency)
+        matches!(self, Self::Emergency | Self::LocalEmergency | Self::ButtonLost | Self::Restart)
     }
 }
 
@@ -70,6 +85,7 @@ impl Verdict {
             Self::Duplicate => Some(DropCause::Duplicate),
             Self::Superseded => Some(DropCause::Superseded),
             Self::OutOfLimits => Some(DropCause::OutOfLimits),
+            Self::RateLimited => Some(DropCause::RateLimited),
         }
     }
 }
@@ -131,7 +147,7 @@ impl Ack {
 }
 
 /// The causes that [`Status::dropped`] counts, in its order.
-pub const STATUS_CAUSES: [DropCause; 9] = [
+pub const STATUS_CAUSES: [DropCause; 10] = [
     DropCause::Malformed,
     DropCause::Unauthenticated,
     DropCause::NotFinite,
@@ -141,6 +157,7 @@ pub const STATUS_CAUSES: [DropCause; 9] = [
     DropCause::QueueFullPackets,
     DropCause::Stopped,
     DropCause::OutOfLimits,
+    DropCause::RateLimited,
 ];
 
 /// How the robot is, and what it did with all that came in this session.
@@ -153,7 +170,7 @@ pub const STATUS_CAUSES: [DropCause; 9] = [
 /// | 12–15 | epoch | counts the robot's changes of state and stops |
 /// | 16–23 | received | states, each copy |
 /// | 24–31 | applied | states |
-/// | 32–103 | dropped | 9 × states (frames where they cannot be read), by [`STATUS_CAUSES`] |
+/// | 32–111 | dropped | 10 × states (frames where they cannot be read), by [`STATUS_CAUSES`] |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// How it is.

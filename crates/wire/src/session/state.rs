@@ -24,7 +24,7 @@ codes! {
 /// | 16–23 | created | ns |
 /// | 24–27 | waited | µs between creation and sending; 2³² − 1 for anything longer |
 /// | 28–31 | deadline | µs of age at which it is worthless; 0: never |
-/// | 32 | flags | bits 0–1 priority, 2–3 stream, 4 locked, 5–7 zero |
+/// | 32 | flags | bits 0–1 priority, 2–3 stream, 4 locked, 5 enabling, 6–7 zero |
 /// | 33 | | zero |
 /// | 34–35 | gripper | 0 open … 65535 closed |
 /// | 36–47 | position x, y, z | m |
@@ -45,8 +45,10 @@ pub struct State {
     pub priority: Priority,
     /// The logical stream it was sent on, 0 to 3.
     pub stream: u8,
-    /// The device is locked.
+    /// The device is locked: it may move, and the robot does not.
     pub locked: bool,
+    /// The enabling input of the device is held (hold to run).
+    pub enabling: bool,
     /// 0 open … 65535 closed.
     pub gripper: u16,
     /// x, y, z in m.
@@ -75,6 +77,7 @@ mod field {
 }
 
 const LOCKED: u8 = 1 << 4;
+const ENABLING: u8 = 1 << 5;
 
 impl Default for State {
     /// At rest in the origin, upright, not urgent, without a deadline.
@@ -87,6 +90,7 @@ impl Default for State {
             priority: Priority::Normal,
             stream: 0,
             locked: false,
+            enabling: false,
             gripper: 0,
             position: [0.0; 3],
             orientation_wxyz: [1.0, 0.0, 0.0, 0.0],
@@ -107,7 +111,7 @@ impl State {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let flags = bytes[field::FLAGS];
         let value = Error::Value { at: field::FLAGS, value: flags };
-        let priority = Priority::from_code(flags & 3).filter(|_| flags >> 5 == 0).ok_or(value)?;
+        let priority = Priority::from_code(flags & 3).filter(|_| flags >> 6 == 0).ok_or(value)?;
         reserved(bytes, field::RESERVED..field::GRIPPER)?;
         Ok(Self {
             sequence: u64_at(bytes, field::SEQUENCE),
@@ -117,6 +121,7 @@ impl State {
             priority,
             stream: flags >> 2 & 3,
             locked: flags & LOCKED != 0,
+            enabling: flags & ENABLING != 0,
             gripper: u16::from_be_bytes([bytes[field::GRIPPER], bytes[field::GRIPPER + 1]]),
             position: floats_at(bytes, field::POSITION),
             orientation_wxyz: floats_at(bytes, field::ORIENTATION),
@@ -134,7 +139,8 @@ impl State {
         buffer.extend_from_slice(&self.waited_us.to_be_bytes());
         buffer.extend_from_slice(&self.deadline_us.to_be_bytes());
         let locked = if self.locked { LOCKED } else { 0 };
-        buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked, 0]);
+        let enabling = if self.enabling { ENABLING } else { 0 };
+        buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked | enabling, 0]);
         buffer.extend_from_slice(&self.gripper.to_be_bytes());
         emit_floats(&self.position, buffer);
         emit_floats(&self.orientation_wxyz, buffer);

@@ -17,6 +17,7 @@ fn state() -> State {
         priority: Priority::High,
         stream: 1,
         locked: true,
+        enabling: false,
         gripper: 0xabcd,
         position: [0.125, -0.25, 0.5],
         orientation_wxyz: [0.0, 1.0, 0.0, -0.0],
@@ -31,7 +32,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-const STATE: &str = "74 73 01 01 00 00 00 07
+const STATE: &str = "74 73 02 01 00 00 00 07
     01 02 03 04 05 06 07 08  00 00 00 00 3b 9a ca 00  00 00 00 fa  00 01 86 a0  15 00  ab cd
     3e 00 00 00 be 80 00 00 3f 00 00 00  00 00 00 00 3f 80 00 00 00 00 00 00 80 00 00 00
     3f 80 00 00 c0 00 00 00 40 40 00 00  40 80 00 00 c0 a0 00 00 40 c0 00 00";
@@ -48,9 +49,10 @@ fn golden() -> Vec<(String, Body)> {
         answer: Answer::HeldLocally,
         state: RobotState::Fault,
         cause: StopCause::LocalEmergency,
+        age_us: 0x0102,
     };
     let answer_hex = "00 00 00 00 00 00 00 03  00 00 00 00 00 00 00 06  00 00 00 00 00 00 00 07
-        11 22 33 45  02 03 03 00";
+        11 22 33 45  02 03 03 00  00 00 01 02";
     let ack = Ack {
         sequence: 9,
         echo_ns: 10,
@@ -63,7 +65,8 @@ fn golden() -> Vec<(String, Body)> {
     };
     let ack_hex = "00 00 00 00 00 00 00 09  00 00 00 00 00 00 00 0a  00 00 00 00 00 00 00 0b
         80 00 00 01  11 22 33 44  05 01 01";
-    let limits = Limits { position_min: [-1.0; 3], velocity: 0.5, force: 3.0, ..Limits::default() };
+    let limits =
+        Limits { position_min: [-1.0; 3], velocity: 0.5, acceleration: 1.0, force: 3.0, ..Limits::default() };
     let hello = Hello {
         role: Role::Robot,
         state: RobotState::Paused,
@@ -71,28 +74,30 @@ fn golden() -> Vec<(String, Body)> {
         epoch: 0x1122_3344,
         rate_mhz: 1_000_000,
         watchdog_us: 100_000,
+        max_age_us: 0x0103,
+        hold_to_run: true,
         limits,
     };
-    let hello_hex = "01 02 00 00  11 22 33 44  00 0f 42 40  00 01 86 a0
+    let hello_hex = "01 02 00 01  11 22 33 44  00 0f 42 40  00 01 86 a0
         bf 80 00 00 bf 80 00 00 bf 80 00 00  7f 80 00 00 7f 80 00 00 7f 80 00 00
-        3f 00 00 00  40 40 00 00  7f 80 00 00";
+        3f 00 00 00  3f 80 00 00  40 40 00 00  7f 80 00 00  7f 80 00 00  00 00 01 03";
     let status = Status {
         state: RobotState::Paused,
         cause: StopCause::Watchdog,
         epoch: 0x1122_3344,
         received: 20,
         applied: 12,
-        dropped: [1, 0, 0, 2, 0, 0, 0, 5, 6],
+        dropped: [1, 0, 0, 2, 0, 0, 0, 5, 6, 7],
     };
     let status_hex = "02 01 00 00  11 22 33 44  00 00 00 00 00 00 00 14  00 00 00 00 00 00 00 0c
         00 00 00 00 00 00 00 01  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 02
         00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 05
-        00 00 00 00 00 00 00 06";
+        00 00 00 00 00 00 00 06  00 00 00 00 00 00 00 07";
     let reply = ClockReply { echo_ns: 1, received_ns: 2, sent_ns: 3 };
     let reply_hex = "00 00 00 00 00 00 00 01  00 00 00 00 00 00 00 02  00 00 00 00 00 00 00 03";
     let feedback = Feedback { state: state(), applied: 12 };
     let feedback_hex = format!("{} 00 00 00 00 00 00 00 0c", STATE.split_at(23).1);
-    let frame = |kind: u8, body: &str| format!("74 73 01 {kind:02x} 00 00 00 07 {body}");
+    let frame = |kind: u8, body: &str| format!("74 73 02 {kind:02x} 00 00 00 07 {body}");
     vec![
         (STATE.to_owned(), Body::State(state())),
         (frame(2, ack_hex), Body::Ack(ack)),
@@ -107,6 +112,8 @@ fn golden() -> Vec<(String, Body)> {
         (frame(11, &feedback_hex), Body::Feedback(feedback)),
         (frame(12, "01"), Body::Refusal(RefusalReason::UnknownSession)),
         (frame(13, ""), Body::Goodbye),
+        (frame(14, command_hex), Body::Reset(command)),
+        (frame(15, answer_hex), Body::ResetAck(answer)),
     ]
 }
 
@@ -129,7 +136,7 @@ fn golden_bytes_are_emitted() {
 
 #[test]
 fn another_version_is_a_clear_error_whatever_follows() {
-    for theirs in [0, 2, 255] {
+    for theirs in [0, 1, 3, 255] {
         let error = Error::UnsupportedVersion { theirs, ours: VERSION };
         assert_eq!(Frame::parse(&[b't', b's', theirs]), Err(error));
         assert_eq!(Frame::parse(&[b't', b's', theirs, 200, 1, 2, 3, 4, 5]), Err(error));
@@ -146,15 +153,16 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     };
     assert_eq!(changed(1, 0, b'T'), Error::Magic);
     assert_eq!(changed(1, 3, 0), Error::Kind(0));
-    assert_eq!(changed(1, 3, 14), Error::Kind(14));
+    assert_eq!(changed(1, 3, 16), Error::Kind(16));
     assert_eq!(changed(1, 7, 0), Error::Session);
     assert_eq!(changed(1, 32, 3), Error::Value { at: 32, value: 3 });
-    assert_eq!(changed(1, 32, 0x20), Error::Value { at: 32, value: 0x20 });
+    assert_eq!(changed(1, 32, 0x40), Error::Value { at: 32, value: 0x40 });
     assert_eq!(changed(1, 33, 1), Error::Value { at: 33, value: 1 });
-    assert_eq!(changed(2, 40, 7), Error::Value { at: 40, value: 7 });
+    assert_eq!(changed(2, 40, 8), Error::Value { at: 40, value: 8 });
     assert_eq!(changed(2, 41, 4), Error::Value { at: 41, value: 4 });
-    assert_eq!(changed(2, 42, 6), Error::Value { at: 42, value: 6 });
+    assert_eq!(changed(2, 42, 12), Error::Value { at: 42, value: 12 });
     assert_eq!(changed(4, 39, 1), Error::Value { at: 39, value: 1 });
+    assert_eq!(changed(9, 11, 2), Error::Value { at: 11, value: 2 });
     assert_eq!(changed(9, 8, 2), Error::Value { at: 8, value: 2 });
     assert_eq!(changed(10, 11, 9), Error::Value { at: 11, value: 9 });
     assert_eq!(changed(12, 8, 3), Error::Value { at: 8, value: 3 });
@@ -185,7 +193,7 @@ fn one_number_that_is_not_finite_is_parsed_and_found() {
 proptest! {
     #[test]
     fn garbage_is_refused_or_read_back_the_same(
-        kind in 0u8..15,
+        kind in 0u8..17,
         mut bytes in prop::collection::vec(any::<u8>(), HEADER_LEN..MAX_LEN + 4),
         small in prop::bool::weighted(0.7),
     ) {
@@ -204,7 +212,7 @@ proptest! {
     #[test]
     fn every_state_reads_back(
         numbers in any::<[u64; 2]>(), times in any::<[u32; 2]>(), priority in 0u8..3, stream in 0u8..4,
-        locked in any::<bool>(), gripper in any::<u16>(), floats in any::<[f32; 13]>(), applied in any::<u64>(),
+        locked in any::<bool>(), enabling in any::<bool>(), gripper in any::<u16>(), floats in any::<[f32; 13]>(), applied in any::<u64>(),
     ) {
         let state = State {
             sequence: numbers[0],
@@ -214,6 +222,7 @@ proptest! {
             priority: Priority::from_code(priority).unwrap(),
             stream,
             locked,
+            enabling,
             gripper,
             position: floats[..3].try_into().unwrap(),
             orientation_wxyz: floats[3..7].try_into().unwrap(),
