@@ -64,6 +64,7 @@ mod namespace;
 mod port;
 pub mod proxy;
 pub mod session;
+mod state_file;
 pub mod tcp;
 mod thread;
 
@@ -75,4 +76,5 @@ pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
 pub use namespace::{Namespace, NamespaceError};
 pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
+pub use state_file::{StateFile, StateFileError, StateWriter};
 pub use thread::{ThreadOptions, Warning};

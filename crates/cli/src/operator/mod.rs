@@ -20,6 +20,7 @@ use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
+pub(crate) use self::output::too_slow;
 use crate::host::{self, OnSignal, Scheduling, every};
 use crate::input::{Device, Input};
 use crate::paths::{self, Paths};
@@ -67,9 +68,9 @@ pub(crate) struct Arguments {
     /// The largest force at the hand, N
     #[arg(long, value_name = "N", default_value = "5", value_parser = host::amount)]
     force_limit: f32,
-    /// When to let the robot move without being asked, after an emergency stop never: with --tui never, else at the start
-    #[arg(long, value_enum)]
-    resume: Option<Resume>,
+    /// When to let the robot move without being asked; after an emergency stop never
+    #[arg(long, value_enum, default_value = "never")]
+    resume: Resume,
     /// The bytes of the session: native, or omni71 for peers that know nothing else
     #[arg(long, default_value = "native", value_parser = parse_codec)]
     codec: Codec,
@@ -85,10 +86,10 @@ pub(crate) struct Arguments {
     /// Print what happens as JSON Lines
     #[arg(long, conflicts_with = "tui")]
     json: bool,
-    /// Show the session on the whole terminal; keys: e emergency stop, r resume, q quit
+    /// Show the session on the whole terminal; keys: e emergency stop, c reset it, r resume, q quit
     #[arg(long)]
     tui: bool,
-    /// Take e, r and q (emergency stop, resume, quit) as lines from standard input
+    /// Take e, c, r and q (emergency stop, its reset, resume, quit) as lines from standard input
     #[arg(long, conflicts_with = "tui")]
     commands: bool,
     #[command(flatten)]
@@ -136,8 +137,12 @@ type Machine = OperatorMachine<Device>;
 type Session = host::Session<Remote<Machine>, OperatorNote, Result<Progress, OperateError>>;
 
 /// What lines of standard input ask for.
-const COMMANDS: [(&str, OperatorCommand); 3] =
-    [("e", OperatorCommand::EmergencyStop), ("r", OperatorCommand::Resume), ("q", OperatorCommand::Close)];
+const COMMANDS: [(&str, OperatorCommand); 4] = [
+    ("e", OperatorCommand::EmergencyStop),
+    ("c", OperatorCommand::Reset),
+    ("r", OperatorCommand::Resume),
+    ("q", OperatorCommand::Close),
+];
 
 /// How often the terminal is told.
 const FRAME: Duration = Duration::from_millis(100);
@@ -174,11 +179,9 @@ impl Arguments {
             (false, None) => (Some(10_000), None),
         };
         let resume = match self.resume {
-            Some(Resume::Never) => ResumePolicy::Never,
-            Some(Resume::Start) => ResumePolicy::Start,
-            Some(Resume::Always) => ResumePolicy::Always,
-            None if self.tui => ResumePolicy::Never,
-            None => ResumePolicy::Start,
+            Resume::Never => ResumePolicy::Never,
+            Resume::Start => ResumePolicy::Start,
+            Resume::Always => ResumePolicy::Always,
         };
         let (period, limit) = (self.period(), self.messages);
         let drain = OperateConfig::DRAIN;

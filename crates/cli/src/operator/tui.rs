@@ -102,6 +102,7 @@ fn command_of(key: KeyEvent) -> Option<OperatorCommand> {
     match key.code {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(OperatorCommand::Close),
         KeyCode::Char('e' | 'E' | ' ') => Some(OperatorCommand::EmergencyStop),
+        KeyCode::Char('c' | 'C') => Some(OperatorCommand::Reset),
         KeyCode::Char('r' | 'R') => Some(OperatorCommand::Resume),
         KeyCode::Char('q' | 'Q') => Some(OperatorCommand::Close),
         _ => None,

@@ -97,7 +97,7 @@ impl View {
                 OperatorEvent::Closed => (self.connected, self.silent) = (false, None),
                 OperatorEvent::Robot { state, .. } => self.robot = state,
                 OperatorEvent::EmergencyStopped { .. } => self.emergency = Emergency::Acknowledged,
-                OperatorEvent::Resumed => self.emergency = Emergency::None,
+                OperatorEvent::WasReset | OperatorEvent::Resumed => self.emergency = Emergency::None,
                 _ => {}
             },
             OperatorNote::Path(note) => {
@@ -105,6 +105,7 @@ impl View {
                 self.places.push((note.path, note.spec.to_string()));
                 self.say(at, note.to_string());
             }
+            OperatorNote::NotDone(_) => {}
             OperatorNote::Done => self.say(at, "all states were sent".to_owned()),
         }
     }
@@ -117,6 +118,7 @@ impl View {
                 self.emergency = Emergency::Pressed;
                 "emergency stop pressed"
             }
+            OperatorCommand::Reset => "reset pressed",
             OperatorCommand::Resume => "resume pressed",
             OperatorCommand::Close => "goodbye",
         };
@@ -151,7 +153,7 @@ impl View {
         pane(frame, over, " paths ", paths.collect());
         self.draw_plot(frame, plot);
         pane(frame, said, " events ", self.last_said(said));
-        let help = " e or space: EMERGENCY STOP    r: resume    q: quit ";
+        let help = " e or space: EMERGENCY STOP    c: reset it    r: resume    q: quit ";
         frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::REVERSED)), keys);
     }
 
