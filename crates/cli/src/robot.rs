@@ -3,22 +3,22 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::sync::mpsc::SyncSender;
 
 use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{DropCause, Duration, Time};
+use taut_io::device::Plant;
+use taut_io::device::lines::DeviceLimits;
 use taut_io::session::{
-    Credentials, Endpoint, Plant, Refused, Remote, RobotCommand, RobotMachine, RobotNote, Standing,
+    Credentials, DeviceReport, Endpoint, Refused, Remote, RobotCommand, RobotMachine, RobotNote, Standing,
     TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_lab::robot::SimulatedRobot;
-use taut_lab::scenario::{Environment, Surface};
-use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status};
+use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status, StopCause};
 use taut_transport::identity::{Fingerprint, Trust};
 
+use crate::device::{Moved, Ready};
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
 use crate::paths::{self, Paths};
 use crate::recent::{self, Recent};
@@ -38,9 +38,10 @@ pub(crate) struct Arguments {
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
     #[arg(long)]
     raw: bool,
-    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall: sim[:free|foam|spring|wall]
+    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall], or a device
+    /// that is a command, exec:COMMAND, which needs --position-limit, --velocity-limit and --force-limit
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
-    robot: Simulated,
+    robot: Moved,
     /// Stop after so long without a fresh state
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = silence)]
     watchdog: Duration,
@@ -53,7 +54,7 @@ pub(crate) struct Arguments {
     /// The largest speed, m/s
     #[arg(long, value_name = "M/S", value_parser = host::amount)]
     velocity_limit: Option<f32>,
-    /// The largest commanded force, N
+    /// The largest force, N: commanded, and made by the device's controller
     #[arg(long, value_name = "N", value_parser = host::amount)]
     force_limit: Option<f32>,
     /// The longest way from one state to the next, m
@@ -107,56 +108,6 @@ fn silence(text: &str) -> Result<Duration, String> {
 const COMMANDS: [(&str, RobotCommand); 3] =
     [("e", RobotCommand::EmergencyStop), ("r", RobotCommand::Release), ("q", RobotCommand::Close)];
 
-/// A simulated robot, by what it touches.
-#[derive(Clone, Copy, Debug)]
-struct Simulated(Environment);
-
-/// What it can touch, by name.
-const ENVIRONMENTS: [Environment; 4] = [
-    Environment::Free,
-    Environment::Foam(Surface::DEFAULT),
-    Environment::Spring(Surface::DEFAULT),
-    Environment::Wall(Surface::DEFAULT),
-];
-
-impl FromStr for Simulated {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let environment = match text.split_once(':') {
-            None if text == "sim" => Some(Environment::Spring(Surface::DEFAULT)),
-            Some(("sim", name)) => ENVIRONMENTS.into_iter().find(|environment| environment.name() == name),
-            _ => None,
-        };
-        let names = ENVIRONMENTS.map(|environment| environment.name()).join(", sim:");
-        environment.map(Self).ok_or_else(|| format!("`{text}` is not a robot; there are sim, sim:{names}"))
-    }
-}
-
-/// The simulated robot beside a session.
-struct Device(SimulatedRobot);
-
-impl Plant for Device {
-    fn enable(&mut self) {}
-
-    fn apply(&mut self, state: &State) {
-        self.0.follow(state.position.map(f64::from), state.velocity.map(f64::from));
-    }
-
-    fn stop(&mut self) {
-        self.0.hold();
-    }
-
-    fn step(&mut self) -> State {
-        self.0.step(self.period());
-        State {
-            position: self.0.position().map(|x| x as f32),
-            velocity: self.0.velocity().map(|v| v as f32),
-            force: self.0.force().map(|f| f as f32),
-            ..State::at(Time::ZERO)
-        }
-    }
-}
-
 impl Arguments {
     fn limits(&self) -> Result<MotionLimits, String> {
         let mut limits = MotionLimits::new();
@@ -172,6 +123,20 @@ impl Arguments {
         limits = self.force_limit.map_or(limits, |limit| limits.force(limit));
         limits = self.step_limit.map_or(limits, |limit| limits.step(limit));
         Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
+    }
+
+    /// What the device keeps to by itself.
+    fn device_limits(&self) -> DeviceLimits {
+        let finite = |limit: Option<f32>| limit.filter(|limit| limit.is_finite());
+        let position = match self.position_limit[..] {
+            [a, b, c, d, e, f] => Some([[a.min(d), b.min(e), c.min(f)], [a.max(d), b.max(e), c.max(f)]]),
+            _ => None,
+        };
+        DeviceLimits {
+            position: position.filter(|corners| corners.iter().flatten().all(|part| part.is_finite())),
+            velocity: finite(self.velocity_limit),
+            force: finite(self.force_limit),
+        }
     }
 
     fn config(&self) -> Result<RobotConfig, String> {
@@ -192,7 +157,7 @@ impl Arguments {
     }
 }
 
-type Machine = RobotMachine<Device>;
+type Machine = RobotMachine<Box<dyn Plant + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let (config, credentials) = (arguments.config()?, arguments.credentials()?);
@@ -204,7 +169,12 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);
-    let plant = Device(SimulatedRobot::new(&arguments.robot.0, SimulatedRobot::REST));
+    let ready = arguments.robot.start(arguments.device_limits())?;
+    if let Some(warning) = ready.warning() {
+        eprintln!("taut: {warning}");
+    }
+    let (description, about) = (ready.description(), about(&ready));
+    let (stopper, plant) = (ready.plant.stopper(), ready.plant);
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));
@@ -216,6 +186,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let session = Session::start(arguments.scheduling, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
     let _signals = OnSignal::new(move || {
+        // At once, whatever the session's thread does.
+        stopper.stop(StopCause::Host);
         remote.send(RobotCommand::Close);
     })?;
     if arguments.commands {
@@ -225,7 +197,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         });
     }
     let mut out = Output { json: arguments.json, recent: Recent::over(1) };
-    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
+    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about)?;
+    if !out.json {
+        print(&format!("{description}\n"))?;
+    }
     for (at, note) in &session.notes {
         if let RobotNote::Path(path) = &note {
             paths::warn(path);
@@ -253,6 +228,7 @@ impl Output {
         address: SocketAddr,
         transport: TransportKind,
         fingerprint: Option<&Fingerprint>,
+        device: &Value,
     ) -> Result<(), String> {
         let identity = fingerprint.map(ToString::to_string);
         if self.json {
@@ -260,6 +236,7 @@ impl Output {
                 ("address", json!(address.to_string())),
                 ("transport", json!(transport.name())),
                 ("identity", json!(identity)),
+                ("device", device.clone()),
             ];
             return print(&json_line("listening", at, more));
         }
@@ -295,10 +272,34 @@ impl Output {
     }
 }
 
+/// What is moved, for programs.
+fn about(ready: &Ready) -> Value {
+    json!({
+        "name": ready.name,
+        "real": ready.plant.is_real(),
+        "lease": ready.plant.lease(),
+        "stiffness_n_m": ready.plant.stiffness(),
+        "position_limit_m": ready.limits.position,
+        "velocity_limit_mps": ready.limits.velocity,
+        "force_limit_n": ready.limits.force,
+    })
+}
+
 fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     match note {
         RobotNote::Path(note) => paths::as_json(note),
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
+        RobotNote::DeviceFailed(failure) => ("device_failed", vec![("why", json!(failure.to_string()))]),
+        RobotNote::Device(report) => {
+            let more = vec![
+                ("speed_mps", json!(report.speed)),
+                ("speed_max_mps", json!(report.speed_max)),
+                ("controller_force_n", json!(report.controller_force)),
+                ("controller_force_max_n", json!(report.controller_force_max)),
+                ("not_applied", json!(report.not_applied)),
+            ];
+            ("device", more)
+        }
         RobotNote::Refused { cause, count, busy, who } => {
             let address = who.and_then(|who| who.address).map(|address| address.to_string());
             let more = vec![
@@ -383,9 +384,23 @@ fn identities(who: Option<&Refused>) -> Vec<String> {
     keys.iter().map(ToString::to_string).collect()
 }
 
+/// How the device moved.
+fn motion(report: &DeviceReport) -> String {
+    let DeviceReport { speed, speed_max, .. } = report;
+    let force = match (report.controller_force, report.controller_force_max) {
+        (Some(force), Some(largest)) => {
+            format!(", its controller pushes {force:.1} N (at most {largest:.1} N)")
+        }
+        _ => String::new(),
+    };
+    format!("the device moves at {speed:.3} m/s (at most {speed_max:.3} m/s){force}")
+}
+
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
         RobotNote::Path(_) | RobotNote::Progress(_) => return None,
+        RobotNote::DeviceFailed(failure) => format!("DEVICE FAILED: {failure}"),
+        RobotNote::Device(report) => motion(report),
         RobotNote::Refused { cause, count, busy, who } => refused(*cause, *count, *busy, who.as_ref()),
         RobotNote::Stopped { why, silence: Some(silence), .. } => {
             format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())

@@ -8,7 +8,8 @@ use super::carrier::{Carrier, Refused};
 use super::endpoint::{Endpoint, EndpointError};
 use super::entropy::os_seed;
 use super::paths::PathWatch;
-use super::robot::{Plant, RobotMachine, RobotNote};
+use super::robot::{RobotMachine, RobotNote};
+use crate::device::{Deadman, Plant};
 use crate::{Driver, DriverError, MachineId};
 
 /// A robot that could not be run any more.
@@ -20,6 +21,9 @@ pub enum ServeError {
     /// The driver cannot go on.
     #[error(transparent)]
     Driver(#[from] DriverError),
+    /// There is nothing that would stop the device when this thread is held up.
+    #[error("the device's deadman: {0}")]
+    Deadman(std::io::Error),
 }
 
 /// A goodbye that takes longer does not arrive any more.
@@ -40,7 +44,9 @@ pub fn serve<P: Plant>(
     tell: &mut dyn FnMut(Time, RobotNote),
 ) -> Result<Status, ServeError> {
     let (carrier, port) = endpoint.open()?;
-    let mut machine = RobotMachine::new(Robot::new(carrier, config, os_seed().stream("robot")), plant);
+    let deadman = Deadman::start(plant.stopper()).map_err(ServeError::Deadman)?;
+    let robot = Robot::new(carrier, config, os_seed().stream("robot"));
+    let mut machine = RobotMachine::new(robot, plant).kept_by(deadman);
     if let Some(period) = report_period {
         machine = machine.reports_by_time(period);
     }

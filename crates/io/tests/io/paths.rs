@@ -7,8 +7,8 @@ use std::time::{Duration as StdDuration, Instant};
 use taut_core::Duration;
 use taut_io::session::{
     Credentials, Endpoint, EndpointError, OperateConfig, OperateError, OperatorNote, PathMissing, PathNote,
-    PathSpec, Plant, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, TransportConfig,
-    TransportKind, operate, os_identity, serve,
+    PathSpec, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, TransportConfig, TransportKind,
+    operate, os_identity, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig, Namespace};
 use taut_session::{OperatorConfig, RobotConfig, State};
@@ -16,7 +16,7 @@ use taut_transport::identity::Trust;
 use taut_transport::mpquic::{MpQuicConfig, PathUse};
 use taut_transport::mtip::{MtipConfig, Policy};
 
-use crate::machines::namespaces;
+use crate::machines::{Rock, namespaces};
 
 /// An operator's host with the interfaces wwan0, wwan1, …, each of which leads to a robot's host of one address.
 struct Hosts {
@@ -59,18 +59,6 @@ impl Hosts {
     fn route(&self, path: u8) {
         let via = format!("10.9{}.0.2 dev wwan{path} metric {}", 2 + path, 100 + u32::from(path));
         self.operator.ip(&format!("route add 10.91.0.2 via {via}")).unwrap();
-    }
-}
-
-/// Stands still.
-struct Rock;
-
-impl Plant for Rock {
-    fn enable(&mut self) {}
-    fn apply(&mut self, _: &State) {}
-    fn stop(&mut self) {}
-    fn step(&mut self) -> State {
-        State::at(taut_core::Time::ZERO)
     }
 }
 

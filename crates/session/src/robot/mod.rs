@@ -1,5 +1,6 @@
 //! The end that moves.
 
+mod device;
 mod event;
 mod processing;
 mod receive;
