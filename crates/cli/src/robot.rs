@@ -3,26 +3,29 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::sync::mpsc::SyncSender;
 
 use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{DropCause, Duration, Time};
+use taut_io::device::Plant;
+use taut_io::device::lines::DeviceLimits;
 use taut_io::session::{
-    Credentials, Endpoint, Plant, Refused, Remote, RobotCommand, RobotMachine, RobotNote, Standing,
-    TransportKind, serve,
+    Credentials, DeviceReport, Endpoint, Refused, Remote, RobotCommand, RobotMachine, RobotNote, RobotRecord,
+    ServeConfig, Standing, TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_lab::robot::SimulatedRobot;
-use taut_lab::scenario::{Environment, Surface};
-use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status, patience};
+use taut_session::{
+    Codec, Latch, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status, StopCause, patience,
+};
 use taut_transport::identity::{Fingerprint, Trust};
 
+use crate::device::{Moved, Ready};
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
 use crate::operator::too_slow;
 use crate::paths::{self, Paths};
 use crate::recent::{self, Recent};
+use crate::state::{self, kept};
 use crate::{Ended, identity, print};
 
 #[derive(Args)]
@@ -39,9 +42,10 @@ pub(crate) struct Arguments {
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
     #[arg(long)]
     raw: bool,
-    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall: sim[:free|foam|spring|wall]
+    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall], or a device
+    /// that is a command, exec:COMMAND, which needs --position-limit, --velocity-limit and --force-limit
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
-    robot: Simulated,
+    robot: Moved,
     /// Stop so long after the last state that was applied was made; what it takes on its way counts
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = silence)]
     watchdog: Duration,
@@ -82,6 +86,10 @@ pub(crate) struct Arguments {
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
+    /// Where a latched stop survives this process; by default a file for this --listen in $STATE_DIRECTORY, in taut/ of
+    /// $XDG_STATE_HOME, or of ~/.local/state
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Without any security: for the lab only
     #[arg(long, conflicts_with = "trust")]
     plaintext: bool,
@@ -121,56 +129,6 @@ fn silence(text: &str) -> Result<Duration, String> {
 const COMMANDS: [(&str, RobotCommand); 3] =
     [("e", RobotCommand::EmergencyStop), ("r", RobotCommand::Release), ("q", RobotCommand::Close)];
 
-/// A simulated robot, by what it touches.
-#[derive(Clone, Copy, Debug)]
-struct Simulated(Environment);
-
-/// What it can touch, by name.
-const ENVIRONMENTS: [Environment; 4] = [
-    Environment::Free,
-    Environment::Foam(Surface::DEFAULT),
-    Environment::Spring(Surface::DEFAULT),
-    Environment::Wall(Surface::DEFAULT),
-];
-
-impl FromStr for Simulated {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let environment = match text.split_once(':') {
-            None if text == "sim" => Some(Environment::Spring(Surface::DEFAULT)),
-            Some(("sim", name)) => ENVIRONMENTS.into_iter().find(|environment| environment.name() == name),
-            _ => None,
-        };
-        let names = ENVIRONMENTS.map(|environment| environment.name()).join(", sim:");
-        environment.map(Self).ok_or_else(|| format!("`{text}` is not a robot; there are sim, sim:{names}"))
-    }
-}
-
-/// The simulated robot beside a session.
-struct Device(SimulatedRobot);
-
-impl Plant for Device {
-    fn enable(&mut self) {}
-
-    fn apply(&mut self, state: &State) {
-        self.0.follow(state.position.map(f64::from), state.velocity.map(f64::from));
-    }
-
-    fn stop(&mut self) {
-        self.0.hold();
-    }
-
-    fn step(&mut self) -> State {
-        self.0.step(self.period());
-        State {
-            position: self.0.position().map(|x| x as f32),
-            velocity: self.0.velocity().map(|v| v as f32),
-            force: self.0.force().map(|f| f as f32),
-            ..State::at(Time::ZERO)
-        }
-    }
-}
-
 impl Arguments {
     fn limits(&self) -> Result<MotionLimits, String> {
         let mut limits = MotionLimits::new().rate(self.rate_limit);
@@ -189,17 +147,38 @@ impl Arguments {
         Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
     }
 
-    fn config(&self) -> Result<RobotConfig, String> {
+    /// What the device keeps to by itself.
+    fn device_limits(&self) -> DeviceLimits {
+        let finite = |limit: Option<f32>| limit.filter(|limit| limit.is_finite());
+        let position = match self.position_limit[..] {
+            [a, b, c, d, e, f] => Some([[a.min(d), b.min(e), c.min(f)], [a.max(d), b.max(e), c.max(f)]]),
+            _ => None,
+        };
+        DeviceLimits {
+            position: position.filter(|corners| corners.iter().flatten().all(|part| part.is_finite())),
+            velocity: finite(self.velocity_limit),
+            force: finite(self.force_limit),
+        }
+    }
+
+    /// `stiffness` is that of the device.
+    fn config(&self, stiffness: Option<f32>) -> Result<RobotConfig, String> {
         if self.hold_to_run && self.codec == Codec::Omni71 {
             return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
         }
+        let limits = self.limits()?;
         Ok(RobotConfig::new()
             .codec(self.codec)
             .watchdog(self.watchdog)
             .max_age(self.max_age.unwrap_or(self.watchdog))
             .hold_to_run(self.hold_to_run)
-            .limits(self.limits()?)
+            .limits(stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness)))
             .feedback_deadline(self.feedback_deadline))
+    }
+
+    fn record(&self) -> Result<RobotRecord, String> {
+        let path = self.state.clone().map_or_else(|| state::of_robot(self.listen), Ok)?;
+        RobotRecord::open(&path).map_err(|error| format!("--state: {error}"))
     }
 
     fn credentials(&self) -> Result<Option<Credentials>, String> {
@@ -212,10 +191,11 @@ impl Arguments {
     }
 }
 
-type Machine = RobotMachine<Device>;
+type Machine = RobotMachine<Box<dyn Plant + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
-    let (config, credentials) = (arguments.config()?, arguments.credentials()?);
+    arguments.limits()?;
+    let credentials = arguments.credentials()?;
     let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
     let clock = Clock::start();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
@@ -223,19 +203,32 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
-    let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);
-    let plant = Device(SimulatedRobot::new(&arguments.robot.0, SimulatedRobot::REST));
+    let driver_config = arguments.scheduling.driver();
+    let ready = arguments.robot.start(arguments.device_limits())?;
+    if let Some(warning) = ready.warning() {
+        eprintln!("taut: {warning}");
+    }
+    let record = arguments.record()?;
+    let latch = record.latch();
+    let config = ServeConfig {
+        session: arguments.config(ready.plant.stiffness())?,
+        report_period: Some(arguments.every),
+        record: Some(record),
+    };
+    let (description, about) = (ready.description(), about(&ready));
+    let (stopper, plant) = (ready.plant.stopper(), ready.plant);
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
-        serve(driver, &endpoint, config, plant, Some(period), started, tell)
-            .map_err(|error| error.to_string())
+        serve(driver, &endpoint, config, plant, started, tell).map_err(|error| error.to_string())
     };
     let session = Session::start(arguments.scheduling, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
     let _signals = OnSignal::new(move || {
+        // At once, whatever the session's thread does.
+        stopper.stop(StopCause::Host);
         remote.send(RobotCommand::Close);
     })?;
     if arguments.commands {
@@ -245,7 +238,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         });
     }
     let mut out = Output { json: arguments.json, recent: Recent::over(1) };
-    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
+    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, latch)?;
+    if !out.json {
+        print(&format!("{description}\n"))?;
+    }
     for (at, note) in &session.notes {
         if let RobotNote::Path(path) = &note {
             paths::warn(path);
@@ -273,6 +269,8 @@ impl Output {
         address: SocketAddr,
         transport: TransportKind,
         fingerprint: Option<&Fingerprint>,
+        device: &Value,
+        latch: Option<Latch>,
     ) -> Result<(), String> {
         let identity = fingerprint.map(ToString::to_string);
         if self.json {
@@ -280,11 +278,20 @@ impl Output {
                 ("address", json!(address.to_string())),
                 ("transport", json!(transport.name())),
                 ("identity", json!(identity)),
+                ("device", device.clone()),
+                ("latched", json!(latch.map(|latch| latch.cause.name()))),
             ];
             return print(&json_line("listening", at, more));
         }
         let identity = identity.unwrap_or_else(|| "a robot without identity".to_owned());
-        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n"))
+        let latched = latch.map_or_else(String::new, |latch| {
+            let who = if latch.held_locally { "r here (--commands)" } else { "the operator's c" };
+            format!(
+                "A STOP IS LATCHED, from before this start: {}; {who} or `taut reset` lets go of it\n",
+                kept(&latch)
+            )
+        });
+        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n{latched}"))
     }
 
     fn note(&mut self, at: Time, note: &RobotNote) -> Result<(), String> {
@@ -315,10 +322,35 @@ impl Output {
     }
 }
 
+/// What is moved, for programs.
+fn about(ready: &Ready) -> Value {
+    json!({
+        "name": ready.name,
+        "real": ready.plant.is_real(),
+        "lease": ready.plant.lease(),
+        "stiffness_n_m": ready.plant.stiffness(),
+        "position_limit_m": ready.limits.position,
+        "velocity_limit_mps": ready.limits.velocity,
+        "force_limit_n": ready.limits.force,
+    })
+}
+
 fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
     match note {
         RobotNote::Path(note) => paths::as_json(note),
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
+        RobotNote::NotKept => ("not_kept", Vec::new()),
+        RobotNote::DeviceFailed(failure) => ("device_failed", vec![("why", json!(failure.to_string()))]),
+        RobotNote::Device(report) => {
+            let more = vec![
+                ("speed_mps", json!(report.speed)),
+                ("speed_max_mps", json!(report.speed_max)),
+                ("controller_force_n", json!(report.controller_force)),
+                ("controller_force_max_n", json!(report.controller_force_max)),
+                ("not_applied", json!(report.not_applied)),
+            ];
+            ("device", more)
+        }
         RobotNote::Refused { cause, count, busy, who } => {
             let address = who.and_then(|who| who.address).map(|address| address.to_string());
             let more = vec![
@@ -410,9 +442,26 @@ fn identities(who: Option<&Refused>) -> Vec<String> {
     keys.iter().map(ToString::to_string).collect()
 }
 
+/// How the device moved.
+fn motion(report: &DeviceReport) -> String {
+    let DeviceReport { speed, speed_max, .. } = report;
+    let force = match (report.controller_force, report.controller_force_max) {
+        (Some(force), Some(largest)) => {
+            format!(", its controller pushes {force:.1} N (at most {largest:.1} N)")
+        }
+        _ => String::new(),
+    };
+    format!("the device moves at {speed:.3} m/s (at most {speed_max:.3} m/s){force}")
+}
+
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
         RobotNote::Path(_) | RobotNote::Progress(_) => return None,
+        RobotNote::NotKept => {
+            "WHAT IS LATCHED COULD NOT BE WRITTEN: it holds, and does not survive this process".to_owned()
+        }
+        RobotNote::DeviceFailed(failure) => format!("DEVICE FAILED: {failure}"),
+        RobotNote::Device(report) => motion(report),
         RobotNote::Refused { cause, count, busy, who } => refused(*cause, *count, *busy, who.as_ref()),
         RobotNote::Stopped { why, silence: Some(silence), .. } => {
             format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())

@@ -38,6 +38,12 @@ impl Clock {
         Time::from_nanos(nanos(clock_gettime(ClockId::Boottime)).saturating_sub(self.epoch))
     }
 
+    /// Since the machine was started, suspended or not (`CLOCK_BOOTTIME`): for what must not wait for longer because the
+    /// machine slept.
+    pub fn since_boot() -> Time {
+        Time::from_nanos(nanos(clock_gettime(ClockId::Boottime)))
+    }
+
     /// The wall clock.
     pub fn wall(&self) -> WallTime {
         WallTime(nanos(clock_gettime(ClockId::Realtime)))

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod dccp;
+mod devices;
 mod driver;
 mod emulator;
 mod hostile;
