@@ -20,6 +20,7 @@ pub mod identity;
 pub mod mpquic;
 pub mod mptcp;
 pub mod mtip;
+mod origins;
 pub mod quic;
 mod rto;
 pub mod sctp;

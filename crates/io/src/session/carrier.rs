@@ -3,7 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use taut_core::{Datagram, Deadline, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport};
+use taut_core::{
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
+};
 use taut_transport::dccp::Dccp;
 use taut_transport::etp::Etp;
 use taut_transport::mpquic::MpQuic;
@@ -311,6 +313,9 @@ impl Transport for Carrier {
     fn remove_path(&mut self, now: Time, path: PathId) {
         carried!(self, transport => transport.remove_path(now, path), ());
     }
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        carried!(self, transport => transport.set_origin(path, origin), ());
+    }
     fn uses_path(&self, path: PathId) -> bool {
         carried!(self, transport => transport.uses_path(path), false)
     }
@@ -374,6 +379,9 @@ impl Transport for Witnessed {
     }
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.carrier.remove_path(now, path);
+    }
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.carrier.set_origin(path, origin);
     }
     fn uses_path(&self, path: PathId) -> bool {
         self.carrier.uses_path(path)

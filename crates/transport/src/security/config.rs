@@ -78,8 +78,9 @@ impl SecurityConfig {
         self
     }
 
-    /// How many initiations a robot looks into per second at most, after a burst of ten. Each costs it about a third of
-    /// a millisecond. Default 20; from 1 to 1000.
+    /// How many initiations a robot looks into per second, after a burst of ten, before it asks their senders to show first that
+    /// they are where they say. Each costs it about a third of a millisecond. Of those that show it, as many again of each host,
+    /// and ten times as many of all hosts together. Default 20; from 1 to 1000.
     pub fn handshakes_per_second(mut self, rate: u32) -> Self {
         self.handshakes_per_second = rate.clamp(1, 1000);
         self

@@ -8,6 +8,7 @@ use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{HandshakeState, StatelessTransportState};
 use taut_core::{DropCause, Time};
 
+use super::cookie::CookieKey;
 use super::header::{
     Answer, CONTROL, Control, DATA_HEADER, INITIATION, INITIATION_PAYLOAD, Index, MAC, NOISE_INITIATION,
     NOISE_RESPONSE, Offer, RESPONSE, RESPONSE_PAYLOAD, TAG, emit_data, emit_initiation, emit_response,
@@ -39,8 +40,9 @@ impl Purpose {
 pub(crate) struct Local {
     secret: [u8; 32],
     mac: MacKey,
+    pub(crate) cookies: CookieKey,
     purpose: Purpose,
-    entropy: Entropy,
+    pub(crate) entropy: Entropy,
 }
 
 /// The other end: what an initiator must know, and a responder learns.
@@ -49,6 +51,7 @@ pub(crate) struct Peer {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) x25519: [u8; 32],
     mac: MacKey,
+    pub(crate) cookies: CookieKey,
 }
 
 /// Proves, for half a microsecond of work, that the sender of a handshake message knows the receiver's public key: what
@@ -91,8 +94,9 @@ pub(crate) enum Opened {
 
 impl Local {
     pub(crate) fn new(identity: &Identity, purpose: Purpose, entropy: Entropy) -> Self {
-        let mac = MacKey::new(&identity.fingerprint().x25519());
-        Self { secret: identity.x25519_secret(), mac, purpose, entropy }
+        let x25519 = identity.fingerprint().x25519();
+        let (mac, cookies) = (MacKey::new(&x25519), CookieKey::new(&x25519));
+        Self { secret: identity.x25519_secret(), mac, cookies, purpose, entropy }
     }
 
     pub(crate) fn random(&mut self) -> u64 {
@@ -126,6 +130,7 @@ impl Local {
         state.write_message(&offer.emit(), &mut noise).expect("the buffer is as long as the message");
         out.extend(noise);
         out.extend(peer.mac.over(&out[start..]));
+        out.extend([0; MAC]);
         debug_assert_eq!(out.len() - start, INITIATION);
         Attempt { state, index }
     }
@@ -288,7 +293,7 @@ fn opened(nonce: u64, plain: &[u8]) -> Result<Opened, DropCause> {
 impl Peer {
     pub(crate) fn new(fingerprint: Fingerprint) -> Self {
         let x25519 = fingerprint.x25519();
-        Self { fingerprint, x25519, mac: MacKey::new(&x25519) }
+        Self { fingerprint, x25519, mac: MacKey::new(&x25519), cookies: CookieKey::new(&x25519) }
     }
 }
 

@@ -10,7 +10,7 @@ use taut_core::{
 };
 
 use super::config::SecurityConfig;
-use super::header::{Index, Offer, TAG, Verdict, View};
+use super::header::{Index, Initiation, Offer, TAG, Verdict, View};
 use super::noise::{Attempt, Keys, Local, Opened, Peer, Purpose};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
@@ -312,7 +312,8 @@ impl<T: Transport> Sealed<T> {
             return self.open(u16::from_be_bytes([*high, *low]), sealed, path, stream);
         }
         match View::parse(data)? {
-            View::Initiation { sender, noise, authenticated, mac } if self.keys.is_none() => {
+            // Who accepted the connection knows its address: there is nothing to prove.
+            View::Initiation(Initiation { sender, noise, authenticated, mac, .. }) if self.keys.is_none() => {
                 self.local
                     .mac_matches(authenticated, &mac)
                     .then_some(())

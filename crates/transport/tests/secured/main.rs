@@ -4,6 +4,7 @@
 mod net;
 
 mod disturbances;
+mod flood;
 mod handshake;
 mod hostile;
 mod inside;
