@@ -1,6 +1,7 @@
 //! Which address is behind which path, as far as the driver tells.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use taut_core::{Origin, PathId};
 
@@ -32,6 +33,21 @@ impl Origins {
     /// What is behind `path`.
     pub(crate) fn of(&self, path: PathId) -> Origin {
         self.told.get(&path).copied().unwrap_or_else(|| Origin::untold(path))
+    }
+
+    /// What QUIC is told for a path: an address that is nobody's, and the same for the same origin whatever the number of its path,
+    /// so that a token for one is worth nothing at another. Each is another network to it, so that it measures the round trip
+    /// anew after a move.
+    pub(crate) fn address(&self, path: PathId) -> SocketAddr {
+        (Ipv6Addr::from(self.of(path).address()), 1).into()
+    }
+
+    /// The path that QUIC was told that address for; `None` when the driver needed its number for another.
+    pub(crate) fn path_at(&self, address: SocketAddr) -> Option<PathId> {
+        match address.ip() {
+            IpAddr::V6(ip) => self.path(ip.into()),
+            IpAddr::V4(_) => None,
+        }
     }
 
     /// Where an address is now, by [`Origin::address`].

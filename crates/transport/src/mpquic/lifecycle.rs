@@ -3,7 +3,7 @@
 use noq_proto::{ConnectionError, EndpointEvent, Event as QuicEvent, Incoming, StreamEvent, VarInt};
 use taut_core::{DropCause, Event, PathId, Time};
 
-use super::{ATTEMPT, Connection, MAX_HANDSHAKES, MpQuic, Role, State, address, clock, close, tls};
+use super::{ATTEMPT, Connection, MAX_HANDSHAKES, MAX_UNPROVEN, MpQuic, Role, State, clock, close, tls};
 use crate::quic::frame::FrameError;
 use crate::quic::{CloseReason, QuicConfig};
 
@@ -33,12 +33,12 @@ impl MpQuic {
         for before in self.connections.drain(..) {
             self.endpoint.handle_event(before.handle, EndpointEvent::drained());
         }
-        let first = address(self.paths.first().expect("there are paths"));
+        let first = self.origins.address(self.paths.first().expect("there are paths"));
         let config = hello.config.clone();
         let started = self.endpoint.connect(clock::instant(now), config, first, tls::SERVER_NAME);
         let (handle, quic) =
             started.expect("a valid name, address and version, and connection IDs in plenty");
-        self.connections.push(Connection { handle, quic });
+        self.connections.push(Connection { handle, quic, validated: true });
     }
 
     /// Somebody says hello.
@@ -49,19 +49,34 @@ impl MpQuic {
             self.answer(path, answer);
             return self.refuse_busy(path);
         }
+        let validated = incoming.remote_address_validated();
+        if !validated && self.connections.len() >= MAX_UNPROVEN {
+            // It cannot fail: an address is validated by a Retry only.
+            let _ = self.endpoint.retry(incoming, &mut answer);
+            return self.answer(path, answer);
+        }
         if self.connections.len() >= MAX_HANDSHAKES {
-            let oldest = self.connections.remove(0);
+            // Who gets here is at its address. One that may not be goes first.
+            let unproven = self.connections.iter().position(|connection| !connection.validated);
+            let oldest = self.connections.remove(unproven.unwrap_or(0));
             self.endpoint.handle_event(oldest.handle, EndpointEvent::drained());
-            let from = remote(&oldest).unwrap_or(path);
+            self.silent_until = now + self.config.idle_timeout;
+            let from = self.remote(&oldest);
             self.refuse_stranger(from);
         }
         match self.endpoint.accept(incoming, clock::instant(now), &mut answer, None) {
-            Ok((handle, quic)) => self.connections.push(Connection { handle, quic }),
+            Ok((handle, quic)) => self.connections.push(Connection { handle, quic, validated }),
             Err(_) => {
                 self.answer(path, answer);
                 self.refuse_stranger(path);
             }
         }
+    }
+
+    /// Where a connection's first path leads, unless that has been abandoned.
+    fn remote(&self, connection: &Connection) -> PathId {
+        let path = connection.quic.network_path(noq_proto::PathId::ZERO);
+        path.ok().and_then(|four| self.origins.path_at(four.remote())).unwrap_or(self.arrival)
     }
 
     /// Passes on what connections and endpoint have for each other and for us, and looks when to be called next.
@@ -135,7 +150,7 @@ impl MpQuic {
 
     fn on_connected(&mut self, now: Time, index: usize) {
         let connection = &self.connections[index];
-        let (handle, path) = (connection.handle, remote(connection).unwrap_or(self.arrival));
+        let (handle, path) = (connection.handle, self.remote(connection));
         let identity = connection.quic.crypto_session().peer_identity();
         let peer = identity.and_then(|identity| tls::peer_of(identity, &QuicConfig::new()));
         let Some(peer) = peer.filter(|peer| self.trust.contains(peer)) else {
@@ -170,7 +185,7 @@ impl MpQuic {
             State::Closed(_) => false,
         };
         if reason == CloseReason::PeerUntrusted || !ours && !matches!(reason, CloseReason::TimedOut) {
-            let path = remote(&self.connections[index]).unwrap_or(self.arrival);
+            let path = self.remote(&self.connections[index]);
             self.refuse_stranger(path);
         }
         if ours {
@@ -185,12 +200,6 @@ impl MpQuic {
             self.events.push_back(Event::Closed);
         }
     }
-}
-
-/// Where a connection's first path leads; `None` when it has been abandoned.
-fn remote(connection: &Connection) -> Option<PathId> {
-    let path = connection.quic.network_path(noq_proto::PathId::ZERO);
-    path.map(|four| super::path_of(four.remote())).ok()
 }
 
 /// As for quinn's errors, which have the same form.

@@ -91,13 +91,13 @@ pub(crate) mod crypto;
 pub mod frame;
 mod lifecycle;
 pub(crate) mod outgoing;
-mod server;
+pub(crate) mod server;
 mod stats;
 pub(crate) mod tls;
 pub(crate) mod turned_away;
 
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -105,8 +105,8 @@ use quinn_proto::{ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, E
 use ring::hmac;
 use sha2::{Digest, Sha256};
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Reliability, SendError,
-    Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Reliability,
+    SendError, Time, Transmit, Transport, earliest,
 };
 
 use self::carrier::{Carrier, Stage};
@@ -120,6 +120,7 @@ pub use self::tls::Resumption;
 use self::turned_away::TurnedAway;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::origins::Origins;
 use crate::stranger::Stranger;
 
 /// QUIC streams each way.
@@ -130,7 +131,7 @@ const DATAGRAM_BUFFER: usize = 1 << 16;
 /// frame as quinn reckons them, and our header.
 const DATAGRAM_OVERHEAD: u64 = 1 + 8 + 4 + 16 + 9 + 4;
 /// In the first byte of a packet (RFC 9000 section 17); a stateless reset has it not.
-const LONG_HEADER: u8 = 0x80;
+pub(crate) const LONG_HEADER: u8 = 0x80;
 /// Answers to strangers that wait for the driver.
 const MAX_ANSWERS: usize = 16;
 
@@ -148,6 +149,8 @@ pub struct Quic {
     path: PathId,
     /// Where it was before it moved.
     path_before: PathId,
+    /// The server's clients'.
+    origins: Origins,
     /// A client's next path, until it may move.
     next_path: Option<PathId>,
     carrier: Carrier,
@@ -239,6 +242,7 @@ impl Quic {
             peer: None,
             path: PathId(0),
             path_before: PathId(0),
+            origins: Origins::default(),
             next_path: None,
             events: VecDeque::new(),
             answers: VecDeque::new(),
@@ -315,8 +319,12 @@ impl Quic {
     fn start(&mut self, now: Time) {
         let Role::Client(config) = &mut self.role else { return };
         let Some(config) = config.take() else { return };
-        let started =
-            self.endpoint.connect(clock::instant(now), *config, address(PathId(0)), tls::SERVER_NAME);
+        let started = self.endpoint.connect(
+            clock::instant(now),
+            *config,
+            self.origins.address(PathId(0)),
+            tls::SERVER_NAME,
+        );
         let (handle, quic) =
             started.expect("a valid name, address and version, and connection IDs in plenty");
         self.connections.push(Connection { handle, quic, began: now, validated: true });
@@ -328,9 +336,9 @@ impl Quic {
 
     /// Where the address that quinn knows is a path of ours. A client's peer has one address only.
     fn path_of(&self, address: SocketAddr) -> PathId {
-        match (&self.role, address.ip()) {
-            (Role::Server, std::net::IpAddr::V4(ip)) => PathId(ip.octets()[3]),
-            _ => self.path,
+        match self.role {
+            Role::Server => self.origins.path_at(address).unwrap_or(self.path),
+            Role::Client(_) => self.path,
         }
     }
 
@@ -410,8 +418,8 @@ impl Quic {
         data.extend_from_slice(input.data);
         data.resize(whole, 0);
         let from = match self.role {
-            Role::Client(_) => address(PathId(0)),
-            Role::Server => address(input.path),
+            Role::Client(_) => self.origins.address(PathId(0)),
+            Role::Server => self.origins.address(input.path),
         };
         let mut answer = Vec::new();
         let instant = clock::instant(now);
@@ -516,6 +524,16 @@ impl Transport for Quic {
         self.lent(now, |quic| quic.settle(now));
     }
 
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        if matches!(self.role, Role::Server) {
+            self.origins.set(path, origin);
+        }
+    }
+
+    fn remove_path(&mut self, _: Time, path: PathId) {
+        self.origins.forget(path);
+    }
+
     /// Also the path before: until the new one is validated it may go back there (RFC 9000 section 9.3.2).
     fn uses_path(&self, path: PathId) -> bool {
         let mut remotes = self.connections.iter().map(|connection| connection.quic.remote_address());
@@ -536,10 +554,4 @@ pub(crate) fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
     hash.update(purpose.as_bytes());
     hash.update(identity.to_bytes());
     hash.finalize().into()
-}
-
-/// What quinn is told for a path: an address that exists nowhere (RFC 5737). Each path is another network to it, so
-/// that it measures the round trip anew after a move.
-pub(crate) fn address(path: PathId) -> SocketAddr {
-    (Ipv4Addr::new(198, 51, 100, path.0), 1).into()
 }

@@ -12,9 +12,9 @@ use super::{Connection, Quic, QuicConfig, Role, State, clock, derive, tls};
 use crate::identity::Identity;
 
 /// Handshakes under way at a time.
-const MAX_HANDSHAKES: usize = 8;
+pub(crate) const MAX_HANDSHAKES: usize = 8;
 /// Of those, with clients that may have forged their address. When there are more, a client has to prove its own.
-const MAX_UNPROVEN: usize = 3;
+pub(crate) const MAX_UNPROVEN: usize = 3;
 
 /// Quinn's half of a server's configuration.
 pub(super) fn config(config: &QuicConfig, identity: &Identity, tls: QuicServerConfig) -> Arc<ServerConfig> {

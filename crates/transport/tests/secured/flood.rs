@@ -47,7 +47,7 @@ impl Flood {
             net.run_until(self.next);
             one(net, self.number);
             self.number += 1;
-            self.next = self.next + MS * 5 / 2;
+            self.next += MS * 5 / 2;
         }
         net.run_until(end);
     }
