@@ -85,6 +85,10 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    fn other_service() -> Self {
+        Self::Ended(CloseReason::OtherService.to_string())
+    }
+
     /// Is the peer there, and will have nothing to do with this end, or this end with it?
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Busy | Self::NotTrusted | Self::WrongPeer | Self::SentAway)
@@ -190,6 +194,7 @@ impl Carrier {
             Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
                 (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
                 (_, stats) if stats.busy > 0 => Trouble::Busy,
+                (_, stats) if stats.other_service > 0 => Trouble::other_service(),
                 (_, stats) if stats.unauthenticated > 0 => Trouble::WrongPeer,
                 (_, stats) if stats.opened > 0 => Trouble::Ended("the connection ended".to_owned()),
                 _ => Trouble::SentAway,
@@ -275,6 +280,7 @@ fn of_quic(reason: &CloseReason) -> Trouble {
 fn of_secured(stats: SecuredStats) -> Trouble {
     match stats {
         SecuredStats { busy: 1.., .. } => Trouble::Busy,
+        SecuredStats { opened: 0, other_service: 1.., .. } => Trouble::other_service(),
         SecuredStats { opened: 1.., .. } => {
             Trouble::Ended("nothing was heard of the robot any more".to_owned())
         }

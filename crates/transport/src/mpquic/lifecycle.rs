@@ -13,7 +13,7 @@ impl MpQuic {
         let Role::Client(hello) = &self.role else { return None };
         let paths = self.paths.count();
         // Each path is tried twice; the last attempt ends by itself.
-        let more = hello.attempts == 0 || paths > 1 && hello.attempts < 2 * paths;
+        let more = hello.attempts == 0 || hello.again || paths > 1 && hello.attempts < 2 * paths;
         hello.next.filter(|_| paths > 0 && more && self.state == State::Waiting)
     }
 
@@ -30,6 +30,7 @@ impl MpQuic {
         let round = u64::from(hello.attempts / paths);
         hello.next = Some(now + ATTEMPT * (round + 1));
         hello.attempts += 1;
+        hello.again = false;
         for before in self.connections.drain(..) {
             self.endpoint.handle_event(before.handle, EndpointEvent::drained());
         }
@@ -108,7 +109,7 @@ impl MpQuic {
                 self.paths.confirmed = true;
                 return;
             }
-            QuicEvent::ConnectionLost { reason } => return self.on_lost(index, reason_of(&reason)),
+            QuicEvent::ConnectionLost { reason } => return self.on_lost(now, index, reason_of(&reason)),
             QuicEvent::Path(event) if open => return self.on_path_event(now, index, event),
             QuicEvent::DatagramReceived if open => self.receive_samples(index),
             QuicEvent::Stream(StreamEvent::Opened { .. }) if open => self.receive_streams(index, None),
@@ -177,7 +178,7 @@ impl MpQuic {
         self.check(now, index, received);
     }
 
-    fn on_lost(&mut self, index: usize, reason: CloseReason) {
+    fn on_lost(&mut self, now: Time, index: usize, reason: CloseReason) {
         let handle = self.connections[index].handle;
         let ours = match self.state {
             State::Waiting => matches!(self.role, Role::Client(_)),
@@ -188,9 +189,16 @@ impl MpQuic {
             let path = self.remote(&self.connections[index]);
             self.refuse_stranger(path);
         }
-        if ours {
-            self.finish(reason);
+        if !ours {
+            return;
         }
+        if let (State::Waiting, Role::Client(hello)) = (&self.state, &mut self.role)
+            && let Some(again) = hello.ended.again(now, &reason)
+        {
+            (hello.next, hello.again) = (Some(again), true);
+            return;
+        }
+        self.finish(reason);
     }
 
     pub(super) fn finish(&mut self, reason: CloseReason) {
@@ -208,7 +216,7 @@ fn reason_of(error: &ConnectionError) -> CloseReason {
         code if code == close::GOODBYE.into_inner() => CloseReason::Peer,
         code if code == close::BUSY.into_inner() => CloseReason::Busy,
         code if code == close::UNTRUSTED.into_inner() => CloseReason::NotTrusted,
-        _ => CloseReason::Protocol(error.to_string()),
+        _ => CloseReason::of_peer(error),
     };
     match error {
         ConnectionError::TimedOut => CloseReason::TimedOut,
@@ -217,16 +225,17 @@ fn reason_of(error: &ConnectionError) -> CloseReason {
         ConnectionError::ApplicationClosed(said) => application(said.error_code.into_inner()),
         ConnectionError::ConnectionClosed(said) => match u64::from(said.error_code) {
             code if close::is_alert_about_identity(code) => CloseReason::NotTrusted,
+            close::NO_APPLICATION_PROTOCOL => CloseReason::OtherService,
             // NO_ERROR; CONNECTION_REFUSED, APPLICATION_ERROR (RFC 9000 section 20.1).
             0 => CloseReason::Peer,
             2 | 12 => CloseReason::Busy,
-            _ => CloseReason::Protocol(error.to_string()),
+            _ => CloseReason::of_peer(error),
         },
         ConnectionError::TransportError(problem)
             if close::is_alert_about_identity(u64::from(problem.code)) =>
         {
             CloseReason::PeerUntrusted
         }
-        _ => CloseReason::Protocol(error.to_string()),
+        _ => CloseReason::of_peer(error),
     }
 }

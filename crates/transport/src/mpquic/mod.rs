@@ -81,9 +81,11 @@ use self::paths::Paths;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::origins::Origins;
+use crate::quic::attempts::Attempts;
 use crate::quic::server::{MAX_HANDSHAKES, MAX_UNPROVEN};
 use crate::quic::turned_away::TurnedAway;
-use crate::quic::{CloseReason, LONG_HEADER, QuicConfig, clock, close, crypto as lent, derive, tls};
+use crate::quic::{CloseReason, LONG_HEADER, QuicConfig, clock, close, crypto as lent, derive, purpose, tls};
+use crate::service::Service;
 use crate::stranger::Stranger;
 
 /// Paths of one conversation at most.
@@ -102,7 +104,12 @@ const MAX_ANSWERS: usize = 16;
 /// An attempt to connect has so long before the next path is tried; twice that when all were tried once.
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// What the two sides agree that they speak (RFC 7301): samples have numbers here.
-const PROTOCOL: &[u8] = b"taut-mp/1";
+const fn protocol(service: Service) -> &'static [u8] {
+    match service {
+        Service::Session => b"taut-mp/1",
+        Service::Proxy => b"taut-mp-proxy/1",
+    }
+}
 
 /// What went through an [`MpQuic`], in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,6 +174,10 @@ struct Hello {
     /// When the next attempt begins; the first with the call that brings the time, once there is a path. `None`: no more.
     next: Option<Time>,
     attempts: u32,
+    /// Those that somebody ended.
+    ended: Attempts,
+    /// One was, and the next one is due whatever the number of attempts.
+    again: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -187,22 +198,31 @@ impl MpQuic {
     /// Connects to whichever of `trust` is at the other end of the first path that is added.
     pub fn client(config: MpQuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let mut tls = tls::client_tls(identity, &trust, &QuicConfig::new(), None);
-        tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+        tls.alpn_protocols = vec![protocol(config.service).to_vec()];
         let tls = QuicClientConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there");
         let mut client = ClientConfig::new(Arc::new(tls));
         client
             .transport_config(config.transport())
             .initial_dst_cid_provider(Arc::new(crypto::connection_id::<20>));
-        let hello = Hello { config: client, next: Some(Time::ZERO), attempts: 0 };
+        let hello = Hello {
+            config: client,
+            next: Some(Time::ZERO),
+            attempts: 0,
+            ended: Attempts::default(),
+            again: false,
+        };
         Self::new(config, identity, trust, entropy, Role::Client(Box::new(hello)), None)
     }
 
     /// Waits for one of `trust`, and for the paths that it opens.
     pub fn server(config: MpQuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let (mut tls, untrusted) = tls::server_tls(identity, &trust, &QuicConfig::new(), None);
-        tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+        tls.alpn_protocols = vec![protocol(config.service).to_vec()];
         let tls = QuicServerConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there");
-        let retry = crypto::RetryTokens::new(derive(identity, "multipath retry token"));
+        let retry = crypto::RetryTokens::new(derive(
+            identity,
+            &purpose("multipath retry token", "server", config.service, config.instance),
+        ));
         let mut server = ServerConfig::new(Arc::new(tls), Arc::new(retry));
         let mut tokens = ValidationTokenConfig::default();
         tokens.sent(0);
@@ -224,7 +244,9 @@ impl MpQuic {
         role: Role,
         server: Option<Arc<ServerConfig>>,
     ) -> Self {
-        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, "multipath stateless reset"));
+        let end = if matches!(role, Role::Server) { "server" } else { "client" };
+        let purpose = purpose("multipath stateless reset", end, config.service, config.instance);
+        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, &purpose));
         let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
         endpoint
             .rng_seed(Some(entropy.key()))

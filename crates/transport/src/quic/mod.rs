@@ -82,6 +82,7 @@
 //! # Ok::<(), taut_core::SendError>(())
 //! ```
 
+pub(crate) mod attempts;
 mod carrier;
 pub(crate) mod clock;
 pub(crate) mod close;
@@ -101,7 +102,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use quinn_proto::{ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig};
+use quinn_proto::{
+    ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent,
+};
 use ring::hmac;
 use sha2::{Digest, Sha256};
 use taut_core::{
@@ -109,6 +112,7 @@ use taut_core::{
     SendError, Time, Transmit, Transport, earliest,
 };
 
+use self::attempts::Attempts;
 use self::carrier::{Carrier, Stage};
 pub use self::close::CloseReason;
 pub use self::config::QuicConfig;
@@ -121,6 +125,7 @@ use self::turned_away::TurnedAway;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::origins::Origins;
+use crate::service::Service;
 use crate::stranger::Stranger;
 
 /// QUIC streams each way.
@@ -167,9 +172,16 @@ pub struct Quic {
 }
 
 enum Role {
-    /// It connects at the first call that brings the time.
-    Client(Option<Box<ClientConfig>>),
+    Client(Box<Hello>),
     Server,
+}
+
+/// A client's attempts to connect.
+struct Hello {
+    config: ClientConfig,
+    /// When the next one begins: the first with the call that brings the time. `None`: there is one under way, or no more is made.
+    next: Option<Time>,
+    attempts: Attempts,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -197,7 +209,8 @@ impl Quic {
         let tls = tls::client_config(identity, &trust, &config, key_log);
         let mut client = ClientConfig::new(Arc::new(tls));
         client.transport_config(config.transport()).initial_dst_cid_provider(crypto::first_connection_id());
-        let role = Role::Client(Some(Box::new(client)));
+        let hello = Hello { config: client, next: Some(Time::ZERO), attempts: Attempts::default() };
+        let role = Role::Client(Box::new(hello));
         Self::new(config, identity, trust, entropy, role, None, key_lines)
     }
 
@@ -221,7 +234,9 @@ impl Quic {
         key_lines: Arc<KeyLines>,
     ) -> Self {
         // RFC 9000 section 10.3.2: from a secret that outlives the process, so that a peer learns of a restart.
-        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, "stateless reset"));
+        let end = if matches!(role, Role::Server) { "server" } else { "client" };
+        let purpose = purpose("stateless reset", end, config.service, config.instance);
+        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, &purpose));
         let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
         endpoint
             .rng_seed(Some(entropy.key()))
@@ -315,13 +330,19 @@ impl Quic {
         result
     }
 
-    /// A client's first steps.
+    /// A client's first steps, and once more when somebody ended them.
     fn start(&mut self, now: Time) {
-        let Role::Client(config) = &mut self.role else { return };
-        let Some(config) = config.take() else { return };
+        let Role::Client(hello) = &mut self.role else { return };
+        if self.state != State::Waiting || hello.next.take_if(|next| *next <= now).is_none() {
+            return;
+        }
+        for before in self.connections.drain(..) {
+            self.endpoint.handle_event(before.handle, EndpointEvent::drained());
+        }
+        let config = hello.config.clone();
         let started = self.endpoint.connect(
             clock::instant(now),
-            *config,
+            config,
             self.origins.address(PathId(0)),
             tls::SERVER_NAME,
         );
@@ -344,7 +365,12 @@ impl Quic {
 
     fn find_deadline(&mut self) {
         let paced = self.carrier.wake().map(|at| Deadline::new(at, "paced"));
-        self.deadline = self.connections.iter_mut().fold(paced, |first, connection| {
+        let next = match &self.role {
+            Role::Client(hello) if self.state == State::Waiting => hello.next,
+            _ => None,
+        };
+        let first = earliest(paced, next.map(|at| Deadline::new(at, "connect")));
+        self.deadline = self.connections.iter_mut().fold(first, |first, connection| {
             let at = connection.quic.poll_timeout().map(clock::time);
             earliest(first, at.map(|at| Deadline::new(at, "quic")))
         });
@@ -515,11 +541,6 @@ impl Transport for Quic {
             let goodbye = bytes::Bytes::new();
             connection.quic.close(clock::instant(now), close::GOODBYE, goodbye);
         }
-        self.role = match self.role {
-            // It never said hello.
-            Role::Client(_) => Role::Client(None),
-            Role::Server => Role::Server,
-        };
         self.finish(CloseReason::Local);
         self.lent(now, |quic| quic.settle(now));
     }
@@ -545,6 +566,11 @@ impl std::fmt::Debug for Quic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Quic").field("state", &self.state).field("peer", &self.peer).finish_non_exhaustive()
     }
+}
+
+/// What a key is for, and at which end: those of one identity have different ones, so that none gives out what is another's.
+pub(crate) fn purpose(what: &str, end: &str, service: Service, instance: u128) -> String {
+    format!("{what} of {} {end} {instance:032x}", service.name())
 }
 
 /// A key for one purpose that comes from the identity's secret.

@@ -2,6 +2,8 @@
 
 use taut_core::Duration;
 
+use crate::service::Service;
+
 /// Settings of [`Secured`](super::Secured) and [`Sealed`](super::Sealed). Both ends should agree on `silence`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecurityConfig {
@@ -13,6 +15,7 @@ pub struct SecurityConfig {
     pub(crate) handshakes_per_second: u32,
     pub(crate) epoch: u64,
     pub(crate) multipath: bool,
+    pub(crate) service: Service,
 }
 
 impl Default for SecurityConfig {
@@ -26,6 +29,7 @@ impl Default for SecurityConfig {
             handshakes_per_second: 20,
             epoch: 0,
             multipath: false,
+            service: Service::Session,
         }
     }
 }
@@ -99,6 +103,12 @@ impl SecurityConfig {
     /// Default off: there is one path, and each end follows its peer. Both ends must agree.
     pub fn multipath(mut self, on: bool) -> Self {
         self.multipath = on;
+        self
+    }
+
+    /// What it is for. Default [`Service::Session`]. With a peer that has another nothing comes about.
+    pub fn service(mut self, service: Service) -> Self {
+        self.service = service;
         self
     }
 

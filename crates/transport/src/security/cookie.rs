@@ -8,7 +8,7 @@ use chacha20poly1305::aead::AeadInPlace;
 use taut_core::{DropCause, Duration, LeakyBucket, Origin, Time};
 
 use super::config::SecurityConfig;
-use super::header::{COOKIE, Index, MAC, NONCE, SEALED_COOKIE, TAG, emit_cookie_reply};
+use super::header::{COOKIE, Index, MAC, NONCE, SEALED_COOKIE, TAG, emit_cookie_reply, emit_refusal};
 use crate::entropy::Entropy;
 
 /// How long a cookie is worth something, on either side.
@@ -40,6 +40,32 @@ impl CookieKey {
         out.extend(nonce);
         out.extend(sealed);
         out.extend(tag.expect("16 bytes are not too long"));
+    }
+
+    /// To somebody who wants another service than this end has, appended to `out`: shorter than the initiation with this MAC.
+    pub(crate) fn refuse(&self, to: Index, mac: &[u8; MAC], entropy: &mut Entropy, out: &mut Vec<u8>) {
+        let mut nonce = [0; NONCE];
+        nonce.copy_from_slice(&entropy.key()[..NONCE]);
+        let cipher = XChaCha20Poly1305::new(&self.0.into());
+        let tag = cipher.encrypt_in_place_detached(&nonce.into(), mac, &mut []);
+        emit_refusal(to, out);
+        out.extend(nonce);
+        out.extend(tag.expect("nothing is not too long"));
+    }
+
+    /// Is it the answer to the initiation with this MAC?
+    ///
+    /// # Errors
+    /// [`DropCause::Unauthenticated`]
+    pub(crate) fn check_refusal(
+        &self,
+        mac: &[u8; MAC],
+        nonce: &[u8; NONCE],
+        tag: &[u8; TAG],
+    ) -> Result<(), DropCause> {
+        XChaCha20Poly1305::new(&self.0.into())
+            .decrypt_in_place_detached(nonce.into(), mac, &mut [], tag.into())
+            .map_err(|_| DropCause::Unauthenticated)
     }
 
     /// The cookie in the answer to the initiation with this MAC.

@@ -9,7 +9,8 @@
 //! |        1: Noise message, MAC, proof of the address            |   3 data:       the receiver's index
 //! |        2: Noise message, MAC                                  |   5 cookie:     the receiver's index
 //! |        3: nonce (64 bits), ciphertext                         |
-//! |        5: nonce (192 bits), sealed cookie                     |
+//! |        5: nonce (192 bits), sealed cookie                     |   6 refusal:    the receiver's index
+//! |        6: nonce (192 bits), tag                               |
 //! +---------------------------------------------------------------+
 //! ```
 
@@ -44,11 +45,14 @@ pub(crate) const NONCE: usize = 24;
 pub(crate) const SEALED_COOKIE: usize = COOKIE + TAG;
 /// Bytes of a robot's question whether an initiation came from where it says.
 pub const COOKIE_REPLY: usize = WORD + NONCE + SEALED_COOKIE;
+/// Bytes of the answer to somebody who wants another service.
+pub(crate) const REFUSAL: usize = WORD + NONCE + TAG;
 
 const TYPE_INITIATION: u8 = 1;
 const TYPE_RESPONSE: u8 = 2;
 const TYPE_DATA: u8 = 3;
 const TYPE_COOKIE_REPLY: u8 = 5;
+const TYPE_REFUSAL: u8 = 6;
 /// The first byte of a [`Control::Initiation`].
 const INVITED: u8 = 5;
 
@@ -83,6 +87,7 @@ pub(crate) enum View<'a> {
     Response { receiver: Index, noise: &'a [u8], authenticated: &'a [u8], mac: [u8; MAC] },
     Data { receiver: Index, nonce: u64, sealed: &'a [u8] },
     CookieReply { receiver: Index, nonce: [u8; NONCE], sealed: [u8; SEALED_COOKIE] },
+    Refusal { receiver: Index, nonce: [u8; NONCE], tag: [u8; TAG] },
 }
 
 /// An initiation, looked at from outside.
@@ -129,6 +134,11 @@ impl<'a> View<'a> {
                 let sealed = sealed.try_into().map_err(|_| malformed)?;
                 Ok(Self::CookieReply { receiver: index, nonce: *nonce, sealed })
             }
+            (TYPE_REFUSAL, REFUSAL) => {
+                let (nonce, tag) = rest.split_first_chunk::<NONCE>().ok_or(malformed)?;
+                let tag = tag.try_into().map_err(|_| malformed)?;
+                Ok(Self::Refusal { receiver: index, nonce: *nonce, tag })
+            }
             (TYPE_DATA, len) if len >= DATA_HEADER + TAG => {
                 let (nonce, sealed) = rest.split_first_chunk::<8>().ok_or(malformed)?;
                 Ok(Self::Data { receiver: index, nonce: u64::from_be_bytes(*nonce), sealed })
@@ -151,6 +161,11 @@ pub(crate) fn emit_response(receiver: Index, out: &mut Vec<u8>) {
 /// Begins a robot's question whether an initiation came from where it says.
 pub(crate) fn emit_cookie_reply(receiver: Index, out: &mut Vec<u8>) {
     out.extend(receiver.with(TYPE_COOKIE_REPLY));
+}
+
+/// Begins the answer to somebody who wants another service.
+pub(crate) fn emit_refusal(receiver: Index, out: &mut Vec<u8>) {
+    out.extend(receiver.with(TYPE_REFUSAL));
 }
 
 /// Begins a data datagram.
@@ -326,6 +341,12 @@ mod tests {
         let expected = View::CookieReply { receiver: INDEX, nonce: [7; NONCE], sealed: [8; SEALED_COOKIE] };
         assert_eq!(View::parse(&bytes), Ok(expected));
         assert_eq!(View::parse(&bytes[..59]), Err(DropCause::Malformed));
+        let mut bytes = Vec::new();
+        emit_refusal(INDEX, &mut bytes);
+        assert_eq!(bytes, [6, 0x0a, 0x0b, 0x0c]);
+        bytes.extend([[7; NONCE].as_slice(), &[8; TAG]].concat());
+        let expected = View::Refusal { receiver: INDEX, nonce: [7; NONCE], tag: [8; TAG] };
+        assert_eq!(View::parse(&bytes), Ok(expected));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod hostile;
 mod inside;
 mod operators;
 mod paths;
+mod services;
 mod speed;
 mod stream;
 

@@ -5,7 +5,7 @@ use taut_core::{Deadline, DropCause, Duration, PathId, Time, Transport, earliest
 use super::{Phase, Role, Secured};
 use crate::security::config::SecurityConfig;
 use crate::security::cookie::Given;
-use crate::security::header::{Control, Index, MAC, NONCE, Offer, SEALED_COOKIE, Verdict};
+use crate::security::header::{Control, Index, NONCE, Offer, SEALED_COOKIE, TAG, Verdict};
 use crate::security::noise::{Attempt, OVERHEAD, Opened, Peer};
 
 pub(super) struct Initiator {
@@ -218,6 +218,23 @@ impl<T: Transport> Secured<T> {
         initiation
     }
 
+    /// The other end is a proxy and no robot, or the other way round. Whoever overhears this end can say that, so that it changes
+    /// nothing; but whoever asks why there is no answer is told.
+    pub(super) fn handle_refusal(
+        &mut self,
+        receiver: Index,
+        nonce: &[u8; NONCE],
+        tag: &[u8; TAG],
+    ) -> Result<(), DropCause> {
+        let stranger = DropCause::Unauthenticated;
+        let Role::Initiator(initiator) = &mut self.role else { return Err(DropCause::Malformed) };
+        let trial =
+            initiator.trial.as_ref().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
+        initiator.peer.cookies.check_refusal(&trial.attempt.mac, nonce, tag)?;
+        self.stats.other_service += 1;
+        Ok(())
+    }
+
     /// The robot has more to do than it can, and asks whether the initiation came from here: it is repeated at once with what
     /// shows that, but once only between two repetitions by time, so that nobody who forges questions makes this end a flood.
     pub(super) fn handle_cookie(
@@ -235,9 +252,7 @@ impl<T: Transport> Secured<T> {
         let Role::Initiator(initiator) = &mut self.role else { return Err(DropCause::Malformed) };
         let trial =
             initiator.trial.as_mut().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
-        let signed = &trial.bytes[..trial.bytes.len() - MAC];
-        let (_, mac) = signed.split_last_chunk::<MAC>().ok_or(stranger)?;
-        let cookie = initiator.peer.cookies.open(mac, nonce, sealed)?;
+        let cookie = initiator.peer.cookies.open(&trial.attempt.mac, nonce, sealed)?;
         self.stats.challenged += 1;
         initiator.cookie = Some((path, Given::new(now, cookie)));
         if !std::mem::replace(&mut trial.shown, true) {

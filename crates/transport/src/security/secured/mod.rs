@@ -16,7 +16,7 @@ use taut_core::{
 
 use super::config::SecurityConfig;
 use super::header::{Control, View};
-use super::noise::{Local, OVERHEAD, Opened, Peer, Purpose};
+use super::noise::{Local, OVERHEAD, Opened, Peer, Purpose, Sealing};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::origins::Origins;
@@ -128,9 +128,15 @@ impl<T: Transport> Secured<T> {
         entropy: Entropy,
         inner: T,
     ) -> Self {
-        let mut local = Local::new(identity, Purpose::Datagrams, entropy);
+        let service = config.service;
+        let mut local = Local::new(identity, Purpose(Sealing::Datagrams, service), entropy);
         let conversation = local.random();
-        Self::new(config, local, Role::Initiator(Initiator::new(Peer::new(peer), conversation)), inner)
+        Self::new(
+            config,
+            local,
+            Role::Initiator(Initiator::new(Peer::new(peer, service), conversation)),
+            inner,
+        )
     }
 
     /// The robot's end, for one at a time of those in `trust`. `make` gives the transport inside for each conversation.
@@ -141,7 +147,7 @@ impl<T: Transport> Secured<T> {
         entropy: Entropy,
         mut make: impl FnMut() -> T + Send + 'static,
     ) -> Self {
-        let local = Local::new(identity, Purpose::Datagrams, entropy);
+        let local = Local::new(identity, Purpose(Sealing::Datagrams, config.service), entropy);
         let inner = make();
         Self::new(config, local, Role::Responder(Responder::new(&config, trust, Box::new(make))), inner)
     }
@@ -340,20 +346,18 @@ impl<T: Transport> Transport for Secured<T> {
         };
         let taken = view.and_then(|view| match view {
             View::Initiation(initiation) => {
-                self.local
-                    .mac_matches(initiation.authenticated, &initiation.mac)
-                    .then_some(())
-                    .ok_or(DropCause::Unauthenticated)?;
+                if let Err(cause) = self.local.check_mac(initiation.authenticated, &initiation.mac) {
+                    self.refuse_other_service(input.path, &initiation);
+                    return Err(cause);
+                }
                 self.handle_initiation(now, input.path, Hello { initiation, sealed: false })
             }
             View::CookieReply { receiver, nonce, sealed } => {
                 self.handle_cookie(now, input.path, receiver, &nonce, &sealed)
             }
+            View::Refusal { receiver, nonce, tag } => self.handle_refusal(receiver, &nonce, &tag),
             View::Response { receiver, noise, authenticated, mac } => {
-                self.local
-                    .mac_matches(authenticated, &mac)
-                    .then_some(())
-                    .ok_or(DropCause::Unauthenticated)?;
+                self.local.check_mac(authenticated, &mac)?;
                 self.handle_response(now, input.path, receiver, noise)
             }
             View::Data { receiver, nonce, sealed } => self.handle_data(now, &input, receiver, nonce, sealed),

@@ -76,7 +76,10 @@ impl Pending {
 
 impl<T> Responder<T> {
     pub(super) fn new(config: &SecurityConfig, trust: Trust, make: Box<dyn FnMut() -> T + Send>) -> Self {
-        let trusted = trust.iter().map(|peer| Trusted { peer: Peer::new(peer), newest: None }).collect();
+        let trusted = trust
+            .iter()
+            .map(|peer| Trusted { peer: Peer::new(peer, config.service), newest: None })
+            .collect();
         let (pending, seen) = (Vec::new(), VecDeque::new());
         Self { make, trusted, pending, serving: None, used: false, doorkeeper: Doorkeeper::new(config), seen }
     }
@@ -196,6 +199,16 @@ impl<T: Transport> Secured<T> {
             return Err(DropCause::Unauthenticated);
         }
         Ok(())
+    }
+
+    /// Somebody may have taken this end for what it is not: it is told so.
+    pub(super) fn refuse_other_service(&mut self, path: PathId, initiation: &Initiation<'_>) {
+        let mut answer = Vec::new();
+        if matches!(self.role, Role::Responder(_)) && self.local.refuse_other_service(initiation, &mut answer)
+        {
+            self.stats.other_service += 1;
+            self.post(path, answer);
+        }
     }
 
     /// Is this initiation looked into? If not, its sender may be asked whether it is at its address.

@@ -24,6 +24,8 @@ pub struct SecuredStats {
     pub limited: u64,
     /// Of those, how often the sender was asked to show that it is at its address. At the operator: how often it was asked.
     pub challenged: u64,
+    /// Initiations of those who take a robot for a proxy, or the other way round. At the operator: how often it was told so.
+    pub other_service: u64,
     /// How often the peer moved to another path, and answered there what it was asked.
     pub moved: u64,
     /// With several paths. Of the unauthenticated: authentic, but from where the peer has not been shown to be.
