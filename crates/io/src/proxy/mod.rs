@@ -22,8 +22,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, SendError, StreamId, Time,
-    Transmit, Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, SendError, StreamId,
+    Time, Transmit, Transport, earliest,
 };
 use taut_transport::mtip::ChoiceReport;
 
@@ -354,5 +354,9 @@ impl Machine for ProxyMachine {
 
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.carrier.remove_path(now, path);
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.carrier.set_origin(path, origin);
     }
 }

@@ -1,6 +1,6 @@
 //! An operator with a device: samples at a rate, the buttons, and what is worth telling.
 
-use taut_core::{Datagram, Deadline, Duration, PathId, Time, Transmit, Transport, earliest};
+use taut_core::{Datagram, Deadline, Duration, Origin, PathId, Time, Transmit, Transport, earliest};
 use taut_session::{Answer, Operator, OperatorEvent, OperatorLife, ResumeError, RobotState, State, Status};
 use taut_transport::mtip::ChoiceReport;
 
@@ -548,5 +548,9 @@ impl<I: Iterator<Item = Sample>> Machine for OperatorMachine<I> {
 
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.operator.transport_mut().remove_path(now, path);
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.operator.transport_mut().set_origin(path, origin);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{Datagram, Deadline, DropCause, Duration, PathId, Time, Transmit, Transport, earliest};
+use taut_core::{
+    Datagram, Deadline, DropCause, Duration, Origin, PathId, Time, Transmit, Transport, earliest,
+};
 use taut_session::{Robot, RobotEvent, RobotLife, State, Status, StopCause};
 use taut_transport::stranger::is_remembered;
 
@@ -417,5 +419,9 @@ impl<P: Plant> Machine for RobotMachine<P> {
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.robot.transport_mut().remove_path(now, path);
         self.stranger.take_if(|stranger| stranger.path == Some(path));
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.robot.transport_mut().set_origin(path, origin);
     }
 }
