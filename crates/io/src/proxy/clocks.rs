@@ -133,6 +133,8 @@ impl Clocks {
         let (received, answered) = (PeerTime(reply.received_ns), PeerTime(reply.sent_ns));
         if self.estimator.record(sent, received, answered, now) == Exchange::Stepped {
             self.stepped(now);
+        } else if self.asked < QUICK.0 {
+            self.next = self.next.map(|next| next.min(now + QUICK.1));
         }
     }
 
@@ -195,8 +197,7 @@ mod tests {
         };
         assert_eq!(asked(&mut clocks, 5, 120), [5, 15, 115]);
         exchange(&mut clocks, 215, 0);
-        assert_eq!(asked(&mut clocks, 225, 260), [225, 235, 245, 255]);
-        assert_eq!(asked(&mut clocks, 260, 1_000), [505, 755]);
+        assert_eq!(asked(&mut clocks, 225, 1_000), [235, 245, 255, 265, 275, 525, 775]);
         assert_eq!(asked(&mut clocks, 5_000, 8_000), [5_000, 6_000, 7_000]);
         clocks.end();
         assert_eq!((clocks.due(), clocks.is_known(at(8_000))), (None, false));

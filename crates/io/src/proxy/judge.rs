@@ -165,3 +165,118 @@ impl Judge {
         near.wrapping_add_signed(i64::from(header.number.wrapping_sub(near as u32) as i32))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_wire::proxy::Body;
+    use taut_wire::session::ClockReply;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn judge(keep_overtaken: bool) -> Judge {
+        Judge::new(Rules { deadline: Some(MS * 100), keep_overtaken, strict: false })
+    }
+
+    /// By the other end's clock, which reads the same.
+    fn header(flow: u16, number: u32, at: Time) -> Header {
+        Header { flow, number, clock_ns: at.as_nanos(), age_us: 0, deadline_us: 0 }
+    }
+
+    fn compare(judge: &mut Judge, now: Time) {
+        judge.clocks.begin(now);
+        assert!(matches!(judge.clocks.poll(now), Some(Body::ClockRequest(_))));
+        let at = now.as_nanos();
+        judge.clocks.answered(now, &ClockReply { echo_ns: at, received_ns: at, sent_ns: at });
+    }
+
+    /// What becomes of one that arrives in no time.
+    fn arrives(judge: &mut Judge, now: Time, flow: u16, number: u32) -> Option<DropCause> {
+        judge.take(now, header(flow, number, now), Vec::new());
+        let (arrived, cause) = judge.poll(now).expect("its age is known");
+        if cause.is_none() {
+            judge.was_given(&arrived.header);
+        }
+        cause
+    }
+
+    #[test]
+    fn numbers_that_wrap_go_on_counting_up() {
+        let (mut judge, now) = (judge(false), Time::ZERO + MS * 5);
+        compare(&mut judge, now);
+        for number in [u32::MAX - 1, u32::MAX, 0, 1, 2_000_000_000] {
+            assert_eq!(arrives(&mut judge, now, 1, number), None, "{number}");
+        }
+        assert_eq!(arrives(&mut judge, now, 1, 1), Some(DropCause::Superseded), "too long ago to tell");
+        assert_eq!(arrives(&mut judge, now, 1, 2_000_000_000), Some(DropCause::Duplicate));
+        assert_eq!(arrives(&mut judge, now, 2, 1), None, "another flow");
+    }
+
+    #[test]
+    fn what_is_overtaken_is_kept_once_where_that_is_wanted() {
+        let (mut judge, now) = (judge(true), Time::ZERO + MS * 5);
+        compare(&mut judge, now);
+        for (number, cause) in [(9, None), (3, None), (3, Some(DropCause::Duplicate)), (8, None)] {
+            assert_eq!(arrives(&mut judge, now, 1, number), cause, "{number}");
+        }
+    }
+
+    #[test]
+    fn what_is_of_unknown_age_waits_for_a_deadline_at_most_and_in_bounded_memory() {
+        let (mut judge, now) = (judge(false), Time::ZERO + MS * 500);
+        assert_eq!(judge.meet(now, 1), 0);
+        let mut dropped = 0;
+        for number in 1..=1_000 {
+            judge.take(now, header(1, number, now), vec![0; 936]);
+            while let Some((_, cause)) = judge.poll(now) {
+                assert_eq!(cause, Some(DropCause::TooLate));
+                dropped += 1;
+            }
+        }
+        assert_eq!((dropped, judge.waiting.len(), judge.bytes), (738, 262, 262_000));
+        assert_eq!(judge.poll_timeout().map(|due| due.at), Some(now + MS * 100));
+        assert_eq!(judge.poll(now + MS * 99), None);
+        let causes = std::iter::from_fn(|| judge.poll(now + MS * 100));
+        assert!(causes.map(|(_, cause)| cause).eq([Some(DropCause::TooLate); 262]));
+        judge.take(now, header(1, 1_001, now), Vec::new());
+        assert_eq!((judge.meet(now, 1), judge.meet(now, 2), judge.bytes), (0, 1, 0), "of another life");
+        judge.take(now, header(1, 1, now), Vec::new());
+        assert_eq!((judge.disconnected(), judge.poll(now)), (1, None));
+    }
+
+    #[test]
+    fn it_remembers_as_many_flows_as_there_can_be_and_forgets_the_one_that_was_silent_for_longest() {
+        let (mut judge, now) = (judge(false), Time::ZERO + MS * 5);
+        compare(&mut judge, now);
+        for flow in 0..=FLOWS as u16 {
+            assert_eq!(arrives(&mut judge, now, flow, u32::from(flow) + 10), None);
+        }
+        assert_eq!(
+            (judge.given.len(), judge.given.first_key_value().map(|(flow, _)| *flow)),
+            (FLOWS, Some(1))
+        );
+    }
+
+    #[test]
+    fn an_age_that_cannot_be_said_is_late_and_one_in_doubt_by_more_than_the_deadline_is_too() {
+        let (mut judge, now) = (judge(false), Time::ZERO + MS * 500);
+        compare(&mut judge, now);
+        judge.take(now, Header { age_us: u32::MAX, ..header(1, 1, now) }, Vec::new());
+        assert_eq!(judge.poll(now).map(|(_, cause)| cause), Some(Some(DropCause::TooLate)));
+        judge.clocks.begin_anew(now);
+        judge.clocks.poll(now);
+        let (echo_ns, at) = (now.as_nanos(), (now + MS * 100).as_nanos());
+        judge.clocks.answered(now + MS * 200, &ClockReply { echo_ns, received_ns: at, sent_ns: at });
+        let now = now + MS * 200;
+        judge.take(now, header(1, 2, now), Vec::new());
+        assert_eq!(judge.poll(now).map(|(_, cause)| cause), Some(Some(DropCause::TooLate)));
+    }
+
+    #[test]
+    fn without_any_deadline_nothing_waits_for_clocks() {
+        let mut judge = Judge::new(Rules { deadline: None, keep_overtaken: false, strict: false });
+        assert_eq!(arrives(&mut judge, Time::ZERO, 1, 1), None);
+        judge.take(Time::ZERO, Header { deadline_us: 5, ..header(1, 2, Time::ZERO) }, Vec::new());
+        assert_eq!(judge.poll(Time::ZERO), None, "the other end has one");
+    }
+}
