@@ -95,6 +95,18 @@ impl fmt::Display for WallTime {
     }
 }
 
+/// For how long the machine was suspended since it started: [`Clock`] stood still then. A little less where this thread was held up
+/// while it asked, never more.
+pub(crate) fn time_suspended() -> Duration {
+    let with = nanos(clock_gettime(ClockId::Boottime));
+    Duration::from_nanos(with.saturating_sub(nanos(clock_gettime(ClockId::Monotonic))))
+}
+
+/// How long ago the kernel's stamp, of the wall clock, was taken.
+pub(crate) fn time_since(stamp: WallTime) -> Duration {
+    Duration::from_nanos(nanos(clock_gettime(ClockId::Realtime)).saturating_sub(stamp.0))
+}
+
 /// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu() -> Duration {
     Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))

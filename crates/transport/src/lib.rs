@@ -30,4 +30,4 @@ pub mod stranger;
 pub mod tcp;
 pub mod udp;
 mod waiting;
-mod window;
+pub mod window;

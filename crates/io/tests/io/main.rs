@@ -13,6 +13,7 @@ mod machines;
 mod paths;
 mod proxy;
 mod reconnecting;
+mod stale;
 mod strangers;
 mod tcp;
 mod wireshark;
