@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{DropCause, Duration, Time};
 use taut_io::session::{
-    Credentials, Endpoint, Plant, Refused, Remote, RobotCommand, RobotMachine, RobotNote, Standing,
+    Endpoint, Plant, Refused, Remote, RobotCommand, RobotMachine, RobotNote, Security, Standing,
     TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
@@ -20,9 +20,10 @@ use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, St
 use taut_transport::identity::{Fingerprint, Trust};
 
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
+use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
 use crate::recent::{self, Recent};
-use crate::{Ended, identity, print};
+use crate::{Ended, print};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -30,7 +31,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address)]
     listen: SocketAddr,
     /// The fingerprint of an operator that may have the robot; `taut identity` shows it. Repeatable
-    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
+    #[arg(
+        long,
+        value_name = "FINGERPRINT",
+        required_unless_present = "in_the_clear",
+        conflicts_with = "in_the_clear"
+    )]
     trust: Vec<Fingerprint>,
     /// quic, udp, tcp, sctp, dccp, etp, mtip or mpquic
     #[arg(long, default_value = "quic")]
@@ -68,9 +74,8 @@ pub(crate) struct Arguments {
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
-    /// Without any security: for the lab only
-    #[arg(long, conflicts_with = "trust")]
-    plaintext: bool,
+    #[command(flatten)]
+    plaintext: Plaintext,
     /// Print what happens as JSON Lines
     #[arg(long)]
     json: bool,
@@ -182,29 +187,29 @@ impl Arguments {
             .feedback_deadline(self.feedback_deadline))
     }
 
-    fn credentials(&self) -> Result<Option<Credentials>, String> {
-        if self.plaintext {
-            eprintln!("taut: WITHOUT SECURITY: whoever reaches {} can move this robot", self.listen);
-            return Ok(None);
-        }
-        let identity = identity::load(self.identity.as_deref())?;
-        Ok(Some(Credentials { identity, trust: Trust::from_iter(self.trust.iter().copied()) }))
+    fn security(&self) -> Result<Security, String> {
+        let (trust, risk) = (
+            Trust::from_iter(self.trust.iter().copied()),
+            &format!("whoever reaches {} can move this robot", self.listen),
+        );
+        self.plaintext.or_identity(self.identity.as_deref(), trust, risk)
     }
 }
 
 type Machine = RobotMachine<Device>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
-    let (config, credentials) = (arguments.config()?, arguments.credentials()?);
-    let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
+    let (config, security) = (arguments.config()?, arguments.security()?);
+    let fingerprint = security.fingerprint();
     let clock = Clock::start();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
-    let endpoint = Endpoint::listen(transport, arguments.listen, credentials, &clock);
+    let endpoint = Endpoint::listen(transport, arguments.listen, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);
     let plant = Device(SimulatedRobot::new(&arguments.robot.0, SimulatedRobot::REST));
+    let kept = endpoint.capabilities();
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));
@@ -213,7 +218,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         serve(driver, &endpoint, config, plant, Some(period), started, tell)
             .map_err(|error| error.to_string())
     };
-    let session = Session::start(arguments.scheduling, work)?.map_err(ended_early)?;
+    let session = Session::start(arguments.scheduling, kept, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
     let _signals = OnSignal::new(move || {
         remote.send(RobotCommand::Close);

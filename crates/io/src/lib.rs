@@ -11,6 +11,7 @@
 //! | [`DccpPort`] | the same over raw IP, protocol 33 | `CAP_NET_RAW` |
 //! | [`tcp::KernelTcp`] | the kernel's TCP as a [`Transport`](taut_core::Transport) that owns its socket | |
 //! | [`session`] | operator and robot over any of the transports | |
+//! | [`identity`] | the file of a secret: its owner's alone, whole or not there | |
 //! | [`proxy`] | datagrams of applications that know nothing, over one session | |
 //! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
 //! | [`emulate`] | any [`Link`](taut_core::Link) between two namespaces, in real time | `CAP_NET_ADMIN` |
@@ -58,10 +59,12 @@ mod driver;
 mod dumbbell;
 pub mod emulate;
 mod guest;
+pub mod identity;
 mod machine;
 mod mailbox;
 mod namespace;
 mod port;
+mod privileges;
 pub mod proxy;
 pub mod session;
 pub mod tcp;
@@ -75,4 +78,5 @@ pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
 pub use namespace::{Namespace, NamespaceError};
 pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
+pub use privileges::{CapabilitySet, drop_privileges, hide_memory};
 pub use thread::{ThreadOptions, Warning};

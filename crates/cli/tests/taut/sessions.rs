@@ -66,8 +66,12 @@ impl Running {
         (status.code().unwrap_or(-1), serde_json::from_str(&last).unwrap_or_default())
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// As by a power cut.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -487,7 +491,7 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
         ("operator --connect x:1 --plaintext --input joystick", "trace:FILE"),
         ("operator --connect no-port --plaintext --transport udp", "HOST:PORT"),
         ("operator --connect 127.0.0.1:1 --plaintext --transport udp --raw", "dccp has"),
-        ("robot --listen 0.0.0.0:0 --plaintext --transport dccp --raw", "`ip address` lists them"),
+        ("robot --listen 0.0.0.0:0 --plaintext-anywhere --transport dccp --raw", "`ip address` lists them"),
         (
             "operator --connect 127.0.0.1:1 --plaintext --transport udp --path lo --path eth0",
             "mtip and mpquic use several",

@@ -44,6 +44,7 @@
 mod config;
 mod header;
 mod noise;
+mod primitives;
 mod sealed;
 mod secured;
 
