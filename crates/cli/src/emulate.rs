@@ -10,11 +10,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{Bytes, DropCause, Duration, Seed};
 use taut_io::emulate::{DirectionStats, Emulator, EmulatorStats, Tun, TunConfig};
-use taut_io::{Clock, Namespace};
+use taut_io::{CapabilitySet, Clock, Namespace, drop_privileges};
 use taut_lab::run::{Inputs, RunError, link_name, link_pair};
 use taut_lab::scenario::{GateSpec, QueueSpec, Scenario, Setting, Shaping};
 
-use crate::host::{OnSignal, Scheduling, every, json_line};
+use crate::host::{OnSignal, Scheduling, every, json_line, privileges};
 use crate::{Ended, print};
 
 #[derive(Args)]
@@ -70,6 +70,7 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let seed = Seed::new(arguments.seed);
     let pair = link_pair(&scenario, arguments.link.as_deref(), seed, &mut Inputs::default());
     let pair = pair.map_err(|error| error.within(&arguments.scenario).to_string())?;
+    Namespace::remove_stale(OWN);
     // They are removed when this ends.
     let own = namespaces(arguments)?;
     let between = if own.is_empty() { arguments.between.clone() } else { named(&own) };
@@ -88,6 +89,9 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     for warning in running.warnings() {
         eprintln!("taut: goes on without {warning}");
     }
+    // The devices are open and their thread is scheduled. To remove one's own namespaces at the end is for CAP_SYS_ADMIN.
+    let kept = if own.is_empty() { CapabilitySet::empty() } else { CapabilitySet::SYS_ADMIN };
+    drop_privileges(kept).map_err(privileges)?;
     let (stop, stopped) = channel();
     let _signals = OnSignal::new(move || {
         let _ = stop.send(()); // Whoever does not listen any more has ended.
@@ -121,10 +125,13 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     Ok(ExitCode::SUCCESS)
 }
 
+/// How the names of one's own namespaces begin. What a `SIGKILL` left of them, the next start removes.
+const OWN: &str = "taut-emulate";
+
 /// Two new ones where none are named.
 fn namespaces(arguments: &Arguments) -> Result<Vec<Namespace>, String> {
     let count = if arguments.between.is_empty() { 2 } else { 0 };
-    let made: Result<Vec<Namespace>, _> = (0..count).map(|_| Namespace::named("taut-emulate")).collect();
+    let made: Result<Vec<Namespace>, _> = (0..count).map(|_| Namespace::named(OWN)).collect();
     made.map_err(|error| error.to_string())
 }
 

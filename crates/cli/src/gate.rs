@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Subcommand};
 use taut_core::Duration;
+use taut_io::drop_privileges;
 use taut_link::frame_gate::{ControlConfig, Filter, Policy};
 use taut_wire::rtp::Codec;
 use taut_xdp::{
     AttachedGate, GateConfig, GateError, Mode, Request, Status, VideoFilter, Watch, ask, attached_devices,
-    drop_privileges,
+    needed_capabilities,
 };
 
-use crate::host::OnSignal;
+use crate::host::{OnSignal, privileges};
 use crate::{Ended, print, print_json};
 
 #[derive(Subcommand)]
@@ -113,7 +114,7 @@ fn attach(arguments: &Attach) -> Ended {
     let config = GateConfig::new(&arguments.device, filters, arguments.watch.clone(), control);
     let mut gate = AttachedGate::attach(config.mode(arguments.mode)).map_err(|error| error.to_string())?;
     // Before there is a second thread, which would keep them. Until then a signal ends all at once, the gate too.
-    drop_privileges().map_err(|error| error.to_string())?;
+    drop_privileges(needed_capabilities()).map_err(privileges)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let _signals = OnSignal::new(move || stopped.store(true, Ordering::Relaxed))?;

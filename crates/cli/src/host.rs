@@ -9,7 +9,7 @@ use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use taut_core::{Duration, Time};
-use taut_io::{DriverConfig, ThreadOptions};
+use taut_io::{CapabilitySet, DriverConfig, ThreadOptions, drop_privileges};
 
 /// How the thread that must be on time is run.
 #[derive(Args, Clone, Copy, Debug)]
@@ -65,6 +65,11 @@ impl Scheduling {
     /// Does it have a real-time priority?
     pub(crate) const fn is_fifo(self) -> bool {
         self.fifo.is_some()
+    }
+
+    /// What a thread needs to apply it.
+    fn capabilities(self) -> CapabilitySet {
+        if self.is_fifo() { CapabilitySet::SYS_NICE } else { CapabilitySet::empty() }
     }
 
     /// For an emulator.
@@ -162,19 +167,25 @@ where
     Note: Send + 'static,
     R: Send + 'static,
 {
-    /// Starts `work`, which says through the first channel how to reach it. An early end is its result.
+    /// Starts `work`, which says through the first channel how to reach it. An early end is its result. From here on neither
+    /// thread has more capabilities than `kept`.
     pub(crate) fn start(
         scheduling: Scheduling,
+        kept: CapabilitySet,
         work: impl FnOnce(SyncSender<Remote>, SyncSender<(Time, Note)>) -> R + Send + 'static,
     ) -> Result<Result<Self, R>, String> {
         let (remote_sender, remotes) = sync_channel(1);
         let (note_sender, notes) = sync_channel(NOTES);
+        // The rest, which the new thread needs for a moment, cannot fail to go after that.
+        drop_privileges(kept | scheduling.capabilities()).map_err(privileges)?;
         let run = move || {
             scheduling.apply();
+            let _ = drop_privileges(kept);
             work(remote_sender, note_sender)
         };
         let thread = std::thread::Builder::new().name("taut session".to_owned()).spawn(run);
         let thread = thread.map_err(|error| format!("a thread: {error}"))?;
+        drop_privileges(kept).map_err(privileges)?;
         Ok(match remotes.recv() {
             Ok(remote) => Ok(Self { remote, notes, thread }),
             Err(_) => Err(join(thread)),
@@ -198,6 +209,11 @@ pub(crate) fn resolve(text: &str) -> Result<SocketAddr, String> {
         .to_socket_addrs()
         .map_err(|error| format!("`{text}`: {error}; write HOST:PORT, such as 10.0.0.2:4433"))?;
     addresses.next().ok_or_else(|| format!("`{text}` has no address"))
+}
+
+/// Why a command goes no further: it would have more rights than it needs.
+pub(crate) fn privileges(error: std::io::Error) -> String {
+    format!("privileges cannot be given up: {error}")
 }
 
 /// One line of JSON: what happened, when, and more.

@@ -13,13 +13,14 @@ use taut_core::{DropCause, Duration, Time};
 use taut_io::proxy::{
     ADAPTIVE_POLL, ProxyCommand, ProxyConfig, ProxyLocal, ProxyMachine, ProxyNote, ProxyStats, proxy,
 };
-use taut_io::session::{Credentials, Endpoint, Remote, TransportKind, Trouble};
+use taut_io::session::{Endpoint, Remote, Security, TransportKind, Trouble};
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use crate::host::{self, OnSignal, Scheduling, Session, json_line};
+use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
-use crate::{Ended, identity, print};
+use crate::{Ended, print};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -31,7 +32,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "[udp:]HOST:PORT")]
     to: Side,
     /// The fingerprint of the other proxy; `taut identity` shows it
-    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
+    #[arg(
+        long,
+        value_name = "FINGERPRINT",
+        required_unless_present = "in_the_clear",
+        conflicts_with = "in_the_clear"
+    )]
     trust: Vec<Fingerprint>,
     /// mtip, mpquic, udp, quic, tcp, sctp, dccp or etp
     #[arg(long, default_value = "mtip")]
@@ -52,9 +58,8 @@ pub(crate) struct Arguments {
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
-    /// Without any security: for the lab only
-    #[arg(long, conflicts_with = "trust")]
-    plaintext: bool,
+    #[command(flatten)]
+    plaintext: Plaintext,
     /// Print what happens as JSON Lines
     #[arg(long)]
     json: bool,
@@ -125,24 +130,23 @@ impl Arguments {
         self.scheduling.driver().adaptive_poll(self.spin.unwrap_or(spin))
     }
 
-    fn credentials(&self) -> Result<Option<Credentials>, String> {
-        if self.plaintext {
-            eprintln!("taut: WITHOUT SECURITY: whoever is on the way can read and change what passes");
-            return Ok(None);
-        }
-        let identity = identity::load(self.identity.as_deref())?;
-        Ok(Some(Credentials { identity, trust: Trust::from_iter(self.trust.iter().copied()) }))
+    fn security(&self) -> Result<Security, String> {
+        let (trust, risk) = (
+            Trust::from_iter(self.trust.iter().copied()),
+            "whoever is on the way can read and change what passes",
+        );
+        self.plaintext.or_identity(self.identity.as_deref(), trust, risk)
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Ended {
-    let (ends, credentials) = (arguments.ends()?, arguments.credentials()?);
-    let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint().to_string());
+    let (ends, security) = (arguments.ends()?, arguments.security()?);
+    let fingerprint = security.fingerprint().map(|own| own.to_string());
     let clock = Clock::start();
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = match (ends.remote, ends.listen) {
-        (Some(remote), _) => Endpoint::connect(transport, remote, credentials, &clock),
-        (_, Some(listen)) => Endpoint::listen(transport, listen, credentials, &clock),
+        (Some(remote), _) => Endpoint::connect(transport, remote, security, &clock),
+        (_, Some(listen)) => Endpoint::listen(transport, listen, security, &clock),
         _ => unreachable!("it connects or listens"),
     };
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
@@ -156,6 +160,7 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         .keep_overtaken(arguments.keep_overtaken)
         .strictly_in_time(arguments.paths.strictly_in_time());
     let (driver_config, period, local) = (arguments.driver(), arguments.every, ends.local);
+    let kept = endpoint.capabilities();
     let work = move |remotes: SyncSender<Remote<ProxyMachine>>, notes: SyncSender<(Time, ProxyNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));
@@ -164,7 +169,7 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         proxy(driver, &endpoint, local, config, Some(period), started, tell)
             .map_err(|error| error.to_string())
     };
-    let session = Session::start(arguments.scheduling, work)?;
+    let session = Session::start(arguments.scheduling, kept, work)?;
     let session = session.map_err(|ended| ended.err().unwrap_or_else(|| "it ended at once".to_owned()))?;
     let remote = session.remote.clone();
     let _signals = OnSignal::new(move || {

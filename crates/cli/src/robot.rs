@@ -11,7 +11,7 @@ use taut_core::{DropCause, Duration, Time};
 use taut_io::device::Plant;
 use taut_io::device::lines::DeviceLimits;
 use taut_io::session::{
-    Credentials, DeviceReport, Endpoint, Refused, Remote, RobotCommand, RobotMachine, RobotNote, RobotRecord,
+    DeviceReport, Endpoint, Refused, Remote, RobotCommand, RobotMachine, RobotNote, RobotRecord, Security,
     ServeConfig, Standing, TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
@@ -22,11 +22,12 @@ use taut_transport::identity::{Fingerprint, Trust};
 
 use crate::device::{Moved, Ready};
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
+use crate::identity::Plaintext;
 use crate::operator::too_slow;
 use crate::paths::{self, Paths};
 use crate::recent::{self, Recent};
 use crate::state::{self, kept};
-use crate::{Ended, identity, print};
+use crate::{Ended, print};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -34,7 +35,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address)]
     listen: SocketAddr,
     /// The fingerprint of an operator that may have the robot; `taut identity` shows it. Repeatable
-    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
+    #[arg(
+        long,
+        value_name = "FINGERPRINT",
+        required_unless_present = "in_the_clear",
+        conflicts_with = "in_the_clear"
+    )]
     trust: Vec<Fingerprint>,
     /// quic, udp, tcp, sctp, dccp, etp, mtip or mpquic
     #[arg(long, default_value = "quic")]
@@ -90,9 +96,8 @@ pub(crate) struct Arguments {
     /// $XDG_STATE_HOME, or of ~/.local/state
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Without any security: for the lab only
-    #[arg(long, conflicts_with = "trust")]
-    plaintext: bool,
+    #[command(flatten)]
+    plaintext: Plaintext,
     /// Print what happens as JSON Lines
     #[arg(long)]
     json: bool,
@@ -181,13 +186,12 @@ impl Arguments {
         RobotRecord::open(&path).map_err(|error| format!("--state: {error}"))
     }
 
-    fn credentials(&self) -> Result<Option<Credentials>, String> {
-        if self.plaintext {
-            eprintln!("taut: WITHOUT SECURITY: whoever reaches {} can move this robot", self.listen);
-            return Ok(None);
-        }
-        let identity = identity::load(self.identity.as_deref())?;
-        Ok(Some(Credentials { identity, trust: Trust::from_iter(self.trust.iter().copied()) }))
+    fn security(&self) -> Result<Security, String> {
+        let (trust, risk) = (
+            Trust::from_iter(self.trust.iter().copied()),
+            &format!("whoever reaches {} can move this robot", self.listen),
+        );
+        self.plaintext.or_identity(self.identity.as_deref(), trust, risk)
     }
 }
 
@@ -195,11 +199,11 @@ type Machine = RobotMachine<Box<dyn Plant + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
     arguments.limits()?;
-    let credentials = arguments.credentials()?;
-    let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
+    let security = arguments.security()?;
+    let fingerprint = security.fingerprint();
     let clock = Clock::start();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
-    let endpoint = Endpoint::listen(transport, arguments.listen, credentials, &clock);
+    let endpoint = Endpoint::listen(transport, arguments.listen, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
@@ -217,6 +221,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     };
     let (description, about) = (ready.description(), about(&ready));
     let (stopper, plant) = (ready.plant.stopper(), ready.plant);
+    let capabilities = endpoint.capabilities();
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));
@@ -224,7 +229,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
         serve(driver, &endpoint, config, plant, started, tell).map_err(|error| error.to_string())
     };
-    let session = Session::start(arguments.scheduling, work)?.map_err(ended_early)?;
+    let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
     let _signals = OnSignal::new(move || {
         // At once, whatever the session's thread does.

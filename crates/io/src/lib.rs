@@ -12,6 +12,7 @@
 //! | [`tcp::KernelTcp`] | the kernel's TCP as a [`Transport`](taut_core::Transport) that owns its socket | |
 //! | [`device`] | what a robot moves: the contract, and what stops it when nobody tells it to | |
 //! | [`session`] | operator and robot over any of the transports | |
+//! | [`identity`] | the file of a secret: its owner's alone, whole or not there | |
 //! | [`proxy`] | datagrams of applications that know nothing, over one session | |
 //! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
 //! | [`emulate`] | any [`Link`](taut_core::Link) between two namespaces, in real time | `CAP_NET_ADMIN` |
@@ -60,10 +61,12 @@ mod driver;
 mod dumbbell;
 pub mod emulate;
 mod guest;
+pub mod identity;
 mod machine;
 mod mailbox;
 mod namespace;
 mod port;
+mod privileges;
 pub mod proxy;
 pub mod session;
 mod state_file;
@@ -78,5 +81,6 @@ pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
 pub use namespace::{Namespace, NamespaceError};
 pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
+pub use privileges::{CapabilitySet, drop_privileges, hide_memory};
 pub use state_file::{StateFile, StateFileError, StateWriter};
 pub use thread::{ThreadOptions, Warning};

@@ -15,7 +15,7 @@ use rustix::mount::{UnmountFlags, mount_bind, unmount};
 /// [`Namespace::new`] gives one without a name. It is a file descriptor: the kernel removes it with the process,
 /// whatever ends that (a panic, Ctrl-C, `SIGKILL`), unless sockets or processes still live in it.
 /// [`Namespace::named`] gives one that `ip netns` lists, for looking into it from outside; it is removed when the value
-/// is dropped, and otherwise by the next call with the same prefix, once the process is gone.
+/// is dropped, and otherwise by the next call with the same prefix (or [`Namespace::remove_stale`]), once the process is gone.
 ///
 /// A socket belongs for ever to the namespace in which it was opened, on whatever thread it is used:
 ///
@@ -111,7 +111,8 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// A new one that `ip netns` lists as `PREFIX-PID-NUMBER`. Removes those with this prefix whose processes are gone.
+    /// A new one that `ip netns` lists as `PREFIX-PID-START-NUMBER`: a number may become another process's, but not one that
+    /// started at that tick. Removes those with this prefix whose processes are gone.
     ///
     /// # Errors
     /// As [`Namespace::new`]; when the name cannot be made.
@@ -119,7 +120,9 @@ impl Namespace {
         Self::remove_stale(prefix);
         let mut namespace = Self::new()?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{prefix}-{}-{number}", std::process::id());
+        let own = std::process::id();
+        let start = start_of(own).unwrap_or(0);
+        let name = format!("{prefix}-{own}-{start}-{number}");
         let path = Path::new(NAMES).join(&name);
         let made = std::fs::create_dir_all(NAMES).and_then(|()| File::create_new(&path).map(drop));
         made.map_err(NamespaceError::refused("naming a network namespace"))?;
@@ -223,17 +226,31 @@ impl Namespace {
         Ok(())
     }
 
-    /// Removes the names `PREFIX-PID-NUMBER` whose processes are gone: those that a `SIGKILL` left behind. Gives how many.
+    /// Removes the names `PREFIX-PID-START-NUMBER` whose processes are gone: those that a `SIGKILL` left behind. Gives how many.
     pub fn remove_stale(prefix: &str) -> usize {
         let Ok(names) = std::fs::read_dir(NAMES) else { return 0 };
         let stale = names.flatten().filter(|entry| {
             let name = entry.file_name();
-            let rest = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_prefix('-'));
-            let pid = rest.and_then(|rest| rest.split_once('-')).and_then(|(pid, _)| pid.parse::<u32>().ok());
-            pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+            let owner = name.to_str().and_then(|name| owner_of(name, prefix));
+            owner.is_some_and(|(pid, start)| start_of(pid).is_none_or(|started| started != start))
         });
         stale.filter(|entry| remove(&entry.path()).is_ok()).count()
     }
+}
+
+/// The process that made the namespace of this name, by its number and when it started.
+fn owner_of(name: &str, prefix: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(prefix)?.strip_prefix('-')?.split('-');
+    let owner = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next()?.parse::<u32>().ok()?;
+    parts.next().is_none().then_some(owner)
+}
+
+/// When a process started, in ticks since the kernel did; `None` when there is none of that number.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The program's name, in parentheses, may contain anything; field 22 of proc(5), the twentieth after it.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
 impl AsFd for Namespace {
@@ -327,14 +344,28 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_removed() {
+    fn what_a_killed_process_left_is_removed_though_its_number_is_another_ones() {
         let Some(named) = namespace(Namespace::named("taut-alive")) else { return };
-        let stale = Path::new(NAMES).join(format!("taut-stale-{}-0", u32::MAX));
-        File::create_new(&stale).unwrap();
-        Namespace::remove_stale("taut-stale");
-        assert!(!stale.exists());
+        let own = std::process::id();
+        let earlier = start_of(own).unwrap() - 1;
+        for (pid, start) in [(u32::MAX, 1), (own, earlier)] {
+            let stale = Path::new(NAMES).join(format!("taut-stale-{pid}-{start}-0"));
+            File::create_new(&stale).unwrap();
+            Namespace::remove_stale("taut-stale");
+            assert!(!stale.exists(), "{}", stale.display());
+        }
         Namespace::remove_stale("taut-alive");
         assert!(Namespace::open(named.name().unwrap()).is_ok(), "its process is here");
+    }
+
+    #[test]
+    fn names_of_others_are_nobodys() {
+        assert_eq!(owner_of("taut-emulate-7-99-0", "taut-emulate"), Some((7, 99)));
+        for name in
+            ["taut-emulate", "taut-emulate-7-0", "taut-emulate-7-99-0-1", "taut-emulate-own-9-0", "x-7-99-0"]
+        {
+            assert_eq!(owner_of(name, "taut-emulate"), None, "{name}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::thread::ScopedJoinHandle;
 use taut_core::{Duration, Seed, Time};
 use taut_io::session::{
     Credentials, Endpoint, OperateConfig, OperatorCommand, OperatorMachine, Progress, Remote, ResumePolicy,
-    RobotCommand, RobotMachine, TransportConfig, operate, serve,
+    RobotCommand, RobotMachine, Security, TransportConfig, operate, serve,
 };
 use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
@@ -237,7 +237,7 @@ impl Setup<'_> {
         let trusted = Trust::only(Identity::from_seed(self.seed, "operator").fingerprint());
         let address = (self.network.robot_address, PORT).into();
         let endpoint =
-            Endpoint::listen(self.transport(), address, self.credentials("robot", trusted), &self.clock)?;
+            Endpoint::listen(self.transport(), address, self.security("robot", trusted), &self.clock)?;
         let endpoint = endpoint.witnessed(notes.witness());
         let plant = Arm::new(self.teleop, notes.clone(), self.clock);
         let driver = self.driver()?;
@@ -254,8 +254,8 @@ impl Setup<'_> {
     ) -> Result<Progress, RealError> {
         let trusted = Trust::only(Identity::from_seed(self.seed, "robot").fingerprint());
         let remote = (self.network.robot_address, PORT).into();
-        let credentials = self.credentials("operator", trusted);
-        let endpoint = Endpoint::connect(self.transport(), remote, credentials, &self.clock)?;
+        let security = self.security("operator", trusted);
+        let endpoint = Endpoint::connect(self.transport(), remote, security, &self.clock)?;
         let endpoint = endpoint.witnessed(notes.witness());
         let config = OperateConfig {
             session: settings::operator(self.teleop),
@@ -277,9 +277,12 @@ impl Setup<'_> {
         Ok(Driver::new(DriverConfig::new())?.with_clock(self.clock))
     }
 
-    fn credentials(&self, name: &str, trust: Trust) -> Option<Credentials> {
-        let secure = self.teleop.secure || matches!(self.teleop.transport, TransportSpec::Quic(_));
-        secure.then(|| Credentials { identity: Identity::from_seed(self.seed, name), trust })
+    /// In the clear there is nobody else in the namespaces.
+    fn security(&self, name: &str, trust: Trust) -> Security {
+        if self.teleop.secure || matches!(self.teleop.transport, TransportSpec::Quic(_)) {
+            return Credentials { identity: Identity::from_seed(self.seed, name), trust }.into();
+        }
+        Security::PlaintextAnywhere
     }
 
     fn transport(&self) -> TransportConfig {

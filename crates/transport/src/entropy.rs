@@ -4,6 +4,7 @@ use std::fmt;
 
 use rand_core::CryptoRng;
 use taut_core::Seed;
+use zeroize::Zeroizing;
 
 /// A source of secret randomness: ephemeral keys, session indices, verification tags.
 ///
@@ -29,9 +30,9 @@ impl Entropy {
     }
 
     /// 32 bytes, as for a key.
-    pub(crate) fn key(&mut self) -> [u8; 32] {
-        let mut bytes = [0; 32];
-        (self.0)(&mut bytes);
+    pub(crate) fn key(&mut self) -> Zeroizing<[u8; 32]> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        (self.0)(&mut bytes[..]);
         bytes
     }
 

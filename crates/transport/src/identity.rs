@@ -32,6 +32,7 @@ use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use rand_core::CryptoRng;
 use sha2::{Digest, Sha256};
 use taut_core::Seed;
+use zeroize::{Zeroize, Zeroizing};
 
 /// A secret of 32 bytes, and the keys that come from it. Erased from memory when dropped; never printed by `Debug`.
 #[derive(Clone)]
@@ -41,15 +42,17 @@ pub struct Identity {
 
 impl Identity {
     /// The identity with this secret (the *seed* of RFC 8032 section 5.1.5).
-    pub fn from_bytes(secret: [u8; 32]) -> Self {
-        Self { ed25519: SigningKey::from_bytes(&secret) }
+    pub fn from_bytes(mut secret: [u8; 32]) -> Self {
+        let identity = Self { ed25519: SigningKey::from_bytes(&secret) };
+        secret.zeroize();
+        identity
     }
 
     /// A new identity from `rng`, which the caller takes from the operating system.
     pub fn generate(rng: &mut impl CryptoRng) -> Self {
-        let mut secret = [0; 32];
-        rng.fill_bytes(&mut secret);
-        Self::from_bytes(secret)
+        let mut secret = Zeroizing::new([0; 32]);
+        rng.fill_bytes(&mut secret[..]);
+        Self::from_bytes(*secret)
     }
 
     /// The identity called `name` in a simulation. **Guessable by anybody**: for the lab and for tests only.
@@ -65,21 +68,21 @@ impl Identity {
         Fingerprint(self.ed25519.verifying_key().to_bytes())
     }
 
-    /// The secret. Keep it.
-    pub fn to_bytes(&self) -> [u8; 32] {
-        self.ed25519.to_bytes()
+    /// The secret. Keep it. It is erased when this copy is dropped.
+    pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.ed25519.to_bytes())
     }
 
     /// The secret as text, for a file that only its owner can read: `taut-secret:` and the same form as
-    /// [`Fingerprint`]'s. [`str::parse`] reads it.
-    pub fn to_secret_text(&self) -> String {
-        encode(SECRET_PREFIX, &self.to_bytes())
+    /// [`Fingerprint`]'s. [`str::parse`] reads it. It is erased when this copy is dropped.
+    pub fn to_secret_text(&self) -> Zeroizing<String> {
+        Zeroizing::new(encode(SECRET_PREFIX, &self.to_bytes()))
     }
 
     /// The X25519 secret, clamped: the scalar of RFC 8032 section 5.1.5. Its public key is
     /// [`Fingerprint::x25519`] of [`Self::fingerprint`].
-    pub fn x25519_secret(&self) -> [u8; 32] {
-        let mut scalar = self.ed25519.to_scalar_bytes();
+    pub fn x25519_secret(&self) -> Zeroizing<[u8; 32]> {
+        let mut scalar = Zeroizing::new(self.ed25519.to_scalar_bytes());
         scalar[0] &= 248;
         scalar[31] &= 127;
         scalar[31] |= 64;
@@ -92,10 +95,11 @@ impl Identity {
     }
 
     /// The Ed25519 secret as PKCS #8 (RFC 8410 section 7).
-    pub(crate) fn pkcs8(&self) -> Vec<u8> {
+    pub(crate) fn pkcs8(&self) -> Zeroizing<[u8; 48]> {
         // Sequence of version 0, the algorithm id-Ed25519 (1.3.101.112), and the secret in two octet strings.
-        let mut der = vec![0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-        der.extend(self.to_bytes());
+        let mut der = Zeroizing::new([0; 48]);
+        der[..16].copy_from_slice(&[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20]);
+        der[16..].copy_from_slice(&self.to_bytes()[..]);
         der
     }
 }
@@ -110,7 +114,7 @@ impl FromStr for Identity {
     type Err = KeyTextError;
     /// Reads [`Identity::to_secret_text`].
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        decode(SECRET_PREFIX, text).map(Self::from_bytes)
+        decode(SECRET_PREFIX, text).map(|secret| Self::from_bytes(*secret))
     }
 }
 
@@ -160,7 +164,7 @@ impl fmt::Debug for Fingerprint {
 impl FromStr for Fingerprint {
     type Err = KeyTextError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::from_ed25519(decode(PREFIX, text)?).ok_or(KeyTextError::NotAKey)
+        Self::from_ed25519(*decode(PREFIX, text)?).ok_or(KeyTextError::NotAKey)
     }
 }
 
@@ -259,10 +263,13 @@ fn checksum(key: &[u8]) -> [u8; CHECKSUM] {
     [hash[0], hash[1], hash[2]]
 }
 
+/// What may be a secret is never moved to a larger place, which would leave a copy behind.
 fn encode(prefix: &str, key: &[u8; 32]) -> String {
-    let mut bytes = key.to_vec();
-    bytes.extend(checksum(key));
-    let mut text = String::from(prefix);
+    let mut bytes = Zeroizing::new([0; 32 + CHECKSUM]);
+    bytes[..32].copy_from_slice(key);
+    bytes[32..].copy_from_slice(&checksum(key));
+    let mut text = String::with_capacity(prefix.len() + CHARACTERS + CHARACTERS / GROUP);
+    text.push_str(prefix);
     for index in 0..CHARACTERS {
         if index > 0 && index.is_multiple_of(GROUP) {
             text.push('-');
@@ -274,14 +281,14 @@ fn encode(prefix: &str, key: &[u8; 32]) -> String {
     text
 }
 
-fn decode(prefix: &'static str, text: &str) -> Result<[u8; 32], KeyTextError> {
-    let text = text.trim().to_ascii_lowercase();
+fn decode(prefix: &'static str, text: &str) -> Result<Zeroizing<[u8; 32]>, KeyTextError> {
+    let text = Zeroizing::new(text.trim().to_ascii_lowercase());
     if prefix == PREFIX && text.starts_with(SECRET_PREFIX) {
         return Err(KeyTextError::Secret);
     }
     let body = text.strip_prefix(prefix).ok_or(KeyTextError::Prefix { expected: prefix })?;
     let characters = || body.chars().filter(|character| *character != '-');
-    let mut bytes = [0_u8; 32 + CHECKSUM];
+    let mut bytes = Zeroizing::new([0_u8; 32 + CHECKSUM]);
     for (index, character) in characters().enumerate() {
         let value = ALPHABET.iter().position(|letter| char::from(*letter) == character);
         let value = value.ok_or(KeyTextError::Character(character))?;
@@ -298,7 +305,7 @@ fn decode(prefix: &'static str, text: &str) -> Result<[u8; 32], KeyTextError> {
     if sum != checksum(key) {
         return Err(KeyTextError::Checksum);
     }
-    Ok(*key)
+    Ok(Zeroizing::new(*key))
 }
 
 #[cfg(test)]
@@ -322,7 +329,7 @@ mod tests {
     fn both_curves_agree_on_the_public_key() {
         for number in 0..20 {
             let identity = Identity::from_seed(Seed::new(number), "a");
-            let public = X25519_BASEPOINT.mul_clamped(identity.x25519_secret());
+            let public = X25519_BASEPOINT.mul_clamped(*identity.x25519_secret());
             assert_eq!(public.to_bytes(), identity.fingerprint().x25519());
         }
     }
@@ -373,7 +380,7 @@ mod tests {
         fn text_forms_round_trip(secret: [u8; 32]) {
             let identity = Identity::from_bytes(secret);
             let again: Identity = identity.to_secret_text().parse().unwrap();
-            prop_assert_eq!(again.to_bytes(), secret);
+            prop_assert_eq!(*again.to_bytes(), secret);
             let fingerprint = identity.fingerprint();
             prop_assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
         }

@@ -45,9 +45,6 @@ pub enum GateError {
     /// The queue could not be read.
     #[error(transparent)]
     Watch(#[from] super::WatchError),
-    /// The system did not take back what the process may do.
-    #[error("privileges cannot be given up: {0}")]
-    Privileges(rustix::io::Errno),
     /// A socket failed.
     #[error("{what}: {error}")]
     Socket {

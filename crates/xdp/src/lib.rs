@@ -16,7 +16,7 @@
 //! | [`Program`] | the program in the kernel, with its maps; runs single packets for tests | `CAP_BPF`, `CAP_NET_ADMIN` |
 //! | [`classify`] | from an Ethernet frame to what the gate looks at: VLANs, IPv4, IPv6, UDP, RTP | |
 //! | [`Watch`], [`QueueReader`] | the counters of a queue, by netlink (`RTM_GETQDISC`) | |
-//! | [`AttachedGate`] | all of it at a device; answers [`ask`] with its [`Status`] | both, until it is attached ([`drop_privileges`]) |
+//! | [`AttachedGate`] | all of it at a device; answers [`ask`] with its [`Status`] | both, until it is attached ([`needed_capabilities`]) |
 //!
 //! # Nothing stays behind
 //! The program hangs on a BPF link, which is a file descriptor of this process: whatever ends the process (an error, a panic,
@@ -44,7 +44,7 @@ pub use classify::{MAX_FILTERS, VideoFilter, classify};
 pub use error::GateError;
 pub use maps::Maps;
 pub use netlink::{QdiscStats, ReplyError, parse_qdisc_reply};
-pub use privileges::drop_privileges;
+pub use privileges::needed_capabilities;
 pub use program::Program;
 pub use socket::{Request, ask, attached_devices};
 pub use status::{Status, StreamStatus};

@@ -12,8 +12,8 @@ use std::sync::mpsc::SyncSender;
 use clap::{Args, ValueEnum};
 use taut_core::{Duration, Time};
 use taut_io::session::{
-    Credentials, Endpoint, OperateConfig, OperateError, OperatorCommand, OperatorMachine, OperatorNote,
-    OperatorRecord, Progress, Remote, ResumePolicy, TransportKind, Trouble, operate,
+    Endpoint, OperateConfig, OperateError, OperatorCommand, OperatorMachine, OperatorNote, OperatorRecord,
+    Progress, Remote, ResumePolicy, Security, TransportKind, Trouble, operate,
 };
 use taut_io::{Clock, Driver};
 use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
@@ -22,10 +22,11 @@ use taut_transport::identity::{Fingerprint, Trust};
 use self::output::Output;
 pub(crate) use self::output::too_slow;
 use crate::host::{self, OnSignal, Scheduling, every};
+use crate::identity::Plaintext;
 use crate::input::{Device, Input};
 use crate::paths::{self, Paths};
 use crate::robot::parse_codec;
-use crate::{Ended, identity, state};
+use crate::{Ended, state};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -33,7 +34,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "HOST:PORT")]
     connect: String,
     /// The robot's fingerprint; `taut robot` prints it
-    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "plaintext")]
+    #[arg(
+        long,
+        value_name = "FINGERPRINT",
+        required_unless_present = "in_the_clear",
+        conflicts_with = "in_the_clear"
+    )]
     robot_id: Option<Fingerprint>,
     /// quic, udp, tcp, sctp, dccp, etp, mtip or mpquic
     #[arg(long, default_value = "quic")]
@@ -81,9 +87,8 @@ pub(crate) struct Arguments {
     /// $STATE_DIRECTORY, in taut/ of $XDG_STATE_HOME, or of ~/.local/state
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Without any security: for the lab only
-    #[arg(long, conflicts_with = "robot_id")]
-    plaintext: bool,
+    #[command(flatten)]
+    plaintext: Plaintext,
     /// A status line after so many states (10000) or so often (1s) [default: 10000; with --json 1s]
     #[arg(long, value_name = "N|DURATION")]
     every: Option<Every>,
@@ -207,24 +212,16 @@ impl Arguments {
         Ok(OperateConfig { session, period, limit, resume, report_messages, report_period, record, drain })
     }
 
-    fn credentials(&self) -> Result<Option<Credentials>, String> {
-        match self.robot_id {
-            Some(robot) => {
-                let identity = identity::load(self.identity.as_deref())?;
-                Ok(Some(Credentials { identity, trust: Trust::only(robot) }))
-            }
-            None => {
-                eprintln!("taut: WITHOUT SECURITY: whoever is on the way can read and change this session");
-                Ok(None)
-            }
-        }
+    fn security(&self) -> Result<Security, String> {
+        let risk = "whoever is on the way can read and change this session";
+        self.plaintext.or_identity(self.identity.as_deref(), Trust::from_iter(self.robot_id), risk)
     }
 
     /// What starts a robot for this operator there.
     fn robot_command(&self, own: Option<&Fingerprint>) -> String {
         let any = if self.connect.starts_with('[') { "[::]" } else { "0.0.0.0" };
         let port = self.connect.rsplit(':').next().unwrap_or_default();
-        let known = own.map_or_else(|| "--plaintext".to_owned(), |own| format!("--trust {own}"));
+        let known = own.map_or_else(|| self.plaintext.flag().to_owned(), |own| format!("--trust {own}"));
         format!("`taut robot --listen {any}:{port} --transport {} {known}`", self.transport)
     }
 
@@ -267,15 +264,16 @@ impl Arguments {
 }
 
 pub(crate) fn operator(arguments: &Arguments) -> Ended {
-    let (device, config, credentials) = (arguments.device()?, arguments.config()?, arguments.credentials()?);
-    let own = credentials.as_ref().map(|known| known.identity.fingerprint());
+    let (device, config, security) = (arguments.device()?, arguments.config()?, arguments.security()?);
+    let own = security.fingerprint();
     let clock = Clock::start();
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
-    let endpoint = Endpoint::connect(transport, remote, credentials, &clock);
+    let endpoint = Endpoint::connect(transport, remote, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let driver_config = arguments.scheduling.driver();
+    let kept = endpoint.capabilities();
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, OperatorNote)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));
@@ -283,7 +281,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
         operate(driver, &endpoint, config, device, started, tell)
     };
-    let session = match Session::start(arguments.scheduling, work)? {
+    let session = match Session::start(arguments.scheduling, kept, work)? {
         Ok(session) => session,
         Err(Ok(_)) => return Ok(ExitCode::FAILURE),
         Err(Err(error)) => return failed(arguments, &error, own.as_ref()),

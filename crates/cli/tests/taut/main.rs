@@ -7,6 +7,8 @@ mod bad_input;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod confinement;
+#[cfg(test)]
 mod determinism;
 #[cfg(test)]
 mod devices;

@@ -54,10 +54,6 @@ impl Running {
         panic!("it ended without `{event}`");
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub(crate) fn say(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -68,6 +64,10 @@ impl Running {
         let last = self.lines.by_ref().map(Result::unwrap).last().unwrap_or_default();
         let status = self.child.wait().unwrap();
         (status.code().unwrap_or(-1), serde_json::from_str(&last).unwrap_or_default())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// As by a power cut.
@@ -491,7 +491,7 @@ fn what_is_wrong_is_one_line_that_says_what_to_do() {
         ("operator --connect x:1 --plaintext --input joystick", "trace:FILE"),
         ("operator --connect no-port --plaintext --transport udp", "HOST:PORT"),
         ("operator --connect 127.0.0.1:1 --plaintext --transport udp --raw", "dccp has"),
-        ("robot --listen 0.0.0.0:0 --plaintext --transport dccp --raw", "`ip address` lists them"),
+        ("robot --listen 0.0.0.0:0 --plaintext-anywhere --transport dccp --raw", "`ip address` lists them"),
         (
             "operator --connect 127.0.0.1:1 --plaintext --transport udp --path lo --path eth0",
             "mtip and mpquic use several",

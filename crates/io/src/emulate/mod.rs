@@ -56,7 +56,7 @@ pub use self::tun::{Tun, TunConfig};
 
 use self::direction::Direction;
 use crate::driver::poller::{Interest, Poller};
-use crate::{Clock, NamespaceError, ThreadOptions, Warning};
+use crate::{CapabilitySet, Clock, NamespaceError, ThreadOptions, Warning, drop_privileges};
 
 /// A link in each direction between two [`Tun`] devices. See the [module](self).
 ///
@@ -148,7 +148,8 @@ impl<U: Link, D: Link> Emulator<U, D> {
         self
     }
 
-    /// Begins, on a thread of its own, and takes the devices.
+    /// Begins, on a thread of its own, and takes the devices. What is scheduled and open needs no privileges any more: the
+    /// thread gives up all that it has.
     ///
     /// # Errors
     /// When the devices cannot be waited for.
@@ -218,6 +219,8 @@ struct Worker<U, D> {
 impl<U: Link, D: Link> Worker<U, D> {
     fn run(mut self, warnings: &SyncSender<Vec<Warning>>) -> Result<EmulatorStats, EmulatorError> {
         let _ = warnings.send(self.emulator.options.apply()); // Nobody has to listen.
+        drop_privileges(CapabilitySet::empty())
+            .map_err(|error| EmulatorError::Refused { what: "giving up privileges", error })?;
         let clock = Clock::start();
         let (mut sleeps, mut publish, mut ready) = (0, Time::ZERO + PUBLISH, Vec::new());
         loop {

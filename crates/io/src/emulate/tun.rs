@@ -1,7 +1,7 @@
 //! TUN devices: IP packets by read(2) and write(2).
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -21,7 +21,8 @@ pub struct Tun {
     file: File,
     name: String,
     address: IpAddr,
-    namespace: File,
+    /// The namespace's /proc/net/dev: open, it can be read from anywhere and without any right.
+    counters: File,
 }
 
 /// What a [`Tun`] is made as.
@@ -85,10 +86,10 @@ impl Tun {
         if *default_route {
             namespace.ip(&format!("route add default dev {name}"))?;
         }
-        let kept = namespace.as_fd().try_clone_to_owned();
-        let namespace =
-            kept.map_err(|error| EmulatorError::Refused { what: "keeping the namespace", error })?;
-        Ok(Self { file, name: name.clone(), address: *address, namespace: namespace.into() })
+        let counters = namespace.run(|| File::open("/proc/thread-self/net/dev"))?;
+        let counters = counters
+            .map_err(|error| EmulatorError::Refused { what: "opening a device's counters", error })?;
+        Ok(Self { file, name: name.clone(), address: *address, counters })
     }
 
     /// Its name in its namespace.
@@ -116,12 +117,9 @@ impl Tun {
 
     /// Packets that the namespace sent and the device's queue dropped, from the column of /proc/net/dev.
     pub(super) fn overruns(&self) -> u64 {
-        let read = || {
-            nix::sched::setns(&self.namespace, nix::sched::CloneFlags::CLONE_NEWNET).ok()?;
-            std::fs::read_to_string("/proc/thread-self/net/dev").ok()
-        };
-        let table = std::thread::scope(|scope| scope.spawn(read).join().ok().flatten());
-        table.and_then(|table| transmit_drops(&table, &self.name)).unwrap_or(0)
+        let mut table = String::new();
+        let read = (&self.counters).rewind().and_then(|()| (&self.counters).read_to_string(&mut table));
+        read.ok().and_then(|_| transmit_drops(&table, &self.name)).unwrap_or(0)
     }
 }
 

@@ -6,7 +6,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use taut_core::{Duration, Origin, PathId, Time, Transport};
 use taut_transport::dccp::{Dccp, DccpConfig};
 use taut_transport::etp::{Etp, EtpConfig};
-use taut_transport::identity::{Identity, Trust};
 use taut_transport::mpquic::MpQuic;
 use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::quic::{Quic, Resumption};
@@ -18,19 +17,11 @@ use taut_transport::udp::Udp;
 use super::carrier::Carrier;
 use super::entropy::{os_entropy, os_seed};
 use super::paths::{PathSpec, PathWatch};
+use super::security::{Credentials, Security};
 use super::transport::{TransportConfig, TransportKind};
 use super::witness::Witness;
 use crate::tcp::{Acceptor, KernelTcp, KernelTcpConfig};
-use crate::{Clock, DccpPort, Port, PortError, UdpPort, UdpPortConfig};
-
-/// Who this end is, and whom it speaks with.
-#[derive(Clone, Debug)]
-pub struct Credentials {
-    /// This end's.
-    pub identity: Identity,
-    /// A robot: the operators that may have it. An operator: the one robot.
-    pub trust: Trust,
-}
+use crate::{CapabilitySet, Clock, DccpPort, Port, PortError, UdpPort, UdpPortConfig};
 
 /// One end's address and identity. The socket stays for as long as this lives; each conversation gets a new
 /// [`Carrier`] and a new [`Port`]. Over QUIC the second conversation with the same peer resumes the first: its hello and its
@@ -38,8 +29,7 @@ pub struct Credentials {
 #[derive(Debug)]
 pub struct Endpoint {
     transport: TransportConfig,
-    /// `None`: in the clear.
-    credentials: Option<Credentials>,
+    security: Security,
     socket: Socket,
     /// Of an operator: the robot's.
     remote: Option<SocketAddr>,
@@ -99,6 +89,18 @@ pub enum EndpointError {
     /// The same twice.
     #[error("path {0} is named twice")]
     SamePath(PathSpec),
+    /// In the clear, and others than this host's programs could take part.
+    #[error(
+        "{0} is not a loopback address, and without security whoever is on the way could read and change the session: let the \
+         ends know each other (`taut identity`), or choose --plaintext-anywhere in a network that is the lab's own"
+    )]
+    PlaintextBeyondLoopback(SocketAddr),
+    /// The same, by a path.
+    #[error(
+        "path {0} leads out of this host, which --plaintext does not: let the ends know each other (`taut identity`), or \
+         choose --plaintext-anywhere in a network that is the lab's own"
+    )]
+    PlaintextPath(PathSpec),
     /// An operator trusts exactly one robot.
     #[error("an operator needs the fingerprint of one robot")]
     OneRobot,
@@ -121,39 +123,43 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const PATHS: usize = 64;
 
 impl Endpoint {
-    /// The robot's end, at `address`. Without credentials it is in the clear, for the lab only.
+    /// The robot's end, at `address`.
     ///
     /// # Errors
-    /// When the address cannot be had, or QUIC is asked for in the clear.
+    /// When the address cannot be had, QUIC is asked for in the clear, or plaintext would be heard where it may not be.
     pub fn listen(
         transport: impl Into<TransportConfig>,
         address: SocketAddr,
-        credentials: Option<Credentials>,
+        security: impl Into<Security>,
         clock: &Clock,
     ) -> Result<Self, EndpointError> {
-        let transport = transport.into();
+        let (transport, security) = (transport.into(), security.into());
+        security.check(address)?;
         let socket = if transport.kind() == TransportKind::Tcp {
             TcpListener::bind(address).map(Socket::Listener)
         } else {
             UdpSocket::bind(address).map(Socket::Datagrams)
         };
         let socket = socket.map_err(|error| of_bind(address, error))?;
-        Self::new(transport, credentials, socket, None, clock)
+        Self::new(transport, security, socket, None, clock)
     }
 
-    /// The operator's end, for the robot at `remote`. Without credentials it is in the clear, for the lab only.
+    /// The operator's end, for the robot at `remote`.
     ///
     /// # Errors
-    /// When there is no socket to be had, QUIC is asked for in the clear, or not exactly one robot is trusted.
+    /// When there is no socket to be had, QUIC is asked for in the clear, not exactly one robot is trusted, or plaintext would
+    /// go where it may not.
     pub fn connect(
         transport: impl Into<TransportConfig>,
         remote: SocketAddr,
-        credentials: Option<Credentials>,
+        security: impl Into<Security>,
         clock: &Clock,
     ) -> Result<Self, EndpointError> {
-        if credentials.as_ref().is_some_and(|known| known.trust.len() != 1) {
+        let security = security.into();
+        if security.credentials().is_some_and(|known| known.trust.len() != 1) {
             return Err(EndpointError::OneRobot);
         }
+        security.check(remote)?;
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
@@ -164,7 +170,7 @@ impl Endpoint {
         } else {
             Socket::Datagrams(UdpSocket::bind(any).map_err(|error| of_bind(any, error))?)
         };
-        Self::new(transport, credentials, socket, Some(remote), clock)
+        Self::new(transport, security, socket, Some(remote), clock)
     }
 
     /// Over IP directly instead of UDP: DCCP as protocol 33 (RFC 4340), in the clear, for the lab and for networks
@@ -177,7 +183,7 @@ impl Endpoint {
         if self.kind() != TransportKind::Dccp {
             return Err(EndpointError::NotRaw(self.kind()));
         }
-        if self.credentials.is_some() {
+        if self.security.credentials().is_some() {
             return Err(EndpointError::RawInTheClear);
         }
         let Socket::Datagrams(socket) = &self.socket else { return Ok(self) };
@@ -198,7 +204,7 @@ impl Endpoint {
     /// Default: one socket for all.
     ///
     /// # Errors
-    /// When there are more than the transport can use, or none can be had for it.
+    /// When there are more than the transport can use, none can be had for it, or plaintext would go where it may not.
     pub fn over(mut self, paths: &[PathSpec]) -> Result<Self, EndpointError> {
         let kind = self.kind();
         if paths.is_empty() {
@@ -212,6 +218,7 @@ impl Endpoint {
             }
             _ => {}
         }
+        self.security.check_paths(paths)?;
         if let Some((_, twice)) = paths.iter().enumerate().find(|(n, path)| paths[..*n].contains(path)) {
             return Err(EndpointError::SamePath(twice.clone()));
         }
@@ -238,12 +245,12 @@ impl Endpoint {
 
     fn new(
         transport: TransportConfig,
-        credentials: Option<Credentials>,
+        security: Security,
         socket: Socket,
         remote: Option<SocketAddr>,
         clock: &Clock,
     ) -> Result<Self, EndpointError> {
-        if transport.kind().is_always_encrypted() && credentials.is_none() {
+        if transport.kind().is_always_encrypted() && security.credentials().is_none() {
             return Err(EndpointError::AlwaysEncrypted);
         }
         let transport = match transport {
@@ -252,7 +259,7 @@ impl Endpoint {
             other => other,
         };
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
-        Ok(Self { transport, credentials, socket, remote, epoch, witness: None, receive_buffer: None })
+        Ok(Self { transport, security, socket, remote, epoch, witness: None, receive_buffer: None })
     }
 
     /// Everything that conversations from here carry, and that their machines do, is shown to `witness`. Default: nobody.
@@ -301,6 +308,16 @@ impl Endpoint {
         }
     }
 
+    /// The capabilities that conversations from here still need: those over raw IP open their own sockets, and paths at a port
+    /// below 1024 get one whenever an interface comes up. To be bound to an interface needs none since Linux 5.7.
+    pub fn capabilities(&self) -> CapabilitySet {
+        match &self.socket {
+            Socket::Raw(_) => CapabilitySet::NET_RAW,
+            Socket::Paths(_, local) if (1..1024).contains(&local.port()) => CapabilitySet::NET_BIND_SERVICE,
+            _ => CapabilitySet::empty(),
+        }
+    }
+
     /// What a new session needs.
     ///
     /// # Errors
@@ -314,7 +331,7 @@ impl Endpoint {
     /// # Errors
     /// When the process may open no more descriptors, or there is no route.
     pub fn open_for(&self, service: Service) -> Result<(Carrier, Port), EndpointError> {
-        let (mut carrier, port) = match (&self.transport, &self.credentials) {
+        let (mut carrier, port) = match (&self.transport, self.security.credentials()) {
             (TransportConfig::Tcp(config), _) => self.open_tcp(*config, service)?,
             (_, Some(credentials)) => (self.secured(credentials, service), self.port()?),
             (_, None) => (Carrier::Plain(self.plain()), self.port()?),
@@ -355,7 +372,7 @@ impl Endpoint {
         let tcp = match (&self.socket, self.remote) {
             (Socket::Listener(listener), _) => {
                 let listener = listener.try_clone().map_err(refused("a TCP socket"))?;
-                if let Some(credentials) = &self.credentials {
+                if let Some(credentials) = self.security.credentials() {
                     return self.accept(listener, config, service, credentials.clone());
                 }
                 KernelTcp::server(listener, config)
@@ -365,10 +382,11 @@ impl Endpoint {
         };
         let tcp = tcp.map_err(refused("a TCP socket"))?;
         let port = tcp.descriptor().map_err(refused("a descriptor"))?.into();
-        let (Some(Credentials { identity, .. }), Some(peer)) = (&self.credentials, self.peer()) else {
+        let (Some(Credentials { identity, .. }), Some(peer)) = (self.security.credentials(), self.peer())
+        else {
             return Ok((Carrier::PlainTcp(Box::new(tcp)), port));
         };
-        let sealed = Sealed::initiator(self.security(service), identity, peer, os_entropy(), tcp);
+        let sealed = Sealed::initiator(self.noise(service), identity, peer, os_entropy(), tcp);
         Ok((Carrier::Tcp(Box::new(sealed)), port))
     }
 
@@ -379,7 +397,7 @@ impl Endpoint {
         service: Service,
         Credentials { identity, trust }: Credentials,
     ) -> Result<(Carrier, Port), EndpointError> {
-        let security = self.security(service);
+        let security = self.noise(service);
         let seal = move |tcp| Sealed::responder(security, &identity, trust.clone(), os_entropy(), tcp);
         let acceptor = Acceptor::new(listener, config, seal).map_err(refused("a TCP socket"))?;
         let port = acceptor.descriptor().map_err(refused("a descriptor"))?.into();
@@ -450,7 +468,7 @@ impl Endpoint {
         mut make: impl FnMut() -> T + Send + 'static,
     ) -> Box<Secured<T>> {
         let Credentials { identity, trust } = credentials;
-        let (config, entropy) = (self.security(service), os_entropy());
+        let (config, entropy) = (self.noise(service), os_entropy());
         Box::new(match self.peer() {
             Some(peer) => Secured::initiator(config, identity, peer, entropy, make()),
             None => Secured::responder(config, identity, trust.clone(), entropy, make),
@@ -459,10 +477,10 @@ impl Endpoint {
 
     /// The one robot that an operator trusts.
     fn peer(&self) -> Option<taut_transport::identity::Fingerprint> {
-        self.remote.and_then(|_| self.credentials.as_ref()?.trust.iter().next())
+        self.remote.and_then(|_| self.security.credentials()?.trust.iter().next())
     }
 
-    fn security(&self, service: Service) -> SecurityConfig {
+    fn noise(&self, service: Service) -> SecurityConfig {
         let config = SecurityConfig::new().epoch(self.epoch).give_up(PATIENCE).service(service);
         config.multipath(self.kind().is_multipath())
     }

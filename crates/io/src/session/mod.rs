@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`TransportKind`], [`TransportConfig`] | the transports by name, and their settings |
 //! | [`Endpoint`] | makes a [`Carrier`] and its [`Port`](crate::Port) for each conversation: the socket stays, the rest is new |
+//! | [`Security`] | who an end is and whom it trusts; or plaintext, on loopback or anywhere |
 //! | [`Carrier`] | whichever transport it is, sealed or not |
 //! | [`OperatorMachine`] | an operator that sends samples at a rate, resumes as it is told, and reports |
 //! | [`RobotMachine`] | a robot with something that moves: a [`Plant`](crate::device::Plant) |
@@ -22,13 +23,14 @@ mod paths;
 mod record;
 mod refusals;
 mod robot;
+mod security;
 mod serve;
 mod silence;
 mod transport;
 mod witness;
 
 pub use self::carrier::{Carrier, Refused, Trouble, Witnessed};
-pub use self::endpoint::{Credentials, Endpoint, EndpointError};
+pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::entropy::{os_entropy, os_identity, os_seed};
 pub use self::operate::{OperateConfig, OperateError, operate};
 pub use self::operator::{
@@ -38,6 +40,7 @@ pub(crate) use self::paths::PathWatch;
 pub use self::paths::{PathMissing, PathNote, PathSpec};
 pub use self::record::{OperatorRecord, RobotRecord};
 pub use self::robot::{DeviceReport, RobotCommand, RobotMachine, RobotNote};
+pub use self::security::{Credentials, Security};
 pub use self::serve::{ServeConfig, ServeError, serve};
 pub use self::silence::Standing;
 pub use self::transport::{TransportConfig, TransportKind};

@@ -11,7 +11,8 @@ use std::time::Duration as StdDuration;
 use socket2::{Domain, Protocol, Socket, Type};
 use taut_core::{Duration, Message, Seed, Time};
 use taut_io::session::{
-    Credentials, Endpoint, OperateConfig, ResumePolicy, RobotCommand, Sample, TransportKind, operate, serve,
+    Credentials, Endpoint, OperateConfig, ResumePolicy, RobotCommand, Sample, Security, TransportKind,
+    operate, serve,
 };
 use taut_io::{Clock, DccpPort, Driver, DriverConfig, Namespace, Plain};
 use taut_session::{OperatorConfig, RobotConfig, State};
@@ -86,7 +87,10 @@ fn session(hosts: &[Namespace; 2], kind: TransportKind, port: u16) {
     let credentials = |me: &str, other: &str| {
         let trust = Trust::only(identity(other).fingerprint());
         // In the clear, where that can be had.
-        (kind == TransportKind::Quic).then(|| Credentials { identity: identity(me), trust })
+        match kind {
+            TransportKind::Quic => Credentials { identity: identity(me), trust }.into(),
+            _ => Security::PlaintextAnywhere,
+        }
     };
     let (tell, told) = sync_channel(1);
     std::thread::scope(|scope| {

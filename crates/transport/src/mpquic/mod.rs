@@ -249,7 +249,7 @@ impl MpQuic {
         let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, &purpose));
         let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
         endpoint
-            .rng_seed(Some(entropy.key()))
+            .rng_seed(Some(*entropy.key()))
             .cid_generator(Arc::new(|| Box::new(crypto::Lent)))
             .supported_versions(vec![1])
             .grease_quic_bit(false);

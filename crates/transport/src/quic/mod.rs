@@ -239,7 +239,7 @@ impl Quic {
         let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, &purpose));
         let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
         endpoint
-            .rng_seed(Some(entropy.key()))
+            .rng_seed(Some(*entropy.key()))
             .cid_generator(crypto::connection_ids())
             .supported_versions(vec![1])
             // RFC 9287 would hide from middleboxes, and from Wireshark, that this is QUIC.
@@ -578,6 +578,6 @@ pub(crate) fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"taut quic ");
     hash.update(purpose.as_bytes());
-    hash.update(identity.to_bytes());
+    hash.update(&identity.to_bytes()[..]);
     hash.finalize().into()
 }

@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, ClientSessionMemoryCache, ResolvesClientCert};
+use rustls::crypto::ring::sign::any_eddsa_type;
 use rustls::crypto::{
     WebPkiSupportedAlgorithms, verify_tls13_signature, verify_tls13_signature_with_raw_key,
 };
-use rustls::pki_types::{
-    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
-};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, ResolvesServerCert, ServerSessionMemoryCache};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -113,9 +112,9 @@ struct Credentials {
 impl Credentials {
     fn new(identity: &Identity, trust: &Trust, form: Form) -> Self {
         let provider = provider();
-        let secret = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(identity.pkcs8()));
-        let signer =
-            provider.key_provider.load_private_key(secret).expect("an Ed25519 secret, written by ourselves");
+        let secret = identity.pkcs8();
+        let secret = PrivatePkcs8KeyDer::from(&secret[..]);
+        let signer = any_eddsa_type(&secret).expect("an Ed25519 secret, written by ourselves");
         let shown = match form {
             Form::RawPublicKey => certificate::public_key(identity.fingerprint()),
             Form::Certificate => certificate::self_signed(identity),

@@ -180,7 +180,7 @@ impl Doorkeeper {
     ) {
         let secret = match self.secret {
             Some((secret, since)) if now < since + LASTS => secret,
-            _ => self.secret.insert((entropy.key(), now)).0,
+            _ => self.secret.insert((*entropy.key(), now)).0,
         };
         key.reply(to, mac, &cookie(&secret, origin), entropy, out);
     }

@@ -45,6 +45,7 @@ mod config;
 mod cookie;
 mod header;
 mod noise;
+mod primitives;
 mod sealed;
 mod secured;
 

@@ -2,11 +2,11 @@
 
 use blake2::digest::{KeyInit, Mac};
 use blake2::{Blake2s256, Blake2sMac, Digest};
-use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
-use snow::resolvers::{BoxedCryptoResolver, CryptoResolver, DefaultResolver, RingResolver};
-use snow::types::{Cipher, Dh, Hash, Random};
+use snow::params::NoiseParams;
+use snow::resolvers::BoxedCryptoResolver;
 use snow::{HandshakeState, StatelessTransportState};
 use taut_core::{DropCause, Time};
+use zeroize::Zeroizing;
 
 use super::cookie::CookieKey;
 use super::header::{
@@ -14,6 +14,7 @@ use super::header::{
     NOISE_INITIATION, NOISE_RESPONSE, Offer, RESPONSE, RESPONSE_PAYLOAD, TAG, emit_data, emit_initiation,
     emit_response,
 };
+use super::primitives::Primitives;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity};
 use crate::service::Service;
@@ -46,7 +47,7 @@ impl Purpose {
 
 /// Our end of every handshake.
 pub(crate) struct Local {
-    secret: [u8; 32],
+    secret: Zeroizing<[u8; 32]>,
     mac: MacKey,
     /// Of those who take this end for what it is not.
     mac_of_other_service: MacKey,
@@ -134,7 +135,7 @@ impl Local {
         let params: NoiseParams = PATTERN.parse().expect("a pattern that exists");
         let resolver: BoxedCryptoResolver = Box::new(Primitives { ephemeral: self.entropy.key() });
         snow::Builder::with_resolver(params, resolver)
-            .local_private_key(&self.secret)
+            .local_private_key(&self.secret[..])
             .and_then(|builder| builder.prologue(self.purpose.prologue()))
             .expect("each is set once")
     }
@@ -348,43 +349,6 @@ impl MacKey {
     /// In constant time.
     fn matches(&self, bytes: &[u8], mac: &[u8; MAC]) -> bool {
         self.mac(bytes).verify_slice(mac).is_ok()
-    }
-}
-
-/// The primitives of [`PATTERN`]: `ring`'s cipher, which is fast, the others from RustCrypto. Randomness is the one key
-/// that a handshake draws, given beforehand.
-struct Primitives {
-    ephemeral: [u8; 32],
-}
-
-impl CryptoResolver for Primitives {
-    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(Once(Some(self.ephemeral))))
-    }
-
-    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
-    }
-
-    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-        DefaultResolver.resolve_hash(choice)
-    }
-
-    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        RingResolver.resolve_cipher(choice)
-    }
-}
-
-/// Gives one key, once.
-struct Once(Option<[u8; 32]>);
-
-impl Random for Once {
-    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), snow::Error> {
-        match self.0.take() {
-            Some(key) if out.len() == key.len() => out.copy_from_slice(&key),
-            _ => return Err(snow::Error::Rng),
-        }
-        Ok(())
     }
 }
 

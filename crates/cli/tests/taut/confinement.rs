@@ -1,0 +1,250 @@
+//! What the commands keep to themselves: plaintext, secrets, privileges; and what they leave behind.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use taut_io::Namespace;
+
+use crate::sessions::Running;
+use crate::world::{World, ended};
+
+#[test]
+fn plaintext_is_refused_beyond_loopback_unless_it_is_asked_for_there_too() {
+    let world = World::new("plaintext-far");
+    for arguments in [
+        "robot --listen 0.0.0.0:0 --plaintext --transport udp",
+        "robot --listen [::]:0 --plaintext --transport tcp",
+        "robot --listen 127.0.0.1:0 --plaintext --transport mtip --path eth0",
+        "operator --connect 192.0.2.1:9 --plaintext --transport udp",
+        "operator --connect 127.0.0.1:9 --plaintext --transport mtip --path 192.0.2.1",
+        "proxy --listen 0.0.0.0:0 --to udp:127.0.0.1:9 --plaintext",
+        "proxy --listen udp:0 --to 192.0.2.1:9 --plaintext",
+    ] {
+        let ended = world.taut(arguments);
+        assert_eq!(ended.status, 2, "taut {arguments}: {ended:?}");
+        let last = ended.err.lines().last().unwrap();
+        assert!(last.contains("--plaintext-anywhere"), "taut {arguments}: {last}");
+    }
+    let anywhere = "robot --listen 0.0.0.0:0 --plaintext-anywhere --transport udp --json";
+    let mut robot = Running::start(world.command(anywhere));
+    robot.wait_for("listening");
+    assert_eq!(robot.end("-TERM").0, 0);
+    let id = world.taut("identity --path id").out.trim().to_owned();
+    let both = world.taut(&format!("robot --listen 127.0.0.1:0 --plaintext-anywhere --trust {id}"));
+    assert!(both.status == 2 && both.err.contains("cannot be used with"), "{both:?}");
+}
+
+#[test]
+fn an_identity_whose_making_is_interrupted_is_not_there_and_made_the_next_time() {
+    let world = World::new("identity-interrupted");
+    let identity = world.command("identity --path keys/me");
+    // The first byte that it writes into a file ends it (SIGXFSZ, setrlimit(2)).
+    let mut interrupted = Command::new("sh");
+    interrupted.args(["-c", "ulimit -f 0; exec \"$0\" \"$@\""]).arg(identity.get_program());
+    interrupted.args(identity.get_args()).current_dir(identity.get_current_dir().unwrap());
+    let status = interrupted.output().unwrap().status;
+    assert!(!status.success(), "{status}");
+    assert_eq!(fs::read_dir(world.path("keys")).unwrap().count(), 0, "something is left");
+    assert!(world.taut("identity --path keys/me").out.starts_with("taut:"));
+}
+
+#[test]
+fn an_identity_that_others_can_replace_is_refused() {
+    let world = World::new("identity-others");
+    let id = world.taut("identity --path keys/me").out;
+    fs::set_permissions(world.path("keys"), PermissionsExt::from_mode(0o777)).unwrap();
+    let robot = "robot --listen 127.0.0.1:0 --identity keys/me --trust";
+    for arguments in ["identity --path keys/me", "identity --path keys/new", &format!("{robot} {id}")] {
+        let refused = world.taut(arguments);
+        assert_eq!((refused.status, refused.err.lines().count()), (2, 1), "{refused:?}");
+        assert!(refused.err.contains("others can write in keys"), "{}", refused.err);
+    }
+    assert!(!world.path("keys/new").exists());
+    fs::set_permissions(world.path("keys"), PermissionsExt::from_mode(0o700)).unwrap();
+    assert_eq!(world.good("identity --path keys/me"), id);
+    if let Err(error) = std::os::unix::fs::chown(world.path("keys/me"), Some(65_534), None) {
+        println!("skipped: {error}");
+        return;
+    }
+    let refused = world.taut("identity --path keys/me");
+    assert!(refused.status == 2 && refused.err.contains("belongs to user 65534"), "{refused:?}");
+}
+
+/// A robot with the identity `me`, and what that file says.
+fn robot_with_a_secret(world: &World) -> (Command, String) {
+    let id = world.taut("identity --path me").out.trim().to_owned();
+    let secret = fs::read_to_string(world.path("me")).unwrap().trim().to_owned();
+    let robot = "robot --listen 127.0.0.1:0 --transport udp --json --identity";
+    (world.command(&format!("{robot} me --trust {id}")), secret)
+}
+
+#[test]
+fn the_text_of_a_secret_does_not_stay_in_memory() {
+    let world = World::new("identity-memory");
+    let (robot, secret) = robot_with_a_secret(&world);
+    let mut robot = Running::start(robot);
+    robot.wait_for("listening");
+    let process = format!("/proc/{}", robot.pid());
+    let memory = match fs::File::open(format!("{process}/mem")) {
+        Ok(memory) => memory,
+        Err(error) => {
+            println!("skipped: {error}");
+            return;
+        }
+    };
+    // Without the prefix: that is in the program.
+    let secret = secret.split_once(':').unwrap().1;
+    let (mut looked_at, mut found) = (0, 0);
+    for line in fs::read_to_string(format!("{process}/maps")).unwrap().lines() {
+        let Some((range, rest)) = line.split_once(' ') else { continue };
+        let (from, to) = range.split_once('-').unwrap();
+        let [from, to] = [from, to].map(|text| u64::from_str_radix(text, 16).unwrap());
+        let mut bytes = vec![0; usize::try_from(to - from).unwrap().min(64 << 20)];
+        if rest.starts_with("rw") && memory.read_exact_at(&mut bytes, from).is_ok() {
+            looked_at += bytes.len();
+            found += bytes.windows(secret.len()).filter(|window| *window == secret.as_bytes()).count();
+        }
+    }
+    assert!(looked_at > 100_000, "{looked_at} bytes of memory");
+    assert_eq!(found, 0, "the secret is in {looked_at} bytes of memory");
+}
+
+#[test]
+fn who_holds_a_secret_leaves_no_core_and_shows_its_memory_to_nobody() {
+    let world = World::new("identity-core");
+    let (mut robot, _) = robot_with_a_secret(&world);
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        // What belongs to root tells nothing: a user that is nobody, with an identity of his own.
+        let nobody = Some(65_534);
+        for path in ["", "me"] {
+            std::os::unix::fs::chown(world.path(path), nobody, nobody).unwrap();
+        }
+        robot.uid(65_534).gid(65_534);
+        if robot.arg("--help").output().map_or(true, |output| !output.status.success()) {
+            println!("skipped: another user cannot start the program where it is");
+            return;
+        }
+        let id = world.taut("identity --path other/me").out.trim().to_owned();
+        robot = world.command(&format!(
+            "robot --listen 127.0.0.1:0 --transport udp --json --identity me --trust {id}"
+        ));
+        robot.uid(65_534).gid(65_534);
+    }
+    let mut robot = Running::start(robot);
+    robot.wait_for("listening");
+    let process = format!("/proc/{}", robot.pid());
+    let limits = fs::read_to_string(format!("{process}/limits")).unwrap();
+    let core: Vec<&str> = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(core, ["0", "0", "bytes"]);
+    // Of a process that is not to be dumped, /proc belongs to root (proc(5)).
+    assert_eq!(fs::metadata(format!("{process}/status")).unwrap().uid(), 0);
+}
+
+/// What each thread of a process may do, as a mask (capabilities(7)); all of them have given up to become more.
+fn capabilities(pid: u32) -> Vec<u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of_one = |status: String| {
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            u64::from_str_radix(line.trim(), 16).unwrap()
+        };
+        assert_eq!(field("NoNewPrivs:"), 1, "{status}");
+        assert_eq!(field("CapEff:"), field("CapPrm:"), "{status}");
+        field("CapPrm:")
+    };
+    tasks.map(|task| of_one(fs::read_to_string(task.unwrap().path().join("status")).unwrap())).collect()
+}
+
+/// Is there anything to give up?
+fn has_privileges() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let permitted = status.lines().find_map(|line| line.strip_prefix("CapPrm:")).unwrap();
+    let any = u64::from_str_radix(permitted.trim(), 16).unwrap() != 0;
+    if !any {
+        println!("skipped: these tests have no privileges");
+    }
+    any
+}
+
+const NET_RAW: u64 = 1 << 13;
+const SYS_ADMIN: u64 = 1 << 21;
+
+#[test]
+fn a_session_keeps_no_privilege_that_it_needs_no_more() {
+    if !has_privileges() {
+        return;
+    }
+    let world = World::new("privileges");
+    let id = world.taut("identity --path id").out.trim().to_owned();
+    let known = format!("--identity id --trust {id}");
+    for (arguments, kept) in [
+        (format!("robot --listen 127.0.0.1:0 --json {known}"), 0),
+        (format!("robot --listen 127.0.0.1:0 --json {known} --commands --transport mtip --path lo"), 0),
+        (format!("proxy --listen 127.0.0.1:0 --to udp:127.0.0.1:9 --json {known}"), 0),
+        ("robot --listen 127.0.0.1:6513 --json --plaintext --transport dccp --raw".to_owned(), NET_RAW),
+    ] {
+        let mut process = Running::start(world.command(&arguments));
+        process.wait_for("listening");
+        let has = capabilities(process.pid());
+        assert!(has.len() >= 3, "main thread, session, signals: {has:?}");
+        assert!(has.iter().all(|has| *has == kept), "taut {arguments}: {has:x?}");
+    }
+    let robot = format!("robot --listen 127.0.0.1:0 --json --commands {known}");
+    let mut robot = Running::start(world.command(&robot));
+    let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let operator =
+        format!("operator --connect {address} --robot-id {id} --identity id --json --every 10ms --fifo 1");
+    let mut operator = Running::start(world.command(&operator));
+    operator.wait_for("status");
+    let has = capabilities(operator.pid());
+    assert!(has.iter().all(|has| *has == 0), "{has:x?}");
+}
+
+#[test]
+fn an_emulator_keeps_at_most_what_removes_its_namespaces_and_a_killed_one_is_cleared_away_by_the_next() {
+    let _alone = crate::sessions::ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let named = (Namespace::named("taut-cli-kept-a"), Namespace::named("taut-cli-kept-b"));
+    let (a, b) = match named {
+        (Ok(a), Ok(b)) => (a, b),
+        (Err(error), _) | (_, Err(error)) => {
+            assert!(error.lacks_means(), "{error}");
+            println!("skipped: {error}");
+            return;
+        }
+    };
+    let world = World::new("emulation-killed");
+    let narrow = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/narrow.toml");
+    let own = |pid: u32| {
+        let names = fs::read_dir("/run/netns")
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with(&format!("taut-emulate-{pid}-"))).count()
+    };
+    let mut first = Running::start(world.command(&format!("emulate {narrow} --json --every 50ms")));
+    first.wait_for("statistics");
+    let pid = first.pid();
+    assert_eq!(own(pid), 2);
+    let has = capabilities(pid);
+    assert!(has.contains(&0) && has.iter().all(|has| *has & !SYS_ADMIN == 0), "{has:x?}");
+    first.kill();
+    assert_eq!(own(pid), 2, "nobody has removed them");
+
+    let between = format!("{},{}", a.name().unwrap(), b.name().unwrap());
+    let again = format!("emulate {narrow} --between {between} --json --every 50ms");
+    let mut second = Running::start(world.command(&again));
+    second.wait_for("statistics");
+    assert_eq!(own(pid), 0, "the next one removes what is left");
+    let has = capabilities(second.pid());
+    assert!(has.iter().all(|has| *has == 0), "{has:x?}");
+    second.kill();
+    // The devices went with it: another one can have their names.
+    let third = ended(world.command(&format!("{again} --for 100ms")).output().unwrap());
+    assert_eq!(third.status, 0, "{third:?}");
+}

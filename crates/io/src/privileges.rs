@@ -1,0 +1,62 @@
+//! What a process may do, and what others may see of it, once everything that needs more is open.
+
+use std::io;
+
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use rustix::thread::{CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
+
+pub use rustix::thread::CapabilitySet;
+
+/// Gives up the capabilities of the calling thread for good, but for those of `kept` that it has, and of the threads and programs
+/// that it will start. Sockets and devices that are open stay usable: what is asked for at their opening is not asked for again.
+///
+/// Other threads keep theirs: call it before there are any, or on each. A user of root still owns root's files.
+///
+/// ```
+/// use taut_io::{CapabilitySet, drop_privileges};
+/// std::thread::spawn(|| drop_privileges(CapabilitySet::empty())).join().expect("no panic")?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// Where a filter of system calls forbids even this.
+pub fn drop_privileges(kept: CapabilitySet) -> io::Result<()> {
+    let kept = capabilities(None)?.permitted & kept;
+    // Otherwise another program of root would have them all again (capabilities(7)).
+    set_no_new_privs(true)?;
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    Ok(set_capabilities(None, sets)?)
+}
+
+/// Keeps the memory of this process from core dumps, also of those that are piped to a program (core(5)), and from other
+/// processes of the same user (ptrace(2)): for whoever holds a secret.
+///
+/// # Errors
+/// Where a filter of system calls forbids it.
+pub fn hide_memory() -> io::Result<()> {
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_up_does_not_come_back_and_what_is_kept_stays() {
+        let on_a_thread = || {
+            let had = capabilities(None).unwrap().permitted;
+            drop_privileges(CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE).unwrap();
+            drop_privileges(CapabilitySet::NET_RAW).unwrap();
+            // Asked for once more, they are not had any more.
+            drop_privileges(CapabilitySet::all()).unwrap();
+            let has = capabilities(None).unwrap();
+            assert_eq!(
+                (has.effective, has.permitted),
+                (had & CapabilitySet::NET_RAW, had & CapabilitySet::NET_RAW)
+            );
+            assert!(rustix::thread::no_new_privs().unwrap());
+        };
+        std::thread::spawn(on_a_thread).join().unwrap();
+    }
+}
