@@ -53,6 +53,7 @@
 //! A late wake-up is lateness of the host, not of the network. [`DriverStats`] counts it, [`emulate::EmulatorStats`] has
 //! a histogram of it, and `benches/` holds a driver against bare sockets in the same run.
 
+mod alarm;
 mod clock;
 mod driver;
 mod dumbbell;
@@ -67,6 +68,7 @@ pub mod session;
 pub mod tcp;
 mod thread;
 
+pub use alarm::Alarm;
 pub use clock::{Clock, WallTime};
 pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
 pub use dumbbell::{Dumbbell, Toward};

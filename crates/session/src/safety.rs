@@ -100,6 +100,12 @@ impl Safety {
         self.latch(StopCause::LocalEmergency);
     }
 
+    /// The line of the button at the robot was lost: as if it were pressed.
+    pub(crate) fn lose_button(&mut self) {
+        self.held_locally = true;
+        self.latch(StopCause::ButtonLost);
+    }
+
     /// The button at the robot is released; motion still waits for a resume.
     pub(crate) fn release_local(&mut self, has_operator: bool) {
         if std::mem::take(&mut self.held_locally) {

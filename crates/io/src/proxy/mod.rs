@@ -28,8 +28,8 @@ use taut_core::{
 use taut_transport::mtip::ChoiceReport;
 
 use self::local::Local;
-use crate::Machine;
 use crate::session::{Carrier, PathNote, Trouble};
+use crate::{Alarm, Machine};
 
 pub use self::run::{ProxyError, proxy};
 
@@ -320,6 +320,13 @@ impl Machine for ProxyMachine {
     fn handle_command(&mut self, now: Time, ProxyCommand::Close: ProxyCommand) {
         self.closing = true;
         self.carrier.close(now);
+    }
+
+    /// Nothing moves here.
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+
+    fn alarm_voids(_: &ProxyCommand) -> bool {
+        false
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {

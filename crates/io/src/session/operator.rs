@@ -9,7 +9,7 @@ use super::operate::OperateConfig;
 use super::paths::PathNote;
 use super::silence::{Change, Silence, Standing};
 use super::witness::{Seen, Witness};
-use crate::Machine;
+use crate::{Alarm, Machine};
 
 /// When an operator lets the robot move by itself. Whatever the policy: after an emergency stop, at either end and in this
 /// session or an earlier one, only a person does.
@@ -27,9 +27,7 @@ pub enum ResumePolicy {
 /// What an operator is asked from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorCommand {
-    /// The emergency button.
-    EmergencyStop,
-    /// Let the robot move again.
+    /// Let the robot move again. The emergency button is [`Remote::stop`](super::Remote::stop).
     Resume,
     /// Say goodbye.
     Close,
@@ -436,11 +434,6 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
 
     fn handle_command(&mut self, now: Time, command: OperatorCommand) {
         match command {
-            OperatorCommand::EmergencyStop => {
-                (self.retry, self.pressed) = (None, true);
-                self.show(now, Seen::StopPressed { waiting: self.operator.waiting() });
-                self.operator.emergency_stop(now);
-            }
             // Refused while there is no session or the stop is not acknowledged: the person presses again.
             OperatorCommand::Resume => {
                 self.pressed = false;
@@ -450,6 +443,16 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
             }
             OperatorCommand::Close => self.close(now),
         }
+    }
+
+    fn handle_alarm(&mut self, now: Time, _alarm: Alarm) {
+        (self.retry, self.pressed) = (None, true);
+        self.show(now, Seen::StopPressed { waiting: self.operator.waiting() });
+        self.operator.emergency_stop(now);
+    }
+
+    fn alarm_voids(command: &OperatorCommand) -> bool {
+        matches!(command, OperatorCommand::Resume)
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {

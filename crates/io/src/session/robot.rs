@@ -8,7 +8,7 @@ use super::carrier::{Carrier, Refused};
 use super::paths::PathNote;
 use super::refusals::Refusals;
 use super::witness::{Seen, Witness};
-use crate::Machine;
+use crate::{Alarm, Machine};
 
 /// What moves: a simulation, or the way to a controller.
 pub trait Plant {
@@ -33,9 +33,7 @@ pub trait Plant {
 /// What a robot is asked from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotCommand {
-    /// The emergency button beside it.
-    EmergencyStop,
-    /// That button is released.
+    /// The emergency button beside it is released. Pressing it is [`Remote::stop`](super::Remote::stop).
     Release,
     /// Say goodbye.
     Close,
@@ -267,13 +265,23 @@ impl<P: Plant> Machine for RobotMachine<P> {
 
     fn handle_command(&mut self, now: Time, command: RobotCommand) {
         match command {
-            RobotCommand::EmergencyStop => self.robot.emergency_stop(now),
             RobotCommand::Release => self.robot.release(now),
             RobotCommand::Close => {
                 self.closing = true;
                 self.robot.close(now);
             }
         }
+    }
+
+    fn handle_alarm(&mut self, now: Time, alarm: Alarm) {
+        match alarm {
+            Alarm::Pressed => self.robot.emergency_stop(now),
+            Alarm::Lost => self.robot.button_lost(now),
+        }
+    }
+
+    fn alarm_voids(command: &RobotCommand) -> bool {
+        matches!(command, RobotCommand::Release)
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {

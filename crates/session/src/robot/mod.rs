@@ -197,6 +197,13 @@ impl<T: Transport> Robot<T> {
         self.settle(now);
     }
 
+    /// The line of the button beside the robot was lost, or says what no button says: the same, under a cause of its own.
+    pub fn button_lost(&mut self, now: Time) {
+        self.safety.lose_button();
+        self.halt(now, StopCause::ButtonLost);
+        self.settle(now);
+    }
+
     /// The button beside the robot is released. The robot stays stopped until the operator resumes.
     pub fn release(&mut self, now: Time) {
         self.safety.release_local(self.operator.is_some());
