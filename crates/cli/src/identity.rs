@@ -11,6 +11,7 @@ use serde::Serialize;
 use taut_io::session::os_identity;
 use taut_transport::identity::Identity;
 
+use crate::streams::say;
 use crate::{Ended, print, print_json};
 
 #[derive(Args)]
@@ -39,7 +40,7 @@ pub(crate) fn identity(arguments: &Arguments) -> Ended {
         print_json(&Shown { fingerprint, path: path.display().to_string(), new })?;
     } else {
         if new {
-            eprintln!("taut: made {}; whoever reads it can be this host: keep it", path.display());
+            say(&format!("taut: made {}; whoever reads it can be this host: keep it", path.display()));
         }
         print(&format!("{fingerprint}\n"))?;
     }
@@ -51,7 +52,7 @@ pub(crate) fn load(path: Option<&Path>) -> Result<Identity, String> {
     let path = path_or_default(path)?;
     let (identity, new) = read_or_make(&path)?;
     if new {
-        eprintln!("taut: made {}: the identity {}", path.display(), identity.fingerprint());
+        say(&format!("taut: made {}: the identity {}", path.display(), identity.fingerprint()));
     }
     Ok(identity)
 }

@@ -1,13 +1,16 @@
 //! The `taut` command: arguments in, the lab's answers out.
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
+mod button;
 mod emulate;
 mod gate;
 mod host;
 mod identity;
 mod input;
 mod kernel;
+mod last_stop;
 mod operator;
+
 mod paths;
 mod plan;
 mod progress;
@@ -17,7 +20,9 @@ mod recent;
 mod recommend;
 mod robot;
 mod run;
+mod streams;
 mod trace;
+mod watchdog;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -78,11 +83,12 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() => Err(one_line(&error)),
         Err(help) => help.exit(),
     };
-    ended.unwrap_or_else(|message| {
-        // The terminal may be what failed.
-        let _ = writeln!(io::stderr(), "taut: {message}");
+    let status = ended.unwrap_or_else(|message| {
+        streams::say(&format!("taut: {message}"));
         ExitCode::from(BAD_INPUT)
-    })
+    });
+    streams::finish(streams::PATIENCE);
+    status
 }
 
 /// What is wrong with the arguments, without the paragraphs about usage that follow.

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use clap::Args;
@@ -19,10 +21,13 @@ use taut_lab::scenario::{Environment, Surface};
 use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
+use crate::button::Word;
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
 use crate::paths::{self, Paths};
 use crate::recent::{self, Recent};
-use crate::{Ended, identity, print};
+use crate::streams::{Form, print, say};
+use crate::watchdog::Watchdogs;
+use crate::{Ended, button, identity, last_stop, streams};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -74,9 +79,16 @@ pub(crate) struct Arguments {
     /// Print what happens as JSON Lines
     #[arg(long)]
     json: bool,
-    /// Take e, r and q (emergency stop, its release, quit) as lines from standard input
+    /// Take the button from standard input, a word a line: e or stop, r or release, q or quit, h (the button is there). Its end
+    /// and any other line stop the robot too
     #[arg(long)]
     commands: bool,
+    /// Stop when the button of --commands has said nothing for so long [default: it need not]
+    #[arg(long, value_name = "DURATION", requires = "commands", value_parser = silence)]
+    button_heartbeat: Option<Duration>,
+    /// Feed this watchdog, such as /dev/watchdog, while the session runs: the machine starts anew when it hangs
+    #[arg(long, value_name = "PATH")]
+    watchdog_device: Option<PathBuf>,
     /// A report so often while there is an operator
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = every)]
     every: Duration,
@@ -94,18 +106,25 @@ pub(crate) fn parse_codec(text: &str) -> Result<Codec, String> {
     }
 }
 
-/// Argument `--watchdog`.
+/// Arguments `--watchdog` and `--button-heartbeat`.
 fn silence(text: &str) -> Result<Duration, String> {
     let silence: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
     if silence < Duration::from_millis(1) {
-        return Err("is from 1ms up: no network brings states more often".to_owned());
+        return Err("is from 1ms up: nothing comes more often".to_owned());
     }
     Ok(silence)
 }
 
 /// What lines of standard input ask for.
-const COMMANDS: [(&str, RobotCommand); 3] =
-    [("e", RobotCommand::EmergencyStop), ("r", RobotCommand::Release), ("q", RobotCommand::Close)];
+const COMMANDS: [(&str, Word<RobotCommand>); 7] = [
+    ("e", Word::Stop),
+    ("stop", Word::Stop),
+    ("r", Word::Command(RobotCommand::Release)),
+    ("release", Word::Command(RobotCommand::Release)),
+    ("q", Word::Command(RobotCommand::Close)),
+    ("quit", Word::Command(RobotCommand::Close)),
+    ("h", Word::Nothing),
+];
 
 /// A simulated robot, by what it touches.
 #[derive(Clone, Copy, Debug)]
@@ -133,25 +152,34 @@ impl FromStr for Simulated {
 }
 
 /// The simulated robot beside a session.
-struct Device(SimulatedRobot);
+struct Device {
+    robot: SimulatedRobot,
+    /// This process ends: it holds.
+    halted: Arc<AtomicBool>,
+}
 
 impl Plant for Device {
     fn enable(&mut self) {}
 
     fn apply(&mut self, state: &State) {
-        self.0.follow(state.position.map(f64::from), state.velocity.map(f64::from));
+        if !self.halted.load(Ordering::Relaxed) {
+            self.robot.follow(state.position.map(f64::from), state.velocity.map(f64::from));
+        }
     }
 
     fn stop(&mut self) {
-        self.0.hold();
+        self.robot.hold();
     }
 
     fn step(&mut self) -> State {
-        self.0.step(self.period());
+        if self.halted.load(Ordering::Relaxed) {
+            self.robot.hold();
+        }
+        self.robot.step(self.period());
         State {
-            position: self.0.position().map(|x| x as f32),
-            velocity: self.0.velocity().map(|v| v as f32),
-            force: self.0.force().map(|f| f as f32),
+            position: self.robot.position().map(|x| x as f32),
+            velocity: self.robot.velocity().map(|v| v as f32),
+            force: self.robot.force().map(|f| f as f32),
             ..State::at(Time::ZERO)
         }
     }
@@ -182,9 +210,22 @@ impl Arguments {
             .feedback_deadline(self.feedback_deadline))
     }
 
+    /// What moves; it is stopped also when this process ends in an unforeseen way.
+    fn device(&self) -> Result<Device, String> {
+        let halted = Arc::new(AtomicBool::new(false));
+        let halting = Arc::clone(&halted);
+        last_stop::arm(move |_cause| halting.store(true, Ordering::Relaxed))?;
+        Ok(Device { robot: SimulatedRobot::new(&self.robot.0, SimulatedRobot::REST), halted })
+    }
+
+    fn watchdogs(&self) -> Result<Watchdogs, String> {
+        let variable = |name: &str| std::env::var(name).ok();
+        Watchdogs::open(variable, std::process::id(), self.watchdog_device.as_deref())
+    }
+
     fn credentials(&self) -> Result<Option<Credentials>, String> {
         if self.plaintext {
-            eprintln!("taut: WITHOUT SECURITY: whoever reaches {} can move this robot", self.listen);
+            say(&format!("taut: WITHOUT SECURITY: whoever reaches {} can move this robot", self.listen));
             return Ok(None);
         }
         let identity = identity::load(self.identity.as_deref())?;
@@ -195,16 +236,19 @@ impl Arguments {
 type Machine = RobotMachine<Device>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
+    let clock = Clock::start();
+    streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+    last_stop::end_on_panic();
     let (config, credentials) = (arguments.config()?, arguments.credentials()?);
     let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
-    let clock = Clock::start();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, credentials, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
+    let watchdogs = arguments.watchdogs()?;
     let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);
-    let plant = Device(SimulatedRobot::new(&arguments.robot.0, SimulatedRobot::REST));
+    let plant = arguments.device()?;
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));
@@ -215,25 +259,23 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     };
     let session = Session::start(arguments.scheduling, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
-    let _signals = OnSignal::new(move || {
-        remote.send(RobotCommand::Close);
-    })?;
+    let _signals = OnSignal::new(move || host::insist(|| remote.send(RobotCommand::Close)))?;
     if arguments.commands {
-        let remote = session.remote.clone();
-        host::take_commands(&COMMANDS, move |command| {
-            remote.send(command);
-        });
+        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone())?;
     }
+    let remote = session.remote.clone();
+    let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output { json: arguments.json, recent: Recent::over(1) };
-    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref())?;
+    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref());
     for (at, note) in &session.notes {
         if let RobotNote::Path(path) = &note {
             paths::warn(path);
         }
-        out.note(at, &note)?;
+        out.note(at, &note);
     }
     let status = session.join()?;
-    out.summary(clock.now(), &status)?;
+    watching.end();
+    out.summary(clock.now(), &status);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -253,7 +295,7 @@ impl Output {
         address: SocketAddr,
         transport: TransportKind,
         fingerprint: Option<&Fingerprint>,
-    ) -> Result<(), String> {
+    ) {
         let identity = fingerprint.map(ToString::to_string);
         if self.json {
             let more = [
@@ -264,10 +306,10 @@ impl Output {
             return print(&json_line("listening", at, more));
         }
         let identity = identity.unwrap_or_else(|| "a robot without identity".to_owned());
-        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n"))
+        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n"));
     }
 
-    fn note(&mut self, at: Time, note: &RobotNote) -> Result<(), String> {
+    fn note(&mut self, at: Time, note: &RobotNote) {
         let recent = match note {
             RobotNote::Progress(status) => Some(self.recent.of(status)),
             _ => None,
@@ -278,20 +320,19 @@ impl Output {
             return print(&json_line(event, at, more));
         }
         let text = recent.map(|recent| format!("{recent} | {}", standing(&recent)));
-        match text.or_else(|| as_text(note)) {
-            Some(text) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
-            None => Ok(()),
+        if let Some(text) = text.or_else(|| as_text(note)) {
+            print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()));
         }
     }
 
-    fn summary(&self, at: Time, status: &Status) -> Result<(), String> {
+    fn summary(&self, at: Time, status: &Status) {
         if self.json {
             return print(&json_line("summary", at, [("status", json!(status))]));
         }
         if status.messages == 0 {
             return print("ended; no state came\n");
         }
-        print(&format!("ended\n{status}\n"))
+        print(&format!("ended\n{status}\n"));
     }
 }
 

@@ -89,6 +89,12 @@ impl fmt::Display for WallTime {
     }
 }
 
+/// `CLOCK_BOOTTIME`: time since the machine was started. Like [`Clock`], but it goes on while the machine is suspended, so
+/// that a silence is as long as it was for those around.
+pub fn boot_time() -> Time {
+    Time::from_nanos(nanos(clock_gettime(ClockId::Boottime)))
+}
+
 /// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu() -> Duration {
     Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
@@ -124,6 +130,12 @@ mod tests {
         let clock = Clock::start();
         let ahead = WallTime::from_nanos(clock.wall().as_nanos() + 1_000_000_000);
         assert!(clock.at(ahead) <= clock.now());
+    }
+
+    #[test]
+    fn the_time_since_the_start_of_the_machine_goes_on() {
+        let before = boot_time();
+        assert!(before > Time::ZERO && boot_time() >= before);
     }
 
     #[test]

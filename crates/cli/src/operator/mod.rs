@@ -20,11 +20,13 @@ use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
+use crate::button::Word;
 use crate::host::{self, OnSignal, Scheduling, every};
 use crate::input::{Device, Input};
 use crate::paths::{self, Paths};
 use crate::robot::parse_codec;
-use crate::{Ended, identity};
+use crate::streams::{Form, say};
+use crate::{Ended, button, identity, last_stop, streams};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -88,9 +90,13 @@ pub(crate) struct Arguments {
     /// Show the session on the whole terminal; keys: e emergency stop, r resume, q quit
     #[arg(long)]
     tui: bool,
-    /// Take e, r and q (emergency stop, resume, quit) as lines from standard input
+    /// Take the button from standard input, a word a line: e or stop, c or reset, r or resume, q or quit, h (the button is
+    /// there). Its end and any other line stop the robot too
     #[arg(long, conflicts_with = "tui")]
     commands: bool,
+    /// Stop when the button of --commands has said nothing for so long [default: it need not]
+    #[arg(long, value_name = "DURATION", requires = "commands", value_parser = every)]
+    button_heartbeat: Option<Duration>,
     #[command(flatten)]
     paths: Paths,
     #[command(flatten)]
@@ -136,8 +142,18 @@ type Machine = OperatorMachine<Device>;
 type Session = host::Session<Remote<Machine>, OperatorNote, Result<Progress, OperateError>>;
 
 /// What lines of standard input ask for.
-const COMMANDS: [(&str, OperatorCommand); 3] =
-    [("e", OperatorCommand::EmergencyStop), ("r", OperatorCommand::Resume), ("q", OperatorCommand::Close)];
+const COMMANDS: [(&str, Word<OperatorCommand>); 9] = [
+    ("e", Word::Stop),
+    ("stop", Word::Stop),
+    // Resuming lets go of a stop, too: there is nothing left to reset.
+    ("c", Word::Nothing),
+    ("reset", Word::Nothing),
+    ("r", Word::Command(OperatorCommand::Resume)),
+    ("resume", Word::Command(OperatorCommand::Resume)),
+    ("q", Word::Command(OperatorCommand::Close)),
+    ("quit", Word::Command(OperatorCommand::Close)),
+    ("h", Word::Nothing),
+];
 
 /// How often the terminal is told.
 const FRAME: Duration = Duration::from_millis(100);
@@ -192,7 +208,7 @@ impl Arguments {
                 Ok(Some(Credentials { identity, trust: Trust::only(robot) }))
             }
             None => {
-                eprintln!("taut: WITHOUT SECURITY: whoever is on the way can read and change this session");
+                say("taut: WITHOUT SECURITY: whoever is on the way can read and change this session");
                 Ok(None)
             }
         }
@@ -245,9 +261,11 @@ impl Arguments {
 }
 
 pub(crate) fn operator(arguments: &Arguments) -> Ended {
+    let clock = Clock::start();
+    streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+    last_stop::end_on_panic();
     let (device, config, credentials) = (arguments.device()?, arguments.config(), arguments.credentials()?);
     let own = credentials.as_ref().map(|known| known.identity.fingerprint());
-    let clock = Clock::start();
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = Endpoint::connect(transport, remote, credentials, &clock);
@@ -267,19 +285,17 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
         Err(Err(error)) => return failed(arguments, &error, own.as_ref()),
     };
     let closing = session.remote.clone();
-    let _signals = OnSignal::new(move || {
-        closing.send(OperatorCommand::Close);
-    })?;
+    let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
     let ended = if arguments.tui { tui::show(session, arguments, clock) } else { lines(session, arguments) }?;
     match ended {
         Ok((at, progress)) => {
-            Output::new(arguments.json).summary(at, &progress)?;
+            Output::new(arguments.json).summary(at, &progress);
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
             // What was is known, though the rest is not to be had.
             if let OperateError::Lost(_, progress) = &error {
-                Output::new(arguments.json).summary(clock.now(), progress)?;
+                Output::new(arguments.json).summary(clock.now(), progress);
             }
             failed(arguments, &error, own.as_ref())
         }
@@ -287,7 +303,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
 }
 
 fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>) -> Ended {
-    eprintln!("taut: {}", arguments.advice(error, own));
+    say(&format!("taut: {}", arguments.advice(error, own)));
     Ok(ExitCode::FAILURE)
 }
 
@@ -297,10 +313,7 @@ type Outcome = Result<(Time, Progress), OperateError>;
 /// Prints line by line.
 fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
     if arguments.commands {
-        let remote = session.remote.clone();
-        host::take_commands(&COMMANDS, move |command| {
-            remote.send(command);
-        });
+        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone())?;
     }
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, note) in &session.notes {
@@ -311,7 +324,7 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
         if connected || is_path {
-            out.note(at, &note)?;
+            out.note(at, &note);
         }
         last = at;
     }

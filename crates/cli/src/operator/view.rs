@@ -16,6 +16,7 @@ use taut_session::{LatencySummary, OperatorEvent, RobotState, Status};
 
 use self::text::{columns, fitting, ms, row, wrapped};
 use super::output::{UNHEARD, told};
+use crate::button::Press;
 use crate::recent::Recent;
 
 /// What is shown.
@@ -110,15 +111,15 @@ impl View {
     }
 
     /// A key was pressed, and the session was reached or not.
-    pub(super) fn press(&mut self, at: Time, command: OperatorCommand, taken: bool) {
-        let text = match command {
+    pub(super) fn press(&mut self, at: Time, press: &Press<OperatorCommand>, taken: bool) {
+        let text = match press {
             _ if !taken => "the session does not answer",
-            OperatorCommand::EmergencyStop => {
+            Press::Stop | Press::Lost(_) => {
                 self.emergency = Emergency::Pressed;
                 "emergency stop pressed"
             }
-            OperatorCommand::Resume => "resume pressed",
-            OperatorCommand::Close => "goodbye",
+            Press::Command(OperatorCommand::Resume) => "resume pressed",
+            Press::Command(OperatorCommand::Close) => "goodbye",
         };
         self.say(at, text.to_owned());
     }
