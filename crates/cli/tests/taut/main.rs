@@ -11,6 +11,8 @@ mod determinism;
 #[cfg(test)]
 mod emulation;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod gate;
 #[cfg(test)]
 mod guide;
