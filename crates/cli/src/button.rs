@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use taut_core::{Duration, Time, printable};
 use taut_io::session::Remote;
-use taut_io::{Alarm, Machine, boot_time};
+use taut_io::{Alarm, Clock, Machine};
 
 use crate::streams::say;
 
@@ -198,10 +198,11 @@ where
     Remote<M>: Send,
 {
     let work = move || {
-        let mut button = Button::new(boot_time(), words, heartbeat);
+        let clock = Clock::start();
+        let mut button = Button::new(clock.now(), words, heartbeat);
         while !button.has_ended() {
-            wait_and_read(&mut button);
-            button.handle_timeout(boot_time());
+            wait_and_read(&mut button, &clock);
+            button.handle_timeout(clock.now());
             while let Some(press) = button.poll() {
                 give(&remote, &press);
             }
@@ -211,8 +212,8 @@ where
     thread.map(drop).map_err(|error| format!("a thread: {error}"))
 }
 
-fn wait_and_read<C: Copy>(button: &mut Button<C>) {
-    let wait = button.poll_timeout().map(|due| due.saturating_since(boot_time()).min(LOOK));
+fn wait_and_read<C: Copy>(button: &mut Button<C>, clock: &Clock) {
+    let wait = button.poll_timeout().map(|due| due.saturating_since(clock.now()).min(LOOK));
     // One nanosecond more than nothing: a timeout of zero is for those who do not wait.
     let wait = wait.map(|wait| Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as i64 + 1 });
     let stdin = io::stdin();
@@ -225,7 +226,7 @@ fn wait_and_read<C: Copy>(button: &mut Button<C>) {
     };
     match read {
         Ok(0) => button.handle_end(Loss::Ended),
-        Ok(count) => button.handle_input(boot_time(), &bytes[..count]),
+        Ok(count) => button.handle_input(clock.now(), &bytes[..count]),
         Err(Errno::INTR | Errno::AGAIN) => {}
         Err(error) => button.handle_end(Loss::Failed(io::Error::from(error).to_string())),
     }

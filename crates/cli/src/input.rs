@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use taut_core::{Duration, Seed, Time};
+use taut_io::session::Sample;
 use taut_lab::demo;
 use taut_session::{Priority, State};
 use taut_trace::{Data, Signals};
@@ -29,8 +30,8 @@ impl FromStr for Input {
     }
 }
 
-/// The device's states, one a period.
-pub(crate) type Device = Box<dyn Iterator<Item = State> + Send>;
+/// The device's samples, one a period.
+pub(crate) type Device = Box<dyn Iterator<Item = Sample> + Send>;
 
 impl Input {
     /// The device; its recording is over after one lap unless it `repeats`. `channels` names those of x, y, z, and of the
@@ -42,14 +43,14 @@ impl Input {
         repeats: bool,
         priority: Priority,
     ) -> Result<Device, String> {
-        let device: Device = match self {
+        let device: Box<dyn Iterator<Item = State> + Send> = match self {
             Self::Demo(seed) => Box::new(simulated(*seed, period)),
             Self::Trace(file) => {
                 let states = recorded(file, period, channels)?;
                 if repeats { Box::new(states.into_iter().cycle()) } else { Box::new(states.into_iter()) }
             }
         };
-        Ok(Box::new(device.map(move |state| State { priority, ..state })))
+        Ok(Box::new(Sample::counted(device.map(move |state| State { priority, ..state }))))
     }
 }
 
@@ -191,7 +192,11 @@ mod tests {
         let every = |millis| {
             let device =
                 Input::Demo(Seed::new(1)).open(Duration::from_millis(millis), &[], false, Priority::Normal);
-            device.unwrap().take(100).map(|state| state.position.map(f32::to_bits)).collect::<Vec<_>>()
+            device
+                .unwrap()
+                .take(100)
+                .map(|sample| sample.state.position.map(f32::to_bits))
+                .collect::<Vec<_>>()
         };
         let (one, two) = (every(1), every(2));
         assert_eq!(one[98], two[49]);

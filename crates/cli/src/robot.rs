@@ -18,11 +18,12 @@ use taut_io::session::{
 use taut_io::{Clock, Driver};
 use taut_lab::robot::SimulatedRobot;
 use taut_lab::scenario::{Environment, Surface};
-use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status};
+use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status, patience};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use crate::button::Word;
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
+use crate::operator::too_slow;
 use crate::paths::{self, Paths};
 use crate::recent::{self, Recent};
 use crate::streams::{Form, print, say};
@@ -46,24 +47,37 @@ pub(crate) struct Arguments {
     /// What moves: a simulated robot that touches nothing, foam, a spring or a wall: sim[:free|foam|spring|wall]
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
     robot: Simulated,
-    /// Stop after so long without a fresh state
+    /// Stop so long after the last state that was applied was made; what it takes on its way counts
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = silence)]
     watchdog: Duration,
+    /// The age at which no state is applied, whatever the operator allows; how unsure the clocks are counts as age [default: the
+    /// watchdog's time]
+    #[arg(long, value_name = "DURATION", value_parser = silence)]
+    max_age: Option<Duration>,
+    /// Move only while the operator's enabling input is held
+    #[arg(long)]
+    hold_to_run: bool,
     /// The age at which what the robot feels is worthless to the operator
     #[arg(long, value_name = "DURATION", default_value = "200ms")]
     feedback_deadline: Duration,
     /// Keep the position within this box, m: x,y,z,x,y,z, the least corner first
     #[arg(long, value_name = "BOX", value_delimiter = ',', allow_hyphen_values = true)]
     position_limit: Vec<f32>,
-    /// The largest speed, m/s
+    /// The largest speed, m/s, by the robot's own clock: however the commanded position jumps
     #[arg(long, value_name = "M/S", value_parser = host::amount)]
     velocity_limit: Option<f32>,
-    /// The largest commanded force, N
+    /// The largest acceleration of the commanded position, m/s²
+    #[arg(long, value_name = "M/S²", value_parser = host::amount)]
+    acceleration_limit: Option<f32>,
+    /// The largest force that the arm's controller may make, N
     #[arg(long, value_name = "N", value_parser = host::amount)]
     force_limit: Option<f32>,
-    /// The longest way from one state to the next, m
+    /// The longest way from one state to the next, m, besides the speed
     #[arg(long, value_name = "M", value_parser = host::amount)]
     step_limit: Option<f32>,
+    /// The most states that are taken in a second
+    #[arg(long, value_name = "HZ", value_parser = host::amount, default_value = "4000")]
+    rate_limit: f32,
     /// Drop states beyond a limit, instead of bringing them within it
     #[arg(long)]
     refuse: bool,
@@ -187,7 +201,7 @@ impl Plant for Device {
 
 impl Arguments {
     fn limits(&self) -> Result<MotionLimits, String> {
-        let mut limits = MotionLimits::new();
+        let mut limits = MotionLimits::new().rate(self.rate_limit);
         if let [a, b, c, d, e, f] = self.position_limit[..] {
             limits = limits.position([a, b, c], [d, e, f]);
         }
@@ -197,15 +211,21 @@ impl Arguments {
             return Err("--position-limit is six numbers, separated by commas: x,y,z,x,y,z".into());
         }
         limits = self.velocity_limit.map_or(limits, |limit| limits.velocity(limit));
+        limits = self.acceleration_limit.map_or(limits, |limit| limits.acceleration(limit));
         limits = self.force_limit.map_or(limits, |limit| limits.force(limit));
         limits = self.step_limit.map_or(limits, |limit| limits.step(limit));
         Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
     }
 
     fn config(&self) -> Result<RobotConfig, String> {
+        if self.hold_to_run && self.codec == Codec::Omni71 {
+            return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
+        }
         Ok(RobotConfig::new()
             .codec(self.codec)
             .watchdog(self.watchdog)
+            .max_age(self.max_age.unwrap_or(self.watchdog))
+            .hold_to_run(self.hold_to_run)
             .limits(self.limits()?)
             .feedback_deadline(self.feedback_deadline))
     }
@@ -363,6 +383,13 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
         RobotNote::Event(event) => match event {
             RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
             RobotEvent::Enabled => ("enabled", Vec::new()),
+            RobotEvent::PathTooSlow { age } => {
+                let needed_ms = patience(*age).as_millis_f64();
+                (
+                    "path_too_slow",
+                    vec![("age_ms", json!(age.as_millis_f64())), ("needed_ms", json!(needed_ms))],
+                )
+            }
             RobotEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
             RobotEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
             RobotEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
@@ -435,6 +462,7 @@ fn as_text(note: &RobotNote) -> Option<String> {
         RobotNote::Event(event) => match event {
             RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume".to_owned(),
             RobotEvent::Enabled => "resumed: the robot moves".to_owned(),
+            RobotEvent::PathTooSlow { age } => format!("refused to move: {}", too_slow(*age)),
             RobotEvent::Incompatible(error) => format!("refused: {error}"),
             RobotEvent::Closed => "the link is closed".to_owned(),
             _ => return None,

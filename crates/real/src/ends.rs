@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taut_core::{Duration, Time};
 use taut_io::Clock;
-use taut_io::session::{Look, Plant, Seen, Witness};
+use taut_io::session::{Look, Plant, Sample, Seen, Witness};
 use taut_lab::robot::SimulatedRobot;
 use taut_lab::run::{Device, Notes};
 use taut_lab::scenario::Teleop;
@@ -38,12 +38,22 @@ impl<T: Look + 'static> Shared<T> {
 }
 
 /// The device in the operator's hand, as its session asks it.
-pub(crate) struct Hand(pub(crate) Shared<Device>);
+pub(crate) struct Hand {
+    device: Shared<Device>,
+    readings: u64,
+}
+
+impl Hand {
+    pub(crate) fn new(device: Shared<Device>) -> Self {
+        Self { device, readings: 0 }
+    }
+}
 
 impl Iterator for Hand {
-    type Item = State;
-    fn next(&mut self) -> Option<State> {
-        Some(self.0.lock().step())
+    type Item = Sample;
+    fn next(&mut self) -> Option<Sample> {
+        self.readings += 1;
+        Some(Sample { state: self.device.lock().step(), reading: self.readings })
     }
 }
 

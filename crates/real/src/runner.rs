@@ -268,7 +268,7 @@ impl Setup<'_> {
         };
         let driver = self.driver()?;
         let started = |remote| drop(started.send(remote));
-        Ok(operate(driver, &endpoint, &config, Hand(device), started, &mut |_, _| {})?)
+        Ok(operate(driver, &endpoint, &config, Hand::new(device), started, &mut |_, _| {})?)
     }
 
     fn driver<M: taut_io::Machine>(&self) -> Result<Driver<M>, RealError> {

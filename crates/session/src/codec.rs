@@ -57,6 +57,8 @@ impl Codec {
                     | Body::EmergencyStopAck(_)
                     | Body::Resume(_)
                     | Body::ResumeAck(_)
+                    | Body::Reset(_)
+                    | Body::ResetAck(_)
             ),
         }
     }
@@ -70,9 +72,10 @@ impl Codec {
         match body {
             Body::State(state) | Body::Feedback(Feedback { state, .. }) => sample(state).emit(buffer),
             Body::EmergencyStop(command) => press(command, true).emit(buffer),
-            Body::Resume(command) => press(command, false).emit(buffer),
+            // A reset is a resume of what is latched: which of the two it is, the robot's state says.
+            Body::Resume(command) | Body::Reset(command) => press(command, false).emit(buffer),
             Body::Ack(answer) => ack(answer.sequence, answer.echo_ns).emit(buffer),
-            Body::EmergencyStopAck(answer) | Body::ResumeAck(answer) => {
+            Body::EmergencyStopAck(answer) | Body::ResumeAck(answer) | Body::ResetAck(answer) => {
                 ack(answer.command, answer.echo_ns).emit(buffer);
             }
             _ => {}
@@ -244,10 +247,10 @@ mod tests {
 
     #[test]
     fn an_old_peer_is_told_from_noise() {
-        let version = Codec::Native.parse(Role::Robot, 1, b"ts\x02\x01");
+        let version = Codec::Native.parse(Role::Robot, 1, b"ts\x03\x01");
         assert!(matches!(
             version,
-            Err(Unreadable::Version(Error::UnsupportedVersion { theirs: 2, ours: 1 }))
+            Err(Unreadable::Version(Error::UnsupportedVersion { theirs: 3, ours: 2 }))
         ));
         assert_eq!(Codec::Native.parse(Role::Robot, 1, b"noise"), Err(Unreadable::Malformed));
         assert_eq!(Codec::Omni71.parse(Role::Robot, 1, &[9; 71]), Err(Unreadable::Malformed));

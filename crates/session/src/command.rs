@@ -22,6 +22,7 @@ pub(crate) struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     EmergencyStop,
+    Reset,
     Resume,
 }
 
@@ -50,7 +51,7 @@ impl Pending {
         self.copies = self.copies.saturating_add(1);
         let at_once: &[Duration] = match self.kind {
             Kind::EmergencyStop => &Self::AT_ONCE,
-            Kind::Resume => &[],
+            Kind::Reset | Kind::Resume => &[],
         };
         self.next = now
             + match at_once.get(self.copies as usize - 1) {
@@ -84,6 +85,7 @@ impl Pending {
     pub(crate) fn poll_timeout(&self) -> Deadline {
         let why = match self.kind {
             Kind::EmergencyStop => "emergency stop",
+            Kind::Reset => "reset",
             Kind::Resume => "resume",
         };
         Deadline::new(self.next, why)

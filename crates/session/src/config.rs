@@ -5,6 +5,7 @@ use taut_core::{Bytes, Duration};
 use crate::codec::Codec;
 use crate::limits::MotionLimits;
 use crate::queue::Order;
+use crate::safety::Latch;
 
 const MS: Duration = Duration::from_millis(1);
 /// IPv4 and UDP.
@@ -179,7 +180,10 @@ pub enum Processing {
 pub struct RobotConfig {
     pub(crate) codec: Codec,
     pub(crate) watchdog: Duration,
-    pub(crate) max_age: Duration,
+    pub(crate) max_age: Option<Duration>,
+    pub(crate) hold_to_run: bool,
+    pub(crate) latched: Option<Latch>,
+    pub(crate) keeps_latch: bool,
     pub(crate) limits: MotionLimits,
     pub(crate) processing: Processing,
     pub(crate) queue: usize,
@@ -198,7 +202,10 @@ impl Default for RobotConfig {
         Self {
             codec: Codec::Native,
             watchdog: MS * 100,
-            max_age: MS * 1000,
+            max_age: None,
+            hold_to_run: false,
+            latched: None,
+            keeps_latch: false,
             limits: MotionLimits::default(),
             processing: Processing::Immediate,
             queue: 2000,
@@ -226,16 +233,47 @@ impl RobotConfig {
         self
     }
 
-    /// Without a fresh state for so long the robot stops, until the operator resumes; from 1 ms up. Default 100 ms.
+    /// So long after the last applied state was made the robot stops, until the operator resumes; from 1 ms up. The time that
+    /// the state was on its way counts: on a longer way this is longer. Default 100 ms.
     pub fn watchdog(mut self, silence: Duration) -> Self {
         self.watchdog = silence.max(MS);
         self
     }
 
-    /// No state is applied at this age, whatever deadline the operator gave it; from 1 ms up. Default 1 s.
+    /// No state is applied that may be of this age, whatever deadline the operator gave it; from 1 ms up. The uncertainty of the
+    /// clocks counts as age. A robot to which motion takes longer refuses to be resumed
+    /// ([`PathTooSlow`](crate::Answer::PathTooSlow)). Default: the watchdog's time.
     pub fn max_age(mut self, age: Duration) -> Self {
-        self.max_age = age.max(MS);
+        self.max_age = Some(age.max(MS));
         self
+    }
+
+    /// The robot moves only while the states that come say that the operator's enabling input is held
+    /// ([`State::enabling`](crate::State::enabling)); the first that says that it is not stops it. Not in `omni71`, which
+    /// cannot say so: such a robot never moves. Default: no.
+    pub fn hold_to_run(mut self, yes: bool) -> Self {
+        self.hold_to_run = yes;
+        self
+    }
+
+    /// A stop that was latched in an earlier life of this robot, and holds. Default: none.
+    pub fn latched(mut self, latch: Option<Latch>) -> Self {
+        self.latched = latch;
+        self
+    }
+
+    /// Is what is latched kept beside the robot, so that it survives this process? Then each change comes as
+    /// [`RobotEvent::Keep`](crate::RobotEvent::Keep), and a stop is acknowledged when [`Robot::kept`](crate::Robot::kept) says
+    /// that it was written, or a second later as one that was not. Otherwise it is acknowledged at once, as one that is not kept.
+    /// Default: no.
+    pub fn keeps_latch(mut self, yes: bool) -> Self {
+        self.keeps_latch = yes;
+        self
+    }
+
+    /// The age at which no state is applied.
+    pub(crate) fn oldest(&self) -> Duration {
+        self.max_age.unwrap_or(self.watchdog)
     }
 
     /// Limits on motion and force. Default: none.

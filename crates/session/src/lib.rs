@@ -11,14 +11,15 @@
 //! | delivery | `tracker`, `rate` | acknowledgements, round trips, losses; the rate steps down and up |
 //! | queues of its own | `flight` | no more states under way than the path carries, so that a stop does not wait |
 //! | clocks | [`ClockEstimator`] | offset and drift with a bound on their error |
-//! | safety | `safety`, [`MotionLimits`] | watchdog, latched emergency stop, limits; beside the robot |
-//! | commands | `command` | stop and resume, repeated until acknowledged |
+//! | safety | `safety`, `guard`, [`MotionLimits`] | watchdog, latched emergency stop, limits; beside the robot |
+//! | commands | `command` | stop, reset and resume, repeated until acknowledged |
 //! | measures | [`Status`] | the status line, and everything as data |
 //!
 //! # What is always true
 //! - A robot moves only when it was told to resume, by an operator that knew of its last stop, and only by states that
-//!   were made after that resume.
+//!   were made after that resume. An emergency stop is reset before that, which moves nothing.
 //! - No state is applied twice, out of order, at or beyond its deadline, or with a number that is not finite.
+//! - The set point given to the device moves no faster, by the robot's own clock, than its limits allow.
 //! - Everything that is made is delivered, dropped with its cause, or lost on the network; every drop is counted.
 //! - Memory is bounded, whatever the peer sends.
 //!
@@ -31,8 +32,10 @@ mod command;
 mod config;
 mod counters;
 mod flight;
+mod guard;
 mod histogram;
 mod latency;
+mod life;
 mod limits;
 mod operator;
 mod port;
@@ -50,10 +53,12 @@ pub use codec::Codec;
 pub use config::{OperatorConfig, Processing, RobotConfig};
 pub use counters::StreamSummary;
 pub use latency::LatencySummary;
+pub use life::{OperatorLife, RobotLife};
 pub use limits::{LimitPolicy, MotionLimits};
 pub use operator::{Operator, OperatorEvent, ResumeError, StateError};
 pub use queue::Order;
-pub use robot::{Robot, RobotEvent};
+pub use robot::{Robot, RobotEvent, patience};
+pub use safety::Latch;
 pub use state::{Priority, State};
 pub use status::{ClockSummary, Status};
 pub use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};

@@ -3,18 +3,31 @@
 //! ```text
 //!              connect                    resume
 //!  DISABLED ────────────► PAUSED ◄──────────────────► ENABLED
-//!      ▲                    │      watchdog, goodbye      │
-//!      │ leave              │ emergency                   │ emergency
-//!      └──────── PAUSED     ▼                             │
+//!      ▲                    │ ▲    watchdog, goodbye      │
+//!      │ leave    emergency │ │ reset                     │ emergency
+//!      └──────── PAUSED     ▼ │                           │
 //!                         FAULT ◄─────────────────────────┘
-//!                           │ resume (after release_local where it was pressed at the robot) → ENABLED
 //! ```
 //!
-//! Every change of state, and every emergency stop, begins a new epoch. A resume names the epoch that it has seen, and
-//! releases nothing else: one that was on its way while the robot stopped once more does nothing.
+//! An emergency stop is latched (FAULT). Letting go of it and moving again are two acts (ISO 13850, 4.1.4: "resetting shall not
+//! by itself initiate a restart"): a reset leads to PAUSED, and only a resume from there to ENABLED. What was pressed at the
+//! robot is reset at the robot.
+//!
+//! Every change of state, and every emergency stop, begins a new epoch. A reset or a resume names the epoch that it has seen,
+//! and releases nothing else: one that was on its way while the robot stopped once more does nothing.
 
 use taut_core::{Deadline, Duration, Time};
 use taut_wire::session::{Answer, RobotState, StopCause};
+
+/// What of a robot's stop has to survive its process: kept in a file beside the robot, and given back to the next life by
+/// [`RobotConfig::latched`](crate::RobotConfig::latched).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latch {
+    /// Why it stopped.
+    pub cause: StopCause,
+    /// It was pressed at the robot, and only there it can be let go.
+    pub held_locally: bool,
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Safety {
@@ -22,23 +35,30 @@ pub(crate) struct Safety {
     cause: StopCause,
     epoch: u32,
     watchdog: Duration,
-    /// The last fresh motion, or the resume.
+    /// When the last motion that was applied was made, or the resume came.
     moved: Time,
     held_locally: bool,
+    /// The operator's emergency stop, or a kept one, which an operator resets.
+    held_remotely: bool,
+    /// It was latched while the present operator was there: who cannot name an epoch may reset it.
+    known: bool,
     /// The last command obeyed, and the answer to it.
     last: Option<(u64, Answer)>,
 }
 
 impl Safety {
-    /// Begins at a random epoch, so that a resume meant for an earlier life of this robot releases nothing.
-    pub(crate) fn new(watchdog: Duration, epoch: u32) -> Self {
+    /// Begins at a random epoch, so that a resume meant for an earlier life of this robot releases nothing. A stop that was
+    /// latched in that life holds in this one.
+    pub(crate) fn new(watchdog: Duration, epoch: u32, latched: Option<Latch>) -> Self {
         Self {
-            state: RobotState::Disabled,
-            cause: StopCause::Start,
+            state: if latched.is_some() { RobotState::Fault } else { RobotState::Disabled },
+            cause: latched.map_or(StopCause::Start, |latch| latch.cause),
             epoch,
             watchdog,
             moved: Time::ZERO,
-            held_locally: false,
+            held_locally: latched.is_some_and(|latch| latch.held_locally),
+            held_remotely: latched.is_some_and(|latch| !latch.held_locally),
+            known: false,
             last: None,
         }
     }
@@ -59,9 +79,16 @@ impl Safety {
         self.state == RobotState::Enabled
     }
 
+    /// What has to survive this process; `None`: nothing is latched.
+    pub(crate) fn latch(&self) -> Option<Latch> {
+        (self.state == RobotState::Fault)
+            .then_some(Latch { cause: self.cause, held_locally: self.held_locally })
+    }
+
     /// There is a (new) operator. A latched emergency stop stays.
     pub(crate) fn connect(&mut self) {
         self.last = None;
+        self.known = false;
         if self.state == RobotState::Disabled {
             self.enter(RobotState::Paused);
         }
@@ -89,26 +116,28 @@ impl Safety {
     }
 
     /// Stops, and latches, whatever the state.
-    fn latch(&mut self, cause: StopCause) {
+    fn latch_for(&mut self, cause: StopCause) {
         self.cause = cause;
+        self.known = true;
         self.enter(RobotState::Fault);
     }
 
-    /// The button at the robot.
-    pub(crate) fn stop_locally(&mut self) {
+    /// The button at the robot, or what counts as one.
+    pub(crate) fn stop_locally(&mut self, cause: StopCause) {
         self.held_locally = true;
-        self.latch(StopCause::LocalEmergency);
+        self.latch_for(cause);
     }
 
-    /// The line of the button at the robot was lost: as if it were pressed.
-    pub(crate) fn lose_button(&mut self) {
-        self.held_locally = true;
-        self.latch(StopCause::ButtonLost);
-    }
-
-    /// The button at the robot is released; motion still waits for a resume.
+    /// The button at the robot is released; motion still waits for a resume, and for the reset of a stop that was pressed
+    /// elsewhere.
     pub(crate) fn release_local(&mut self, has_operator: bool) {
-        if std::mem::take(&mut self.held_locally) {
+        if !std::mem::take(&mut self.held_locally) {
+            return;
+        }
+        if self.held_remotely {
+            self.cause = StopCause::Emergency;
+            self.enter(RobotState::Fault);
+        } else {
             self.enter(if has_operator { RobotState::Paused } else { RobotState::Disabled });
         }
     }
@@ -119,32 +148,69 @@ impl Safety {
             return false;
         }
         self.last = Some((command, Answer::Done));
+        self.held_remotely = true;
         // A stop pressed at the robot stays the cause: it is the one that has to be released there.
-        let cause = if self.held_locally { StopCause::LocalEmergency } else { StopCause::Emergency };
-        self.latch(cause);
+        let cause = if self.held_locally { self.cause } else { StopCause::Emergency };
+        self.latch_for(cause);
         true
     }
 
     /// An emergency stop without a number of its own: one more of them stops once more. True when nothing was latched.
     pub(crate) fn stop_unnumbered(&mut self) -> bool {
         let fresh = self.state != RobotState::Fault;
+        self.held_remotely = true;
         if fresh {
-            self.latch(StopCause::Emergency);
+            self.latch_for(StopCause::Emergency);
         }
         fresh
+    }
+
+    /// What was answered before, when this command came before or is older than one that did.
+    fn answered(&self, command: u64) -> Option<Answer> {
+        match self.last? {
+            (last, answer) if command == last => Some(answer),
+            (last, _) if command < last => Some(Answer::Superseded),
+            _ => None,
+        }
+    }
+
+    /// Does this name what there is? `None`: from a codec that has no epochs, which may mean a stop of its own session only.
+    fn is_seen(&self, epoch: Option<u32>) -> bool {
+        epoch.map_or(self.known || self.state != RobotState::Fault, |epoch| epoch == self.epoch)
+    }
+
+    /// The operator lets go of a latched stop: what becomes of that. Nothing moves by it. `epoch` is the one that the operator
+    /// has seen, `None` from a codec that has none.
+    pub(crate) fn reset(&mut self, command: u64, epoch: Option<u32>) -> Answer {
+        if let Some(answer) = self.answered(command) {
+            return answer;
+        }
+        let answer = if self.held_locally {
+            Answer::HeldLocally
+        } else if !self.is_seen(epoch) {
+            Answer::Superseded
+        } else {
+            Answer::Done
+        };
+        self.last = Some((command, answer));
+        if answer == Answer::Done && self.state == RobotState::Fault {
+            self.held_remotely = false;
+            self.enter(RobotState::Paused);
+        }
+        answer
     }
 
     /// The operator's resume: what becomes of it. `epoch` is the one that the operator has seen, `None` from a codec
     /// that has none.
     pub(crate) fn resume(&mut self, now: Time, command: u64, epoch: Option<u32>) -> Answer {
-        match self.last {
-            Some((last, answer)) if command == last => return answer,
-            Some((last, _)) if command < last => return Answer::Superseded,
-            _ => {}
+        if let Some(answer) = self.answered(command) {
+            return answer;
         }
         let answer = if self.held_locally {
             Answer::HeldLocally
-        } else if epoch.is_some_and(|epoch| epoch != self.epoch) {
+        } else if self.state == RobotState::Fault {
+            Answer::Latched
+        } else if !self.is_seen(epoch) {
             Answer::Superseded
         } else {
             Answer::Done
@@ -159,9 +225,22 @@ impl Safety {
         answer
     }
 
-    /// Fresh motion arrived.
-    pub(crate) fn feed(&mut self, now: Time) {
-        self.moved = now;
+    /// A command that was refused before it came here; its copies get the same answer.
+    pub(crate) fn refuse(&mut self, command: u64, answer: Answer) -> Answer {
+        self.answered(command).unwrap_or_else(|| {
+            self.last = Some((command, answer));
+            answer
+        })
+    }
+
+    /// Motion that was made at `created` is applied: the watchdog counts from then, wherever it was on its way.
+    pub(crate) fn feed(&mut self, created: Time) {
+        self.moved = created;
+    }
+
+    /// Until when a device may go on by itself.
+    pub(crate) fn lease(&self) -> Time {
+        self.moved + self.watchdog
     }
 
     /// Stops a robot that was silent for too long; true when it did.
@@ -170,7 +249,7 @@ impl Safety {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        self.is_enabled().then(|| Deadline::new(self.moved + self.watchdog, "watchdog"))
+        self.is_enabled().then(|| Deadline::new(self.lease(), "watchdog"))
     }
 
     fn enter(&mut self, state: RobotState) {
@@ -189,7 +268,7 @@ mod tests {
     }
 
     fn connected() -> Safety {
-        let mut safety = Safety::new(Duration::from_millis(100), 77);
+        let mut safety = Safety::new(Duration::from_millis(100), 77, None);
         safety.connect();
         safety
     }
@@ -227,16 +306,90 @@ mod tests {
         let mut safety = connected();
         assert!(safety.stop(1) && !safety.stop(1));
         assert_eq!(safety.state(), RobotState::Fault);
-        assert_eq!(safety.resume(at(0), 2, Some(safety.epoch())), Answer::Done);
+        assert_eq!(safety.reset(2, Some(safety.epoch())), Answer::Done);
+        assert_eq!(safety.resume(at(0), 3, Some(safety.epoch())), Answer::Done);
         assert!(!safety.stop(1));
         assert!(safety.is_enabled());
     }
 
     #[test]
+    fn resetting_a_stop_and_moving_again_are_two_acts() {
+        let mut safety = connected();
+        safety.stop(1);
+        assert_eq!(safety.resume(at(0), 2, Some(safety.epoch())), Answer::Latched);
+        assert_eq!(safety.state(), RobotState::Fault);
+        assert_eq!(safety.reset(3, Some(safety.epoch())), Answer::Done);
+        assert_eq!(safety.state(), RobotState::Paused);
+        assert_eq!(
+            safety.resume(at(0), 2, Some(safety.epoch())),
+            Answer::Superseded,
+            "a late copy moves nothing"
+        );
+        assert_eq!(safety.resume(at(0), 4, Some(safety.epoch())), Answer::Done);
+        assert!(safety.is_enabled());
+        assert_eq!(safety.reset(5, Some(safety.epoch())), Answer::Done, "there is nothing to reset");
+        assert!(safety.is_enabled());
+    }
+
+    #[test]
+    fn a_stop_that_an_operator_has_not_seen_is_not_reset_by_it() {
+        let mut safety = connected();
+        let seen = safety.epoch();
+        safety.stop(1);
+        assert_eq!(safety.reset(2, Some(seen)), Answer::Superseded);
+        // Who cannot name an epoch resets what was pressed in its own session alone.
+        safety.connect();
+        assert_eq!(safety.reset(1, None), Answer::Superseded);
+        assert_eq!(safety.state(), RobotState::Fault);
+        assert!(!safety.stop_unnumbered());
+        assert_eq!(safety.reset(2, None), Answer::Superseded, "it may have meant the stop before");
+        assert_eq!(safety.reset(3, Some(safety.epoch())), Answer::Done);
+        assert!(safety.stop_unnumbered());
+        assert_eq!(safety.reset(4, None), Answer::Done);
+    }
+
+    #[test]
+    fn what_was_latched_in_an_earlier_life_holds() {
+        let watchdog = Duration::from_millis(100);
+        let kept = Latch { cause: StopCause::LocalEmergency, held_locally: true };
+        let mut safety = Safety::new(watchdog, 1, Some(kept));
+        assert_eq!((safety.state(), safety.latch()), (RobotState::Fault, Some(kept)));
+        safety.connect();
+        assert_eq!(safety.reset(1, Some(safety.epoch())), Answer::HeldLocally);
+        safety.release_local(true);
+        assert_eq!((safety.state(), safety.latch()), (RobotState::Paused, None));
+
+        let kept = Latch { cause: StopCause::Restart, held_locally: false };
+        let mut safety = Safety::new(watchdog, 1, Some(kept));
+        safety.connect();
+        assert_eq!(safety.resume(at(0), 1, Some(safety.epoch())), Answer::Latched);
+        assert_eq!(safety.reset(2, Some(safety.epoch())), Answer::Done);
+        assert_eq!(safety.resume(at(0), 3, Some(safety.epoch())), Answer::Done);
+    }
+
+    #[test]
+    fn a_stop_pressed_at_both_ends_is_let_go_at_both() {
+        let mut safety = connected();
+        safety.stop(1);
+        safety.stop_locally(StopCause::LocalEmergency);
+        safety.release_local(true);
+        assert_eq!((safety.state(), safety.cause()), (RobotState::Fault, StopCause::Emergency));
+        assert_eq!(safety.reset(2, Some(safety.epoch())), Answer::Done);
+        assert_eq!(safety.state(), RobotState::Paused);
+    }
+
+    #[test]
+    fn the_watchdog_counts_from_when_motion_was_made() {
+        let mut safety = connected();
+        safety.resume(at(900), 1, Some(safety.epoch()));
+        safety.feed(at(850));
+        assert!(!safety.check(at(949)) && safety.check(at(950)));
+    }
+
+    #[test]
     fn what_was_pressed_at_the_robot_is_released_there() {
         let mut safety = connected();
-        safety.stop_locally();
-        safety.stop(1);
+        safety.stop_locally(StopCause::LocalEmergency);
         assert_eq!(safety.resume(at(0), 2, Some(safety.epoch())), Answer::HeldLocally);
         safety.release_local(true);
         assert_eq!(safety.state(), RobotState::Paused);
@@ -252,7 +405,7 @@ mod tests {
         assert_eq!(safety.state(), RobotState::Fault);
         safety.connect();
         assert_eq!(safety.state(), RobotState::Fault);
-        assert_eq!(safety.resume(at(0), 1, Some(safety.epoch())), Answer::Done, "a new operator counts anew");
+        assert_eq!(safety.reset(1, Some(safety.epoch())), Answer::Done, "a new operator counts anew");
     }
 
     #[test]
@@ -266,7 +419,7 @@ mod tests {
     #[test]
     fn what_was_released_at_the_robot_is_remembered_until_somebody_resumes() {
         let mut safety = connected();
-        safety.stop_locally();
+        safety.stop_locally(StopCause::LocalEmergency);
         safety.release_local(true);
         safety.leave(StopCause::LinkClosed);
         safety.connect();
@@ -280,8 +433,8 @@ mod tests {
     proptest! {
         /// Nothing but a resume in the present epoch makes a robot move that did not, and every stop stops.
         #[test]
-        fn only_a_resume_enables(steps in prop::collection::vec((0u8..8, 0u64..6, 0u32..3), 0..60)) {
-            let (mut safety, mut now) = (Safety::new(Duration::from_millis(20), 5), 0);
+        fn only_a_resume_enables(steps in prop::collection::vec((0u8..9, 0u64..6, 0u32..3), 0..60)) {
+            let (mut safety, mut now) = (Safety::new(Duration::from_millis(20), 5, None), 0);
             for (step, command, behind) in steps {
                 now += 7;
                 let (before, held) = (safety.is_enabled(), safety.held_locally);
@@ -291,14 +444,19 @@ mod tests {
                     0 => safety.connect(),
                     1 => safety.leave(StopCause::OperatorLeft),
                     2 => { safety.pause(StopCause::Watchdog); }
-                    3 => safety.stop_locally(),
+                    3 => safety.stop_locally(StopCause::LocalEmergency),
                     4 => safety.release_local(true),
                     5 => { safety.stop(command); }
                     6 => { safety.check(at(now)); }
+                    7 => { safety.reset(command, Some(named)); }
                     _ => { safety.resume(at(now), command, Some(named)); }
                 }
                 if safety.is_enabled() && !before {
-                    prop_assert!(step == 7 && behind == 0 && !held);
+                    prop_assert!(step == 8 && behind == 0 && !held && state != RobotState::Fault);
+                }
+                if state == RobotState::Fault && safety.state() != state {
+                    prop_assert!(step == 4 && held || step == 7 && behind == 0 && !held);
+                    prop_assert!(matches!(safety.state(), RobotState::Paused));
                 }
                 if matches!(step, 1..=3) {
                     prop_assert!(!safety.is_enabled());

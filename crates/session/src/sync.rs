@@ -50,6 +50,21 @@ struct Request {
     overdue: bool,
 }
 
+/// How long ago a peer made something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Age {
+    pub(crate) likely: Duration,
+    /// The true age is within `likely` ± this.
+    pub(crate) uncertainty: Duration,
+}
+
+impl Age {
+    /// The most that it can be.
+    pub(crate) fn most(self) -> Duration {
+        self.likely + self.uncertainty
+    }
+}
+
 impl ClockSync {
     pub(crate) fn new(interval: Duration) -> Self {
         Self {
@@ -149,14 +164,15 @@ impl ClockSync {
 
     /// How long ago the peer made something, and whether that can be: a time of making or sending that is still to come
     /// means that a clock was set. Then nothing is known until the next answer.
-    pub(crate) fn age(&mut self, now: Time, created: PeerTime, sent: PeerTime) -> Option<Duration> {
+    pub(crate) fn age(&mut self, now: Time, created: PeerTime, sent: PeerTime) -> Option<Age> {
         let estimate = self.estimator.estimate(now)?;
         if estimate.to_local(sent) > now + estimate.uncertainty {
             self.estimator.reset();
             self.begin_again(now);
             return None;
         }
-        Some(now.saturating_since(estimate.to_local(created)))
+        let likely = now.saturating_since(estimate.to_local(created));
+        Some(Age { likely, uncertainty: estimate.uncertainty })
     }
 
     pub(crate) fn poll_timeout(&self) -> Deadline {
@@ -191,7 +207,7 @@ pub(crate) struct RelativeAge {
 impl RelativeAge {
     const WINDOW: Duration = Duration::from_secs(5);
 
-    pub(crate) fn age(&mut self, now: Time, created_ns: u64) -> Duration {
+    pub(crate) fn age(&mut self, now: Time, created_ns: u64) -> Age {
         let difference = now.as_nanos().wrapping_sub(created_ns) as i64;
         if now.saturating_since(self.window_began) >= Self::WINDOW {
             self.least = [None, self.least[0]];
@@ -200,7 +216,8 @@ impl RelativeAge {
         let present = self.least[0].map_or(difference, |least| least.min(difference));
         self.least[0] = Some(present);
         let least = self.least[1].map_or(present, |last| last.min(present));
-        Duration::from_nanos(difference.wrapping_sub(least) as u64)
+        let likely = Duration::from_nanos(difference.wrapping_sub(least) as u64);
+        Age { likely, uncertainty: Duration::ZERO }
     }
 }
 
@@ -259,7 +276,10 @@ mod tests {
         assert_eq!(sync.age(at(0), PeerTime(0), PeerTime(0)), None, "not compared yet");
         sync.poll(at(10));
         sync.answered(at(20), &reply(at(10), 15_000_000));
-        assert_eq!(sync.age(at(30), PeerTime(22_000_000), PeerTime(22_000_000)), Some(MS * 8));
+        assert_eq!(
+            sync.age(at(30), PeerTime(22_000_000), PeerTime(22_000_000)).map(|age| age.likely),
+            Some(MS * 8)
+        );
         assert!(sync.poll_timeout().at < at(21));
         assert_eq!(sync.age(at(30), PeerTime(99_000_000), PeerTime(99_000_000)), None);
         assert_eq!((sync.estimate(at(30)), sync.steps(), sync.poll_timeout().at), (None, 1, at(30)));
@@ -269,12 +289,12 @@ mod tests {
     fn relative_age_is_what_the_fastest_did_not_need() {
         let mut ages = RelativeAge::default();
         let peer = |ms: u64| at(1_000_000 + ms).as_nanos();
-        assert_eq!(ages.age(at(20), peer(0)), Duration::ZERO);
-        assert_eq!(ages.age(at(40), peer(10)), MS * 10);
-        assert_eq!(ages.age(at(35), peer(20)), Duration::ZERO);
-        assert_eq!(ages.age(at(60), peer(20)), MS * 25);
+        assert_eq!(ages.age(at(20), peer(0)).likely, Duration::ZERO);
+        assert_eq!(ages.age(at(40), peer(10)).likely, MS * 10);
+        assert_eq!(ages.age(at(35), peer(20)).likely, Duration::ZERO);
+        assert_eq!(ages.age(at(60), peer(20)).likely, MS * 25);
         // Ten seconds later the route is 30 ms longer, and that is the new fastest.
-        assert_eq!(ages.age(at(6_045), peer(6_000)), MS * 30);
-        assert_eq!(ages.age(at(12_045), peer(12_000)), Duration::ZERO);
+        assert_eq!(ages.age(at(6_045), peer(6_000)).likely, MS * 30);
+        assert_eq!(ages.age(at(12_045), peer(12_000)).likely, Duration::ZERO);
     }
 }

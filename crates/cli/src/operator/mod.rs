@@ -20,6 +20,7 @@ use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
+pub(crate) use self::output::too_slow;
 use crate::button::Word;
 use crate::host::{self, OnSignal, Scheduling, every};
 use crate::input::{Device, Input};
@@ -69,9 +70,9 @@ pub(crate) struct Arguments {
     /// The largest force at the hand, N
     #[arg(long, value_name = "N", default_value = "5", value_parser = host::amount)]
     force_limit: f32,
-    /// When to let the robot move without being asked, after an emergency stop never: with --tui never, else at the start
-    #[arg(long, value_enum)]
-    resume: Option<Resume>,
+    /// When to let the robot move without being asked; after an emergency stop never
+    #[arg(long, value_enum, default_value = "never")]
+    resume: Resume,
     /// The bytes of the session: native, or omni71 for peers that know nothing else
     #[arg(long, default_value = "native", value_parser = parse_codec)]
     codec: Codec,
@@ -87,7 +88,7 @@ pub(crate) struct Arguments {
     /// Print what happens as JSON Lines
     #[arg(long, conflicts_with = "tui")]
     json: bool,
-    /// Show the session on the whole terminal; keys: e emergency stop, r resume, q quit
+    /// Show the session on the whole terminal; keys: e emergency stop, c reset it, r resume, q quit
     #[arg(long)]
     tui: bool,
     /// Take the button from standard input, a word a line: e or stop, c or reset, r or resume, q or quit, h (the button is
@@ -145,9 +146,8 @@ type Session = host::Session<Remote<Machine>, OperatorNote, Result<Progress, Ope
 const COMMANDS: [(&str, Word<OperatorCommand>); 9] = [
     ("e", Word::Stop),
     ("stop", Word::Stop),
-    // Resuming lets go of a stop, too: there is nothing left to reset.
-    ("c", Word::Nothing),
-    ("reset", Word::Nothing),
+    ("c", Word::Command(OperatorCommand::Reset)),
+    ("reset", Word::Command(OperatorCommand::Reset)),
     ("r", Word::Command(OperatorCommand::Resume)),
     ("resume", Word::Command(OperatorCommand::Resume)),
     ("q", Word::Command(OperatorCommand::Close)),
@@ -190,11 +190,9 @@ impl Arguments {
             (false, None) => (Some(10_000), None),
         };
         let resume = match self.resume {
-            Some(Resume::Never) => ResumePolicy::Never,
-            Some(Resume::Start) => ResumePolicy::Start,
-            Some(Resume::Always) => ResumePolicy::Always,
-            None if self.tui => ResumePolicy::Never,
-            None => ResumePolicy::Start,
+            Resume::Never => ResumePolicy::Never,
+            Resume::Start => ResumePolicy::Start,
+            Resume::Always => ResumePolicy::Always,
         };
         let (period, limit) = (self.period(), self.messages);
         let drain = OperateConfig::DRAIN;

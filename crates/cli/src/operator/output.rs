@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taut_core::{Duration, Time};
 use taut_io::session::{OperatorNote, Progress, Standing};
-use taut_session::{LatencySummary, OperatorEvent, RefusalReason};
+use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, patience};
 
 use crate::host::json_line;
 use crate::paths;
@@ -66,12 +66,33 @@ pub(super) fn told(note: &OperatorNote) -> Option<String> {
         OperatorNote::AnswersAgain { silence } => {
             format!("the robot answers again, after {:.2} s", silence.as_secs_f64())
         }
+        OperatorNote::NotDone(error) => error.to_string(),
         OperatorNote::Done | OperatorNote::Path(_) | OperatorNote::Progress(_) => return None,
     })
 }
 
 /// What a robot does that does not answer. It may still hear, where only one direction is cut.
 pub(super) const UNHEARD: &str = "a robot that hears nothing stops";
+
+fn refused(answer: Option<Answer>) -> String {
+    match answer {
+        None => "not answered".to_owned(),
+        Some(Answer::HeldLocally) => {
+            "refused: the stop at the robot itself is pressed; let go of it there".to_owned()
+        }
+        Some(answer) => format!("refused: {}", answer.name()),
+    }
+}
+
+/// What a robot would have to be started with for a path on which motion takes so long.
+pub(crate) fn too_slow(age: Duration) -> String {
+    let needed = patience(age);
+    format!(
+        "motion takes up to {:.0} ms to the robot, and is too old there; `taut robot --watchdog {needed} --max-age {needed}` \
+         takes it",
+        age.as_millis_f64()
+    )
+}
 
 fn told_by_session(event: &OperatorEvent) -> Option<String> {
     Some(match event {
@@ -82,13 +103,19 @@ fn told_by_session(event: &OperatorEvent) -> Option<String> {
         OperatorEvent::Robot { state, cause } => {
             format!("the robot is {}; its last stop: {}", state.name(), cause.name())
         }
-        OperatorEvent::EmergencyStopped { after } => {
-            format!("EMERGENCY STOP, acknowledged after {:.1} ms", after.as_millis_f64())
+        OperatorEvent::EmergencyStopped { after, kept } => {
+            let lost =
+                if *kept { "" } else { "; it is NOT KEPT there: it does not survive a restart of the robot" };
+            format!("EMERGENCY STOP, acknowledged after {:.1} ms{lost}", after.as_millis_f64())
         }
         OperatorEvent::EmergencyStopUnanswered => "EMERGENCY STOP: NO ANSWER, goes on being sent".to_owned(),
         OperatorEvent::Resumed => "resumed: the robot moves".to_owned(),
-        OperatorEvent::ResumeRefused { answer: None } => "resume: no answer".to_owned(),
-        OperatorEvent::ResumeRefused { answer: Some(answer) } => format!("resume refused: {}", answer.name()),
+        OperatorEvent::WasReset => "the stop is reset; the robot stands until it is resumed".to_owned(),
+        OperatorEvent::ResetRefused { answer } => format!("reset {}", refused(*answer)),
+        OperatorEvent::ResumeRefused { answer: Some(Answer::PathTooSlow), age } => {
+            format!("resume refused: {}", too_slow(*age))
+        }
+        OperatorEvent::ResumeRefused { answer, .. } => format!("resume {}", refused(*answer)),
         OperatorEvent::FeedbackLost => "no fresh force from the robot: let go".to_owned(),
         OperatorEvent::Rate { hz } => format!("the rate is {hz:.0}/s now"),
         OperatorEvent::RefusedByRobot(RefusalReason::Busy) => "the robot has another operator".to_owned(),
@@ -105,23 +132,36 @@ fn as_json(note: &OperatorNote) -> Option<(&'static str, Vec<(&'static str, Valu
     Some(match note {
         OperatorNote::Progress(progress) => ("status", of_progress(progress)),
         OperatorNote::Done => ("done", Vec::new()),
+        OperatorNote::NotDone(error) => ("not_done", vec![("error", json!(error.to_string()))]),
         OperatorNote::NoAnswer { silence } => ("no_answer", vec![("silence_ms", ms(Some(*silence)))]),
         OperatorNote::AnswersAgain { silence } => ("answers_again", vec![("silence_ms", ms(Some(*silence)))]),
         OperatorNote::Path(note) => paths::as_json(note),
         OperatorNote::Event(event) => match event {
-            OperatorEvent::Connected { watchdog, .. } => {
-                ("connected", vec![("watchdog_ms", json!(watchdog.as_millis_f64()))])
+            OperatorEvent::Connected { watchdog, max_age, hold_to_run, .. } => {
+                let more = vec![
+                    ("watchdog_ms", json!(watchdog.as_millis_f64())),
+                    ("max_age_ms", json!(max_age.as_millis_f64())),
+                    ("hold_to_run", json!(hold_to_run)),
+                ];
+                ("connected", more)
             }
             OperatorEvent::Robot { state, cause } => {
                 ("robot", vec![("state", json!(state.name())), ("cause", json!(cause.name()))])
             }
-            OperatorEvent::EmergencyStopped { after } => {
-                ("emergency_stopped", vec![("after_ms", json!(after.as_millis_f64()))])
+            OperatorEvent::EmergencyStopped { after, kept } => {
+                let more = vec![("after_ms", json!(after.as_millis_f64())), ("kept", json!(kept))];
+                ("emergency_stopped", more)
             }
             OperatorEvent::EmergencyStopUnanswered => ("emergency_stop_unanswered", Vec::new()),
             OperatorEvent::Resumed => ("resumed", Vec::new()),
-            OperatorEvent::ResumeRefused { answer } => {
-                ("resume_refused", vec![("answer", json!(answer.map(|answer| answer.name())))])
+            OperatorEvent::WasReset => ("reset", Vec::new()),
+            OperatorEvent::ResetRefused { answer } => {
+                ("reset_refused", vec![("answer", json!(answer.map(Answer::name)))])
+            }
+            OperatorEvent::ResumeRefused { answer, age } => {
+                let more =
+                    vec![("answer", json!(answer.map(Answer::name))), ("age_ms", json!(age.as_millis_f64()))];
+                ("resume_refused", more)
             }
             OperatorEvent::FeedbackLost => ("feedback_lost", Vec::new()),
             OperatorEvent::Rate { hz } => ("rate", vec![("hz", json!(hz))]),
@@ -146,6 +186,7 @@ fn of_progress(progress: &Progress) -> Vec<(&'static str, Value)> {
         ("silence_ms", ms(progress.silence)),
         ("made", json!(progress.made)),
         ("missed", json!(progress.missed)),
+        ("stale", json!(progress.stale)),
         ("robot_position_m", json!(progress.robot_position)),
         ("robot_force_n", json!(progress.robot_force)),
         ("choices", json!(progress.choices.as_ref().map(paths::choices_as_json))),
@@ -177,9 +218,13 @@ fn summary(progress: &Progress) -> String {
         0 => String::new(),
         missed => format!("  {missed} samples were missed: this host was too late\n"),
     };
+    let stale = match progress.stale {
+        0 => String::new(),
+        stale => format!("  {stale} samples were not sent: the device had read nothing new\n"),
+    };
     let choices = progress.choices.as_ref().and_then(paths::choices_in_words);
     let choices = choices.map_or_else(String::new, |choices| format!("  {choices}\n"));
-    format!("{text}{fates}{missed}{choices}")
+    format!("{text}{fates}{missed}{stale}{choices}")
 }
 
 fn causes(progress: &Progress) -> String {

@@ -105,6 +105,7 @@ fn command_of(key: KeyEvent) -> Option<Press<OperatorCommand>> {
             Some(Press::Command(OperatorCommand::Close))
         }
         KeyCode::Char('e' | 'E' | ' ') => Some(Press::Stop),
+        KeyCode::Char('c' | 'C') => Some(Press::Command(OperatorCommand::Reset)),
         KeyCode::Char('r' | 'R') => Some(Press::Command(OperatorCommand::Resume)),
         KeyCode::Char('q' | 'Q') => Some(Press::Command(OperatorCommand::Close)),
         _ => None,

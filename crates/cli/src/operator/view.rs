@@ -98,7 +98,7 @@ impl View {
                 OperatorEvent::Closed => (self.connected, self.silent) = (false, None),
                 OperatorEvent::Robot { state, .. } => self.robot = state,
                 OperatorEvent::EmergencyStopped { .. } => self.emergency = Emergency::Acknowledged,
-                OperatorEvent::Resumed => self.emergency = Emergency::None,
+                OperatorEvent::WasReset | OperatorEvent::Resumed => self.emergency = Emergency::None,
                 _ => {}
             },
             OperatorNote::Path(note) => {
@@ -106,6 +106,7 @@ impl View {
                 self.places.push((note.path, note.spec.to_string()));
                 self.say(at, note.to_string());
             }
+            OperatorNote::NotDone(_) => {}
             OperatorNote::Done => self.say(at, "all states were sent".to_owned()),
         }
     }
@@ -118,6 +119,7 @@ impl View {
                 self.emergency = Emergency::Pressed;
                 "emergency stop pressed"
             }
+            Press::Command(OperatorCommand::Reset) => "reset pressed",
             Press::Command(OperatorCommand::Resume) => "resume pressed",
             Press::Command(OperatorCommand::Close) => "goodbye",
         };
@@ -152,7 +154,7 @@ impl View {
         pane(frame, over, " paths ", paths.collect());
         self.draw_plot(frame, plot);
         pane(frame, said, " events ", self.last_said(said));
-        let help = " e or space: EMERGENCY STOP    r: resume    q: quit ";
+        let help = " e or space: EMERGENCY STOP    c: reset it    r: resume    q: quit ";
         frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::REVERSED)), keys);
     }
 

@@ -83,11 +83,12 @@ impl Scene {
     /// An operator that has said `event`.
     fn operator(&self, more: &str, event: &str) -> Running {
         let Self { address, robot_id, .. } = self;
+        let resume = if more.contains("--resume") { "" } else { "--resume start" };
         // The robot may not listen yet.
         for _ in 0..12 {
             let mut operator = Running::start(self.world.command(&format!(
                 "operator --connect {address} --robot-id {robot_id} --transport udp --identity operator --json --commands \
-                 --every 50ms {more}"
+                 --every 50ms {resume} {more}"
             )));
             if operator.find(|line| line["event"] == event).is_some() {
                 return operator;
@@ -269,23 +270,29 @@ fn whatever_goes_wrong_with_the_operators_button_stops_the_robot() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let scene = Scene::robot("operator", "", |_| {});
     for bytes in [&b"\xff"[..], b"E\n", b"\n", b"stop\n"] {
-        let mut operator = scene.operator("", "connected");
-        operator.say("r");
-        operator.wait_for("resumed");
+        let mut operator = moving_after_a_stop(&scene);
         operator.child.stdin.as_mut().unwrap().write_all(bytes).unwrap();
         operator.wait_for("emergency_stopped");
         operator.say("\nquit");
         assert_eq!(operator.child.wait().unwrap().code(), Some(0));
     }
-    // A cut cable; its policy does not undo it.
-    let mut operator = scene.operator("--resume always", "connected");
-    operator.say("r");
-    operator.wait_for("resumed");
+    // A cut cable: nothing undoes it.
+    let mut operator = moving_after_a_stop(&scene);
     drop(operator.child.stdin.take());
     operator.wait_for("emergency_stopped");
     for _ in 0..20 {
         assert_eq!(operator.wait_for("status")["standing"], "STOPPED");
     }
+}
+
+/// An operator of a robot that may have been stopped before, by whose person it is reset. It would resume whenever it may.
+fn moving_after_a_stop(scene: &Scene) -> Running {
+    let mut operator = scene.operator("--resume always", "connected");
+    operator.say("c");
+    assert!(operator.find(|line| line["event"] == "reset" || line["event"] == "reset_refused").is_some());
+    operator.say("r");
+    assert!(operator.find(|line| line["standing"] == "MOVING").is_some());
+    operator
 }
 
 #[test]

@@ -268,7 +268,8 @@ impl Endpoint {
     }
 
     fn port_config(&self) -> UdpPortConfig {
-        let config = UdpPortConfig::new().paths(PATHS);
+        // A session judges by the clock when it looks: what waited in the socket while this host stood still has aged there.
+        let config = UdpPortConfig::new().paths(PATHS).kernel_stamps(false);
         self.receive_buffer.map_or(config, |bytes| config.receive_buffer(bytes))
     }
 

@@ -31,7 +31,7 @@ pub use self::endpoint::{Credentials, Endpoint, EndpointError};
 pub use self::entropy::{os_entropy, os_identity, os_seed};
 pub use self::operate::{OperateConfig, OperateError, operate};
 pub use self::operator::{
-    OperatorCommand, OperatorMachine, OperatorNote, Progress, ResumePolicy, RoundTrips,
+    OperatorCommand, OperatorMachine, OperatorNote, Progress, ResumePolicy, RoundTrips, Sample,
 };
 pub(crate) use self::paths::PathWatch;
 pub use self::paths::{PathMissing, PathNote, PathSpec};

@@ -1,13 +1,13 @@
 //! The loop around an operator.
 
 use taut_core::{Duration, Time};
-use taut_session::{Operator, OperatorConfig, State};
+use taut_session::{Operator, OperatorConfig};
 
 use super::Remote;
 use super::carrier::Trouble;
 use super::endpoint::{Endpoint, EndpointError, PATIENCE};
 use super::entropy::os_seed;
-use super::operator::{OperatorMachine, OperatorNote, Progress, ResumePolicy};
+use super::operator::{OperatorMachine, OperatorNote, Progress, ResumePolicy, Sample};
 use super::paths::PathWatch;
 use crate::{Driver, DriverError, MachineId};
 
@@ -65,7 +65,7 @@ const GOODBYE: Duration = Duration::from_millis(1_500);
 ///
 /// # Errors
 /// See [`OperateError`].
-pub fn operate<I: Iterator<Item = State>>(
+pub fn operate<I: Iterator<Item = Sample>>(
     driver: Driver<OperatorMachine<I>>,
     endpoint: &Endpoint,
     config: &OperateConfig,
@@ -116,7 +116,7 @@ fn is_final(trouble: &Trouble, was_connected: bool, waited: Duration, closed: bo
     }
 }
 
-struct Loop<'a, I: Iterator<Item = State>> {
+struct Loop<'a, I: Iterator<Item = Sample>> {
     driver: Driver<OperatorMachine<I>>,
     id: MachineId,
     endpoint: &'a Endpoint,
@@ -132,7 +132,7 @@ struct Seen {
     done: bool,
 }
 
-impl<I: Iterator<Item = State>> Loop<'_, I> {
+impl<I: Iterator<Item = Sample>> Loop<'_, I> {
     fn machine(&self) -> &OperatorMachine<I> {
         self.driver.machine(self.id).expect("it is there until it is replaced")
     }

@@ -1,7 +1,7 @@
 //! An operator with a device: samples at a rate, the buttons, and what is worth telling.
 
 use taut_core::{Datagram, Deadline, Duration, PathId, Time, Transmit, Transport, earliest};
-use taut_session::{Operator, OperatorEvent, RobotState, State, Status};
+use taut_session::{Answer, Operator, OperatorEvent, ResumeError, RobotState, State, Status};
 use taut_transport::mtip::ChoiceReport;
 
 use super::carrier::{Carrier, Trouble};
@@ -16,9 +16,9 @@ use crate::{Alarm, Machine};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResumePolicy {
     /// Never: a person does, by [`OperatorCommand::Resume`].
+    #[default]
     Never,
     /// Once, when it has connected.
-    #[default]
     Start,
     /// After every other stop: for measurements over links that fail. Not beside people.
     Always,
@@ -27,10 +27,29 @@ pub enum ResumePolicy {
 /// What an operator is asked from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorCommand {
+    /// Let go of the stop that is latched at the robot. Nothing moves by it.
+    Reset,
     /// Let the robot move again. The emergency button is [`Remote::stop`](super::Remote::stop).
     Resume,
     /// Say goodbye.
     Close,
+}
+
+/// What a device says when it is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Where it is. Its time of creation is when it was asked.
+    pub state: State,
+    /// The device's own count, or time, of its readings. One that does not change says that the device read nothing new, whether or
+    /// not its values change: such a sample is not sent, and the robot's watchdog stops the robot.
+    pub reading: u64,
+}
+
+impl Sample {
+    /// Of a device that has a new reading whenever it is asked: a simulation, or a recording.
+    pub fn counted(states: impl Iterator<Item = State>) -> impl Iterator<Item = Self> {
+        (0..).zip(states).map(|(reading, state)| Self { state, reading })
+    }
 }
 
 /// How a session goes.
@@ -48,6 +67,8 @@ pub struct Progress {
     pub made: u64,
     /// Samples that the device should have made while this host was too late to ask it.
     pub missed: u64,
+    /// Samples of a device that had read nothing new: these are not sent.
+    pub stale: u64,
     /// Where the robot says it is, m.
     pub robot_position: [f32; 3],
     /// What the robot feels, N; `None` while nothing fresh is known of it: the hand is given none.
@@ -86,6 +107,8 @@ pub enum OperatorNote {
     Progress(Box<Progress>),
     /// An interface of ours came or went, and with it a path.
     Path(PathNote),
+    /// A person asked for what is not possible at present.
+    NotDone(ResumeError),
     /// All samples were made, and it is known what became of them.
     Done,
 }
@@ -106,6 +129,8 @@ pub struct OperatorMachine<I> {
 
     started: bool,
     next_sample: Option<Time>,
+    /// The device's last reading.
+    reading: Option<u64>,
     next_report: Option<Time>,
     /// Sent, for reports by number.
     sent: u64,
@@ -118,6 +143,8 @@ pub struct OperatorMachine<I> {
     drained: Option<Time>,
     next_look: Time,
     done: bool,
+    /// Why the last reset or resume that a person asked for was not possible, until it is told.
+    not_done: Option<ResumeError>,
     closing: bool,
 
     silence: Silence,
@@ -133,9 +160,8 @@ const RETRY: Duration = Duration::from_millis(100);
 /// How often it is looked whether everything is known.
 const LOOK: Duration = Duration::from_millis(10);
 
-impl<I: Iterator<Item = State>> OperatorMachine<I> {
-    /// An operator whose device is asked every `period`, at least 1 µs, for its next state; its time of creation is when
-    /// it was asked. The device ends when it has no more, or after `limit` samples that could be sent.
+impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
+    /// An operator whose device is asked every `period`, at least 1 µs, for its next sample. The device ends when it has no more, or after `limit` samples that could be sent.
     pub fn new(operator: Operator<Carrier>, device: I, period: Duration, limit: Option<u64>) -> Self {
         Self {
             operator,
@@ -147,6 +173,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
             report_period: None,
             started: false,
             next_sample: None,
+            reading: None,
             next_report: None,
             sent: 0,
             reported: 0,
@@ -155,6 +182,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
             drained: None,
             next_look: Time::ZERO,
             done: false,
+            not_done: None,
             closing: false,
             silence: Silence::default(),
             progress: Progress::default(),
@@ -164,7 +192,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
         }
     }
 
-    /// When it resumes by itself. Default: once, at the start.
+    /// When it resumes by itself. Default: never.
     pub fn resumes(mut self, policy: ResumePolicy) -> Self {
         self.policy = policy;
         self
@@ -278,13 +306,17 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
     }
 
     fn make_one(&mut self, now: Time) {
-        let state = if self.left == Some(0) { None } else { self.device.next() };
-        let Some(state) = state else {
+        let sample = if self.left == Some(0) { None } else { self.device.next() };
+        let Some(Sample { state, reading }) = sample else {
             self.next_sample = None;
             self.drained = Some(now);
             self.show(now, Seen::DeviceDone);
             return;
         };
+        if self.reading.replace(reading) == Some(reading) {
+            self.progress.stale += 1;
+            return;
+        }
         self.progress.made += 1;
         // Why one is refused is in the counters.
         let state = State { created: now, ..state };
@@ -356,6 +388,10 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
                     self.next_sample = Some(now);
                 }
             }
+            // Trying again changes nothing of these.
+            OperatorEvent::ResumeRefused { answer: Some(Answer::PathTooSlow | Answer::Latched), .. } => {
+                self.retry = None;
+            }
             OperatorEvent::ResumeRefused { .. } => {
                 let again = self.policy == ResumePolicy::Always
                     || self.policy == ResumePolicy::Start && !self.started;
@@ -416,7 +452,7 @@ impl<I: Iterator<Item = State>> OperatorMachine<I> {
     }
 }
 
-impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
+impl<I: Iterator<Item = Sample>> Machine for OperatorMachine<I> {
     type Command = OperatorCommand;
     type Event = OperatorNote;
 
@@ -435,12 +471,14 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
     fn handle_command(&mut self, now: Time, command: OperatorCommand) {
         match command {
             // Refused while there is no session or the stop is not acknowledged: the person presses again.
-            OperatorCommand::Resume => {
-                self.pressed = false;
-                if self.operator.resume(now).is_ok() {
+            OperatorCommand::Reset => self.not_done = self.operator.reset(now).err(),
+            OperatorCommand::Resume => match self.operator.resume(now) {
+                Ok(()) => {
+                    self.pressed = false;
                     self.show(now, Seen::ResumePressed);
                 }
-            }
+                Err(error) => self.not_done = Some(error),
+            },
             OperatorCommand::Close => self.close(now),
         }
     }
@@ -452,7 +490,7 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
     }
 
     fn alarm_voids(command: &OperatorCommand) -> bool {
-        matches!(command, OperatorCommand::Resume)
+        matches!(command, OperatorCommand::Reset | OperatorCommand::Resume)
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -465,6 +503,9 @@ impl<I: Iterator<Item = State>> Machine for OperatorMachine<I> {
             if let Some(note) = self.notice(now, event) {
                 return Some(note);
             }
+        }
+        if let Some(error) = self.not_done.take() {
+            return Some(OperatorNote::NotDone(error));
         }
         let told = self.poll_silence(now).or_else(|| self.poll_report(now));
         told.or_else(|| self.poll_done(now))

@@ -276,7 +276,7 @@ impl<P: Plant> Machine for RobotMachine<P> {
     fn handle_alarm(&mut self, now: Time, alarm: Alarm) {
         match alarm {
             Alarm::Pressed => self.robot.emergency_stop(now),
-            Alarm::Lost => self.robot.button_lost(now),
+            Alarm::Lost => self.robot.stop(now, StopCause::ButtonLost),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration as StdDuration, Instant};
 use taut_core::Duration;
 use taut_io::session::{
     Credentials, Endpoint, EndpointError, OperateConfig, OperateError, OperatorNote, PathMissing, PathNote,
-    PathSpec, Plant, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, TransportConfig,
+    PathSpec, Plant, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, Sample, TransportConfig,
     TransportKind, operate, os_identity, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig, Namespace};
@@ -139,7 +139,7 @@ fn session(
                         report_period: None,
                         drain: OperateConfig::DRAIN,
                     };
-                    let device = std::iter::repeat_with(|| State::at(taut_core::Time::ZERO));
+                    let device = Sample::counted(std::iter::repeat_with(|| State::at(taut_core::Time::ZERO)));
                     operate(driver, &endpoint, &config, device, |_| {}, &mut |_, note| {
                         if let OperatorNote::Path(note) = note {
                             let _ = note_sender.send(note); // Nobody has to listen.

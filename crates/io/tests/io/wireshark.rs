@@ -11,7 +11,8 @@ use std::time::Duration as StdDuration;
 use socket2::{Domain, Protocol, Socket, Type};
 use taut_core::{Duration, Message, Seed, Time};
 use taut_io::session::{
-    Credentials, Endpoint, OperateConfig, Plant, ResumePolicy, RobotCommand, TransportKind, operate, serve,
+    Credentials, Endpoint, OperateConfig, Plant, ResumePolicy, RobotCommand, Sample, TransportKind, operate,
+    serve,
 };
 use taut_io::{Clock, DccpPort, Driver, DriverConfig, Namespace, Plain};
 use taut_session::{OperatorConfig, RobotConfig, State};
@@ -126,7 +127,7 @@ fn session(hosts: &[Namespace; 2], kind: TransportKind, port: u16) {
                 report_messages: None,
                 report_period: None,
             };
-            let device = std::iter::repeat(State::at(Time::ZERO));
+            let device = Sample::counted(std::iter::repeat(State::at(Time::ZERO)));
             operate(driver, &endpoint, &config, device, |_| (), &mut |_, _| ()).unwrap();
         };
         hosts[0].run(operator).unwrap();

@@ -1,7 +1,7 @@
 //! From the scenario's words to the settings of transports that run on real sockets too.
 
 use taut_core::{Duration, Priority};
-use taut_session::{Codec, OperatorConfig, Order, Processing, RobotConfig};
+use taut_session::{Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
 use taut_transport::quic::{Congestion, Paced, QuicConfig};
@@ -93,7 +93,9 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
     RobotConfig::new()
         .codec(codec(teleop))
         .watchdog(teleop.watchdog)
-        .max_age(teleop.max_age)
+        .max_age(teleop.oldest())
+        // The scenario's own rate is what is studied.
+        .limits(MotionLimits::new().rate(f32::INFINITY))
         .processing(processing)
         .queue(teleop.queue)
         .order(order(teleop))

@@ -38,10 +38,11 @@ pub struct Teleop {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub deadline: Option<Duration>,
-    /// The age at which the robot applies no state, whatever its deadline. 1ms to 1h.
-    #[serde(default = "one_second")]
-    #[schemars(with = "String")]
-    pub max_age: Duration,
+    /// The age at which the robot applies no state, whatever its deadline; how unsure the clocks are counts as age. 1ms to 1h.
+    /// Without it, the watchdog's time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub max_age: Option<Duration>,
     /// Are lost states sent again, where the transport can?
     #[serde(default)]
     pub reliable: bool,
@@ -87,7 +88,8 @@ pub struct Teleop {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub resume_after: Option<Duration>,
-    /// Without a fresh state for so long the robot stops. 1ms to 1min.
+    /// So long after the last applied state was made the robot stops: what it takes on its way counts. Where that alone takes as
+    /// long, the robot refuses to be resumed. 1ms to 1min.
     #[serde(default = "hundred_milliseconds")]
     #[schemars(with = "String")]
     pub watchdog: Duration,
@@ -103,6 +105,13 @@ pub struct Teleop {
     /// The robot's clock; without it, off by chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robot_clock: Option<ClockSpec>,
+}
+
+impl Teleop {
+    /// The age at which the robot applies no state.
+    pub fn oldest(&self) -> Duration {
+        self.max_age.unwrap_or(self.watchdog)
+    }
 }
 
 /// The bytes of a session.
@@ -233,7 +242,9 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     within(key("period"), teleop.period, Duration::from_micros(10), SECOND)?;
     within(key("messages"), teleop.messages.unwrap_or(1), 1, 1_000_000_000)?;
     within(key("deadline"), teleop.deadline.unwrap_or(SECOND), Duration::from_micros(1), MINUTE)?;
-    within(key("max_age"), teleop.max_age, MS, Duration::from_secs(3600))?;
+    if let Some(max_age) = teleop.max_age {
+        within(key("max_age"), max_age, MS, Duration::from_secs(3600))?;
+    }
     within(key("rate"), teleop.rate, 1, 100_000)?;
     within(key("queue"), teleop.queue, 1, 100_000)?;
     within(key("feedback"), teleop.feedback, 0, 100_000)?;
@@ -291,7 +302,4 @@ const fn one_millisecond() -> Duration {
 }
 const fn hundred_milliseconds() -> Duration {
     Duration::from_millis(100)
-}
-const fn one_second() -> Duration {
-    SECOND
 }

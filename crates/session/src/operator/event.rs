@@ -14,6 +14,10 @@ pub enum OperatorEvent {
         limits: Limits,
         /// After how long a silence it stops.
         watchdog: Duration,
+        /// The age at which it takes no motion; zero when it does not say.
+        max_age: Duration,
+        /// It moves only while the enabling input is held ([`State::enabling`]).
+        hold_to_run: bool,
     },
     /// The robot's state changed.
     Robot {
@@ -26,15 +30,28 @@ pub enum OperatorEvent {
     EmergencyStopped {
         /// Since the button was pressed.
         after: Duration,
+        /// It is written down beside the robot, and survives a restart there.
+        kept: bool,
     },
     /// The emergency stop was sent many times and not acknowledged. It goes on being sent.
     EmergencyStopUnanswered,
+    /// The latched stop is let go. The robot does not move by that: resume.
+    WasReset,
+    /// The robot does not let go of its latched stop.
+    ResetRefused {
+        /// Why not; `None` when there was no answer.
+        answer: Option<Answer>,
+    },
     /// The robot moves again.
     Resumed,
     /// The robot does not resume.
     ResumeRefused {
         /// Why not; `None` when there was no answer.
         answer: Option<Answer>,
+        /// How long the command took to the robot, and how unsure that is, together; zero when that is not known. Where the
+        /// answer is [`PathTooSlow`](Answer::PathTooSlow), the robot would have to be started with [`patience`](crate::patience)
+        /// for it.
+        age: Duration,
     },
     /// A state arrived at the robot.
     Acknowledged {
@@ -117,7 +134,7 @@ impl StateError {
     }
 }
 
-/// Why a resume was not sent.
+/// Why a reset or a resume was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
     /// There is no session (any more), or not yet.
@@ -126,4 +143,7 @@ pub enum ResumeError {
     /// The robot has not acknowledged the emergency stop yet.
     #[error("the robot has not acknowledged the emergency stop yet")]
     StopPending,
+    /// The robot's emergency stop is latched: reset it first. These are two acts.
+    #[error("an emergency stop is latched; reset it first")]
+    Latched,
 }

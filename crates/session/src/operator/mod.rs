@@ -7,7 +7,7 @@ mod send;
 use std::collections::VecDeque;
 
 use taut_core::{Datagram, Deadline, DropCause, Duration, Rng, Time, Transmit, Transport, earliest};
-use taut_wire::session::{Body, Limits, RobotState, Role, StopCause};
+use taut_wire::session::{Body, Hello, Limits, RobotState, Role, StopCause};
 
 pub use self::event::{OperatorEvent, ResumeError, StateError};
 use self::receive::{FeedbackWatch, RobotView};
@@ -211,18 +211,40 @@ impl<T: Transport> Operator<T> {
         self.settle(now);
     }
 
-    /// Lets the robot move again, after whatever stop the operator knows of; a stop that comes between is not released.
+    /// Lets go of the robot's latched emergency stop: of the one that the operator knows of, and of none that comes between. The
+    /// robot does not move by that. [`WasReset`](OperatorEvent::WasReset) or [`ResetRefused`](OperatorEvent::ResetRefused)
+    /// follows.
+    ///
+    /// # Errors
+    /// See [`ResumeError`].
+    pub fn reset(&mut self, now: Time) -> Result<(), ResumeError> {
+        self.may_command()?;
+        self.begin_command(now, Kind::Reset, self.robot.epoch);
+        self.settle(now);
+        Ok(())
+    }
+
+    fn may_command(&self) -> Result<(), ResumeError> {
+        if self.phase != Phase::Open {
+            return Err(ResumeError::NotConnected);
+        }
+        if self.command.as_ref().is_some_and(|pending| pending.kind == Kind::EmergencyStop) {
+            return Err(ResumeError::StopPending);
+        }
+        Ok(())
+    }
+
+    /// Lets the robot move again, after whatever stop the operator knows of; a stop that comes between is not released, and
+    /// one that is latched has to be [reset](Self::reset) first.
     /// [`Resumed`](OperatorEvent::Resumed) or [`ResumeRefused`](OperatorEvent::ResumeRefused) follows. States may be sent
     /// from now on; what was made before is not applied any more.
     ///
     /// # Errors
     /// See [`ResumeError`].
     pub fn resume(&mut self, now: Time) -> Result<(), ResumeError> {
-        if self.phase != Phase::Open {
-            return Err(ResumeError::NotConnected);
-        }
-        if self.command.as_ref().is_some_and(|pending| pending.kind == Kind::EmergencyStop) {
-            return Err(ResumeError::StopPending);
+        self.may_command()?;
+        if self.robot.state == RobotState::Fault {
+            return Err(ResumeError::Latched);
         }
         self.latched = false;
         self.outbox.flush(DropCause::Stopped, &mut self.dropped);
@@ -236,7 +258,7 @@ impl<T: Transport> Operator<T> {
     pub fn reconnect(&mut self, now: Time, transport: T) -> T {
         let old = std::mem::replace(&mut self.port.transport, transport);
         self.phase = Phase::Connecting;
-        self.command.take_if(|pending| pending.kind == Kind::Resume);
+        self.command.take_if(|pending| pending.kind != Kind::EmergencyStop);
         self.outbox.flush(DropCause::Abandoned, &mut self.dropped);
         (self.hellos, self.greeted) = (0, None);
         self.settle(now);
@@ -428,17 +450,24 @@ impl<T: Transport> Operator<T> {
             self.phase = Phase::Greeting;
             self.next_hello = now;
         } else {
-            self.open(now, Limits::default(), Duration::ZERO);
+            self.open(now, &Hello { limits: Limits::default(), watchdog_us: 0, ..self.hello() });
         }
     }
 
-    fn open(&mut self, now: Time, limits: Limits, watchdog: Duration) {
+    /// There is a session with a robot that is set so.
+    fn open(&mut self, now: Time, robot: &Hello) {
         self.phase = Phase::Open;
         self.began.get_or_insert(now);
         self.sync.restart(now);
         if let Some(pending) = &mut self.command {
             pending.hurry(now);
         }
-        self.events.push_back(OperatorEvent::Connected { limits, watchdog });
+        let micros = |micros: u32| Duration::from_nanos(u64::from(micros) * 1_000);
+        self.events.push_back(OperatorEvent::Connected {
+            limits: robot.limits,
+            watchdog: micros(robot.watchdog_us),
+            max_age: micros(robot.max_age_us),
+            hold_to_run: robot.hold_to_run,
+        });
     }
 }

@@ -9,7 +9,7 @@ use taut_wire::session::{
 use super::{Operator, OperatorEvent, Phase};
 use crate::codec::Codec;
 use crate::command::Kind;
-use crate::limits::shorten;
+use crate::guard::shorten;
 use crate::port::Parcel;
 use crate::state::State;
 use crate::sync::RelativeAge;
@@ -103,7 +103,7 @@ impl<T: Transport> Operator<T> {
         if let Some(greeted) = self.greeted.take().filter(|_| self.round_trip.smoothed().is_none()) {
             self.round_trip.record(now.saturating_since(greeted));
         }
-        self.open(now, hello.limits, Duration::from_nanos(u64::from(hello.watchdog_us) * 1_000));
+        self.open(now, hello);
         self.events.push_back(OperatorEvent::Robot { state: hello.state, cause: hello.cause });
     }
 
@@ -180,7 +180,13 @@ impl<T: Transport> Operator<T> {
                 if !native {
                     self.robot.state = RobotState::Fault;
                 }
-                OperatorEvent::EmergencyStopped { after }
+                OperatorEvent::EmergencyStopped { after, kept: native && ack.answer == Answer::Done }
+            }
+            (Kind::Reset, Answer::Done) => {
+                if !native {
+                    self.robot.state = RobotState::Paused;
+                }
+                OperatorEvent::WasReset
             }
             (Kind::Resume, Answer::Done) => {
                 if !native {
@@ -189,8 +195,12 @@ impl<T: Transport> Operator<T> {
                 OperatorEvent::Resumed
             }
             // The robot compares clocks at this moment: the next copy finds it ready.
-            (Kind::Resume, Answer::ClockUnknown) => return self.command = Some(pending),
-            (Kind::Resume, answer) => OperatorEvent::ResumeRefused { answer: Some(answer) },
+            (_, Answer::ClockUnknown) => return self.command = Some(pending),
+            (Kind::Reset, answer) => OperatorEvent::ResetRefused { answer: Some(answer) },
+            (Kind::Resume, answer) => {
+                let age = Duration::from_nanos(u64::from(ack.age_us) * 1_000);
+                OperatorEvent::ResumeRefused { answer: Some(answer), age }
+            }
         });
     }
 
@@ -221,6 +231,7 @@ impl<T: Transport> Operator<T> {
             Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), PeerTime(sent)),
             Codec::Omni71 => Some(self.feedback.relative.age(now, wire.created_ns)),
         };
+        let age = age.map(|age| age.likely);
         let deadline = Duration::from_nanos(u64::from(wire.deadline_us) * 1_000);
         let is_fresh = |age: &Duration| wire.deadline_us == 0 || *age < deadline;
         let verdict = match (cause, age.filter(is_fresh)) {

@@ -14,7 +14,7 @@ use crate::tracker::Outcome;
 
 /// Copies of an emergency stop after which the operator is told that nobody answers.
 const UNANSWERED: u32 = 10;
-/// A resume that was not answered for so long is given up: nobody expects the robot to move any more.
+/// A reset or resume that was not answered for so long is given up: nobody expects the robot to move any more.
 const RESUME_PATIENCE: Duration = Duration::from_secs(1);
 /// An early hello is worthless when it does not leave at once.
 const EARLY: Duration = Duration::from_millis(5);
@@ -45,7 +45,7 @@ impl<T: Transport> Operator<T> {
         self.next_hello = now + wait.min(HELLO_LONGEST);
     }
 
-    fn hello(&self) -> Hello {
+    pub(super) fn hello(&self) -> Hello {
         Hello {
             role: Role::Operator,
             state: RobotState::Disabled,
@@ -65,9 +65,12 @@ impl<T: Transport> Operator<T> {
         }
         let Some(pending) = &mut self.command else { return };
         let kind = pending.kind;
-        if kind == Kind::Resume && now.saturating_since(pending.created) >= RESUME_PATIENCE {
+        if kind != Kind::EmergencyStop && now.saturating_since(pending.created) >= RESUME_PATIENCE {
             self.command = None;
-            return self.events.push_back(OperatorEvent::ResumeRefused { answer: None });
+            return self.events.push_back(match kind {
+                Kind::Reset => OperatorEvent::ResetRefused { answer: None },
+                _ => OperatorEvent::ResumeRefused { answer: None, age: Duration::ZERO },
+            });
         }
         let Some(command) = pending.poll(now, self.round_trip.timeout()) else { return };
         let copies = pending.copies();
@@ -76,6 +79,7 @@ impl<T: Transport> Operator<T> {
         }
         let body = match kind {
             Kind::EmergencyStop => Body::EmergencyStop(command),
+            Kind::Reset => Body::Reset(command),
             Kind::Resume => Body::Resume(command),
         };
         // Copies are the session's own repetitions. Where the transport can, they do not wait in its stream for the first,

@@ -1,8 +1,9 @@
 //! What a robot is told.
 
-use taut_core::{DropCause, Duration, PathId};
+use taut_core::{DropCause, Duration, PathId, Time};
 use taut_wire::session::{Error, StopCause};
 
+use crate::safety::Latch;
 use crate::state::State;
 
 /// What a [`Robot`](super::Robot) has to tell the device that it stands for.
@@ -23,6 +24,8 @@ pub enum RobotEvent {
         state: State,
         /// How old it is, by the estimate of the operator's clock.
         age: Duration,
+        /// Until when the device may go on by itself: then the watchdog stops it.
+        lease: Time,
     },
     /// Stop now, and stay.
     Stop {
@@ -45,8 +48,22 @@ pub enum RobotEvent {
     },
     /// A datagram or frame that arrived was of no use.
     Refused(DropCause),
-    /// The peer speaks another version.
+    /// The peer speaks another version. Told once a second at most.
     Incompatible(Error),
+    /// What is latched has changed, and has to survive this process ([`RobotConfig::keeps_latch`](crate::RobotConfig::keeps_latch)).
+    /// [`Robot::kept`](super::Robot::kept) is told when it was written.
+    Keep {
+        /// Counts up.
+        number: u64,
+        /// What is latched; `None`: nothing any more.
+        latch: Option<Latch>,
+    },
+    /// A resume was refused, for motion takes so long to here that it would be too old: the largest age and the watchdog would
+    /// have to be [`patience`](crate::patience) for it.
+    PathTooSlow {
+        /// How long it takes, and how unsure that is, together.
+        age: Duration,
+    },
     /// A path can be used.
     PathUp(PathId),
     /// A path cannot be used any more.

@@ -1,6 +1,7 @@
 //! The end that moves.
 
 mod event;
+mod keep;
 mod processing;
 mod receive;
 
@@ -14,11 +15,14 @@ use taut_wire::session::{
 };
 
 pub use self::event::RobotEvent;
+use self::keep::Keeping;
 use self::processing::Processor;
 use self::receive::HeldAck;
+pub use self::receive::patience;
 use crate::codec::Codec;
 use crate::config::RobotConfig;
 use crate::counters::{Counters, Drops};
+use crate::guard::Guard;
 use crate::latency::Latencies;
 use crate::operator::StateError;
 use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of};
@@ -75,9 +79,7 @@ pub struct Robot<T> {
     applied_count: u64,
     /// States made before this, on the operator's clock, are from before the last resume.
     floor_ns: u64,
-    /// Where the robot was told to be last, or measured itself before it was resumed.
-    at: Option<[f32; 3]>,
-    measured: Option<[f32; 3]>,
+    guard: Guard,
     processor: Processor,
     dropped: Vec<Dropped>,
 
@@ -88,6 +90,12 @@ pub struct Robot<T> {
 
     next_status: Time,
     next_refusal: Time,
+    next_foreign: Time,
+    keeping: Keeping,
+    /// Steps of the clocks that were looked at.
+    steps: u64,
+    /// The last reset: its copies are no resumes.
+    last_reset: Option<u64>,
     held_ack: Option<HeldAck>,
     last_ack: Time,
     sync: ClockSync,
@@ -109,7 +117,7 @@ impl<T: Transport> Robot<T> {
         let epoch = (rng.next_u64() >> 32) as u32;
         Self {
             now: Time::ZERO,
-            safety: Safety::new(config.watchdog, epoch),
+            safety: Safety::new(config.watchdog, epoch, config.latched),
             operator: None,
             began: None,
             events: VecDeque::new(),
@@ -120,8 +128,7 @@ impl<T: Transport> Robot<T> {
             applied: 0,
             applied_count: 0,
             floor_ns: 0,
-            at: None,
-            measured: None,
+            guard: Guard::new(config.limits),
             processor: Processor::new(config.processing, config.queue, config.order, rng),
             dropped: Vec::new(),
             outbox: Outbox::new(config.queue, Order::Newest, interval),
@@ -130,6 +137,10 @@ impl<T: Transport> Robot<T> {
             feedback_drops: Drops::default(),
             next_status: Time::ZERO,
             next_refusal: Time::ZERO,
+            next_foreign: Time::ZERO,
+            keeping: Keeping::new(config.keeps_latch, config.latched),
+            steps: 0,
+            last_reset: None,
             held_ack: None,
             last_ack: Time::ZERO,
             sync: ClockSync::new(config.clock_interval),
@@ -142,17 +153,10 @@ impl<T: Transport> Robot<T> {
         }
     }
 
-    /// Where the robot is, m: what the limit of steps counts from after a resume. [`send_feedback`](Self::send_feedback)
-    /// says it as well. A position that is not finite changes nothing.
+    /// Where the robot is, m: where motion begins after a resume, and what the limit of the force counts from.
+    /// [`send_feedback`](Self::send_feedback) says it as well. A position that is not finite changes nothing.
     pub fn measure(&mut self, position: [f32; 3]) {
-        if position.iter().all(|x| x.is_finite()) {
-            self.measured = Some(position);
-        }
-    }
-
-    /// Where the robot was told to be, or else measured itself.
-    fn place(&self) -> Option<[f32; 3]> {
-        self.at.or(self.measured)
+        self.guard.measure(position);
     }
 
     /// Sends what the robot measures, its force above all, to the operator's hand; at most at the configured rate, the
@@ -161,7 +165,7 @@ impl<T: Transport> Robot<T> {
     /// # Errors
     /// When there is no operator, when a number is not finite, or when it is too old already.
     pub fn send_feedback(&mut self, now: Time, state: State) -> Result<u64, StateError> {
-        self.guard(now);
+        self.check(now);
         let state = State { created: state.created.min(now), ..state };
         if !state.is_finite() {
             self.feedback_drops.add(DropCause::NotFinite);
@@ -192,15 +196,19 @@ impl<T: Transport> Robot<T> {
     /// The button beside the robot: stops it and latches. Only [`release`](Self::release) lets go of it, and then motion
     /// waits for the operator's resume. The operator is told at once.
     pub fn emergency_stop(&mut self, now: Time) {
-        self.safety.stop_locally();
-        self.halt(now, StopCause::LocalEmergency);
-        self.settle(now);
+        self.stop(now, StopCause::LocalEmergency);
     }
 
-    /// The line of the button beside the robot was lost, or says what no button says: the same, under a cause of its own.
-    pub fn button_lost(&mut self, now: Time) {
-        self.safety.lose_button();
-        self.halt(now, StopCause::ButtonLost);
+    /// Whatever beside the robot demands a stop: its emergency button or what counts as one
+    /// ([`StopCause::is_emergency`]), which is latched as by [`emergency_stop`](Self::emergency_stop), or a device or host that
+    /// failed, after which the operator's resume is enough.
+    pub fn stop(&mut self, now: Time, cause: StopCause) {
+        if cause.is_emergency() {
+            self.safety.stop_locally(cause);
+            self.halt(now, cause);
+        } else if self.safety.pause(cause) {
+            self.halt(now, cause);
+        }
         self.settle(now);
     }
 
@@ -244,14 +252,14 @@ impl<T: Transport> Robot<T> {
 
     /// A datagram arrived.
     pub fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.guard(now);
+        self.check(now);
         self.port.handle_input(now, input);
         self.settle(now);
     }
 
     /// The deadline has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.guard(now);
+        self.check(now);
         self.port.transport.handle_timeout(now);
         self.settle(now);
     }
@@ -272,7 +280,8 @@ impl<T: Transport> Robot<T> {
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let own = earliest(self.safety.poll_timeout(), self.processor.poll_timeout());
         let ack = self.held_ack.map(|held| Deadline::new(held.due, "acknowledgement"));
-        let own = earliest(earliest(own, ack), self.outbox.poll_timeout());
+        let own =
+            earliest(earliest(own, ack), earliest(self.outbox.poll_timeout(), self.keeping.poll_timeout()));
         let periodic = (self.operator.is_some() && self.config.codec == Codec::Native).then(|| {
             earliest(Some(Deadline::new(self.next_status, "status")), Some(self.sync.poll_timeout()))
         });
@@ -337,10 +346,18 @@ impl<T: Transport> Robot<T> {
     }
 
     /// Comes before everything else: has the robot been left alone for too long?
-    fn guard(&mut self, now: Time) {
+    fn check(&mut self, now: Time) {
         self.now = self.now.max(now);
         if self.safety.check(now) {
             self.halt(now, StopCause::Watchdog);
+        }
+    }
+
+    /// A clock that was set, or stood still: how old is what was on its way nobody can tell.
+    fn check_clocks(&mut self, now: Time) {
+        let steps = self.sync.steps();
+        if std::mem::replace(&mut self.steps, steps) < steps && self.safety.pause(StopCause::ClockStepped) {
+            self.halt(now, StopCause::ClockStepped);
         }
     }
 
@@ -351,6 +368,8 @@ impl<T: Transport> Robot<T> {
         self.report_drops();
         self.events.push_back(RobotEvent::Stop { why });
         self.next_status = now;
+        // The device first, then what is written of it.
+        self.keep_latch(now);
     }
 
     fn lose_operator(&mut self, now: Time, why: StopCause) {
@@ -359,12 +378,15 @@ impl<T: Transport> Robot<T> {
         }
         self.safety.leave(why);
         (self.operator, self.held_ack) = (None, None);
+        self.forget_unanswered();
     }
 
     /// Takes what came, then does what is due.
     fn settle(&mut self, now: Time) {
-        self.guard(now);
+        self.check(now);
         self.listen(now);
+        self.keep_latch(now);
+        self.give_up_keeping(now);
         while let Some(item) = self.processor.poll(now, &mut self.dropped) {
             self.apply(now, item);
         }
@@ -390,7 +412,7 @@ impl<T: Transport> Robot<T> {
         } else if item.sequence <= self.applied {
             Err(Verdict::Superseded)
         } else {
-            self.config.limits.bound(self.place(), &item.state)
+            self.guard.bound(now, &item.state)
         };
         let state = match bounded {
             Ok(state) => state,
@@ -399,15 +421,15 @@ impl<T: Transport> Robot<T> {
                 return self.dropped.push(item.dropped(cause));
             }
         };
-        // The watchdog waits for motion, not for what was to become motion.
-        self.safety.feed(now);
+        // The watchdog waits for motion, not for what was to become motion, and counts the time that it was on its way.
+        self.safety.feed(item.state.created);
         let sequence = item.sequence;
         self.applied = sequence;
         self.applied_count += 1;
-        self.at = Some(state.position);
         self.counters.stream(crate::counters::stream_of(state.priority)).delivered += 1;
         let age = now.saturating_since(state.created);
-        self.events.push_back(RobotEvent::Apply { sequence, state, age });
+        let lease = self.safety.lease();
+        self.events.push_back(RobotEvent::Apply { sequence, state, age, lease });
     }
 
     fn report(&mut self, now: Time) {
@@ -466,7 +488,10 @@ impl<T: Transport> Robot<T> {
     fn hear(&mut self, now: Time, heard: Heard) {
         match heard {
             Heard::Connected => self.connected = true,
-            Heard::Frame(frame) => self.handle_frame(now, &frame),
+            Heard::Frame(frame) => {
+                self.handle_frame(now, &frame);
+                self.check_clocks(now);
+            }
             Heard::Foreign(error) => self.handle_foreign(now, error),
             Heard::Dropped { tag: NO_TAG, .. } => {}
             Heard::Dropped { tag, cause } => {

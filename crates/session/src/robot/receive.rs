@@ -3,7 +3,7 @@
 use taut_core::{DropCause, Duration, Reliability, Time, Transport};
 use taut_wire::session::{
     Ack, Answer, Body, ClockReply, ClockRequest, Command, CommandAck, Error, Frame, Hello, RefusalReason,
-    Role, State as Wire, StopCause, Verdict,
+    RobotState, Role, State as Wire, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
@@ -11,7 +11,7 @@ use crate::codec::{Codec, OMNI71_COMMAND};
 use crate::port::{Heard, Parcel};
 use crate::queue::Waiting;
 use crate::state::{Priority, State};
-use crate::sync::RelativeAge;
+use crate::sync::{Age, RelativeAge};
 use crate::window::{Sighting, Window};
 use taut_core::PeerTime;
 
@@ -20,8 +20,22 @@ const BATCH: usize = 64;
 
 /// Acknowledgements of normal states are never further apart than this.
 const LONGEST_ACK_SPACING: Duration = Duration::from_millis(10);
+/// The least time between two reports of a peer of another version.
+const FOREIGN_INTERVAL: Duration = Duration::from_secs(1);
 /// How far back an acknowledgement may tell: half of what it could, in case that the next is lost.
 const COVERED: u64 = 16;
+
+/// The largest age, and the watchdog, that a robot needs at least for motion that takes `age` to it, its uncertainty included: half
+/// as much again for what jitter and losses add, in whole hundredths of a second.
+///
+/// ```
+/// use taut_core::Duration;
+/// assert_eq!(taut_session::patience(Duration::from_millis(118)), Duration::from_millis(180));
+/// ```
+pub fn patience(age: Duration) -> Duration {
+    const UNIT: Duration = Duration::from_millis(10);
+    UNIT * ((age + age / 2) / UNIT + 1)
+}
 
 /// An acknowledgement that waits for a newer one to take its place, until when.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +88,10 @@ impl<T: Transport> Robot<T> {
             Body::EmergencyStop(command) => self.handle_stop(now, command),
             // Early data (RFC 8446 section 8): nothing that comes in it sets a robot in motion.
             Body::Resume(_) if !self.connected => self.refuse(DropCause::Unauthenticated),
+            Body::Resume(command) if self.is_reset(command) => self.handle_reset(now, command),
             Body::Resume(command) => self.handle_resume(now, command),
+            Body::Reset(_) if !self.connected => self.refuse(DropCause::Unauthenticated),
+            Body::Reset(command) => self.handle_reset(now, command),
             Body::ClockRequest(request) => self.tell_time(now, *request),
             Body::ClockReply(reply) => {
                 if let Some(rtt) = self.sync.answered(now, reply) {
@@ -111,8 +128,8 @@ impl<T: Transport> Robot<T> {
             epoch: self.safety.epoch(),
             rate_mhz: self.config.feedback_rate.saturating_mul(1_000),
             watchdog_us: (self.config.watchdog.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
-            max_age_us: (self.config.max_age.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
-            hold_to_run: false,
+            max_age_us: (self.config.oldest().as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
+            hold_to_run: self.config.hold_to_run,
             limits: self.config.limits.wire,
         };
         // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
@@ -128,6 +145,7 @@ impl<T: Transport> Robot<T> {
         (self.newest, self.applied, self.floor_ns) = (0, 0, 0);
         self.relative = RelativeAge::default();
         self.sync.restart(now);
+        (self.steps, self.last_reset) = (0, None);
         self.safety.connect();
         self.next_status = now;
         self.events.push_back(RobotEvent::Connected { session });
@@ -149,7 +167,10 @@ impl<T: Transport> Robot<T> {
     /// A peer of another version gets a frame of this one: its first bytes say which that is.
     pub(super) fn handle_foreign(&mut self, now: Time, error: Error) {
         self.counters.refused.add(DropCause::Malformed);
-        self.events.push_back(RobotEvent::Incompatible(error));
+        if now >= self.next_foreign {
+            self.next_foreign = now + FOREIGN_INTERVAL;
+            self.events.push_back(RobotEvent::Incompatible(error));
+        }
         if now >= self.next_refusal {
             self.next_refusal = now + REFUSAL_INTERVAL;
             let refusal = Body::Refusal(RefusalReason::UnsupportedVersion);
@@ -161,38 +182,94 @@ impl<T: Transport> Robot<T> {
         // Whoever knows nothing of commands counts these with its states.
         let numbered = self.config.codec == Codec::Native || command.command & OMNI71_COMMAND != 0;
         let fresh = if numbered { self.safety.stop(command.command) } else { self.safety.stop_unnumbered() };
-        let answer = self.answer(now, command, Answer::Done);
-        // When it cannot be sent, the operator repeats the command.
-        let _ = self.port.send(now, &Body::EmergencyStopAck(answer), Parcel::urgent(now));
         if fresh {
             self.halt(now, StopCause::Emergency);
         }
+        if let Some(answer) = self.keeping.answer(now, command) {
+            self.acknowledge_stop(now, command, answer);
+        }
+    }
+
+    /// In a codec that has one command for both, what is latched is reset first.
+    fn is_reset(&self, command: &Command) -> bool {
+        self.config.codec == Codec::Omni71
+            && (self.safety.state() == RobotState::Fault || self.last_reset == Some(command.command))
+    }
+
+    /// How old a command is: that it was made, and that this copy of it was sent.
+    fn ages(&mut self, now: Time, command: &Command) -> Option<[Age; 2]> {
+        let (created, sent) = (PeerTime(command.created_ns), PeerTime(command.sent_ns));
+        match self.config.codec {
+            Codec::Native => Some([self.sync.age(now, created, sent)?, self.sync.age(now, sent, sent)?]),
+            Codec::Omni71 => Some([self.relative.age(now, command.created_ns); 2]),
+        }
+    }
+
+    /// The epoch that a command names, where its codec has one.
+    fn seen(&self, command: &Command) -> Option<u32> {
+        (self.config.codec == Codec::Native).then_some(command.epoch)
+    }
+
+    fn handle_reset(&mut self, now: Time, command: &Command) {
+        let ages = self.ages(now, command);
+        let epoch = self.safety.epoch();
+        let answer = match ages {
+            None => Answer::ClockUnknown,
+            Some([made, _]) if made.likely >= self.config.command_age => Answer::TooLate,
+            Some(_) => self.safety.reset(command.command, self.seen(command)),
+        };
+        if self.safety.epoch() != epoch {
+            self.next_status = now;
+        }
+        self.last_reset = Some(command.command);
+        self.answer_command(now, command, answer, ages, Body::ResetAck);
     }
 
     fn handle_resume(&mut self, now: Time, command: &Command) {
-        let native = self.config.codec == Codec::Native;
-        let age = if native {
-            self.sync.age(now, PeerTime(command.created_ns), PeerTime(command.sent_ns))
-        } else {
-            Some(self.relative.age(now, command.created_ns))
-        };
+        let ages = self.ages(now, command);
         let was_enabled = self.safety.is_enabled();
-        let answer = match age {
+        let limit = self.config.oldest().min(self.config.watchdog);
+        let answer = match ages {
             None => Answer::ClockUnknown,
-            Some(age) if age >= self.config.command_age => Answer::TooLate,
-            Some(_) => self.safety.resume(now, command.command, native.then_some(command.epoch)),
+            Some([made, _]) if made.likely >= self.config.command_age => Answer::TooLate,
+            // Motion would be too old when it comes, or so old that the watchdog waits no longer.
+            Some([_, way]) if way.most() >= limit && !was_enabled => {
+                let known = self.safety.refuse(command.command, Answer::PathTooSlow);
+                if known == Answer::PathTooSlow {
+                    self.events.push_back(RobotEvent::PathTooSlow { age: way.most() });
+                }
+                known
+            }
+            Some(_) => self.safety.resume(now, command.command, self.seen(command)),
         };
         if self.safety.is_enabled() && !was_enabled {
             self.floor_ns = command.created_ns;
-            self.at = self.measured.or(self.at);
+            self.guard.enable(now);
             self.events.push_back(RobotEvent::Enabled);
             self.next_status = now;
         }
-        let answer = self.answer(now, command, answer);
-        let _ = self.port.send(now, &Body::ResumeAck(answer), Parcel::urgent(now));
+        self.answer_command(now, command, answer, ages, Body::ResumeAck);
     }
 
-    fn answer(&self, now: Time, command: &Command, answer: Answer) -> CommandAck {
+    fn answer_command(
+        &mut self,
+        now: Time,
+        command: &Command,
+        answer: Answer,
+        ages: Option<[Age; 2]>,
+        body: fn(CommandAck) -> Body,
+    ) {
+        // An acknowledgement of `omni71` says that it was done, and nothing else.
+        if self.config.codec == Codec::Omni71 && answer != Answer::Done {
+            return;
+        }
+        let way = ages.map_or(Duration::ZERO, |[_, way]| way.most());
+        let age_us = u32::try_from(way.as_nanos() / 1_000).unwrap_or(u32::MAX);
+        let answer = CommandAck { age_us, ..self.answer(now, command, answer) };
+        let _ = self.port.send(now, &body(answer), Parcel::urgent(now));
+    }
+
+    pub(super) fn answer(&self, now: Time, command: &Command, answer: Answer) -> CommandAck {
         CommandAck {
             command: command.command,
             echo_ns: command.sent_ns,
@@ -258,27 +335,44 @@ impl<T: Transport> Robot<T> {
             Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), PeerTime(sent)),
             Codec::Omni71 => Some(self.relative.age(now, wire.created_ns)),
         };
+        self.check_enabling(now, wire);
         // Nobody knows how old it is: it may be of any age.
         let age = age.ok_or(Verdict::TooLate)?;
-        self.one_way.record(age.saturating_sub(waited));
-        let deadline = match wire.deadline_us {
-            0 => self.config.max_age,
-            micros => Duration::from_nanos(u64::from(micros) * 1_000).min(self.config.max_age),
-        };
-        if age >= deadline {
-            return Err(Verdict::TooLate);
-        }
+        self.one_way.record(age.likely.saturating_sub(waited));
+        let left = self.time_left(wire, age).ok_or(Verdict::TooLate)?;
         if !self.safety.is_enabled() || wire.created_ns < self.floor_ns {
             return Err(Verdict::Stopped);
         }
         if wire.sequence <= self.newest {
             return Err(Verdict::Superseded);
         }
-        let state = State::from_wire(wire, now - age);
+        if !self.guard.admits(now) {
+            return Err(Verdict::RateLimited);
+        }
+        let state = State::from_wire(wire, now - age.likely);
         // Where the robot will be when those before it were applied, nobody knows yet.
-        let from = if self.processor.waiting() == 0 { self.place() } else { Some(state.position) };
-        self.config.limits.bound(from, &state)?;
-        Ok(Waiting { sequence: wire.sequence, state, expires: Some(now + (deadline - age)) })
+        if self.processor.waiting() == 0 {
+            self.guard.check(now, &state)?;
+        }
+        Ok(Waiting { sequence: wire.sequence, state, expires: Some(now + left) })
+    }
+
+    /// The newest state says that the enabling input is not held: that stops a robot which demands it, however old it is.
+    fn check_enabling(&mut self, now: Time, wire: &Wire) {
+        let is_news = wire.sequence > self.newest && wire.created_ns >= self.floor_ns;
+        if self.config.hold_to_run && !wire.enabling && is_news && self.safety.pause(StopCause::Released) {
+            self.halt(now, StopCause::Released);
+        }
+    }
+
+    /// How long a state may still be used: until the operator's deadline, and until it may be of the robot's largest age.
+    fn time_left(&self, wire: &Wire, age: Age) -> Option<Duration> {
+        let deadline = match wire.deadline_us {
+            0 => Duration::MAX,
+            micros => Duration::from_nanos(u64::from(micros) * 1_000),
+        };
+        let left = deadline.saturating_sub(age.likely).min(self.config.oldest().saturating_sub(age.most()));
+        (!left.is_zero()).then_some(left)
     }
 
     fn acknowledge(&mut self, now: Time, wire: &Wire, refused: Option<Verdict>) {

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{DropCause, Duration, LinkEvent, Time};
-use taut_session::{OperatorEvent, RobotEvent, Status};
+use taut_session::{OperatorEvent, RobotEvent, Status, StopCause};
 use taut_wire::session::{Body, Frame};
 
+use crate::arm::{Arm, Hand, distance};
 use crate::carriers::Over;
 use crate::harness::{MS, OPERATOR, Observer};
-use crate::{DEADLINE, FORCE, REACH, WATCHDOG};
+use crate::{DEADLINE, FORCE, REACH, SPEED, STIFFNESS, WATCHDOG};
 
 /// What is known of one state; by its sequence.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +37,11 @@ pub(crate) struct Checker {
     /// them was judged is not seen from outside.
     batches: bool,
     closed: bool,
+    /// How the hand moves, and the arm.
+    pub(crate) hand: Hand,
+    arm: Arm,
+    /// A stop is latched that nobody has reset.
+    latched: bool,
     fates: Vec<Fate>,
     made: u64,
     /// By the number of the datagram: the sequence of the state in it, 0 for anything else.
@@ -43,8 +49,9 @@ pub(crate) struct Checker {
     applied: u64,
     last_applied: u64,
     enabled: bool,
-    /// The robot's last sign of motion, or of being enabled.
+    /// When the last motion that was applied was made, or it was resumed; and by how much the clocks may be misjudged.
     moved: Time,
+    misjudged: Duration,
     /// When resume was first pressed after the last stop.
     released: Option<Time>,
     clock_set: Option<Time>,
@@ -66,6 +73,12 @@ pub(crate) struct Totals {
     pub(crate) resumes: u64,
     pub(crate) clocks_set: u64,
     pub(crate) steps_found: u64,
+    /// Of the arm, m/s.
+    pub(crate) fastest: f64,
+    /// Of the arm's controller, N.
+    pub(crate) strongest: f64,
+    /// Set points that the limits changed.
+    pub(crate) limited: u64,
     pub(crate) robot_drops: BTreeMap<&'static str, u64>,
     pub(crate) operator_drops: BTreeMap<&'static str, u64>,
 }
@@ -77,6 +90,9 @@ impl Totals {
         self.applied += other.applied;
         self.lost += other.lost;
         self.resumes += other.resumes;
+        self.limited += other.limited;
+        self.fastest = self.fastest.max(other.fastest);
+        self.strongest = self.strongest.max(other.strongest);
         self.clocks_set += other.clocks_set;
         self.steps_found += other.steps_found;
         other.stops.iter().for_each(|(why, count)| *self.stops.entry(why.clone()).or_default() += count);
@@ -103,7 +119,8 @@ impl Totals {
         };
         happened(&self.robot_drops, &["duplicate", "superseded", "too_late", "stopped", "out_of_limits"]);
         happened(&self.operator_drops, &["superseded", "stopped", "too_late", "queue_full_packets"]);
-        for why in ["Watchdog", "Emergency", "LocalEmergency"] {
+        assert!(self.limited > 0 && self.fastest > 0.0 && self.strongest <= f64::from(FORCE), "{self:?}");
+        for why in ["Watchdog", "Emergency", "LocalEmergency", "ClockStepped"] {
             assert!(self.stops.get(why).is_some_and(|count| *count > 0), "no {why}: {self:?}");
         }
         assert!(self.applied > self.made / 4 && self.lost > 0 && self.resumes > 0, "{self:?}");
@@ -112,12 +129,15 @@ impl Totals {
 }
 
 impl Checker {
-    pub(crate) fn new(immediate: bool, over: Over) -> Self {
+    pub(crate) fn new(immediate: bool, over: Over, hand: Hand) -> Self {
         Self {
             immediate,
             plain: over == Over::Plain,
             batches: over.reliable(),
             closed: false,
+            hand,
+            arm: Arm::default(),
+            latched: false,
             fates: Vec::new(),
             made: 0,
             datagrams: Vec::new(),
@@ -125,6 +145,7 @@ impl Checker {
             last_applied: 0,
             enabled: false,
             moved: Time::ZERO,
+            misjudged: Duration::ZERO,
             released: None,
             clock_set: None,
             errors: VecDeque::new(),
@@ -150,6 +171,11 @@ impl Checker {
     /// Resume was pressed at the operator.
     pub(crate) fn resume_pressed(&mut self, now: Time) {
         self.released.get_or_insert(now);
+    }
+
+    /// The stop was reset, at the operator or at the robot.
+    pub(crate) fn reset_pressed(&mut self) {
+        self.latched = false;
     }
 
     /// Somebody sets a clock.
@@ -193,17 +219,40 @@ impl Checker {
             assert!(true_age < DEADLINE + error + drift, "{sequence} was {true_age} old");
             assert!(age.abs_diff(true_age) <= error + drift, "{sequence} was {true_age} old, said {age}");
         }
-        self.moved = now;
+        self.moved = made;
+        self.misjudged = if self.batches { MS * 2_000 } else { error };
         self.last_applied = sequence;
         self.applied += 1;
     }
 
-    /// Whatever happens, and whoever sees it: a robot that nothing moves has stopped. Set clocks shorten the watchdog's
-    /// time, and never lengthen it.
+    /// The set point moves no faster than the limit by the robot's own clock, from where the robot was when it was resumed, and
+    /// pulls no harder than the limit of the force.
+    fn check_set_point(&mut self, now: Time, position: [f32; 3]) {
+        let position = position.map(f64::from);
+        let (last, since) = self.arm.set_point.expect("it was resumed");
+        if self.hand == Hand::Moves {
+            let (way, time) = (distance(position, last), (now - since).as_secs_f64());
+            let most = f64::from(SPEED) * time * (1.0 + 2e-4) + 2e-7;
+            assert!(way <= most, "the set point moved {way} m in {time} s at {now}");
+            self.arm.pass(now);
+            let pull = f64::from(STIFFNESS) * distance(position, self.arm.at);
+            assert!(pull <= f64::from(FORCE) * (1.0 + 1e-3), "the set point pulls with {pull} N");
+            self.totals.strongest = self.totals.strongest.max(pull.min(f64::from(FORCE)));
+            let asked = self.hand.at(now).map(f64::from);
+            self.totals.limited += u64::from(distance(position, asked) > 0.02);
+            self.totals.fastest = self.totals.fastest.max(self.arm.fastest);
+        }
+        self.arm.pass(now);
+        self.arm.set_point = Some((position, now));
+    }
+
+    /// Whatever happens, and whoever sees it: a robot that nothing moves has stopped, so long after the last motion that moved
+    /// it was made. Set clocks shorten the watchdog's time, and never lengthen it.
     fn watch(&self, now: Time) {
         let silence = now.saturating_since(self.moved);
         let drift = Duration::from_micros(50);
-        assert!(!self.enabled || silence <= WATCHDOG + drift, "{silence} without motion, and no stop");
+        let longest = WATCHDOG + self.misjudged + drift;
+        assert!(!self.enabled || silence <= longest, "{silence} without motion, and no stop");
     }
 
     /// The books of the episode, closed when nothing is under way any more.
@@ -263,6 +312,15 @@ impl Checker {
 }
 
 impl Observer for Checker {
+    fn hand(&self, now: Time) -> [f32; 3] {
+        self.hand.at(now)
+    }
+
+    fn arm(&mut self, now: Time) -> [f32; 3] {
+        self.arm.pass(now);
+        self.arm.at.map(|x| x as f32)
+    }
+
     fn clocks(&mut self, now: Time, clocks: Option<[Duration; 2]>) {
         let kept = match (self.plain, self.immediate) {
             (false, _) => MS * 2_000,
@@ -336,7 +394,7 @@ impl Observer for Checker {
         // What arrives at once, after a loss was repaired, was judged one by one: comparisons of clocks lie between.
         self.clocks(now, clocks);
         match event {
-            RobotEvent::Apply { sequence, state, age } => {
+            RobotEvent::Apply { sequence, state, age, .. } => {
                 assert!(state.is_finite());
                 let within = |vector: [f32; 3], largest: f32| vector.iter().all(|x| x.abs() <= largest);
                 assert!(
@@ -344,6 +402,7 @@ impl Observer for Checker {
                     "{state:?} is beyond the limits"
                 );
                 self.check_applied(now, *sequence, *age, clocks);
+                self.check_set_point(now, state.position);
                 self.fate(*sequence).applied += 1;
             }
             RobotEvent::Dropped { sequence, cause } => {
@@ -354,13 +413,23 @@ impl Observer for Checker {
             }
             RobotEvent::Enabled => {
                 assert!(self.released.is_some(), "nobody pressed resume after the stop");
+                assert!(!self.latched, "nobody reset the stop");
                 self.enabled = true;
-                self.moved = now;
+                (self.moved, self.misjudged) = (now, Duration::ZERO);
+                self.arm.pass(now);
+                self.arm.set_point = Some((self.arm.at, now));
                 self.totals.resumes += 1;
             }
             RobotEvent::Stop { why } => {
                 self.enabled = false;
                 self.released = None;
+                self.latched |= why.is_emergency();
+                self.arm.pass(now);
+                self.arm.set_point = None;
+                assert!(
+                    *why != StopCause::ClockStepped || self.clock_set.is_some(),
+                    "nobody set a clock before {now}"
+                );
                 *self.totals.stops.entry(format!("{why:?}")).or_default() += 1;
             }
             RobotEvent::Refused(cause) => *self.robot_drops.entry(cause.name()).or_default() += 1,

@@ -13,11 +13,13 @@
 // What a failure prints is how to replay it.
 #![allow(clippy::print_stdout)]
 
+mod arm;
 mod carriers;
 mod checker;
 #[path = "../harness/mod.rs"]
 mod harness;
 
+use arm::Hand;
 use carriers::{Carrier, Over};
 use checker::{Checker, Totals};
 use harness::{Clock, MS, OPERATOR, ROBOT, World};
@@ -30,9 +32,12 @@ use taut_session::{
 const STATES_PER_EPISODE: u64 = 10_000;
 pub(crate) const DEADLINE: Duration = Duration::from_millis(80);
 pub(crate) const WATCHDOG: Duration = Duration::from_millis(100);
-/// How far the robot reaches along each axis, m, and how hard it may be told to push, N.
+/// How far the robot reaches along each axis, m, how hard its controller may pull, N, how stiff that is, N/m, and how fast it may
+/// be told to move, m/s.
 pub(crate) const REACH: f32 = 0.5;
 pub(crate) const FORCE: f32 = 5.0;
+pub(crate) const STIFFNESS: f32 = 500.0;
+pub(crate) const SPEED: f32 = 0.4;
 
 /// An episode ends after this time, however few states a broken connection let through.
 const LONGEST_EPISODE: Duration = Duration::from_secs(60);
@@ -153,15 +158,23 @@ fn set_up(seed: u64, over: Over, rng: &mut Rng) -> Episode {
         },
         _ => Processing::Immediate,
     };
-    let policy = if rng.below(2) == 0 { LimitPolicy::Clamp } else { LimitPolicy::Refuse };
-    let limits = MotionLimits::new().position([-REACH; 3], [REACH; 3]).force(FORCE).policy(policy);
+    let limits = MotionLimits::new().position([-REACH; 3], [REACH; 3]).force(FORCE);
+    // What is refused leaves the arm where it is: a hand that moves would be out of its reach for good.
+    let (limits, hand) = if rng.below(2) == 0 {
+        let limits = limits.velocity(SPEED).stiffness(STIFFNESS);
+        (if rng.below(2) == 0 { limits.acceleration(4.0) } else { limits }, Hand::Moves)
+    } else {
+        (limits.policy(LimitPolicy::Refuse), Hand::Rests)
+    };
     let robot = RobotConfig::new()
         .watchdog(WATCHDOG)
+        .max_age(DEADLINE * 2)
+        .keeps_latch(rng.below(2) == 0)
         .limits(limits)
         .processing(processing)
         .queue(1 + rng.below(50) as usize)
         .order(if rng.below(2) == 0 { Order::Newest } else { Order::Fifo });
-    let checker = Checker::new(processing == Processing::Immediate, over);
+    let checker = Checker::new(processing == Processing::Immediate, over, hand);
     let links = [link(seed, "up", rng), link(seed, "down", rng)];
     let mut world = World::new(|end| over.end(end, seed, 0), operator, robot, links, checker);
     for clock in &mut world.clocks {
@@ -209,8 +222,7 @@ fn act(world: &mut Episode, rng: &mut Rng) {
             world.drain();
         }
         35..60 if !moves => {
-            world.robot.release(world.local(ROBOT));
-            world.drain();
+            world.release();
         }
         60..62 => {
             let end = rng.below(2) as usize;
@@ -253,8 +265,7 @@ fn recover(world: &mut Episode, lives: &mut Lives) {
         world.links[from] = well();
     }
     world.sampling = Some(MS);
-    world.robot.release(world.local(ROBOT));
-    world.drain();
+    world.release();
     // A transport that was taught caution by the faults takes its time to forget it; plain UDP was taught none.
     let (patience, least) = if lives.over == Over::Plain { (6, 100) } else { (60, 10) };
     let recovered = (0..patience).any(|attempt| {
@@ -282,9 +293,22 @@ fn recover(world: &mut Episode, lives: &mut Lives) {
 }
 
 impl Episode {
+    /// Resets what is latched, or else resumes: two acts, one after the other.
     fn resume_now(&mut self) {
+        if self.operator.robot().0 == RobotState::Fault {
+            self.observer.reset_pressed();
+            self.reset();
+            return;
+        }
         let now = self.now;
         self.observer.resume_pressed(now);
         self.resume();
+    }
+
+    /// The button at the robot is let go.
+    fn release(&mut self) {
+        self.observer.reset_pressed();
+        self.robot.release(self.local(ROBOT));
+        self.drain();
     }
 }

@@ -1,6 +1,8 @@
 //! An operator and a robot, each with its own clock, and a chain of link elements each way, in virtual time.
 #![allow(dead_code, unreachable_pub)]
 
+use std::collections::VecDeque;
+
 use taut_core::{
     Bytes, Datagram, DropCause, Duration, Ecn, Link, LinkEvent, Packet, PacketMeta, PathId, Seed, Time,
     Transport,
@@ -56,6 +58,14 @@ pub trait Observer {
     fn operator(&mut self, _now: Time, _event: &OperatorEvent) {}
     /// What the robot knows of the clocks when a datagram comes: as in [`robot`](Self::robot).
     fn clocks(&mut self, _now: Time, _clocks: Option<[Duration; 2]>) {}
+    /// What the hand holds at this time.
+    fn hand(&self, _now: Time) -> [f32; 3] {
+        [0.0; 3]
+    }
+    /// Where the arm is now.
+    fn arm(&mut self, _now: Time) -> [f32; 3] {
+        [0.0; 3]
+    }
     /// `clocks`: how far the robot's estimate of the operator's clock is off, and how far it says that it may be.
     fn robot(&mut self, _now: Time, _event: &RobotEvent, _clocks: Option<[Duration; 2]>) {}
 }
@@ -124,6 +134,11 @@ pub struct World<T, O> {
     pub sampling: Option<Duration>,
     /// How often the robot measures.
     pub measuring: Option<Duration>,
+    /// The enabling input of the operator's device.
+    pub enabling: bool,
+    /// How long the robot's disk takes; `None`: it fails.
+    pub disk: Option<Duration>,
+    writing: VecDeque<(Time, u64)>,
     next_sample: Time,
     next_measurement: Time,
     next_id: u64,
@@ -156,6 +171,9 @@ impl<T: Transport, O: Observer> World<T, O> {
             observer,
             sampling: None,
             measuring: None,
+            enabling: true,
+            disk: Some(Duration::ZERO),
+            writing: VecDeque::new(),
             next_sample: START,
             next_measurement: START,
             next_id: 0,
@@ -192,10 +210,19 @@ impl<T: Transport, O: Observer> World<T, O> {
             }
         }
         let [operator, robot] = [self.local(OPERATOR), self.local(ROBOT)];
+        self.robot.measure(self.observer.arm(self.now));
+        self.write_latches();
         self.operator.handle_timeout(operator);
         self.robot.handle_timeout(robot);
         self.make_samples();
         self.drain();
+    }
+
+    /// What was to be written is, when the disk has had its time.
+    fn write_latches(&mut self) {
+        while let Some((_, number)) = self.writing.pop_front_if(|(at, _)| *at <= self.now) {
+            self.robot.kept(self.local(ROBOT), number, self.disk.is_some());
+        }
     }
 
     fn next_time(&self) -> Option<Time> {
@@ -204,7 +231,8 @@ impl<T: Transport, O: Observer> World<T, O> {
         let link = |i: usize| self.links[i].poll_timeout().map(|deadline| deadline.at);
         let sample = self.sampling.map(|_| self.next_sample);
         let measurement = self.measuring.map(|_| self.next_measurement);
-        [due(0), due(1), link(0), link(1), sample, measurement].into_iter().flatten().min()
+        let written = self.writing.front().map(|(at, _)| *at);
+        [due(0), due(1), link(0), link(1), sample, measurement, written].into_iter().flatten().min()
     }
 
     /// Gives out what left a link; false when nothing did.
@@ -242,12 +270,15 @@ impl<T: Transport, O: Observer> World<T, O> {
     fn make_samples(&mut self) {
         if let Some(period) = self.sampling.filter(|_| self.next_sample <= self.now) {
             self.next_sample = self.now + period;
-            self.send(State::at(self.local(OPERATOR)));
+            let position = self.observer.hand(self.now);
+            self.send(State { position, enabling: self.enabling, ..State::at(self.local(OPERATOR)) });
         }
         if let Some(period) = self.measuring.filter(|_| self.next_measurement <= self.now) {
             self.next_measurement = self.now + period;
             let now = self.local(ROBOT);
-            let _ = self.robot.send_feedback(now, State { force: [0.0, 0.0, 2.0], ..State::at(now) });
+            let position = self.observer.arm(self.now);
+            let _ =
+                self.robot.send_feedback(now, State { position, force: [0.0, 0.0, 2.0], ..State::at(now) });
         }
     }
 
@@ -264,6 +295,13 @@ impl<T: Transport, O: Observer> World<T, O> {
         }
         self.drain();
         sent.ok()
+    }
+
+    /// Lets go of a latched stop, when that is possible.
+    pub fn reset(&mut self) -> bool {
+        let reset = self.operator.reset(self.local(OPERATOR)).is_ok();
+        self.drain();
+        reset
     }
 
     /// Presses resume, when that is possible.
@@ -291,6 +329,9 @@ impl<T: Transport, O: Observer> World<T, O> {
             self.observer.operator(self.now, &event);
         }
         while let Some(event) = self.robot.poll_event() {
+            if let RobotEvent::Keep { number, .. } = event {
+                self.writing.push_back((self.now + self.disk.unwrap_or(Duration::ZERO), number));
+            }
             let clocks = self.robot_clock_error();
             self.observer.robot(self.now, &event, clocks);
         }

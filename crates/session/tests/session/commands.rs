@@ -12,9 +12,13 @@ use crate::{delays, ms_between, rated, world};
 
 fn acknowledged(log: &Log) -> Option<(Time, Duration)> {
     log.operator.iter().find_map(|(at, event)| match event {
-        OperatorEvent::EmergencyStopped { after } => Some((*at, *after)),
+        OperatorEvent::EmergencyStopped { after, .. } => Some((*at, *after)),
         _ => None,
     })
+}
+
+fn refuses_reset(why: Answer) -> impl Fn(&OperatorEvent) -> bool {
+    move |event| matches!(event, OperatorEvent::ResetRefused { answer: Some(answer) } if *answer == why)
 }
 
 /// 10 ms each way, 20 Mbit/s; more states than the queue holds wait their turn.
@@ -95,7 +99,8 @@ fn without_any_answer_the_operator_is_told_and_copies_become_rare() {
 
 #[test]
 fn a_button_that_is_held_down_is_answered_after_one_round_trip_and_told_of_silence() {
-    let mut world = world(udp, delays(MS * 100));
+    let robot = RobotConfig::new().watchdog(MS * 400);
+    let mut world = World::new(udp, OperatorConfig::new(), robot, delays(MS * 100), Log::default());
     world.start();
     world.run_until(at_ms(1_000));
     world.sampling = None;
@@ -125,8 +130,14 @@ fn the_robot_stays_stopped_until_it_is_explicitly_released() {
     let stopped = world.observer.applied().len();
     assert!(world.operator.status(world.now).emergency);
     assert_eq!(world.operator.robot(), (RobotState::Fault, StopCause::Emergency));
+    assert_eq!(world.operator.resume(world.now), Err(ResumeError::Latched), "first the reset");
+    assert!(world.reset());
+    world.run_until(at_ms(3_050));
+    assert!(world.observer.operator_at(|event| *event == OperatorEvent::WasReset).is_some());
+    assert_eq!(world.robot.state(), RobotState::Paused, "a reset moves nothing");
+    assert_eq!(world.observer.applied().len(), stopped);
     assert!(world.resume());
-    world.run_until(at_ms(3_100));
+    world.run_until(at_ms(3_150));
     assert!(world.observer.operator_at(|event| *event == OperatorEvent::Resumed).is_some());
     assert!(world.observer.applied().len() > stopped + 80);
     assert_eq!(world.operator.robot().0, RobotState::Enabled);
@@ -152,10 +163,10 @@ fn the_button_at_the_robot_is_released_at_the_robot() {
     world.run_until(at_ms(1_050));
     let seen = OperatorEvent::Robot { state: RobotState::Fault, cause: StopCause::LocalEmergency };
     assert!(world.observer.operator_at(|event| *event == seen).unwrap() <= at_ms(1_006));
-    world.resume();
+    assert_eq!(world.operator.resume(world.local(OPERATOR)), Err(ResumeError::Latched));
+    world.reset();
     world.run_until(at_ms(1_100));
-    let refused = OperatorEvent::ResumeRefused { answer: Some(Answer::HeldLocally) };
-    assert!(world.observer.operator_at(|event| *event == refused).is_some());
+    assert!(world.observer.operator_at(refuses_reset(Answer::HeldLocally)).is_some());
     world.robot.release(world.local(ROBOT));
     world.run_until(at_ms(1_200));
     assert_eq!(world.robot.state(), RobotState::Paused, "released is not resumed");
@@ -189,8 +200,8 @@ fn a_resume_that_nobody_answers_is_given_up() {
     world.links[0] = Chain::from(Loss::bernoulli(Probability::ALWAYS, Seed::new(1).stream("cut")));
     world.resume();
     world.run_until(world.now + MS * 1_100);
-    let given_up = OperatorEvent::ResumeRefused { answer: None };
-    assert!(world.observer.operator_at(|event| *event == given_up).is_some());
+    let given_up = |event: &OperatorEvent| matches!(event, OperatorEvent::ResumeRefused { answer: None, .. });
+    assert!(world.observer.operator_at(given_up).is_some());
 }
 
 #[test]
@@ -223,7 +234,7 @@ fn a_lost_button_at_the_robot_stops_as_a_pressed_one_does_under_its_own_cause() 
     let mut world = world(udp, delays(MS * 5));
     world.start();
     world.run_until(at_ms(1_000));
-    world.robot.button_lost(world.local(ROBOT));
+    world.robot.stop(world.local(ROBOT), StopCause::ButtonLost);
     world.drain();
     world.run_until(at_ms(1_050));
     let seen = OperatorEvent::Robot { state: RobotState::Fault, cause: StopCause::ButtonLost };

@@ -199,8 +199,11 @@ fn the_source_s_71_bytes_carry_a_session_too() {
     let before = world.observer.applied().len();
     assert!(before > 500);
     assert!(world.observer.applied()[before - 1].0 <= at_ms(1_005));
+    assert!(!world.resume() && world.reset(), "first the reset");
+    world.run_until(at_ms(1_150));
+    assert_eq!(world.robot.state(), taut_session::RobotState::Paused, "which moves nothing");
     assert!(world.resume());
-    world.run_until(at_ms(1_300));
+    world.run_until(at_ms(1_350));
     assert!(world.observer.applied().len() > before + 150);
     let status = world.operator.status(world.now);
     assert_eq!((status.success, status.unmatched_echoes), (1.0, 0));
@@ -258,7 +261,11 @@ fn what_is_beyond_the_limits_is_refused_and_feeds_no_watchdog() {
     send(&mut world, 0.5, 200);
     assert_eq!(world.observer.applied().last().expect("it moved").0, within);
     let stop = RobotEvent::Stop { why: StopCause::Watchdog };
-    assert_eq!(world.observer.robot_at(|event| *event == stop), Some(within + MS * 100));
+    assert_eq!(
+        world.observer.robot_at(|event| *event == stop),
+        Some(within + MS * 99),
+        "a millisecond on its way"
+    );
     let refused = |event: &OperatorEvent| {
         matches!(event, OperatorEvent::Acknowledged { verdict: Verdict::OutOfLimits, .. })
     };

@@ -8,6 +8,7 @@ mod delivery;
 mod hostile;
 mod random;
 mod safety;
+mod stops;
 
 use harness::{Log, MS, World};
 use taut_core::{Bitrate, Bytes, Duration, Transport};

@@ -114,5 +114,9 @@ fn a_shorter_watchdog_is_obeyed() {
     world.run_until(at_ms(1_100));
     let stop = RobotEvent::Stop { why: StopCause::Watchdog };
     let last = world.observer.applied().last().expect("it moved").0;
-    assert_eq!(world.observer.robot_at(|event| *event == stop), Some(last + MS * 20));
+    assert_eq!(
+        world.observer.robot_at(|event| *event == stop),
+        Some(last + MS * 19),
+        "a millisecond on its way"
+    );
 }

@@ -20,8 +20,12 @@ fn at(ms: u64) -> Time {
 
 fn moving() -> View {
     let mut view = View::new("robot:4433 over quic".to_owned());
-    let connected =
-        OperatorEvent::Connected { limits: Default::default(), watchdog: Duration::from_millis(100) };
+    let connected = OperatorEvent::Connected {
+        limits: Default::default(),
+        watchdog: Duration::from_millis(100),
+        max_age: Duration::from_millis(100),
+        hold_to_run: false,
+    };
     view.note(at(1_500), OperatorNote::Event(connected));
     let robot = OperatorEvent::Robot { state: RobotState::Enabled, cause: StopCause::Start };
     view.note(at(1_500), OperatorNote::Event(robot));
@@ -93,7 +97,7 @@ fn keys_carry_the_moment_at_which_they_were_pressed() {
     let mut view = moving();
     view.press(at(6_078), &Press::Stop, true);
     let after = Duration::from_micros(1_900);
-    view.note(at(6_080), OperatorNote::Event(OperatorEvent::EmergencyStopped { after }));
+    view.note(at(6_080), OperatorNote::Event(OperatorEvent::EmergencyStopped { after, kept: true }));
     let all = screen(&view).join("\n");
     assert!(all.contains("6.08 s  emergency stop pressed"), "{all}");
     assert!(all.contains("6.08 s  EMERGENCY STOP, acknowledged after 1.9 ms"), "{all}");
@@ -151,7 +155,7 @@ fn an_emergency_stop_shows_at_once_and_until_it_is_resumed() {
     view.press(at(1_600), &Press::Stop, true);
     assert!(screen(&view)[0].contains("NOT ACKNOWLEDGED YET"));
     let after = Duration::from_micros(400);
-    view.note(Time::ZERO, OperatorNote::Event(OperatorEvent::EmergencyStopped { after }));
+    view.note(Time::ZERO, OperatorNote::Event(OperatorEvent::EmergencyStopped { after, kept: true }));
     assert!(screen(&view)[0].contains(" EMERGENCY STOP  "));
     view.note(Time::ZERO, OperatorNote::Event(OperatorEvent::Resumed));
     assert!(screen(&view)[0].contains("MOVING"));

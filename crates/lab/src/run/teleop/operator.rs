@@ -14,7 +14,7 @@ use super::record::{Shared, Transit};
 use super::wire::{Seen, Wire};
 use crate::scenario::{Direction, Teleop};
 
-/// What the operator does, and when: all on the operator's clock.
+/// What the operator does, and when: all on the operator's clock. Where a stop is latched, resume is pressed after the reset.
 pub(super) struct Script {
     /// Presses of the emergency stop and of resume, in order of time.
     presses: VecDeque<(Time, Press)>,
@@ -116,7 +116,11 @@ impl OperatorNode {
         }
         if self.resume_at.is_some_and(|at| at <= self.now) {
             self.resume_at = Some(self.now + AGAIN);
-            if self.session.robot().0 == RobotState::Enabled {
+            let state = self.session.robot().0;
+            if state == RobotState::Enabled {
+                self.resume_at = None;
+            } else if state == RobotState::Fault && self.session.reset(self.now).is_ok() {
+                // What comes of it is told by an event.
                 self.resume_at = None;
             } else if self.session.resume(self.now).is_ok() {
                 // What comes of it is told by an event.
@@ -177,7 +181,10 @@ impl OperatorNode {
                 let goes_on = self.next_state.is_some();
                 self.resume_at = self.script.resume_after.filter(|_| goes_on).map(|after| self.now + after);
             }
-            OperatorEvent::ResumeRefused { .. } => self.resume_at = Some(self.now + AGAIN),
+            OperatorEvent::WasReset => self.resume_at = Some(self.now),
+            OperatorEvent::ResetRefused { .. } | OperatorEvent::ResumeRefused { .. } => {
+                self.resume_at = Some(self.now + AGAIN)
+            }
             OperatorEvent::Feedback { state, .. } => self.hand.feel(state.force),
             OperatorEvent::FeedbackLost => self.hand.feel([0.0; 3]),
             _ => {}

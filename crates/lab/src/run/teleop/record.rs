@@ -90,7 +90,7 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(teleop: &Teleop, watch: Watch) -> Self {
-        let deadline = teleop.deadline.map_or(teleop.max_age, |deadline| deadline.min(teleop.max_age));
+        let deadline = teleop.deadline.map_or(teleop.oldest(), |deadline| deadline.min(teleop.oldest()));
         Self {
             watch,
             deadline: teleop.deadline,

@@ -1,0 +1,233 @@
+//! A short text that survives the process: written whole or not at all, and off the threads that must not wait.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::fs::{FlockOperation, flock};
+
+/// A file with a text of its own that is replaced as a whole: written beside it, synced, renamed over it, and the folder synced.
+/// Whoever reads it finds the text from before or the one from after, whenever the power fails.
+#[derive(Debug)]
+pub struct StateFile {
+    path: PathBuf,
+    /// Held for as long as this lives.
+    _lock: Option<File>,
+}
+
+/// Why there is no such file.
+#[derive(Debug, thiserror::Error)]
+pub enum StateFileError {
+    /// Another process has it.
+    #[error("{0} is used by another process; name another one")]
+    Taken(PathBuf),
+    /// The system refused.
+    #[error("{path}: {error}")]
+    Refused {
+        /// What it was about.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// A text is short: what is longer is none of ours.
+const LONGEST: u64 = 4_096;
+
+impl StateFile {
+    /// Makes the folder when there is none, and locks the file against other processes (`PATH.lock`) if it is to be `exclusive`.
+    /// Gives what is in it; `None`: there is no such file yet. Bytes that are no UTF-8 are replaced.
+    ///
+    /// # Errors
+    /// See [`StateFileError`].
+    pub fn open(path: &Path, exclusive: bool) -> Result<(Self, Option<String>), StateFileError> {
+        let refused = |error| StateFileError::Refused { path: path.to_owned(), error };
+        if let Some(folder) = folder_of(path) {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
+        }
+        let lock = if exclusive { Some(lock(path)?) } else { None };
+        let text = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(refused(error)),
+            Ok(metadata) if metadata.len() > LONGEST => Some(String::new()),
+            Ok(_) => Some(String::from_utf8_lossy(&fs::read(path).map_err(refused)?).into_owned()),
+        };
+        Ok((Self { path: path.to_owned(), _lock: lock }, text))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces the text, on the disk when this returns.
+    ///
+    /// # Errors
+    /// What the system says. Then the text from before may still be there.
+    pub fn write(&self, text: &str) -> io::Result<()> {
+        let new = beside(&self.path, ".new");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        File::open(folder_of(&self.path).unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+fn folder_of(path: &Path) -> Option<&Path> {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty())
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+fn lock(path: &Path) -> Result<File, StateFileError> {
+    let at = beside(path, ".lock");
+    let refused = |error: io::Error| StateFileError::Refused { path: at.clone(), error };
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&at);
+    let file = file.map_err(refused)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StateFileError::Taken(path.to_owned())),
+        Err(error) => Err(refused(error.into())),
+    }
+}
+
+/// Writes texts to a [`StateFile`] on a thread of its own: whoever gives them never waits. The newest wins; when this is
+/// dropped, the last one is still written, for a second at most.
+#[derive(Debug)]
+pub struct StateWriter {
+    slot: Arc<Slot>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    next: Mutex<Next>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Next {
+    text: Option<(u64, String)>,
+    ended: bool,
+    finished: bool,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Next> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StateWriter {
+    /// Tells `done` of each text that was tried, by its number, and whether it is on the disk.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start(
+        file: StateFile,
+        mut done: impl FnMut(u64, io::Result<()>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let slot = Arc::new(Slot::default());
+        let shared = Arc::clone(&slot);
+        let work = move || {
+            loop {
+                let mut next = shared.lock();
+                while next.text.is_none() && !next.ended {
+                    next = shared.changed.wait(next).unwrap_or_else(PoisonError::into_inner);
+                }
+                let Some((number, text)) = next.text.take() else {
+                    next.finished = true;
+                    shared.changed.notify_all();
+                    return;
+                };
+                drop(next);
+                done(number, file.write(&text));
+            }
+        };
+        let thread = std::thread::Builder::new().name("taut state".to_owned()).spawn(work)?;
+        Ok(Self { slot, thread: Some(thread) })
+    }
+
+    /// Has this written as soon as the disk can, instead of what still waits.
+    pub fn write(&self, number: u64, text: String) {
+        self.slot.lock().text = Some((number, text));
+        self.slot.changed.notify_all();
+    }
+}
+
+impl Drop for StateWriter {
+    fn drop(&mut self) {
+        let mut next = self.slot.lock();
+        next.ended = true;
+        self.slot.changed.notify_all();
+        // A disk that hangs holds nobody up.
+        let second = std::time::Duration::from_secs(1);
+        let waited = self.slot.changed.wait_timeout_while(next, second, |next| !next.finished);
+        let (next, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if next.finished
+            && let Some(thread) = self.thread.take()
+        {
+            drop(next);
+            let _ = thread.join(); // It has nothing to say.
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("taut-state-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    }
+
+    #[test]
+    fn what_was_written_is_read_in_the_next_life_and_one_life_at_a_time_has_it() {
+        let folder = folder("lives");
+        let path = folder.join("below").join("robot");
+        let (file, text) = StateFile::open(&path, true).expect("a new one");
+        assert_eq!(text, None);
+        file.write("one\n").expect("it is written");
+        file.write("two\n").expect("it is replaced");
+        assert!(matches!(StateFile::open(&path, true), Err(StateFileError::Taken(_))));
+        drop(file);
+        let (_file, text) = StateFile::open(&path, true).expect("the other life is over");
+        assert_eq!(text.as_deref(), Some("two\n"));
+        fs::remove_dir_all(folder).expect("it was made here");
+    }
+
+    #[test]
+    fn a_writer_writes_the_newest_and_says_when_it_cannot() {
+        let folder = folder("writer");
+        let path = folder.join("robot");
+        let (file, _) = StateFile::open(&path, true).expect("a new one");
+        let (tell, told) = sync_channel(8);
+        let writer = StateWriter::start(file, move |number, written| {
+            tell.send((number, written.is_ok())).expect("somebody listens");
+        });
+        let writer = writer.expect("a thread");
+        writer.write(1, "one".to_owned());
+        assert_eq!(told.recv(), Ok((1, true)));
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "one");
+        fs::remove_dir_all(&folder).expect("it was made here");
+        writer.write(2, "two".to_owned());
+        assert_eq!(told.recv(), Ok((2, false)), "there is no folder any more");
+        fs::create_dir_all(&folder).expect("again");
+        writer.write(3, "three".to_owned());
+        drop(writer);
+        assert_eq!(fs::read_to_string(&path).expect("the last one is written"), "three");
+        fs::remove_dir_all(folder).expect("it was made here");
+    }
+}

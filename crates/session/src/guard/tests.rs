@@ -1,0 +1,207 @@
+use super::*;
+use proptest::prelude::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn at(ms: u64) -> Time {
+    Time::from_nanos(1_000_000_000) + MS * ms
+}
+
+fn near(found: &[f32], expected: &[f32]) -> bool {
+    found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6)
+}
+
+fn state() -> State {
+    State {
+        position: [0.5, -0.05, 0.1],
+        velocity: [3.0, 0.0, 4.0],
+        force: [0.0, 6.0, 8.0],
+        orientation_wxyz: [0.0, 2.0, 0.0, 0.0],
+        ..State::at(Time::ZERO)
+    }
+}
+
+fn to(position: [f32; 3]) -> State {
+    State { position, ..State::at(Time::ZERO) }
+}
+
+fn limits() -> MotionLimits {
+    MotionLimits::new().position([-0.2; 3], [0.2; 3]).force(5.0)
+}
+
+/// Resumed at 0 ms where it is.
+fn guard(limits: MotionLimits, measured: [f32; 3]) -> Guard {
+    let mut guard = Guard::new(limits);
+    guard.measure(measured);
+    guard.enable(at(0));
+    guard
+}
+
+#[test]
+fn clamping_keeps_directions() {
+    let clamped = Guard::new(limits()).bound(at(1), &state()).unwrap();
+    assert!(near(&clamped.position, &[0.2, -0.05, 0.1]), "{clamped:?}");
+    assert!(near(&clamped.velocity, &[0.0, 0.0, 4.0]), "none leads out of the box: {clamped:?}");
+    assert!(near(&clamped.force, &[0.0, 3.0, 4.0]), "{clamped:?}");
+    assert!(near(&clamped.orientation_wxyz, &[0.0, 1.0, 0.0, 0.0]), "{clamped:?}");
+}
+
+#[test]
+fn a_jump_moves_the_set_point_no_faster_than_the_limit_by_the_robots_own_clock() {
+    let mut guard = guard(MotionLimits::new().velocity(0.05), [0.0; 3]);
+    let told = guard.bound(at(10), &to([0.5, 0.0, 0.0])).unwrap();
+    assert!(near(&told.position, &[0.0005, 0.0, 0.0]), "{told:?}");
+    assert!(near(&told.velocity, &[0.05, 0.0, 0.0]), "{told:?}");
+    // However many states come at one instant.
+    for _ in 0..100 {
+        let told = guard.bound(at(10), &to([0.5, 0.0, 0.0])).unwrap();
+        assert!(near(&told.position, &[0.0005, 0.0, 0.0]), "{told:?}");
+    }
+    let told = guard.bound(at(110), &to([0.5, 0.0, 0.0])).unwrap();
+    assert!(near(&told.position, &[0.0055, 0.0, 0.0]), "{told:?}");
+}
+
+#[test]
+fn motion_within_the_limits_is_untouched() {
+    let limits = MotionLimits::new().velocity(0.5).acceleration(5.0).force(20.0).stiffness(3_000.0);
+    let mut guard = guard(limits, [0.0; 3]);
+    for ms in 1..2_000 {
+        // 0.05 m, 1 Hz: 0.31 m/s and 1.97 m/s² at most.
+        let phase = std::f64::consts::TAU * f64::from(ms) / 1_000.0;
+        let x = 0.05 * (1.0 - phase.cos());
+        let velocity = 0.05 * std::f64::consts::TAU * phase.sin();
+        let asked = State { velocity: [velocity as f32, 0.0, 0.0], ..to([x as f32, 0.0, 0.0]) };
+        guard.measure([x as f32, 0.0, 0.0]);
+        let told = guard.bound(at(ms as u64), &asked).unwrap();
+        assert!((told.position[0] - asked.position[0]).abs() < 2e-6, "{ms} ms: {told:?}, asked {asked:?}");
+    }
+}
+
+#[test]
+fn a_jump_is_approached_within_the_acceleration_and_without_overshoot() {
+    let mut guard = guard(MotionLimits::new().velocity(0.5).acceleration(2.0), [0.0; 3]);
+    let (mut last, mut speed, mut fastest) = (0.0, 0.0f64, 0.0f64);
+    for ms in 1..1_000 {
+        let told = guard.bound(at(ms), &to([0.2, 0.0, 0.0])).unwrap();
+        let now = f64::from(told.position[0]);
+        let new_speed = (now - last) / 1e-3;
+        assert!((new_speed - speed).abs() <= 2.0 * 1e-3 * 1.05 + 1e-4, "{ms} ms: {speed} → {new_speed}");
+        assert!(now <= 0.2 + 1e-6, "{ms} ms: {now}");
+        (last, speed) = (now, new_speed);
+        fastest = fastest.max(new_speed);
+    }
+    assert!((last - 0.2).abs() < 1e-3, "it arrives: {last}");
+    assert!((0.45..=0.5 + 1e-3).contains(&fastest), "{fastest}");
+}
+
+#[test]
+fn the_set_point_stays_as_near_to_the_robot_as_the_force_allows() {
+    let limits = MotionLimits::new().force(30.0).stiffness(3_000.0);
+    let mut guard = guard(limits, [0.1, 0.0, 0.0]);
+    let told = guard.bound(at(1), &to([0.5, 0.0, 0.0])).unwrap();
+    assert!(near(&told.position, &[0.11, 0.0, 0.0]), "{told:?}");
+    // The wall holds the arm: pushing on changes nothing.
+    for ms in 2..100 {
+        guard.measure([0.1, 0.0, 0.0]);
+        let told = guard.bound(at(ms), &to([0.5, 0.0, 0.0])).unwrap();
+        assert!(near(&told.position, &[0.11, 0.0, 0.0]), "{told:?}");
+    }
+}
+
+#[test]
+fn where_nobody_knows_where_the_robot_is_no_way_from_there_is_taken() {
+    let all = [
+        MotionLimits::new().step(0.01),
+        MotionLimits::new().velocity(1.0),
+        MotionLimits::new().acceleration(1.0),
+        MotionLimits::new().force(1.0).stiffness(1.0),
+    ];
+    for limits in all {
+        assert_eq!(Guard::new(limits).bound(at(1), &to([0.0; 3])), Err(Verdict::OutOfLimits));
+    }
+    let mut guard = guard(limits().step(0.01), [0.1, -0.05, 0.1]);
+    let told = guard.bound(at(1), &state()).unwrap();
+    assert!(near(&told.position, &[0.11, -0.05, 0.1]), "{told:?}");
+}
+
+#[test]
+fn refusing_takes_only_what_is_within() {
+    let mut refusing = guard(limits().velocity(1.0).policy(LimitPolicy::Refuse), [0.1; 3]);
+    assert_eq!(refusing.bound(at(100), &state()), Err(Verdict::OutOfLimits));
+    let within = State { position: [0.12; 3], velocity: [0.5; 3], force: [1.0; 3], ..state() };
+    assert_eq!(refusing.check(at(1), &within), Err(Verdict::OutOfLimits), "too far for a millisecond");
+    assert!(refusing.bound(at(100), &within).is_ok());
+}
+
+#[test]
+fn a_locked_device_moves_nothing() {
+    let mut guard = guard(MotionLimits::new(), [0.1, 0.0, 0.0]);
+    let locked = State { locked: true, ..state() };
+    for ms in 1..10 {
+        let told = guard.bound(at(ms), &locked).unwrap();
+        assert!(near(&told.position, &[0.1, 0.0, 0.0]), "{told:?}");
+        assert_eq!((told.velocity, told.force), ([0.0; 3], [0.0; 3]));
+    }
+    assert_eq!(Guard::new(MotionLimits::new()).bound(at(1), &locked), Err(Verdict::OutOfLimits));
+}
+
+#[test]
+fn more_states_than_the_rate_are_not_admitted() {
+    let mut guard = Guard::new(MotionLimits::new().rate(1_000.0));
+    let admitted = (0..10_000u64).filter(|n| guard.admits(at(0) + Duration::from_micros(n * 100))).count();
+    assert!((1_090..=1_110).contains(&admitted), "{admitted} of 10000 in a second");
+}
+
+#[test]
+fn an_orientation_that_is_none_is_refused_whatever_the_policy() {
+    let nowhere = State { orientation_wxyz: [0.0; 4], ..State::at(Time::ZERO) };
+    assert_eq!(Guard::new(MotionLimits::new()).bound(at(1), &nowhere), Err(Verdict::NotFinite));
+}
+
+fn number() -> impl Strategy<Value = f32> {
+    prop_oneof![
+        any::<f32>().prop_filter("finite", |x| x.is_finite()),
+        -1.0f32..1.0,
+        Just(f32::MAX),
+        Just(f32::MIN)
+    ]
+}
+
+fn vector() -> impl Strategy<Value = [f32; 3]> {
+    prop::array::uniform3(number())
+}
+
+proptest! {
+    /// Whatever finite states come, whenever, and wherever the robot says that it is: what it is told is finite, within the
+    /// box, and no further from the last than the speed times the time between, or a step.
+    #[test]
+    fn what_comes_out_is_finite_and_within(
+        asked in prop::collection::vec((vector(), vector(), vector(), vector(), 0u64..200_000, any::<bool>()), 1..40),
+        start in prop::array::uniform3(-0.5f32..0.5),
+        speed in prop_oneof![0.0f32..2.0, Just(f32::INFINITY)],
+        acceleration in prop_oneof![0.01f32..20.0, Just(f32::INFINITY)],
+        step in prop_oneof![0.0f32..0.1, Just(f32::INFINITY)],
+        force in 0.0f32..50.0,
+        stiffness in prop_oneof![Just(0.0f32), 100.0f32..5_000.0],
+    ) {
+        let limits = MotionLimits::new().position([-0.5; 3], [0.5; 3]).velocity(speed).acceleration(acceleration)
+            .step(step).force(force).stiffness(stiffness);
+        let mut guard = guard(limits, start);
+        let (mut last, mut now, mut since) = (start, at(0), at(0));
+        for (position, velocity, force_asked, measured, wait_us, locked) in asked {
+            now += Duration::from_micros(wait_us);
+            guard.measure(measured.map(|x| x.clamp(-2.0, 2.0)));
+            let asked = State { position, velocity, force: force_asked, locked, ..State::at(now) };
+            let told = guard.bound(now, &asked).expect("it is brought within");
+            prop_assert!(told.is_finite(), "{told:?}");
+            let exact = |vector: [f32; 3]| magnitude(&vector.map(f64::from));
+            prop_assert!(exact(told.velocity) <= f64::from(speed) * (1.0 + 1e-6));
+            prop_assert!(exact(told.force) <= f64::from(force) * (1.0 + 1e-6));
+            prop_assert!(told.position.iter().all(|x| x.abs() <= 0.5));
+            let way = distance(told.position.map(f64::from), last.map(f64::from));
+            let most = (f64::from(speed) * (now - since).as_secs_f64()).min(f64::from(step));
+            prop_assert!(way <= most + 1e-6, "{way} of {most}");
+            (last, since) = (told.position, now);
+        }
+    }
+}

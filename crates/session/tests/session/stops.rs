@@ -1,0 +1,292 @@
+//! Stops that cannot fail: age, clocks, what is kept, who may let go.
+
+use taut_core::{DropCause, Duration, Transport};
+use taut_link::{Chain, Cut, Delay};
+use taut_session::{
+    Answer, Codec, Latch, MotionLimits, OperatorConfig, OperatorEvent, ResumeError, Robot, RobotConfig,
+    RobotEvent, RobotState, State, StopCause, patience,
+};
+
+use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, dropped, udp};
+use crate::{delays, world};
+
+fn world_with<T: Transport>(
+    transport: impl Fn(usize) -> T,
+    robot: RobotConfig,
+    links: [Chain; 2],
+) -> World<T, Log> {
+    World::new(transport, OperatorConfig::new().deadline(MS * 10_000), robot, links, Log::default())
+}
+
+fn stops<T>(world: &World<T, Log>) -> Vec<(taut_core::Time, StopCause)> {
+    let stops = world.observer.robot.iter().filter_map(|(at, event)| match event {
+        RobotEvent::Stop { why } => Some((*at, *why)),
+        _ => None,
+    });
+    stops.collect()
+}
+
+#[test]
+fn the_watchdog_counts_the_time_that_motion_was_on_its_way() {
+    // 900 ms one way, and an operator that lets its states age for 10 s; then the link is cut.
+    let way =
+        || Chain::new(vec![Cut::at(at_ms(6_000)).lasting(MS * 9_000).into(), Delay::new(MS * 900).into()]);
+    let robot = RobotConfig::new().watchdog(MS * 2_000).max_age(MS * 2_000);
+    let mut world = world_with(udp, robot, [way(), way()]);
+    world.start();
+    world.run_until(at_ms(9_000));
+    let last = world.observer.applied().last().expect("it moved").0;
+    let (stopped, why) = stops(&world)[0];
+    assert_eq!(why, StopCause::Watchdog);
+    // The last was made just before the cut, 900 ms before it came: the stop is two seconds after it was made.
+    assert!(last <= at_ms(6_900) && stopped <= at_ms(8_001), "{last} {stopped}");
+}
+
+#[test]
+fn the_leases_end_is_when_the_watchdog_stops() {
+    let mut world = world_with(udp, RobotConfig::new(), delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.sampling = None;
+    world.run_until(at_ms(2_000));
+    let lease = world.observer.robot.iter().rev().find_map(|(_, event)| match event {
+        RobotEvent::Apply { lease, .. } => Some(*lease),
+        _ => None,
+    });
+    assert_eq!(lease, stops(&world).first().map(|(at, _)| *at));
+}
+
+#[test]
+fn a_state_that_may_be_too_old_by_what_is_unsure_of_the_clocks_is_not_applied() {
+    // 60 ms there and 40 back: nobody can tell the way there from 50 ± 50 ms.
+    let links = || [Delay::new(MS * 60).into(), Delay::new(MS * 40).into()];
+    let mut world = world_with(udp, RobotConfig::new().watchdog(MS * 300).max_age(MS * 95), links());
+    world.run_until(at_ms(1_000));
+    world.resume();
+    world.run_until(at_ms(1_300));
+    assert_eq!(world.robot.state(), RobotState::Paused);
+    let mut world = world_with(udp, RobotConfig::new().watchdog(MS * 300).max_age(MS * 120), links());
+    world.start();
+    world.run_until(at_ms(1_000));
+    assert!(world.observer.applied().len() > 500);
+}
+
+#[test]
+fn a_robot_refuses_to_move_over_a_path_that_is_too_slow_and_both_ends_name_the_values() {
+    let mut world = world(udp, delays(MS * 90));
+    world.run_until(at_ms(1_000));
+    world.resume();
+    world.run_until(at_ms(1_400));
+    assert_eq!(world.robot.state(), RobotState::Paused);
+    let at_robot = world.observer.robot.iter().find_map(|(_, event)| match event {
+        RobotEvent::PathTooSlow { age } => Some(*age),
+        _ => None,
+    });
+    let at_operator = world.observer.operator.iter().find_map(|(_, event)| match event {
+        OperatorEvent::ResumeRefused { answer: Some(Answer::PathTooSlow), age } => Some(*age),
+        _ => None,
+    });
+    let age = at_robot.expect("its owner is told");
+    assert!((MS * 179..MS * 182).contains(&age), "90 ms, and as much is unsure: {age}");
+    assert!(at_operator.expect("so is the operator").abs_diff(age) <= Duration::from_micros(1));
+    let robot = RobotConfig::new().watchdog(patience(age)).max_age(patience(age));
+    let mut world = world_with(udp, robot, delays(MS * 90));
+    world.start();
+    world.run_until(at_ms(2_000));
+    assert!(world.observer.applied().len() > 1_000 && stops(&world).is_empty());
+}
+
+#[test]
+fn a_clock_that_stood_still_stops_the_robot() {
+    for frozen in [OPERATOR, ROBOT] {
+        let mut world = world(udp, delays(MS * 5));
+        world.start();
+        world.run_until(at_ms(3_000));
+        // As a paused virtual machine: the end does nothing, and its clock does not advance. To the other one it is as if its
+        // own clock had been set forward.
+        world.clocks[1 - frozen].offset += MS * 1_500;
+        world.run_until(at_ms(4_000));
+        let (at, why) = stops(&world)[0];
+        assert!(matches!(why, StopCause::ClockStepped | StopCause::Watchdog), "{why:?}");
+        assert!(at <= at_ms(3_100), "{at}");
+        let after =
+            world.observer.applied().into_iter().filter(|(applied, _)| *applied > at_ms(3_010)).count();
+        assert!(after <= 10, "{after} states of unknown age moved the robot");
+        assert_eq!(world.robot.state(), RobotState::Paused, "until a person resumes");
+        assert!(world.resume());
+        world.run_until(at_ms(4_500));
+        assert_eq!(world.robot.state(), RobotState::Enabled);
+    }
+}
+
+#[test]
+fn a_clock_set_forward_at_the_operator_is_a_stop_that_says_so() {
+    let mut world = world(udp, delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(3_000));
+    world.jump(OPERATOR, MS * 1_500);
+    world.run_until(at_ms(3_100));
+    assert_eq!(stops(&world)[0].1, StopCause::ClockStepped);
+    assert_eq!(world.operator.robot(), (RobotState::Paused, StopCause::ClockStepped));
+}
+
+#[test]
+fn a_stop_is_acknowledged_when_it_is_written_and_as_not_kept_when_it_could_not_be() {
+    let acknowledged = |world: &World<_, Log>| {
+        world.observer.operator.iter().find_map(|(at, event)| match event {
+            OperatorEvent::EmergencyStopped { kept, .. } => Some((*at - at_ms(1_000), *kept)),
+            _ => None,
+        })
+    };
+    // Not asked for; at once; a slow disk; one that fails; one that hangs.
+    let keeps = || RobotConfig::new().keeps_latch(true);
+    let cases = [
+        (RobotConfig::new(), Some(Duration::ZERO), 10, false),
+        (keeps(), Some(Duration::ZERO), 10, true),
+        (keeps(), Some(MS * 40), 50, true),
+        (keeps(), None, 10, false),
+        (keeps(), Some(MS * 60_000), 1_010, false),
+    ];
+    for (robot, disk, after, kept) in cases {
+        let mut world = world_with(udp, robot, delays(MS * 5));
+        world.disk = disk;
+        world.start();
+        world.run_until(at_ms(1_000));
+        world.emergency_stop();
+        world.run_until(at_ms(3_000));
+        assert_eq!(stops(&world), [(at_ms(1_005), StopCause::Emergency)], "the device stops first");
+        let (at, was_kept) = acknowledged(&world).expect("it was acknowledged");
+        assert_eq!((at, was_kept), (MS * after, kept), "{disk:?}");
+        assert_eq!(world.robot.state(), RobotState::Fault);
+    }
+}
+
+#[test]
+fn what_was_kept_holds_in_the_next_life_until_somebody_resets_it() {
+    let mut world = world_with(udp, RobotConfig::new().keeps_latch(true), delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.emergency_stop();
+    world.run_until(at_ms(1_100));
+    let kept = world.observer.robot.iter().rev().find_map(|(_, event)| match event {
+        RobotEvent::Keep { latch, .. } => Some(*latch),
+        _ => None,
+    });
+    let kept = kept.expect("it was given out to be written");
+    assert_eq!(kept, Some(Latch { cause: StopCause::Emergency, held_locally: false }));
+    let config = RobotConfig::new().keeps_latch(true).latched(kept);
+    world.robot = Robot::new(udp(ROBOT), config, taut_core::Seed::new(99).stream("its second life"));
+    let before = world.observer.applied().len();
+    world.run_until(at_ms(2_500));
+    assert_eq!(world.robot.state(), RobotState::Fault);
+    assert_eq!(world.operator.resume(world.local(OPERATOR)), Err(ResumeError::Latched));
+    assert!(world.reset());
+    world.run_until(at_ms(2_600));
+    assert_eq!(world.robot.state(), RobotState::Paused);
+    assert_eq!(world.observer.applied().len(), before);
+    let cleared = world.observer.robot.iter().rev().find_map(|(_, event)| match event {
+        RobotEvent::Keep { latch, .. } => Some(*latch),
+        _ => None,
+    });
+    assert_eq!(cleared, Some(None), "and that is written as well");
+    assert!(world.resume());
+    world.run_until(at_ms(2_700));
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+}
+
+#[test]
+fn a_robot_that_demands_an_enabling_input_moves_only_while_it_is_held() {
+    let mut world = world_with(udp, RobotConfig::new().hold_to_run(true), delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(1_000));
+    let demanded =
+        |event: &OperatorEvent| matches!(event, OperatorEvent::Connected { hold_to_run: true, .. });
+    assert!(world.observer.operator_at(demanded).is_some(), "the operator knows");
+    assert!(world.observer.applied().len() > 500);
+    world.enabling = false;
+    world.run_until(at_ms(1_100));
+    let (at, why) = stops(&world)[0];
+    assert!(at <= at_ms(1_006) && why == StopCause::Released, "{at} {why:?}");
+    // Held again is not resumed.
+    world.enabling = true;
+    world.run_until(at_ms(1_300));
+    assert_eq!(world.robot.state(), RobotState::Paused);
+    assert!(world.resume());
+    world.run_until(at_ms(1_400));
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    // Nobody holds it, and somebody resumes.
+    world.enabling = false;
+    world.run_until(at_ms(1_500));
+    assert!(world.resume());
+    let before = world.observer.applied().len();
+    world.run_until(at_ms(1_600));
+    assert_eq!((world.robot.state(), world.observer.applied().len()), (RobotState::Paused, before));
+}
+
+#[test]
+fn a_locked_device_moves_nothing_and_does_not_stop_the_robot() {
+    let mut world = world(udp, delays(MS));
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.sampling = None;
+    for ms in 0..200u16 {
+        let state =
+            State { position: [f32::from(ms), 0.0, 0.0], locked: true, ..State::at(world.local(OPERATOR)) };
+        world.send(state);
+        world.run_until(world.now + MS);
+    }
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    let moved = world
+        .observer
+        .robot
+        .iter()
+        .any(|(_, event)| matches!(event, RobotEvent::Apply { state, .. } if state.position != [0.0; 3]));
+    assert!(!moved);
+}
+
+#[test]
+fn more_states_in_a_second_than_the_robot_takes_are_dropped_and_counted() {
+    let robot = RobotConfig::new().limits(MotionLimits::new().rate(500.0));
+    let mut world = world_with(udp, robot, delays(MS));
+    world.start();
+    let before = world.observer.applied().len();
+    world.run_until(world.now + MS * 2_000);
+    let applied = world.observer.applied().len() - before;
+    assert!((950..=1_060).contains(&applied), "{applied} in two seconds");
+    assert!(dropped(&world.robot.status(world.now), DropCause::RateLimited) > 800);
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+}
+
+#[test]
+fn who_cannot_name_a_stop_resets_none_of_an_earlier_session() {
+    let config = || RobotConfig::new().codec(Codec::Omni71);
+    let latch = Some(Latch { cause: StopCause::Emergency, held_locally: false });
+    let operator = OperatorConfig::new().codec(Codec::Omni71);
+    let mut world = World::new(udp, operator, config().latched(latch), delays(MS * 5), Log::default());
+    world.run_until(at_ms(500));
+    for _ in 0..3 {
+        world.resume();
+        world.run_until(world.now + MS * 1_500);
+    }
+    assert_eq!(world.robot.state(), RobotState::Fault);
+}
+
+#[test]
+fn a_device_that_fails_stops_the_robot_until_a_person_resumes() {
+    let mut world = world(udp, delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.robot.stop(world.local(ROBOT), StopCause::Device);
+    world.drain();
+    world.run_until(at_ms(1_100));
+    assert_eq!(stops(&world), [(at_ms(1_000), StopCause::Device)]);
+    assert_eq!(world.operator.robot(), (RobotState::Paused, StopCause::Device));
+    // A button whose line is lost is latched, and reset beside the robot.
+    world.robot.stop(world.local(ROBOT), StopCause::ButtonLost);
+    world.drain();
+    world.run_until(at_ms(1_200));
+    assert_eq!(world.operator.robot(), (RobotState::Fault, StopCause::ButtonLost));
+    world.reset();
+    world.run_until(at_ms(1_300));
+    assert_eq!(world.robot.state(), RobotState::Fault);
+}
