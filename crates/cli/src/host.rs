@@ -6,10 +6,17 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{
+    SIGABRT, SIGALRM, SIGBUS, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP,
+    SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
+};
 use signal_hook::iterator::{Handle, Signals};
 use taut_core::{Duration, Time};
 use taut_io::{CapabilitySet, DriverConfig, ThreadOptions, drop_privileges};
+use taut_session::StopCause;
+
+use crate::last_stop;
+use crate::streams::say;
 
 /// How the thread that must be on time is run.
 #[derive(Args, Clone, Copy, Debug)]
@@ -85,29 +92,9 @@ impl Scheduling {
     /// Asks for it, for the thread that calls. What the system refuses is said, and goes on without.
     pub(crate) fn apply(self) {
         for warning in self.thread().apply() {
-            eprintln!("taut: goes on without {warning}");
+            say(&format!("taut: goes on without {warning}"));
         }
     }
-}
-
-/// Sends what lines of standard input ask for, by their names, until it ends.
-pub(crate) fn take_commands<C: Copy + Sync + 'static>(
-    names: &'static [(&'static str, C)],
-    send: impl Fn(C) + Send + 'static,
-) {
-    // It waits for standard input until the process ends.
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines() {
-            let Ok(line) = line else { return };
-            match names.iter().find(|(name, _)| *name == line.trim()) {
-                Some((_, command)) => send(*command),
-                None => {
-                    let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-                    eprintln!("taut: `{}` is no command; there are {}", line.trim(), names.join(", "));
-                }
-            }
-        }
-    });
 }
 
 /// Is there a view on the whole terminal? Only then is there something to restore: what is written elsewhere stays clean.
@@ -118,16 +105,36 @@ pub(crate) fn terminal_is_taken(taken: bool) {
     TERMINAL_TAKEN.store(taken, Ordering::Relaxed);
 }
 
-/// Calls back at SIGINT, SIGTERM and SIGHUP; at the second one the process ends. Not any more once it is dropped.
+/// Calls back at the first signal that would end the process, or stop it where it stands; at the second one it ends. Before
+/// either the device is stopped. Not any more once it is dropped.
 pub(crate) struct OnSignal(Handle);
+
+/// How a process is asked to end. The others whose default is an end or, as of Ctrl-Z, a halt in the middle of motion, follow.
+const ASKED: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+/// Not among them: those that cannot be caught (SIGKILL, SIGSTOP), and faults of the processor, after which nothing of the
+/// process is to be relied on (SIGSEGV, SIGILL, SIGFPE).
+const OTHERS: [i32; 15] = [
+    SIGQUIT, SIGTRAP, SIGABRT, SIGBUS, SIGUSR1, SIGUSR2, SIGALRM, SIGSTKFLT, SIGTSTP, SIGXCPU, SIGVTALRM,
+    SIGPROF, SIGIO, SIGPWR, SIGSYS,
+];
+/// Real-time signals (signal(7)); of the first ones a C library keeps some to itself.
+const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
+/// Of Linux alone, so that no crate names them.
+const SIGSTKFLT: i32 = 16;
+const SIGPWR: i32 = 30;
 
 impl OnSignal {
     pub(crate) fn new(mut first: impl FnMut() + Send + 'static) -> Result<Self, String> {
-        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
+        taut_io::ignore_signals_of_io().map_err(|error| format!("signals: {error}"))?;
+        let signals = Signals::new(ASKED.iter().chain(&OTHERS));
         let mut signals = signals.map_err(|error| format!("signals: {error}"))?;
         let handle = signals.handle();
+        for signal in REAL_TIME {
+            let _ = handle.add_signal(signal);
+        }
         let work = move || {
             for (count, signal) in signals.forever().enumerate() {
+                last_stop::stop(StopCause::Host);
                 if count > 0 {
                     // Whoever asks twice does not want to wait for a goodbye.
                     if TERMINAL_TAKEN.load(Ordering::Relaxed) {
@@ -141,6 +148,16 @@ impl OnSignal {
         let thread = std::thread::Builder::new().name("taut signals".to_owned()).spawn(work);
         thread.map_err(|error| format!("a thread: {error}"))?;
         Ok(Self(handle))
+    }
+}
+
+/// Asks until it is taken, 200 ms at most: a session that is busy takes it a moment later.
+pub(crate) fn insist(mut ask: impl FnMut() -> bool) {
+    for _ in 0..20 {
+        if ask() {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
     }
 }
 
@@ -179,6 +196,7 @@ where
         // The rest, which the new thread needs for a moment, cannot fail to go after that.
         drop_privileges(kept | scheduling.capabilities()).map_err(privileges)?;
         let run = move || {
+            let _stop = last_stop::AtEnd;
             scheduling.apply();
             let _ = drop_privileges(kept);
             work(remote_sender, note_sender)

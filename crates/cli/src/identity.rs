@@ -9,6 +9,7 @@ use taut_io::identity::read_or_make;
 use taut_io::session::{Credentials, Security};
 use taut_transport::identity::{Identity, Trust};
 
+use crate::streams::say;
 use crate::{Ended, print, print_json};
 
 #[derive(Args)]
@@ -49,7 +50,7 @@ impl Plaintext {
             Self { plaintext_anywhere: true, .. } => Security::PlaintextAnywhere,
             Self { .. } => Security::PlaintextOnLoopback,
         };
-        eprintln!("taut: WITHOUT SECURITY: {risk}");
+        say(&format!("taut: WITHOUT SECURITY: {risk}"));
         Ok(security)
     }
 
@@ -74,7 +75,7 @@ pub(crate) fn identity(arguments: &Arguments) -> Ended {
         print_json(&Shown { fingerprint, path: path.display().to_string(), new })?;
     } else {
         if new {
-            eprintln!("taut: made {}; whoever reads it can be this host: keep it", path.display());
+            say(&format!("taut: made {}; whoever reads it can be this host: keep it", path.display()));
         }
         print(&format!("{fingerprint}\n"))?;
     }
@@ -85,7 +86,7 @@ pub(crate) fn identity(arguments: &Arguments) -> Ended {
 fn load(path: Option<&Path>) -> Result<Identity, String> {
     let (path, identity, new) = read(path)?;
     if new {
-        eprintln!("taut: made {}: the identity {}", path.display(), identity.fingerprint());
+        say(&format!("taut: made {}: the identity {}", path.display(), identity.fingerprint()));
     }
     Ok(identity)
 }

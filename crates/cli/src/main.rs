@@ -1,6 +1,7 @@
 //! The `taut` command: arguments in, the lab's answers out.
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
+mod button;
 mod device;
 mod emulate;
 mod gate;
@@ -8,7 +9,9 @@ mod host;
 mod identity;
 mod input;
 mod kernel;
+mod last_stop;
 mod operator;
+
 mod paths;
 mod plan;
 mod progress;
@@ -19,7 +22,9 @@ mod recommend;
 mod robot;
 mod run;
 mod state;
+mod streams;
 mod trace;
+mod watchdog;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -84,11 +89,12 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() => Err(one_line(&error)),
         Err(help) => help.exit(),
     };
-    ended.unwrap_or_else(|message| {
-        // The terminal may be what failed.
-        let _ = writeln!(io::stderr(), "taut: {message}");
+    let status = ended.unwrap_or_else(|message| {
+        streams::say(&format!("taut: {message}"));
         ExitCode::from(BAD_INPUT)
-    })
+    });
+    streams::finish(streams::PATIENCE);
+    status
 }
 
 /// What is wrong with the arguments, without the paragraphs about usage that follow.

@@ -10,6 +10,8 @@ use taut_lab::result::ChoicesResult;
 use taut_transport::mpquic::PathUse;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
 
+use crate::streams::say;
+
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Paths {
     /// Go over this interface or from this address of ours, such as wwan0. Repeatable with --transport mtip and mpquic: a path
@@ -151,7 +153,7 @@ impl Paths {
 
 /// What is missing is said on standard error: nobody who reads results expects it there.
 pub(crate) fn warn(note: &PathNote) {
-    eprintln!("taut: {note}");
+    say(&format!("taut: {note}"));
 }
 
 /// How messages were spread over paths, and what is known of them: for JSON Lines.

@@ -20,7 +20,8 @@ use taut_transport::identity::{Fingerprint, Trust};
 use crate::host::{self, OnSignal, Scheduling, Session, json_line};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
-use crate::{Ended, print};
+use crate::streams::{Form, print};
+use crate::{Ended, last_stop, streams};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -140,9 +141,11 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Ended {
+    let clock = Clock::start();
+    streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+    last_stop::end_on_panic();
     let (ends, security) = (arguments.ends()?, arguments.security()?);
     let fingerprint = security.fingerprint().map(|own| own.to_string());
-    let clock = Clock::start();
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = match (ends.remote, ends.listen) {
         (Some(remote), _) => Endpoint::connect(transport, remote, security, &clock),
@@ -172,16 +175,14 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     let session = Session::start(arguments.scheduling, kept, work)?;
     let session = session.map_err(|ended| ended.err().unwrap_or_else(|| "it ended at once".to_owned()))?;
     let remote = session.remote.clone();
-    let _signals = OnSignal::new(move || {
-        remote.send(ProxyCommand::Close);
-    })?;
+    let _signals = OnSignal::new(move || host::insist(|| remote.send(ProxyCommand::Close)))?;
     let out = Output { json: arguments.json };
-    out.listening(clock.now(), address, arguments.transport, fingerprint, far)?;
+    out.listening(clock.now(), address, arguments.transport, fingerprint, far);
     for (at, note) in &session.notes {
-        out.note(at, &note)?;
+        out.note(at, &note);
     }
     let stats = session.join()?;
-    out.tell(clock.now(), "summary", &stats)?;
+    out.tell(clock.now(), "summary", &stats);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -219,7 +220,7 @@ impl Output {
         transport: TransportKind,
         identity: Option<String>,
         far: bool,
-    ) -> Result<(), String> {
+    ) {
         let address = address.map(|address| address.to_string()).unwrap_or_default();
         if self.json {
             let more = [
@@ -231,15 +232,17 @@ impl Output {
         }
         let identity = identity.unwrap_or_else(|| "a proxy without identity".to_owned());
         let whom = if far { "the other proxy" } else { "applications" };
-        print(&format!("{identity}\nlistens at {address} for {whom}; {transport} between the two\n"))
+        print(&format!("{identity}\nlistens at {address} for {whom}; {transport} between the two\n"));
     }
 
-    fn note(&self, at: Time, note: &ProxyNote) -> Result<(), String> {
+    fn note(&self, at: Time, note: &ProxyNote) {
         match note {
             ProxyNote::Path(path) => {
                 paths::warn(path);
                 let (event, more) = paths::as_json(path);
-                if self.json { print(&json_line(event, at, more)) } else { Ok(()) }
+                if self.json {
+                    print(&json_line(event, at, more));
+                }
             }
             ProxyNote::Progress(stats) => self.tell(at, "status", stats),
             ProxyNote::Connected => self.say(at, "connected", "the other proxy answers", Vec::new()),
@@ -250,14 +253,14 @@ impl Output {
         }
     }
 
-    fn say(&self, at: Time, event: &str, text: &str, more: Vec<(&'static str, Value)>) -> Result<(), String> {
+    fn say(&self, at: Time, event: &str, text: &str, more: Vec<(&'static str, Value)>) {
         if self.json {
             return print(&json_line(event, at, more));
         }
-        print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()))
+        print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()));
     }
 
-    fn tell(&self, at: Time, event: &str, stats: &ProxyStats) -> Result<(), String> {
+    fn tell(&self, at: Time, event: &str, stats: &ProxyStats) {
         if self.json {
             let by_cause = |counts: &BTreeMap<DropCause, u64>| {
                 counts.iter().map(|(cause, count)| (cause.name().to_owned(), Value::from(*count))).collect()
@@ -301,6 +304,6 @@ impl Output {
             "{:>9.3} s  taken {taken}, sent {sent}; arrived {arrived}, given {given}; dropped: {dropped}; refused: {refused}; flows {flows}, of which \
              ended {flows_idle}{clocks}{choices}\n",
             at.as_secs_f64()
-        ))
+        ));
     }
 }

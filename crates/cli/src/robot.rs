@@ -15,11 +15,10 @@ use taut_io::session::{
     ServeConfig, Standing, TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{
-    Codec, Latch, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status, StopCause, patience,
-};
+use taut_session::{Codec, Latch, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status, patience};
 use taut_transport::identity::{Fingerprint, Trust};
 
+use crate::button::Word;
 use crate::device::{Moved, Ready};
 use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
 use crate::identity::Plaintext;
@@ -27,7 +26,9 @@ use crate::operator::too_slow;
 use crate::paths::{self, Paths};
 use crate::recent::{self, Recent};
 use crate::state::{self, kept};
-use crate::{Ended, print};
+use crate::streams::{Form, print, say};
+use crate::watchdog::Watchdogs;
+use crate::{Ended, button, last_stop, streams};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -101,9 +102,16 @@ pub(crate) struct Arguments {
     /// Print what happens as JSON Lines
     #[arg(long)]
     json: bool,
-    /// Take e, r and q (emergency stop, its release, quit) as lines from standard input
+    /// Take the button from standard input, a word a line: e or stop, r or release, q or quit, h (the button is there). Its end
+    /// and any other line stop the robot too
     #[arg(long)]
     commands: bool,
+    /// Stop when the button of --commands has said nothing for so long [default: it need not]
+    #[arg(long, value_name = "DURATION", requires = "commands", value_parser = silence)]
+    button_heartbeat: Option<Duration>,
+    /// Feed this watchdog, such as /dev/watchdog, while the session runs: the machine starts anew when it hangs
+    #[arg(long, value_name = "PATH")]
+    watchdog_device: Option<PathBuf>,
     /// A report so often while there is an operator
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = every)]
     every: Duration,
@@ -121,18 +129,25 @@ pub(crate) fn parse_codec(text: &str) -> Result<Codec, String> {
     }
 }
 
-/// Argument `--watchdog`.
+/// Arguments `--watchdog` and `--button-heartbeat`.
 fn silence(text: &str) -> Result<Duration, String> {
     let silence: Duration = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
     if silence < Duration::from_millis(1) {
-        return Err("is from 1ms up: no network brings states more often".to_owned());
+        return Err("is from 1ms up: nothing comes more often".to_owned());
     }
     Ok(silence)
 }
 
 /// What lines of standard input ask for.
-const COMMANDS: [(&str, RobotCommand); 3] =
-    [("e", RobotCommand::EmergencyStop), ("r", RobotCommand::Release), ("q", RobotCommand::Close)];
+const COMMANDS: [(&str, Word<RobotCommand>); 7] = [
+    ("e", Word::Stop),
+    ("stop", Word::Stop),
+    ("r", Word::Command(RobotCommand::Release)),
+    ("release", Word::Command(RobotCommand::Release)),
+    ("q", Word::Command(RobotCommand::Close)),
+    ("quit", Word::Command(RobotCommand::Close)),
+    ("h", Word::Nothing),
+];
 
 impl Arguments {
     fn limits(&self) -> Result<MotionLimits, String> {
@@ -193,24 +208,32 @@ impl Arguments {
         );
         self.plaintext.or_identity(self.identity.as_deref(), trust, risk)
     }
+
+    fn watchdogs(&self) -> Result<Watchdogs, String> {
+        let variable = |name: &str| std::env::var(name).ok();
+        Watchdogs::open(variable, std::process::id(), self.watchdog_device.as_deref())
+    }
 }
 
 type Machine = RobotMachine<Box<dyn Plant + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
+    let clock = Clock::start();
+    streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+    last_stop::end_on_panic();
     arguments.limits()?;
     let security = arguments.security()?;
     let fingerprint = security.fingerprint();
-    let clock = Clock::start();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
+    let watchdogs = arguments.watchdogs()?;
     let driver_config = arguments.scheduling.driver();
     let ready = arguments.robot.start(arguments.device_limits())?;
     if let Some(warning) = ready.warning() {
-        eprintln!("taut: {warning}");
+        say(&format!("taut: {warning}"));
     }
     let record = arguments.record()?;
     let latch = record.latch();
@@ -221,6 +244,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     };
     let (description, about) = (ready.description(), about(&ready));
     let (stopper, plant) = (ready.plant.stopper(), ready.plant);
+    last_stop::arm(move |cause| stopper.stop(cause))?;
     let capabilities = endpoint.capabilities();
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
@@ -231,30 +255,26 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     };
     let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
-    let _signals = OnSignal::new(move || {
-        // At once, whatever the session's thread does.
-        stopper.stop(StopCause::Host);
-        remote.send(RobotCommand::Close);
-    })?;
+    let _signals = OnSignal::new(move || host::insist(|| remote.send(RobotCommand::Close)))?;
     if arguments.commands {
-        let remote = session.remote.clone();
-        host::take_commands(&COMMANDS, move |command| {
-            remote.send(command);
-        });
+        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone())?;
     }
+    let remote = session.remote.clone();
+    let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output { json: arguments.json, recent: Recent::over(1) };
-    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, latch)?;
+    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, latch);
     if !out.json {
-        print(&format!("{description}\n"))?;
+        print(&format!("{description}\n"));
     }
     for (at, note) in &session.notes {
         if let RobotNote::Path(path) = &note {
             paths::warn(path);
         }
-        out.note(at, &note)?;
+        out.note(at, &note);
     }
     let status = session.join()?;
-    out.summary(clock.now(), &status)?;
+    watching.end();
+    out.summary(clock.now(), &status);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -276,7 +296,7 @@ impl Output {
         fingerprint: Option<&Fingerprint>,
         device: &Value,
         latch: Option<Latch>,
-    ) -> Result<(), String> {
+    ) {
         let identity = fingerprint.map(ToString::to_string);
         if self.json {
             let more = [
@@ -296,10 +316,10 @@ impl Output {
                 kept(&latch)
             )
         });
-        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n{latched}"))
+        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n{latched}"));
     }
 
-    fn note(&mut self, at: Time, note: &RobotNote) -> Result<(), String> {
+    fn note(&mut self, at: Time, note: &RobotNote) {
         let recent = match note {
             RobotNote::Progress(status) => Some(self.recent.of(status)),
             _ => None,
@@ -310,20 +330,19 @@ impl Output {
             return print(&json_line(event, at, more));
         }
         let text = recent.map(|recent| format!("{recent} | {}", standing(&recent)));
-        match text.or_else(|| as_text(note)) {
-            Some(text) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
-            None => Ok(()),
+        if let Some(text) = text.or_else(|| as_text(note)) {
+            print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()));
         }
     }
 
-    fn summary(&self, at: Time, status: &Status) -> Result<(), String> {
+    fn summary(&self, at: Time, status: &Status) {
         if self.json {
             return print(&json_line("summary", at, [("status", json!(status))]));
         }
         if status.messages == 0 {
             return print("ended; no state came\n");
         }
-        print(&format!("ended\n{status}\n"))
+        print(&format!("ended\n{status}\n"));
     }
 }
 

@@ -22,7 +22,7 @@ use taut_core::{
     earliest,
 };
 use taut_io::session::{os_entropy, os_seed};
-use taut_io::{Clock, DccpPort, Driver, DriverConfig, Machine, Port, UdpPort, UdpPortConfig};
+use taut_io::{Alarm, Clock, DccpPort, Driver, DriverConfig, Machine, Port, UdpPort, UdpPortConfig};
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
 
@@ -218,6 +218,12 @@ impl Machine for Exchange {
     fn handle_command(&mut self, now: Time, (): ()) {
         self.closing = true;
         self.line.get_mut().close(now);
+    }
+
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+
+    fn alarm_voids(_: &()) -> bool {
+        false
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {

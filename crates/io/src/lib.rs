@@ -55,6 +55,7 @@
 //! A late wake-up is lateness of the host, not of the network. [`DriverStats`] counts it, [`emulate::EmulatorStats`] has
 //! a histogram of it, and `benches/` holds a driver against bare sockets in the same run.
 
+mod alarm;
 mod clock;
 pub mod device;
 mod driver;
@@ -69,10 +70,12 @@ mod port;
 mod privileges;
 pub mod proxy;
 pub mod session;
+mod signals;
 mod state_file;
 pub mod tcp;
 mod thread;
 
+pub use alarm::Alarm;
 pub use clock::{Clock, WallTime};
 pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
 pub use dumbbell::{Dumbbell, Toward};
@@ -82,5 +85,6 @@ pub use mailbox::{Mailbox, MailboxError, Running};
 pub use namespace::{Namespace, NamespaceError};
 pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory};
+pub use signals::ignore_signals_of_io;
 pub use state_file::{StateFile, StateFileError, StateWriter};
 pub use thread::{ThreadOptions, Warning};

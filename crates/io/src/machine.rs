@@ -4,7 +4,9 @@ use taut_core::{
     Datagram, Deadline, DropCause, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
 };
 
-/// A state machine with the five verbs of [`taut_core`], one more for the world outside its thread, and no input or
+use crate::Alarm;
+
+/// A state machine with the five verbs of [`taut_core`], two more for the world outside its thread, and no input or
 /// output of its own: a transport, a session, or an application around one.
 ///
 /// The [`Driver`](crate::Driver) calls a `handle_*` verb, then `poll_transmit` and `poll_event` until both are empty in
@@ -25,6 +27,11 @@ pub trait Machine {
     fn handle_timeout(&mut self, now: Time);
     /// Somebody outside asks for something.
     fn handle_command(&mut self, now: Time, command: Self::Command);
+    /// Stop at once, if there is something that moves: the emergency button, ahead of every command. There is no default,
+    /// so that a machine around another one cannot forget to pass it on.
+    fn handle_alarm(&mut self, now: Time, alarm: Alarm);
+    /// Would `command`, sent before an alarm and taken after it, let go of it? Then it is not taken.
+    fn alarm_voids(command: &Self::Command) -> bool;
     /// The next datagram to send; its bytes are appended to `buffer`, which is empty.
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit>;
     /// What happened.
@@ -89,6 +96,13 @@ impl<T: Transport> Machine for Plain<T> {
             };
             self.refused = Some(Event::Dropped { tag, cause });
         }
+    }
+
+    /// Nothing moves here.
+    fn handle_alarm(&mut self, _now: Time, _alarm: Alarm) {}
+
+    fn alarm_voids(_: &Message) -> bool {
+        false
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {

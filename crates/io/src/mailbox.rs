@@ -10,8 +10,9 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::alarm::Bell;
 use crate::driver::{Driver, DriverError, MachineId};
-use crate::{Machine, ThreadOptions, Warning};
+use crate::{Alarm, Machine, ThreadOptions, Warning};
 
 /// A way to a driver's machines from other threads: a bounded channel, and an eventfd that wakes the driver. Sending
 /// never blocks; it costs one system call.
@@ -42,7 +43,8 @@ pub struct Running<M: Machine> {
 
 #[derive(Debug)]
 pub(crate) enum Note<C> {
-    Command(MachineId, C),
+    /// For which machine, what, and how many alarms there had been when it was sent.
+    Command(MachineId, C, u64),
     Stop,
 }
 
@@ -58,6 +60,10 @@ pub(crate) struct Inbox<C> {
 struct Wake {
     eventfd: OwnedFd,
     stop: AtomicBool,
+    bell: Bell,
+    /// Turns of the driver: it is alive while they go on.
+    turns: AtomicU64,
+    ended: AtomicBool,
 }
 
 impl Wake {
@@ -73,15 +79,28 @@ impl<M: Machine> Mailbox<M> {
     /// # Errors
     /// When the mailbox is full or the driver has ended; the command comes back.
     pub fn send(&self, id: MachineId, command: M::Command) -> Result<(), MailboxError<M::Command>> {
-        let sent = self.notes.try_send(Note::Command(id, command));
+        let sent = self.notes.try_send(Note::Command(id, command, self.wake.bell.rings()));
         self.wake.wake();
         sent.map_err(|error| match error {
-            TrySendError::Full(Note::Command(_, command)) => MailboxError::Full(command),
-            TrySendError::Disconnected(Note::Command(_, command)) => MailboxError::Ended(command),
+            TrySendError::Full(Note::Command(_, command, _)) => MailboxError::Full(command),
+            TrySendError::Disconnected(Note::Command(_, command, _)) => MailboxError::Ended(command),
             TrySendError::Full(Note::Stop) | TrySendError::Disconnected(Note::Stop) => {
                 unreachable!("a command was sent")
             }
         })
+    }
+
+    /// Has every machine stop at once, by [`Machine::handle_alarm`]: ahead of every command, also when the mailbox is full,
+    /// and commands that were sent before and would let go of it are void. False when the driver has ended.
+    pub fn alarm(&self, alarm: Alarm) -> bool {
+        self.wake.bell.ring(alarm);
+        self.wake.wake();
+        !self.wake.ended.load(Ordering::Acquire)
+    }
+
+    /// How many turns the driver has begun: a driver whose number stands still although it has a deadline hangs.
+    pub fn turns(&self) -> u64 {
+        self.wake.turns.load(Ordering::Relaxed)
     }
 
     /// Asks the driver to stop after its turn, also when the mailbox is full.
@@ -189,7 +208,14 @@ impl<C> Inbox<C> {
     pub(crate) fn new() -> io::Result<Self> {
         let (sender, notes) = sync_channel(Self::CAPACITY);
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { notes, sender, wake: Arc::new(Wake { eventfd, stop: AtomicBool::new(false) }) })
+        let wake = Wake {
+            eventfd,
+            stop: AtomicBool::new(false),
+            bell: Bell::default(),
+            turns: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+        };
+        Ok(Self { notes, sender, wake: Arc::new(wake) })
     }
 
     pub(crate) fn mailbox<M: Machine<Command = C>>(&self) -> Mailbox<M> {
@@ -199,6 +225,16 @@ impl<C> Inbox<C> {
     /// Before the notes are read: what comes after them wakes again.
     pub(crate) fn acknowledge(&self) {
         let _ = rustix::io::read(&self.wake.eventfd, &mut [0; 8]);
+    }
+
+    /// A turn begins.
+    pub(crate) fn count_turn(&self) {
+        self.wake.turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// See [`Bell::take`]. Asked again after [`Inbox::acknowledge`], which takes the wake-up of an alarm too.
+    pub(crate) fn take_alarm(&self) -> Option<(Alarm, u64)> {
+        self.wake.bell.take()
     }
 
     /// Some are left for the next turn.
@@ -211,6 +247,12 @@ impl<C> Inbox<C> {
             return Some(Note::Stop);
         }
         self.notes.try_recv().ok()
+    }
+}
+
+impl<C> Drop for Inbox<C> {
+    fn drop(&mut self) {
+        self.wake.ended.store(true, Ordering::Release);
     }
 }
 

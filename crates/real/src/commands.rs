@@ -6,7 +6,7 @@ use taut_core::{Datagram, Deadline, Duration, Seed, Time, Transmit, Transport};
 use taut_io::emulate::{Emulator, RunningEmulator, Tun, TunConfig};
 use taut_io::tcp::{KernelTcp, KernelTcpConfig};
 use taut_io::{
-    Clock, Driver, DriverConfig, Machine, Namespace, NamespaceError, Port, UdpPort, UdpPortConfig,
+    Alarm, Clock, Driver, DriverConfig, Machine, Namespace, NamespaceError, Port, UdpPort, UdpPortConfig,
 };
 use taut_lab::result::RunResult;
 use taut_lab::run::{CommandEnd, CommandEnds, Inputs, KernelEnds, RunError, Way, command_links};
@@ -108,6 +108,10 @@ impl Machine for End {
         self.0.handle_timeout(now);
     }
     fn handle_command(&mut self, _: Time, (): ()) {}
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+    fn alarm_voids(_: &()) -> bool {
+        false
+    }
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.0.poll_transmit(now, buffer)
     }

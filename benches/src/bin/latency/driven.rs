@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use taut_core::{
     Datagram, Deadline, Duration, Event, Message, Priority, StreamId, Time, Transmit, Transport, earliest,
 };
-use taut_io::{Clock, Driver, DriverConfig, Machine};
+use taut_io::{Alarm, Clock, Driver, DriverConfig, Machine};
 
 use crate::round_trips::Course;
 use crate::site::{End, Site};
@@ -101,6 +101,12 @@ impl Machine for Echo {
 
     fn handle_command(&mut self, _: Time, (): ()) {}
 
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+
+    fn alarm_voids(_: &()) -> bool {
+        false
+    }
+
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.0.poll_transmit(now, buffer)
     }
@@ -186,6 +192,12 @@ impl Machine for Ping {
     }
 
     fn handle_command(&mut self, _: Time, (): ()) {}
+
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+
+    fn alarm_voids(_: &()) -> bool {
+        false
+    }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.transport.poll_transmit(now, buffer)

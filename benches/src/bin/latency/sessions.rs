@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use taut_core::{
     Datagram, Deadline, Duration, Event, Message, Priority, StreamId, Time, Transmit, Transport, earliest,
 };
-use taut_io::{Driver, DriverConfig, Machine};
+use taut_io::{Alarm, Driver, DriverConfig, Machine};
 
 use crate::site::Site;
 use crate::way::Way;
@@ -154,6 +154,12 @@ impl Machine for Session {
     }
 
     fn handle_command(&mut self, _: Time, (): ()) {}
+
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+
+    fn alarm_voids(_: &()) -> bool {
+        false
+    }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.transport.poll_transmit(now, buffer)

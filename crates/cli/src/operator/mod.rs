@@ -21,12 +21,14 @@ use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
 pub(crate) use self::output::too_slow;
+use crate::button::Word;
 use crate::host::{self, OnSignal, Scheduling, every};
 use crate::identity::Plaintext;
 use crate::input::{Device, Input};
 use crate::paths::{self, Paths};
 use crate::robot::parse_codec;
-use crate::{Ended, state};
+use crate::streams::{Form, say};
+use crate::{Ended, button, last_stop, state, streams};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -98,9 +100,13 @@ pub(crate) struct Arguments {
     /// Show the session on the whole terminal; keys: e emergency stop, c reset it, r resume, q quit
     #[arg(long)]
     tui: bool,
-    /// Take e, c, r and q (emergency stop, its reset, resume, quit) as lines from standard input
+    /// Take the button from standard input, a word a line: e or stop, c or reset, r or resume, q or quit, h (the button is
+    /// there). Its end and any other line stop the robot too
     #[arg(long, conflicts_with = "tui")]
     commands: bool,
+    /// Stop when the button of --commands has said nothing for so long [default: it need not]
+    #[arg(long, value_name = "DURATION", requires = "commands", value_parser = every)]
+    button_heartbeat: Option<Duration>,
     #[command(flatten)]
     paths: Paths,
     #[command(flatten)]
@@ -146,11 +152,16 @@ type Machine = OperatorMachine<Device>;
 type Session = host::Session<Remote<Machine>, OperatorNote, Result<Progress, OperateError>>;
 
 /// What lines of standard input ask for.
-const COMMANDS: [(&str, OperatorCommand); 4] = [
-    ("e", OperatorCommand::EmergencyStop),
-    ("c", OperatorCommand::Reset),
-    ("r", OperatorCommand::Resume),
-    ("q", OperatorCommand::Close),
+const COMMANDS: [(&str, Word<OperatorCommand>); 9] = [
+    ("e", Word::Stop),
+    ("stop", Word::Stop),
+    ("c", Word::Command(OperatorCommand::Reset)),
+    ("reset", Word::Command(OperatorCommand::Reset)),
+    ("r", Word::Command(OperatorCommand::Resume)),
+    ("resume", Word::Command(OperatorCommand::Resume)),
+    ("q", Word::Command(OperatorCommand::Close)),
+    ("quit", Word::Command(OperatorCommand::Close)),
+    ("h", Word::Nothing),
 ];
 
 /// How often the terminal is told.
@@ -177,9 +188,7 @@ impl Arguments {
         };
         let record = OperatorRecord::open(&path).map_err(|error| format!("--state: {error}"))?;
         if record.is_unacknowledged() {
-            eprintln!(
-                "taut: an emergency stop of an earlier session was never acknowledged: it is sent first"
-            );
+            say("taut: an emergency stop of an earlier session was never acknowledged: it is sent first");
         }
         Ok(record)
     }
@@ -264,9 +273,11 @@ impl Arguments {
 }
 
 pub(crate) fn operator(arguments: &Arguments) -> Ended {
+    let clock = Clock::start();
+    streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+    last_stop::end_on_panic();
     let (device, config, security) = (arguments.device()?, arguments.config()?, arguments.security()?);
     let own = security.fingerprint();
-    let clock = Clock::start();
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = Endpoint::connect(transport, remote, security, &clock);
@@ -287,19 +298,17 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
         Err(Err(error)) => return failed(arguments, &error, own.as_ref()),
     };
     let closing = session.remote.clone();
-    let _signals = OnSignal::new(move || {
-        closing.send(OperatorCommand::Close);
-    })?;
+    let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
     let ended = if arguments.tui { tui::show(session, arguments, clock) } else { lines(session, arguments) }?;
     match ended {
         Ok((at, progress)) => {
-            Output::new(arguments.json).summary(at, &progress)?;
+            Output::new(arguments.json).summary(at, &progress);
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
             // What was is known, though the rest is not to be had.
             if let OperateError::Lost(_, progress) = &error {
-                Output::new(arguments.json).summary(clock.now(), progress)?;
+                Output::new(arguments.json).summary(clock.now(), progress);
             }
             failed(arguments, &error, own.as_ref())
         }
@@ -307,7 +316,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
 }
 
 fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>) -> Ended {
-    eprintln!("taut: {}", arguments.advice(error, own));
+    say(&format!("taut: {}", arguments.advice(error, own)));
     Ok(ExitCode::FAILURE)
 }
 
@@ -317,10 +326,7 @@ type Outcome = Result<(Time, Progress), OperateError>;
 /// Prints line by line.
 fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
     if arguments.commands {
-        let remote = session.remote.clone();
-        host::take_commands(&COMMANDS, move |command| {
-            remote.send(command);
-        });
+        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone())?;
     }
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, note) in &session.notes {
@@ -331,7 +337,7 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
         if connected || is_path {
-            out.note(at, &note)?;
+            out.note(at, &note);
         }
         last = at;
     }

@@ -6,8 +6,9 @@ use taut_io::session::{OperatorNote, Progress, Standing};
 use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, patience};
 
 use crate::host::json_line;
+use crate::paths;
 use crate::recent::{self, Recent};
-use crate::{paths, print};
+use crate::streams::print;
 
 pub(super) struct Output {
     json: bool,
@@ -19,32 +20,30 @@ impl Output {
         Self { json, recent: Recent::over(1) }
     }
 
-    pub(super) fn note(&mut self, at: Time, note: &OperatorNote) -> Result<(), String> {
+    pub(super) fn note(&mut self, at: Time, note: &OperatorNote) {
         let recent = match note {
             OperatorNote::Progress(progress) => Some((progress, self.recent.of(&progress.status))),
             _ => None,
         };
         if self.json {
-            return match as_json(note) {
-                Some((event, mut more)) => {
-                    more.extend(recent.map(|(_, recent)| ("recent", recent::as_json(&recent))));
-                    print(&json_line(event, at, more))
-                }
-                None => Ok(()),
-            };
+            if let Some((event, mut more)) = as_json(note) {
+                more.extend(recent.map(|(_, recent)| ("recent", recent::as_json(&recent))));
+                print(&json_line(event, at, more));
+            }
+            return;
         }
         match (recent, told(note)) {
             (Some((progress, recent)), _) => print(&format!("{recent} | {}\n", standing(progress))),
             (None, Some(text)) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
-            (None, None) => Ok(()),
+            (None, None) => {}
         }
     }
 
-    pub(super) fn summary(&self, at: Time, progress: &Progress) -> Result<(), String> {
+    pub(super) fn summary(&self, at: Time, progress: &Progress) {
         if self.json {
             return print(&json_line("summary", at, of_progress(progress)));
         }
-        print(&format!("{}\n{}", progress.status, summary(progress)))
+        print(&format!("{}\n{}", progress.status, summary(progress)));
     }
 }
 

@@ -12,6 +12,7 @@ use taut_io::session::OperatorCommand;
 
 use super::view::View;
 use super::{Arguments, Outcome, Session};
+use crate::button::{self, Press};
 use crate::host;
 
 /// How often it is drawn.
@@ -36,7 +37,7 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
         }
         match next_key(keyboard.as_ref()) {
             Err(error) => break Err(error),
-            Ok(Some(command)) => view.press(clock.now(), command, session.remote.send(command)),
+            Ok(Some(press)) => view.press(clock.now(), &press, button::give(&session.remote, &press)),
             Ok(None) => {}
         }
     };
@@ -73,7 +74,7 @@ fn take(session: &Session, view: &mut View) -> Taken {
 ///
 /// # Errors
 /// When the terminal is gone, of which crossterm says nothing: it reads on for ever.
-fn next_key(keyboard: Option<&Stdin>) -> std::io::Result<Option<OperatorCommand>> {
+fn next_key(keyboard: Option<&Stdin>) -> std::io::Result<Option<Press<OperatorCommand>>> {
     let mut wait = FRAME;
     if let Some(keyboard) = keyboard {
         let frame = Timespec { tv_sec: 0, tv_nsec: FRAME.subsec_nanos().into() };
@@ -98,13 +99,15 @@ fn next_key(keyboard: Option<&Stdin>) -> std::io::Result<Option<OperatorCommand>
 }
 
 /// In raw mode Ctrl-C is a key.
-fn command_of(key: KeyEvent) -> Option<OperatorCommand> {
+fn command_of(key: KeyEvent) -> Option<Press<OperatorCommand>> {
     match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(OperatorCommand::Close),
-        KeyCode::Char('e' | 'E' | ' ') => Some(OperatorCommand::EmergencyStop),
-        KeyCode::Char('c' | 'C') => Some(OperatorCommand::Reset),
-        KeyCode::Char('r' | 'R') => Some(OperatorCommand::Resume),
-        KeyCode::Char('q' | 'Q') => Some(OperatorCommand::Close),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            Some(Press::Command(OperatorCommand::Close))
+        }
+        KeyCode::Char('e' | 'E' | ' ') => Some(Press::Stop),
+        KeyCode::Char('c' | 'C') => Some(Press::Command(OperatorCommand::Reset)),
+        KeyCode::Char('r' | 'R') => Some(Press::Command(OperatorCommand::Resume)),
+        KeyCode::Char('q' | 'Q') => Some(Press::Command(OperatorCommand::Close)),
         _ => None,
     }
 }
@@ -116,12 +119,12 @@ mod tests {
     #[test]
     fn keys_are_commands() {
         let key = |c| command_of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
-        assert_eq!(key('e'), Some(OperatorCommand::EmergencyStop));
-        assert_eq!(key(' '), Some(OperatorCommand::EmergencyStop));
-        assert_eq!(key('r'), Some(OperatorCommand::Resume));
-        assert_eq!(key('q'), Some(OperatorCommand::Close));
+        assert_eq!(key('e'), Some(Press::Stop));
+        assert_eq!(key(' '), Some(Press::Stop));
+        assert_eq!(key('r'), Some(Press::Command(OperatorCommand::Resume)));
+        assert_eq!(key('q'), Some(Press::Command(OperatorCommand::Close)));
         assert_eq!(key('c'), None);
         let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(command_of(ctrl_c), Some(OperatorCommand::Close));
+        assert_eq!(command_of(ctrl_c), Some(Press::Command(OperatorCommand::Close)));
     }
 }

@@ -16,6 +16,7 @@ use taut_session::{LatencySummary, OperatorEvent, RobotState, Status};
 
 use self::text::{columns, fitting, ms, row, wrapped};
 use super::output::{UNHEARD, told};
+use crate::button::Press;
 use crate::recent::Recent;
 
 /// What is shown.
@@ -111,16 +112,16 @@ impl View {
     }
 
     /// A key was pressed, and the session was reached or not.
-    pub(super) fn press(&mut self, at: Time, command: OperatorCommand, taken: bool) {
-        let text = match command {
+    pub(super) fn press(&mut self, at: Time, press: &Press<OperatorCommand>, taken: bool) {
+        let text = match press {
             _ if !taken => "the session does not answer",
-            OperatorCommand::EmergencyStop => {
+            Press::Stop | Press::Lost(_) => {
                 self.emergency = Emergency::Pressed;
                 "emergency stop pressed"
             }
-            OperatorCommand::Reset => "reset pressed",
-            OperatorCommand::Resume => "resume pressed",
-            OperatorCommand::Close => "goodbye",
+            Press::Command(OperatorCommand::Reset) => "reset pressed",
+            Press::Command(OperatorCommand::Resume) => "resume pressed",
+            Press::Command(OperatorCommand::Close) => "goodbye",
         };
         self.say(at, text.to_owned());
     }

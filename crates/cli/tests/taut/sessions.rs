@@ -18,7 +18,7 @@ pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A process of a session. It is killed with its test.
 pub(crate) struct Running {
-    child: Child,
+    pub(crate) child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     _alive: Sender<()>,
 }
@@ -45,13 +45,13 @@ impl Running {
 
     /// The next line of JSON that reports `event`.
     pub(crate) fn wait_for(&mut self, event: &str) -> Value {
-        for line in self.lines.by_ref() {
-            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
-            if line["event"] == event {
-                return line;
-            }
-        }
-        panic!("it ended without `{event}`");
+        self.find(|line| line["event"] == event).unwrap_or_else(|| panic!("it ended without `{event}`"))
+    }
+
+    /// The next line of JSON that is so, if there is one before it ends.
+    pub(crate) fn find(&mut self, is_so: impl Fn(&Value) -> bool) -> Option<Value> {
+        let mut lines = self.lines.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+        lines.find(is_so)
     }
 
     pub(crate) fn say(&mut self, line: &str) {

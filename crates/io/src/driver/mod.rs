@@ -2,6 +2,7 @@
 
 mod busy;
 mod config;
+mod notes;
 pub(crate) mod poller;
 mod slot;
 
@@ -16,7 +17,7 @@ use taut_core::{Duration, PathId, Time};
 use self::busy::BusyPoll;
 use self::poller::{Interest, Poller, Ready};
 use self::slot::Slot;
-use crate::mailbox::{self, Inbox, Mailbox, Note, Running};
+use crate::mailbox::{self, Inbox, Mailbox, Running};
 use crate::port::ReceiveBuffers;
 use crate::{Clock, Machine, Port, PortError, PortStats, UdpPort};
 
@@ -28,7 +29,8 @@ pub use self::config::DriverConfig;
 /// in one epoll instance, deadlines in one ordered set.
 ///
 /// # Order
-/// In a turn, descriptors that are ready come first, one batch of datagrams each, then the mailbox, then deadlines. A
+/// In a turn an [`Alarm`](crate::Alarm) comes first, then descriptors that are ready, one batch of datagrams each, and the
+/// mailbox, then deadlines. An alarm that is rung meanwhile comes before the next descriptor or command. A
 /// machine's time never goes back: a datagram that the kernel received before the machine was last called counts as of
 /// that call.
 ///
@@ -57,6 +59,8 @@ pub struct Driver<M: Machine> {
     /// The latest reading of the clock: a turn needs few, for what becomes due meanwhile is the next one's.
     now: Time,
     busy: BusyPoll,
+    /// Alarms that machines were told of: see [`Bell::rings`](crate::alarm::Bell::rings).
+    alarms_told: u64,
     stopped: bool,
     stats: DriverStats,
 }
@@ -80,6 +84,10 @@ pub struct DriverStats {
     pub commands: u64,
     /// Commands for machines that are not there.
     pub commands_astray: u64,
+    /// Commands that would have let go of an alarm that was rung after they were sent.
+    pub commands_void: u64,
+    /// Alarms that machines were told of.
+    pub alarms: u64,
 }
 
 /// A driver that cannot go on.
@@ -143,6 +151,7 @@ impl<M: Machine> Driver<M> {
             news: false,
             now: Time::ZERO,
             busy: BusyPoll::new(&config),
+            alarms_told: 0,
             stopped: false,
             stats: DriverStats::default(),
         })
@@ -311,7 +320,9 @@ impl<M: Machine> Driver<M> {
     ) -> Result<(), DriverError> {
         self.wait(until).map_err(DriverError::of("epoll"))?;
         self.stats.turns += 1;
+        self.inbox.count_turn();
         for index in 0..self.ready.len() {
+            self.take_alarm(events);
             let Ready { token, readable, writable } = self.ready[index];
             let (index, socket) = ((token >> 16) as usize, (token & 0xffff) as usize);
             match token {
@@ -320,6 +331,7 @@ impl<M: Machine> Driver<M> {
                 _ => self.handle_ready(index, socket, readable, writable, events),
             }
         }
+        self.take_alarm(events);
         self.handle_due(events);
         Ok(())
     }
@@ -429,28 +441,6 @@ impl<M: Machine> Driver<M> {
             slot.timeout(&self.clock, &mut |event| events(MachineId(index), event));
             self.settle(index, was_blocked);
         }
-    }
-
-    fn take_notes(&mut self, events: &mut impl FnMut(MachineId, M::Event)) {
-        self.inbox.acknowledge();
-        for _ in 0..Inbox::<M::Command>::CAPACITY {
-            match self.inbox.next() {
-                None => return,
-                Some(Note::Stop) => self.stopped = true,
-                Some(Note::Command(id, command)) => {
-                    let Some(Some(slot)) = self.slots.get_mut(id.0) else {
-                        self.stats.commands_astray += 1;
-                        continue;
-                    };
-                    self.stats.commands += 1;
-                    let was_blocked = slot.is_blocked();
-                    slot.command(self.clock.now(), command);
-                    slot.pump(&self.clock, &mut |event| events(id, event));
-                    self.settle(id.0, was_blocked);
-                }
-            }
-        }
-        self.inbox.wake(); // Those that came meanwhile wait for the next turn.
     }
 
     /// After a machine was called: notes when it is due, and whether it waits for its socket.

@@ -3,7 +3,7 @@
 use taut_core::{Time, Transmit};
 
 use crate::port::ReceiveBuffers;
-use crate::{Clock, Driver, Machine, Port};
+use crate::{Alarm, Clock, Driver, Machine, Port};
 
 /// One machine and its port.
 #[derive(Debug)]
@@ -94,6 +94,11 @@ impl<M: Machine> Slot<M> {
     pub(super) fn command(&mut self, now: Time, command: M::Command) {
         let now = self.tick(now);
         self.machine.handle_command(now, command);
+    }
+
+    pub(super) fn alarm(&mut self, now: Time, alarm: Alarm) {
+        let now = self.tick(now);
+        self.machine.handle_alarm(now, alarm);
     }
 
     /// The socket takes datagrams again.

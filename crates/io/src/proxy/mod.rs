@@ -38,7 +38,7 @@ use taut_wire::proxy::{Body, Frame, HEADER_LEN, Header};
 use self::judge::{Arrived, Judge, Rules};
 use self::local::{Local, Taken};
 use crate::session::{Carrier, PathNote, Trouble, os_seed};
-use crate::{Machine, clock};
+use crate::{Alarm, Machine, clock};
 
 pub use self::clocks::ClockCounts;
 pub use self::config::{ProxyConfig, ProxyStats};
@@ -363,6 +363,13 @@ impl Machine for ProxyMachine {
         self.stats.clock = self.judge.clocks.counts(now);
         self.disconnected();
         self.carrier.close(now);
+    }
+
+    /// Nothing moves here.
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+
+    fn alarm_voids(_: &ProxyCommand) -> bool {
+        false
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {

@@ -46,7 +46,7 @@ pub use self::silence::Standing;
 pub use self::transport::{TransportConfig, TransportKind};
 pub use self::witness::{Look, Seen, Witness};
 
-use crate::{Machine, MachineId, Mailbox};
+use crate::{Alarm, Machine, MachineId, Mailbox};
 
 /// A way to the one machine of a loop, from other threads. It can be copied.
 #[derive(Debug)]
@@ -69,5 +69,15 @@ impl<M: Machine> Remote<M> {
     /// Gives the machine a command; false when it has ended or does not keep up.
     pub fn send(&self, command: M::Command) -> bool {
         self.mailbox.send(self.id, command).is_ok()
+    }
+
+    /// The emergency stop: ahead of every command, however many wait. False when the machine has ended.
+    pub fn stop(&self, alarm: Alarm) -> bool {
+        self.mailbox.alarm(alarm)
+    }
+
+    /// Turns that the loop has begun. A robot's go on a thousand times a second, unless it hangs.
+    pub fn turns(&self) -> u64 {
+        self.mailbox.turns()
     }
 }

@@ -9,7 +9,7 @@ use super::operate::OperateConfig;
 use super::paths::PathNote;
 use super::silence::{Change, Silence, Standing};
 use super::witness::{Seen, Witness};
-use crate::{Machine, StateWriter};
+use crate::{Alarm, Machine, StateWriter};
 
 /// When an operator lets the robot move by itself. Whatever the policy: after an emergency stop, at either end and in this
 /// session or an earlier one, only a person does.
@@ -27,11 +27,9 @@ pub enum ResumePolicy {
 /// What an operator is asked from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorCommand {
-    /// The emergency button.
-    EmergencyStop,
     /// Let go of the stop that is latched at the robot. Nothing moves by it.
     Reset,
-    /// Let the robot move again.
+    /// Let the robot move again. The emergency button is [`Remote::stop`](super::Remote::stop).
     Resume,
     /// Say goodbye.
     Close,
@@ -500,7 +498,6 @@ impl<I: Iterator<Item = Sample>> Machine for OperatorMachine<I> {
 
     fn handle_command(&mut self, now: Time, command: OperatorCommand) {
         match command {
-            OperatorCommand::EmergencyStop => self.press_stop(now),
             // Refused while there is no session or the stop is not acknowledged: the person presses again.
             OperatorCommand::Reset => self.not_done = self.operator.reset(now).err(),
             OperatorCommand::Resume => match self.operator.resume(now) {
@@ -512,6 +509,14 @@ impl<I: Iterator<Item = Sample>> Machine for OperatorMachine<I> {
             },
             OperatorCommand::Close => self.close(now),
         }
+    }
+
+    fn handle_alarm(&mut self, now: Time, _alarm: Alarm) {
+        self.press_stop(now);
+    }
+
+    fn alarm_voids(command: &OperatorCommand) -> bool {
+        matches!(command, OperatorCommand::Reset | OperatorCommand::Resume)
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {

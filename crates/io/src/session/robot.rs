@@ -13,7 +13,7 @@ use super::paths::PathNote;
 use super::refusals::Refusals;
 use super::witness::{Seen, Witness};
 use crate::device::{Deadman, DeviceFailure, Kept, Plant, SetPoint};
-use crate::{Machine, StateWriter};
+use crate::{Alarm, Machine, StateWriter};
 
 mod report;
 
@@ -22,9 +22,7 @@ pub use self::report::DeviceReport;
 /// What a robot is asked from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotCommand {
-    /// The emergency button beside it.
-    EmergencyStop,
-    /// That button is released.
+    /// The emergency button beside it is released. Pressing it is [`Remote::stop`](super::Remote::stop).
     Release,
     /// What was latched as of this number was written, or could not be.
     Kept {
@@ -364,7 +362,6 @@ impl<P: Plant> Machine for RobotMachine<P> {
 
     fn handle_command(&mut self, now: Time, command: RobotCommand) {
         match command {
-            RobotCommand::EmergencyStop => self.robot.emergency_stop(now),
             RobotCommand::Release => self.robot.release(now),
             RobotCommand::Kept { number, ok } => {
                 self.robot.kept(now, number, ok);
@@ -377,6 +374,18 @@ impl<P: Plant> Machine for RobotMachine<P> {
                 self.robot.close(now);
             }
         }
+    }
+
+    fn handle_alarm(&mut self, now: Time, alarm: Alarm) {
+        let cause = match alarm {
+            Alarm::Pressed => StopCause::LocalEmergency,
+            Alarm::Lost => StopCause::ButtonLost,
+        };
+        self.robot.stop(now, cause);
+    }
+
+    fn alarm_voids(command: &RobotCommand) -> bool {
+        matches!(command, RobotCommand::Release)
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {

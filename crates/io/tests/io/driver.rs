@@ -4,10 +4,12 @@ use std::net::UdpSocket;
 use std::time::{Duration as StdDuration, Instant};
 
 use taut_core::{Duration, Ecn, Event, Message, PathId, Transmit};
-use taut_io::{Driver, DriverConfig, MachineId, MailboxError, Namespace, Plain, UdpPort, UdpPortConfig};
+use taut_io::{
+    Alarm, Driver, DriverConfig, MachineId, MailboxError, Namespace, Plain, UdpPort, UdpPortConfig,
+};
 use taut_transport::udp::{Udp, UdpConfig};
 
-use crate::machines::{Echo, Mirror, Told, loopback, namespaces, turn_until};
+use crate::machines::{Asked, Button, Echo, Mirror, Told, loopback, namespaces, turn_until};
 
 fn driver<M: taut_io::Machine>() -> Driver<M> {
     Driver::new(DriverConfig::new()).unwrap()
@@ -340,4 +342,43 @@ fn a_full_socket_makes_the_machine_wait_and_loses_nothing() {
     let stats = driver.port_stats(from).unwrap();
     assert!(stats.blocked > 0, "{stats:?}");
     assert_eq!((stats.datagrams_sent, stats.send_errors), (200, 0));
+}
+
+#[test]
+fn an_alarm_comes_before_a_full_mailbox_whose_commands_do_not_undo_it() {
+    let mut driver = driver();
+    let id =
+        driver.add(Button::default(), UdpPort::new(loopback().0, UdpPortConfig::new()).unwrap()).unwrap();
+    let mailbox = driver.mailbox();
+    mailbox.send(id, Asked::Close).unwrap();
+    let full = std::iter::repeat_with(|| mailbox.send(id, Asked::Release)).find_map(Result::err);
+    assert!(matches!(full, Some(MailboxError::Full(_))), "{full:?}");
+    assert!(mailbox.alarm(Alarm::Pressed) && mailbox.alarm(Alarm::Pressed));
+    let events = turn_until(&mut driver, |events| events.len() >= 2);
+    assert_eq!(events, [(id, Asked::Alarm(Alarm::Pressed)), (id, Asked::Close)]);
+    let stats = driver.stats();
+    assert_eq!((stats.alarms, stats.commands, stats.commands_void), (1, 1, 1_023));
+    // What is sent after it is taken again.
+    mailbox.send(id, Asked::Release).unwrap();
+    let events = turn_until(&mut driver, |events| !events.is_empty());
+    assert_eq!(events, [(id, Asked::Release)]);
+}
+
+#[test]
+fn an_alarm_wakes_a_driver_that_sleeps_and_waits_for_a_machine_where_there_is_none() {
+    let mut driver = driver();
+    let mailbox = driver.mailbox();
+    mailbox.alarm(Alarm::Lost);
+    driver.turn(driver.clock().now(), &mut |_, _| panic!("there is no machine")).unwrap();
+    let id =
+        driver.add(Button::default(), UdpPort::new(loopback().0, UdpPortConfig::new()).unwrap()).unwrap();
+    let running = driver.spawn().unwrap();
+    let wait = StdDuration::from_secs(20);
+    assert_eq!(running.events().recv_timeout(wait).unwrap(), (id, Asked::Alarm(Alarm::Lost)));
+    let turns = mailbox.turns();
+    assert!(mailbox.alarm(Alarm::Pressed));
+    assert_eq!(running.events().recv_timeout(wait).unwrap(), (id, Asked::Alarm(Alarm::Pressed)));
+    assert!(mailbox.turns() > turns);
+    drop(running.stop().unwrap());
+    assert!(!mailbox.alarm(Alarm::Pressed), "whoever presses is told that nobody hears it");
 }

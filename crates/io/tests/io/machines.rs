@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
 use taut_io::device::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
-use taut_io::{Driver, Machine, MachineId, Namespace};
+use taut_io::{Alarm, Driver, Machine, MachineId, Namespace};
 use taut_session::{State, StopCause};
 
 /// Sends back every message that arrives over `transport`.
@@ -26,6 +26,12 @@ impl<T: Transport> Machine for Echo<T> {
 
     fn handle_command(&mut self, now: Time, message: Message) {
         self.0.send(now, message).expect("there is room");
+    }
+
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+
+    fn alarm_voids(_: &Message) -> bool {
+        false
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -98,6 +104,12 @@ impl Machine for Mirror {
         self.out.push_back(datagram);
     }
 
+    fn handle_alarm(&mut self, _: Time, _: Alarm) {}
+
+    fn alarm_voids(_: &Self::Command) -> bool {
+        false
+    }
+
     fn poll_transmit(&mut self, _: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let (transmit, data) = self.out.pop_front()?;
         buffer.extend_from_slice(&data);
@@ -110,6 +122,52 @@ impl Machine for Mirror {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         self.due.map(|due| Deadline::new(due, "period"))
+    }
+}
+
+/// Tells which of its calls from outside come, in their order.
+#[derive(Default)]
+pub(crate) struct Button(VecDeque<Asked>);
+
+/// What a [`Button`] was asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Asked {
+    Alarm(Alarm),
+    /// An alarm voids it.
+    Release,
+    Close,
+}
+
+impl Machine for Button {
+    type Command = Asked;
+    type Event = Asked;
+
+    fn handle_input(&mut self, _: Time, _: Datagram<'_>) {}
+
+    fn handle_timeout(&mut self, _: Time) {}
+
+    fn handle_command(&mut self, _: Time, asked: Asked) {
+        self.0.push_back(asked);
+    }
+
+    fn handle_alarm(&mut self, _: Time, alarm: Alarm) {
+        self.0.push_back(Asked::Alarm(alarm));
+    }
+
+    fn alarm_voids(asked: &Asked) -> bool {
+        *asked == Asked::Release
+    }
+
+    fn poll_transmit(&mut self, _: Time, _: &mut Vec<u8>) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_event(&mut self, _: Time) -> Option<Asked> {
+        self.0.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        None
     }
 }
 

@@ -82,7 +82,7 @@ fn a_robot_that_does_not_answer_is_not_said_to_move_and_its_force_is_blank_until
     let all = screen(&view).join("\n");
     assert!(all.starts_with(" NO ANSWER for 0.6 s: a robot that hears nothing stops "), "{all}");
     assert!(!all.contains("MOVING") && !all.contains("1.97"), "{all}");
-    view.press(at(2_490), OperatorCommand::EmergencyStop, true);
+    view.press(at(2_490), &Press::Stop, true);
     let head = &screen(&view)[0];
     assert!(head.starts_with(" EMERGENCY STOP, NOT ACKNOWLEDGED YET, NO ANSWER for 0.6 s "), "{head}");
     view.emergency = Emergency::None;
@@ -95,7 +95,7 @@ fn a_robot_that_does_not_answer_is_not_said_to_move_and_its_force_is_blank_until
 #[test]
 fn keys_carry_the_moment_at_which_they_were_pressed() {
     let mut view = moving();
-    view.press(at(6_078), OperatorCommand::EmergencyStop, true);
+    view.press(at(6_078), &Press::Stop, true);
     let after = Duration::from_micros(1_900);
     view.note(at(6_080), OperatorNote::Event(OperatorEvent::EmergencyStopped { after, kept: true }));
     let all = screen(&view).join("\n");
@@ -152,7 +152,7 @@ fn events_get_more_room_on_a_larger_terminal_and_paths_a_line_each() {
 #[test]
 fn an_emergency_stop_shows_at_once_and_until_it_is_resumed() {
     let mut view = moving();
-    view.press(at(1_600), OperatorCommand::EmergencyStop, true);
+    view.press(at(1_600), &Press::Stop, true);
     assert!(screen(&view)[0].contains("NOT ACKNOWLEDGED YET"));
     let after = Duration::from_micros(400);
     view.note(Time::ZERO, OperatorNote::Event(OperatorEvent::EmergencyStopped { after, kept: true }));

@@ -1,0 +1,52 @@
+//! What other threads ask for: alarms first, then commands.
+
+use super::{Driver, MachineId};
+use crate::Machine;
+use crate::mailbox::{Inbox, Note};
+
+impl<M: Machine> Driver<M> {
+    /// Tells every machine of an alarm, if there is one. It waits for a machine where there is none.
+    pub(super) fn take_alarm(&mut self, events: &mut impl FnMut(MachineId, M::Event)) {
+        if self.slots.iter().all(Option::is_none) {
+            return;
+        }
+        let Some((alarm, rings)) = self.inbox.take_alarm() else { return };
+        self.alarms_told = rings;
+        self.stats.alarms += 1;
+        for index in 0..self.slots.len() {
+            let Some(slot) = &mut self.slots[index] else { continue };
+            let was_blocked = slot.is_blocked();
+            slot.alarm(self.clock.now(), alarm);
+            slot.pump(&self.clock, &mut |event| events(MachineId(index), event));
+            self.settle(index, was_blocked);
+        }
+    }
+
+    pub(super) fn take_notes(&mut self, events: &mut impl FnMut(MachineId, M::Event)) {
+        self.inbox.acknowledge();
+        for _ in 0..Inbox::<M::Command>::CAPACITY {
+            self.take_alarm(events);
+            match self.inbox.next() {
+                None => return,
+                Some(Note::Stop) => self.stopped = true,
+                Some(Note::Command(_, command, rings))
+                    if rings < self.alarms_told && M::alarm_voids(&command) =>
+                {
+                    self.stats.commands_void += 1;
+                }
+                Some(Note::Command(id, command, _)) => {
+                    let Some(Some(slot)) = self.slots.get_mut(id.0) else {
+                        self.stats.commands_astray += 1;
+                        continue;
+                    };
+                    self.stats.commands += 1;
+                    let was_blocked = slot.is_blocked();
+                    slot.command(self.clock.now(), command);
+                    slot.pump(&self.clock, &mut |event| events(id, event));
+                    self.settle(id.0, was_blocked);
+                }
+            }
+        }
+        self.inbox.wake(); // Those that came meanwhile wait for the next turn.
+    }
+}
