@@ -6,6 +6,7 @@ mod addresses;
 mod dccp;
 mod driver;
 mod emulator;
+mod flood;
 mod hostile;
 mod interop;
 mod machines;
