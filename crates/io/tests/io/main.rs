@@ -7,6 +7,7 @@ mod dccp;
 mod devices;
 mod driver;
 mod emulator;
+mod flood;
 mod hostile;
 mod interop;
 mod machines;

@@ -32,6 +32,8 @@ pub(super) struct Messages {
     copies: VecDeque<(QuicPath, Bytes)>,
     /// The path that the sample in noq's buffer is for.
     steered: Option<QuicPath>,
+    /// The path on which the peer was heard last.
+    heard: Option<QuicPath>,
     lanes: BTreeMap<u16, Lane>,
     incoming: BTreeMap<QuicStream, Reassembler>,
     seen: Window,
@@ -67,6 +69,7 @@ impl Messages {
             next_number: 0,
             copies: VecDeque::new(),
             steered: None,
+            heard: None,
             lanes: BTreeMap::new(),
             incoming: BTreeMap::new(),
             seen: Window::new(),
@@ -78,6 +81,11 @@ impl Messages {
         self.outgoing.push(message, events)?;
         self.counts.offered += 1;
         Ok(())
+    }
+
+    /// The peer was heard on this path.
+    pub(super) fn hear(&mut self, path: Option<QuicPath>) {
+        self.heard = path.or(self.heard);
     }
 
     /// Did it ever choose the path of a copy?
@@ -145,9 +153,18 @@ impl Messages {
         self.counts.sent += 1;
         let frame = Bytes::from(frame);
         match (self.path_use, open) {
-            (PathUse::Duplicate, [first, others @ ..]) if !others.is_empty() => {
-                self.copies.extend(others.iter().map(|path| (*path, frame.clone())));
-                self.send_copy(quic, *first, frame, open);
+            (PathUse::Duplicate, [_, _, ..]) => {
+                // Acknowledgements leave where the last copy did: that is where the peer was heard last, and no path that died.
+                let last = self.heard.filter(|heard| open.contains(heard)).unwrap_or(open[open.len() - 1]);
+                let others = open.iter().filter(|path| **path != last);
+                self.copies.extend(others.chain([&last]).map(|path| (*path, frame.clone())));
+                if let Some((first, frame)) = self.copies.pop_front() {
+                    self.send_copy(quic, first, frame, open);
+                }
+            }
+            (PathUse::Duplicate, [only]) if self.steered.is_some_and(|steered| steered != *only) => {
+                // The one that was available last is no more.
+                self.send_copy(quic, *only, frame, open);
             }
             _ => {
                 self.counts.copies += 1;

@@ -11,7 +11,8 @@
 //! after [`MpQuicConfig::path_idle_timeout`]. With [`PathUse::Duplicate`], samples carry a number, for the time of each copy its path
 //! alone is available, and the receiver gives on the first copy.
 //!
-//! A server speaks with the first client that it trusts, as [`Quic`](crate::quic::Quic) does; strangers are refused.
+//! A server speaks with the first client that it trusts, as [`Quic`](crate::quic::Quic) does; strangers are refused, and asked by a
+//! Retry where they are while there are many of them.
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Seed, Time, Transport};
@@ -433,8 +434,10 @@ impl MpQuic {
                 // Every packet has a frame: one that brought none was forged, or seen before. Those of a handshake are sent
                 // again for as long as their keys may be needed.
                 let useless = quic.stats().frame_rx == before && !handshake;
-                if useless && self.state == State::Open(handle) {
-                    self.refuse(DropCause::Unauthenticated);
+                match self.state == State::Open(handle) {
+                    true if useless => self.refuse(DropCause::Unauthenticated),
+                    true => self.messages.hear(self.paths.quic_of(input.path)),
+                    false => {}
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.on_incoming(now, input.path, incoming),

@@ -63,6 +63,11 @@ impl Paths {
         self.places.first().map(|place| place.id)
     }
 
+    /// The connection's path there, when it carries messages.
+    pub(super) fn quic_of(&self, id: PathId) -> Option<QuicPath> {
+        self.places.iter().find(|place| place.id == id && place.up)?.quic
+    }
+
     /// The paths that carry messages.
     pub(super) fn open(&self) -> Vec<QuicPath> {
         self.places.iter().filter(|place| place.up).filter_map(|place| place.quic).collect()
@@ -182,6 +187,14 @@ impl MpQuic {
                 let gone = self.paths.abandoned(now + self.config.reopen, id, client);
                 if let Some((path, true)) = gone {
                     self.events.push_back(Event::PathDown(path));
+                }
+                // Of paths that all stand by noq uses whichever has room, and acknowledgements leave on one that has died. The
+                // server does as the client says.
+                if client
+                    && !self.messages.steers()
+                    && let Some(next) = self.paths.open().first()
+                {
+                    let _ = self.connections[index].quic.set_path_status(*next, PathStatus::Available);
                 }
             }
             // What is sent takes the way that the peer's last words took, acknowledgements above all: on a path that died they

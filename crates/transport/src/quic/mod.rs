@@ -28,7 +28,8 @@
 //! the conversation has ended. A client that moves to another path is followed (RFC 9000 section 9); packets that
 //! are forged or were seen before are refused.
 //!
-//! On the client, [`Event::Connected`] means that the server is the right one. A server that does not trust the
+//! An attempt that somebody ended before the server had proven who it is, is repeated, five times in all: anybody who overhears
+//! can forge such an end. On the client, [`Event::Connected`] means that the server is the right one. A server that does not trust the
 //! client says so half a round trip later: [`Event::Closed`], and [`CloseReason::NotTrusted`].
 //!
 //! # Early data

@@ -10,10 +10,12 @@
 //!
 //! | datagram | bytes | what is in it |
 //! | --- | --- | --- |
-//! | initiation | 132 | type 1, sender's index 3, ephemeral key 32, static key 32 + 16, time 8 and conversation 8 + 16, MAC 16 |
+//! | initiation | 148 | type 1, sender's index 3, ephemeral key 32, static key 32 + 16, time 8 and conversation 8 + 16, MAC 16, proof of address 16 |
 //! | response | 72 | type 1, receiver's index 3, ephemeral key 32, verdict 1 and index 3 + 16, MAC 16 |
 //! | data | 28 + n | type 1, receiver's index 3, nonce 8, ciphertext n, tag 16 |
-//! | request for new keys | 161 | data that holds a byte and an initiation |
+//! | cookie | 60 | type 1, receiver's index 3, nonce 24, cookie 16 + 16 |
+//! | refusal of another service | 44 | type 1, receiver's index 3, nonce 24, tag 16 |
+//! | request for new keys | 177 | data that holds a byte and an initiation |
 //! | message of a stream | 19 + n | type 1, low bits of the nonce 2, ciphertext n, tag 16 |
 //!
 //! All big-endian. Noise seals with no associated data; the index and the type choose the keys and the nonce, which the
@@ -23,10 +25,11 @@
 //! # What is promised
 //!
 //! - Whoever is not trusted learns nothing and changes nothing. What they send costs the robot a MAC, or, from who
-//!   knows the robot's public key, two operations on the curve, at most
-//!   [`handshakes_per_second`](SecurityConfig::handshakes_per_second) times a second. There is no defence against a
-//!   flood by those that starves the handshakes of newcomers; a session in progress does not notice one, because it asks for new
-//!   keys under those that it has.
+//!   knows the robot's public key, two operations on the curve,
+//!   [`handshakes_per_second`](SecurityConfig::handshakes_per_second) times a second. Who comes beyond that is asked to show that it is
+//!   where it says (the cookies of WireGuard), and then has the share of its host: a flood keeps no newcomer out. A session in
+//!   progress does not notice one, because it asks for new keys under those that it has.
+//! - What a conversation is for, its [`Service`](crate::service::Service), is part of the handshake.
 //! - A datagram is taken once, up to [`REPLAY_WINDOW`] behind the newest.
 //! - A replayed initiation changes nothing: the robot remembers each operator's greatest time. After a restart it has
 //!   forgotten, answers a replay once, and no keys come of it.
