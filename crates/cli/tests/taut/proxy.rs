@@ -44,7 +44,9 @@ fn what_an_application_says_arrives_and_is_answered() {
 /// Carries datagrams between `client` and whoever spoke to `outer` last, but none for so long; then those that waited.
 fn relay(outer: &UdpSocket, inner: &UdpSocket, time: Duration) {
     let (until, mut client, mut buffer) = (Instant::now() + time, None, [0; 2_000]);
-    [outer, inner].iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+    for socket in [outer, inner] {
+        socket.set_nonblocking(true).unwrap();
+    }
     while Instant::now() < until {
         if let Ok((len, from)) = outer.recv_from(&mut buffer) {
             client = Some(from);

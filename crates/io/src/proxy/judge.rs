@@ -49,6 +49,8 @@ const FLOWS: usize = 4_096;
 /// So much of a deadline may be in doubt, and counts against a datagram: on a round trip of up to half a deadline nothing late is given,
 /// on a longer one what may be in time still is.
 const DOUBTED: u64 = 4;
+/// So much of a deadline is for the way from here to the application.
+const HANDED_OVER: u64 = 64;
 
 impl Judge {
     pub(super) fn new(rules: Rules) -> Self {
@@ -137,8 +139,9 @@ impl Judge {
         }
         let Way { took, doubt } = self.clocks.way(now, header.clock_ns)?;
         let doubted = if self.rules.strict { doubt } else { doubt.min(deadline / DOUBTED) };
+        let age = waited + took + doubted + deadline / HANDED_OVER;
         // So much in doubt, an age says nothing.
-        Some(doubt >= deadline || waited + took + doubted >= deadline)
+        Some(doubt >= deadline || age >= deadline)
     }
 
     /// The first one waited here for so long that it is worthless whatever its age was.
