@@ -164,3 +164,25 @@ fn a_device_that_blocks_the_session_is_stopped_within_the_watchdogs_time_until_a
     let last = stops.try_iter().last();
     assert_eq!(last.map(|(cause, _)| cause), Some(StopCause::Host));
 }
+
+#[test]
+fn a_device_is_stopped_when_its_session_panics() {
+    let clock = Clock::start();
+    let (stop_sender, stops) = channel();
+    let (_go, blocked) = channel();
+    let seen = Arc::new(Seen {
+        stops: Mutex::new(stop_sender),
+        blocks: AtomicBool::new(false),
+        applied: AtomicU64::new(0),
+    });
+    let plant = Blocking { seen, go: blocked };
+    let udp = TransportConfig::Udp(UdpConfig::new());
+    let endpoint = Endpoint::listen(udp, "127.0.0.1:0".parse().unwrap(), None, &clock).unwrap();
+    let session = std::thread::spawn(move || {
+        let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
+        let started = |_: Remote<RobotMachine<Blocking>>| panic!("on purpose");
+        let _ = serve(driver, &endpoint, RobotConfig::new(), plant, None, started, &mut |_, _| {});
+    });
+    assert!(session.join().is_err());
+    assert_eq!(stops.try_recv(), Ok((StopCause::Host, false)));
+}
