@@ -166,7 +166,7 @@ fn every_line_of_operator_and_robot_is_explained() {
     for event in ["path_missing", "connected", "robot", "resumed", "status"] {
         assert_line_is_explained("taut operator", &one.wait_for(event));
     }
-    for event in ["connected", "enabled", "status"] {
+    for event in ["connected", "enabled", "status", "device"] {
         assert_line_is_explained("taut robot", &robot.wait_for(event));
     }
     one.say("e");

@@ -81,7 +81,7 @@ struct Inner {
 }
 
 impl ProcessDevice {
-    /// Starts `command` by `sh -c`, tells it its limits, and waits until it has said what it is.
+    /// Starts `command` by `sh -c`, waits until it has said what it is, and tells it its limits.
     ///
     /// # Errors
     /// See [`ProcessError`].
@@ -107,7 +107,6 @@ impl ProcessDevice {
             pid: child.id(),
         };
         let shared = Arc::new(Shared { inner: Mutex::new(inner), wake });
-        shared.tell(|orders| orders.limit(limits));
         let (hello_sender, hellos) = sync_channel(1);
         let (ended_sender, ended) = sync_channel(1);
         let theirs = Arc::clone(&shared);
@@ -129,6 +128,8 @@ impl ProcessDevice {
                 return Err(ProcessError::Failed(failure));
             }
         };
+        // A device may take its time until it reads; from now on it does not.
+        device.shared.tell(|orders| orders.limit(limits));
         Ok(device)
     }
 

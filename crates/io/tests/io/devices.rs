@@ -29,7 +29,7 @@ impl Stopper for Seen {
     }
 }
 
-/// Blocks in the twentieth set point until it is let go.
+/// Blocks in the tenth set point until it is let go.
 struct Blocking {
     seen: Arc<Seen>,
     go: Receiver<()>,
@@ -42,7 +42,7 @@ impl Plant for Blocking {
     fn enable(&mut self) {}
     fn apply(&mut self, point: &SetPoint) {
         assert!(point.lease <= WATCHDOG && !point.lease.is_zero(), "{point:?}");
-        if self.seen.applied.fetch_add(1, Ordering::SeqCst) == 20 {
+        if self.seen.applied.fetch_add(1, Ordering::SeqCst) == 9 {
             self.seen.blocks.store(true, Ordering::SeqCst);
             self.go.recv().unwrap();
             self.seen.blocks.store(false, Ordering::SeqCst);
@@ -77,7 +77,8 @@ impl Plant for Blocking {
     }
 }
 
-const WATCHDOG: Duration = Duration::from_millis(300);
+/// Longer than a busy machine lets a thread wait.
+const WATCHDOG: Duration = Duration::from_secs(2);
 const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
 /// The operator's end, until it is told to close.
@@ -128,41 +129,62 @@ fn a_device_that_blocks_the_session_is_stopped_within_the_watchdogs_time_until_a
     let udp = TransportConfig::Udp(UdpConfig::new());
     let endpoint = Endpoint::listen(udp, "127.0.0.1:0".parse().unwrap(), None, &clock).unwrap();
     let address = endpoint.local_addr().unwrap();
-    std::thread::scope(|scope| {
-        let (sender, remotes) = channel::<Remote<RobotMachine<Blocking>>>();
-        scope.spawn(move || {
-            let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
-            let started = |remote| sender.send(remote).unwrap();
-            let tell = &mut |_, note| drop(notes_sender.send(note));
-            serve(driver, &endpoint, RobotConfig::new().watchdog(WATCHDOG).into(), plant, started, tell)
-                .unwrap();
-        });
-        let robot = remotes.recv().unwrap();
-        let (sender, remotes) = channel();
-        scope.spawn(move || steer(address, clock, sender));
-        let operator = remotes.recv().unwrap();
-        // The session's thread waits in the device; somebody else stopped it.
-        assert_eq!(stops.recv_timeout(PATIENCE), Ok((StopCause::Watchdog, true)));
-        let applied = seen.applied.load(Ordering::SeqCst);
-        go.send(()).unwrap();
-        let why = loop {
-            if let RobotNote::Stopped { why, .. } = notes.recv_timeout(PATIENCE).unwrap() {
-                break why;
-            }
-        };
-        assert_eq!(why, StopCause::Watchdog);
-        std::thread::park_timeout(StdDuration::from_millis(300));
-        assert_eq!(seen.applied.load(Ordering::SeqCst), applied, "nobody resumed");
-        operator.send(OperatorCommand::Resume);
-        let end = clock.now() + Duration::from_secs(30);
-        while seen.applied.load(Ordering::SeqCst) == applied {
-            assert!(clock.now() < end, "a resume moves it again");
-            std::thread::park_timeout(StdDuration::from_millis(5));
-        }
-        operator.send(OperatorCommand::Close);
-        robot.send(RobotCommand::Close);
+    let (sender, remotes) = channel::<Remote<RobotMachine<Blocking>>>();
+    let robot_end = std::thread::spawn(move || {
+        let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
+        let started = |remote| sender.send(remote).unwrap();
+        let tell = &mut |_, note| drop(notes_sender.send(note));
+        serve(driver, &endpoint, RobotConfig::new().watchdog(WATCHDOG).into(), plant, started, tell).unwrap();
     });
+    let robot = remotes.recv().unwrap();
+    let (sender, remotes) = channel();
+    let operator_end = std::thread::spawn(move || steer(address, clock, sender));
+    let operator = remotes.recv().unwrap();
+    // The session's thread waits in the device; somebody else stopped it.
+    assert_eq!(stops.recv_timeout(PATIENCE), Ok((StopCause::Watchdog, true)));
+    let applied = seen.applied.load(Ordering::SeqCst);
+    go.send(()).unwrap();
+    let why = loop {
+        if let RobotNote::Stopped { why, .. } = notes.recv_timeout(PATIENCE).unwrap() {
+            break why;
+        }
+    };
+    assert_eq!(why, StopCause::Watchdog);
+    std::thread::park_timeout(StdDuration::from_millis(300));
+    assert_eq!(seen.applied.load(Ordering::SeqCst), applied, "nobody resumed");
+    operator.send(OperatorCommand::Resume);
+    let end = clock.now() + Duration::from_secs(30);
+    while seen.applied.load(Ordering::SeqCst) == applied {
+        assert!(clock.now() < end, "a resume moves it again");
+        std::thread::park_timeout(StdDuration::from_millis(5));
+    }
+    operator.send(OperatorCommand::Close);
+    robot.send(RobotCommand::Close);
+    operator_end.join().unwrap();
+    robot_end.join().unwrap();
     // With the session's end the device was stopped, whatever else had happened.
     let last = stops.try_iter().last();
     assert_eq!(last.map(|(cause, _)| cause), Some(StopCause::Host));
+}
+
+#[test]
+fn a_device_is_stopped_when_its_session_panics() {
+    let clock = Clock::start();
+    let (stop_sender, stops) = channel();
+    let (_go, blocked) = channel();
+    let seen = Arc::new(Seen {
+        stops: Mutex::new(stop_sender),
+        blocks: AtomicBool::new(false),
+        applied: AtomicU64::new(0),
+    });
+    let plant = Blocking { seen, go: blocked };
+    let udp = TransportConfig::Udp(UdpConfig::new());
+    let endpoint = Endpoint::listen(udp, "127.0.0.1:0".parse().unwrap(), None, &clock).unwrap();
+    let session = std::thread::spawn(move || {
+        let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
+        let started = |_: Remote<RobotMachine<Blocking>>| panic!("on purpose");
+        let _ = serve(driver, &endpoint, RobotConfig::new(), plant, None, started, &mut |_, _| {});
+    });
+    assert!(session.join().is_err());
+    assert_eq!(stops.try_recv(), Ok((StopCause::Host, false)));
 }

@@ -120,3 +120,24 @@ fn a_shorter_watchdog_is_obeyed() {
         "a millisecond on its way"
     );
 }
+
+#[test]
+fn a_device_that_stops_by_itself_stops_the_robot_until_it_is_resumed() {
+    let mut world = world(udp, delays(MS * 5));
+    world.start();
+    world.run_until(at_ms(1_000));
+    let last = world.observer.applied().last().expect("it moved").0;
+    let due = world.robot.watchdog_due().expect("it moves");
+    assert!(due >= world.local(ROBOT) && due <= world.local(ROBOT) + MS * 100, "{last}, {due}");
+    assert!(world.robot.halt_device(world.local(ROBOT), StopCause::Device));
+    assert!(!world.robot.halt_device(world.local(ROBOT), StopCause::Device), "it stands already");
+    assert_eq!(world.robot.watchdog_due(), None);
+    world.drain();
+    world.run_until(at_ms(1_500));
+    assert_eq!((world.robot.state(), world.robot.cause()), (RobotState::Paused, StopCause::Device));
+    assert_eq!(world.operator.robot(), (RobotState::Paused, StopCause::Device), "the operator knows");
+    assert!(world.observer.applied().iter().all(|(at, _)| *at <= at_ms(1_000)));
+    assert!(world.resume());
+    world.run_until(at_ms(1_700));
+    assert!(world.observer.applied().last().expect("it moved").0 > at_ms(1_600));
+}
