@@ -75,6 +75,11 @@ pub fn proxy(mut data: &[u8]) {
     let mut now = Time::ZERO;
     while let [length, rest @ ..] = data {
         let (datagram, rest) = rest.split_at(rest.len().min(usize::from(*length)));
+        if let Ok(frame) = taut_wire::proxy::Frame::parse(datagram) {
+            let mut again = Vec::new();
+            frame.emit(&mut again);
+            assert_eq!(again, datagram);
+        }
         proxy.handle_input(
             now,
             Datagram { path: PathId(0), ecn: Ecn::NotCapable, data: datagram, padding: 0 },
@@ -84,6 +89,9 @@ pub fn proxy(mut data: &[u8]) {
         proxy.handle_timeout(now);
         data = rest;
     }
+    // What was of unknown age is worthless by now.
+    now += Duration::from_secs(1);
+    while proxy.poll_event(now).is_some() {}
     let stats = proxy.stats();
     assert_eq!(stats.arrived, stats.given + stats.dropped.values().sum::<u64>(), "{stats:?}");
     assert!(stats.flows - stats.flows_idle <= 4 && stats.taken == 0, "{stats:?}");

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
 mod button;
+mod device;
 mod emulate;
 mod gate;
 mod host;
@@ -20,6 +21,7 @@ mod recent;
 mod recommend;
 mod robot;
 mod run;
+mod state;
 mod streams;
 mod trace;
 mod watchdog;
@@ -57,6 +59,10 @@ enum Command {
     Identity(identity::Arguments),
     /// Beside the robot: let operators have it, one at a time
     Robot(Box<robot::Arguments>),
+    /// A simulated arm in a process of its own, as `taut robot --robot exec:` starts devices
+    Device(device::Arguments),
+    /// Beside a robot that does not run: let go of the stop that it keeps for its next start
+    Reset(state::Arguments),
     /// The end with the device: steer a robot, feel it, measure the link
     Operator(Box<operator::Arguments>),
     /// Carry the datagrams of applications that know nothing of it, over any transport and several paths; one at each end
@@ -125,6 +131,8 @@ fn obey(command: Command) -> Ended {
         Command::Replay(arguments) => run::replay(&arguments),
         Command::Identity(arguments) => identity::identity(&arguments),
         Command::Robot(arguments) => robot::robot(&arguments),
+        Command::Device(arguments) => device::device(&arguments),
+        Command::Reset(arguments) => state::reset(&arguments),
         Command::Operator(arguments) => operator::operator(&arguments),
         Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Emulate(arguments) => emulate::emulate(&arguments),

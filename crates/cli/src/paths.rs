@@ -40,7 +40,8 @@ pub(crate) struct Paths {
     /// Policy adaptive: messages that count
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     window: u16,
-    /// Refuse what may be late, not only what certainly is: half of a round trip is in doubt (mtip)
+    /// Refuse what may be late, not only what certainly is: half of a round trip is in doubt (mtip; a proxy
+    /// over any transport)
     #[arg(long)]
     strictly_in_time: bool,
 }
@@ -80,6 +81,11 @@ impl FromStr for PathPolicy {
 }
 
 impl Paths {
+    /// Is what may be late to be refused?
+    pub(crate) fn strictly_in_time(&self) -> bool {
+        self.strictly_in_time
+    }
+
     /// A transport with its settings; what is older than `deadline` and says nothing else is worthless.
     pub(crate) fn transport(
         &self,

@@ -37,9 +37,13 @@ pub(crate) struct Arguments {
     /// mtip, mpquic, udp, quic, tcp, sctp, dccp or etp
     #[arg(long, default_value = "mtip")]
     transport: TransportKind,
-    /// The age at which a datagram is worthless, counted from when the proxy got it
+    /// The age at which a datagram is worthless, counted from when a proxy got it from its application: of what is sent from here, and
+    /// of what arrives here
     #[arg(long, value_name = "DURATION", default_value = "200ms")]
     deadline: Duration,
+    /// Give applications here what others of its flow have overtaken as well, in whatever order it comes
+    #[arg(long)]
+    keep_overtaken: bool,
     /// Flows at a time: addresses of applications
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
     flows: u16,
@@ -151,7 +155,9 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     let config = ProxyConfig::new()
         .flows(arguments.flows.into())
         .idle(arguments.idle)
-        .deadline(Some(arguments.deadline));
+        .deadline(Some(arguments.deadline))
+        .keep_overtaken(arguments.keep_overtaken)
+        .strictly_in_time(arguments.paths.strictly_in_time());
     let (driver_config, period, local) = (arguments.driver(), arguments.every, ends.local);
     let work = move |remotes: SyncSender<Remote<ProxyMachine>>, notes: SyncSender<(Time, ProxyNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
@@ -266,6 +272,10 @@ impl Output {
                 ("flows_idle", json!(stats.flows_idle)),
                 ("flows_full", json!(stats.flows_full)),
                 ("refused_here", json!(stats.refused_here)),
+                ("clock_asked", json!(stats.clock.asked)),
+                ("clock_answered", json!(stats.clock.answered)),
+                ("clock_steps", json!(stats.clock.steps)),
+                ("clock_uncertainty_ms", json!(stats.clock.uncertainty.map(Duration::as_millis_f64))),
                 ("choices", json!(choices)),
             ];
             return print(&json_line(event, at, more));
@@ -280,10 +290,14 @@ impl Output {
         let (dropped, refused) = (causes(&stats.dropped), causes(&stats.refused));
         let choices = stats.choices.as_ref().and_then(paths::choices_in_words);
         let choices = choices.map_or_else(String::new, |choices| format!("; {choices}"));
+        let clocks = stats.clock.uncertainty.map_or_else(
+            || "; clocks not compared".to_owned(),
+            |doubt| format!("; clocks compared to ±{:.1} ms", doubt.as_millis_f64()),
+        );
         let ProxyStats { taken, sent, arrived, given, flows, flows_idle, .. } = stats;
         print(&format!(
             "{:>9.3} s  taken {taken}, sent {sent}; arrived {arrived}, given {given}; dropped: {dropped}; refused: {refused}; flows {flows}, of which \
-             ended {flows_idle}{choices}\n",
+             ended {flows_idle}{clocks}{choices}\n",
             at.as_secs_f64()
         ));
     }

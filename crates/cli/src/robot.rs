@@ -1,34 +1,33 @@
 //! `taut robot`: beside the robot, real or simulated.
 
+mod output;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use clap::Args;
 use serde_json::{Value, json};
-use taut_core::{DropCause, Duration, Time};
+use taut_core::{Duration, Time};
+use taut_io::device::Plant;
+use taut_io::device::lines::DeviceLimits;
 use taut_io::session::{
-    Credentials, Endpoint, Plant, Refused, Remote, RobotCommand, RobotMachine, RobotNote, Standing,
+    Credentials, Endpoint, Remote, RobotCommand, RobotMachine, RobotNote, RobotRecord, ServeConfig,
     TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_lab::robot::SimulatedRobot;
-use taut_lab::scenario::{Environment, Surface};
-use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, State, Status, patience};
+use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
+use self::output::Output;
 use crate::button::Word;
-use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
-use crate::operator::too_slow;
+use crate::device::{Moved, Ready};
+use crate::host::{self, OnSignal, Scheduling, Session, every};
 use crate::paths::{self, Paths};
-use crate::recent::{self, Recent};
 use crate::streams::{Form, print, say};
 use crate::watchdog::Watchdogs;
-use crate::{Ended, button, identity, last_stop, streams};
+use crate::{Ended, button, identity, last_stop, state, streams};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -44,9 +43,10 @@ pub(crate) struct Arguments {
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
     #[arg(long)]
     raw: bool,
-    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall: sim[:free|foam|spring|wall]
+    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall], or a device
+    /// that is a command, exec:COMMAND, which needs --position-limit, --velocity-limit and --force-limit
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
-    robot: Simulated,
+    robot: Moved,
     /// Stop so long after the last state that was applied was made; what it takes on its way counts
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = silence)]
     watchdog: Duration,
@@ -87,6 +87,10 @@ pub(crate) struct Arguments {
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
+    /// Where a latched stop survives this process; by default a file for this --listen in $STATE_DIRECTORY, in taut/ of
+    /// $XDG_STATE_HOME, or of ~/.local/state
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Without any security: for the lab only
     #[arg(long, conflicts_with = "trust")]
     plaintext: bool,
@@ -140,65 +144,6 @@ const COMMANDS: [(&str, Word<RobotCommand>); 7] = [
     ("h", Word::Nothing),
 ];
 
-/// A simulated robot, by what it touches.
-#[derive(Clone, Copy, Debug)]
-struct Simulated(Environment);
-
-/// What it can touch, by name.
-const ENVIRONMENTS: [Environment; 4] = [
-    Environment::Free,
-    Environment::Foam(Surface::DEFAULT),
-    Environment::Spring(Surface::DEFAULT),
-    Environment::Wall(Surface::DEFAULT),
-];
-
-impl FromStr for Simulated {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let environment = match text.split_once(':') {
-            None if text == "sim" => Some(Environment::Spring(Surface::DEFAULT)),
-            Some(("sim", name)) => ENVIRONMENTS.into_iter().find(|environment| environment.name() == name),
-            _ => None,
-        };
-        let names = ENVIRONMENTS.map(|environment| environment.name()).join(", sim:");
-        environment.map(Self).ok_or_else(|| format!("`{text}` is not a robot; there are sim, sim:{names}"))
-    }
-}
-
-/// The simulated robot beside a session.
-struct Device {
-    robot: SimulatedRobot,
-    /// This process ends: it holds.
-    halted: Arc<AtomicBool>,
-}
-
-impl Plant for Device {
-    fn enable(&mut self) {}
-
-    fn apply(&mut self, state: &State) {
-        if !self.halted.load(Ordering::Relaxed) {
-            self.robot.follow(state.position.map(f64::from), state.velocity.map(f64::from));
-        }
-    }
-
-    fn stop(&mut self) {
-        self.robot.hold();
-    }
-
-    fn step(&mut self) -> State {
-        if self.halted.load(Ordering::Relaxed) {
-            self.robot.hold();
-        }
-        self.robot.step(self.period());
-        State {
-            position: self.robot.position().map(|x| x as f32),
-            velocity: self.robot.velocity().map(|v| v as f32),
-            force: self.robot.force().map(|f| f as f32),
-            ..State::at(Time::ZERO)
-        }
-    }
-}
-
 impl Arguments {
     fn limits(&self) -> Result<MotionLimits, String> {
         let mut limits = MotionLimits::new().rate(self.rate_limit);
@@ -217,30 +162,43 @@ impl Arguments {
         Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
     }
 
-    fn config(&self) -> Result<RobotConfig, String> {
+    /// What the device keeps to by itself.
+    fn device_limits(&self) -> DeviceLimits {
+        let finite = |limit: Option<f32>| limit.filter(|limit| limit.is_finite());
+        let position = match self.position_limit[..] {
+            [a, b, c, d, e, f] => Some([[a.min(d), b.min(e), c.min(f)], [a.max(d), b.max(e), c.max(f)]]),
+            _ => None,
+        };
+        DeviceLimits {
+            position: position.filter(|corners| corners.iter().flatten().all(|part| part.is_finite())),
+            velocity: finite(self.velocity_limit),
+            force: finite(self.force_limit),
+        }
+    }
+
+    /// `stiffness` is that of the device.
+    fn config(&self, stiffness: Option<f32>) -> Result<RobotConfig, String> {
         if self.hold_to_run && self.codec == Codec::Omni71 {
             return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
         }
+        let limits = self.limits()?;
         Ok(RobotConfig::new()
             .codec(self.codec)
             .watchdog(self.watchdog)
             .max_age(self.max_age.unwrap_or(self.watchdog))
             .hold_to_run(self.hold_to_run)
-            .limits(self.limits()?)
+            .limits(stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness)))
             .feedback_deadline(self.feedback_deadline))
-    }
-
-    /// What moves; it is stopped also when this process ends in an unforeseen way.
-    fn device(&self) -> Result<Device, String> {
-        let halted = Arc::new(AtomicBool::new(false));
-        let halting = Arc::clone(&halted);
-        last_stop::arm(move |_cause| halting.store(true, Ordering::Relaxed))?;
-        Ok(Device { robot: SimulatedRobot::new(&self.robot.0, SimulatedRobot::REST), halted })
     }
 
     fn watchdogs(&self) -> Result<Watchdogs, String> {
         let variable = |name: &str| std::env::var(name).ok();
         Watchdogs::open(variable, std::process::id(), self.watchdog_device.as_deref())
+    }
+
+    fn record(&self) -> Result<RobotRecord, String> {
+        let path = self.state.clone().map_or_else(|| state::of_robot(self.listen), Ok)?;
+        RobotRecord::open(&path).map_err(|error| format!("--state: {error}"))
     }
 
     fn credentials(&self) -> Result<Option<Credentials>, String> {
@@ -253,29 +211,42 @@ impl Arguments {
     }
 }
 
-type Machine = RobotMachine<Device>;
+type Machine = RobotMachine<Box<dyn Plant + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
     last_stop::end_on_panic();
-    let (config, credentials) = (arguments.config()?, arguments.credentials()?);
+    arguments.limits()?;
+    let credentials = arguments.credentials()?;
     let fingerprint = credentials.as_ref().map(|known| known.identity.fingerprint());
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, credentials, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
+    let driver_config = arguments.scheduling.driver();
     let watchdogs = arguments.watchdogs()?;
-    let (driver_config, period) = (arguments.scheduling.driver(), arguments.every);
-    let plant = arguments.device()?;
+    let ready = arguments.robot.start(arguments.device_limits())?;
+    if let Some(warning) = ready.warning() {
+        say(&format!("taut: {warning}"));
+    }
+    let record = arguments.record()?;
+    let latch = record.latch();
+    let config = ServeConfig {
+        session: arguments.config(ready.plant.stiffness())?,
+        report_period: Some(arguments.every),
+        record: Some(record),
+    };
+    let (description, about) = (ready.description(), about(&ready));
+    let (stopper, plant) = (ready.plant.stopper(), ready.plant);
+    last_stop::arm(move |cause| stopper.stop(cause))?;
     let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| drop(remotes.send(remote));
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
-        serve(driver, &endpoint, config, plant, Some(period), started, tell)
-            .map_err(|error| error.to_string())
+        serve(driver, &endpoint, config, plant, started, tell).map_err(|error| error.to_string())
     };
     let session = Session::start(arguments.scheduling, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
@@ -285,8 +256,11 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     }
     let remote = session.remote.clone();
     let watching = watchdogs.start(move || remote.turns())?;
-    let mut out = Output { json: arguments.json, recent: Recent::over(1) };
-    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref());
+    let mut out = Output::new(arguments.json);
+    out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, latch);
+    if !arguments.json {
+        print(&format!("{description}\n"));
+    }
     for (at, note) in &session.notes {
         if let RobotNote::Path(path) = &note {
             paths::warn(path);
@@ -303,188 +277,15 @@ fn ended_early(result: Result<Status, String>) -> String {
     result.err().unwrap_or_else(|| "the session ended before it began".to_owned())
 }
 
-struct Output {
-    json: bool,
-    recent: Recent,
-}
-
-impl Output {
-    fn listening(
-        &self,
-        at: Time,
-        address: SocketAddr,
-        transport: TransportKind,
-        fingerprint: Option<&Fingerprint>,
-    ) {
-        let identity = fingerprint.map(ToString::to_string);
-        if self.json {
-            let more = [
-                ("address", json!(address.to_string())),
-                ("transport", json!(transport.name())),
-                ("identity", json!(identity)),
-            ];
-            return print(&json_line("listening", at, more));
-        }
-        let identity = identity.unwrap_or_else(|| "a robot without identity".to_owned());
-        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n"));
-    }
-
-    fn note(&mut self, at: Time, note: &RobotNote) {
-        let recent = match note {
-            RobotNote::Progress(status) => Some(self.recent.of(status)),
-            _ => None,
-        };
-        if self.json {
-            let (event, mut more) = as_json(note);
-            more.extend(recent.map(|recent| ("recent", recent::as_json(&recent))));
-            return print(&json_line(event, at, more));
-        }
-        let text = recent.map(|recent| format!("{recent} | {}", standing(&recent)));
-        if let Some(text) = text.or_else(|| as_text(note)) {
-            print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()));
-        }
-    }
-
-    fn summary(&self, at: Time, status: &Status) {
-        if self.json {
-            return print(&json_line("summary", at, [("status", json!(status))]));
-        }
-        if status.messages == 0 {
-            return print("ended; no state came\n");
-        }
-        print(&format!("ended\n{status}\n"));
-    }
-}
-
-fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
-    match note {
-        RobotNote::Path(note) => paths::as_json(note),
-        RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
-        RobotNote::Refused { cause, count, busy, who } => {
-            let address = who.and_then(|who| who.address).map(|address| address.to_string());
-            let more = vec![
-                ("cause", json!(cause.name())),
-                ("count", json!(count)),
-                ("busy", json!(busy)),
-                ("address", json!(address)),
-                ("identities", json!(identities(who.as_ref()))),
-            ];
-            ("refused", more)
-        }
-        RobotNote::Stopped { why, silence, position } => {
-            let silence_ms = silence.map(Duration::as_millis_f64);
-            let more = vec![
-                ("why", json!(why.name())),
-                ("silence_ms", json!(silence_ms)),
-                ("position_m", json!(position)),
-            ];
-            ("stopped", more)
-        }
-        RobotNote::Event(event) => match event {
-            RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
-            RobotEvent::Enabled => ("enabled", Vec::new()),
-            RobotEvent::PathTooSlow { age } => {
-                let needed_ms = patience(*age).as_millis_f64();
-                (
-                    "path_too_slow",
-                    vec![("age_ms", json!(age.as_millis_f64())), ("needed_ms", json!(needed_ms))],
-                )
-            }
-            RobotEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
-            RobotEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
-            RobotEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
-            RobotEvent::Closed => ("closed", Vec::new()),
-            _ => ("other", Vec::new()),
-        },
-    }
-}
-
-/// How it is, in the operator's words.
-fn standing(status: &Status) -> &str {
-    match status.state {
-        "ENABLED" => Standing::Moving.name(),
-        "FAULT" => Standing::Stopped.name(),
-        other => other,
-    }
-}
-
-/// What was refused, and what that usually is: who is not authentic cannot be asked.
-fn refused(cause: DropCause, count: u64, busy: u64, who: Option<&Refused>) -> String {
-    let times = |count| if count == 1 { String::new() } else { format!("{count} times ") };
-    let why = match cause {
-        DropCause::Unauthenticated => ": of nobody who is trusted here, or meant for another robot",
-        DropCause::Malformed => ": of another transport, or of none",
-        DropCause::Replayed => ": seen before, or too old to tell",
-        _ => "",
-    };
-    let others = format!("{}{}{why}", times(count - busy), cause.name());
-    let busy_too = format!("{}busy: another operator asks, and one has the robot", times(busy));
-    let what = match (busy, count - busy) {
-        (0, _) => others,
-        (_, 0) => busy_too,
-        _ => format!("{busy_too}; {others}"),
-    };
-    let last = who.and_then(|who| who.address).map_or_else(String::new, |address| {
-        let the_last = if count == 1 { "" } else { "the last " };
-        format!("; {the_last}from {address}")
-    });
-    format!("refused: {what}{last}{}", how_to_trust(who))
-}
-
-/// Whose key it is that was shown, and how to let them in.
-fn how_to_trust(who: Option<&Refused>) -> String {
-    match &identities(who)[..] {
-        [] => String::new(),
-        [one] => format!("; with --trust {one} this robot would let it in"),
-        // Noise does not tell one bit of the key; the other fingerprint is nobody's.
-        [one, others @ ..] => {
-            let others = others.join(" or ");
-            format!(
-                "; with --trust {one} or {others} (the one that `taut identity` shows there) this robot would let it in"
-            )
-        }
-    }
-}
-
-fn identities(who: Option<&Refused>) -> Vec<String> {
-    let keys = who.and_then(|who| who.key).map(|key| key.fingerprints()).unwrap_or_default();
-    keys.iter().map(ToString::to_string).collect()
-}
-
-fn as_text(note: &RobotNote) -> Option<String> {
-    Some(match note {
-        RobotNote::Path(_) | RobotNote::Progress(_) => return None,
-        RobotNote::Refused { cause, count, busy, who } => refused(*cause, *count, *busy, who.as_ref()),
-        RobotNote::Stopped { why, silence: Some(silence), .. } => {
-            format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())
-        }
-        RobotNote::Stopped { why, .. } => format!("STOPPED: {}", why.name()),
-        RobotNote::Event(event) => match event {
-            RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume".to_owned(),
-            RobotEvent::Enabled => "resumed: the robot moves".to_owned(),
-            RobotEvent::PathTooSlow { age } => format!("refused to move: {}", too_slow(*age)),
-            RobotEvent::Incompatible(error) => format!("refused: {error}"),
-            RobotEvent::Closed => "the link is closed".to_owned(),
-            _ => return None,
-        },
+/// What is moved, for programs.
+fn about(ready: &Ready) -> Value {
+    json!({
+        "name": ready.name,
+        "real": ready.plant.is_real(),
+        "lease": ready.plant.lease(),
+        "stiffness_n_m": ready.plant.stiffness(),
+        "position_limit_m": ready.limits.position,
+        "velocity_limit_mps": ready.limits.velocity,
+        "force_limit_n": ready.limits.force,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_says_whether_the_robot_is_taken_or_who_asks_is_not_known() {
-        let busy = "busy: another operator asks, and one has the robot";
-        assert_eq!(refused(DropCause::Unauthenticated, 1, 1, None), format!("refused: {busy}"));
-        let unknown = "unauthenticated: of nobody who is trusted here, or meant for another robot";
-        assert_eq!(refused(DropCause::Unauthenticated, 3, 0, None), format!("refused: 3 times {unknown}"));
-        let both = format!("refused: 2 times {busy}; {unknown}");
-        assert_eq!(refused(DropCause::Unauthenticated, 3, 2, None), both);
-        assert_eq!(
-            refused(DropCause::Malformed, 1, 0, None),
-            "refused: malformed: of another transport, or of none"
-        );
-    }
 }

@@ -1,6 +1,6 @@
 //! The contract of transports.
 
-use crate::{Bytes, Deadline, DropCause, Duration, Ecn, PathId, Time};
+use crate::{Bytes, Deadline, DropCause, Duration, Ecn, Origin, PathId, Time};
 
 /// Carries messages between two endpoints. Sans-IO: the driver owns the socket or the simulated link.
 pub trait Transport {
@@ -33,6 +33,10 @@ pub trait Transport {
     fn round_trip(&self) -> Option<Duration> {
         None
     }
+    /// What is behind `path` from now on, until the path is removed or told another origin; said before the first datagram from
+    /// there. What a transport asked of an address, or gave out there, counts for that address alone, whatever number its path
+    /// has. Of a path of which this was not said, nobody else ever has the number.
+    fn set_origin(&mut self, _path: PathId, _origin: Origin) {}
     /// A path is no more: nothing is sent there from now on.
     fn remove_path(&mut self, _now: Time, _path: PathId) {}
     /// Is the peer known to be on `path`, so that what has nothing to do with an answer may go there? A driver with a bounded

@@ -38,6 +38,12 @@ impl Clock {
         Time::from_nanos(nanos(clock_gettime(ClockId::Boottime)).saturating_sub(self.epoch))
     }
 
+    /// Since the machine was started, suspended or not (`CLOCK_BOOTTIME`): for what must not wait for longer because the
+    /// machine slept.
+    pub fn since_boot() -> Time {
+        Time::from_nanos(nanos(clock_gettime(ClockId::Boottime)))
+    }
+
     /// The wall clock.
     pub fn wall(&self) -> WallTime {
         WallTime(nanos(clock_gettime(ClockId::Realtime)))
@@ -87,6 +93,18 @@ impl fmt::Display for WallTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
     }
+}
+
+/// For how long the machine was suspended since it started: [`Clock`] stood still then. A little less where this thread was held up
+/// while it asked, never more.
+pub(crate) fn time_suspended() -> Duration {
+    let with = nanos(clock_gettime(ClockId::Boottime));
+    Duration::from_nanos(with.saturating_sub(nanos(clock_gettime(ClockId::Monotonic))))
+}
+
+/// How long ago the kernel's stamp, of the wall clock, was taken.
+pub(crate) fn time_since(stamp: WallTime) -> Duration {
+    Duration::from_nanos(nanos(clock_gettime(ClockId::Realtime)).saturating_sub(stamp.0))
 }
 
 /// CPU time that the calling thread has used.

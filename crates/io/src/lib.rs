@@ -10,6 +10,7 @@
 //! | [`UdpPort`] | the UDP sockets of a machine: addresses as paths, ECN, DSCP, GSO, GRO, kernel receive stamps | |
 //! | [`DccpPort`] | the same over raw IP, protocol 33 | `CAP_NET_RAW` |
 //! | [`tcp::KernelTcp`] | the kernel's TCP as a [`Transport`](taut_core::Transport) that owns its socket | |
+//! | [`device`] | what a robot moves: the contract, and what stops it when nobody tells it to | |
 //! | [`session`] | operator and robot over any of the transports | |
 //! | [`proxy`] | datagrams of applications that know nothing, over one session | |
 //! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
@@ -55,6 +56,7 @@
 
 mod alarm;
 mod clock;
+pub mod device;
 mod driver;
 mod dumbbell;
 pub mod emulate;

@@ -1,7 +1,7 @@
 //! What a driver drives.
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Event, Message, PathId, SendError, Time, Transmit, Transport,
+    Datagram, Deadline, DropCause, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
 };
 
 use crate::Alarm;
@@ -44,6 +44,8 @@ pub trait Machine {
     }
     /// See [`Transport::remove_path`]: the number of the path is another address's from now on.
     fn remove_path(&mut self, _now: Time, _path: PathId) {}
+    /// See [`Transport::set_origin`].
+    fn set_origin(&mut self, _path: PathId, _origin: Origin) {}
 }
 
 /// A transport by itself as a [`Machine`]: messages in, its events out. A message that it refuses at once is reported as
@@ -121,5 +123,9 @@ impl<T: Transport> Machine for Plain<T> {
 
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.transport.remove_path(now, path);
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.transport.set_origin(path, origin);
     }
 }

@@ -119,6 +119,30 @@ fn set_fifo(priority: u8) -> io::Result<()> {
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// For a thread that must run when the one that started it does not let go of its CPU: on every CPU, one priority above,
+/// and never late by more than the timer. What the system refuses it goes on without.
+pub(crate) fn outrank() {
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    let mut every = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| every.set(cpu));
+    let _ = sched_setaffinity(None, &every);
+    if let Some(priority) = fifo() {
+        let _ = set_fifo(priority.saturating_add(1).min(99));
+    }
+}
+
+/// The calling thread's priority, where it runs under `SCHED_FIFO`.
+fn fifo() -> Option<u8> {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the calls ask about the calling thread, and write `parameters`, which outlives them, and nothing else. No
+    // crate of this workspace wraps them.
+    #[allow(unsafe_code)]
+    let known = unsafe {
+        libc::sched_getscheduler(0) == libc::SCHED_FIFO && libc::sched_getparam(0, &raw mut parameters) == 0
+    };
+    known.then(|| u8::try_from(parameters.sched_priority).ok()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,6 +35,10 @@ pub struct SimulatedRobot {
     force: Vector,
     /// Where it shall be, and how fast it shall move there.
     target: Body,
+    /// Of the controller on it.
+    servo: Vector,
+    /// The largest magnitude of that.
+    limit: f64,
 }
 
 impl SimulatedRobot {
@@ -51,7 +55,18 @@ impl SimulatedRobot {
             ..PlantConfig::default()
         };
         let body = Body { position, velocity: [0.0; 3] };
-        Self { config, body, force: [0.0; 3], target: body }
+        Self { config, body, force: [0.0; 3], target: body, servo: [0.0; 3], limit: f64::INFINITY }
+    }
+
+    /// Of its controller, N/m.
+    pub fn stiffness(&self) -> f64 {
+        self.config.servo_stiffness
+    }
+
+    /// The controller makes no more force than this, N, whatever it is told: what is beyond is shortened in its own
+    /// direction. Default: any.
+    pub fn limit_force(&mut self, newtons: f64) {
+        self.limit = newtons.max(0.0);
     }
 
     /// Go there.
@@ -67,10 +82,13 @@ impl SimulatedRobot {
     /// Some time passes, in one step: 1 ms at most, or stiff environments are not computed well.
     pub fn step(&mut self, time: Duration) {
         let (config, dt) = (&self.config, time.as_secs_f64());
+        self.servo = std::array::from_fn(|axis| {
+            config.servo_stiffness * (self.target.position[axis] - self.body.position[axis])
+                + config.servo_damping * (self.target.velocity[axis] - self.body.velocity[axis])
+        });
+        shorten(&mut self.servo, self.limit);
         for axis in 0..3 {
-            let servo = config.servo_stiffness * (self.target.position[axis] - self.body.position[axis])
-                + config.servo_damping * (self.target.velocity[axis] - self.body.velocity[axis]);
-            self.body.accelerate(axis, servo + self.force[axis], config.follower_mass, dt);
+            self.body.accelerate(axis, self.servo[axis] + self.force[axis], config.follower_mass, dt);
         }
         self.force = config.wall_force(&self.body);
     }
@@ -90,9 +108,22 @@ impl SimulatedRobot {
         self.force
     }
 
+    /// Of its controller on it, during the last step.
+    pub fn controller_force(&self) -> [f64; 3] {
+        self.servo
+    }
+
     /// The velocity that it was told last.
     pub fn told(&self) -> [f64; 3] {
         self.target.velocity
+    }
+}
+
+/// Makes `vector` no longer than `longest`.
+fn shorten(vector: &mut Vector, longest: f64) {
+    let length = vector.iter().map(|part| part * part).sum::<f64>().sqrt();
+    if length > longest {
+        *vector = vector.map(|part| part * (longest / length));
     }
 }
 
@@ -139,5 +170,32 @@ mod tests {
         let away: f64 = robot.position().iter().zip(before).map(|(a, b)| (a - b).abs()).sum();
         let speed: f64 = robot.velocity().iter().map(|v| v.abs()).sum();
         assert!(away < 1e-3 && speed < 1e-4 && robot.force()[0].abs() < 1e-12, "{robot:?}");
+    }
+
+    #[test]
+    fn the_controller_makes_no_more_force_than_its_limit_and_arrives_all_the_same() {
+        let mut robot = SimulatedRobot::new(&Environment::Free, SimulatedRobot::REST);
+        robot.limit_force(5.0);
+        let mut largest = 0.0f64;
+        for _ in 0..4_000 {
+            // 3 kN/m over 200 mm would be 600 N.
+            robot.follow([0.1, 0.1, 0.0], [0.0; 3]);
+            robot.step(MS);
+            let force = robot.controller_force().iter().map(|part| part * part).sum::<f64>().sqrt();
+            largest = largest.max(force);
+        }
+        assert!((4.999..=5.000_001).contains(&largest), "{largest} N");
+        assert!((robot.position()[0] - 0.1).abs() < 1e-3, "{robot:?}");
+    }
+
+    #[test]
+    fn against_a_wall_the_robot_presses_with_its_limit_at_most() {
+        let mut robot = SimulatedRobot::new(&Environment::Wall(Surface::default()), SimulatedRobot::REST);
+        robot.limit_force(8.0);
+        for _ in 0..4_000 {
+            robot.follow([0.05, 0.0, 0.0], [0.0; 3]);
+            robot.step(MS);
+        }
+        assert!((robot.force()[0] + 8.0).abs() < 0.01, "75 N without a limit: {robot:?}");
     }
 }

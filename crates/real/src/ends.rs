@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taut_core::{Duration, Time};
 use taut_io::Clock;
-use taut_io::session::{Look, Plant, Sample, Seen, Witness};
+use taut_io::device::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
+use taut_io::session::{Look, Sample, Seen, Witness};
 use taut_lab::robot::SimulatedRobot;
 use taut_lab::run::{Device, Notes};
 use taut_lab::scenario::Teleop;
-use taut_session::{OperatorEvent, Priority, State};
+use taut_session::{OperatorEvent, Priority, StopCause};
+
+use crate::SimulatedDevice;
 
 /// Shared between parts of one end, which run on one thread: nobody waits for a lock while a session runs.
 #[derive(Debug)]
@@ -107,10 +110,9 @@ impl Look for RobotsNotes {
 
 /// The robot: the one of the simulations.
 pub(crate) struct Arm {
-    robot: SimulatedRobot,
+    device: SimulatedDevice,
     notes: Shared<RobotsNotes>,
     clock: Clock,
-    period: Duration,
     /// Between two of feedback; `None`: there is none.
     feedback: Option<Duration>,
     since_feedback: Duration,
@@ -118,11 +120,11 @@ pub(crate) struct Arm {
 
 impl Arm {
     pub(crate) fn new(teleop: &Teleop, notes: Shared<RobotsNotes>, clock: Clock) -> Self {
+        let robot = SimulatedRobot::new(&teleop.environment, SimulatedRobot::REST);
         Self {
-            robot: SimulatedRobot::new(&teleop.environment, SimulatedRobot::REST),
+            device: SimulatedDevice::new(robot, teleop.period),
             notes,
             clock,
-            period: teleop.period,
             feedback: (teleop.feedback > 0)
                 .then(|| Duration::from_nanos(1_000_000_000 / u64::from(teleop.feedback))),
             since_feedback: Duration::ZERO,
@@ -132,31 +134,27 @@ impl Arm {
 
 impl Plant for Arm {
     fn period(&self) -> Duration {
-        self.period
+        self.device.period()
     }
 
-    fn enable(&mut self) {}
-
-    fn apply(&mut self, state: &State) {
-        self.robot.follow(state.position.map(f64::from), state.velocity.map(f64::from));
+    fn enable(&mut self) {
+        self.device.enable();
     }
 
-    fn stop(&mut self) {
-        self.robot.hold();
+    fn apply(&mut self, point: &SetPoint) {
+        self.device.apply(point);
     }
 
-    fn step(&mut self) -> State {
-        let robot = &mut self.robot;
-        robot.step(self.period);
-        self.since_feedback += self.period;
+    fn stop(&mut self, cause: StopCause) {
+        self.device.stop(cause);
+    }
+
+    fn step(&mut self) -> Option<Measured> {
+        let measured = self.device.step();
+        self.since_feedback += self.device.period();
+        let robot = self.device.robot();
         self.notes.lock().0.arm(self.clock.now(), robot.position(), robot.told(), robot.force());
-        let single = |vector: [f64; 3]| vector.map(|part| part as f32);
-        State {
-            position: single(robot.position()),
-            velocity: single(robot.velocity()),
-            force: single(robot.force()),
-            ..State::at(Time::ZERO)
-        }
+        measured
     }
 
     fn feeds_back(&mut self) -> bool {
@@ -165,5 +163,29 @@ impl Plant for Arm {
             self.since_feedback = Duration::ZERO;
         }
         due
+    }
+
+    fn failure(&mut self) -> Option<DeviceFailure> {
+        self.device.failure()
+    }
+
+    fn stopper(&self) -> Arc<dyn Stopper> {
+        self.device.stopper()
+    }
+
+    fn lease(&self) -> bool {
+        self.device.lease()
+    }
+
+    fn stiffness(&self) -> Option<f32> {
+        self.device.stiffness()
+    }
+
+    fn limit_force(&mut self, newtons: f32) -> bool {
+        self.device.limit_force(newtons)
+    }
+
+    fn is_real(&self) -> bool {
+        self.device.is_real()
     }
 }

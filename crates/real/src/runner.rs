@@ -242,7 +242,7 @@ impl Setup<'_> {
         let plant = Arm::new(self.teleop, notes.clone(), self.clock);
         let driver = self.driver()?;
         let started = |remote| drop(started.send(remote));
-        serve(driver, &endpoint, settings::robot(self.teleop), plant, None, started, &mut |_, _| {})?;
+        serve(driver, &endpoint, settings::robot(self.teleop).into(), plant, started, &mut |_, _| {})?;
         Ok(())
     }
 
@@ -264,11 +264,12 @@ impl Setup<'_> {
             resume: ResumePolicy::Start,
             report_messages: None,
             report_period: None,
+            record: None,
             drain: self.scenario.drain.max(Duration::from_secs(1)),
         };
         let driver = self.driver()?;
         let started = |remote| drop(started.send(remote));
-        Ok(operate(driver, &endpoint, &config, Hand::new(device), started, &mut |_, _| {})?)
+        Ok(operate(driver, &endpoint, config, Hand::new(device), started, &mut |_, _| {})?)
     }
 
     fn driver<M: taut_io::Machine>(&self) -> Result<Driver<M>, RealError> {

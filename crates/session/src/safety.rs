@@ -238,18 +238,13 @@ impl Safety {
         self.moved = created;
     }
 
-    /// Until when a device may go on by itself.
-    pub(crate) fn lease(&self) -> Time {
-        self.moved + self.watchdog
-    }
-
     /// Stops a robot that was silent for too long; true when it did.
     pub(crate) fn check(&mut self, now: Time) -> bool {
         self.poll_timeout().is_some_and(|deadline| now >= deadline.at) && self.pause(StopCause::Watchdog)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        self.is_enabled().then(|| Deadline::new(self.lease(), "watchdog"))
+        self.is_enabled().then(|| Deadline::new(self.moved + self.watchdog, "watchdog"))
     }
 
     fn enter(&mut self, state: RobotState) {

@@ -10,7 +10,7 @@
 //! | [`sctp`] | streams, each message as reliable as it wants, over UDP | RFC 9260, 6951, 3758, 8260 |
 //!
 //! [`security`] seals them with Noise; [`identity`] says who speaks, [`certificate`] says it to those who know X.509 only, [`stranger`] who was
-//! refused.
+//! refused, [`service`] what a conversation is for.
 
 pub mod certificate;
 pub mod dccp;
@@ -20,12 +20,14 @@ pub mod identity;
 pub mod mpquic;
 pub mod mptcp;
 pub mod mtip;
+mod origins;
 pub mod quic;
 mod rto;
 pub mod sctp;
 pub mod security;
+pub mod service;
 pub mod stranger;
 pub mod tcp;
 pub mod udp;
 mod waiting;
-mod window;
+pub mod window;

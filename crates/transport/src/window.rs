@@ -9,30 +9,38 @@ pub const REPLAY_WINDOW: u64 = (WORDS as u64 - 1) * WORD_BITS;
 
 /// A bitmap that slides by whole words (RFC 6479): one word is always being refilled, so nothing is ever shifted.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
+pub struct Window {
     bits: [u64; WORDS],
     /// One more than the greatest counter seen; 0 when none was.
     next: u64,
 }
 
+impl Default for Window {
+    /// Nothing arrived.
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Window {
-    pub(crate) const fn new() -> Self {
+    /// Nothing arrived.
+    pub const fn new() -> Self {
         Self { bits: [0; WORDS], next: 0 }
     }
 
     /// One more than the greatest counter seen.
-    pub(crate) const fn next(&self) -> u64 {
+    pub const fn next(&self) -> u64 {
         self.next
     }
 
     /// Was `counter` never seen, and is it recent enough to tell?
-    pub(crate) fn is_new(&self, counter: u64) -> bool {
+    pub fn is_new(&self, counter: u64) -> bool {
         counter >= self.next
             || (self.next - 1 - counter < REPLAY_WINDOW && self.bits[word(counter)] & bit(counter) == 0)
     }
 
     /// Remembers `counter`, which [`Self::is_new`] and authentic. Tells whether it is the greatest so far.
-    pub(crate) fn mark(&mut self, counter: u64) -> bool {
+    pub fn mark(&mut self, counter: u64) -> bool {
         let newest = counter >= self.next;
         if newest {
             let (from, to) = (self.next.div_ceil(WORD_BITS), counter / WORD_BITS);

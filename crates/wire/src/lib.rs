@@ -8,6 +8,7 @@ pub mod etp;
 pub mod media;
 pub mod mtip;
 pub mod omni71;
+pub mod proxy;
 pub mod rtp;
 pub mod session;
 pub mod tcp;

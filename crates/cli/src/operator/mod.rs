@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use taut_core::{Duration, Time};
 use taut_io::session::{
     Credentials, Endpoint, OperateConfig, OperateError, OperatorCommand, OperatorMachine, OperatorNote,
-    Progress, Remote, ResumePolicy, TransportKind, Trouble, operate,
+    OperatorRecord, Progress, Remote, ResumePolicy, TransportKind, Trouble, operate,
 };
 use taut_io::{Clock, Driver};
 use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
@@ -27,7 +27,7 @@ use crate::input::{Device, Input};
 use crate::paths::{self, Paths};
 use crate::robot::parse_codec;
 use crate::streams::{Form, say};
-use crate::{Ended, button, identity, last_stop, streams};
+use crate::{Ended, button, identity, last_stop, state, streams};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -79,6 +79,10 @@ pub(crate) struct Arguments {
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
+    /// Where an emergency stop that was not acknowledged survives this process; by default a file for this robot in
+    /// $STATE_DIRECTORY, in taut/ of $XDG_STATE_HOME, or of ~/.local/state
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Without any security: for the lab only
     #[arg(long, conflicts_with = "robot_id")]
     plaintext: bool,
@@ -172,7 +176,19 @@ impl Arguments {
         self.input.open(self.period(), &self.channels, self.repeat, priority)
     }
 
-    fn config(&self) -> OperateConfig {
+    fn record(&self) -> Result<OperatorRecord, String> {
+        let path = match &self.state {
+            Some(path) => path.clone(),
+            None => state::of_operator(self.robot_id.as_ref(), &self.connect)?,
+        };
+        let record = OperatorRecord::open(&path).map_err(|error| format!("--state: {error}"))?;
+        if record.is_unacknowledged() {
+            say("taut: an emergency stop of an earlier session was never acknowledged: it is sent first");
+        }
+        Ok(record)
+    }
+
+    fn config(&self) -> Result<OperateConfig, String> {
         // What is to arrive whatever happens does not make way for what is newer.
         let order = if self.reliable { Order::Fifo } else { Order::Newest };
         let session = OperatorConfig::new()
@@ -196,7 +212,8 @@ impl Arguments {
         };
         let (period, limit) = (self.period(), self.messages);
         let drain = OperateConfig::DRAIN;
-        OperateConfig { session, period, limit, resume, report_messages, report_period, drain }
+        let record = Some(self.record()?);
+        Ok(OperateConfig { session, period, limit, resume, report_messages, report_period, record, drain })
     }
 
     fn credentials(&self) -> Result<Option<Credentials>, String> {
@@ -262,7 +279,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
     last_stop::end_on_panic();
-    let (device, config, credentials) = (arguments.device()?, arguments.config(), arguments.credentials()?);
+    let (device, config, credentials) = (arguments.device()?, arguments.config()?, arguments.credentials()?);
     let own = credentials.as_ref().map(|known| known.identity.fingerprint());
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
@@ -275,7 +292,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
         let started = |remote| drop(remotes.send(remote));
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
-        operate(driver, &endpoint, &config, device, started, tell)
+        operate(driver, &endpoint, config, device, started, tell)
     };
     let session = match Session::start(arguments.scheduling, work)? {
         Ok(session) => session,

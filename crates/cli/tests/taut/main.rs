@@ -9,6 +9,8 @@ mod commands;
 #[cfg(test)]
 mod determinism;
 #[cfg(test)]
+mod devices;
+#[cfg(test)]
 mod emulation;
 #[cfg(test)]
 mod faults;

@@ -54,6 +54,10 @@ impl Running {
         lines.find(is_so)
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn say(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -67,7 +71,7 @@ impl Running {
     }
 
     /// As by a power cut.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -277,7 +281,7 @@ fn an_emergency_stop_is_acknowledged_and_holds_until_resume() {
 }
 
 /// Nothing is to happen for so many milliseconds.
-fn for_a_while(ms: u64) {
+pub(crate) fn for_a_while(ms: u64) {
     let (_nobody, answers) = channel::<()>();
     assert_eq!(answers.recv_timeout(Duration::from_millis(ms)), Err(RecvTimeoutError::Timeout));
 }

@@ -65,7 +65,8 @@ impl World {
     /// The command, to be run in this folder.
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taut"));
-        command.current_dir(&self.0).args(arguments.split_whitespace());
+        command.current_dir(&self.0).env("XDG_STATE_HOME", self.path("state"));
+        command.args(arguments.split_whitespace());
         command
     }
 

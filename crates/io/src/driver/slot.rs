@@ -68,10 +68,14 @@ impl<M: Machine> Slot<M> {
         let uses = |path| held == Some(path) || machine.uses_path(path);
         self.port.receive(socket, clock, &uses, buffers);
         for index in 0..buffers.len() {
-            let (at, is_reused, datagram) = buffers.get(index);
+            let (at, datagram) = buffers.get(index);
             let at = self.tick(at);
+            let (is_reused, origin) = buffers.news_of_path(index);
             if is_reused {
                 self.machine.remove_path(at, datagram.path);
+            }
+            if let Some(origin) = origin {
+                self.machine.set_origin(datagram.path, origin);
             }
             self.machine.handle_input(at, datagram);
             self.poll(clock, tell);

@@ -119,8 +119,8 @@ impl DccpPort {
                 self.stats.bytes_received += (len - offset) as u64;
                 let (at, start, len) = (clock.now(), begin + offset, len - offset);
                 buffers.read = at;
-                let Heard { path, is_reused } = heard;
-                buffers.datagrams.push(Received { at, path, is_reused, ecn, start, len });
+                let Heard { path, origin, is_reused } = heard;
+                buffers.datagrams.push(Received { at, path, origin, is_reused, ecn, start, len });
             }
         }
     }

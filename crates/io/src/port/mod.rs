@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use taut_core::{Datagram, Ecn, PathId, Time, Transmit};
+use taut_core::{Datagram, Ecn, Origin, PathId, Time, Transmit};
 
 use crate::Clock;
 
@@ -109,6 +109,8 @@ pub(crate) struct Received {
     /// When it arrived.
     pub(crate) at: Time,
     path: PathId,
+    /// The path's address, before its first datagram.
+    origin: Option<Origin>,
     /// The path's number was another address's before this datagram.
     is_reused: bool,
     ecn: Ecn,
@@ -131,10 +133,16 @@ impl ReceiveBuffers {
         self.datagrams.len()
     }
 
-    /// When it came, whether its path's number was another address's before, and itself.
-    pub(crate) fn get(&self, index: usize) -> (Time, bool, Datagram<'_>) {
-        let Received { at, path, is_reused, ecn, start, len } = self.datagrams[index];
-        (at, is_reused, Datagram { path, ecn, data: &self.bytes[start..start + len], padding: 0 })
+    /// When it came, and itself.
+    pub(crate) fn get(&self, index: usize) -> (Time, Datagram<'_>) {
+        let Received { at, path, ecn, start, len, .. } = self.datagrams[index];
+        (at, Datagram { path, ecn, data: &self.bytes[start..start + len], padding: 0 })
+    }
+
+    /// What is to be said of its path first: whether the number was another address's before, and the address when it is new.
+    pub(crate) fn news_of_path(&self, index: usize) -> (bool, Option<Origin>) {
+        let Received { is_reused, origin, .. } = self.datagrams[index];
+        (is_reused, origin)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use taut_core::{PathId, Time};
+use taut_core::{Origin, PathId, Time};
 
 /// Addresses by path. Bounded: a stranger can fill it, but displaces nobody that the machine knows to be its peer, and keeps
 /// no place for which there is a newcomer.
@@ -34,6 +34,8 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) path: PathId,
+    /// The address, when it is new here.
+    pub(crate) origin: Option<Origin>,
     /// The number was another address's until now.
     pub(crate) is_reused: bool,
 }
@@ -86,19 +88,20 @@ impl PathTable {
                 && entry.remote == remote
                 && (entry.local.is_none() || entry.local == local)
         };
-        let mut is_reused = false;
+        let (mut is_reused, mut origin) = (false, None);
         if !self.entries.get(self.last).is_some_and(is) {
             self.last = match self.entries.iter().position(is) {
                 Some(index) => index,
                 None => {
                     let new = Entry { socket, remote, local, heard: now, stays: false, answered: false };
                     is_reused = self.entries.len() == self.limit;
+                    origin = Some(Origin::new(remote, local, socket));
                     self.place(new, uses)?
                 }
             };
         }
         self.entries[self.last].heard = now;
-        Some(Heard { path: id(self.last), is_reused })
+        Some(Heard { path: id(self.last), origin, is_reused })
     }
 
     fn place(&mut self, entry: Entry, uses: &dyn Fn(PathId) -> bool) -> Option<usize> {

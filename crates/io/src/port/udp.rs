@@ -334,11 +334,12 @@ impl UdpPort {
         let (ecn, begin) =
             (Ecn::from_code_point(meta.ecn.map_or(0, |mark| mark as u8)), chunk * ReceiveBuffers::SIZE);
         buffers.datagrams.extend((0..datagrams).map(|index| {
-            let (offset, is_reused) = (index * stride, heard.is_reused && index == 0);
+            let (offset, first) = (index * stride, index == 0);
             Received {
                 at,
                 path: heard.path,
-                is_reused,
+                origin: heard.origin.filter(|_| first),
+                is_reused: heard.is_reused && first,
                 ecn,
                 start: begin + offset,
                 len: stride.min(meta.len - offset),

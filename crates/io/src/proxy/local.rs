@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use taut_core::{Duration, Time};
 
 use super::ProxyLocal;
+use super::stamped::{self, Stamped};
 use crate::driver::poller::{Interest, Poller, Ready};
 
 /// Sockets of applications and the flows over them.
@@ -68,6 +69,16 @@ pub(super) enum Undelivered {
 /// A flow's number, and whether it is new.
 pub(super) type Flow = (u16, bool);
 
+/// A datagram of an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) len: usize,
+    /// `None`: there is no room for another flow.
+    pub(super) flow: Option<Flow>,
+    /// For how long it waited in the kernel: as when this thread had no CPU.
+    pub(super) waited: Duration,
+}
+
 /// How often it is looked for flows in which nothing is said.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Once nothing was said in it for so long, a flow gives way to another when there is no room: addresses that spoke once, forged
@@ -84,7 +95,7 @@ impl Local {
         let side = match local {
             ProxyLocal::Near(socket) => {
                 socket.set_nonblocking(true)?;
-                hold_bursts(&socket);
+                set_up(&socket);
                 poller.add(socket.as_fd(), NEAR, Interest::Readable)?;
                 Side::Near(Near {
                     socket,
@@ -108,19 +119,20 @@ impl Local {
         self.next_sweep
     }
 
-    /// The next datagram of an application, into `buffer`: its length and its flow, `None` when there is no room for
-    /// another flow.
+    /// The next datagram of an application, into `buffer`.
     pub(super) fn receive(
         &mut self,
         now: Time,
         limit: usize,
         buffer: &mut [u8],
-    ) -> Result<Option<(usize, Option<Flow>)>, Unreadable> {
+    ) -> Result<Option<Taken>, Unreadable> {
         let got = match &mut self.side {
-            Side::Near(near) => match near.socket.recv_from(buffer) {
-                Ok((len, from)) => Ok(Some((len, near.flow_of(now, from, limit, &mut self.displaced)))),
-                Err(error) => Err(error),
-            },
+            Side::Near(near) => {
+                stamped::receive(&near.socket, buffer).map(|Stamped { len, from, waited }| {
+                    let flow = from.and_then(|from| near.flow_of(now, from, limit, &mut self.displaced));
+                    Some(Taken { len, flow, waited })
+                })
+            }
             Side::Far(far) => {
                 if self.ready.is_empty() {
                     let looked = self.poller.wait(Some(Duration::ZERO), &mut self.ready);
@@ -129,16 +141,17 @@ impl Local {
                     }
                 }
                 let flow = self.ready.last().expect("it is not empty").token as u16;
-                let got = far.flows.get_mut(&flow).map(|(socket, heard)| (socket.recv(buffer), heard));
+                let got =
+                    far.flows.get_mut(&flow).map(|(socket, heard)| (stamped::receive(socket, buffer), heard));
                 far.taken += 1;
                 if far.taken == TURN || !matches!(got, Some((Ok(_), _))) {
                     far.taken = 0;
                     self.ready.pop();
                 }
                 match got {
-                    Some((Ok(len), heard)) => {
+                    Some((Ok(Stamped { len, waited, .. }), heard)) => {
                         *heard = now;
-                        Ok(Some((len, Some((flow, false)))))
+                        Ok(Some(Taken { len, flow: Some((flow, false)), waited }))
                     }
                     // Nobody listens there, an earlier datagram learned.
                     Some((Err(error), _)) if error.kind() != ErrorKind::WouldBlock => return Err(Unreadable),
@@ -284,12 +297,14 @@ fn connected(to: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(any)?;
     socket.connect(to)?;
     socket.set_nonblocking(true)?;
-    hold_bursts(&socket);
+    set_up(&socket);
     Ok(socket)
 }
 
-/// Some thousand small datagrams wait in the kernel while this thread is not on a CPU; fewer where the system allows less.
-fn hold_bursts(socket: &UdpSocket) {
+/// Some thousand small datagrams wait in the kernel while this thread is not on a CPU; fewer where the system allows less. They are
+/// stamped when they arrive there.
+fn set_up(socket: &UdpSocket) {
+    stamped::ask(socket);
     let _ = socket2::SockRef::from(socket).set_recv_buffer_size(4 << 20);
 }
 
@@ -310,7 +325,7 @@ mod tests {
                 (0..count).for_each(|_| assert_eq!(application.send_to(b"heard", from).ok(), Some(5)));
             }
             let mut buffer = [0; 16];
-            let mut flow = || Some(local.receive(now, 2, &mut buffer).ok()??.1?.0);
+            let mut flow = || Some(local.receive(now, 2, &mut buffer).ok()??.flow?.0);
             let heard: Vec<u16> = std::iter::from_fn(&mut flow).collect();
             assert_eq!(heard.len(), 101, "all");
             assert!(heard[..2 * TURN].contains(&(3 - loud)), "{heard:?}");

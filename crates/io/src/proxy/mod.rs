@@ -8,101 +8,41 @@
 //!
 //! Each address of an application at the near end is a flow. At the far end a flow has a socket of its own, so that
 //! the application there tells them apart by their ports, and answers find their way back. Many flows share one session.
-//! Datagrams are neither changed nor put together; on the way a number of 16 bits, big-endian, stands before each, its flow's.
+//! Datagrams are neither changed nor put together; on the way [27 bytes](taut_wire::proxy) stand before each.
+//!
+//! No application gets what is older than its deadline, counted from when it reached the first proxy, or was overtaken by what
+//! was said later in its flow ([`ProxyConfig::deadline`], [`ProxyConfig::keep_overtaken`]). What a transport or a network has taken nobody can take
+//! back, so the end that gives a datagram judges it: both ends compare their clocks from the start of each conversation on. What comes before the
+//! first answer is held, for a deadline at most.
 //!
 //! Everything is bounded: flows ([`ProxyConfig::flows`]), which end when nothing was said for
 //! [`ProxyConfig::idle`], and what waits in the transport. What is dropped is in [`ProxyStats`], by cause.
 
+mod clocks;
+mod config;
+mod judge;
 mod local;
 mod run;
+mod stamped;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, SendError, StreamId, Time,
-    Transmit, Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, SendError, StreamId,
+    Time, Transmit, Transport, earliest,
 };
-use taut_transport::mtip::ChoiceReport;
+use taut_wire::proxy::{Body, Frame, HEADER_LEN, Header};
 
-use self::local::Local;
-use crate::session::{Carrier, PathNote, Trouble};
-use crate::{Alarm, Machine};
+use self::judge::{Arrived, Judge, Rules};
+use self::local::{Local, Taken};
+use crate::session::{Carrier, PathNote, Trouble, os_seed};
+use crate::{Alarm, Machine, clock};
 
+pub use self::clocks::ClockCounts;
+pub use self::config::{ProxyConfig, ProxyStats};
 pub use self::run::{ProxyError, proxy};
-
-/// How a proxy treats datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProxyConfig {
-    flows: usize,
-    idle: Duration,
-    deadline: Option<Duration>,
-}
-
-impl Default for ProxyConfig {
-    fn default() -> Self {
-        Self { flows: 256, idle: Duration::from_secs(60), deadline: None }
-    }
-}
-
-impl ProxyConfig {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Flows at a time. Default 256; 1 to 4096. At the far end each has a socket. One more takes the place of the quietest if
-    /// nothing was said in that for 1 s; otherwise the datagram that would begin it is dropped and counted.
-    pub fn flows(mut self, flows: usize) -> Self {
-        self.flows = flows.clamp(1, 4_096);
-        self
-    }
-
-    /// A flow ends when nothing was said in it for so long. Default 60 s; 1 s to a day.
-    pub fn idle(mut self, idle: Duration) -> Self {
-        self.idle = idle.clamp(Duration::from_secs(1), Duration::from_secs(86_400));
-        self
-    }
-
-    /// The age at which a datagram is worthless, counted from when the proxy got it. Default: none, but for transports
-    /// that have one of their own.
-    pub fn deadline(mut self, deadline: Option<Duration>) -> Self {
-        self.deadline = deadline;
-        self
-    }
-}
-
-/// What went through a proxy, in datagrams.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProxyStats {
-    /// Taken from applications here.
-    pub taken: u64,
-    /// Of these, given to the transport.
-    pub sent: u64,
-    /// Arrived from the other end.
-    pub arrived: u64,
-    /// Of these, given to applications here.
-    pub given: u64,
-    /// What was not, by cause: refused by the transport at once or later ([`Event::Dropped`]), of a flow too many
-    /// ([`DropCause::SendBufferFull`] with [`ProxyStats::flows_full`]), of an unknown flow, refused by the kernel.
-    pub dropped: BTreeMap<DropCause, u64>,
-    /// Datagrams from the other end, or from whoever pretended to be it, that the transport here refused ([`Event::Refused`]), by
-    /// cause: too late, or here already, as one of two copies always is.
-    pub refused: BTreeMap<DropCause, u64>,
-    /// Of those dropped, for want of room for another flow.
-    pub flows_full: u64,
-    /// How often the kernel said that nobody listens here: at once, then it is among those dropped, or by an error that came
-    /// back, then it was taken for given.
-    pub refused_here: u64,
-    /// Flows that began.
-    pub flows: u64,
-    /// Flows that ended because nothing was said, for [`ProxyConfig::idle`] or while another one wanted their place.
-    pub flows_idle: u64,
-    /// How the datagrams sent were spread over paths, and why: [`Carrier::choices`], when this was reported.
-    pub choices: Option<ChoiceReport>,
-}
 
 /// Which end of the session a proxy is at, and where its applications are.
 #[derive(Debug)]
@@ -139,6 +79,13 @@ pub struct ProxyMachine {
     carrier: Carrier,
     config: ProxyConfig,
     local: Local,
+    judge: Judge,
+    /// Drawn at the start: what is numbered from here is of this life.
+    life: u32,
+    /// The last datagram's number.
+    number: u32,
+    /// For how long this machine was suspended, when that was looked at last.
+    suspended: Duration,
     stats: ProxyStats,
     report: Option<(Duration, Time)>,
     /// It was told to end.
@@ -149,8 +96,15 @@ pub struct ProxyMachine {
 /// What suits a proxy's driver ([`DriverConfig::adaptive_poll`](crate::DriverConfig::adaptive_poll)): two wake-ups take as long as
 /// everything else that a pair of proxies does. From some 5,000 datagrams or bursts a second on it spins.
 pub const ADAPTIVE_POLL: Duration = Duration::from_micros(200);
-/// Bytes before a datagram of an application.
-const FLOW: usize = 2;
+/// The stream of datagrams, and that of clocks.
+const DATAGRAMS: StreamId = StreamId(2);
+const CLOCKS: StreamId = StreamId(1);
+/// The tag of what is no datagram: nothing is lost with it, it is asked again.
+const CLOCK_TAG: u64 = 1;
+/// A question or an answer that waited for longer would say little.
+const CLOCK_DEADLINE: Duration = Duration::from_secs(1);
+/// A suspension that is shorter is none.
+const SUSPENSION: Duration = Duration::from_millis(1);
 /// Datagrams taken from applications in one go: fewer than a transport lets wait.
 const BATCH: usize = 32;
 
@@ -160,10 +114,19 @@ impl ProxyMachine {
     /// # Errors
     /// When a socket cannot be waited for.
     pub fn new(carrier: Carrier, local: ProxyLocal, config: ProxyConfig) -> io::Result<Self> {
+        let rules = Rules {
+            deadline: config.deadline,
+            keep_overtaken: config.keep_overtaken,
+            strict: config.strictly_in_time,
+        };
         Ok(Self {
             carrier,
             config,
             local: Local::new(local)?,
+            judge: Judge::new(rules),
+            life: os_seed().get() as u32,
+            number: 0,
+            suspended: clock::time_suspended(),
             stats: ProxyStats::default(),
             report: None,
             closing: false,
@@ -190,9 +153,13 @@ impl ProxyMachine {
         &self.stats
     }
 
-    /// The same, and how its transport chose paths.
-    pub fn report(&self) -> ProxyStats {
-        ProxyStats { choices: self.carrier.choices(), ..self.stats.clone() }
+    /// The same, with how its transport chose paths and what is known of the other end's clock.
+    pub fn report(&self, now: Time) -> ProxyStats {
+        ProxyStats {
+            choices: self.carrier.choices(),
+            clock: self.judge.clocks.counts(now),
+            ..self.stats.clone()
+        }
     }
 
     /// The transport.
@@ -220,65 +187,133 @@ impl ProxyMachine {
     }
 
     fn drop_one(&mut self, cause: DropCause) {
-        *self.stats.dropped.entry(cause).or_default() += 1;
+        self.drop_some(cause, 1);
+    }
+
+    fn drop_some(&mut self, cause: DropCause, count: u64) {
+        if count > 0 {
+            *self.stats.dropped.entry(cause).or_default() += count;
+        }
     }
 
     /// From applications here to the transport.
     fn take(&mut self, now: Time) {
         for _ in 0..BATCH {
-            // In front of the datagram there is room for the number of its flow.
-            let (len, flow) = match self.local.receive(now, self.config.flows, &mut self.buffer[FLOW..]) {
-                Ok(Some(one)) => one,
+            match self.local.receive(now, self.config.flows, &mut self.buffer) {
+                Ok(Some(taken)) => self.send(now, taken),
                 Ok(None) => return,
-                Err(local::Unreadable) => {
-                    self.stats.refused_here += 1;
-                    continue;
-                }
-            };
-            self.stats.taken += 1;
-            let Some((flow, is_new)) = flow else {
-                self.stats.flows_full += 1;
-                self.drop_one(DropCause::SendBufferFull);
-                continue;
-            };
-            self.stats.flows += u64::from(is_new);
-            self.buffer[..FLOW].copy_from_slice(&flow.to_be_bytes());
-            let message = Message {
-                data: self.buffer[..FLOW + len].to_vec(),
-                created: now,
-                deadline: self.config.deadline,
-                priority: Priority(1),
-                stream: StreamId(2),
-                ..Message::default()
-            };
-            match self.carrier.send(now, message) {
-                Ok(()) => self.stats.sent += 1,
-                Err(error) => self.drop_one(cause_of(error)),
+                Err(local::Unreadable) => self.stats.refused_here += 1,
             }
         }
     }
 
-    /// From the transport to an application here.
-    fn give(&mut self, now: Time, data: &[u8]) {
-        self.stats.arrived += 1;
-        let Some((flow, payload)) = data.split_first_chunk::<FLOW>() else {
+    fn send(&mut self, now: Time, Taken { len, flow, waited }: Taken) {
+        self.stats.taken += 1;
+        let Some((flow, is_new)) = flow else {
+            self.stats.flows_full += 1;
+            return self.drop_one(DropCause::SendBufferFull);
+        };
+        self.stats.flows += u64::from(is_new);
+        let deadline = self.config.deadline;
+        if deadline.is_some_and(|deadline| waited >= deadline) {
+            return self.drop_one(DropCause::TooLate);
+        }
+        self.number = self.number.wrapping_add(1);
+        let header = Header {
+            flow,
+            number: self.number,
+            clock_ns: now.as_nanos(),
+            age_us: micros(waited + Duration::from_nanos(999)),
+            deadline_us: deadline.map_or(0, |deadline| micros(deadline).max(1)),
+        };
+        let frame = Frame { life: self.life, body: Body::Datagram(header, &self.buffer[..len]) };
+        let mut data = Vec::with_capacity(frame.len());
+        frame.emit(&mut data);
+        let message = Message {
+            data,
+            created: now - waited,
+            deadline,
+            priority: Priority(1),
+            stream: DATAGRAMS,
+            ..Message::default()
+        };
+        match self.carrier.send(now, message) {
+            Ok(()) => self.stats.sent += 1,
+            Err(error) => self.drop_one(cause_of(error)),
+        }
+    }
+
+    /// Asks for the other end's clock, and answers what it asks.
+    fn compare_clocks(&mut self, now: Time) {
+        let suspended = clock::time_suspended();
+        if suspended > self.suspended + SUSPENSION {
+            self.suspended = suspended;
+            self.judge.clocks.was_set(now);
+        }
+        while let Some(body) = self.judge.clocks.poll(now) {
+            let mut data = Vec::new();
+            Frame { life: self.life, body }.emit(&mut data);
+            let message = Message {
+                data,
+                created: now,
+                deadline: Some(CLOCK_DEADLINE),
+                priority: Priority(1),
+                stream: CLOCKS,
+                tag: CLOCK_TAG,
+                ..Message::default()
+            };
+            // What is not taken stays without an answer.
+            let _ = self.carrier.send(now, message);
+        }
+    }
+
+    /// The transport has something from the other end.
+    fn hear(&mut self, now: Time, data: Vec<u8>) {
+        let Ok(Frame { life, body }) = Frame::parse(&data) else {
+            self.stats.arrived += 1;
             return self.drop_one(DropCause::Malformed);
         };
-        match self.local.send(now, u16::from_be_bytes(*flow), payload, self.config.flows) {
-            Ok(is_new) => {
-                self.stats.flows += u64::from(is_new);
-                self.stats.given += 1;
-            }
-            Err(local::Undelivered::NoFlow) => self.drop_one(DropCause::Abandoned),
-            Err(local::Undelivered::Full) => {
-                self.stats.flows_full += 1;
-                self.drop_one(DropCause::SendBufferFull);
-            }
-            Err(local::Undelivered::Refused) => {
-                self.stats.refused_here += 1;
-                self.drop_one(DropCause::Abandoned);
+        let of_another_life = self.judge.meet(now, life);
+        self.drop_some(DropCause::Abandoned, of_another_life);
+        match body {
+            Body::ClockRequest(request) => self.judge.clocks.asked(now, request),
+            Body::ClockReply(reply) => self.judge.clocks.answered(now, &reply),
+            Body::Datagram(header, _) => {
+                self.stats.arrived += 1;
+                self.judge.take(now, header, data);
             }
         }
+    }
+
+    /// To applications here, what may still be given.
+    fn give(&mut self, now: Time) {
+        while let Some((Arrived { header, frame, .. }, cause)) = self.judge.poll(now) {
+            if let Some(cause) = cause {
+                self.drop_one(cause);
+                continue;
+            }
+            match self.local.send(now, header.flow, &frame[HEADER_LEN..], self.config.flows) {
+                Ok(is_new) => {
+                    self.judge.was_given(&header);
+                    self.stats.flows += u64::from(is_new);
+                    self.stats.given += 1;
+                }
+                Err(local::Undelivered::NoFlow) => self.drop_one(DropCause::Abandoned),
+                Err(local::Undelivered::Full) => {
+                    self.stats.flows_full += 1;
+                    self.drop_one(DropCause::SendBufferFull);
+                }
+                Err(local::Undelivered::Refused) => {
+                    self.stats.refused_here += 1;
+                    self.drop_one(DropCause::Abandoned);
+                }
+            }
+        }
+    }
+
+    fn disconnected(&mut self) {
+        let unjudged = self.judge.disconnected();
+        self.drop_some(DropCause::Abandoned, unjudged);
     }
 
     fn poll_report(&mut self, now: Time) -> Option<ProxyNote> {
@@ -288,8 +323,13 @@ impl ProxyMachine {
         }
         let first = *due == Time::ZERO;
         *due = now + *period;
-        (!first).then(|| ProxyNote::Progress(Box::new(self.report())))
+        (!first).then(|| ProxyNote::Progress(Box::new(self.report(now))))
     }
+}
+
+/// Whole microseconds, as many as 32 bits hold.
+fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_nanos() / 1_000).unwrap_or(u32::MAX)
 }
 
 fn cause_of(error: SendError) -> DropCause {
@@ -315,10 +355,13 @@ impl Machine for ProxyMachine {
         }
         self.stats.flows_idle += self.local.sweep(now, self.config.idle) + self.local.take_displaced();
         self.take(now);
+        self.compare_clocks(now);
     }
 
     fn handle_command(&mut self, now: Time, ProxyCommand::Close: ProxyCommand) {
         self.closing = true;
+        self.stats.clock = self.judge.clocks.counts(now);
+        self.disconnected();
         self.carrier.close(now);
     }
 
@@ -336,14 +379,27 @@ impl Machine for ProxyMachine {
     fn poll_event(&mut self, now: Time) -> Option<ProxyNote> {
         while let Some(event) = self.carrier.poll_event() {
             match event {
-                Event::Received { data, .. } => self.give(now, &data),
+                Event::Received { data, .. } => {
+                    self.hear(now, data);
+                    self.give(now);
+                }
+                Event::Dropped { tag: CLOCK_TAG, .. } => {}
                 Event::Dropped { cause, .. } => self.drop_one(cause),
                 Event::Refused(cause) => *self.stats.refused.entry(cause).or_default() += 1,
-                Event::Connected => return Some(ProxyNote::Connected),
-                Event::Closed => return Some(ProxyNote::Closed(self.carrier.trouble())),
+                Event::Connected => {
+                    if !self.closing {
+                        self.judge.clocks.begin(now);
+                    }
+                    return Some(ProxyNote::Connected);
+                }
+                Event::Closed => {
+                    self.disconnected();
+                    return Some(ProxyNote::Closed(self.carrier.trouble()));
+                }
                 _ => {}
             }
         }
+        self.give(now);
         self.poll_report(now)
     }
 
@@ -352,7 +408,7 @@ impl Machine for ProxyMachine {
             self.report.map(|(_, due)| Deadline::new(due, "report")),
             self.local.next_sweep().map(|at| Deadline::new(at, "idle flows")),
         );
-        earliest(self.carrier.poll_timeout(), own)
+        earliest(earliest(self.carrier.poll_timeout(), self.judge.poll_timeout()), own)
     }
 
     fn uses_path(&self, path: PathId) -> bool {
@@ -361,5 +417,9 @@ impl Machine for ProxyMachine {
 
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.carrier.remove_path(now, path);
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.carrier.set_origin(path, origin);
     }
 }

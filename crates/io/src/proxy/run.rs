@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use taut_core::{Duration, Time};
+use taut_transport::service::Service;
 
 use super::{ProxyConfig, ProxyLocal, ProxyMachine, ProxyNote};
 use crate::session::{Carrier, Endpoint, EndpointError, PathWatch, Remote};
@@ -44,7 +45,7 @@ pub fn proxy(
     started: impl FnOnce(Remote<ProxyMachine>),
     tell: &mut dyn FnMut(Time, ProxyNote),
 ) -> Result<super::ProxyStats, ProxyError> {
-    let (carrier, port) = endpoint.open()?;
+    let (carrier, port) = endpoint.open_for(Service::Proxy)?;
     let mut machine = ProxyMachine::new(carrier, local, config)?;
     if let Some(period) = report_period {
         machine = machine.reports_by_time(period);
@@ -132,7 +133,7 @@ impl Loop<'_> {
             old
         } else {
             drop(old);
-            let (carrier, new) = self.endpoint.open()?;
+            let (carrier, new) = self.endpoint.open_for(Service::Proxy)?;
             port = new;
             self.forget_paths();
             carrier

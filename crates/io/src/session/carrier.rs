@@ -3,7 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use taut_core::{Datagram, Deadline, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport};
+use taut_core::{
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
+};
 use taut_transport::dccp::Dccp;
 use taut_transport::etp::Etp;
 use taut_transport::mpquic::MpQuic;
@@ -83,6 +85,10 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    fn other_service() -> Self {
+        Self::Ended(CloseReason::OtherService.to_string())
+    }
+
     /// Is the peer there, and will have nothing to do with this end, or this end with it?
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Busy | Self::NotTrusted | Self::WrongPeer | Self::SentAway)
@@ -188,6 +194,7 @@ impl Carrier {
             Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
                 (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
                 (_, stats) if stats.busy > 0 => Trouble::Busy,
+                (_, stats) if stats.other_service > 0 => Trouble::other_service(),
                 (_, stats) if stats.unauthenticated > 0 => Trouble::WrongPeer,
                 (_, stats) if stats.opened > 0 => Trouble::Ended("the connection ended".to_owned()),
                 _ => Trouble::SentAway,
@@ -273,6 +280,7 @@ fn of_quic(reason: &CloseReason) -> Trouble {
 fn of_secured(stats: SecuredStats) -> Trouble {
     match stats {
         SecuredStats { busy: 1.., .. } => Trouble::Busy,
+        SecuredStats { opened: 0, other_service: 1.., .. } => Trouble::other_service(),
         SecuredStats { opened: 1.., .. } => {
             Trouble::Ended("nothing was heard of the robot any more".to_owned())
         }
@@ -310,6 +318,9 @@ impl Transport for Carrier {
     }
     fn remove_path(&mut self, now: Time, path: PathId) {
         carried!(self, transport => transport.remove_path(now, path), ());
+    }
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        carried!(self, transport => transport.set_origin(path, origin), ());
     }
     fn uses_path(&self, path: PathId) -> bool {
         carried!(self, transport => transport.uses_path(path), false)
@@ -374,6 +385,9 @@ impl Transport for Witnessed {
     }
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.carrier.remove_path(now, path);
+    }
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.carrier.set_origin(path, origin);
     }
     fn uses_path(&self, path: PathId) -> bool {
         self.carrier.uses_path(path)

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
-use taut_core::{Duration, PathId, Time, Transport};
+use taut_core::{Duration, Origin, PathId, Time, Transport};
 use taut_transport::dccp::{Dccp, DccpConfig};
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
@@ -12,6 +12,7 @@ use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::quic::{Quic, Resumption};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
+use taut_transport::service::Service;
 use taut_transport::udp::Udp;
 
 use super::carrier::Carrier;
@@ -300,14 +301,22 @@ impl Endpoint {
         }
     }
 
-    /// What a new conversation needs.
+    /// What a new session needs.
     ///
     /// # Errors
     /// When the process may open no more descriptors, or there is no route.
     pub fn open(&self) -> Result<(Carrier, Port), EndpointError> {
+        self.open_for(Service::Session)
+    }
+
+    /// What a new conversation needs that is for this.
+    ///
+    /// # Errors
+    /// When the process may open no more descriptors, or there is no route.
+    pub fn open_for(&self, service: Service) -> Result<(Carrier, Port), EndpointError> {
         let (mut carrier, port) = match (&self.transport, &self.credentials) {
-            (TransportConfig::Tcp(config), _) => self.open_tcp(*config)?,
-            (_, Some(credentials)) => (self.secured(credentials), self.port()?),
+            (TransportConfig::Tcp(config), _) => self.open_tcp(*config, service)?,
+            (_, Some(credentials)) => (self.secured(credentials, service), self.port()?),
             (_, None) => (Carrier::Plain(self.plain()), self.port()?),
         };
         if self.remote.is_some() && !matches!(self.socket, Socket::Paths(..)) {
@@ -342,12 +351,12 @@ impl Endpoint {
         })
     }
 
-    fn open_tcp(&self, config: KernelTcpConfig) -> Result<(Carrier, Port), EndpointError> {
+    fn open_tcp(&self, config: KernelTcpConfig, service: Service) -> Result<(Carrier, Port), EndpointError> {
         let tcp = match (&self.socket, self.remote) {
             (Socket::Listener(listener), _) => {
                 let listener = listener.try_clone().map_err(refused("a TCP socket"))?;
                 if let Some(credentials) = &self.credentials {
-                    return self.accept(listener, config, credentials.clone());
+                    return self.accept(listener, config, service, credentials.clone());
                 }
                 KernelTcp::server(listener, config)
             }
@@ -359,7 +368,7 @@ impl Endpoint {
         let (Some(Credentials { identity, .. }), Some(peer)) = (&self.credentials, self.peer()) else {
             return Ok((Carrier::PlainTcp(Box::new(tcp)), port));
         };
-        let sealed = Sealed::initiator(self.security(), identity, peer, os_entropy(), tcp);
+        let sealed = Sealed::initiator(self.security(service), identity, peer, os_entropy(), tcp);
         Ok((Carrier::Tcp(Box::new(sealed)), port))
     }
 
@@ -367,38 +376,45 @@ impl Endpoint {
         &self,
         listener: TcpListener,
         config: KernelTcpConfig,
+        service: Service,
         Credentials { identity, trust }: Credentials,
     ) -> Result<(Carrier, Port), EndpointError> {
-        let security = self.security();
+        let security = self.security(service);
         let seal = move |tcp| Sealed::responder(security, &identity, trust.clone(), os_entropy(), tcp);
         let acceptor = Acceptor::new(listener, config, seal).map_err(refused("a TCP socket"))?;
         let port = acceptor.descriptor().map_err(refused("a descriptor"))?.into();
         Ok((Carrier::TcpAcceptor(Box::new(acceptor)), port))
     }
 
-    fn secured(&self, credentials: &Credentials) -> Carrier {
+    fn secured(&self, credentials: &Credentials, service: Service) -> Carrier {
         let is_client = self.remote.is_some();
         match self.transport.clone() {
             TransportConfig::Quic(config) => {
                 let Credentials { identity, trust } = credentials;
                 let make = if is_client { Quic::client } else { Quic::server };
+                let config = config.service(service).instance(self.instance());
                 Carrier::Quic(Box::new(make(config, identity, trust.clone(), os_entropy())))
             }
             TransportConfig::Mpquic(config) => {
                 let Credentials { identity, trust } = credentials;
                 let make = if is_client { MpQuic::client } else { MpQuic::server };
+                let config = config.service(service).instance(self.instance());
                 Carrier::Mpquic(Box::new(make(config, identity, trust.clone(), os_entropy())))
             }
-            TransportConfig::Udp(config) => Carrier::Udp(self.around(credentials, move || Udp::new(config))),
+            TransportConfig::Udp(config) => {
+                Carrier::Udp(self.around(credentials, service, move || Udp::new(config)))
+            }
             TransportConfig::Sctp(config) => {
-                Carrier::Sctp(self.around(credentials, move || sctp(config, is_client)))
+                Carrier::Sctp(self.around(credentials, service, move || sctp(config, is_client)))
             }
             TransportConfig::Dccp(config) => {
-                Carrier::Dccp(self.around(credentials, move || dccp(config.clone(), is_client)))
+                Carrier::Dccp(self.around(credentials, service, move || dccp(config.clone(), is_client)))
             }
-            TransportConfig::Etp(config) => Carrier::Etp(self.around(credentials, move || etp(config))),
+            TransportConfig::Etp(config) => {
+                Carrier::Etp(self.around(credentials, service, move || etp(config)))
+            }
             TransportConfig::Mtip(config) => {
-                Carrier::Mtip(self.around(credentials, move || mtip(&config, is_client)))
+                Carrier::Mtip(self.around(credentials, service, move || mtip(&config, is_client)))
             }
             TransportConfig::Tcp(_) => unreachable!("TCP is sealed by messages"),
         }
@@ -430,10 +446,11 @@ impl Endpoint {
     fn around<T: Transport>(
         &self,
         credentials: &Credentials,
+        service: Service,
         mut make: impl FnMut() -> T + Send + 'static,
     ) -> Box<Secured<T>> {
         let Credentials { identity, trust } = credentials;
-        let (config, entropy) = (self.security(), os_entropy());
+        let (config, entropy) = (self.security(service), os_entropy());
         Box::new(match self.peer() {
             Some(peer) => Secured::initiator(config, identity, peer, entropy, make()),
             None => Secured::responder(config, identity, trust.clone(), entropy, make),
@@ -445,8 +462,15 @@ impl Endpoint {
         self.remote.and_then(|_| self.credentials.as_ref()?.trust.iter().next())
     }
 
-    fn security(&self) -> SecurityConfig {
-        SecurityConfig::new().epoch(self.epoch).give_up(PATIENCE).multipath(self.kind().is_multipath())
+    fn security(&self, service: Service) -> SecurityConfig {
+        let config = SecurityConfig::new().epoch(self.epoch).give_up(PATIENCE).service(service);
+        config.multipath(self.kind().is_multipath())
+    }
+
+    /// Which of the servers of this identity it is: that at its address, also after a restart.
+    fn instance(&self) -> u128 {
+        let listens = self.local_addr().ok().filter(|_| self.remote.is_none());
+        listens.map_or(0, |address| Origin::new(address, None, 0).address())
     }
 }
 

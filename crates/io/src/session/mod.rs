@@ -6,7 +6,7 @@
 //! | [`Endpoint`] | makes a [`Carrier`] and its [`Port`](crate::Port) for each conversation: the socket stays, the rest is new |
 //! | [`Carrier`] | whichever transport it is, sealed or not |
 //! | [`OperatorMachine`] | an operator that sends samples at a rate, resumes as it is told, and reports |
-//! | [`RobotMachine`] | a robot with something that moves: a [`Plant`] |
+//! | [`RobotMachine`] | a robot with something that moves: a [`Plant`](crate::device::Plant) |
 //! | [`PathSpec`] | where the paths of a session begin: interfaces that come and go |
 //! | [`Witness`] | looks on, for measurements |
 //! | [`operate`], [`serve`] | the loops: connecting, losing the link, beginning anew, saying goodbye |
@@ -19,6 +19,7 @@ mod entropy;
 mod operate;
 mod operator;
 mod paths;
+mod record;
 mod refusals;
 mod robot;
 mod serve;
@@ -35,8 +36,9 @@ pub use self::operator::{
 };
 pub(crate) use self::paths::PathWatch;
 pub use self::paths::{PathMissing, PathNote, PathSpec};
-pub use self::robot::{Plant, RobotCommand, RobotMachine, RobotNote};
-pub use self::serve::{ServeError, serve};
+pub use self::record::{OperatorRecord, RobotRecord};
+pub use self::robot::{DeviceReport, RobotCommand, RobotMachine, RobotNote};
+pub use self::serve::{ServeConfig, ServeError, serve};
 pub use self::silence::Standing;
 pub use self::transport::{TransportConfig, TransportKind};
 pub use self::witness::{Look, Seen, Witness};

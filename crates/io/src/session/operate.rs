@@ -9,10 +9,11 @@ use super::endpoint::{Endpoint, EndpointError, PATIENCE};
 use super::entropy::os_seed;
 use super::operator::{OperatorMachine, OperatorNote, Progress, ResumePolicy, Sample};
 use super::paths::PathWatch;
-use crate::{Driver, DriverError, MachineId};
+use super::record::OperatorRecord;
+use crate::{Driver, DriverError, MachineId, StateWriter};
 
 /// How an operator is run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct OperateConfig {
     /// The session's.
     pub session: OperatorConfig,
@@ -26,6 +27,8 @@ pub struct OperateConfig {
     pub report_messages: Option<u64>,
     /// Report every so often.
     pub report_period: Option<Duration>,
+    /// Where an emergency stop that was not acknowledged survives this process; `None`: nowhere.
+    pub record: Option<OperatorRecord>,
     /// When all samples were sent and it is not known what became of them, wait so long for it.
     pub drain: Duration,
 }
@@ -50,6 +53,9 @@ pub enum OperateError {
     /// The driver cannot go on.
     #[error(transparent)]
     Driver(#[from] DriverError),
+    /// There is nothing that would write a stop down.
+    #[error("the thread that keeps stops: {0}")]
+    Keeper(std::io::Error),
 }
 
 /// Between two attempts to connect again.
@@ -68,7 +74,7 @@ const GOODBYE: Duration = Duration::from_millis(1_500);
 pub fn operate<I: Iterator<Item = Sample>>(
     driver: Driver<OperatorMachine<I>>,
     endpoint: &Endpoint,
-    config: &OperateConfig,
+    config: OperateConfig,
     device: I,
     started: impl FnOnce(Remote<OperatorMachine<I>>),
     tell: &mut dyn FnMut(Time, OperatorNote),
@@ -88,6 +94,12 @@ pub fn operate<I: Iterator<Item = Sample>>(
         machine = machine.reports_by_time(period);
     }
     let mut driver = driver;
+    if let Some(record) = config.record {
+        let pressed = record.is_unacknowledged();
+        // What becomes of it nobody waits for: the stop itself is on its way.
+        let keeper = StateWriter::start(record.file, |_, _| ()).map_err(OperateError::Keeper)?;
+        machine.keep_by(driver.clock().now(), keeper, pressed);
+    }
     let id = driver.add(machine, port)?;
     started(Remote::new(driver.mailbox(), id));
     let paths = endpoint.watch();

@@ -1,7 +1,7 @@
 //! An operator with a device: samples at a rate, the buttons, and what is worth telling.
 
-use taut_core::{Datagram, Deadline, Duration, PathId, Time, Transmit, Transport, earliest};
-use taut_session::{Answer, Operator, OperatorEvent, ResumeError, RobotState, State, Status};
+use taut_core::{Datagram, Deadline, Duration, Origin, PathId, Time, Transmit, Transport, earliest};
+use taut_session::{Answer, Operator, OperatorEvent, OperatorLife, ResumeError, RobotState, State, Status};
 use taut_transport::mtip::ChoiceReport;
 
 use super::carrier::{Carrier, Trouble};
@@ -9,7 +9,7 @@ use super::operate::OperateConfig;
 use super::paths::PathNote;
 use super::silence::{Change, Silence, Standing};
 use super::witness::{Seen, Witness};
-use crate::{Alarm, Machine};
+use crate::{Alarm, Machine, StateWriter};
 
 /// When an operator lets the robot move by itself. Whatever the policy: after an emergency stop, at either end and in this
 /// session or an earlier one, only a person does.
@@ -151,6 +151,9 @@ pub struct OperatorMachine<I> {
     progress: Progress,
     sum_ms: f64,
     witness: Option<Witness>,
+    /// Writes down that a stop was pressed and not acknowledged, by number.
+    keeper: Option<StateWriter>,
+    kept: u64,
     /// When nothing more is waited for.
     drain: Duration,
 }
@@ -188,6 +191,8 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
             progress: Progress::default(),
             sum_ms: 0.0,
             witness: None,
+            keeper: None,
+            kept: 0,
             drain: OperateConfig::DRAIN,
         }
     }
@@ -220,6 +225,28 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
     pub fn witnessed(mut self, witness: Witness) -> Self {
         self.witness = Some(witness);
         self
+    }
+
+    /// An emergency stop that is not acknowledged is written by `keeper`. One of an earlier life is pressed again.
+    pub(super) fn keep_by(&mut self, now: Time, keeper: StateWriter, pressed: bool) {
+        self.keeper = Some(keeper);
+        if pressed {
+            self.press_stop(now);
+        }
+    }
+
+    fn keep(&mut self, unacknowledged: bool) {
+        if let Some(keeper) = &self.keeper {
+            self.kept += 1;
+            keeper.write(self.kept, OperatorLife { unacknowledged }.to_string());
+        }
+    }
+
+    fn press_stop(&mut self, now: Time) {
+        (self.retry, self.pressed) = (None, true);
+        self.show(now, Seen::StopPressed { waiting: self.operator.waiting() });
+        self.operator.emergency_stop(now);
+        self.keep(true);
     }
 
     fn show(&self, now: Time, seen: Seen<'_>) {
@@ -359,6 +386,7 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
                 self.progress.robot_force = Some(state.force);
                 return None;
             }
+            OperatorEvent::EmergencyStopped { .. } => self.keep(false),
             OperatorEvent::FeedbackLost => self.progress.robot_force = None,
             OperatorEvent::Closed => {
                 self.silence.closed();
@@ -484,9 +512,7 @@ impl<I: Iterator<Item = Sample>> Machine for OperatorMachine<I> {
     }
 
     fn handle_alarm(&mut self, now: Time, _alarm: Alarm) {
-        (self.retry, self.pressed) = (None, true);
-        self.show(now, Seen::StopPressed { waiting: self.operator.waiting() });
-        self.operator.emergency_stop(now);
+        self.press_stop(now);
     }
 
     fn alarm_voids(command: &OperatorCommand) -> bool {
@@ -527,5 +553,9 @@ impl<I: Iterator<Item = Sample>> Machine for OperatorMachine<I> {
 
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.operator.transport_mut().remove_path(now, path);
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.operator.transport_mut().set_origin(path, origin);
     }
 }

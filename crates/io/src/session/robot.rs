@@ -1,40 +1,36 @@
 //! A robot with something that moves.
 
-use taut_core::{Datagram, Deadline, DropCause, Duration, PathId, Time, Transmit, Transport, earliest};
-use taut_session::{Robot, RobotEvent, State, Status, StopCause};
+use std::collections::VecDeque;
+
+use taut_core::{
+    Datagram, Deadline, DropCause, Duration, Origin, PathId, Time, Transmit, Transport, earliest,
+};
+use taut_session::{Robot, RobotEvent, RobotLife, State, Status, StopCause};
 use taut_transport::stranger::is_remembered;
 
 use super::carrier::{Carrier, Refused};
 use super::paths::PathNote;
 use super::refusals::Refusals;
 use super::witness::{Seen, Witness};
-use crate::{Alarm, Machine};
+use crate::device::{Deadman, DeviceFailure, Kept, Plant, SetPoint};
+use crate::{Alarm, Machine, StateWriter};
 
-/// What moves: a simulation, or the way to a controller.
-pub trait Plant {
-    /// How often it is stepped, at least 1 µs. Default 1 ms.
-    fn period(&self) -> Duration {
-        Duration::from_millis(1)
-    }
-    /// The operator resumed: states follow.
-    fn enable(&mut self);
-    /// Go there.
-    fn apply(&mut self, state: &State);
-    /// Stop where you are, and stay.
-    fn stop(&mut self);
-    /// One [`Plant::period`] passes; what is measured after it. Its time of creation does not matter.
-    fn step(&mut self) -> State;
-    /// Is what was measured last told to the operator? Default: always.
-    fn feeds_back(&mut self) -> bool {
-        true
-    }
-}
+mod report;
+
+pub use self::report::DeviceReport;
 
 /// What a robot is asked from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotCommand {
     /// The emergency button beside it is released. Pressing it is [`Remote::stop`](super::Remote::stop).
     Release,
+    /// What was latched as of this number was written, or could not be.
+    Kept {
+        /// Of [`RobotEvent::Keep`].
+        number: u64,
+        /// It is on the disk.
+        ok: bool,
+    },
     /// Say goodbye.
     Close,
 }
@@ -64,6 +60,12 @@ pub enum RobotNote {
         /// Where it stands, m.
         position: [f32; 3],
     },
+    /// What moves does not do what it is told; a robot that moved has been stopped.
+    DeviceFailed(DeviceFailure),
+    /// How fast and how hard it moved: with each report, and when it stopped.
+    Device(DeviceReport),
+    /// What is latched could not be written: it holds, and does not survive this process.
+    NotKept,
     /// An interface on which it listens came or went.
     Path(PathNote),
     /// It is time for a report.
@@ -71,10 +73,19 @@ pub enum RobotNote {
 }
 
 /// A robot and what moves, stepped at its rate; what it measures is fed back while there is an operator.
+///
+/// The device is stopped with its value, whatever ends that.
 #[derive(Debug)]
-pub struct RobotMachine<P> {
+pub struct RobotMachine<P: Plant> {
     robot: Robot<Carrier>,
-    plant: P,
+    plant: Kept<P>,
+    deadman: Option<Deadman>,
+    keeper: Option<StateWriter>,
+    device: DeviceReport,
+    /// It was told already.
+    failed: Option<DeviceFailure>,
+    /// Not told yet.
+    notes: VecDeque<RobotNote>,
     next_step: Time,
     /// When a state was applied last, since the last resume.
     applied: Option<Time>,
@@ -100,7 +111,12 @@ impl<P: Plant> RobotMachine<P> {
     pub fn new(robot: Robot<Carrier>, plant: P) -> Self {
         Self {
             robot,
-            plant,
+            plant: Kept(plant),
+            deadman: None,
+            keeper: None,
+            device: DeviceReport::default(),
+            failed: None,
+            notes: VecDeque::new(),
             next_step: Time::ZERO,
             applied: None,
             position: [0.0; 3],
@@ -121,6 +137,26 @@ impl<P: Plant> RobotMachine<P> {
     pub fn reports_by_time(mut self, period: Duration) -> Self {
         self.report_period = Some(period.max(Duration::from_millis(1)));
         self
+    }
+
+    /// The device is stopped by `deadman` when this machine is not run. Default: by its own lease alone.
+    pub fn kept_by(mut self, deadman: Deadman) -> Self {
+        self.deadman = Some(deadman);
+        self
+    }
+
+    /// What is latched is written by `keeper`, which tells by [`RobotCommand::Kept`].
+    pub(super) fn write_by(&mut self, keeper: StateWriter) {
+        self.keeper = Some(keeper);
+    }
+
+    /// It ended in order: writes what the next life has to know, and waits for that, a second at most.
+    pub(super) fn bury(&mut self) {
+        self.plant.0.stop(StopCause::Host);
+        if let Some(keeper) = self.keeper.take() {
+            let life = RobotLife { ended: true, latch: self.robot.latch() };
+            keeper.write(u64::MAX, life.to_string());
+        }
     }
 
     /// Shows everything to `witness`. Default: nobody looks on.
@@ -198,41 +234,102 @@ impl<P: Plant> RobotMachine<P> {
         if now < self.next_step {
             return;
         }
-        let period = self.plant.period().max(Duration::from_micros(1));
+        let period = self.plant.0.period().max(Duration::from_micros(1));
         let behind = (now - self.next_step) / period;
         let steps = (behind + 1).min(u64::from(MOST_STEPS));
-        let mut measured = None;
+        let mut newest = None;
         for _ in 0..steps {
-            measured = Some(self.plant.step());
+            newest = self.plant.0.step().or(newest);
         }
         self.next_step += period * (behind + 1);
-        if let Some(state) = measured {
+        if let Some(measured) = newest {
+            self.device.measured(&measured);
+            let state = measured.state;
             self.position = state.position;
             self.robot.measure(state.position);
-            if self.plant.feeds_back() && self.has_operator {
+            if self.plant.0.feeds_back() && self.has_operator {
                 let state = State { created: now, ..state };
                 // Why one is refused is in the counters.
                 let taken = self.robot.send_feedback(now, state);
                 self.show(now, Seen::Feedback(&state, taken));
             }
         }
+        self.hear_device(now);
+    }
+
+    /// Did it stop, or fail? Then the session stands as well.
+    fn hear_device(&mut self, now: Time) {
+        if self.deadman.as_ref().is_some_and(Deadman::is_over) {
+            self.robot.stop(now, StopCause::Watchdog);
+        }
+        if let Some(failure) = self.plant.0.failure() {
+            self.device_failed(now, failure);
+        }
+    }
+
+    fn device_failed(&mut self, now: Time, failure: DeviceFailure) {
+        let moved = self.robot.stop(now, StopCause::Device);
+        let kind = std::mem::discriminant(&failure);
+        let known = self.failed.as_ref().is_some_and(|known| std::mem::discriminant(known) == kind);
+        // One that stopped because the session did has not failed.
+        let idle = !moved && matches!(failure, DeviceFailure::Stopped(_));
+        if moved || !(known || idle) {
+            self.notes.push_back(RobotNote::DeviceFailed(failure.clone()));
+        }
+        self.failed = Some(failure);
+    }
+
+    /// Somebody resumed: the device may move, unless it cannot, or is being stopped at this moment.
+    fn enable(&mut self, now: Time) {
+        if self.deadman.as_ref().is_some_and(|deadman| !deadman.rearm()) {
+            self.robot.stop(now, StopCause::Watchdog);
+        } else if let Some(failure) = self.plant.0.failure().filter(DeviceFailure::is_lasting) {
+            self.device_failed(now, failure);
+        } else {
+            self.failed = None;
+            self.plant.0.enable();
+        }
+    }
+
+    /// The device gets what is left of the watchdog's time, and nothing when that is over or the robot stopped since.
+    fn apply(&mut self, now: Time, state: &State) {
+        let lease = self.robot.watchdog_due().map_or(Duration::ZERO, |due| due.saturating_since(now));
+        if lease.is_zero() || self.deadman.as_ref().is_some_and(|deadman| !deadman.feed(lease)) {
+            self.device.not_applied += 1;
+            return;
+        }
+        self.plant.0.apply(&SetPoint { state: *state, lease });
+    }
+
+    fn stop(&mut self, why: StopCause) {
+        self.plant.0.stop(why);
+        if let Some(deadman) = &self.deadman {
+            deadman.disarm();
+        }
+        self.notes.push_back(RobotNote::Device(self.device));
     }
 
     /// Does what an event says; `None` when nobody else needs to know.
     fn notice(&mut self, now: Time, event: RobotEvent) -> Option<RobotNote> {
         match event {
             RobotEvent::Apply { state, age, .. } => {
-                self.plant.apply(&state);
+                self.apply(now, &state);
                 // Then the watchdog was fed; a busy host tells of it later.
                 self.applied = Some((state.created + age).min(now));
                 return None;
             }
             RobotEvent::Stop { why } => {
-                self.plant.stop();
+                self.stop(why);
                 let silence = self.applied.take().map(|applied| now.saturating_since(applied));
                 return Some(RobotNote::Stopped { why, silence, position: self.position });
             }
-            RobotEvent::Enabled => self.plant.enable(),
+            RobotEvent::Enabled => self.enable(now),
+            RobotEvent::Keep { number, latch } => {
+                if let Some(keeper) = &self.keeper {
+                    keeper.write(number, RobotLife { ended: false, latch }.to_string());
+                }
+                return None;
+            }
             RobotEvent::Connected { .. } => {
                 self.serves(now, true);
                 self.next_report = self.report_period.map_or(Time::MAX, |period| now + period);
@@ -266,6 +363,12 @@ impl<P: Plant> Machine for RobotMachine<P> {
     fn handle_command(&mut self, now: Time, command: RobotCommand) {
         match command {
             RobotCommand::Release => self.robot.release(now),
+            RobotCommand::Kept { number, ok } => {
+                self.robot.kept(now, number, ok);
+                if !ok {
+                    self.notes.push_back(RobotNote::NotKept);
+                }
+            }
             RobotCommand::Close => {
                 self.closing = true;
                 self.robot.close(now);
@@ -274,10 +377,11 @@ impl<P: Plant> Machine for RobotMachine<P> {
     }
 
     fn handle_alarm(&mut self, now: Time, alarm: Alarm) {
-        match alarm {
-            Alarm::Pressed => self.robot.emergency_stop(now),
-            Alarm::Lost => self.robot.stop(now, StopCause::ButtonLost),
-        }
+        let cause = match alarm {
+            Alarm::Pressed => StopCause::LocalEmergency,
+            Alarm::Lost => StopCause::ButtonLost,
+        };
+        self.robot.stop(now, cause);
     }
 
     fn alarm_voids(command: &RobotCommand) -> bool {
@@ -289,6 +393,9 @@ impl<P: Plant> Machine for RobotMachine<P> {
     }
 
     fn poll_event(&mut self, now: Time) -> Option<RobotNote> {
+        if let Some(note) = self.notes.pop_front() {
+            return Some(note);
+        }
         while let Some(event) = self.robot.poll_event() {
             self.show(now, Seen::Robot(&event, self.robot.clock(now)));
             if let Some(note) = self.notice(now, event) {
@@ -302,6 +409,7 @@ impl<P: Plant> Machine for RobotMachine<P> {
         }
         let period = self.report_period.filter(|_| self.has_operator && now >= self.next_report)?;
         self.next_report = (self.next_report + period).max(now);
+        self.notes.push_back(RobotNote::Device(self.device));
         Some(RobotNote::Progress(Box::new(self.status(now))))
     }
 
@@ -320,5 +428,9 @@ impl<P: Plant> Machine for RobotMachine<P> {
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.robot.transport_mut().remove_path(now, path);
         self.stranger.take_if(|stranger| stranger.path == Some(path));
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.robot.transport_mut().set_origin(path, origin);
     }
 }

@@ -8,8 +8,10 @@ use super::carrier::{Carrier, Refused};
 use super::endpoint::{Endpoint, EndpointError};
 use super::entropy::os_seed;
 use super::paths::PathWatch;
-use super::robot::{Plant, RobotMachine, RobotNote};
-use crate::{Driver, DriverError, MachineId};
+use super::record::RobotRecord;
+use super::robot::{RobotCommand, RobotMachine, RobotNote};
+use crate::device::{Deadman, Plant};
+use crate::{Driver, DriverError, MachineId, StateWriter};
 
 /// A robot that could not be run any more.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +22,29 @@ pub enum ServeError {
     /// The driver cannot go on.
     #[error(transparent)]
     Driver(#[from] DriverError),
+    /// There is nothing that would stop the device when this thread is held up.
+    #[error("the device's deadman: {0}")]
+    Deadman(std::io::Error),
+    /// There is nothing that would write what is latched.
+    #[error("the thread that keeps stops: {0}")]
+    Keeper(std::io::Error),
+}
+
+/// How a robot is run.
+#[derive(Debug, Default)]
+pub struct ServeConfig {
+    /// The session's. With a record, what that one kept is latched.
+    pub session: RobotConfig,
+    /// Report so often while there is an operator.
+    pub report_period: Option<Duration>,
+    /// Where what is latched survives this process; `None`: nowhere.
+    pub record: Option<RobotRecord>,
+}
+
+impl From<RobotConfig> for ServeConfig {
+    fn from(session: RobotConfig) -> Self {
+        Self { session, ..Self::default() }
+    }
 }
 
 /// A goodbye that takes longer does not arrive any more.
@@ -30,17 +55,22 @@ const GOODBYE: Duration = Duration::from_millis(1_500);
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn serve<P: Plant>(
+pub fn serve<P: Plant + 'static>(
     mut driver: Driver<RobotMachine<P>>,
     endpoint: &Endpoint,
-    config: RobotConfig,
+    config: ServeConfig,
     plant: P,
-    report_period: Option<Duration>,
     started: impl FnOnce(Remote<RobotMachine<P>>),
     tell: &mut dyn FnMut(Time, RobotNote),
 ) -> Result<Status, ServeError> {
     let (carrier, port) = endpoint.open()?;
-    let mut machine = RobotMachine::new(Robot::new(carrier, config, os_seed().stream("robot")), plant);
+    let deadman = Deadman::start(plant.stopper()).map_err(ServeError::Deadman)?;
+    let ServeConfig { mut session, report_period, record } = config;
+    if let Some(record) = &record {
+        session = session.keeps_latch(true).latched(record.latch());
+    }
+    let robot = Robot::new(carrier, session, os_seed().stream("robot"));
+    let mut machine = RobotMachine::new(robot, plant).kept_by(deadman);
     if let Some(period) = report_period {
         machine = machine.reports_by_time(period);
     }
@@ -48,7 +78,12 @@ pub fn serve<P: Plant>(
         machine = machine.witnessed(witness.clone());
     }
     let id = driver.add(machine, port)?;
-    started(Remote::new(driver.mailbox(), id));
+    let remote = Remote::new(driver.mailbox(), id);
+    if let Some(record) = record {
+        let keeper = keeper(record, remote.clone()).map_err(ServeError::Keeper)?;
+        driver.machine_mut(id).expect("it was added").write_by(keeper);
+    }
+    started(remote);
     let mut paths = endpoint.watch();
     if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
         driver.watch(changes)?;
@@ -72,7 +107,20 @@ pub fn serve<P: Plant>(
         turn(&mut driver, id, until, &mut closed, tell)?;
     }
     let now = driver.clock().now();
-    Ok(machine_of(&driver, id).status(now))
+    let machine = driver.machine_mut(id).expect("it is there until it is replaced");
+    machine.bury();
+    Ok(machine.status(now))
+}
+
+/// Writes off this thread, and tells the machine.
+fn keeper<P: Plant>(record: RobotRecord, remote: Remote<RobotMachine<P>>) -> std::io::Result<StateWriter>
+where
+    RobotMachine<P>: 'static,
+{
+    StateWriter::start(record.file, move |number, written| {
+        // Where the mailbox is full, the session gives the stop up as not kept after a second.
+        remote.send(RobotCommand::Kept { number, ok: written.is_ok() });
+    })
 }
 
 /// Looks for interfaces that came or went, and tells when to look again.

@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
+use taut_io::device::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
 use taut_io::{Alarm, Driver, Machine, MachineId, Namespace};
+use taut_session::{State, StopCause};
 
 /// Sends back every message that arrives over `transport`.
 pub(crate) struct Echo<T>(pub(crate) T);
@@ -197,5 +200,45 @@ pub(crate) fn namespaces<const N: usize>() -> Option<[Namespace; N]> {
             None
         }
         Err(error) => panic!("{error}"),
+    }
+}
+
+/// A device that stands still, whatever it is told.
+pub(crate) struct Rock;
+
+impl Stopper for Rock {
+    fn stop(&self, _: StopCause) {}
+}
+
+impl Plant for Rock {
+    fn period(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+    fn enable(&mut self) {}
+    fn apply(&mut self, _: &SetPoint) {}
+    fn stop(&mut self, _: StopCause) {}
+    fn step(&mut self) -> Option<Measured> {
+        Some(Measured { state: State::at(Time::ZERO), controller_force: None })
+    }
+    fn feeds_back(&mut self) -> bool {
+        true
+    }
+    fn failure(&mut self) -> Option<DeviceFailure> {
+        None
+    }
+    fn stopper(&self) -> Arc<dyn Stopper> {
+        Arc::new(Rock)
+    }
+    fn lease(&self) -> bool {
+        true
+    }
+    fn stiffness(&self) -> Option<f32> {
+        None
+    }
+    fn limit_force(&mut self, _: f32) -> bool {
+        true
+    }
+    fn is_real(&self) -> bool {
+        false
     }
 }

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod dccp;
+mod devices;
 mod driver;
 mod emulator;
 mod hostile;
@@ -12,6 +13,7 @@ mod machines;
 mod paths;
 mod proxy;
 mod reconnecting;
+mod stale;
 mod strangers;
 mod tcp;
 mod wireshark;

@@ -7,7 +7,7 @@ use std::time::{Duration as StdDuration, Instant};
 use taut_core::Duration;
 use taut_io::session::{
     Credentials, Endpoint, EndpointError, OperateConfig, OperateError, OperatorNote, PathMissing, PathNote,
-    PathSpec, Plant, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, Sample, TransportConfig,
+    PathSpec, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, Sample, TransportConfig,
     TransportKind, operate, os_identity, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig, Namespace};
@@ -16,7 +16,7 @@ use taut_transport::identity::Trust;
 use taut_transport::mpquic::{MpQuicConfig, PathUse};
 use taut_transport::mtip::{MtipConfig, Policy};
 
-use crate::machines::namespaces;
+use crate::machines::{Rock, namespaces};
 
 /// An operator's host with the interfaces wwan0, wwan1, …, each of which leads to a robot's host of one address.
 struct Hosts {
@@ -59,18 +59,6 @@ impl Hosts {
     fn route(&self, path: u8) {
         let via = format!("10.9{}.0.2 dev wwan{path} metric {}", 2 + path, 100 + u32::from(path));
         self.operator.ip(&format!("route add 10.91.0.2 via {via}")).unwrap();
-    }
-}
-
-/// Stands still.
-struct Rock;
-
-impl Plant for Rock {
-    fn enable(&mut self) {}
-    fn apply(&mut self, _: &State) {}
-    fn stop(&mut self) {}
-    fn step(&mut self) -> State {
-        State::at(taut_core::Time::ZERO)
     }
 }
 
@@ -117,7 +105,7 @@ fn session(
                 let endpoint = Endpoint::listen(transport.clone(), at, Some(robots), &clock).unwrap();
                 let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
                 let started = |remote| sender.send(remote).unwrap();
-                serve(driver, &endpoint, RobotConfig::new(), Rock, None, started, &mut |_, _| {}).unwrap();
+                serve(driver, &endpoint, RobotConfig::new().into(), Rock, started, &mut |_, _| {}).unwrap();
             };
             hosts.robot.run(run).unwrap();
         });
@@ -138,9 +126,10 @@ fn session(
                         report_messages: None,
                         report_period: None,
                         drain: OperateConfig::DRAIN,
+                        record: None,
                     };
                     let device = Sample::counted(std::iter::repeat_with(|| State::at(taut_core::Time::ZERO)));
-                    operate(driver, &endpoint, &config, device, |_| {}, &mut |_, note| {
+                    operate(driver, &endpoint, config, device, |_| {}, &mut |_, note| {
                         if let OperatorNote::Path(note) = note {
                             let _ = note_sender.send(note); // Nobody has to listen.
                         }

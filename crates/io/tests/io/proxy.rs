@@ -13,7 +13,7 @@ use taut_io::{Clock, Driver, DriverConfig};
 use taut_transport::identity::{Identity, Trust};
 
 /// A proxy on a thread of its own; it ends with its test.
-struct Running {
+pub(crate) struct Running {
     remote: Remote<ProxyMachine>,
     thread: Option<JoinHandle<ProxyStats>>,
 }
@@ -29,7 +29,7 @@ impl Running {
         Self { remote: remotes.recv().unwrap(), thread: Some(thread) }
     }
 
-    fn stop(mut self) -> ProxyStats {
+    pub(crate) fn stop(mut self) -> ProxyStats {
         self.remote.send(ProxyCommand::Close);
         self.thread.take().unwrap().join().unwrap()
     }
@@ -58,7 +58,12 @@ fn credentials(own: &Identity, other: &Identity) -> Option<Credentials> {
     Some(Credentials { identity: own.clone(), trust: Trust::only(other.fingerprint()) })
 }
 
-fn near(
+/// Of a near end and a far one.
+pub(crate) fn credentials_of_both() -> [Identity; 2] {
+    [os_identity(), os_identity()]
+}
+
+pub(crate) fn near(
     transport: TransportKind,
     to: SocketAddr,
     ids: &[Identity; 2],
@@ -71,7 +76,7 @@ fn near(
     (Running::start(endpoint, ProxyLocal::Near(socket), config), address)
 }
 
-fn far(
+pub(crate) fn far(
     transport: TransportKind,
     at: SocketAddr,
     application: SocketAddr,
@@ -86,7 +91,7 @@ fn far(
 
 impl Pair {
     fn new(transport: TransportKind, application: SocketAddr, config: ProxyConfig) -> Self {
-        let identities = [os_identity(), os_identity()];
+        let identities = credentials_of_both();
         let any = "127.0.0.1:0".parse().unwrap();
         let (far, far_address) = far(transport, any, application, &identities, config);
         let (near, near_address) = near(transport, far_address, &identities, config);
@@ -132,13 +137,7 @@ fn echo(socket: UdpSocket) -> SocketAddr {
 
 #[test]
 fn several_applications_share_a_session_and_each_gets_its_own_answers() {
-    for transport in [
-        TransportKind::Mtip,
-        TransportKind::Mpquic,
-        TransportKind::Udp,
-        TransportKind::Quic,
-        TransportKind::Tcp,
-    ] {
+    for transport in TransportKind::ALL {
         let pair = Pair::new(transport, echo(socket()), ProxyConfig::new());
         let clients: Vec<UdpSocket> = (0..5).map(|_| socket()).collect();
         let mut ports = BTreeSet::new();
@@ -205,7 +204,7 @@ fn a_far_end_that_is_started_again_is_found_again() {
 
 #[test]
 fn a_near_end_that_was_there_before_the_far_one_waits_for_it() {
-    let identities = [os_identity(), os_identity()];
+    let identities = credentials_of_both();
     let place = socket();
     let at = place.local_addr().unwrap();
     drop(place);
@@ -290,7 +289,8 @@ fn a_path_that_carries_nothing_is_up_on_real_sockets_and_the_report_says_why_dat
     }
     let stats = near.stop();
     let report = stats.choices.expect("MTIP has one");
-    assert_eq!(report.stats.at_once.iter().sum::<u64>(), stats.sent, "{report:?}");
+    // The questions about clocks are messages too.
+    assert!(report.stats.at_once.iter().sum::<u64>() > stats.sent, "{report:?}");
     assert!(report.stats.at_once[0] >= 55, "{report:?}");
     assert_eq!((report.paths.len(), report.deadline), (2, Duration::from_millis(200)));
     for path in &report.paths {

@@ -100,7 +100,7 @@ fn strangers_in_a_loop_do_not_disturb_a_session() {
     let operator = connect(&mut driver, KIND, front, "first", "robot");
     let mut scene = Scene::new(driver, robot, operator);
     // They repeat what the operator said, as far as it can be of use.
-    let recorded = said.lock().unwrap()[..4 + 132].to_vec();
+    let recorded = said.lock().unwrap()[..4 + 148].to_vec();
     let crowd = Crowd::new(address, 4, 1, StdDuration::from_micros(100), &recorded);
     let begin = scene.driver.clock().now();
     scene.talk(|_, _| ());

@@ -11,31 +11,18 @@ use std::time::Duration as StdDuration;
 use socket2::{Domain, Protocol, Socket, Type};
 use taut_core::{Duration, Message, Seed, Time};
 use taut_io::session::{
-    Credentials, Endpoint, OperateConfig, Plant, ResumePolicy, RobotCommand, Sample, TransportKind, operate,
-    serve,
+    Credentials, Endpoint, OperateConfig, ResumePolicy, RobotCommand, Sample, TransportKind, operate, serve,
 };
 use taut_io::{Clock, DccpPort, Driver, DriverConfig, Namespace, Plain};
 use taut_session::{OperatorConfig, RobotConfig, State};
 use taut_transport::dccp::{Dccp, DccpConfig};
 use taut_transport::identity::{Identity, Trust};
 
-use crate::machines::namespaces;
+use crate::machines::{Rock, namespaces};
 
 /// States that the operator sends.
 const STATES: u64 = 300;
 const ROBOT: &str = "10.96.0.2";
-
-/// Stands still.
-struct Still;
-
-impl Plant for Still {
-    fn enable(&mut self) {}
-    fn apply(&mut self, _: &State) {}
-    fn stop(&mut self) {}
-    fn step(&mut self) -> State {
-        State::at(Time::ZERO)
-    }
-}
 
 /// The operator's and the robot's host. What leaves one arrives as it left: cut into packets by the kernel, not by a
 /// device that is not there. The ports that the kernel chooses belong to nobody.
@@ -109,7 +96,7 @@ fn session(hosts: &[Namespace; 2], kind: TransportKind, port: u16) {
                 let credentials = credentials("robot", "operator");
                 let endpoint = Endpoint::listen(kind, address, credentials, &driver.clock()).unwrap();
                 let started = |remote| tell.send(remote).unwrap();
-                serve(driver, &endpoint, RobotConfig::new(), Still, None, started, &mut |_, _| ()).unwrap();
+                serve(driver, &endpoint, RobotConfig::new().into(), Rock, started, &mut |_, _| ()).unwrap();
             };
             hosts[1].run(robot).unwrap();
         });
@@ -123,12 +110,13 @@ fn session(hosts: &[Namespace; 2], kind: TransportKind, port: u16) {
                 period: Duration::from_millis(1),
                 limit: Some(STATES),
                 drain: OperateConfig::DRAIN,
+                record: None,
                 resume: ResumePolicy::Start,
                 report_messages: None,
                 report_period: None,
             };
             let device = Sample::counted(std::iter::repeat(State::at(Time::ZERO)));
-            operate(driver, &endpoint, &config, device, |_| (), &mut |_, _| ()).unwrap();
+            operate(driver, &endpoint, config, device, |_| (), &mut |_, _| ()).unwrap();
         };
         hosts[0].run(operator).unwrap();
         assert!(remote.send(RobotCommand::Close));

@@ -1,6 +1,6 @@
 //! What a robot is told.
 
-use taut_core::{DropCause, Duration, PathId, Time};
+use taut_core::{DropCause, Duration, PathId};
 use taut_wire::session::{Error, StopCause};
 
 use crate::safety::Latch;
@@ -24,8 +24,6 @@ pub enum RobotEvent {
         state: State,
         /// How old it is, by the estimate of the operator's clock.
         age: Duration,
-        /// Until when the device may go on by itself: then the watchdog stops it.
-        lease: Time,
     },
     /// Stop now, and stay.
     Stop {

@@ -27,7 +27,7 @@ use crate::latency::Latencies;
 use crate::operator::StateError;
 use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of};
 use crate::queue::{Dropped, Order, Outbox, Waiting};
-use crate::safety::Safety;
+use crate::safety::{Latch, Safety};
 use crate::state::{Priority, State};
 use crate::status::{Account, Status};
 use crate::sync::{ClockSync, RelativeAge};
@@ -201,8 +201,9 @@ impl<T: Transport> Robot<T> {
 
     /// Whatever beside the robot demands a stop: its emergency button or what counts as one
     /// ([`StopCause::is_emergency`]), which is latched as by [`emergency_stop`](Self::emergency_stop), or a device or host that
-    /// failed, after which the operator's resume is enough.
-    pub fn stop(&mut self, now: Time, cause: StopCause) {
+    /// failed, after which the operator's resume is enough. True when it moved.
+    pub fn stop(&mut self, now: Time, cause: StopCause) -> bool {
+        let moved = self.safety.is_enabled();
         if cause.is_emergency() {
             self.safety.stop_locally(cause);
             self.halt(now, cause);
@@ -210,6 +211,7 @@ impl<T: Transport> Robot<T> {
             self.halt(now, cause);
         }
         self.settle(now);
+        moved
     }
 
     /// The button beside the robot is released. The robot stays stopped until the operator resumes.
@@ -288,9 +290,20 @@ impl<T: Transport> Robot<T> {
         earliest(earliest(self.port.poll_timeout(), own), periodic.flatten())
     }
 
+    /// When the watchdog stops the robot unless something fresh is applied: so long a device may go on by itself. `None`
+    /// while the robot does not move; then nothing that waits may be applied any more.
+    pub fn watchdog_due(&self) -> Option<Time> {
+        self.safety.poll_timeout().map(|deadline| deadline.at)
+    }
+
     /// How the robot is.
     pub fn state(&self) -> RobotState {
         self.safety.state()
+    }
+
+    /// What is latched, and has to survive this process.
+    pub fn latch(&self) -> Option<Latch> {
+        self.safety.latch()
     }
 
     /// Why it stopped last.
@@ -428,8 +441,7 @@ impl<T: Transport> Robot<T> {
         self.applied_count += 1;
         self.counters.stream(crate::counters::stream_of(state.priority)).delivered += 1;
         let age = now.saturating_since(state.created);
-        let lease = self.safety.lease();
-        self.events.push_back(RobotEvent::Apply { sequence, state, age, lease });
+        self.events.push_back(RobotEvent::Apply { sequence, state, age });
     }
 
     fn report(&mut self, now: Time) {

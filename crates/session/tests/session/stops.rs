@@ -43,17 +43,17 @@ fn the_watchdog_counts_the_time_that_motion_was_on_its_way() {
 }
 
 #[test]
-fn the_leases_end_is_when_the_watchdog_stops() {
+fn a_device_is_told_for_how_long_it_may_go_on_by_itself() {
     let mut world = world_with(udp, RobotConfig::new(), delays(MS * 5));
+    assert_eq!(world.robot.watchdog_due(), None);
     world.start();
     world.run_until(at_ms(1_000));
     world.sampling = None;
+    world.run_until(at_ms(1_010));
+    let due = world.robot.watchdog_due();
     world.run_until(at_ms(2_000));
-    let lease = world.observer.robot.iter().rev().find_map(|(_, event)| match event {
-        RobotEvent::Apply { lease, .. } => Some(*lease),
-        _ => None,
-    });
-    assert_eq!(lease, stops(&world).first().map(|(at, _)| *at));
+    assert_eq!(due, stops(&world).first().map(|(at, _)| *at));
+    assert_eq!(world.robot.watchdog_due(), None, "what waits moves nothing any more");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use taut_core::{Bytes, Duration};
 
 use super::{DATAGRAM_BUFFER, LANES, MAX_DATAGRAM, MAX_PATHS};
 use crate::quic::clock::std_duration;
+use crate::service::Service;
 
 /// What the paths are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct MpQuicConfig {
     pub(super) keep_alive: Duration,
     pub(super) reopen: Duration,
     pub(super) initial_rtt: Duration,
+    pub(super) service: Service,
+    pub(super) instance: u128,
 }
 
 impl Default for MpQuicConfig {
@@ -46,6 +49,8 @@ impl Default for MpQuicConfig {
             keep_alive: Duration::from_millis(100),
             reopen: Duration::from_secs(1),
             initial_rtt: Duration::from_millis(100),
+            service: Service::Session,
+            instance: 0,
         }
     }
 }
@@ -104,6 +109,18 @@ impl MpQuicConfig {
     /// The round trip that is assumed before one was measured. Default 100 ms; from 1 ms to 5 s.
     pub fn initial_rtt(mut self, rtt: Duration) -> Self {
         self.initial_rtt = rtt.clamp(Duration::from_millis(1), Duration::from_secs(5));
+        self
+    }
+
+    /// As [`QuicConfig::service`](crate::quic::QuicConfig::service).
+    pub fn service(mut self, service: Service) -> Self {
+        self.service = service;
+        self
+    }
+
+    /// As [`QuicConfig::instance`](crate::quic::QuicConfig::instance).
+    pub fn instance(mut self, number: u128) -> Self {
+        self.instance = number;
         self
     }
 

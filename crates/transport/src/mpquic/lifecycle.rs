@@ -3,7 +3,7 @@
 use noq_proto::{ConnectionError, EndpointEvent, Event as QuicEvent, Incoming, StreamEvent, VarInt};
 use taut_core::{DropCause, Event, PathId, Time};
 
-use super::{ATTEMPT, Connection, MAX_HANDSHAKES, MpQuic, Role, State, address, clock, close, tls};
+use super::{ATTEMPT, Connection, MAX_HANDSHAKES, MAX_UNPROVEN, MpQuic, Role, State, clock, close, tls};
 use crate::quic::frame::FrameError;
 use crate::quic::{CloseReason, QuicConfig};
 
@@ -13,7 +13,7 @@ impl MpQuic {
         let Role::Client(hello) = &self.role else { return None };
         let paths = self.paths.count();
         // Each path is tried twice; the last attempt ends by itself.
-        let more = hello.attempts == 0 || paths > 1 && hello.attempts < 2 * paths;
+        let more = hello.attempts == 0 || hello.again || paths > 1 && hello.attempts < 2 * paths;
         hello.next.filter(|_| paths > 0 && more && self.state == State::Waiting)
     }
 
@@ -30,15 +30,16 @@ impl MpQuic {
         let round = u64::from(hello.attempts / paths);
         hello.next = Some(now + ATTEMPT * (round + 1));
         hello.attempts += 1;
+        hello.again = false;
         for before in self.connections.drain(..) {
             self.endpoint.handle_event(before.handle, EndpointEvent::drained());
         }
-        let first = address(self.paths.first().expect("there are paths"));
+        let first = self.origins.address(self.paths.first().expect("there are paths"));
         let config = hello.config.clone();
         let started = self.endpoint.connect(clock::instant(now), config, first, tls::SERVER_NAME);
         let (handle, quic) =
             started.expect("a valid name, address and version, and connection IDs in plenty");
-        self.connections.push(Connection { handle, quic });
+        self.connections.push(Connection { handle, quic, validated: true });
     }
 
     /// Somebody says hello.
@@ -49,19 +50,34 @@ impl MpQuic {
             self.answer(path, answer);
             return self.refuse_busy(path);
         }
+        let validated = incoming.remote_address_validated();
+        if !validated && self.connections.len() >= MAX_UNPROVEN {
+            // It cannot fail: an address is validated by a Retry only.
+            let _ = self.endpoint.retry(incoming, &mut answer);
+            return self.answer(path, answer);
+        }
         if self.connections.len() >= MAX_HANDSHAKES {
-            let oldest = self.connections.remove(0);
+            // Who gets here is at its address. One that may not be goes first.
+            let unproven = self.connections.iter().position(|connection| !connection.validated);
+            let oldest = self.connections.remove(unproven.unwrap_or(0));
             self.endpoint.handle_event(oldest.handle, EndpointEvent::drained());
-            let from = remote(&oldest).unwrap_or(path);
+            self.silent_until = now + self.config.idle_timeout;
+            let from = self.remote(&oldest);
             self.refuse_stranger(from);
         }
         match self.endpoint.accept(incoming, clock::instant(now), &mut answer, None) {
-            Ok((handle, quic)) => self.connections.push(Connection { handle, quic }),
+            Ok((handle, quic)) => self.connections.push(Connection { handle, quic, validated }),
             Err(_) => {
                 self.answer(path, answer);
                 self.refuse_stranger(path);
             }
         }
+    }
+
+    /// Where a connection's first path leads, unless that has been abandoned.
+    fn remote(&self, connection: &Connection) -> PathId {
+        let path = connection.quic.network_path(noq_proto::PathId::ZERO);
+        path.ok().and_then(|four| self.origins.path_at(four.remote())).unwrap_or(self.arrival)
     }
 
     /// Passes on what connections and endpoint have for each other and for us, and looks when to be called next.
@@ -93,7 +109,7 @@ impl MpQuic {
                 self.paths.confirmed = true;
                 return;
             }
-            QuicEvent::ConnectionLost { reason } => return self.on_lost(index, reason_of(&reason)),
+            QuicEvent::ConnectionLost { reason } => return self.on_lost(now, index, reason_of(&reason)),
             QuicEvent::Path(event) if open => return self.on_path_event(now, index, event),
             QuicEvent::DatagramReceived if open => self.receive_samples(index),
             QuicEvent::Stream(StreamEvent::Opened { .. }) if open => self.receive_streams(index, None),
@@ -135,7 +151,7 @@ impl MpQuic {
 
     fn on_connected(&mut self, now: Time, index: usize) {
         let connection = &self.connections[index];
-        let (handle, path) = (connection.handle, remote(connection).unwrap_or(self.arrival));
+        let (handle, path) = (connection.handle, self.remote(connection));
         let identity = connection.quic.crypto_session().peer_identity();
         let peer = identity.and_then(|identity| tls::peer_of(identity, &QuicConfig::new()));
         let Some(peer) = peer.filter(|peer| self.trust.contains(peer)) else {
@@ -162,7 +178,7 @@ impl MpQuic {
         self.check(now, index, received);
     }
 
-    fn on_lost(&mut self, index: usize, reason: CloseReason) {
+    fn on_lost(&mut self, now: Time, index: usize, reason: CloseReason) {
         let handle = self.connections[index].handle;
         let ours = match self.state {
             State::Waiting => matches!(self.role, Role::Client(_)),
@@ -170,12 +186,19 @@ impl MpQuic {
             State::Closed(_) => false,
         };
         if reason == CloseReason::PeerUntrusted || !ours && !matches!(reason, CloseReason::TimedOut) {
-            let path = remote(&self.connections[index]).unwrap_or(self.arrival);
+            let path = self.remote(&self.connections[index]);
             self.refuse_stranger(path);
         }
-        if ours {
-            self.finish(reason);
+        if !ours {
+            return;
         }
+        if let (State::Waiting, Role::Client(hello)) = (&self.state, &mut self.role)
+            && let Some(again) = hello.ended.again(now, &reason)
+        {
+            (hello.next, hello.again) = (Some(again), true);
+            return;
+        }
+        self.finish(reason);
     }
 
     pub(super) fn finish(&mut self, reason: CloseReason) {
@@ -187,19 +210,13 @@ impl MpQuic {
     }
 }
 
-/// Where a connection's first path leads; `None` when it has been abandoned.
-fn remote(connection: &Connection) -> Option<PathId> {
-    let path = connection.quic.network_path(noq_proto::PathId::ZERO);
-    path.map(|four| super::path_of(four.remote())).ok()
-}
-
 /// As for quinn's errors, which have the same form.
 fn reason_of(error: &ConnectionError) -> CloseReason {
     let application = |code: u64| match code {
         code if code == close::GOODBYE.into_inner() => CloseReason::Peer,
         code if code == close::BUSY.into_inner() => CloseReason::Busy,
         code if code == close::UNTRUSTED.into_inner() => CloseReason::NotTrusted,
-        _ => CloseReason::Protocol(error.to_string()),
+        _ => CloseReason::of_peer(error),
     };
     match error {
         ConnectionError::TimedOut => CloseReason::TimedOut,
@@ -208,16 +225,17 @@ fn reason_of(error: &ConnectionError) -> CloseReason {
         ConnectionError::ApplicationClosed(said) => application(said.error_code.into_inner()),
         ConnectionError::ConnectionClosed(said) => match u64::from(said.error_code) {
             code if close::is_alert_about_identity(code) => CloseReason::NotTrusted,
+            close::NO_APPLICATION_PROTOCOL => CloseReason::OtherService,
             // NO_ERROR; CONNECTION_REFUSED, APPLICATION_ERROR (RFC 9000 section 20.1).
             0 => CloseReason::Peer,
             2 | 12 => CloseReason::Busy,
-            _ => CloseReason::Protocol(error.to_string()),
+            _ => CloseReason::of_peer(error),
         },
         ConnectionError::TransportError(problem)
             if close::is_alert_about_identity(u64::from(problem.code)) =>
         {
             CloseReason::PeerUntrusted
         }
-        _ => CloseReason::Protocol(error.to_string()),
+        _ => CloseReason::of_peer(error),
     }
 }

@@ -60,7 +60,6 @@ mod messages;
 mod paths;
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -72,8 +71,8 @@ use noq_proto::{
 };
 use ring::hmac;
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Reliability, SendError,
-    Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Reliability,
+    SendError, Time, Transmit, Transport, earliest,
 };
 
 pub use self::config::{MpQuicConfig, PathUse};
@@ -81,8 +80,12 @@ use self::messages::{Messages, NUMBER};
 use self::paths::Paths;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::origins::Origins;
+use crate::quic::attempts::Attempts;
+use crate::quic::server::{MAX_HANDSHAKES, MAX_UNPROVEN};
 use crate::quic::turned_away::TurnedAway;
-use crate::quic::{CloseReason, QuicConfig, address, clock, close, crypto as lent, derive, tls};
+use crate::quic::{CloseReason, LONG_HEADER, QuicConfig, clock, close, crypto as lent, derive, purpose, tls};
+use crate::service::Service;
 use crate::stranger::Stranger;
 
 /// Paths of one conversation at most.
@@ -98,12 +101,15 @@ const DATAGRAM_BUFFER: usize = 1 << 16;
 const DATAGRAM_OVERHEAD: u64 = 1 + 8 + 4 + 16 + 9 + 4 + NUMBER as u64;
 /// Answers to strangers that wait for the driver.
 const MAX_ANSWERS: usize = 16;
-/// Handshakes under way at a time.
-const MAX_HANDSHAKES: usize = 8;
 /// An attempt to connect has so long before the next path is tried; twice that when all were tried once.
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// What the two sides agree that they speak (RFC 7301): samples have numbers here.
-const PROTOCOL: &[u8] = b"taut-mp/1";
+const fn protocol(service: Service) -> &'static [u8] {
+    match service {
+        Service::Session => b"taut-mp/1",
+        Service::Proxy => b"taut-mp-proxy/1",
+    }
+}
 
 /// What went through an [`MpQuic`], in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,12 +148,16 @@ pub struct MpQuic {
     state: State,
     peer: Option<Fingerprint>,
     paths: Paths,
+    /// The server's clients'.
+    origins: Origins,
     /// The path of the datagram at work.
     arrival: PathId,
     messages: Messages,
     events: VecDeque<Event>,
     /// What the endpoint says to those who have no connection.
     answers: VecDeque<(PathId, Vec<u8>)>,
+    /// As for [`Quic`](crate::quic::Quic): until then nobody is told that a connection is not there.
+    silent_until: Time,
     refused: u64,
     turned_away: TurnedAway,
     deadline: Option<Deadline>,
@@ -164,6 +174,10 @@ struct Hello {
     /// When the next attempt begins; the first with the call that brings the time, once there is a path. `None`: no more.
     next: Option<Time>,
     attempts: u32,
+    /// Those that somebody ended.
+    ended: Attempts,
+    /// One was, and the next one is due whatever the number of attempts.
+    again: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -176,28 +190,40 @@ enum State {
 struct Connection {
     handle: ConnectionHandle,
     quic: noq_proto::Connection,
+    /// A server's: the client has shown that it is where it says, by a Retry.
+    validated: bool,
 }
 
 impl MpQuic {
     /// Connects to whichever of `trust` is at the other end of the first path that is added.
     pub fn client(config: MpQuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let mut tls = tls::client_tls(identity, &trust, &QuicConfig::new(), None);
-        tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+        tls.alpn_protocols = vec![protocol(config.service).to_vec()];
         let tls = QuicClientConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there");
         let mut client = ClientConfig::new(Arc::new(tls));
         client
             .transport_config(config.transport())
             .initial_dst_cid_provider(Arc::new(crypto::connection_id::<20>));
-        let hello = Hello { config: client, next: Some(Time::ZERO), attempts: 0 };
+        let hello = Hello {
+            config: client,
+            next: Some(Time::ZERO),
+            attempts: 0,
+            ended: Attempts::default(),
+            again: false,
+        };
         Self::new(config, identity, trust, entropy, Role::Client(Box::new(hello)), None)
     }
 
     /// Waits for one of `trust`, and for the paths that it opens.
     pub fn server(config: MpQuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
         let (mut tls, untrusted) = tls::server_tls(identity, &trust, &QuicConfig::new(), None);
-        tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+        tls.alpn_protocols = vec![protocol(config.service).to_vec()];
         let tls = QuicServerConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there");
-        let mut server = ServerConfig::new(Arc::new(tls), Arc::new(crypto::NoTokens));
+        let retry = crypto::RetryTokens::new(derive(
+            identity,
+            &purpose("multipath retry token", "server", config.service, config.instance),
+        ));
+        let mut server = ServerConfig::new(Arc::new(tls), Arc::new(retry));
         let mut tokens = ValidationTokenConfig::default();
         tokens.sent(0);
         server
@@ -218,7 +244,9 @@ impl MpQuic {
         role: Role,
         server: Option<Arc<ServerConfig>>,
     ) -> Self {
-        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, "multipath stateless reset"));
+        let end = if matches!(role, Role::Server) { "server" } else { "client" };
+        let purpose = purpose("multipath stateless reset", end, config.service, config.instance);
+        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, &purpose));
         let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
         endpoint
             .rng_seed(Some(entropy.key()))
@@ -236,9 +264,11 @@ impl MpQuic {
             state: State::Waiting,
             peer: None,
             paths: Paths::default(),
+            origins: Origins::default(),
             arrival: PathId(0),
             events: VecDeque::new(),
             answers: VecDeque::new(),
+            silent_until: Time::ZERO,
             refused: 0,
             turned_away: TurnedAway::default(),
             deadline: None,
@@ -352,7 +382,7 @@ impl MpQuic {
         // noq wants an empty buffer, and the driver may have something in its own.
         let mut data = Vec::new();
         for index in 0..self.connections.len() {
-            let Connection { handle, quic } = &mut self.connections[index];
+            let Connection { handle, quic, .. } = &mut self.connections[index];
             let is_open = self.state == State::Open(*handle);
             if is_open {
                 self.messages.hand_over(now, quic, &open, &mut self.events);
@@ -363,13 +393,15 @@ impl MpQuic {
                 transmit = quic.poll_transmit(instant, NonZeroUsize::MIN, &mut data);
             }
             while let Some(sent) = transmit {
-                let path = path_of(sent.destination);
-                if self.paths.is_there(path) || !matches!(self.role, Role::Client(_)) {
+                let path = self.origins.path_at(sent.destination);
+                let is_there =
+                    |path: &PathId| self.paths.is_there(*path) || !matches!(self.role, Role::Client(_));
+                if let Some(path) = path.filter(is_there) {
                     buffer.extend_from_slice(&data);
                     let ecn = Ecn::from_code_point(sent.ecn.map_or(0, |mark| mark as u8));
                     return Some(Transmit { path, ecn, padding: 0 });
                 }
-                // The last path, which noq cannot be without, is no more.
+                // The last path, which noq cannot be without, is no more; or its number is another address's.
                 data.clear();
                 transmit = quic.poll_transmit(instant, NonZeroUsize::MIN, &mut data);
             }
@@ -387,9 +419,9 @@ impl MpQuic {
         let mut data = BytesMut::with_capacity(whole);
         data.extend_from_slice(input.data);
         data.resize(whole, 0);
-        let handshake = input.data.first().is_some_and(|first| first & 0x80 != 0);
+        let handshake = input.data.first().is_some_and(|first| first & LONG_HEADER != 0);
         self.arrival = input.path;
-        let four = FourTuple::from_remote(address(input.path));
+        let four = FourTuple::from_remote(self.origins.address(input.path));
         let ecn = EcnCodepoint::from_bits(input.ecn.code_point());
         let mut answer = Vec::new();
         match self.endpoint.handle(clock::instant(now), four, ecn, data, &mut answer) {
@@ -408,7 +440,10 @@ impl MpQuic {
             Some(DatagramEvent::NewConnection(incoming)) => self.on_incoming(now, input.path, incoming),
             // A reset, or another version is offered.
             Some(DatagramEvent::Response(_)) => {
-                self.answer(input.path, answer);
+                let is_reset = answer.first().is_some_and(|first| first & LONG_HEADER == 0);
+                if !is_reset || now >= self.silent_until {
+                    self.answer(input.path, answer);
+                }
                 self.refuse(DropCause::Unauthenticated);
             }
             None => self.refuse(DropCause::Malformed),
@@ -485,8 +520,16 @@ impl Transport for MpQuic {
     /// Client: the peer is told, over another path. The connection outlives its last path for as long as it is not idle, and goes
     /// on over the next one that is added.
     fn remove_path(&mut self, now: Time, id: PathId) {
-        if matches!(self.role, Role::Client(_)) {
-            self.lent(now, |quic| quic.drop_path(now, id));
+        match self.role {
+            Role::Client(_) => self.lent(now, |quic| quic.drop_path(now, id)),
+            Role::Server => self.origins.forget(id),
+        }
+    }
+
+    /// A client's are those that it was given.
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        if matches!(self.role, Role::Server) {
+            self.origins.set(path, origin);
         }
     }
 
@@ -499,13 +542,5 @@ impl Transport for MpQuic {
 impl std::fmt::Debug for MpQuic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MpQuic").field("state", &self.state).field("peer", &self.peer).finish_non_exhaustive()
-    }
-}
-
-/// Which path of the driver the address is that noq was told for it.
-fn path_of(address: SocketAddr) -> PathId {
-    match address.ip() {
-        IpAddr::V4(ip) => PathId(ip.octets()[3]),
-        IpAddr::V6(_) => unreachable!("noq knows no other addresses than it was told"),
     }
 }

@@ -3,9 +3,9 @@
 use noq_proto::{ClosePathError, Connection, FourTuple, PathEvent, PathId as QuicPath, PathStatus, VarInt};
 use taut_core::{Duration, Event, PathId, Time};
 
-use super::config::PathUse;
-use super::{MAX_PATHS, MpQuic, Role, State, clock, path_of};
-use crate::quic::address;
+use super::config::{MpQuicConfig, PathUse};
+use super::{MAX_PATHS, MpQuic, Role, State, clock};
+use crate::origins::Origins;
 
 /// What the peer is told when a path is no more: nothing in particular (APPLICATION_ABANDON_PATH's code is ours).
 const GONE: VarInt = VarInt::from_u32(0);
@@ -121,7 +121,7 @@ impl MpQuic {
         for place in self.paths.places.iter_mut().filter(|place| place.quic.is_none() && place.open_at <= now)
         {
             if client && confirmed {
-                open(now, quic, place, self.config.path_use, self.config.reopen);
+                open(now, quic, place, &self.origins, &self.config);
             }
         }
         if self.paths.next_ping.is_some_and(|at| at <= now) {
@@ -163,7 +163,7 @@ impl MpQuic {
         match event {
             PathEvent::Established { id, .. } => {
                 let Ok(four) = quic.network_path(id) else { return };
-                let path = path_of(four.remote());
+                let Some(path) = self.origins.path_at(four.remote()) else { return };
                 let client = matches!(self.role, Role::Client(_));
                 if client && !self.paths.is_there(path) {
                     // It was taken away meanwhile.
@@ -194,15 +194,15 @@ impl MpQuic {
     }
 }
 
-fn open(now: Time, quic: &mut Connection, place: &mut Place, path_use: PathUse, again: Duration) {
-    let status = match path_use {
+fn open(now: Time, quic: &mut Connection, place: &mut Place, origins: &Origins, config: &MpQuicConfig) {
+    let status = match config.path_use {
         PathUse::FailOver => PathStatus::Backup,
         PathUse::Duplicate => PathStatus::Available,
     };
-    let four = FourTuple::from_remote(address(place.id));
+    let four = FourTuple::from_remote(origins.address(place.id));
     match quic.open_path(four, status, clock::instant(now)) {
         Ok(path) => place.quic = Some(path),
         // The peer has not given out its numbers yet.
-        Err(_) => place.open_at = now + again,
+        Err(_) => place.open_at = now + config.reopen,
     }
 }

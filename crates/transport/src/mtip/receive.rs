@@ -13,18 +13,12 @@ use crate::window::Window;
 const ROUNDED: Duration = Duration::from_micros(2);
 
 /// Which messages arrived, in all and on each path.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Receiver {
     seen: Window,
     /// The greatest number that arrived, whatever its verdict: short numbers are of those around it.
     newest: u64,
     on_path: Vec<(PathId, Window)>,
-}
-
-impl Default for Receiver {
-    fn default() -> Self {
-        Self { seen: Window::new(), newest: 0, on_path: Vec::new() }
-    }
 }
 
 impl Receiver {

@@ -212,6 +212,13 @@ impl Carrier {
         if quic.datagrams().send_buffer_space() < IDLE_SPACE {
             lost.pop(); // It did not go yet.
         }
+        self.early = lost;
+        self.lose_early(events);
+    }
+
+    /// The attempt to connect that they went in was ended.
+    pub(super) fn lose_early(&mut self, events: &mut VecDeque<Event>) {
+        let lost = std::mem::take(&mut self.early);
         self.counts.abandoned += lost.len() as u64;
         events.extend(lost.into_iter().map(|tag| Event::Dropped { tag, cause: DropCause::Abandoned }));
     }

@@ -1,6 +1,7 @@
 //! Why a conversation ended.
 
 use quinn_proto::{ConnectionError, TransportErrorCode, VarInt};
+use taut_core::printable;
 
 /// Why nothing flows any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,15 +21,25 @@ pub enum CloseReason {
     /// The peer speaks with somebody already.
     #[error("the peer has a session with somebody else")]
     Busy,
+    /// The peer is a robot where a proxy was looked for, or the other way round.
+    #[error("the peer offers another service: it is a proxy and no robot, or the other way round")]
+    OtherService,
     /// Nothing was heard for as long as the idle timeout.
     #[error("nothing was heard of the peer")]
     TimedOut,
     /// The peer lost its memory of the conversation: it has been restarted.
     #[error("the peer has been restarted")]
     Restarted,
-    /// The peer speaks another protocol, or this one wrongly.
+    /// The peer speaks another protocol, or this one wrongly. What it says of that is [printable](taut_core::printable()).
     #[error("protocol error: {0}")]
     Protocol(String),
+}
+
+impl CloseReason {
+    /// What holds words of the peer, or of somebody who forges a packet.
+    pub(crate) fn of_peer(error: &impl std::fmt::Display) -> Self {
+        Self::Protocol(printable(&error.to_string()).to_string())
+    }
 }
 
 /// Codes of ours in a CONNECTION_CLOSE frame of the application (RFC 9000 section 19.19).
@@ -36,6 +47,9 @@ pub(crate) const GOODBYE: VarInt = VarInt::from_u32(0);
 pub(crate) const BUSY: VarInt = VarInt::from_u32(1);
 pub(crate) const BAD_FRAME: VarInt = VarInt::from_u32(2);
 pub(crate) const UNTRUSTED: VarInt = VarInt::from_u32(3);
+
+/// The alert of TLS that says so (RFC 9001 sections 4.8 and 8.1).
+pub(crate) const NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
 
 impl From<ConnectionError> for CloseReason {
     fn from(error: ConnectionError) -> Self {
@@ -47,20 +61,21 @@ impl From<ConnectionError> for CloseReason {
                 GOODBYE => Self::Peer,
                 BUSY => Self::Busy,
                 UNTRUSTED => Self::NotTrusted,
-                _ => Self::Protocol(error.to_string()),
+                _ => Self::of_peer(&error),
             },
             ConnectionError::ConnectionClosed(close) => match close.error_code {
                 // During a handshake, the reason of the application is not sent but replaced (RFC 9000 section 10.2.3);
                 // there it has no other than that somebody was faster.
                 TransportErrorCode::CONNECTION_REFUSED | TransportErrorCode::APPLICATION_ERROR => Self::Busy,
                 code if is_about_identity(code) => Self::NotTrusted,
+                code if u64::from(code) == NO_APPLICATION_PROTOCOL => Self::OtherService,
                 TransportErrorCode::NO_ERROR => Self::Peer,
-                _ => Self::Protocol(error.to_string()),
+                _ => Self::of_peer(&error),
             },
             ConnectionError::TransportError(problem) if is_about_identity(problem.code) => {
                 Self::PeerUntrusted
             }
-            _ => Self::Protocol(error.to_string()),
+            _ => Self::of_peer(&error),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::LANES;
 use super::clock::std_duration;
 use super::congestion::Congestion;
 use super::tls::Resumption;
+use crate::service::Service;
 
 /// Choices for a [`Quic`](super::Quic). Both sides may choose differently but for `max_message`.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct QuicConfig {
     pub(super) early_data: bool,
     pub(super) certificates: bool,
     pub(super) key_log: bool,
+    pub(super) service: Service,
+    pub(super) instance: u128,
 }
 
 impl Default for QuicConfig {
@@ -50,6 +53,8 @@ impl Default for QuicConfig {
             early_data: true,
             certificates: false,
             key_log: false,
+            service: Service::Session,
+            instance: 0,
         }
     }
 }
@@ -63,6 +68,20 @@ impl QuicConfig {
     /// Who decides how much is sent. Default [`Congestion::Paced`].
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.congestion = congestion;
+        self
+    }
+
+    /// What it is for. Default [`Service::Session`]. With a peer that has another nothing comes about, and a client is told so.
+    pub fn service(mut self, service: Service) -> Self {
+        self.service = service;
+        self
+    }
+
+    /// A number of the address that a server listens at, the same after a restart. Default 0. Servers of one identity must have
+    /// different ones: each gives out the token of a stateless reset to whoever asks with a connection ID of another (RFC 9000
+    /// section 21.11).
+    pub fn instance(mut self, number: u128) -> Self {
+        self.instance = number;
         self
     }
 

@@ -51,7 +51,7 @@ impl Quic {
         let open = self.state == State::Open(self.connections[index].handle);
         let received = match event {
             quinn_proto::Event::Connected => return self.on_connected(now, index),
-            quinn_proto::Event::ConnectionLost { reason } => return self.on_lost(index, reason.into()),
+            quinn_proto::Event::ConnectionLost { reason } => return self.on_lost(now, index, reason.into()),
             quinn_proto::Event::DatagramReceived if open || self.takes_early(index) => {
                 self.receive(index, None, false)
             }
@@ -122,7 +122,7 @@ impl Quic {
         self.check(now, index, received);
     }
 
-    fn on_lost(&mut self, index: usize, reason: CloseReason) {
+    fn on_lost(&mut self, now: Time, index: usize, reason: CloseReason) {
         let handle = self.connections[index].handle;
         let ours = match self.state {
             State::Waiting => matches!(self.role, Role::Client(_)),
@@ -133,8 +133,19 @@ impl Quic {
             let path = self.path_of(self.connections[index].quic.remote_address());
             self.refuse_stranger(path);
         }
-        if ours {
-            self.finish(reason);
+        if !ours {
+            return;
+        }
+        let again = match &mut self.role {
+            Role::Client(hello) if self.state == State::Waiting => hello.attempts.again(now, &reason),
+            _ => None,
+        };
+        match (again, &mut self.role) {
+            (Some(_), Role::Client(hello)) => {
+                hello.next = again;
+                self.carrier.lose_early(&mut self.events);
+            }
+            _ => self.finish(reason),
         }
     }
 

@@ -82,6 +82,7 @@
 //! # Ok::<(), taut_core::SendError>(())
 //! ```
 
+pub(crate) mod attempts;
 mod carrier;
 pub(crate) mod clock;
 pub(crate) mod close;
@@ -91,24 +92,27 @@ pub(crate) mod crypto;
 pub mod frame;
 mod lifecycle;
 pub(crate) mod outgoing;
-mod server;
+pub(crate) mod server;
 mod stats;
 pub(crate) mod tls;
 pub(crate) mod turned_away;
 
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use quinn_proto::{ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig};
+use quinn_proto::{
+    ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent,
+};
 use ring::hmac;
 use sha2::{Digest, Sha256};
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Reliability, SendError,
-    Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Reliability,
+    SendError, Time, Transmit, Transport, earliest,
 };
 
+use self::attempts::Attempts;
 use self::carrier::{Carrier, Stage};
 pub use self::close::CloseReason;
 pub use self::config::QuicConfig;
@@ -120,6 +124,8 @@ pub use self::tls::Resumption;
 use self::turned_away::TurnedAway;
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::origins::Origins;
+use crate::service::Service;
 use crate::stranger::Stranger;
 
 /// QUIC streams each way.
@@ -130,7 +136,7 @@ const DATAGRAM_BUFFER: usize = 1 << 16;
 /// frame as quinn reckons them, and our header.
 const DATAGRAM_OVERHEAD: u64 = 1 + 8 + 4 + 16 + 9 + 4;
 /// In the first byte of a packet (RFC 9000 section 17); a stateless reset has it not.
-const LONG_HEADER: u8 = 0x80;
+pub(crate) const LONG_HEADER: u8 = 0x80;
 /// Answers to strangers that wait for the driver.
 const MAX_ANSWERS: usize = 16;
 
@@ -148,6 +154,8 @@ pub struct Quic {
     path: PathId,
     /// Where it was before it moved.
     path_before: PathId,
+    /// The server's clients'.
+    origins: Origins,
     /// A client's next path, until it may move.
     next_path: Option<PathId>,
     carrier: Carrier,
@@ -164,9 +172,16 @@ pub struct Quic {
 }
 
 enum Role {
-    /// It connects at the first call that brings the time.
-    Client(Option<Box<ClientConfig>>),
+    Client(Box<Hello>),
     Server,
+}
+
+/// A client's attempts to connect.
+struct Hello {
+    config: ClientConfig,
+    /// When the next one begins: the first with the call that brings the time. `None`: there is one under way, or no more is made.
+    next: Option<Time>,
+    attempts: Attempts,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -194,7 +209,8 @@ impl Quic {
         let tls = tls::client_config(identity, &trust, &config, key_log);
         let mut client = ClientConfig::new(Arc::new(tls));
         client.transport_config(config.transport()).initial_dst_cid_provider(crypto::first_connection_id());
-        let role = Role::Client(Some(Box::new(client)));
+        let hello = Hello { config: client, next: Some(Time::ZERO), attempts: Attempts::default() };
+        let role = Role::Client(Box::new(hello));
         Self::new(config, identity, trust, entropy, role, None, key_lines)
     }
 
@@ -218,7 +234,9 @@ impl Quic {
         key_lines: Arc<KeyLines>,
     ) -> Self {
         // RFC 9000 section 10.3.2: from a secret that outlives the process, so that a peer learns of a restart.
-        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, "stateless reset"));
+        let end = if matches!(role, Role::Server) { "server" } else { "client" };
+        let purpose = purpose("stateless reset", end, config.service, config.instance);
+        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, &purpose));
         let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
         endpoint
             .rng_seed(Some(entropy.key()))
@@ -239,6 +257,7 @@ impl Quic {
             peer: None,
             path: PathId(0),
             path_before: PathId(0),
+            origins: Origins::default(),
             next_path: None,
             events: VecDeque::new(),
             answers: VecDeque::new(),
@@ -311,12 +330,22 @@ impl Quic {
         result
     }
 
-    /// A client's first steps.
+    /// A client's first steps, and once more when somebody ended them.
     fn start(&mut self, now: Time) {
-        let Role::Client(config) = &mut self.role else { return };
-        let Some(config) = config.take() else { return };
-        let started =
-            self.endpoint.connect(clock::instant(now), *config, address(PathId(0)), tls::SERVER_NAME);
+        let Role::Client(hello) = &mut self.role else { return };
+        if self.state != State::Waiting || hello.next.take_if(|next| *next <= now).is_none() {
+            return;
+        }
+        for before in self.connections.drain(..) {
+            self.endpoint.handle_event(before.handle, EndpointEvent::drained());
+        }
+        let config = hello.config.clone();
+        let started = self.endpoint.connect(
+            clock::instant(now),
+            config,
+            self.origins.address(PathId(0)),
+            tls::SERVER_NAME,
+        );
         let (handle, quic) =
             started.expect("a valid name, address and version, and connection IDs in plenty");
         self.connections.push(Connection { handle, quic, began: now, validated: true });
@@ -328,15 +357,20 @@ impl Quic {
 
     /// Where the address that quinn knows is a path of ours. A client's peer has one address only.
     fn path_of(&self, address: SocketAddr) -> PathId {
-        match (&self.role, address.ip()) {
-            (Role::Server, std::net::IpAddr::V4(ip)) => PathId(ip.octets()[3]),
-            _ => self.path,
+        match self.role {
+            Role::Server => self.origins.path_at(address).unwrap_or(self.path),
+            Role::Client(_) => self.path,
         }
     }
 
     fn find_deadline(&mut self) {
         let paced = self.carrier.wake().map(|at| Deadline::new(at, "paced"));
-        self.deadline = self.connections.iter_mut().fold(paced, |first, connection| {
+        let next = match &self.role {
+            Role::Client(hello) if self.state == State::Waiting => hello.next,
+            _ => None,
+        };
+        let first = earliest(paced, next.map(|at| Deadline::new(at, "connect")));
+        self.deadline = self.connections.iter_mut().fold(first, |first, connection| {
             let at = connection.quic.poll_timeout().map(clock::time);
             earliest(first, at.map(|at| Deadline::new(at, "quic")))
         });
@@ -410,8 +444,8 @@ impl Quic {
         data.extend_from_slice(input.data);
         data.resize(whole, 0);
         let from = match self.role {
-            Role::Client(_) => address(PathId(0)),
-            Role::Server => address(input.path),
+            Role::Client(_) => self.origins.address(PathId(0)),
+            Role::Server => self.origins.address(input.path),
         };
         let mut answer = Vec::new();
         let instant = clock::instant(now);
@@ -507,13 +541,18 @@ impl Transport for Quic {
             let goodbye = bytes::Bytes::new();
             connection.quic.close(clock::instant(now), close::GOODBYE, goodbye);
         }
-        self.role = match self.role {
-            // It never said hello.
-            Role::Client(_) => Role::Client(None),
-            Role::Server => Role::Server,
-        };
         self.finish(CloseReason::Local);
         self.lent(now, |quic| quic.settle(now));
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        if matches!(self.role, Role::Server) {
+            self.origins.set(path, origin);
+        }
+    }
+
+    fn remove_path(&mut self, _: Time, path: PathId) {
+        self.origins.forget(path);
     }
 
     /// Also the path before: until the new one is validated it may go back there (RFC 9000 section 9.3.2).
@@ -529,6 +568,11 @@ impl std::fmt::Debug for Quic {
     }
 }
 
+/// What a key is for, and at which end: those of one identity have different ones, so that none gives out what is another's.
+pub(crate) fn purpose(what: &str, end: &str, service: Service, instance: u128) -> String {
+    format!("{what} of {} {end} {instance:032x}", service.name())
+}
+
 /// A key for one purpose that comes from the identity's secret.
 pub(crate) fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -536,10 +580,4 @@ pub(crate) fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
     hash.update(purpose.as_bytes());
     hash.update(identity.to_bytes());
     hash.finalize().into()
-}
-
-/// What quinn is told for a path: an address that exists nowhere (RFC 5737). Each path is another network to it, so
-/// that it measures the round trip anew after a move.
-pub(crate) fn address(path: PathId) -> SocketAddr {
-    (Ipv4Addr::new(198, 51, 100, path.0), 1).into()
 }

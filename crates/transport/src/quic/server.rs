@@ -8,17 +8,18 @@ use ring::hkdf;
 use taut_core::{PathId, Time};
 
 use super::crypto::Lent;
-use super::{Connection, Quic, QuicConfig, Role, State, clock, derive, tls};
+use super::{Connection, Quic, QuicConfig, Role, State, clock, derive, purpose, tls};
 use crate::identity::Identity;
 
 /// Handshakes under way at a time.
-const MAX_HANDSHAKES: usize = 8;
+pub(crate) const MAX_HANDSHAKES: usize = 8;
 /// Of those, with clients that may have forged their address. When there are more, a client has to prove its own.
-const MAX_UNPROVEN: usize = 3;
+pub(crate) const MAX_UNPROVEN: usize = 3;
 
 /// Quinn's half of a server's configuration.
 pub(super) fn config(config: &QuicConfig, identity: &Identity, tls: QuicServerConfig) -> Arc<ServerConfig> {
-    let token_key = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&derive(identity, "retry token"));
+    let purpose = purpose("retry token", "server", config.service, config.instance);
+    let token_key = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&derive(identity, &purpose));
     let mut server = ServerConfig::new(Arc::new(tls), Arc::new(token_key));
     server
         .transport_config(config.transport())

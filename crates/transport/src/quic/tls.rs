@@ -26,9 +26,16 @@ use super::QuicConfig;
 use super::crypto::{Lent, provider};
 use crate::certificate;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::service::Service;
 
 /// What the two sides agree that they speak (RFC 7301).
-pub(super) const PROTOCOL: &[u8] = b"taut/1";
+const fn protocol(service: Service) -> &'static [u8] {
+    match service {
+        Service::Session => b"taut/1",
+        Service::Proxy => b"taut-proxy/1",
+    }
+}
+
 /// Under which name tickets are kept; it is not sent.
 pub(crate) const SERVER_NAME: &str = certificate::NAME;
 /// QUIC knows no other value than this and 0 (RFC 9001 section 4.6.1).
@@ -154,6 +161,7 @@ pub(crate) fn client_tls(
     key_log: Option<Arc<dyn KeyLog>>,
 ) -> rustls::ClientConfig {
     let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
+    let protocol = protocol(config.service).to_vec();
     let resumption = config.resumption.as_ref();
     let mut config = rustls::ClientConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
         .with_protocol_versions(&[&TLS13])
@@ -161,7 +169,7 @@ pub(crate) fn client_tls(
         .dangerous()
         .with_custom_certificate_verifier(credentials.verifier.clone())
         .with_client_cert_resolver(credentials.client_resolver.clone());
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![protocol];
     config.enable_sni = false;
     config.enable_early_data = early_data;
     config.resumption = match resumption {
@@ -194,13 +202,14 @@ pub(crate) fn server_tls(
     key_log: Option<Arc<dyn KeyLog>>,
 ) -> (rustls::ServerConfig, Untrusted) {
     let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
+    let protocol = protocol(config.service).to_vec();
     let resumption = config.resumption.as_ref();
     let mut config = rustls::ServerConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
         .with_protocol_versions(&[&TLS13])
         .expect("TLS 1.3 has its cipher suites")
         .with_client_cert_verifier(credentials.verifier.clone())
         .with_cert_resolver(credentials.server_resolver.clone());
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![protocol];
     match resumption {
         Some(resumption) => {
             config.session_storage = resumption.0.server.clone();

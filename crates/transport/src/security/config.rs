@@ -2,6 +2,8 @@
 
 use taut_core::Duration;
 
+use crate::service::Service;
+
 /// Settings of [`Secured`](super::Secured) and [`Sealed`](super::Sealed). Both ends should agree on `silence`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecurityConfig {
@@ -13,6 +15,7 @@ pub struct SecurityConfig {
     pub(crate) handshakes_per_second: u32,
     pub(crate) epoch: u64,
     pub(crate) multipath: bool,
+    pub(crate) service: Service,
 }
 
 impl Default for SecurityConfig {
@@ -26,6 +29,7 @@ impl Default for SecurityConfig {
             handshakes_per_second: 20,
             epoch: 0,
             multipath: false,
+            service: Service::Session,
         }
     }
 }
@@ -78,8 +82,9 @@ impl SecurityConfig {
         self
     }
 
-    /// How many initiations a robot looks into per second at most, after a burst of ten. Each costs it about a third of
-    /// a millisecond. Default 20; from 1 to 1000.
+    /// How many initiations a robot looks into per second, after a burst of ten, before it asks their senders to show first that
+    /// they are where they say. Each costs it about a third of a millisecond. Of those that show it, as many again of each host,
+    /// and ten times as many of all hosts together. Default 20; from 1 to 1000.
     pub fn handshakes_per_second(mut self, rate: u32) -> Self {
         self.handshakes_per_second = rate.clamp(1, 1000);
         self
@@ -98,6 +103,12 @@ impl SecurityConfig {
     /// Default off: there is one path, and each end follows its peer. Both ends must agree.
     pub fn multipath(mut self, on: bool) -> Self {
         self.multipath = on;
+        self
+    }
+
+    /// What it is for. Default [`Service::Session`]. With a peer that has another nothing comes about.
+    pub fn service(mut self, service: Service) -> Self {
+        self.service = service;
         self
     }
 

@@ -6,8 +6,11 @@
 //! +---------------+-----------------------------------------------+
 //! |     type      |            session index (24 bits)            |   1 initiation: the sender's index
 //! +---------------+-----------------------------------------------+   2 response:   the receiver's index
-//! |                 1, 2: Noise message, then MAC                 |   3 data:       the receiver's index
-//! |                 3: nonce (64 bits), then ciphertext           |
+//! |        1: Noise message, MAC, proof of the address            |   3 data:       the receiver's index
+//! |        2: Noise message, MAC                                  |   5 cookie:     the receiver's index
+//! |        3: nonce (64 bits), ciphertext                         |
+//! |        5: nonce (192 bits), sealed cookie                     |   6 refusal:    the receiver's index
+//! |        6: nonce (192 bits), tag                               |
 //! +---------------------------------------------------------------+
 //! ```
 
@@ -29,14 +32,27 @@ pub(crate) const RESPONSE_PAYLOAD: usize = 4;
 pub(crate) const NOISE_INITIATION: usize = 32 + (32 + TAG) + INITIATION_PAYLOAD + TAG;
 /// Bytes of its second one: ephemeral key, sealed payload.
 pub(crate) const NOISE_RESPONSE: usize = 32 + RESPONSE_PAYLOAD + TAG;
-/// Bytes of an initiation.
-pub const INITIATION: usize = WORD + NOISE_INITIATION + MAC;
+/// Bytes of an initiation. The last of them are the MAC, and the proof that its sender is where it says, or zeros.
+pub const INITIATION: usize = WORD + NOISE_INITIATION + MAC + MAC;
 /// Bytes of a response.
 pub const RESPONSE: usize = WORD + NOISE_RESPONSE + MAC;
+
+/// Bytes of a cookie.
+pub(crate) const COOKIE: usize = 16;
+/// Bytes of the nonce of XChaCha20-Poly1305.
+pub(crate) const NONCE: usize = 24;
+/// Bytes of a cookie and its tag.
+pub(crate) const SEALED_COOKIE: usize = COOKIE + TAG;
+/// Bytes of a robot's question whether an initiation came from where it says.
+pub const COOKIE_REPLY: usize = WORD + NONCE + SEALED_COOKIE;
+/// Bytes of the answer to somebody who wants another service.
+pub(crate) const REFUSAL: usize = WORD + NONCE + TAG;
 
 const TYPE_INITIATION: u8 = 1;
 const TYPE_RESPONSE: u8 = 2;
 const TYPE_DATA: u8 = 3;
+const TYPE_COOKIE_REPLY: u8 = 5;
+const TYPE_REFUSAL: u8 = 6;
 /// The first byte of a [`Control::Initiation`].
 const INVITED: u8 = 5;
 
@@ -67,9 +83,25 @@ impl Index {
 /// A datagram, looked at from outside. The handshake messages have their right length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View<'a> {
-    Initiation { sender: Index, noise: &'a [u8], authenticated: &'a [u8], mac: [u8; MAC] },
+    Initiation(Initiation<'a>),
     Response { receiver: Index, noise: &'a [u8], authenticated: &'a [u8], mac: [u8; MAC] },
     Data { receiver: Index, nonce: u64, sealed: &'a [u8] },
+    CookieReply { receiver: Index, nonce: [u8; NONCE], sealed: [u8; SEALED_COOKIE] },
+    Refusal { receiver: Index, nonce: [u8; NONCE], tag: [u8; TAG] },
+}
+
+/// An initiation, looked at from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Initiation<'a> {
+    pub(crate) sender: Index,
+    pub(crate) noise: &'a [u8],
+    /// All before the MAC.
+    pub(crate) authenticated: &'a [u8],
+    pub(crate) mac: [u8; MAC],
+    /// All before the proof: copies of one initiation differ in that alone.
+    pub(crate) signed: &'a [u8],
+    /// That its sender was given a cookie where it is.
+    pub(crate) proof: [u8; MAC],
 }
 
 impl<'a> View<'a> {
@@ -81,14 +113,31 @@ impl<'a> View<'a> {
         let [top, ..] = *word;
         let index = Index::from_u24(u32::from_be_bytes(*word) & 0x00ff_ffff).ok_or(malformed)?;
         match (top, data.len()) {
-            (TYPE_INITIATION, INITIATION) | (TYPE_RESPONSE, RESPONSE) => {
+            (TYPE_INITIATION, INITIATION) => {
+                let (signed, proof) = data.split_last_chunk::<MAC>().ok_or(malformed)?;
+                let (authenticated, mac) = signed.split_last_chunk::<MAC>().ok_or(malformed)?;
+                let noise = &authenticated[WORD..];
+                let (sender, mac, proof) = (index, *mac, *proof);
+                Ok(Self::Initiation(Initiation { sender, noise, authenticated, mac, signed, proof }))
+            }
+            (TYPE_RESPONSE, RESPONSE) => {
                 let (authenticated, mac) = data.split_last_chunk::<MAC>().ok_or(malformed)?;
-                let (noise, mac) = (&authenticated[WORD..], *mac);
-                Ok(if top == TYPE_INITIATION {
-                    Self::Initiation { sender: index, noise, authenticated, mac }
-                } else {
-                    Self::Response { receiver: index, noise, authenticated, mac }
+                Ok(Self::Response {
+                    receiver: index,
+                    noise: &authenticated[WORD..],
+                    authenticated,
+                    mac: *mac,
                 })
+            }
+            (TYPE_COOKIE_REPLY, COOKIE_REPLY) => {
+                let (nonce, sealed) = rest.split_first_chunk::<NONCE>().ok_or(malformed)?;
+                let sealed = sealed.try_into().map_err(|_| malformed)?;
+                Ok(Self::CookieReply { receiver: index, nonce: *nonce, sealed })
+            }
+            (TYPE_REFUSAL, REFUSAL) => {
+                let (nonce, tag) = rest.split_first_chunk::<NONCE>().ok_or(malformed)?;
+                let tag = tag.try_into().map_err(|_| malformed)?;
+                Ok(Self::Refusal { receiver: index, nonce: *nonce, tag })
             }
             (TYPE_DATA, len) if len >= DATA_HEADER + TAG => {
                 let (nonce, sealed) = rest.split_first_chunk::<8>().ok_or(malformed)?;
@@ -107,6 +156,16 @@ pub(crate) fn emit_initiation(sender: Index, out: &mut Vec<u8>) {
 /// Begins a response.
 pub(crate) fn emit_response(receiver: Index, out: &mut Vec<u8>) {
     out.extend(receiver.with(TYPE_RESPONSE));
+}
+
+/// Begins a robot's question whether an initiation came from where it says.
+pub(crate) fn emit_cookie_reply(receiver: Index, out: &mut Vec<u8>) {
+    out.extend(receiver.with(TYPE_COOKIE_REPLY));
+}
+
+/// Begins the answer to somebody who wants another service.
+pub(crate) fn emit_refusal(receiver: Index, out: &mut Vec<u8>) {
+    out.extend(receiver.with(TYPE_REFUSAL));
 }
 
 /// Begins a data datagram.
@@ -252,23 +311,42 @@ mod tests {
 
     #[test]
     fn handshake_messages_have_the_golden_layout() {
-        assert_eq!((INITIATION, RESPONSE), (132, 72));
+        assert_eq!((INITIATION, RESPONSE, COOKIE_REPLY), (148, 72, 60));
         let mut bytes = Vec::new();
         emit_initiation(INDEX, &mut bytes);
         assert_eq!(bytes, [1, 0x0a, 0x0b, 0x0c]);
         bytes.extend([7; NOISE_INITIATION]);
         bytes.extend([8; MAC]);
-        let Ok(View::Initiation { sender, noise, authenticated, mac }) = View::parse(&bytes) else {
-            panic!()
+        assert_eq!(View::parse(&bytes), Err(DropCause::Malformed), "one of the first version");
+        bytes.extend([9; MAC]);
+        let expected = Initiation {
+            sender: INDEX,
+            noise: &bytes[4..116],
+            authenticated: &bytes[..116],
+            mac: [8; 16],
+            signed: &bytes[..132],
+            proof: [9; 16],
         };
-        assert_eq!((sender, noise, authenticated), (INDEX, &bytes[4..116], &bytes[..116]));
-        assert_eq!(mac, [8; 16]);
+        assert_eq!(View::parse(&bytes), Ok(View::Initiation(expected)));
         bytes.truncate(4);
         bytes[0] = 2;
         bytes.extend([7; NOISE_RESPONSE + MAC]);
         assert!(matches!(View::parse(&bytes), Ok(View::Response { receiver: INDEX, .. })));
         bytes.push(0);
         assert_eq!(View::parse(&bytes), Err(DropCause::Malformed));
+        let mut bytes = Vec::new();
+        emit_cookie_reply(INDEX, &mut bytes);
+        assert_eq!(bytes, [5, 0x0a, 0x0b, 0x0c]);
+        bytes.extend([[7; NONCE].as_slice(), &[8; SEALED_COOKIE]].concat());
+        let expected = View::CookieReply { receiver: INDEX, nonce: [7; NONCE], sealed: [8; SEALED_COOKIE] };
+        assert_eq!(View::parse(&bytes), Ok(expected));
+        assert_eq!(View::parse(&bytes[..59]), Err(DropCause::Malformed));
+        let mut bytes = Vec::new();
+        emit_refusal(INDEX, &mut bytes);
+        assert_eq!(bytes, [6, 0x0a, 0x0b, 0x0c]);
+        bytes.extend([[7; NONCE].as_slice(), &[8; TAG]].concat());
+        let expected = View::Refusal { receiver: INDEX, nonce: [7; NONCE], tag: [8; TAG] };
+        assert_eq!(View::parse(&bytes), Ok(expected));
     }
 
     #[test]

@@ -42,6 +42,7 @@
 //! - With [`multipath`](SecurityConfig::multipath) nothing is even taken from an address before that.
 
 mod config;
+mod cookie;
 mod header;
 mod noise;
 mod sealed;
@@ -49,6 +50,8 @@ mod secured;
 
 pub use crate::window::REPLAY_WINDOW;
 pub use config::SecurityConfig;
-pub use header::{INITIATION as INITIATION_BYTES, RESPONSE as RESPONSE_BYTES};
+pub use header::{
+    COOKIE_REPLY as COOKIE_REPLY_BYTES, INITIATION as INITIATION_BYTES, RESPONSE as RESPONSE_BYTES,
+};
 pub use sealed::{Reception, Sealed, SealedStats};
 pub use secured::{Secured, SecuredStats};

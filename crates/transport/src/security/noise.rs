@@ -8,29 +8,38 @@ use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{HandshakeState, StatelessTransportState};
 use taut_core::{DropCause, Time};
 
+use super::cookie::CookieKey;
 use super::header::{
-    Answer, CONTROL, Control, DATA_HEADER, INITIATION, INITIATION_PAYLOAD, Index, MAC, NOISE_INITIATION,
-    NOISE_RESPONSE, Offer, RESPONSE, RESPONSE_PAYLOAD, TAG, emit_data, emit_initiation, emit_response,
+    Answer, CONTROL, Control, DATA_HEADER, INITIATION, INITIATION_PAYLOAD, Index, Initiation, MAC,
+    NOISE_INITIATION, NOISE_RESPONSE, Offer, RESPONSE, RESPONSE_PAYLOAD, TAG, emit_data, emit_initiation,
+    emit_response,
 };
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity};
+use crate::service::Service;
 use crate::window::Window;
 
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
-const MAC_LABEL: &[u8] = b"taut mac";
+const MAC_LABEL: &[u8] = b"taut 2 mac ";
 
-/// What the keys are for. It enters the handshake's hash, so that a handshake of one kind cannot serve another.
+/// What the keys seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum Sealing {
     Datagrams,
     Stream,
 }
 
+/// What the keys are for. It enters the handshake's hash, so that a handshake of one kind cannot serve another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Purpose(pub(crate) Sealing, pub(crate) Service);
+
 impl Purpose {
     const fn prologue(self) -> &'static [u8] {
         match self {
-            Self::Datagrams => b"taut 1 datagrams",
-            Self::Stream => b"taut 1 stream",
+            Self(Sealing::Datagrams, Service::Session) => b"taut 2 session datagrams",
+            Self(Sealing::Stream, Service::Session) => b"taut 2 session stream",
+            Self(Sealing::Datagrams, Service::Proxy) => b"taut 2 proxy datagrams",
+            Self(Sealing::Stream, Service::Proxy) => b"taut 2 proxy stream",
         }
     }
 }
@@ -39,8 +48,11 @@ impl Purpose {
 pub(crate) struct Local {
     secret: [u8; 32],
     mac: MacKey,
+    /// Of those who take this end for what it is not.
+    mac_of_other_service: MacKey,
+    pub(crate) cookies: CookieKey,
     purpose: Purpose,
-    entropy: Entropy,
+    pub(crate) entropy: Entropy,
 }
 
 /// The other end: what an initiator must know, and a responder learns.
@@ -49,6 +61,7 @@ pub(crate) struct Peer {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) x25519: [u8; 32],
     mac: MacKey,
+    pub(crate) cookies: CookieKey,
 }
 
 /// Proves, for half a microsecond of work, that the sender of a handshake message knows the receiver's public key: what
@@ -60,6 +73,8 @@ struct MacKey([u8; 32]);
 pub(crate) struct Attempt {
     state: HandshakeState,
     pub(crate) index: Index,
+    /// By which answers that are none name the initiation.
+    pub(crate) mac: [u8; MAC],
 }
 
 /// An initiation that was understood, from a peer whom the caller has yet to trust.
@@ -91,8 +106,16 @@ pub(crate) enum Opened {
 
 impl Local {
     pub(crate) fn new(identity: &Identity, purpose: Purpose, entropy: Entropy) -> Self {
-        let mac = MacKey::new(&identity.fingerprint().x25519());
-        Self { secret: identity.x25519_secret(), mac, purpose, entropy }
+        let x25519 = identity.fingerprint().x25519();
+        let Purpose(_, service) = purpose;
+        Self {
+            secret: identity.x25519_secret(),
+            mac: MacKey::new(&x25519, service),
+            mac_of_other_service: MacKey::new(&x25519, service.other()),
+            cookies: CookieKey::new(&x25519),
+            purpose,
+            entropy,
+        }
     }
 
     pub(crate) fn random(&mut self) -> u64 {
@@ -125,14 +148,28 @@ impl Local {
         let mut noise = [0; NOISE_INITIATION];
         state.write_message(&offer.emit(), &mut noise).expect("the buffer is as long as the message");
         out.extend(noise);
-        out.extend(peer.mac.over(&out[start..]));
+        let mac = peer.mac.over(&out[start..]);
+        out.extend(mac);
+        out.extend([0; MAC]);
         debug_assert_eq!(out.len() - start, INITIATION);
-        Attempt { state, index }
+        Attempt { state, index, mac }
     }
 
     /// Is this MAC at the end of a handshake message for us?
-    pub(crate) fn mac_matches(&self, authenticated: &[u8], mac: &[u8; MAC]) -> bool {
-        self.mac.matches(authenticated, mac)
+    ///
+    /// # Errors
+    /// [`DropCause::Unauthenticated`]
+    pub(crate) fn check_mac(&self, authenticated: &[u8], mac: &[u8; MAC]) -> Result<(), DropCause> {
+        self.mac.matches(authenticated, mac).then_some(()).ok_or(DropCause::Unauthenticated)
+    }
+
+    /// Does it come from somebody who takes a robot for a proxy, or the other way round? Then what to answer, appended to `out`.
+    pub(crate) fn refuse_other_service(&mut self, initiation: &Initiation<'_>, out: &mut Vec<u8>) -> bool {
+        let known = self.mac_of_other_service.matches(initiation.authenticated, &initiation.mac);
+        if known {
+            self.cookies.refuse(initiation.sender, &initiation.mac, &mut self.entropy, out);
+        }
+        known
     }
 
     /// Understands an initiation.
@@ -286,15 +323,16 @@ fn opened(nonce: u64, plain: &[u8]) -> Result<Opened, DropCause> {
 }
 
 impl Peer {
-    pub(crate) fn new(fingerprint: Fingerprint) -> Self {
+    pub(crate) fn new(fingerprint: Fingerprint, service: Service) -> Self {
         let x25519 = fingerprint.x25519();
-        Self { fingerprint, x25519, mac: MacKey::new(&x25519) }
+        Self { fingerprint, x25519, mac: MacKey::new(&x25519, service), cookies: CookieKey::new(&x25519) }
     }
 }
 
 impl MacKey {
-    fn new(x25519: &[u8; 32]) -> Self {
-        Self(Blake2s256::new().chain_update(MAC_LABEL).chain_update(x25519).finalize().into())
+    fn new(x25519: &[u8; 32], service: Service) -> Self {
+        let hash = Blake2s256::new().chain_update(MAC_LABEL).chain_update(service.name());
+        Self(hash.chain_update(x25519).finalize().into())
     }
 
     fn mac(&self, bytes: &[u8]) -> Blake2sMac<blake2::digest::consts::U16> {

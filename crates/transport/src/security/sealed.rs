@@ -10,8 +10,8 @@ use taut_core::{
 };
 
 use super::config::SecurityConfig;
-use super::header::{Index, Offer, TAG, Verdict, View};
-use super::noise::{Attempt, Keys, Local, Opened, Peer, Purpose};
+use super::header::{Index, NONCE, Offer, TAG, Verdict, View};
+use super::noise::{Attempt, Keys, Local, Opened, Peer, Purpose, Sealing};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::stranger::ShownKey;
@@ -85,6 +85,8 @@ pub struct SealedStats {
     pub malformed: u64,
     /// Ends because another operator has the robot.
     pub busy: u64,
+    /// Ends because a robot was taken for a proxy, or the other way round.
+    pub other_service: u64,
 }
 
 enum Role {
@@ -175,8 +177,13 @@ impl<T: Transport> Sealed<T> {
         entropy: Entropy,
         inner: T,
     ) -> Self {
-        let role = Role::Initiator { peer: Peer::new(peer), attempt: None };
-        Self::new(config, Local::new(identity, Purpose::Stream, entropy), role, inner)
+        let role = Role::Initiator { peer: Peer::new(peer, config.service), attempt: None };
+        Self::new(
+            config,
+            Local::new(identity, Purpose(Sealing::Stream, config.service), entropy),
+            role,
+            inner,
+        )
     }
 
     /// The robot's end, for one of those in `trust`.
@@ -187,9 +194,14 @@ impl<T: Transport> Sealed<T> {
         entropy: Entropy,
         inner: T,
     ) -> Self {
-        let role =
-            Role::Responder { trusted: trust.iter().map(Peer::new).collect(), reception: Reception::new() };
-        Self::new(config, Local::new(identity, Purpose::Stream, entropy), role, inner)
+        let trusted = trust.iter().map(|peer| Peer::new(peer, config.service)).collect();
+        let role = Role::Responder { trusted, reception: Reception::new() };
+        Self::new(
+            config,
+            Local::new(identity, Purpose(Sealing::Stream, config.service), entropy),
+            role,
+            inner,
+        )
     }
 
     fn new(config: SecurityConfig, local: Local, role: Role, inner: T) -> Self {
@@ -312,18 +324,20 @@ impl<T: Transport> Sealed<T> {
             return self.open(u16::from_be_bytes([*high, *low]), sealed, path, stream);
         }
         match View::parse(data)? {
-            View::Initiation { sender, noise, authenticated, mac } if self.keys.is_none() => {
-                self.local
-                    .mac_matches(authenticated, &mac)
-                    .then_some(())
-                    .ok_or(DropCause::Unauthenticated)?;
-                self.answer(sender, noise)
+            // Who accepted the connection knows its address: there is nothing to prove.
+            View::Initiation(initiation) if self.keys.is_none() => {
+                let checked = self.local.check_mac(initiation.authenticated, &initiation.mac);
+                let mut answer = Vec::new();
+                if checked.is_err() && self.local.refuse_other_service(&initiation, &mut answer) {
+                    self.stats.other_service += 1;
+                    self.send_own(answer);
+                }
+                checked?;
+                self.answer(initiation.sender, initiation.noise)
             }
+            View::Refusal { receiver, nonce, tag } => self.refused(receiver, &nonce, &tag),
             View::Response { receiver, noise, authenticated, mac } => {
-                self.local
-                    .mac_matches(authenticated, &mac)
-                    .then_some(())
-                    .ok_or(DropCause::Unauthenticated)?;
+                self.local.check_mac(authenticated, &mac)?;
                 self.complete(receiver, noise)
             }
             _ => Err(DropCause::Malformed),
@@ -369,6 +383,16 @@ impl<T: Transport> Sealed<T> {
         let proof = self.seal(&[]);
         self.send_own(proof);
         self.opened_up();
+        Ok(())
+    }
+
+    /// The other end is a proxy and no robot, or the other way round.
+    fn refused(&mut self, receiver: Index, nonce: &[u8; NONCE], tag: &[u8; TAG]) -> Result<(), DropCause> {
+        let Role::Initiator { peer, attempt } = &self.role else { return Err(DropCause::Malformed) };
+        let attempt = attempt.as_ref().filter(|attempt| attempt.index == receiver);
+        peer.cookies.check_refusal(&attempt.ok_or(DropCause::Malformed)?.mac, nonce, tag)?;
+        self.stats.other_service += 1;
+        self.end();
         Ok(())
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Way {
     pub(crate) duplicate: Probability,
     /// Nothing passes from here on, until there.
     pub(crate) cut: Option<(Time, Time)>,
+    /// On which path the other end sees what is sent, by who sends it, where that is another.
+    pub(crate) arrives_on: [Option<PathId>; 2],
     /// Datagrams, by direction.
     pub(crate) carried: [u64; 2],
 }
@@ -49,7 +51,15 @@ pub(crate) struct Way {
 impl Way {
     pub(crate) fn new(delay: Duration) -> Self {
         let (loss, duplicate) = (Probability::NEVER, Probability::NEVER);
-        Self { delay, jitter: Duration::ZERO, loss, duplicate, cut: None, carried: [0; 2] }
+        Self {
+            delay,
+            jitter: Duration::ZERO,
+            loss,
+            duplicate,
+            cut: None,
+            arrives_on: [None; 2],
+            carried: [0; 2],
+        }
     }
 }
 
@@ -153,10 +163,11 @@ impl Net {
         if way.loss.sample(&mut self.rng) || cut {
             return;
         }
+        let seen = way.arrives_on[from].unwrap_or(path);
         for _ in 0..copies {
             let at = self.now + way.delay + Duration::from_nanos(self.rng.below(way.jitter.as_nanos() + 1));
             self.count += 1;
-            self.arrivals.insert((at, self.count), (1 - from, path, data.clone()));
+            self.arrivals.insert((at, self.count), (1 - from, seen, data.clone()));
         }
     }
 

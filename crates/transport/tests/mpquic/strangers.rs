@@ -1,7 +1,7 @@
 //! Datagrams of others: refused, and without harm.
 
 use proptest::prelude::*;
-use taut_core::{DropCause, Event, PathId, Transport};
+use taut_core::{DropCause, Duration, Event, Message, Origin, PathId, Time, Transport};
 use taut_transport::mpquic::{MpQuicConfig, PathUse};
 use taut_transport::quic::CloseReason;
 use taut_transport::stranger::{ShownKey, Stranger};
@@ -72,6 +72,68 @@ fn what_was_recorded_or_forged_is_refused_on_every_path() {
     let sent = net.samples(CLIENT, ms(30), at_ms(3_000));
     net.run_until(at_ms(3_100));
     assert_eq!(net.received(SERVER).len() - before, sent as usize);
+}
+
+/// The first datagram of a client that never says more.
+fn hello(now: Time, number: u64) -> Vec<u8> {
+    let mut stranger = client(MpQuicConfig::new(), "stranger", number);
+    stranger.add_path(now, PathId(0));
+    let mut hello = Vec::new();
+    stranger.poll_transmit(now, &mut hello).expect("it says hello");
+    hello
+}
+
+/// 300 a second, each from an address of its own, and the operator is 100 ms away.
+#[test]
+fn five_of_five_operators_get_in_at_300_half_open_handshakes_a_second() {
+    for life in 0..5 {
+        let mut net = Net::new(MpQuicConfig::new(), life);
+        net.ways.iter_mut().for_each(|way| way.delay = ms(100));
+        net.ways.iter_mut().for_each(|way| way.cut = Some((at_ms(0), at_ms(500))));
+        let mut strangers = life * 1_000;
+        let mut flood = |net: &mut Net, until: Time| {
+            while net.now < until {
+                let path = PathId(32 + (strangers % 200) as u8);
+                let origin = Origin::new(([192, 0, 2, 1], strangers as u16).into(), None, 0);
+                net.ends[SERVER].remove_path(net.now, path);
+                net.ends[SERVER].set_origin(path, origin);
+                net.deliver(SERVER, path, &hello(net.now, strangers));
+                strangers += 1;
+                net.run_until(net.now + Duration::from_micros(3_333));
+            }
+        };
+        flood(&mut net, at_ms(2_500));
+        let connected = |end: usize| net.count(end, |event| *event == Event::Connected);
+        assert_eq!((connected(CLIENT), connected(SERVER)), (1, 1), "{life}");
+        net.send(CLIENT, Message { data: b"here".to_vec(), created: net.now, ..Message::default() });
+        flood(&mut net, at_ms(2_700));
+        assert_eq!(net.received(SERVER).len(), 1);
+    }
+}
+
+#[test]
+fn a_client_that_was_asked_where_it_is_gets_in_though_its_path_has_another_number_then() {
+    let mut net = Net::new(MpQuicConfig::new(), 1);
+    net.ways.iter_mut().for_each(|way| way.delay = ms(100));
+    let of = |port: u16| Origin::new(([192, 0, 2, 2], port).into(), None, 0);
+    net.ends[SERVER].set_origin(PathId(0), of(1));
+    for number in 0..3 {
+        net.deliver(SERVER, PathId(40 + number as u8), &hello(net.now, number));
+    }
+    net.run_until(at_ms(150));
+    assert_eq!(
+        net.sent.last().map(|(_, end, _, data)| (*end, data[0] & 0xf0)),
+        Some((SERVER, 0xf0)),
+        "a Retry"
+    );
+    // The driver needs the number for another, and the client's next datagram comes from path 1.
+    net.ends[SERVER].remove_path(net.now, PathId(0));
+    net.ends[SERVER].set_origin(PathId(0), of(9));
+    net.ends[SERVER].set_origin(PathId(1), of(1));
+    net.ways[0].arrives_on[CLIENT] = Some(PathId(1));
+    net.ways[1].arrives_on[SERVER] = Some(PathId(0));
+    net.run_until(at_ms(900));
+    assert_eq!(net.count(SERVER, |event| *event == Event::Connected), 1);
 }
 
 proptest! {

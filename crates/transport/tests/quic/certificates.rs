@@ -30,7 +30,7 @@ fn a_stranger_with_a_certificate_is_refused() {
 fn an_end_that_wants_a_certificate_and_one_that_wants_a_key_do_not_meet() {
     for (one, other) in [(certificates(), QuicConfig::new()), (QuicConfig::new(), certificates())] {
         let mut net = Net::new(vec![server(one), client(other, "operator")]);
-        net.run_until(at_ms(500));
+        net.run_until(at_ms(2_000));
         assert!(net.nodes.iter().all(|node| node.peer().is_none()));
         assert!(net.saw(CLIENT, &Event::Closed));
     }

@@ -63,7 +63,8 @@ fn an_impostor_of_the_server_is_refused_by_the_client() {
     );
     let mut net = Net::new(vec![impostor, client(QuicConfig::new(), "operator")]);
     net.send(CLIENT, command(net.now, 0, 0, 75));
-    net.run_until(at_ms(200));
+    // It tries five times: the impostor may be another than who answers next.
+    net.run_until(at_ms(2_000));
     assert!(net.saw(CLIENT, &UNAUTHENTICATED) && net.saw(CLIENT, &Event::Closed));
     assert_eq!(net.nodes[CLIENT].close_reason(), Some(&CloseReason::PeerUntrusted));
     assert!(net.received(SERVER).is_empty());
@@ -84,10 +85,11 @@ fn a_second_operator_is_refused_and_the_session_goes_on() {
         net.run_for(ms(1));
         net.send(CLIENT, sample(net.now, 75));
     }
-    net.run_for(ms(100));
+    // That the robot is busy anybody can say: it is asked five times.
+    net.run_for(ms(1_000));
     assert_eq!(net.nodes[2].close_reason(), Some(&CloseReason::Busy));
     assert!(!net.saw(2, &Event::Connected));
-    assert_eq!(net.events[SERVER].iter().filter(|(_, event)| *event == UNAUTHENTICATED).count(), 1);
+    assert_eq!(net.events[SERVER].iter().filter(|(_, event)| *event == UNAUTHENTICATED).count(), 5);
     assert_eq!(latencies(&net, SERVER, 1).len(), 300);
     assert_eq!(quantile(&latencies(&net, SERVER, 1), 1.0), ms(10));
 }

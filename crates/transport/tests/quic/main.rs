@@ -1,7 +1,11 @@
 //! QUIC between two endpoints, and more, in virtual time.
 
+#[path = "../common/forge.rs"]
+mod forge;
+
 mod certificates;
 mod flow;
+mod forged;
 mod handshake;
 mod harness;
 mod moving;

@@ -4,11 +4,13 @@
 mod net;
 
 mod disturbances;
+mod flood;
 mod handshake;
 mod hostile;
 mod inside;
 mod operators;
 mod paths;
+mod services;
 mod speed;
 mod stream;
 

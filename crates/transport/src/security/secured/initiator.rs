@@ -4,7 +4,8 @@ use taut_core::{Deadline, DropCause, Duration, PathId, Time, Transport, earliest
 
 use super::{Phase, Role, Secured};
 use crate::security::config::SecurityConfig;
-use crate::security::header::{Control, Index, Offer, Verdict};
+use crate::security::cookie::Given;
+use crate::security::header::{Control, Index, NONCE, Offer, SEALED_COOKIE, TAG, Verdict};
 use crate::security::noise::{Attempt, OVERHEAD, Opened, Peer};
 
 pub(super) struct Initiator {
@@ -15,6 +16,8 @@ pub(super) struct Initiator {
     /// The greatest timestamp that was sent.
     timestamp: u64,
     trial: Option<Trial>,
+    /// What the robot gave out to this end, and on which path.
+    cookie: Option<(PathId, Given)>,
     /// Not before: the robot was busy.
     not_before: Time,
     /// When something was sealed last, and when a ping was.
@@ -30,6 +33,8 @@ struct Trial {
     since: Time,
     again: Time,
     wait: Duration,
+    /// It was repeated with a cookie, and not by its time since.
+    shown: bool,
 }
 
 impl Initiator {
@@ -40,6 +45,7 @@ impl Initiator {
             begun: false,
             timestamp: 0,
             trial: None,
+            cookie: None,
             not_before: Time::ZERO,
             sent: Time::ZERO,
             pinged: Time::ZERO,
@@ -108,6 +114,7 @@ impl<T: Transport> Secured<T> {
             } else if now >= trial.again {
                 trial.again = now + trial.wait;
                 trial.wait = SecurityConfig::next_wait(trial.wait);
+                trial.shown = false;
                 let bytes = trial.bytes.clone();
                 // Of several paths the one that was tried first may be dead.
                 self.path = self.paths.after(self.path).unwrap_or(self.path);
@@ -181,7 +188,7 @@ impl<T: Transport> Secured<T> {
         let attempt = Box::new(self.local.initiate(&initiator.peer, offer, &mut bytes));
         let wait = self.config.retransmit;
         let (again, wait) = (now + wait, SecurityConfig::next_wait(wait));
-        initiator.trial = Some(Trial { attempt, bytes: bytes.clone(), since, again, wait });
+        initiator.trial = Some(Trial { attempt, bytes: bytes.clone(), since, again, wait, shown: false });
         self.ask_for_keys(now, bytes);
     }
 
@@ -195,8 +202,64 @@ impl<T: Transport> Secured<T> {
                 keys.seal_initiation(&initiation, &mut sealed);
                 sealed
             }
-            _ => initiation,
+            _ => self.proven(now, initiation),
         };
         self.post(self.path, bytes);
+    }
+
+    /// With the proof that this end is where it says, if it was asked for one.
+    fn proven(&self, now: Time, mut initiation: Vec<u8>) -> Vec<u8> {
+        if let Role::Initiator(Initiator { cookie: Some((path, given)), .. }) = &self.role
+            && *path == self.path
+            && given.is_fresh(now)
+        {
+            given.cookie.prove(&mut initiation);
+        }
+        initiation
+    }
+
+    /// The other end is a proxy and no robot, or the other way round. Whoever overhears this end can say that, so that it changes
+    /// nothing; but whoever asks why there is no answer is told.
+    pub(super) fn handle_refusal(
+        &mut self,
+        receiver: Index,
+        nonce: &[u8; NONCE],
+        tag: &[u8; TAG],
+    ) -> Result<(), DropCause> {
+        let stranger = DropCause::Unauthenticated;
+        let Role::Initiator(initiator) = &mut self.role else { return Err(DropCause::Malformed) };
+        let trial =
+            initiator.trial.as_ref().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
+        initiator.peer.cookies.check_refusal(&trial.attempt.mac, nonce, tag)?;
+        self.stats.other_service += 1;
+        Ok(())
+    }
+
+    /// The robot has more to do than it can, and asks whether the initiation came from here: it is repeated at once with what
+    /// shows that, but once only between two repetitions by time, so that nobody who forges questions makes this end a flood.
+    pub(super) fn handle_cookie(
+        &mut self,
+        now: Time,
+        path: PathId,
+        receiver: Index,
+        nonce: &[u8; NONCE],
+        sealed: &[u8; SEALED_COOKIE],
+    ) -> Result<(), DropCause> {
+        let stranger = DropCause::Unauthenticated;
+        if path != self.path && !(self.is_multipath() && self.paths.contains(path)) {
+            return Err(stranger);
+        }
+        let Role::Initiator(initiator) = &mut self.role else { return Err(DropCause::Malformed) };
+        let trial =
+            initiator.trial.as_mut().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
+        let cookie = initiator.peer.cookies.open(&trial.attempt.mac, nonce, sealed)?;
+        self.stats.challenged += 1;
+        initiator.cookie = Some((path, Given::new(now, cookie)));
+        if !std::mem::replace(&mut trial.shown, true) {
+            let mut bytes = trial.bytes.clone();
+            cookie.prove(&mut bytes);
+            self.post(path, bytes);
+        }
+        Ok(())
     }
 }

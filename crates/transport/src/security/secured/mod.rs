@@ -4,25 +4,28 @@ mod initiator;
 mod keys;
 mod paths;
 mod responder;
+mod stats;
 
 use std::collections::VecDeque;
 use std::fmt;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, SendError, Time, Transmit,
-    Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, SendError, Time,
+    Transmit, Transport, earliest,
 };
 
 use super::config::SecurityConfig;
 use super::header::{Control, View};
-use super::noise::{Local, OVERHEAD, Opened, Peer, Purpose};
+use super::noise::{Local, OVERHEAD, Opened, Peer, Purpose, Sealing};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::origins::Origins;
 use crate::stranger::{LastStranger, Stranger};
 use initiator::Initiator;
 use keys::KeyRing;
 use paths::Paths;
 use responder::{Hello, Responder};
+pub use stats::SecuredStats;
 
 /// How long a transport that closes may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -82,6 +85,7 @@ pub struct Secured<T> {
     path: PathId,
     /// Of a transport that uses several, those; and where the peer was asked whether it is there.
     paths: Paths,
+    origins: Origins,
     /// When the last authentic datagram came.
     heard: Time,
     /// The transport inside said that it is connected, and nobody was told.
@@ -93,36 +97,6 @@ pub struct Secured<T> {
     /// What is sealed next, and what was opened last.
     plain: Vec<u8>,
     opened: Vec<u8>,
-}
-
-/// What went through a [`Secured`], in datagrams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SecuredStats {
-    /// Datagrams of the transport inside that were sealed.
-    pub sealed: u64,
-    /// Datagrams of the transport inside that were authentic and new.
-    pub opened: u64,
-    /// Handshakes whose keys were used.
-    pub handshakes: u64,
-    /// Of those, handshakes that continued a conversation.
-    pub rekeys: u64,
-    /// Refused: not authentic, from nobody who is trusted, from a second operator, or beyond the limit of handshakes.
-    pub unauthenticated: u64,
-    /// Refused: authentic, or claiming to be, but seen before or too old to tell.
-    pub replayed: u64,
-    /// Refused: not a datagram of this protocol.
-    pub malformed: u64,
-    /// Of the unauthenticated, initiations from a trusted peer while another one had the robot. At the operator: how
-    /// often the robot said so.
-    pub busy: u64,
-    /// Of the unauthenticated, initiations beyond [`SecurityConfig::handshakes_per_second`].
-    pub limited: u64,
-    /// How often the peer moved to another path, and answered there what it was asked.
-    pub moved: u64,
-    /// With several paths. Of the unauthenticated: authentic, but from where the peer has not been shown to be.
-    pub unvalidated: u64,
-    /// Datagrams of the transport inside for a path on which the peer has not been shown to be, and that were not sent.
-    pub no_path: u64,
 }
 
 enum Role<T> {
@@ -154,9 +128,15 @@ impl<T: Transport> Secured<T> {
         entropy: Entropy,
         inner: T,
     ) -> Self {
-        let mut local = Local::new(identity, Purpose::Datagrams, entropy);
+        let service = config.service;
+        let mut local = Local::new(identity, Purpose(Sealing::Datagrams, service), entropy);
         let conversation = local.random();
-        Self::new(config, local, Role::Initiator(Initiator::new(Peer::new(peer), conversation)), inner)
+        Self::new(
+            config,
+            local,
+            Role::Initiator(Initiator::new(Peer::new(peer, service), conversation)),
+            inner,
+        )
     }
 
     /// The robot's end, for one at a time of those in `trust`. `make` gives the transport inside for each conversation.
@@ -167,7 +147,7 @@ impl<T: Transport> Secured<T> {
         entropy: Entropy,
         mut make: impl FnMut() -> T + Send + 'static,
     ) -> Self {
-        let local = Local::new(identity, Purpose::Datagrams, entropy);
+        let local = Local::new(identity, Purpose(Sealing::Datagrams, config.service), entropy);
         let inner = make();
         Self::new(config, local, Role::Responder(Responder::new(&config, trust, Box::new(make))), inner)
     }
@@ -182,6 +162,7 @@ impl<T: Transport> Secured<T> {
             keys: KeyRing::default(),
             path: PathId(0),
             paths: Paths::default(),
+            origins: Origins::default(),
             heard: Time::ZERO,
             connected_inside: false,
             outbox: VecDeque::new(),
@@ -364,19 +345,19 @@ impl<T: Transport> Transport for Secured<T> {
             _ => Err(DropCause::Malformed),
         };
         let taken = view.and_then(|view| match view {
-            View::Initiation { sender, noise, authenticated, mac } => {
-                self.local
-                    .mac_matches(authenticated, &mac)
-                    .then_some(())
-                    .ok_or(DropCause::Unauthenticated)?;
-                let hello = Hello { bytes: input.data, sender, noise, mac, sealed: false };
-                self.handle_initiation(now, input.path, hello)
+            View::Initiation(initiation) => {
+                if let Err(cause) = self.local.check_mac(initiation.authenticated, &initiation.mac) {
+                    self.refuse_other_service(input.path, &initiation);
+                    return Err(cause);
+                }
+                self.handle_initiation(now, input.path, Hello { initiation, sealed: false })
             }
+            View::CookieReply { receiver, nonce, sealed } => {
+                self.handle_cookie(now, input.path, receiver, &nonce, &sealed)
+            }
+            View::Refusal { receiver, nonce, tag } => self.handle_refusal(receiver, &nonce, &tag),
             View::Response { receiver, noise, authenticated, mac } => {
-                self.local
-                    .mac_matches(authenticated, &mac)
-                    .then_some(())
-                    .ok_or(DropCause::Unauthenticated)?;
+                self.local.check_mac(authenticated, &mac)?;
                 self.handle_response(now, input.path, receiver, noise)
             }
             View::Data { receiver, nonce, sealed } => self.handle_data(now, &input, receiver, nonce, sealed),
@@ -496,12 +477,14 @@ impl<T: Transport> Transport for Secured<T> {
         added
     }
 
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.origins.set(path, origin);
+    }
+
     fn remove_path(&mut self, now: Time, path: PathId) {
         self.inner.remove_path(now, path);
         self.paths.unbind(path);
-        if let Role::Responder(responder) = &mut self.role {
-            responder.forget_path(path);
-        }
+        self.origins.forget(path);
         if self.path == path {
             self.path = self.paths.after(path).unwrap_or(path);
         }

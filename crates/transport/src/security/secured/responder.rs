@@ -2,21 +2,20 @@
 
 use std::collections::VecDeque;
 
-use taut_core::{DropCause, Duration, LeakyBucket, PathId, Time, Transport};
+use taut_core::{DropCause, Duration, Origin, PathId, Time, Transport};
 
 use super::{Phase, Role, Secured};
 use crate::identity::{Fingerprint, Trust};
 use crate::security::config::SecurityConfig;
-use crate::security::header::{Index, MAC, Verdict, View};
+use crate::security::cookie::{Admission, Doorkeeper};
+use crate::security::header::{COOKIE_REPLY, Index, Initiation, MAC, Verdict, View};
 use crate::security::noise::{Keys, Opened, Peer};
 use crate::stranger::ShownKey;
 
 /// Handshakes that were answered and wait for their first datagram.
 const PENDING: usize = 4;
-/// Paths on which one handshake is answered, of which is known.
+/// Addresses at which one handshake is answered, of which is known.
 const ANSWERED: usize = 8;
-/// Initiations that may come at once.
-const BURST: u64 = 10;
 /// Initiations that were looked into and are known again.
 const SEEN: usize = 64;
 
@@ -28,8 +27,8 @@ pub(super) struct Responder<T> {
     serving: Option<Serving>,
     /// The transport inside served a conversation.
     used: bool,
-    /// Initiations that are looked into.
-    looks: LeakyBucket,
+    /// Which initiations are looked into.
+    doorkeeper: Doorkeeper,
     /// The MACs of the last ones, by which a copy is known without any arithmetic, and why it is refused.
     seen: VecDeque<([u8; MAC], DropCause)>,
 }
@@ -42,10 +41,7 @@ struct Trusted {
 
 /// An initiation from somebody who knows the robot's public key.
 pub(super) struct Hello<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) sender: Index,
-    pub(super) noise: &'a [u8],
-    pub(super) mac: [u8; MAC],
+    pub(super) initiation: Initiation<'a>,
     /// It came under the keys in use.
     pub(super) sealed: bool,
 }
@@ -61,37 +57,31 @@ struct Pending {
     serving: Serving,
     keys: Keys,
     /// The very bytes that were answered, and the answer: copies of the one get copies of the other.
-    initiation: Vec<u8>,
+    signed: Vec<u8>,
     response: Vec<u8>,
-    /// Where the answer went: the last so many.
-    answered: VecDeque<PathId>,
+    /// Where the answer went: the last so many. Not paths: their numbers may be others' when the next datagram comes.
+    answered: VecDeque<Origin>,
 }
 
 impl Pending {
-    fn answers(&mut self, path: PathId) {
-        if !self.answered.contains(&path) {
+    fn answers(&mut self, origin: Origin) {
+        if !self.answered.contains(&origin) {
             if self.answered.len() == ANSWERED {
                 self.answered.pop_front();
             }
-            self.answered.push_back(path);
+            self.answered.push_back(origin);
         }
     }
 }
 
 impl<T> Responder<T> {
     pub(super) fn new(config: &SecurityConfig, trust: Trust, make: Box<dyn FnMut() -> T + Send>) -> Self {
-        let interval = Duration::from_secs(1) / u64::from(config.handshakes_per_second);
-        let trusted = trust.iter().map(|peer| Trusted { peer: Peer::new(peer), newest: None }).collect();
+        let trusted = trust
+            .iter()
+            .map(|peer| Trusted { peer: Peer::new(peer, config.service), newest: None })
+            .collect();
         let (pending, seen) = (Vec::new(), VecDeque::new());
-        Self {
-            make,
-            trusted,
-            pending,
-            serving: None,
-            used: false,
-            looks: LeakyBucket::new(interval, BURST),
-            seen,
-        }
+        Self { make, trusted, pending, serving: None, used: false, doorkeeper: Doorkeeper::new(config), seen }
     }
 
     pub(super) fn operator(&self) -> Option<Fingerprint> {
@@ -101,13 +91,6 @@ impl<T> Responder<T> {
     /// The conversation is over, and the transport inside a new one.
     pub(super) fn free(&mut self) {
         (self.serving, self.used) = (None, false);
-    }
-
-    /// The number of a path is another address's now.
-    pub(super) fn forget_path(&mut self, path: PathId) {
-        for pending in &mut self.pending {
-            pending.answered.retain(|answered| *answered != path);
-        }
     }
 
     /// Is the robot somebody else's, or the same operator's who speaks in another conversation? Nothing was heard for `silent`.
@@ -147,11 +130,10 @@ impl<T: Transport> Secured<T> {
         path: PathId,
         initiation: &[u8],
     ) -> Result<(), DropCause> {
-        let View::Initiation { sender, noise, mac, .. } = View::parse(initiation)? else {
+        let View::Initiation(initiation) = View::parse(initiation)? else {
             return Err(DropCause::Malformed);
         };
-        let hello = Hello { bytes: initiation, sender, noise, mac, sealed: true };
-        self.handle_initiation(now, path, hello)
+        self.handle_initiation(now, path, Hello { initiation, sealed: true })
     }
 
     pub(super) fn handle_initiation(
@@ -160,27 +142,27 @@ impl<T: Transport> Secured<T> {
         path: PathId,
         hello: Hello<'_>,
     ) -> Result<(), DropCause> {
-        let silent = self.silent(now);
+        let (silent, origin) = (self.silent(now), self.origins.of(path));
         let Role::Responder(responder) = &mut self.role else { return Err(DropCause::Malformed) };
         if matches!(self.phase, Phase::Closing(_)) {
             return Err(DropCause::Unauthenticated);
         }
-        if let Some(pending) = responder.pending.iter_mut().find(|pending| pending.initiation == hello.bytes)
-        {
+        let Initiation { sender, noise, mac, signed, .. } = hello.initiation;
+        if let Some(pending) = responder.pending.iter_mut().find(|pending| pending.signed == signed) {
             let response = pending.response.clone();
-            pending.answers(path);
+            pending.answers(origin);
             self.post(path, response);
             return Ok(());
         }
-        if let Some((_, cause)) = responder.seen.iter().find(|(mac, _)| *mac == hello.mac) {
+        if let Some((_, cause)) = responder.seen.iter().find(|(seen, _)| *seen == mac) {
             return Err(*cause);
         }
         // Whoever floods the robot with others does not keep the operator that it serves from new keys.
-        if !hello.sealed && !responder.looks.take(now) {
-            self.stats.limited += 1;
-            return Err(DropCause::Unauthenticated);
+        if !hello.sealed {
+            self.admit(now, path, origin, &hello.initiation)?;
         }
-        let looked = self.local.read(hello.sender, hello.noise).and_then(|request| {
+        let Role::Responder(responder) = &mut self.role else { unreachable!("the role does not change") };
+        let looked = self.local.read(sender, noise).and_then(|request| {
             let operator = responder.trusted.iter().position(|trusted| trusted.peer.x25519 == request.peer);
             let Some(operator) = operator else {
                 self.stranger.on(path, Some(ShownKey::X25519(request.peer)));
@@ -190,7 +172,7 @@ impl<T: Transport> Secured<T> {
             let late = newest.is_some_and(|newest| request.offer.timestamp <= newest);
             if late { Err(DropCause::Replayed) } else { Ok((request, operator)) }
         });
-        responder.saw(hello.mac, looked.as_ref().err().copied().unwrap_or(DropCause::Replayed));
+        responder.saw(mac, looked.as_ref().err().copied().unwrap_or(DropCause::Replayed));
         let (request, operator) = looked?;
         let trusted = &mut responder.trusted[operator];
         trusted.newest = Some(request.offer.timestamp);
@@ -207,9 +189,9 @@ impl<T: Transport> Secured<T> {
         let mut response = Vec::new();
         let keys = self.local.respond(now, request, &peer, verdict, &mut response);
         if !busy {
-            let (initiation, response) = (hello.bytes.to_vec(), response.clone());
-            let answered = VecDeque::from([path]);
-            responder.keep(Pending { serving, keys, initiation, response, answered });
+            let (signed, response) = (signed.to_vec(), response.clone());
+            let answered = VecDeque::from([origin]);
+            responder.keep(Pending { serving, keys, signed, response, answered });
         }
         self.post(path, response);
         if busy {
@@ -217,6 +199,42 @@ impl<T: Transport> Secured<T> {
             return Err(DropCause::Unauthenticated);
         }
         Ok(())
+    }
+
+    /// Somebody may have taken this end for what it is not: it is told so.
+    pub(super) fn refuse_other_service(&mut self, path: PathId, initiation: &Initiation<'_>) {
+        let mut answer = Vec::new();
+        if matches!(self.role, Role::Responder(_)) && self.local.refuse_other_service(initiation, &mut answer)
+        {
+            self.stats.other_service += 1;
+            self.post(path, answer);
+        }
+    }
+
+    /// Is this initiation looked into? If not, its sender may be asked whether it is at its address.
+    fn admit(
+        &mut self,
+        now: Time,
+        path: PathId,
+        origin: Origin,
+        initiation: &Initiation<'_>,
+    ) -> Result<(), DropCause> {
+        let Role::Responder(responder) = &mut self.role else { return Err(DropCause::Malformed) };
+        let keeper = &mut responder.doorkeeper;
+        let admission = keeper.admit(now, origin, initiation.signed, &initiation.proof);
+        if admission == Admission::Look {
+            return Ok(());
+        }
+        self.stats.limited += 1;
+        if admission == Admission::Ask {
+            let (to, seal) =
+                ((initiation.sender, &initiation.mac), (&self.local.cookies, &mut self.local.entropy));
+            let mut question = Vec::with_capacity(COOKIE_REPLY);
+            keeper.ask(now, origin, to, seal, &mut question);
+            self.stats.challenged += 1;
+            self.post(path, question);
+        }
+        Err(DropCause::Unauthenticated)
     }
 
     /// The first authentic datagram under keys that were answered puts them in use.
@@ -229,14 +247,14 @@ impl<T: Transport> Secured<T> {
         sealed: &[u8],
         plain: &mut Vec<u8>,
     ) -> Result<Opened, DropCause> {
-        let silent = self.silent(now);
+        let (silent, origin) = (self.silent(now), self.origins.of(path));
         let Role::Responder(responder) = &mut self.role else { return Err(DropCause::Unauthenticated) };
         let pending = responder.pending.iter().position(|pending| pending.keys.local == key);
         let place = pending.ok_or(DropCause::Unauthenticated)?;
         let continues = responder.serving == Some(responder.pending[place].serving);
         // Of several paths: who was answered elsewhere has not been shown to be here.
         let shown =
-            responder.pending[place].answered.contains(&path) || (continues && self.paths.contains(path));
+            responder.pending[place].answered.contains(&origin) || (continues && self.paths.contains(path));
         if self.config.multipath && !shown {
             return Err(DropCause::Unauthenticated);
         }
@@ -276,13 +294,15 @@ impl<T: Transport> Secured<T> {
 
     /// A new operator is where the handshake was answered, if that was in one place and the first datagram came from there.
     /// Otherwise somebody may have forwarded the one or the other: it is asked.
-    fn settle_down(&mut self, now: Time, path: PathId, answered: &VecDeque<PathId>) {
-        let known = answered.contains(&path);
-        self.path = if known || self.is_multipath() { path } else { answered[0] };
+    fn settle_down(&mut self, now: Time, path: PathId, answered: &VecDeque<Origin>) {
+        let known = answered.contains(&self.origins.of(path));
+        // The number of one may be another address's by now.
+        let mut places: Vec<PathId> =
+            answered.iter().filter_map(|origin| self.origins.path(origin.address())).collect();
+        self.path = if known || self.is_multipath() { path } else { *places.first().unwrap_or(&path) };
         if !self.is_multipath() && (!known || answered.len() > 1) {
-            for path in answered.iter().chain(Some(&path).filter(|_| !known)) {
-                self.ask_on(now, *path);
-            }
+            places.extend(Some(path).filter(|_| !known));
+            places.into_iter().for_each(|path| self.ask_on(now, path));
         }
     }
 }

@@ -1,0 +1,201 @@
+//! What `taut robot` moves, and `taut device`, which is such a thing.
+
+mod process;
+
+use std::str::FromStr;
+
+use taut_core::Duration;
+use taut_io::device::lines::DeviceLimits;
+use taut_io::device::{Plant, ProcessDevice};
+use taut_lab::robot::SimulatedRobot;
+use taut_lab::scenario::{Environment, Surface};
+use taut_real::SimulatedDevice;
+
+pub(crate) use self::process::{Arguments, device};
+
+/// A simulated robot, by what it touches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Simulated(Environment);
+
+/// What it can touch, by name.
+const ENVIRONMENTS: [Environment; 4] = [
+    Environment::Free,
+    Environment::Foam(Surface::DEFAULT),
+    Environment::Spring(Surface::DEFAULT),
+    Environment::Wall(Surface::DEFAULT),
+];
+
+impl Simulated {
+    fn names() -> String {
+        format!("sim, sim:{}", ENVIRONMENTS.map(|environment| environment.name()).join(", sim:"))
+    }
+
+    fn name(self) -> String {
+        format!("sim:{}", self.0.name())
+    }
+
+    fn start(self) -> SimulatedDevice {
+        let robot = SimulatedRobot::new(&self.0, SimulatedRobot::REST);
+        SimulatedDevice::new(robot, Duration::from_millis(1))
+    }
+}
+
+impl FromStr for Simulated {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let environment = match text.split_once(':') {
+            None if text == "sim" => Some(Environment::Spring(Surface::DEFAULT)),
+            Some(("sim", name)) => ENVIRONMENTS.into_iter().find(|environment| environment.name() == name),
+            _ => None,
+        };
+        environment.map(Self).ok_or_else(|| format!("`{text}` is not a device; there are {}", Self::names()))
+    }
+}
+
+/// Argument `--robot`.
+#[derive(Clone, Debug)]
+pub(crate) enum Moved {
+    /// Simulated in this process.
+    Simulated(Simulated),
+    /// A command.
+    Process(String),
+}
+
+impl FromStr for Moved {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("exec:").map(str::trim) {
+            Some("") => Err("exec: is followed by the command of a device, such as exec:./arm".to_owned()),
+            Some(command) => Ok(Self::Process(command.to_owned())),
+            None => text.parse().map(Self::Simulated).map_err(|_: String| {
+                format!("`{text}` is not a robot; there are {}, exec:COMMAND", Simulated::names())
+            }),
+        }
+    }
+}
+
+/// A device that is ready to be enabled.
+pub(crate) struct Ready {
+    pub(crate) plant: Box<dyn Plant + Send>,
+    pub(crate) name: String,
+    pub(crate) limits: DeviceLimits,
+}
+
+impl Moved {
+    /// Starts it with its limits. A real device, and a command that may be one, is not moved without them.
+    ///
+    /// # Errors
+    /// One line: which limit is missing or cannot be kept, or why the device did not start.
+    pub(crate) fn start(&self, limits: DeviceLimits) -> Result<Ready, String> {
+        let (plant, name): (Box<dyn Plant + Send>, _) = match self {
+            Self::Simulated(simulated) => (Box::new(simulated.start()), simulated.name()),
+            Self::Process(command) => {
+                all_there(&limits)?;
+                let device = ProcessDevice::start(command, limits).map_err(|error| error.to_string())?;
+                let name = device.name();
+                (Box::new(device), name)
+            }
+        };
+        let mut ready = Ready { plant, name, limits };
+        if ready.plant.is_real() {
+            all_there(&limits)?;
+        }
+        if let Some(newtons) = limits.force
+            && !ready.plant.limit_force(newtons)
+        {
+            return Err(format!(
+                "the controller of `{}` cannot keep to --force-limit {newtons}: a position out of reach would make it press \
+                 with all that it has",
+                ready.name
+            ));
+        }
+        Ok(ready)
+    }
+}
+
+impl Ready {
+    /// In words. A device without a lease is told of by [`warning`](Self::warning).
+    pub(crate) fn description(&self) -> String {
+        let DeviceLimits { position, velocity, force } = self.limits;
+        let position = position.map(|[[a, b, c], [d, e, f]]| format!("{a},{b},{c} to {d},{e},{f} m"));
+        let velocity = velocity.map(|limit| format!("{limit} m/s"));
+        let force = force.map(|limit| format!("{limit} N"));
+        let limits: Vec<String> = [position, velocity, force].into_iter().flatten().collect();
+        let limits = if limits.is_empty() {
+            "WITHOUT LIMITS of position, velocity and force".to_owned()
+        } else {
+            format!("within {}", limits.join(", "))
+        };
+        let kind = if self.plant.is_real() { "" } else { ", which is simulated," };
+        format!("moves {}{kind} {limits}", self.name)
+    }
+
+    pub(crate) fn warning(&self) -> Option<String> {
+        (!self.plant.lease()).then(|| {
+            format!(
+                "`{}` keeps no lease: if this process is frozen or killed, nothing here stops it",
+                self.name
+            )
+        })
+    }
+}
+
+fn all_there(limits: &DeviceLimits) -> Result<(), String> {
+    let there = [
+        ("--position-limit", limits.position.is_some()),
+        ("--velocity-limit", limits.velocity.is_some()),
+        ("--force-limit", limits.force.is_some()),
+    ];
+    let missing: Vec<&str> = there.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "a device that is not simulated here does not move without limits: {} missing",
+        match &missing[..] {
+            [one] => format!("{one} is"),
+            many => format!("{} are", many.join(", ")),
+        }
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_simulated_here_names_the_limits_that_it_lacks() {
+        let device: Moved = "exec:exit 1".parse().unwrap();
+        let some = DeviceLimits { velocity: Some(0.5), ..DeviceLimits::default() };
+        let error = device.start(some).err().unwrap();
+        assert!(error.ends_with("--position-limit, --force-limit are missing"), "{error}");
+        assert!("exec:".parse::<Moved>().is_err() && "arm".parse::<Moved>().is_err());
+    }
+
+    #[test]
+    fn a_simulated_arm_says_that_it_has_no_limits_or_which() {
+        let ready = "sim".parse::<Moved>().unwrap().start(DeviceLimits::default()).unwrap();
+        assert!(ready.description().contains("WITHOUT LIMITS"), "{}", ready.description());
+        assert_eq!(ready.warning(), None);
+        let limits = DeviceLimits { force: Some(20.0), ..DeviceLimits::default() };
+        let ready = "sim:wall".parse::<Moved>().unwrap().start(limits).unwrap();
+        assert_eq!(ready.description(), "moves sim:wall, which is simulated, within 20 N");
+    }
+
+    #[test]
+    fn a_force_limit_that_a_device_cannot_keep_is_refused_and_a_missing_lease_is_named() {
+        let limits =
+            DeviceLimits { position: Some([[-1.0; 3], [1.0; 3]]), velocity: Some(0.5), force: Some(20.0) };
+        let device = |limits_force| {
+            let hello = format!(
+                r#"exec:echo '{{"hello":{{"name":"arm","lease":false,"limits_force":{limits_force},"real":true}}}}'; cat > /dev/null"#
+            );
+            hello.parse::<Moved>().unwrap()
+        };
+        let error = device(false).start(limits).err().unwrap();
+        assert!(error.contains("cannot keep to --force-limit 20"), "{error}");
+        let ready = device(true).start(limits).unwrap();
+        assert!(ready.warning().is_some_and(|warning| warning.starts_with("`arm` keeps no lease")));
+        assert_eq!(ready.description(), "moves arm within -1,-1,-1 to 1,1,1 m, 0.5 m/s, 20 N");
+    }
+}

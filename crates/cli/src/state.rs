@@ -1,0 +1,69 @@
+//! Where a robot and an operator keep what survives them, and `taut reset`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use taut_io::session::RobotRecord;
+use taut_session::Latch;
+use taut_transport::identity::Fingerprint;
+
+use crate::{Ended, host, print};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The robot's --listen: its file is where that robot keeps it by default
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address, required_unless_present = "state")]
+    listen: Option<SocketAddr>,
+    /// The robot's --state
+    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    state: Option<PathBuf>,
+}
+
+/// Lets go of the stop that a robot's file keeps. For a person beside the robot; the robot does not run.
+pub(crate) fn reset(arguments: &Arguments) -> Ended {
+    let path = match (&arguments.state, arguments.listen) {
+        (Some(path), _) => path.clone(),
+        (None, Some(listen)) => of_robot(listen)?,
+        (None, None) => unreachable!("one of both is required"),
+    };
+    let latch = RobotRecord::reset(&path).map_err(|error| error.to_string())?;
+    print(&match latch {
+        Some(latch) => format!("let go of: {}\n", kept(&latch)),
+        None => format!("{} keeps no stop\n", path.display()),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A latched stop in words.
+pub(crate) fn kept(latch: &Latch) -> String {
+    let place = if latch.held_locally { ", pressed at the robot" } else { "" };
+    format!("{}{place}", latch.cause.name())
+}
+
+/// Where the robot that listens there keeps its record.
+pub(crate) fn of_robot(listen: SocketAddr) -> Result<PathBuf, String> {
+    place(&format!("robot-{listen}"))
+}
+
+/// Where the operator of this robot keeps its record.
+pub(crate) fn of_operator(robot: Option<&Fingerprint>, connect: &str) -> Result<PathBuf, String> {
+    match robot {
+        Some(robot) => place(&format!("operator-{robot}")),
+        None => place(&format!("operator-{}", connect.replace('/', "_"))),
+    }
+}
+
+/// A file of this name in the folder that systemd gives a service, or else in the user's own for state (XDG Base Directory
+/// Specification).
+fn place(name: &str) -> Result<PathBuf, String> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(folder) = absolute("STATE_DIRECTORY") {
+        return Ok(folder.join(name));
+    }
+    let folder =
+        absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    let folder = folder.ok_or("neither XDG_STATE_HOME nor HOME is set: name a file by --state")?;
+    Ok(folder.join("taut").join(name))
+}

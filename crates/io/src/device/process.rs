@@ -1,0 +1,364 @@
+//! A device in a process of its own.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
+use rustix::pipe::fcntl_setpipe_size;
+use taut_core::Duration;
+use taut_session::StopCause;
+
+use super::lines::{DeviceLimits, Hello, Order, Said, Splitter, line, said};
+use super::orders::Orders;
+use super::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
+use crate::Clock;
+use crate::clock::timespec;
+
+/// A device that is a command: it reads what it is told as [`lines`](super::lines) on its standard input and writes what it
+/// measures on its standard output.
+///
+/// Nobody waits for it. Its pipe holds one line (a page is the least that Linux has, and it is written to only when it is
+/// empty), so that a stop has at most one set point ahead of it. It is a process group of its own: Ctrl-C is for the session,
+/// which stops it. It is never killed: when the session's process is gone, however that ended, its input ends, and it must
+/// stop by itself.
+pub struct ProcessDevice {
+    shared: Arc<Shared>,
+    hello: Hello,
+    limits: DeviceLimits,
+    writer: Option<JoinHandle<()>>,
+    /// It has ended.
+    ended: Receiver<()>,
+}
+
+/// A device that did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The system refused.
+    #[error("the device: {0}")]
+    Refused(#[from] io::Error),
+    /// It did not say in time what it is.
+    #[error(
+        "the device said no hello within 10 s; its first line is {{\"hello\":{{\"name\":…,\"lease\":…,\"limits_force\":…,\"real\":…}}}}"
+    )]
+    NoHello,
+    /// It ended, or wrote something else.
+    #[error("the device did not begin with a hello: {0}")]
+    Failed(DeviceFailure),
+}
+
+/// Until a device has said what it is.
+const HELLO: std::time::Duration = std::time::Duration::from_secs(10);
+/// For a device to end after its input has.
+const GOODBYE: std::time::Duration = std::time::Duration::from_secs(2);
+/// The least that a pipe can hold: one page, whatever its size is.
+const ONE_PAGE: usize = 4_096;
+
+struct Shared {
+    inner: Mutex<Inner>,
+    /// Wakes the thread that waits for the device to read.
+    wake: OwnedFd,
+}
+
+struct Inner {
+    /// The way in; `None` once it is closed.
+    input: Option<OwnedFd>,
+    orders: Orders,
+    newest: Option<Measured>,
+    /// Since it was asked last.
+    failure: Option<DeviceFailure>,
+    /// For ever.
+    lasting: Option<DeviceFailure>,
+    junk: u64,
+    ends: bool,
+    #[cfg(test)]
+    pid: u32,
+}
+
+impl ProcessDevice {
+    /// Starts `command` by `sh -c`, tells it its limits, and waits until it has said what it is.
+    ///
+    /// # Errors
+    /// See [`ProcessError`].
+    pub fn start(command: &str, limits: DeviceLimits) -> Result<Self, ProcessError> {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut child = shell.spawn()?;
+        let input = OwnedFd::from(child.stdin.take().expect("it was asked for"));
+        let output = child.stdout.take().expect("it was asked for");
+        ioctl_fionbio(&input, true).map_err(io::Error::from)?;
+        fcntl_setpipe_size(&input, ONE_PAGE).map_err(io::Error::from)?;
+        let waits = input.try_clone()?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?;
+        let inner = Inner {
+            input: Some(input),
+            orders: Orders::default(),
+            newest: None,
+            failure: None,
+            lasting: None,
+            junk: 0,
+            ends: false,
+            #[cfg(test)]
+            pid: child.id(),
+        };
+        let shared = Arc::new(Shared { inner: Mutex::new(inner), wake });
+        shared.tell(|orders| orders.limit(limits));
+        let (hello_sender, hellos) = sync_channel(1);
+        let (ended_sender, ended) = sync_channel(1);
+        let theirs = Arc::clone(&shared);
+        let listen = move || theirs.listen(output, child, &hello_sender, &ended_sender);
+        std::thread::Builder::new().name("taut device in".to_owned()).spawn(listen)?;
+        let theirs = Arc::clone(&shared);
+        let writer = std::thread::Builder::new()
+            .name("taut device out".to_owned())
+            .spawn(move || theirs.write(waits))?;
+        // From here on whatever goes wrong ends the device by its input's end.
+        let absent =
+            Hello { name: String::new(), stiffness: None, lease: false, limits_force: false, real: true };
+        let mut device = Self { shared, hello: absent, limits, writer: Some(writer), ended };
+        device.hello = match hellos.recv_timeout(HELLO) {
+            Ok(hello) => hello,
+            Err(RecvTimeoutError::Timeout) => return Err(ProcessError::NoHello),
+            Err(RecvTimeoutError::Disconnected) => {
+                let failure = device.failure().unwrap_or(DeviceFailure::Closed);
+                return Err(ProcessError::Failed(failure));
+            }
+        };
+        Ok(device)
+    }
+
+    /// What it calls itself, without what a terminal would obey.
+    pub fn name(&self) -> String {
+        self.hello.name.chars().take(80).flat_map(char::escape_debug).collect()
+    }
+
+    /// Set points that were never written: a newer one or a stop came first, or they were too old.
+    pub fn dropped(&self) -> u64 {
+        self.shared.lock().orders.dropped()
+    }
+
+    /// Lines of it that were no report.
+    pub fn junk(&self) -> u64 {
+        self.shared.lock().junk
+    }
+}
+
+impl Plant for ProcessDevice {
+    fn period(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+
+    fn enable(&mut self) {
+        self.shared.tell(Orders::enable);
+    }
+
+    fn apply(&mut self, point: &SetPoint) {
+        self.shared.tell(|orders| orders.apply(Clock::since_boot(), point));
+    }
+
+    fn stop(&mut self, cause: StopCause) {
+        Stopper::stop(&*self.shared, cause);
+    }
+
+    fn step(&mut self) -> Option<Measured> {
+        self.shared.lock().newest.take()
+    }
+
+    fn feeds_back(&mut self) -> bool {
+        true
+    }
+
+    fn failure(&mut self) -> Option<DeviceFailure> {
+        let mut inner = self.shared.lock();
+        let lasting = inner.lasting.clone();
+        lasting.or_else(|| inner.failure.take())
+    }
+
+    fn stopper(&self) -> Arc<dyn Stopper> {
+        Arc::clone(&self.shared) as Arc<dyn Stopper>
+    }
+
+    fn lease(&self) -> bool {
+        self.hello.lease
+    }
+
+    fn stiffness(&self) -> Option<f32> {
+        self.hello.stiffness
+    }
+
+    fn limit_force(&mut self, newtons: f32) -> bool {
+        if self.limits.force != Some(newtons) {
+            self.limits.force = Some(newtons);
+            let limits = self.limits;
+            self.shared.tell(|orders| orders.limit(limits));
+        }
+        self.hello.limits_force
+    }
+
+    fn is_real(&self) -> bool {
+        self.hello.real
+    }
+}
+
+impl Stopper for Shared {
+    fn stop(&self, cause: StopCause) {
+        self.tell(|orders| orders.stop(cause));
+    }
+}
+
+impl Drop for ProcessDevice {
+    fn drop(&mut self) {
+        Stopper::stop(&*self.shared, StopCause::Host);
+        {
+            let mut inner = self.shared.lock();
+            (inner.ends, inner.input) = (true, None);
+        }
+        self.shared.wake();
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+        // Its input has ended. One that does not end goes on by itself: an arm is not to lose its controller.
+        let _ = self.ended.recv_timeout(GOODBYE);
+    }
+}
+
+impl std::fmt::Debug for ProcessDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessDevice").field("hello", &self.hello).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Whoever panicked left nothing half done that a stop depends on.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        // Full means that it has been woken and has not looked: it will look.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    fn tell(&self, order: impl FnOnce(&mut Orders)) {
+        let mut inner = self.lock();
+        order(&mut inner.orders);
+        inner.pump();
+        drop(inner);
+        self.wake();
+    }
+
+    /// Waits for the device to read, and writes what came meanwhile.
+    fn write(&self, input: OwnedFd) {
+        loop {
+            let (wants, due) = {
+                let mut inner = self.lock();
+                inner.pump();
+                if inner.ends || inner.input.is_none() {
+                    return;
+                }
+                let due = inner.orders.due();
+                let wants = due.is_some() || !inner.orders.is_empty();
+                (if wants { PollFlags::OUT } else { PollFlags::empty() }, due)
+            };
+            let timeout = due.map(|due| timespec(due.saturating_since(Clock::since_boot())));
+            let mut fds = [
+                // A device that closes its input is an error, for which nobody has to ask.
+                PollFd::from_borrowed_fd(input.as_fd(), wants),
+                PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN),
+            ];
+            if retry_on_intr(|| poll(&mut fds, timeout.as_ref())).is_err() {
+                return self.lock().close();
+            }
+            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        }
+    }
+
+    /// Reads what the device says until it ends.
+    fn listen(
+        &self,
+        mut output: ChildStdout,
+        mut child: Child,
+        hello: &SyncSender<Hello>,
+        ended: &SyncSender<()>,
+    ) {
+        let (mut splitter, mut buffer) = (Splitter::default(), [0; ONE_PAGE]);
+        let mut greeted = false;
+        loop {
+            let count = match output.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            splitter.take(&buffer[..count], |line| match line.and_then(said) {
+                Some(Said::Hello(first)) if !greeted => {
+                    greeted = true;
+                    let _ = hello.try_send(first); // Nobody waits for a second one.
+                }
+                said => self.lock().hear(said),
+            });
+        }
+        self.lock().close();
+        let how = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        self.lock().lasting = Some(DeviceFailure::Ended(how));
+        let _ = ended.try_send(()); // Whoever waits for it may have given up.
+    }
+}
+
+impl Inner {
+    fn close(&mut self) {
+        self.input = None;
+        self.lasting.get_or_insert(DeviceFailure::Closed);
+    }
+
+    fn hear(&mut self, said: Option<Said>) {
+        match said {
+            Some(Said::Measured(measured)) => self.newest = Some(measured),
+            Some(Said::Stopped(why)) => self.failure = Some(DeviceFailure::Stopped(why)),
+            Some(Said::Hello(_)) | None => {
+                self.junk += 1;
+                self.failure = Some(DeviceFailure::Junk(self.junk));
+            }
+        }
+    }
+
+    /// Writes what can be written now.
+    fn pump(&mut self) {
+        let now = Clock::since_boot();
+        let Some(input) = &self.input else { return };
+        let Some(mut is_read) = has_been_read(input.as_fd()) else { return self.close() };
+        while let Some(order) = self.orders.next(now, is_read) {
+            match retry_on_intr(|| rustix::io::write(input, &line(&order))) {
+                Ok(_) => is_read = false, // Lines shorter than a page are written whole or not at all.
+                Err(Errno::AGAIN) => {
+                    // Only a stop is written where there may be no room: it waits for some.
+                    if let Order::Stop(_) = order {
+                        self.orders.put_back();
+                    }
+                    return;
+                }
+                Err(_) => return self.close(),
+            }
+        }
+        if !is_read && self.orders.is_overdue(now) {
+            self.failure = Some(DeviceFailure::NotTaken);
+        }
+    }
+}
+
+/// Has the reader of a pipe of one page taken all that is in it? `None`: there is no reader any more.
+fn has_been_read(input: BorrowedFd<'_>) -> Option<bool> {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut fds = [PollFd::from_borrowed_fd(input, PollFlags::OUT)];
+    retry_on_intr(|| poll(&mut fds, Some(&at_once))).ok()?;
+    let seen = fds[0].revents();
+    if seen.intersects(PollFlags::ERR | PollFlags::NVAL) { None } else { Some(seen.contains(PollFlags::OUT)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! What each end leaves on the disk for its next life.
+
+use std::path::Path;
+
+use taut_session::{Latch, OperatorLife, RobotLife};
+
+use crate::{StateFile, StateFileError};
+
+/// A robot's: what is latched, and whether it ended in order.
+#[derive(Debug)]
+pub struct RobotRecord {
+    pub(super) file: StateFile,
+    latch: Option<Latch>,
+}
+
+impl RobotRecord {
+    /// Reads what the last life left, and writes that this one runs: whatever ends it but in order leaves a latched stop. One
+    /// process at a time has the file.
+    ///
+    /// # Errors
+    /// See [`StateFileError`]. A robot whose stops cannot be kept is better not started.
+    pub fn open(path: &Path) -> Result<Self, StateFileError> {
+        let (file, text) = StateFile::open(path, true)?;
+        let latch = RobotLife::next(text.as_deref());
+        let life = RobotLife { ended: false, latch }.to_string();
+        file.write(&life).map_err(|error| StateFileError::Refused { path: path.to_owned(), error })?;
+        Ok(Self { file, latch })
+    }
+
+    /// With what stop this life begins.
+    pub fn latch(&self) -> Option<Latch> {
+        self.latch
+    }
+
+    /// A person beside the robot, which does not run, lets go of the stop that the file keeps. What was latched.
+    ///
+    /// # Errors
+    /// See [`StateFileError`].
+    pub fn reset(path: &Path) -> Result<Option<Latch>, StateFileError> {
+        let (file, text) = StateFile::open(path, true)?;
+        let latch = RobotLife::next(text.as_deref());
+        let life = RobotLife { ended: true, latch: None }.to_string();
+        file.write(&life).map_err(|error| StateFileError::Refused { path: path.to_owned(), error })?;
+        Ok(latch)
+    }
+}
+
+/// An operator's: an emergency stop that was not acknowledged.
+#[derive(Debug)]
+pub struct OperatorRecord {
+    pub(super) file: StateFile,
+    unacknowledged: bool,
+}
+
+impl OperatorRecord {
+    /// Reads what the last life left.
+    ///
+    /// # Errors
+    /// See [`StateFileError`].
+    pub fn open(path: &Path) -> Result<Self, StateFileError> {
+        let (file, text) = StateFile::open(path, false)?;
+        Ok(Self { file, unacknowledged: OperatorLife::next(text.as_deref()) })
+    }
+
+    /// Was an emergency stop pressed in an earlier life, that no robot acknowledged?
+    pub fn is_unacknowledged(&self) -> bool {
+        self.unacknowledged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_session::StopCause;
+
+    #[test]
+    fn a_robot_that_was_killed_begins_with_a_stop_until_somebody_lets_go_of_it() {
+        let path = std::env::temp_dir().join(format!("taut-record-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let first = RobotRecord::open(&path).expect("a first life");
+        assert_eq!(first.latch(), None);
+        assert!(matches!(RobotRecord::open(&path), Err(StateFileError::Taken(_))), "one at a time");
+        drop(first);
+        let restart = Some(Latch { cause: StopCause::Restart, held_locally: false });
+        assert_eq!(RobotRecord::open(&path).expect("after a kill").latch(), restart);
+        assert_eq!(RobotRecord::open(&path).expect("after another").latch(), restart);
+        assert_eq!(RobotRecord::reset(&path).expect("nobody has it"), restart);
+        assert_eq!(RobotRecord::open(&path).expect("let go of").latch(), None);
+        std::fs::remove_file(&path).expect("it was made here");
+        std::fs::remove_file(format!("{}.lock", path.display())).expect("its lock too");
+    }
+}
