@@ -1,5 +1,7 @@
 //! `taut robot`: beside the robot, real or simulated.
 
+mod output;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,28 +9,26 @@ use std::sync::mpsc::SyncSender;
 
 use clap::Args;
 use serde_json::{Value, json};
-use taut_core::{DropCause, Duration, Time};
+use taut_core::{Duration, Time};
 use taut_io::device::Plant;
 use taut_io::device::lines::DeviceLimits;
 use taut_io::session::{
-    DeviceReport, Endpoint, Refused, Remote, RobotCommand, RobotMachine, RobotNote, RobotRecord, Security,
-    ServeConfig, Standing, TransportKind, serve,
+    Endpoint, Remote, RobotCommand, RobotMachine, RobotNote, RobotRecord, Security, ServeConfig,
+    TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{Codec, Latch, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status, patience};
+use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
+use self::output::Output;
 use crate::button::Word;
 use crate::device::{Moved, Ready};
-use crate::host::{self, OnSignal, Scheduling, Session, every, json_line};
+use crate::host::{self, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
-use crate::operator::too_slow;
 use crate::paths::{self, Paths};
-use crate::recent::{self, Recent};
-use crate::state::{self, kept};
 use crate::streams::{Form, print, say};
 use crate::watchdog::Watchdogs;
-use crate::{Ended, button, last_stop, streams};
+use crate::{Ended, button, last_stop, state, streams};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -229,8 +229,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
-    let watchdogs = arguments.watchdogs()?;
     let driver_config = arguments.scheduling.driver();
+    let watchdogs = arguments.watchdogs()?;
     let ready = arguments.robot.start(arguments.device_limits())?;
     if let Some(warning) = ready.warning() {
         say(&format!("taut: {warning}"));
@@ -261,9 +261,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     }
     let remote = session.remote.clone();
     let watching = watchdogs.start(move || remote.turns())?;
-    let mut out = Output { json: arguments.json, recent: Recent::over(1) };
+    let mut out = Output::new(arguments.json);
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, latch);
-    if !out.json {
+    if !arguments.json {
         print(&format!("{description}\n"));
     }
     for (at, note) in &session.notes {
@@ -282,70 +282,6 @@ fn ended_early(result: Result<Status, String>) -> String {
     result.err().unwrap_or_else(|| "the session ended before it began".to_owned())
 }
 
-struct Output {
-    json: bool,
-    recent: Recent,
-}
-
-impl Output {
-    fn listening(
-        &self,
-        at: Time,
-        address: SocketAddr,
-        transport: TransportKind,
-        fingerprint: Option<&Fingerprint>,
-        device: &Value,
-        latch: Option<Latch>,
-    ) {
-        let identity = fingerprint.map(ToString::to_string);
-        if self.json {
-            let more = [
-                ("address", json!(address.to_string())),
-                ("transport", json!(transport.name())),
-                ("identity", json!(identity)),
-                ("device", device.clone()),
-                ("latched", json!(latch.map(|latch| latch.cause.name()))),
-            ];
-            return print(&json_line("listening", at, more));
-        }
-        let identity = identity.unwrap_or_else(|| "a robot without identity".to_owned());
-        let latched = latch.map_or_else(String::new, |latch| {
-            let who = if latch.held_locally { "r here (--commands)" } else { "the operator's c" };
-            format!(
-                "A STOP IS LATCHED, from before this start: {}; {who} or `taut reset` lets go of it\n",
-                kept(&latch)
-            )
-        });
-        print(&format!("{identity}\nlistens at {address} for an operator over {transport}\n{latched}"));
-    }
-
-    fn note(&mut self, at: Time, note: &RobotNote) {
-        let recent = match note {
-            RobotNote::Progress(status) => Some(self.recent.of(status)),
-            _ => None,
-        };
-        if self.json {
-            let (event, mut more) = as_json(note);
-            more.extend(recent.map(|recent| ("recent", recent::as_json(&recent))));
-            return print(&json_line(event, at, more));
-        }
-        let text = recent.map(|recent| format!("{recent} | {}", standing(&recent)));
-        if let Some(text) = text.or_else(|| as_text(note)) {
-            print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()));
-        }
-    }
-
-    fn summary(&self, at: Time, status: &Status) {
-        if self.json {
-            return print(&json_line("summary", at, [("status", json!(status))]));
-        }
-        if status.messages == 0 {
-            return print("ended; no state came\n");
-        }
-        print(&format!("ended\n{status}\n"));
-    }
-}
-
 /// What is moved, for programs.
 fn about(ready: &Ready) -> Value {
     json!({
@@ -357,166 +293,4 @@ fn about(ready: &Ready) -> Value {
         "velocity_limit_mps": ready.limits.velocity,
         "force_limit_n": ready.limits.force,
     })
-}
-
-fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
-    match note {
-        RobotNote::Path(note) => paths::as_json(note),
-        RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
-        RobotNote::NotKept => ("not_kept", Vec::new()),
-        RobotNote::DeviceFailed(failure) => ("device_failed", vec![("why", json!(failure.to_string()))]),
-        RobotNote::Device(report) => {
-            let more = vec![
-                ("speed_mps", json!(report.speed)),
-                ("speed_max_mps", json!(report.speed_max)),
-                ("controller_force_n", json!(report.controller_force)),
-                ("controller_force_max_n", json!(report.controller_force_max)),
-                ("not_applied", json!(report.not_applied)),
-            ];
-            ("device", more)
-        }
-        RobotNote::Refused { cause, count, busy, who } => {
-            let address = who.and_then(|who| who.address).map(|address| address.to_string());
-            let more = vec![
-                ("cause", json!(cause.name())),
-                ("count", json!(count)),
-                ("busy", json!(busy)),
-                ("address", json!(address)),
-                ("identities", json!(identities(who.as_ref()))),
-            ];
-            ("refused", more)
-        }
-        RobotNote::Stopped { why, silence, position } => {
-            let silence_ms = silence.map(Duration::as_millis_f64);
-            let more = vec![
-                ("why", json!(why.name())),
-                ("silence_ms", json!(silence_ms)),
-                ("position_m", json!(position)),
-            ];
-            ("stopped", more)
-        }
-        RobotNote::Event(event) => match event {
-            RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
-            RobotEvent::Enabled => ("enabled", Vec::new()),
-            RobotEvent::PathTooSlow { age } => {
-                let needed_ms = patience(*age).as_millis_f64();
-                (
-                    "path_too_slow",
-                    vec![("age_ms", json!(age.as_millis_f64())), ("needed_ms", json!(needed_ms))],
-                )
-            }
-            RobotEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
-            RobotEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
-            RobotEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
-            RobotEvent::Closed => ("closed", Vec::new()),
-            _ => ("other", Vec::new()),
-        },
-    }
-}
-
-/// How it is, in the operator's words.
-fn standing(status: &Status) -> &str {
-    match status.state {
-        "ENABLED" => Standing::Moving.name(),
-        "FAULT" => Standing::Stopped.name(),
-        other => other,
-    }
-}
-
-/// What was refused, and what that usually is: who is not authentic cannot be asked.
-fn refused(cause: DropCause, count: u64, busy: u64, who: Option<&Refused>) -> String {
-    let times = |count| if count == 1 { String::new() } else { format!("{count} times ") };
-    let why = match cause {
-        DropCause::Unauthenticated => ": of nobody who is trusted here, or meant for another robot",
-        DropCause::Malformed => ": of another transport, or of none",
-        DropCause::Replayed => ": seen before, or too old to tell",
-        _ => "",
-    };
-    let others = format!("{}{}{why}", times(count - busy), cause.name());
-    let busy_too = format!("{}busy: another operator asks, and one has the robot", times(busy));
-    let what = match (busy, count - busy) {
-        (0, _) => others,
-        (_, 0) => busy_too,
-        _ => format!("{busy_too}; {others}"),
-    };
-    let last = who.and_then(|who| who.address).map_or_else(String::new, |address| {
-        let the_last = if count == 1 { "" } else { "the last " };
-        format!("; {the_last}from {address}")
-    });
-    format!("refused: {what}{last}{}", how_to_trust(who))
-}
-
-/// Whose key it is that was shown, and how to let them in.
-fn how_to_trust(who: Option<&Refused>) -> String {
-    match &identities(who)[..] {
-        [] => String::new(),
-        [one] => format!("; with --trust {one} this robot would let it in"),
-        // Noise does not tell one bit of the key; the other fingerprint is nobody's.
-        [one, others @ ..] => {
-            let others = others.join(" or ");
-            format!(
-                "; with --trust {one} or {others} (the one that `taut identity` shows there) this robot would let it in"
-            )
-        }
-    }
-}
-
-fn identities(who: Option<&Refused>) -> Vec<String> {
-    let keys = who.and_then(|who| who.key).map(|key| key.fingerprints()).unwrap_or_default();
-    keys.iter().map(ToString::to_string).collect()
-}
-
-/// How the device moved.
-fn motion(report: &DeviceReport) -> String {
-    let DeviceReport { speed, speed_max, .. } = report;
-    let force = match (report.controller_force, report.controller_force_max) {
-        (Some(force), Some(largest)) => {
-            format!(", its controller pushes {force:.1} N (at most {largest:.1} N)")
-        }
-        _ => String::new(),
-    };
-    format!("the device moves at {speed:.3} m/s (at most {speed_max:.3} m/s){force}")
-}
-
-fn as_text(note: &RobotNote) -> Option<String> {
-    Some(match note {
-        RobotNote::Path(_) | RobotNote::Progress(_) => return None,
-        RobotNote::NotKept => {
-            "WHAT IS LATCHED COULD NOT BE WRITTEN: it holds, and does not survive this process".to_owned()
-        }
-        RobotNote::DeviceFailed(failure) => format!("DEVICE FAILED: {failure}"),
-        RobotNote::Device(report) => motion(report),
-        RobotNote::Refused { cause, count, busy, who } => refused(*cause, *count, *busy, who.as_ref()),
-        RobotNote::Stopped { why, silence: Some(silence), .. } => {
-            format!("STOPPED: {}, {:.1} ms after the last state", why.name(), silence.as_millis_f64())
-        }
-        RobotNote::Stopped { why, .. } => format!("STOPPED: {}", why.name()),
-        RobotNote::Event(event) => match event {
-            RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume".to_owned(),
-            RobotEvent::Enabled => "resumed: the robot moves".to_owned(),
-            RobotEvent::PathTooSlow { age } => format!("refused to move: {}", too_slow(*age)),
-            RobotEvent::Incompatible(error) => format!("refused: {error}"),
-            RobotEvent::Closed => "the link is closed".to_owned(),
-            _ => return None,
-        },
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_says_whether_the_robot_is_taken_or_who_asks_is_not_known() {
-        let busy = "busy: another operator asks, and one has the robot";
-        assert_eq!(refused(DropCause::Unauthenticated, 1, 1, None), format!("refused: {busy}"));
-        let unknown = "unauthenticated: of nobody who is trusted here, or meant for another robot";
-        assert_eq!(refused(DropCause::Unauthenticated, 3, 0, None), format!("refused: 3 times {unknown}"));
-        let both = format!("refused: 2 times {busy}; {unknown}");
-        assert_eq!(refused(DropCause::Unauthenticated, 3, 2, None), both);
-        assert_eq!(
-            refused(DropCause::Malformed, 1, 0, None),
-            "refused: malformed: of another transport, or of none"
-        );
-    }
 }

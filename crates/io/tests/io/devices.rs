@@ -183,7 +183,7 @@ fn a_device_is_stopped_when_its_session_panics() {
     let session = std::thread::spawn(move || {
         let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
         let started = |_: Remote<RobotMachine<Blocking>>| panic!("on purpose");
-        let _ = serve(driver, &endpoint, RobotConfig::new(), plant, None, started, &mut |_, _| {});
+        let _ = serve(driver, &endpoint, RobotConfig::new().into(), plant, started, &mut |_, _| {});
     });
     assert!(session.join().is_err());
     assert_eq!(stops.try_recv(), Ok((StopCause::Host, false)));
