@@ -129,8 +129,8 @@ fn a_device_that_stops_by_itself_stops_the_robot_until_it_is_resumed() {
     let last = world.observer.applied().last().expect("it moved").0;
     let due = world.robot.watchdog_due().expect("it moves");
     assert!(due >= world.local(ROBOT) && due <= world.local(ROBOT) + MS * 100, "{last}, {due}");
-    assert!(world.robot.halt_device(world.local(ROBOT), StopCause::Device));
-    assert!(!world.robot.halt_device(world.local(ROBOT), StopCause::Device), "it stands already");
+    assert!(world.robot.stop(world.local(ROBOT), StopCause::Device));
+    assert!(!world.robot.stop(world.local(ROBOT), StopCause::Device), "it stands already");
     assert_eq!(world.robot.watchdog_due(), None);
     world.drain();
     world.run_until(at_ms(1_500));
