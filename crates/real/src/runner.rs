@@ -264,6 +264,7 @@ impl Setup<'_> {
             resume: ResumePolicy::Start,
             report_messages: None,
             report_period: None,
+            hold_to_run: None,
             record: None,
             drain: self.scenario.drain.max(Duration::from_secs(1)),
         };

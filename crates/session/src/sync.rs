@@ -171,7 +171,9 @@ impl ClockSync {
             self.begin_again(now);
             return None;
         }
-        let likely = now.saturating_since(estimate.to_local(created));
+        // What was made before this clock began is older than the clock, and not as old.
+        let likely = i128::from(now.as_nanos()) + i128::from(estimate.offset_ns) - i128::from(created.0);
+        let likely = Duration::from_nanos(likely.clamp(0, i128::from(u64::MAX)) as u64);
         Some(Age { likely, uncertainty: estimate.uncertainty })
     }
 
@@ -268,6 +270,15 @@ mod tests {
         (0..100).for_each(|n| sync.carried(at(30_000 + 50 * n)));
         assert!((24..=26).contains(&asked(&mut sync, 35_000, true)), "one for eight states, each 400 ms");
         assert_eq!(sync.stretched(MS * 1_000), MS * 1_000);
+    }
+
+    #[test]
+    fn what_was_made_before_this_clock_began_is_older_than_the_clock() {
+        let mut sync = ClockSync::new(MS * 100);
+        sync.poll(at(10));
+        sync.answered(at(20), &reply(at(10), 5_000_000_000));
+        let age = sync.age(at(30), PeerTime(1_000_000_000), PeerTime(4_999_000_000)).map(|age| age.likely);
+        assert_eq!(age, Some(MS * 4_015));
     }
 
     #[test]

@@ -107,6 +107,9 @@ pub(crate) struct Arguments {
     /// Stop when the button of --commands has said nothing for so long [default: it need not]
     #[arg(long, value_name = "DURATION", requires = "commands", value_parser = every)]
     button_heartbeat: Option<Duration>,
+    /// The enabling input of a robot with --hold-to-run comes by --commands: held for so long after each line d, let go by u
+    #[arg(long, value_name = "DURATION", requires = "commands", value_parser = every)]
+    hold_to_run: Option<Duration>,
     #[command(flatten)]
     paths: Paths,
     #[command(flatten)]
@@ -152,7 +155,7 @@ type Machine = OperatorMachine<Device>;
 type Session = host::Session<Remote<Machine>, OperatorNote, Result<Progress, OperateError>>;
 
 /// What lines of standard input ask for.
-const COMMANDS: [(&str, Word<OperatorCommand>); 9] = [
+const COMMANDS: [(&str, Word<OperatorCommand>); 11] = [
     ("e", Word::Stop),
     ("stop", Word::Stop),
     ("c", Word::Command(OperatorCommand::Reset)),
@@ -161,6 +164,8 @@ const COMMANDS: [(&str, Word<OperatorCommand>); 9] = [
     ("resume", Word::Command(OperatorCommand::Resume)),
     ("q", Word::Command(OperatorCommand::Close)),
     ("quit", Word::Command(OperatorCommand::Close)),
+    ("d", Word::Command(OperatorCommand::Hold)),
+    ("u", Word::Command(OperatorCommand::LetGo)),
     ("h", Word::Nothing),
 ];
 
@@ -218,7 +223,17 @@ impl Arguments {
         let (period, limit) = (self.period(), self.messages);
         let drain = OperateConfig::DRAIN;
         let record = Some(self.record()?);
-        Ok(OperateConfig { session, period, limit, resume, report_messages, report_period, record, drain })
+        Ok(OperateConfig {
+            session,
+            period,
+            limit,
+            resume,
+            hold_to_run: self.hold_to_run,
+            report_messages,
+            report_period,
+            record,
+            drain,
+        })
     }
 
     fn security(&self) -> Result<Security, String> {

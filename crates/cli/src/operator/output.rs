@@ -97,8 +97,9 @@ pub(crate) fn too_slow(age: Duration) -> String {
 fn told_by_session(event: &OperatorEvent) -> Option<String> {
     Some(match event {
         OperatorEvent::Connected { watchdog, .. } if watchdog.is_zero() => "connected".to_owned(),
-        OperatorEvent::Connected { watchdog, .. } => {
-            format!("connected; the robot stops after {watchdog} without a state")
+        OperatorEvent::Connected { watchdog, hold_to_run, .. } => {
+            let held = if *hold_to_run { ", and moves only while the enabling input is held" } else { "" };
+            format!("connected; the robot stops {watchdog} after the last state was made{held}")
         }
         OperatorEvent::Robot { state, cause } => {
             format!("the robot is {}; its last stop: {}", state.name(), cause.name())

@@ -121,6 +121,8 @@ impl View {
             }
             Press::Command(OperatorCommand::Reset) => "reset pressed",
             Press::Command(OperatorCommand::Resume) => "resume pressed",
+            Press::Command(OperatorCommand::Hold) => "enabling input held",
+            Press::Command(OperatorCommand::LetGo) => "enabling input let go",
             Press::Command(OperatorCommand::Close) => "goodbye",
         };
         self.say(at, text.to_owned());

@@ -199,8 +199,9 @@ fn a_session_keeps_no_privilege_that_it_needs_no_more() {
     let robot = format!("robot --listen 127.0.0.1:0 --json --commands {known}");
     let mut robot = Running::start(world.command(&robot));
     let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
-    let operator =
-        format!("operator --connect {address} --robot-id {id} --identity id --json --every 10ms --fifo 1");
+    let operator = format!(
+        "operator --connect {address} --robot-id {id} --identity id --resume start --json --every 10ms --fifo 1"
+    );
     let mut operator = Running::start(world.command(&operator));
     operator.wait_for("status");
     let has = capabilities(operator.pid());

@@ -33,7 +33,7 @@ impl Site {
         let listening = robot.wait_for("listening");
         let at = listening["address"].as_str().unwrap();
         let operator = Running::start(world.command(&format!(
-            "operator --connect {at} --robot-id {robot_id} --transport udp --identity one --commands --json"
+            "operator --connect {at} --robot-id {robot_id} --transport udp --identity one --resume start --commands --json"
         )));
         robot.wait_for("enabled");
         Self { world, robot, operator }

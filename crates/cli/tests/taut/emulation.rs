@@ -61,7 +61,7 @@ fn ten_milliseconds_each_way_are_a_round_trip_of_twenty() {
     let mut robot = Running::start(inside(&b, &world.command(&robot)));
     robot.wait_for("listening");
     let operator = format!(
-        "operator --connect 10.77.0.2:4433 --robot-id {robot_id} --identity operator --messages 2000 --json"
+        "operator --connect 10.77.0.2:4433 --robot-id {robot_id} --identity operator --messages 2000 --resume start --json"
     );
     let operated = ended(inside(&a, &world.command(&operator)).output().unwrap());
     assert_eq!(operated.status, 0, "{operated:?}");

@@ -73,7 +73,7 @@ impl Scene {
              --json {more} {redirections}"
         );
         let mut command = Command::new("sh");
-        command.args(["-c", &line]).current_dir(world.path("."));
+        command.args(["-c", &line]).current_dir(world.path(".")).env("XDG_STATE_HOME", world.path("state"));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         arrange(&mut command);
         let robot = Guarded(command.spawn().unwrap());

@@ -156,7 +156,7 @@ fn every_line_of_operator_and_robot_is_explained() {
     let at = listening["address"].as_str().unwrap();
     let operator = |who: &str, more: &str| {
         Running::start(world.command(&format!(
-            "operator --connect {at} --robot-id {robot_id} --transport mtip --identity {who} --every 50ms --json {more}"
+            "operator --connect {at} --robot-id {robot_id} --transport mtip --identity {who} --every 50ms --resume start --json {more}"
         )))
     };
     let stranger = operator("stranger", "");

@@ -15,6 +15,8 @@ mod devices;
 #[cfg(test)]
 mod emulation;
 #[cfg(test)]
+mod fault_script;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod gate;

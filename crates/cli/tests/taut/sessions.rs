@@ -66,6 +66,17 @@ impl Running {
         (status.code().unwrap_or(-1), serde_json::from_str(&last).unwrap_or_default())
     }
 
+    /// As when the cable of its button is cut.
+    pub(crate) fn cut_input(&mut self) {
+        self.child.stdin = None;
+    }
+
+    /// As when its terminal is gone.
+    pub(crate) fn cut_output(&mut self) {
+        let nothing = Command::new("true").stdout(Stdio::piped()).spawn().unwrap().stdout.take().unwrap();
+        self.lines = BufReader::new(nothing).lines();
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -99,7 +110,8 @@ impl Site {
         let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
         let (robot_id, one, two) = (identity("robot"), identity("one"), identity("two"));
         let mut robot = Running::start(world.command(&format!(
-            "robot --listen 127.0.0.1:0 --transport {transport} --identity robot --trust {one} --trust {two} --commands --json"
+            "robot --listen 127.0.0.1:0 --transport {transport} --identity robot --trust {one} --trust {two} --watchdog 3s \
+             --commands --json"
         )));
         let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
         Self { world, transport, robot, robot_id, address }
@@ -107,8 +119,9 @@ impl Site {
 
     fn operator(&self, who: &str, robot_id: &str, more: &str) -> Command {
         let Self { transport, address, .. } = self;
+        let resume = if more.contains("--resume") { "" } else { "--resume start" };
         self.world.command(&format!(
-            "operator --connect {address} --robot-id {robot_id} --transport {transport} --identity {who} --json {more}"
+            "operator --connect {address} --robot-id {robot_id} --transport {transport} --identity {who} --json {resume} {more}"
         ))
     }
 
@@ -167,8 +180,7 @@ fn dccp_in_ip_packets_of_its_own_carries_one_session_after_another() {
         world.command("robot --listen 127.0.0.1:6511 --transport dccp --raw --plaintext --json"),
     );
     robot.wait_for("listening");
-    let operator =
-        "operator --connect 127.0.0.1:6511 --transport dccp --raw --plaintext --messages 500 --json";
+    let operator = "operator --connect 127.0.0.1:6511 --transport dccp --raw --plaintext --messages 500 --resume start --json";
     for turn in 0..2 {
         let ended = world.taut(operator);
         if ended.err.contains("CAP_NET_RAW") || std::path::Path::new("/proc/sys/net/dccp").exists() {
@@ -382,7 +394,7 @@ fn over_several_paths_a_session_runs_and_the_watchdog_stops_a_robot_on_a_path_of
         let operator = |more: &str| {
             world.command(&format!(
                 "operator --connect {address} --robot-id {robot_id} --transport {transport} --policy {policy} --identity one \
-                 --path lo --path 127.0.0.1 --path none0 --json {more}"
+                 --path lo --path 127.0.0.1 --path none0 --resume start --json {more}"
             ))
         };
         let summary = last(&ended(operator("--messages 500").output().unwrap()));

@@ -23,6 +23,9 @@ pub struct OperateConfig {
     pub limit: Option<u64>,
     /// When it resumes by itself.
     pub resume: ResumePolicy,
+    /// The enabling input comes by [`OperatorCommand::Hold`](super::OperatorCommand::Hold), each for so long; `None`: with the
+    /// device's states.
+    pub hold_to_run: Option<Duration>,
     /// Report every so many samples.
     pub report_messages: Option<u64>,
     /// Report every so often.
@@ -83,6 +86,7 @@ pub fn operate<I: Iterator<Item = Sample>>(
     let operator = Operator::new(carrier, config.session.clone(), os_seed().stream("operator"));
     let mut machine = OperatorMachine::new(operator, device, config.period, config.limit)
         .resumes(config.resume)
+        .holds_to_run(config.hold_to_run)
         .drains(config.drain);
     if let Some(witness) = endpoint.witness() {
         machine = machine.witnessed(witness.clone());

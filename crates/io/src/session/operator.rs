@@ -31,6 +31,10 @@ pub enum OperatorCommand {
     Reset,
     /// Let the robot move again. The emergency button is [`Remote::stop`](super::Remote::stop).
     Resume,
+    /// The enabling input is held: for [`OperateConfig::hold_to_run`], or until the next of these.
+    Hold,
+    /// It is let go.
+    LetGo,
     /// Say goodbye.
     Close,
 }
@@ -131,6 +135,9 @@ pub struct OperatorMachine<I> {
     next_sample: Option<Time>,
     /// The device's last reading.
     reading: Option<u64>,
+    /// How long the enabling input counts as held, and until when it does; `None`: the device says it with each state.
+    hold: Option<Duration>,
+    held_until: Time,
     next_report: Option<Time>,
     /// Sent, for reports by number.
     sent: u64,
@@ -177,6 +184,8 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
             started: false,
             next_sample: None,
             reading: None,
+            hold: None,
+            held_until: Time::ZERO,
             next_report: None,
             sent: 0,
             reported: 0,
@@ -200,6 +209,12 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
     /// When it resumes by itself. Default: never.
     pub fn resumes(mut self, policy: ResumePolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// The enabling input comes by [`OperatorCommand::Hold`], each for so long. Default: with the device's states.
+    pub fn holds_to_run(mut self, hold: Option<Duration>) -> Self {
+        self.hold = hold;
         self
     }
 
@@ -346,7 +361,8 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
         }
         self.progress.made += 1;
         // Why one is refused is in the counters.
-        let state = State { created: now, ..state };
+        let enabling = if self.hold.is_some() { now < self.held_until } else { state.enabling };
+        let state = State { created: now, enabling, ..state };
         let taken = self.operator.send_state(now, state);
         self.show(now, Seen::Made(&state, taken));
         if taken.is_ok() {
@@ -507,6 +523,8 @@ impl<I: Iterator<Item = Sample>> Machine for OperatorMachine<I> {
                 }
                 Err(error) => self.not_done = Some(error),
             },
+            OperatorCommand::Hold => self.held_until = now + self.hold.unwrap_or(Duration::ZERO),
+            OperatorCommand::LetGo => self.held_until = now,
             OperatorCommand::Close => self.close(now),
         }
     }

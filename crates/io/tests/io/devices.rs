@@ -96,6 +96,7 @@ fn steer(
         resume: ResumePolicy::Start,
         report_messages: None,
         report_period: None,
+        hold_to_run: None,
         record: None,
         drain: OperateConfig::DRAIN,
     };

@@ -126,6 +126,7 @@ fn session(
                         report_messages: None,
                         report_period: None,
                         drain: OperateConfig::DRAIN,
+                        hold_to_run: None,
                         record: None,
                     };
                     let device = Sample::counted(std::iter::repeat_with(|| State::at(taut_core::Time::ZERO)));

@@ -114,6 +114,7 @@ fn session(hosts: &[Namespace; 2], kind: TransportKind, port: u16) {
                 period: Duration::from_millis(1),
                 limit: Some(STATES),
                 drain: OperateConfig::DRAIN,
+                hold_to_run: None,
                 record: None,
                 resume: ResumePolicy::Start,
                 report_messages: None,
