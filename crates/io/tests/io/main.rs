@@ -13,6 +13,7 @@ mod paths;
 mod proxy;
 mod reconnecting;
 mod stale;
+mod stale_sockets;
 mod strangers;
 mod tcp;
 mod wireshark;
