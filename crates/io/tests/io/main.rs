@@ -15,6 +15,7 @@ mod paths;
 mod proxy;
 mod reconnecting;
 mod stale;
+mod stale_sockets;
 mod strangers;
 mod tcp;
 mod wireshark;
