@@ -85,7 +85,7 @@ impl Scheduling {
     /// Asks for it, for the thread that calls. What the system refuses is said, and goes on without.
     pub(crate) fn apply(self) {
         for warning in self.thread().apply() {
-            eprintln!("taut: goes on without {warning}");
+            crate::say(&format!("goes on without {warning}"));
         }
     }
 }
@@ -103,7 +103,7 @@ pub(crate) fn take_commands<C: Copy + Sync + 'static>(
                 Some((_, command)) => send(*command),
                 None => {
                     let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-                    eprintln!("taut: `{}` is no command; there are {}", line.trim(), names.join(", "));
+                    crate::say(&format!("`{}` is no command; there are {}", line.trim(), names.join(", ")));
                 }
             }
         }
@@ -226,5 +226,5 @@ pub(crate) fn json_line(
     line.insert("event".to_owned(), event.into());
     line.insert("t_s".to_owned(), at.as_secs_f64().into());
     line.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    format!("{}\n", serde_json::Value::Object(line))
+    format!("{}\n", crate::harmless_json(&serde_json::Value::Object(line).to_string()))
 }

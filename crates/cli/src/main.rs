@@ -19,11 +19,13 @@ mod robot;
 mod run;
 mod trace;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use taut_core::{is_harmless, printable};
 
 /// Will this robot be felt, over this network?
 #[derive(Parser)]
@@ -79,8 +81,7 @@ fn main() -> ExitCode {
         Err(help) => help.exit(),
     };
     ended.unwrap_or_else(|message| {
-        // The terminal may be what failed.
-        let _ = writeln!(io::stderr(), "taut: {message}");
+        say(&message);
         ExitCode::from(BAD_INPUT)
     })
 }
@@ -95,8 +96,21 @@ fn one_line(error: &clap::Error) -> String {
     format!("{} (see --help)", said.strip_prefix("error: ").unwrap_or(&said))
 }
 
-/// Writes to standard output. Who reads it may stop before the end: that is no error.
+/// An error or a warning is one line, of which files and peers wrote some.
+const LONGEST_LINE: usize = 8_000;
+
+/// Writes a line to standard error: an error, or what a person should know. It cannot steer the terminal.
+fn say(message: &str) {
+    // The terminal may be what failed.
+    let _ = writeln!(io::stderr(), "taut: {}", printable(message).at_most(LONGEST_LINE));
+}
+
+/// Writes lines to standard output. Who reads it may stop before the end: that is no error. Names and reasons in it may be
+/// somebody else's: what would steer a terminal is written out.
 fn print(text: &str) -> Result<(), String> {
+    let harmless = |character| character == '\n' || is_harmless(character);
+    let text: Cow<'_, str> =
+        if text.chars().all(harmless) { text.into() } else { escaped(text, harmless).into() };
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
@@ -104,9 +118,40 @@ fn print(text: &str) -> Result<(), String> {
     }
 }
 
+fn escaped(text: &str, harmless: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if harmless(character) {
+            shown.push(character);
+        } else {
+            shown.extend(character.escape_default());
+        }
+    }
+    shown
+}
+
 fn print_json<T: serde::Serialize>(value: &T) -> Result<(), String> {
     let json = serde_json::to_string_pretty(value).map_err(|e| e.to_string())?;
-    print(&format!("{json}\n"))
+    print(&format!("{}\n", harmless_json(&json)))
+}
+
+/// The same JSON, without characters that steer a terminal: inside its strings, the only place for them, they can be escaped
+/// (RFC 8259 section 7).
+fn harmless_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character == '\n' || is_harmless(character) {
+            shown.push(character);
+        } else {
+            let units = character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect::<String>();
+            shown.push_str(&units);
+        }
+    }
+    shown
 }
 
 fn obey(command: Command) -> Ended {
@@ -130,4 +175,18 @@ fn obey(command: Command) -> Ended {
 fn schema() -> Ended {
     print_json(&taut_lab::scenario::json_schema())?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_says_the_same_without_steering_a_terminal() {
+        let text = "a\u{1b}[2J\u{9b}31m\u{202e}\u{7f}\u{e0041}ü\n";
+        let json = harmless_json(&serde_json::json!({ "name": text }).to_string());
+        assert!(json.chars().all(is_harmless), "{json:?}");
+        let again: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(again["name"], text);
+    }
 }

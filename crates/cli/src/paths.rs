@@ -145,7 +145,7 @@ impl Paths {
 
 /// What is missing is said on standard error: nobody who reads results expects it there.
 pub(crate) fn warn(note: &PathNote) {
-    eprintln!("taut: {note}");
+    crate::say(&note.to_string());
 }
 
 /// How messages were spread over paths, and what is known of them: for JSON Lines.

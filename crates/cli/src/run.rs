@@ -244,14 +244,14 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Ended {
         print(&(run_text(&replay.result) + &written_text(&replay.written) + &outcome))?;
     }
     if !replay.identical {
-        eprintln!("taut: the run was made by taut {}, this is another build", replay.result.taut);
+        crate::say(&format!("the run was made by taut {}, this is another build", replay.result.taut));
     }
     Ok(if replay.identical { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn status(result: &RunResult, strict: bool) -> Ended {
     if !result.conservation.holds {
-        eprintln!("taut: packets do not add up: {}", result.conservation.violations.join("; "));
+        crate::say(&format!("packets do not add up: {}", result.conservation.violations.join("; ")));
         return Ok(ExitCode::FAILURE);
     }
     Ok(if result.verdict.met || !strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })

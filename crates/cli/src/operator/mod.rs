@@ -285,7 +285,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
 }
 
 fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>) -> Ended {
-    eprintln!("taut: {}", arguments.advice(error, own));
+    crate::say(&arguments.advice(error, own));
     Ok(ExitCode::FAILURE)
 }
 
