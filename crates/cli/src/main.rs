@@ -1,20 +1,32 @@
 //! The `taut` command: arguments in, the lab's answers out.
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
+#[cfg(feature = "sockets")]
 mod emulate;
+#[cfg(feature = "sockets")]
 mod gate;
+#[cfg(feature = "sockets")]
 mod host;
+#[cfg(feature = "sockets")]
 mod identity;
+#[cfg(feature = "sockets")]
 mod input;
+#[cfg(feature = "sockets")]
 mod kernel;
+#[cfg(feature = "sockets")]
 mod operator;
+#[cfg(feature = "sockets")]
 mod paths;
 mod plan;
 mod progress;
+#[cfg(feature = "sockets")]
 mod proxy;
+#[cfg(feature = "sockets")]
 mod real;
+#[cfg(feature = "sockets")]
 mod recent;
 mod recommend;
+#[cfg(feature = "sockets")]
 mod robot;
 mod run;
 mod trace;
@@ -50,16 +62,22 @@ enum Command {
     Trace(trace::Command),
     /// Run again what a run.json says, and compare byte for byte
     Replay(run::ReplayArguments),
+    #[cfg(feature = "sockets")]
     /// Make or show this host's identity, by which others trust it
     Identity(identity::Arguments),
+    #[cfg(feature = "sockets")]
     /// Beside the robot: let operators have it, one at a time
     Robot(Box<robot::Arguments>),
+    #[cfg(feature = "sockets")]
     /// The end with the device: steer a robot, feel it, measure the link
     Operator(Box<operator::Arguments>),
+    #[cfg(feature = "sockets")]
     /// Carry the datagrams of applications that know nothing of it, over any transport and several paths; one at each end
     Proxy(Box<proxy::Arguments>),
+    #[cfg(feature = "sockets")]
     /// Put a scenario's link between two network namespaces, in real time (needs root)
     Emulate(Box<emulate::Arguments>),
+    #[cfg(feature = "sockets")]
     /// Drop whole video frames before a queue that is too small for them, in the kernel (needs root)
     #[command(subcommand)]
     Gate(gate::Command),
@@ -162,11 +180,17 @@ fn obey(command: Command) -> Ended {
         Command::Evidence(arguments) => recommend::evidence(&arguments),
         Command::Trace(command) => trace::trace(&command),
         Command::Replay(arguments) => run::replay(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Identity(arguments) => identity::identity(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Robot(arguments) => robot::robot(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Operator(arguments) => operator::operator(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Proxy(arguments) => proxy::run(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Emulate(arguments) => emulate::emulate(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Gate(command) => gate::gate(command),
         Command::Schema => schema(),
     }

@@ -12,10 +12,10 @@ use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Choices, Scenario, ScenarioError, Setting, Variant};
 
-use crate::kernel;
 use crate::progress::Bar;
-use crate::real::{self, RealArguments};
 use crate::{Ended, print, print_json};
+#[cfg(feature = "sockets")]
+use crate::{kernel, real};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -63,8 +63,9 @@ pub(crate) struct Arguments {
     /// No progress bar
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    #[cfg(feature = "sockets")]
     #[command(flatten)]
-    pub(crate) real: RealArguments,
+    pub(crate) real: real::RealArguments,
 }
 
 #[derive(Args)]
@@ -141,9 +142,11 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     }
     let variants = chosen(&scenario, arguments)?;
     let seeds = arguments.seeds.as_ref().map_or_else(|| vec![arguments.seed], |seeds| seeds.0.clone());
+    #[cfg(feature = "sockets")]
     if arguments.real.kernel {
         return kernel::run(arguments, &variants);
     }
+    #[cfg(feature = "sockets")]
     if arguments.real.real {
         if extras != Extras::default() {
             return Err(
