@@ -10,8 +10,6 @@ use taut_core::{Duration, Time, printable};
 use taut_io::session::Remote;
 use taut_io::{Alarm, Clock, Machine};
 
-use crate::streams::say;
-
 /// What a line means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word<C> {
@@ -242,12 +240,12 @@ where
         Press::Command(command) => remote.send(*command),
         Press::Lost(loss) => {
             let taken = remote.stop(Alarm::Lost);
-            say(&format!("taut: STOP, the button is not to be relied on: {loss}"));
+            crate::say(&format!("STOP, the button is not to be relied on: {loss}"));
             taken
         }
     };
     if !taken {
-        say("taut: the session does not answer the button");
+        crate::say("the session does not answer the button");
     }
     taken
 }

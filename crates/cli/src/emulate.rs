@@ -87,7 +87,7 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let emulator = emulator.thread(arguments.scheduling.thread());
     let running = emulator.spawn(first, second).map_err(|error| error.to_string())?;
     for warning in running.warnings() {
-        eprintln!("taut: goes on without {warning}");
+        crate::say(&format!("goes on without {warning}"));
     }
     // The devices are open and their thread is scheduled. To remove one's own namespaces at the end is for CAP_SYS_ADMIN.
     let kept = if own.is_empty() { CapabilitySet::empty() } else { CapabilitySet::SYS_ADMIN };

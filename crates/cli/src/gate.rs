@@ -124,7 +124,7 @@ fn attach(arguments: &Attach) -> Ended {
     while !stop.load(Ordering::Relaxed) && gate.turn().map_err(|error| error.to_string())? {
         for note in gate.notes() {
             if told.len() < MOST_NOTES && told.insert(note.clone()) {
-                eprintln!("taut: {note}");
+                crate::say(&note.to_string());
             }
         }
     }
@@ -146,7 +146,7 @@ fn status(arguments: &Show) -> Ended {
             Err(error) if arguments.device.is_some() => return Err(error.to_string()),
             // One that does not answer hides nothing of the others.
             Err(error) => {
-                eprintln!("taut: {device}: {error}");
+                crate::say(&format!("{device}: {error}"));
                 // A name that somebody has taken is nobody's gate.
                 if !matches!(error, GateError::Stranger { .. }) {
                     ended = ExitCode::FAILURE;

@@ -16,7 +16,6 @@ use taut_io::{CapabilitySet, DriverConfig, ThreadOptions, drop_privileges};
 use taut_session::StopCause;
 
 use crate::last_stop;
-use crate::streams::say;
 
 /// How the thread that must be on time is run.
 #[derive(Args, Clone, Copy, Debug)]
@@ -92,7 +91,7 @@ impl Scheduling {
     /// Asks for it, for the thread that calls. What the system refuses is said, and goes on without.
     pub(crate) fn apply(self) {
         for warning in self.thread().apply() {
-            say(&format!("taut: goes on without {warning}"));
+            crate::say(&format!("goes on without {warning}"));
         }
     }
 }
@@ -244,5 +243,5 @@ pub(crate) fn json_line(
     line.insert("event".to_owned(), event.into());
     line.insert("t_s".to_owned(), at.as_secs_f64().into());
     line.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    format!("{}\n", serde_json::Value::Object(line))
+    format!("{}\n", crate::harmless_json(&serde_json::Value::Object(line).to_string()))
 }

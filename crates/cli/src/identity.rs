@@ -9,7 +9,6 @@ use taut_io::identity::read_or_make;
 use taut_io::session::{Credentials, Security};
 use taut_transport::identity::{Identity, Trust};
 
-use crate::streams::say;
 use crate::{Ended, print, print_json};
 
 #[derive(Args)]
@@ -50,7 +49,7 @@ impl Plaintext {
             Self { plaintext_anywhere: true, .. } => Security::PlaintextAnywhere,
             Self { .. } => Security::PlaintextOnLoopback,
         };
-        say(&format!("taut: WITHOUT SECURITY: {risk}"));
+        crate::say(&format!("WITHOUT SECURITY: {risk}"));
         Ok(security)
     }
 
@@ -75,7 +74,7 @@ pub(crate) fn identity(arguments: &Arguments) -> Ended {
         print_json(&Shown { fingerprint, path: path.display().to_string(), new })?;
     } else {
         if new {
-            say(&format!("taut: made {}; whoever reads it can be this host: keep it", path.display()));
+            crate::say(&format!("made {}; whoever reads it can be this host: keep it", path.display()));
         }
         print(&format!("{fingerprint}\n"))?;
     }
@@ -86,7 +85,7 @@ pub(crate) fn identity(arguments: &Arguments) -> Ended {
 fn load(path: Option<&Path>) -> Result<Identity, String> {
     let (path, identity, new) = read(path)?;
     if new {
-        say(&format!("taut: made {}: the identity {}", path.display(), identity.fingerprint()));
+        crate::say(&format!("made {}: the identity {}", path.display(), identity.fingerprint()));
     }
     Ok(identity)
 }

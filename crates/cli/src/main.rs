@@ -1,36 +1,55 @@
 //! The `taut` command: arguments in, the lab's answers out.
 #![allow(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
+#[cfg(feature = "sockets")]
 mod button;
+#[cfg(feature = "sockets")]
 mod device;
+#[cfg(feature = "sockets")]
 mod emulate;
+#[cfg(feature = "sockets")]
 mod gate;
+#[cfg(feature = "sockets")]
 mod host;
+#[cfg(feature = "sockets")]
 mod identity;
+#[cfg(feature = "sockets")]
 mod input;
+#[cfg(feature = "sockets")]
 mod kernel;
+#[cfg(feature = "sockets")]
 mod last_stop;
+#[cfg(feature = "sockets")]
 mod operator;
-
+#[cfg(feature = "sockets")]
 mod paths;
 mod plan;
 mod progress;
+#[cfg(feature = "sockets")]
 mod proxy;
+#[cfg(feature = "sockets")]
 mod real;
+#[cfg(feature = "sockets")]
 mod recent;
 mod recommend;
+#[cfg(feature = "sockets")]
 mod robot;
 mod run;
+#[cfg(feature = "sockets")]
 mod state;
+#[cfg(feature = "sockets")]
 mod streams;
 mod trace;
+#[cfg(feature = "sockets")]
 mod watchdog;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use taut_core::{is_harmless, printable};
 
 /// Will this robot be felt, over this network?
 #[derive(Parser)]
@@ -55,20 +74,28 @@ enum Command {
     Trace(trace::Command),
     /// Run again what a run.json says, and compare byte for byte
     Replay(run::ReplayArguments),
+    #[cfg(feature = "sockets")]
     /// Make or show this host's identity, by which others trust it
     Identity(identity::Arguments),
+    #[cfg(feature = "sockets")]
     /// Beside the robot: let operators have it, one at a time
     Robot(Box<robot::Arguments>),
+    #[cfg(feature = "sockets")]
     /// A simulated arm in a process of its own, as `taut robot --robot exec:` starts devices
     Device(device::Arguments),
+    #[cfg(feature = "sockets")]
     /// Beside a robot that does not run: let go of the stop that it keeps for its next start
     Reset(state::Arguments),
+    #[cfg(feature = "sockets")]
     /// The end with the device: steer a robot, feel it, measure the link
     Operator(Box<operator::Arguments>),
+    #[cfg(feature = "sockets")]
     /// Carry the datagrams of applications that know nothing of it, over any transport and several paths; one at each end
     Proxy(Box<proxy::Arguments>),
+    #[cfg(feature = "sockets")]
     /// Put a scenario's link between two network namespaces, in real time (needs root)
     Emulate(Box<emulate::Arguments>),
+    #[cfg(feature = "sockets")]
     /// Drop whole video frames before a queue that is too small for them, in the kernel (needs root)
     #[command(subcommand)]
     Gate(gate::Command),
@@ -90,9 +117,10 @@ fn main() -> ExitCode {
         Err(help) => help.exit(),
     };
     let status = ended.unwrap_or_else(|message| {
-        streams::say(&format!("taut: {message}"));
+        say(&message);
         ExitCode::from(BAD_INPUT)
     });
+    #[cfg(feature = "sockets")]
     streams::finish(streams::PATIENCE);
     status
 }
@@ -107,8 +135,23 @@ fn one_line(error: &clap::Error) -> String {
     format!("{} (see --help)", said.strip_prefix("error: ").unwrap_or(&said))
 }
 
-/// Writes to standard output. Who reads it may stop before the end: that is no error.
+/// An error or a warning is one line, of which files and peers wrote some.
+const LONGEST_LINE: usize = 8_000;
+
+/// Writes a line to standard error: an error, or what a person should know. It cannot steer the terminal.
+fn say(message: &str) {
+    let line = format!("taut: {}", printable(message).at_most(LONGEST_LINE));
+    #[cfg(feature = "sockets")]
+    streams::say(&line);
+    // The terminal may be what failed.
+    #[cfg(not(feature = "sockets"))]
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes lines to standard output. Who reads it may stop before the end: that is no error. Names and reasons in it may be
+/// somebody else's: what would steer a terminal is written out.
 fn print(text: &str) -> Result<(), String> {
+    let text = lines_without_harm(text);
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
@@ -116,9 +159,46 @@ fn print(text: &str) -> Result<(), String> {
     }
 }
 
+/// Lines of which files and peers wrote some: what would steer a terminal is written out.
+fn lines_without_harm(text: &str) -> Cow<'_, str> {
+    let harmless = |character| character == '\n' || is_harmless(character);
+    if text.chars().all(harmless) { text.into() } else { escaped(text, harmless).into() }
+}
+
+fn escaped(text: &str, harmless: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if harmless(character) {
+            shown.push(character);
+        } else {
+            shown.extend(character.escape_default());
+        }
+    }
+    shown
+}
+
 fn print_json<T: serde::Serialize>(value: &T) -> Result<(), String> {
     let json = serde_json::to_string_pretty(value).map_err(|e| e.to_string())?;
-    print(&format!("{json}\n"))
+    print(&format!("{}\n", harmless_json(&json)))
+}
+
+/// The same JSON, without characters that steer a terminal: inside its strings, the only place for them, they can be escaped
+/// (RFC 8259 section 7).
+fn harmless_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character == '\n' || is_harmless(character) {
+            shown.push(character);
+        } else {
+            let units = character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect::<String>();
+            shown.push_str(&units);
+        }
+    }
+    shown
 }
 
 fn obey(command: Command) -> Ended {
@@ -129,13 +209,20 @@ fn obey(command: Command) -> Ended {
         Command::Evidence(arguments) => recommend::evidence(&arguments),
         Command::Trace(command) => trace::trace(&command),
         Command::Replay(arguments) => run::replay(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Identity(arguments) => identity::identity(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Robot(arguments) => robot::robot(&arguments),
         Command::Device(arguments) => device::device(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Reset(arguments) => state::reset(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Operator(arguments) => operator::operator(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Proxy(arguments) => proxy::run(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Emulate(arguments) => emulate::emulate(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Gate(command) => gate::gate(command),
         Command::Schema => schema(),
     }
@@ -144,4 +231,18 @@ fn obey(command: Command) -> Ended {
 fn schema() -> Ended {
     print_json(&taut_lab::scenario::json_schema())?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_says_the_same_without_steering_a_terminal() {
+        let text = "a\u{1b}[2J\u{9b}31m\u{202e}\u{7f}\u{e0041}ü\n";
+        let json = harmless_json(&serde_json::json!({ "name": text }).to_string());
+        assert!(json.chars().all(is_harmless), "{json:?}");
+        let again: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(again["name"], text);
+    }
 }

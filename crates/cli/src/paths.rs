@@ -10,8 +10,6 @@ use taut_lab::result::ChoicesResult;
 use taut_transport::mpquic::PathUse;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
 
-use crate::streams::say;
-
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Paths {
     /// Go over this interface or from this address of ours, such as wwan0. Repeatable with --transport mtip and mpquic: a path
@@ -153,7 +151,7 @@ impl Paths {
 
 /// What is missing is said on standard error: nobody who reads results expects it there.
 pub(crate) fn warn(note: &PathNote) {
-    say(&format!("taut: {note}"));
+    crate::say(&note.to_string());
 }
 
 /// How messages were spread over paths, and what is known of them: for JSON Lines.

@@ -45,7 +45,7 @@ impl RealArguments {
     fn options(&self) -> Options {
         let options = Options::new().between(self.between).spin(!self.no_spin);
         let scheduling = Scheduling::at(self.fifo).thread();
-        options.scheduling(scheduling).warnings(|warning| eprintln!("taut: goes on without {warning}"))
+        options.scheduling(scheduling).warnings(|warning| crate::say(&format!("goes on without {warning}")))
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn run(
     let (result, written) = match done {
         Ok(done) => done,
         Err(RealError::Interrupted) => {
-            eprintln!("taut: interrupted; the namespaces are gone, nothing was written");
+            crate::say("interrupted; the namespaces are gone, nothing was written");
             return Ok(ExitCode::from(INTERRUPTED));
         }
         Err(RealError::Scenario(error)) => return Err(error.within(file).to_string()),
@@ -111,7 +111,7 @@ fn those_possible(
         return Err(format!("{}{of}", error.clone().within(&arguments.scenario)));
     }
     for (variant, error) in others {
-        eprintln!("taut: leaves out `{}`: {error}", variant.name);
+        crate::say(&format!("leaves out `{}`: {error}", variant.name));
     }
     Ok(those)
 }

@@ -26,7 +26,7 @@ use crate::device::{Moved, Ready};
 use crate::host::{self, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
-use crate::streams::{Form, print, say};
+use crate::streams::{Form, print};
 use crate::watchdog::Watchdogs;
 use crate::{Ended, button, last_stop, state, streams};
 
@@ -233,7 +233,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let watchdogs = arguments.watchdogs()?;
     let ready = arguments.robot.start(arguments.device_limits())?;
     if let Some(warning) = ready.warning() {
-        say(&format!("taut: {warning}"));
+        crate::say(&format!("{warning}"));
     }
     let record = arguments.record()?;
     let latch = record.latch();

@@ -12,10 +12,10 @@ use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Choices, Scenario, ScenarioError, Setting, Variant};
 
-use crate::kernel;
 use crate::progress::Bar;
-use crate::real::{self, RealArguments};
 use crate::{Ended, print, print_json};
+#[cfg(feature = "sockets")]
+use crate::{kernel, real};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -63,8 +63,9 @@ pub(crate) struct Arguments {
     /// No progress bar
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    #[cfg(feature = "sockets")]
     #[command(flatten)]
-    pub(crate) real: RealArguments,
+    pub(crate) real: real::RealArguments,
 }
 
 #[derive(Args)]
@@ -141,9 +142,11 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     }
     let variants = chosen(&scenario, arguments)?;
     let seeds = arguments.seeds.as_ref().map_or_else(|| vec![arguments.seed], |seeds| seeds.0.clone());
+    #[cfg(feature = "sockets")]
     if arguments.real.kernel {
         return kernel::run(arguments, &variants);
     }
+    #[cfg(feature = "sockets")]
     if arguments.real.real {
         if extras != Extras::default() {
             return Err(
@@ -244,14 +247,14 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Ended {
         print(&(run_text(&replay.result) + &written_text(&replay.written) + &outcome))?;
     }
     if !replay.identical {
-        eprintln!("taut: the run was made by taut {}, this is another build", replay.result.taut);
+        crate::say(&format!("the run was made by taut {}, this is another build", replay.result.taut));
     }
     Ok(if replay.identical { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn status(result: &RunResult, strict: bool) -> Ended {
     if !result.conservation.holds {
-        eprintln!("taut: packets do not add up: {}", result.conservation.violations.join("; "));
+        crate::say(&format!("packets do not add up: {}", result.conservation.violations.join("; ")));
         return Ok(ExitCode::FAILURE);
     }
     Ok(if result.verdict.met || !strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })

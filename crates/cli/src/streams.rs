@@ -49,8 +49,9 @@ pub(crate) fn start(form: Form) -> Result<(), String> {
 
 /// Writes lines to standard output.
 pub(crate) fn print(text: &str) {
+    let text = crate::lines_without_harm(text);
     match STREAMS.get() {
-        Some(streams) => streams.out.push(text.to_owned()),
+        Some(streams) => streams.out.push(text.into_owned()),
         None => drop(io::stdout().write_all(text.as_bytes())),
     }
 }

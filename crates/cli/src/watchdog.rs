@@ -13,8 +13,6 @@ use std::thread::JoinHandle;
 use rustix::fs::OFlags;
 use taut_core::Duration;
 
-use crate::streams::say;
-
 /// How often a watchdog(4) is fed: those that wait least wait a second.
 const FEED: Duration = Duration::from_millis(250);
 /// systemd is told so many times in its `WATCHDOG_USEC`: this host may be late.
@@ -40,7 +38,7 @@ impl Watchdogs {
         let systemd = match variable("NOTIFY_SOCKET").map(|name| Systemd::at(&name)) {
             // Whoever starts taut is wrong about it; that is no reason not to start.
             Some(Err(error)) => {
-                say(&format!("taut: goes on without telling NOTIFY_SOCKET: {error}"));
+                crate::say(&format!("goes on without telling NOTIFY_SOCKET: {error}"));
                 None
             }
             other => other.and_then(Result::ok),

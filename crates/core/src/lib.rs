@@ -37,7 +37,7 @@ pub use link::{Backlog, DropCause, Link, LinkEvent, Queue};
 pub use node::{Medium, Node, NodeEvent, Sample};
 pub use origin::Origin;
 pub use packet::{Address, Ecn, FlowId, IPV4_HEADER, Packet, PacketMeta, PathId, Protocol, UDP_HEADER};
-pub use printable::{Printable, printable};
+pub use printable::{Printable, is_harmless, printable};
 pub use seed::{Rng, Seed};
 pub use time::{Duration, Time};
 pub use transport::{

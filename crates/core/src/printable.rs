@@ -15,17 +15,27 @@ const LONGEST: usize = 256;
 /// assert_eq!(printable("\x1b[2Jbye\r\n").to_string(), r"\u{1b}[2Jbye\r\n");
 /// ```
 pub fn printable(text: &str) -> Printable<'_> {
-    Printable(text)
+    Printable { text, longest: LONGEST }
 }
 
 /// What [`printable`] shows.
 #[derive(Clone, Copy)]
-pub struct Printable<'a>(&'a str);
+pub struct Printable<'a> {
+    text: &'a str,
+    longest: usize,
+}
+
+impl Printable<'_> {
+    /// So many characters at most, instead of 256.
+    pub const fn at_most(self, characters: usize) -> Self {
+        Self { longest: characters, ..self }
+    }
+}
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut left = LONGEST;
-        let mut characters = self.0.chars().peekable();
+        let mut left = self.longest;
+        let mut characters = self.text.chars().peekable();
         while let Some(character) = characters.next() {
             let width = if is_harmless(character) { 1 } else { character.escape_default().count() };
             // The last place is that of the ellipsis, unless nothing follows.
@@ -49,9 +59,9 @@ impl fmt::Debug for Printable<'_> {
     }
 }
 
-/// Neither a control character (Unicode category Cc) nor one that is not seen but changes what is: line and paragraph
+/// Does [`printable`] show it as it is? Neither a control character (Unicode category Cc) nor one that is not seen but changes what is: line and paragraph
 /// separators, the controls of direction (Unicode Standard Annex 9, section 2), characters without width, annotations, tags.
-fn is_harmless(character: char) -> bool {
+pub fn is_harmless(character: char) -> bool {
     !character.is_control()
         && !matches!(
             character,
@@ -101,6 +111,7 @@ mod tests {
         assert_eq!(printable(&fits).to_string(), fits);
         let cut = printable(&format!("{fits}y")).to_string();
         assert_eq!(cut, "x".repeat(LONGEST - 1) + "…");
+        assert_eq!(printable("four").at_most(3).to_string(), "fo…");
     }
 
     #[test]

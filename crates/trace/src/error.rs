@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use taut_core::{Printable, printable};
+
 /// Why a file is not a recording, or could not be written.
 ///
 /// Displayed as one line: `bad.csv:17: time_s: 0.0035 is before 0.0040 of the line before; times must not go back`.
@@ -199,21 +201,8 @@ const NAME_SHOWN: usize = 200;
 const CELL_SHOWN: usize = 40;
 const MESSAGE_SHOWN: usize = 160;
 
-/// At most `limit` characters, control characters escaped, so that a hostile file cannot write to a terminal.
-fn shown(text: &str, limit: usize) -> String {
-    let mut out = String::new();
-    for (count, character) in text.chars().enumerate() {
-        if count == limit {
-            out.push('…');
-            break;
-        }
-        if character.is_control() {
-            out.extend(character.escape_default());
-        } else {
-            out.push(character);
-        }
-    }
-    out
+fn shown(text: &str, limit: usize) -> Printable<'_> {
+    printable(text).at_most(limit)
 }
 
 #[cfg(test)]
@@ -225,6 +214,6 @@ mod tests {
         let text = format!("\x1b[2J\n{}", "9".repeat(1000));
         let problem = Problem::Cell { column: "x".into(), text, wanted: "a number" };
         let shown = TraceError::new("a.csv", Fault::line(2, problem)).to_string();
-        assert_eq!(shown, format!("a.csv:2: x: `\\u{{1b}}[2J\\n{}…` is not a number", "9".repeat(35)));
+        assert_eq!(shown, format!("a.csv:2: x: `\\u{{1b}}[2J\\n{}…` is not a number", "9".repeat(28)));
     }
 }

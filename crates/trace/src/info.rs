@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use taut_core::{Duration, Time};
+use taut_core::{Duration, Time, printable};
 
 use crate::{Data, Packets, Recording, Signals};
 
@@ -251,15 +251,18 @@ impl fmt::Display for Info {
         if let Some(packets) = &self.packets {
             packets.fmt(f)?;
         }
-        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {}", printable(note)))
     }
 }
 
 fn write_channels(f: &mut fmt::Formatter<'_>, channels: &[ChannelInfo]) -> fmt::Result {
-    let width = |length: fn(&ChannelInfo) -> usize| channels.iter().map(length).max().unwrap_or(0);
-    let (name_width, unit_width) =
-        (width(|channel| channel.name.chars().count()), width(|channel| channel.unit.chars().count()));
-    for ChannelInfo { name, unit, min, mean, max } in channels {
+    // The file named them.
+    let shown = |text: &str| printable(text).to_string();
+    let lines: Vec<_> =
+        channels.iter().map(|channel| (shown(&channel.name), shown(&channel.unit), channel)).collect();
+    let name_width = lines.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+    let unit_width = lines.iter().map(|(_, unit, _)| unit.chars().count()).max().unwrap_or(0);
+    for (name, unit, ChannelInfo { min, mean, max, .. }) in lines {
         writeln!(
             f,
             "{name:name_width$} {unit:unit_width$}  min {min:>12.6}  mean {mean:>12.6}  max {max:>12.6}"

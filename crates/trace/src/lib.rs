@@ -47,6 +47,10 @@ mod file;
 mod info;
 mod ivf;
 mod mahimahi;
+#[cfg(feature = "mcap")]
+mod mcap;
+#[cfg(not(feature = "mcap"))]
+#[path = "mcap/absent.rs"]
 mod mcap;
 mod packets;
 mod pcap;
@@ -60,6 +64,7 @@ pub use error::{Place, Problem, TraceError};
 pub use file::{Limits, convert, read, read_bytes, read_bytes_within, write};
 pub use info::{ChannelInfo, FlowInfo, GapInfo, Info, IntervalInfo, PacketInfo, info};
 pub use ivf::Ivf;
+#[cfg(feature = "mcap")]
 pub use mcap::write_mcap;
 pub use packets::{FiveTuple, Flow, PacketRow, Packets};
 pub use playback::{Impairment, Impairments, Opportunities};

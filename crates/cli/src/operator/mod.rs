@@ -27,7 +27,7 @@ use crate::identity::Plaintext;
 use crate::input::{Device, Input};
 use crate::paths::{self, Paths};
 use crate::robot::parse_codec;
-use crate::streams::{Form, say};
+use crate::streams::Form;
 use crate::{Ended, button, last_stop, state, streams};
 
 #[derive(Args)]
@@ -193,7 +193,7 @@ impl Arguments {
         };
         let record = OperatorRecord::open(&path).map_err(|error| format!("--state: {error}"))?;
         if record.is_unacknowledged() {
-            say("taut: an emergency stop of an earlier session was never acknowledged: it is sent first");
+            crate::say("an emergency stop of an earlier session was never acknowledged: it is sent first");
         }
         Ok(record)
     }
@@ -331,7 +331,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
 }
 
 fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>) -> Ended {
-    say(&format!("taut: {}", arguments.advice(error, own)));
+    crate::say(&arguments.advice(error, own));
     Ok(ExitCode::FAILURE)
 }
 

@@ -10,7 +10,7 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph};
-use taut_core::{Duration, PathEstimate, PathId, Time};
+use taut_core::{Duration, PathEstimate, PathId, Time, printable};
 use taut_io::session::{OperatorCommand, OperatorNote, Progress, RoundTrips};
 use taut_session::{LatencySummary, OperatorEvent, RobotState, Status};
 
@@ -129,7 +129,8 @@ impl View {
     }
 
     fn say(&mut self, at: Time, text: String) {
-        push(&mut self.said, (at, text), SAID);
+        // The peer may have written some of it.
+        push(&mut self.said, (at, printable(&text).to_string()), SAID);
     }
 
     pub(super) fn draw(&self, frame: &mut Frame<'_>) {

@@ -72,6 +72,30 @@ fn an_identity_that_others_can_replace_is_refused() {
     assert!(refused.status == 2 && refused.err.contains("belongs to user 65534"), "{refused:?}");
 }
 
+#[test]
+fn what_a_file_says_does_not_steer_the_terminal() {
+    let world = World::new("steering");
+    world.write("a.csv", "time_s,x\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}end\n0,1\n0.001,2\n0.002,3\n");
+    world.write("title.toml", crate::world::SCENARIO.replace("\"t\"", "\"t\u{202e}\u{200b}\""));
+    world.write("key.toml", "\"\u{1b}[2J\u{9b}31m\" = 1\n");
+    let name = "no\u{1b}]0;such\u{7}file.csv";
+    for (arguments, told) in [
+        (&["trace", "info", "a.csv"][..], r"x\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}end"),
+        (&["trace", "info", "a.csv", "--json"], r"x\u001b]0;owned\u0007\u009b31m\u202eend"),
+        (&["trace", "info", name], r"no\u{1b}]0;such\u{7}file.csv"),
+        (&["run", "key.toml"], r"\u{1b}[2J\u{9b}31m"),
+        (&["run", "title.toml"], r"t\u{202e}\u{200b} (seed 1"),
+        (&["run", "title.toml", "--set", name], "invalid value"),
+        (&["operator", "--connect", name, "--plaintext"], r"no\u{1b}]0;such\u{7}file.csv"),
+    ] {
+        let ended = ended(world.command("").args(arguments).output().unwrap());
+        let said = format!("{}{}", ended.out, ended.err);
+        assert!(said.contains(told), "taut {arguments:?}: {said}");
+        let harmless = |character| character == '\n' || taut_core::is_harmless(character);
+        assert!(said.chars().all(harmless), "taut {arguments:?}: {said:?}");
+    }
+}
+
 /// A robot with the identity `me`, and what that file says.
 fn robot_with_a_secret(world: &World) -> (Command, String) {
     let id = world.taut("identity --path me").out.trim().to_owned();
@@ -94,8 +118,8 @@ fn the_text_of_a_secret_does_not_stay_in_memory() {
             return;
         }
     };
-    // Without the prefix: that is in the program.
-    let secret = secret.split_once(':').unwrap().1;
+    // Its end: whatever took its place in memory may have overwritten where it began.
+    let secret = &secret[secret.len() - 24..];
     let (mut looked_at, mut found) = (0, 0);
     for line in fs::read_to_string(format!("{process}/maps")).unwrap().lines() {
         let Some((range, rest)) = line.split_once(' ') else { continue };

@@ -16,6 +16,10 @@ mod queues;
 mod recordings;
 mod rtp_adapting;
 mod rtp_replay;
+#[cfg(feature = "parquet")]
+mod samples;
+#[cfg(not(feature = "parquet"))]
+#[path = "samples_absent.rs"]
 mod samples;
 mod session;
 pub mod settings;

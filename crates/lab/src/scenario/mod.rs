@@ -16,6 +16,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
+use taut_core::printable;
+
 pub use axes::{Axis, AxisValue, Choice, Choices};
 pub use json_schema::json_schema;
 pub use schema::*;
@@ -45,11 +47,14 @@ impl fmt::Display for ScenarioError {
         if !self.key.is_empty() {
             write!(f, ": {}", printable(&self.key))?;
         }
-        write!(f, ": {}", printable(&self.message))
+        write!(f, ": {}", printable(&self.message).at_most(LONGEST_MESSAGE))
     }
 }
 
 impl std::error::Error for ScenarioError {}
+
+/// Lists of what is allowed are long.
+const LONGEST_MESSAGE: usize = 4_000;
 
 /// The largest scenario file that is read.
 const SIZE_LIMIT: usize = 1 << 20;
@@ -258,18 +263,6 @@ pub(crate) fn unreadable(error: &std::io::Error) -> String {
         ErrorKind::PermissionDenied => "may not be read".to_owned(),
         _ => format!("cannot be read: {error}"),
     }
-}
-
-/// What a file says may be shown on a terminal: control characters are written out.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().fold(String::new(), |mut shown, c| {
-        if c.is_control() {
-            shown.extend(c.escape_default())
-        } else {
-            shown.push(c)
-        }
-        shown
-    })
 }
 
 /// Without `.` and without `name/..`: `scenarios/../data/x.csv` is `data/x.csv`.

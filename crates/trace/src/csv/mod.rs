@@ -6,6 +6,7 @@ mod write;
 
 pub(crate) use read::{read, utf8};
 pub use write::write_csv;
+#[cfg(feature = "mcap")]
 pub(crate) use write::write_number;
 
 /// Whether the first column's name says that it holds times.

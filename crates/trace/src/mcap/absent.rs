@@ -1,0 +1,19 @@
+//! What is left of MCAP where it was not built: its files are known, and said to be too much.
+
+use crate::error::{Fault, Problem};
+use crate::{Limits, Recording};
+
+/// What every file begins with (<https://mcap.dev/spec>).
+pub(crate) const MAGIC: &[u8] = b"\x89MCAP0\r\n";
+
+fn absent() -> Problem {
+    Problem::Malformed("this taut was built without MCAP (its feature `mcap`)".to_owned())
+}
+
+pub(crate) fn read(_: &[u8], _: &Limits) -> Result<Recording, Fault> {
+    Err(Fault::file(absent()))
+}
+
+pub(crate) fn write(_: &Recording) -> Result<Vec<u8>, Problem> {
+    Err(absent())
+}

@@ -1,0 +1,1 @@
+//! Nothing: see `[patch.crates-io]` in the workspace's Cargo.toml.
