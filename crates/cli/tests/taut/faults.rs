@@ -70,7 +70,7 @@ impl Scene {
         let taut = env!("CARGO_BIN_EXE_taut");
         let line = format!(
             "exec {taut} robot --listen {address} --transport udp --identity robot --trust {operator_id} --watchdog 1s \
-             --json {more} {redirections}"
+             --state state --json {more} {redirections}"
         );
         let mut command = Command::new("sh");
         command.args(["-c", &line]).current_dir(world.path("."));
@@ -87,7 +87,7 @@ impl Scene {
         // The robot may not listen yet.
         for _ in 0..12 {
             let mut operator = Running::start(self.world.command(&format!(
-                "operator --connect {address} --robot-id {robot_id} --transport udp --identity operator --json --commands \
+                "operator --connect {address} --robot-id {robot_id} --transport udp --identity operator --state pressed --json --commands \
                  --every 50ms {resume} {more}"
             )));
             if operator.find(|line| line["event"] == event).is_some() {
