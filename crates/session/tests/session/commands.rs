@@ -228,20 +228,3 @@ fn what_is_latched_outlives_the_transport() {
     world.run_until(at_ms(2_100));
     assert_eq!(world.robot.state(), RobotState::Fault);
 }
-
-#[test]
-fn a_lost_button_at_the_robot_stops_as_a_pressed_one_does_under_its_own_cause() {
-    let mut world = world(udp, delays(MS * 5));
-    world.start();
-    world.run_until(at_ms(1_000));
-    world.robot.stop(world.local(ROBOT), StopCause::ButtonLost);
-    world.drain();
-    world.run_until(at_ms(1_050));
-    let seen = OperatorEvent::Robot { state: RobotState::Fault, cause: StopCause::ButtonLost };
-    assert!(world.observer.operator_at(|event| *event == seen).unwrap() <= at_ms(1_006));
-    world.resume();
-    world.run_until(at_ms(1_100));
-    let refused = OperatorEvent::ResumeRefused { answer: Some(Answer::HeldLocally) };
-    assert!(world.observer.operator_at(|event| *event == refused).is_some());
-    assert_eq!(world.robot.state(), RobotState::Fault);
-}
