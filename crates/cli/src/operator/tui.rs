@@ -123,7 +123,8 @@ mod tests {
         assert_eq!(key(' '), Some(Press::Stop));
         assert_eq!(key('r'), Some(Press::Command(OperatorCommand::Resume)));
         assert_eq!(key('q'), Some(Press::Command(OperatorCommand::Close)));
-        assert_eq!(key('c'), None);
+        assert_eq!(key('c'), Some(Press::Command(OperatorCommand::Reset)));
+        assert_eq!(key('x'), None);
         let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         assert_eq!(command_of(ctrl_c), Some(Press::Command(OperatorCommand::Close)));
     }
