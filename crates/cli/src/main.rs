@@ -213,6 +213,7 @@ fn obey(command: Command) -> Ended {
         Command::Identity(arguments) => identity::identity(&arguments),
         #[cfg(feature = "sockets")]
         Command::Robot(arguments) => robot::robot(&arguments),
+        #[cfg(feature = "sockets")]
         Command::Device(arguments) => device::device(&arguments),
         #[cfg(feature = "sockets")]
         Command::Reset(arguments) => state::reset(&arguments),

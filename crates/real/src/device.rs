@@ -157,9 +157,9 @@ mod tests {
     fn an_arm_that_is_told_nothing_more_holds_when_its_lease_is_over() {
         let mut device = moving();
         device.apply(&point());
-        (0..50).for_each(|_| drop(device.step()));
+        (0..50).for_each(|_| _ = device.step());
         assert!(device.is_enabled() && speed(&device) > 0.05);
-        (0..500).for_each(|_| drop(device.step()));
+        (0..500).for_each(|_| _ = device.step());
         assert!(!device.is_enabled() && speed(&device) < 1e-4, "{device:?}");
         let place = device.robot().position();
         device.apply(&point());
