@@ -259,7 +259,7 @@ fn write_channels(f: &mut fmt::Formatter<'_>, channels: &[ChannelInfo]) -> fmt::
     // The file named them.
     let shown = |text: &str| printable(text).to_string();
     let lines: Vec<_> =
-        channels.iter().map(|channel| (shown(&channel.name), shown(&channel.unit), channel)).collect();
+        channels.iter().map(|channel| (shown(&channel.name), shown(channel.unit), channel)).collect();
     let name_width = lines.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
     let unit_width = lines.iter().map(|(_, unit, _)| unit.chars().count()).max().unwrap_or(0);
     for (name, unit, ChannelInfo { min, mean, max, .. }) in lines {
