@@ -177,18 +177,31 @@ pub(crate) struct Session<Remote, Note, R> {
 /// Notes that wait at most.
 const NOTES: usize = 4_096;
 
+/// The session's thread says that it has begun: with the threads beside it, which need their priority from its own.
+pub(crate) struct Begun<Remote> {
+    remotes: SyncSender<Remote>,
+    kept: CapabilitySet,
+}
+
+impl<Remote> Begun<Remote> {
+    pub(crate) fn tell(self, remote: Remote) {
+        let _ = drop_privileges(self.kept);
+        let _ = self.remotes.send(remote);
+    }
+}
+
 impl<Remote, Note, R> Session<Remote, Note, R>
 where
     Remote: Send + 'static,
     Note: Send + 'static,
     R: Send + 'static,
 {
-    /// Starts `work`, which says through the first channel how to reach it. An early end is its result. From here on neither
-    /// thread has more capabilities than `kept`.
+    /// Starts `work`, which says when it has begun, and how to reach it. An early end is its result. From then on no thread has
+    /// more capabilities than `kept`.
     pub(crate) fn start(
         scheduling: Scheduling,
         kept: CapabilitySet,
-        work: impl FnOnce(SyncSender<Remote>, SyncSender<(Time, Note)>) -> R + Send + 'static,
+        work: impl FnOnce(Begun<Remote>, SyncSender<(Time, Note)>) -> R + Send + 'static,
     ) -> Result<Result<Self, R>, String> {
         let (remote_sender, remotes) = sync_channel(1);
         let (note_sender, notes) = sync_channel(NOTES);
@@ -197,8 +210,7 @@ where
         let run = move || {
             let _stop = last_stop::AtEnd;
             scheduling.apply();
-            let _ = drop_privileges(kept);
-            work(remote_sender, note_sender)
+            work(Begun { remotes: remote_sender, kept }, note_sender)
         };
         let thread = std::thread::Builder::new().name("taut session".to_owned()).spawn(run);
         let thread = thread.map_err(|error| format!("a thread: {error}"))?;

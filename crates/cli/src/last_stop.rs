@@ -77,8 +77,8 @@ mod tests {
             "helper" => drop(std::thread::spawn(|| panic!("in a helper"))),
             "session" => {
                 let scheduling = crate::host::Scheduling::at(None);
-                let work = |remotes: std::sync::mpsc::SyncSender<()>, _: std::sync::mpsc::SyncSender<_>| {
-                    remotes.send(()).unwrap();
+                let work = |begun: crate::host::Begun<()>, _: std::sync::mpsc::SyncSender<_>| {
+                    begun.tell(());
                     panic!("in the session");
                 };
                 let _ = crate::host::Session::<(), (), ()>::start(

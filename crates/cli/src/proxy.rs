@@ -17,7 +17,7 @@ use taut_io::session::{Endpoint, Remote, Security, TransportKind, Trouble};
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_transport::identity::{Fingerprint, Trust};
 
-use crate::host::{self, OnSignal, Scheduling, Session, json_line};
+use crate::host::{self, Begun, OnSignal, Scheduling, Session, json_line};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
 use crate::streams::{Form, print};
@@ -164,9 +164,9 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         .strictly_in_time(arguments.paths.strictly_in_time());
     let (driver_config, period, local) = (arguments.driver(), arguments.every, ends.local);
     let kept = endpoint.capabilities();
-    let work = move |remotes: SyncSender<Remote<ProxyMachine>>, notes: SyncSender<(Time, ProxyNote)>| {
+    let work = move |begun: Begun<Remote<ProxyMachine>>, notes: SyncSender<(Time, ProxyNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
-        let started = |remote| drop(remotes.send(remote));
+        let started = |remote| begun.tell(remote);
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
         proxy(driver, &endpoint, local, config, Some(period), started, tell)

@@ -23,7 +23,7 @@ use taut_transport::identity::{Fingerprint, Trust};
 use self::output::Output;
 use crate::button::Word;
 use crate::device::{Moved, Ready};
-use crate::host::{self, OnSignal, Scheduling, Session, every};
+use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
 use crate::streams::{Form, print};
@@ -246,9 +246,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let (stopper, plant) = (ready.plant.stopper(), ready.plant);
     last_stop::arm(move |cause| stopper.stop(cause))?;
     let capabilities = endpoint.capabilities();
-    let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
+    let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
-        let started = |remote| drop(remotes.send(remote));
+        let started = |remote| begun.tell(remote);
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
         serve(driver, &endpoint, config, plant, started, tell).map_err(|error| error.to_string())

@@ -28,6 +28,11 @@ pub fn drop_privileges(kept: CapabilitySet) -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
+/// Gives up everything, for a thread that a library starts. Where that is forbidden it goes on.
+pub(crate) fn need_nothing() {
+    let _ = drop_privileges(CapabilitySet::empty());
+}
+
 /// Keeps the memory of this process from core dumps, also of those that are piped to a program (core(5)), and from other
 /// processes of the same user (ptrace(2)): for whoever holds a secret.
 ///

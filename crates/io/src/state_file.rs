@@ -10,6 +10,8 @@ use std::thread::JoinHandle;
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::privileges::need_nothing;
+
 /// A file with a text of its own that is replaced as a whole: written beside it, synced, renamed over it, and the folder synced.
 /// Whoever reads it finds the text from before or the one from after, whenever the power fails.
 #[derive(Debug)]
@@ -139,6 +141,7 @@ impl StateWriter {
         let slot = Arc::new(Slot::default());
         let shared = Arc::clone(&slot);
         let work = move || {
+            need_nothing();
             loop {
                 let mut next = shared.lock();
                 while next.text.is_none() && !next.ended {

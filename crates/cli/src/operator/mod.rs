@@ -22,7 +22,7 @@ use taut_transport::identity::{Fingerprint, Trust};
 use self::output::Output;
 pub(crate) use self::output::too_slow;
 use crate::button::Word;
-use crate::host::{self, OnSignal, Scheduling, every};
+use crate::host::{self, Begun, OnSignal, Scheduling, every};
 use crate::identity::Plaintext;
 use crate::input::{Device, Input};
 use crate::paths::{self, Paths};
@@ -300,9 +300,9 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let driver_config = arguments.scheduling.driver();
     let kept = endpoint.capabilities();
-    let work = move |remotes: SyncSender<Remote<Machine>>, notes: SyncSender<(Time, OperatorNote)>| {
+    let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, OperatorNote)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
-        let started = |remote| drop(remotes.send(remote));
+        let started = |remote| begun.tell(remote);
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
         operate(driver, &endpoint, config, device, started, tell)

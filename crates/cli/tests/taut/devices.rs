@@ -164,7 +164,7 @@ fn a_device_that_writes_junk_stops_its_robot() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let hello = r#"{"hello":{"name":"arm","lease":true,"limits_force":true,"real":false}}"#;
     let script = format!(
-        "echo '{hello}'; read limits; read enable; read apply; printf '\\033[2J\\n'; cat > /dev/null"
+        "echo '{hello}'; echo '{{\"position\":[0,0,0]}}'; read limits; read enable; read apply; printf '\\033[2J\\n'; cat > /dev/null"
     );
     let mut site = Site::new("junk", &script, LIMITS);
     let failed = site.robot.wait_for("device_failed");

@@ -16,6 +16,7 @@ use taut_session::StopCause;
 use super::Stopper;
 use crate::Clock;
 use crate::clock::timespec;
+use crate::privileges::need_nothing;
 use crate::thread::outrank;
 
 /// When the device has to be stopped: one word that a session writes and a [`Deadman`] reads, neither waiting for the other.
@@ -132,6 +133,7 @@ impl Deadman {
         std::thread::Builder::new().name("taut deadman".to_owned()).spawn(move || {
             // Whoever holds up the session must not hold up this thread too.
             outrank();
+            need_nothing();
             if theirs.watch(&timer, &*stopper).is_err() {
                 // Nobody watches any more: the device stops, and is not enabled again.
                 theirs.switch.fail();

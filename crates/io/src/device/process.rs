@@ -14,6 +14,8 @@ use rustix::pipe::fcntl_setpipe_size;
 use taut_core::Duration;
 use taut_session::StopCause;
 
+use crate::privileges::need_nothing;
+
 use super::lines::{DeviceLimits, Hello, Order, Said, Splitter, line, said};
 use super::orders::Orders;
 use super::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
@@ -110,12 +112,16 @@ impl ProcessDevice {
         let (hello_sender, hellos) = sync_channel(1);
         let (ended_sender, ended) = sync_channel(1);
         let theirs = Arc::clone(&shared);
-        let listen = move || theirs.listen(output, child, &hello_sender, &ended_sender);
+        let listen = move || {
+            need_nothing();
+            theirs.listen(output, child, &hello_sender, &ended_sender);
+        };
         std::thread::Builder::new().name("taut device in".to_owned()).spawn(listen)?;
         let theirs = Arc::clone(&shared);
-        let writer = std::thread::Builder::new()
-            .name("taut device out".to_owned())
-            .spawn(move || theirs.write(waits))?;
+        let writer = std::thread::Builder::new().name("taut device out".to_owned()).spawn(move || {
+            need_nothing();
+            theirs.write(waits);
+        })?;
         // From here on whatever goes wrong ends the device by its input's end.
         let absent =
             Hello { name: String::new(), stiffness: None, lease: false, limits_force: false, real: true };
