@@ -29,6 +29,8 @@ pub(crate) struct ClockSync {
     between_states: Duration,
     /// Answers to none of them.
     unmatched: u64,
+    /// By how much a clock was set at most, since somebody asked.
+    step: Duration,
 }
 
 /// Requests at the beginning, and how far apart they are.
@@ -79,6 +81,7 @@ impl ClockSync {
             last_state: None,
             between_states: Duration::ZERO,
             unmatched: 0,
+            step: Duration::ZERO,
         }
     }
 
@@ -148,12 +151,19 @@ impl ClockSync {
         self.answered = true;
         self.slowness = self.slowness.saturating_sub(1);
         let (received, answered) = (PeerTime(reply.received_ns), PeerTime(reply.sent_ns));
+        let before = self.estimate(now);
         match self.estimator.record(sent, received, answered, now) {
             Exchange::Impossible => {
                 self.unmatched += 1;
                 return None;
             }
-            Exchange::Stepped => self.begin_again(now),
+            Exchange::Stepped => {
+                let offset =
+                    |estimate: Option<ClockEstimate>| estimate.map_or(0, |estimate| estimate.offset_ns);
+                let by = offset(self.estimate(now)).wrapping_sub(offset(before)).unsigned_abs();
+                self.stepped(Duration::from_nanos(by));
+                self.begin_again(now);
+            }
             Exchange::Taken | Exchange::Outdated => {}
         }
         let there = Duration::from_nanos(reply.sent_ns - reply.received_ns);
@@ -166,7 +176,9 @@ impl ClockSync {
     /// means that a clock was set. Then nothing is known until the next answer.
     pub(crate) fn age(&mut self, now: Time, created: PeerTime, sent: PeerTime) -> Option<Age> {
         let estimate = self.estimator.estimate(now)?;
-        if estimate.to_local(sent) > now + estimate.uncertainty {
+        let ahead = estimate.to_local(sent).saturating_since(now);
+        if ahead > estimate.uncertainty {
+            self.stepped(ahead);
             self.estimator.reset();
             self.begin_again(now);
             return None;
@@ -185,6 +197,16 @@ impl ClockSync {
     pub(crate) fn restart(&mut self, now: Time) {
         *self = Self::new(self.interval);
         self.next = now;
+    }
+
+    fn stepped(&mut self, by: Duration) {
+        self.step = self.step.max(by);
+    }
+
+    /// By how much a clock was set, at most, since this was asked last; zero when none was. A host that was held up between
+    /// looking at its clock and at its socket sees small steps that nobody made.
+    pub(crate) fn take_step(&mut self) -> Duration {
+        std::mem::replace(&mut self.step, Duration::ZERO)
     }
 
     fn begin_again(&mut self, now: Time) {

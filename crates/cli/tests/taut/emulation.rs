@@ -41,6 +41,7 @@ fn inside(namespace: &Namespace, command: &Command) -> Command {
     inside.args(["netns", "exec", namespace.name().unwrap()]);
     inside.arg(command.get_program()).args(command.get_args());
     inside.current_dir(command.get_current_dir().unwrap());
+    inside.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     inside
 }
 

@@ -92,8 +92,6 @@ pub struct Robot<T> {
     next_refusal: Time,
     next_foreign: Time,
     keeping: Keeping,
-    /// Steps of the clocks that were looked at.
-    steps: u64,
     /// The last reset: its copies are no resumes.
     last_reset: Option<u64>,
     held_ack: Option<HeldAck>,
@@ -104,6 +102,9 @@ pub struct Robot<T> {
     one_way: Latencies,
     counters: Counters,
 }
+
+/// A clock that steps by a quarter of the largest age, or of the watchdog, stops the robot. What is less is within what both allow.
+const STEP_SHARE: u64 = 4;
 
 /// The least time between two refusals: strangers are not helped to flood somebody.
 const REFUSAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -139,7 +140,6 @@ impl<T: Transport> Robot<T> {
             next_refusal: Time::ZERO,
             next_foreign: Time::ZERO,
             keeping: Keeping::new(config.keeps_latch, config.latched),
-            steps: 0,
             last_reset: None,
             held_ack: None,
             last_ack: Time::ZERO,
@@ -366,10 +366,11 @@ impl<T: Transport> Robot<T> {
         }
     }
 
-    /// A clock that was set, or stood still: how old is what was on its way nobody can tell.
+    /// A clock that was set, or stood still, by more than a part of the age that motion may have: how old is what was on its way
+    /// nobody can tell.
     fn check_clocks(&mut self, now: Time) {
-        let steps = self.sync.steps();
-        if std::mem::replace(&mut self.steps, steps) < steps && self.safety.pause(StopCause::ClockStepped) {
+        let least = self.config.oldest().min(self.config.watchdog) / STEP_SHARE;
+        if self.sync.take_step() >= least && self.safety.pause(StopCause::ClockStepped) {
             self.halt(now, StopCause::ClockStepped);
         }
     }

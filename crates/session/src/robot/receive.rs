@@ -145,7 +145,7 @@ impl<T: Transport> Robot<T> {
         (self.newest, self.applied, self.floor_ns) = (0, 0, 0);
         self.relative = RelativeAge::default();
         self.sync.restart(now);
-        (self.steps, self.last_reset) = (0, None);
+        self.last_reset = None;
         self.safety.connect();
         self.next_status = now;
         self.events.push_back(RobotEvent::Connected { session });
