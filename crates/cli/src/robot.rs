@@ -233,7 +233,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let watchdogs = arguments.watchdogs()?;
     let ready = arguments.robot.start(arguments.device_limits())?;
     if let Some(warning) = ready.warning() {
-        crate::say(&format!("{warning}"));
+        crate::say(&warning);
     }
     let record = arguments.record()?;
     let latch = record.latch();

@@ -38,7 +38,7 @@ struct Streams {
     err: Queue,
 }
 
-/// From now on [`print`] and [`say`] wait for nobody. Lines of JSON go to standard output only.
+/// From now on [`print()`] and [`say`] wait for nobody. Lines of JSON go to standard output only.
 pub(crate) fn start(form: Form) -> Result<(), String> {
     let streams = Streams {
         out: Queue::start("taut stdout", form, io::stdout)?,

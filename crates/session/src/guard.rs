@@ -101,7 +101,7 @@ impl Guard {
         } else {
             (self.in_box(wanted), state.velocity.map(f64::from))
         };
-        if reached != wanted {
+        if distance(reached, wanted) > 0.0 {
             state.position = reached.map(|x| x as f32);
             // What leads on from where it may not go is no velocity to be told either.
             if self.limits.needs_place() {
