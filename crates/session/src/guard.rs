@@ -10,9 +10,11 @@ type Vector = [f64; 3];
 
 /// Holds the set point within [`MotionLimits`], by the robot's own clock and by where the robot measures itself.
 ///
-/// In this order: the box; force / stiffness around the measured position; a step's length; acceleration; speed by the time
-/// that has passed since the set point moved last. The later ones win, and none leads out of the box: it is convex, and the
-/// set point only moves towards what is in it.
+/// A target in the box and within force / stiffness of the measured position is approached with the acceleration, so that the
+/// way is left to brake. What that leads to is brought into the box and the force's reach once more, and at last no way is longer
+/// than the speed times the time since the set point moved last, or than a step. So in doubt the acceleration gives way first, then
+/// the reach, where the arm was pushed away; never the speed, and never the box: it is convex, and the set point only moves towards
+/// what is in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     limits: MotionLimits,
@@ -126,12 +128,7 @@ impl Guard {
         wanted_velocity: Vector,
     ) -> Result<(Vector, Vector), Verdict> {
         let wire = &self.limits.wire;
-        let mut target = self.in_box(wanted);
-        if let Some(stiffness) = self.limits.stiffness.filter(|_| wire.force.is_finite()) {
-            let measured = self.measured.ok_or(Verdict::OutOfLimits)?;
-            target = self.in_box(towards(measured, target, f64::from(wire.force / stiffness)));
-        }
-        target = towards(place, target, f64::from(wire.step));
+        let target = towards(place, self.in_reach(self.in_box(wanted))?, f64::from(wire.step));
         let dt = now.saturating_since(self.since).as_secs_f64();
         if wire.velocity.is_infinite() && wire.acceleration.is_infinite() {
             return Ok((target, wanted_velocity));
@@ -144,11 +141,25 @@ impl Guard {
             let way: Vector = std::array::from_fn(|i| target[i] - place[i]);
             velocity = self.accelerate(velocity, way, wanted_velocity, dt);
         }
-        limit(&mut velocity, f64::from(wire.velocity));
-        let reached = std::array::from_fn(|i| place[i] + velocity[i] * dt);
+        let mut reached = std::array::from_fn(|i| place[i] + velocity[i] * dt);
         // Nothing but rounding is between the two: what can be reached exactly is.
-        let reached = if distance(reached, target) <= 1e-9 { target } else { self.in_box(reached) };
+        if distance(reached, target) <= 1e-9 {
+            reached = target;
+        }
+        // Whatever it took to brake: neither the box nor the force is left, and then no way is too long for its time.
+        reached = self.in_reach(self.in_box(reached))?;
+        reached = towards(place, reached, (f64::from(wire.velocity) * dt).min(f64::from(wire.step)));
         Ok((reached, std::array::from_fn(|i| (reached[i] - place[i]) / dt)))
+    }
+
+    /// `position`, in the box, or what is nearest to it from where the arm's controller makes no more than the largest force.
+    fn in_reach(&self, position: Vector) -> Result<Vector, Verdict> {
+        let force = self.limits.wire.force;
+        let Some(stiffness) = self.limits.stiffness.filter(|_| force.is_finite()) else {
+            return Ok(position);
+        };
+        let measured = self.measured.ok_or(Verdict::OutOfLimits)?;
+        Ok(self.in_box(towards(measured, position, f64::from(force / stiffness))))
     }
 
     /// The velocity nearest to `velocity` that acceleration leads to within `dt`, and from which it can still brake before

@@ -110,7 +110,7 @@ fn reliable_transports_deliver_every_state_that_was_made() {
     for (transport, _) in TRANSPORTS.into_iter().filter(|(_, reliable)| *reliable) {
         for loss in ["1%", "3%"] {
             let loss = format!("links.there.loss.bernoulli={loss}");
-            let result = done(transport, &over(transport, true, &[&loss, "adaptive=false", "max_age=60s"]));
+            let result = done(transport, &over(transport, true, &[&loss, "adaptive=false", "teleop.max_age=60s"]));
             let teleop = teleop(&result);
             assert_eq!((teleop.arrived, teleop.made), (3000, 3000), "{transport} {loss}: {teleop:?}");
             assert!(result.flows[0].dropped["loss"] > 10, "{transport}: the network lost packets");
@@ -160,7 +160,8 @@ fn a_cut_stops_the_robot_after_the_watchdog_and_only_a_resume_moves_it_again() {
         let session = teleop(&result);
         let [stop] = &session.watchdogs[..] else { panic!("{name}: {:?}", session.watchdogs) };
         assert!((5.09..5.2).contains(&stop.stopped_s), "{name}: {stop:?}");
-        assert!((99.9..100.1).contains(&stop.silence_ms), "{name}: {stop:?}");
+        // So long after the last state was made: 5 ms it was on its way.
+        assert!((94.9..95.1).contains(&stop.silence_ms), "{name}: {stop:?}");
         assert_eq!(session.resumed, 2, "{name}");
         assert!(refused(session, "stopped") > 100, "{name}: states came and were not applied");
         let never = scenario.with(&["teleop.watchdog=60s".parse().unwrap()]).unwrap();

@@ -35,6 +35,7 @@ pub(crate) struct Arm {
     /// Where it was told to be, and when; `None`: it holds still.
     pub(crate) set_point: Option<([f64; 3], Time)>,
     pub(crate) fastest: f64,
+    pub(crate) strongest: f64,
     now: Time,
 }
 
@@ -55,6 +56,7 @@ impl Arm {
             // Saturated in the device.
             let pull = (f64::from(STIFFNESS) * way).min(f64::from(FORCE));
             let speed = pull / DRAG;
+            self.strongest = self.strongest.max(pull);
             self.fastest = self.fastest.max(speed);
             let part = (speed * dt / way).min(1.0);
             self.at = std::array::from_fn(|i| self.at[i] + (target[i] - self.at[i]) * part);
