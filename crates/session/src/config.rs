@@ -242,14 +242,15 @@ impl RobotConfig {
 
     /// No state is applied that may be of this age, whatever deadline the operator gave it; from 1 ms up. The uncertainty of the
     /// clocks counts as age. A robot to which motion takes longer refuses to be resumed
-    /// ([`PathTooSlow`](crate::Answer::PathTooSlow)). Default: the watchdog's time.
+    /// ([`PathTooSlow`](crate::Answer::PathTooSlow)). Default, and at most: the watchdog's time.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age.max(MS));
         self
     }
 
     /// The robot moves only while the states that come say that the operator's enabling input is held
-    /// ([`State::enabling`](crate::State::enabling)); the first that says that it is not stops it. Not in `omni71`, which
+    /// ([`State::enabling`](crate::State::enabling)); the first that comes and says that it is not stops it. An operator says so from
+    /// when it was let go until its next resume, whatever is lost meanwhile. Not in `omni71`, which
     /// cannot say so: such a robot never moves. Default: no.
     pub fn hold_to_run(mut self, yes: bool) -> Self {
         self.hold_to_run = yes;
@@ -271,9 +272,9 @@ impl RobotConfig {
         self
     }
 
-    /// The age at which no state is applied.
+    /// The age at which no state is applied: then the watchdog stops the robot at the latest.
     pub(crate) fn oldest(&self) -> Duration {
-        self.max_age.unwrap_or(self.watchdog)
+        self.max_age.unwrap_or(self.watchdog).min(self.watchdog)
     }
 
     /// Limits on motion and force. Default: none.

@@ -19,7 +19,10 @@ type Vector = [f64; 3];
 pub(crate) struct Guard {
     limits: MotionLimits,
     rate: LeakyBucket,
-    measured: Option<Vector>,
+    /// Where the robot measured itself last, and when.
+    measured: Option<(Vector, Time)>,
+    /// What was measured longer ago says nothing.
+    measured_for: Duration,
     /// Where the robot was told to be last, or was when it was resumed.
     set_point: Option<Vector>,
     /// How fast the set point moved there, m/s, and when.
@@ -30,16 +33,21 @@ pub(crate) struct Guard {
 /// A quaternion shorter than this points nowhere.
 const LEAST_NORM: f64 = 1e-3;
 
+/// The set point moves at most as far as the speed leads in this time, however long the silence before.
+const LONGEST_STEP: Duration = Duration::from_millis(50);
+
 /// This part of a second's states may come at once.
 const BURST: f64 = 0.1;
 
 impl Guard {
-    pub(crate) fn new(limits: MotionLimits) -> Self {
+    /// What the robot measured counts for `measured_for`.
+    pub(crate) fn new(limits: MotionLimits, measured_for: Duration) -> Self {
         let rate = f64::from(limits.wire.rate).min(1e9);
         Self {
             limits,
             rate: LeakyBucket::new(Duration::from_nanos((1e9 / rate) as u64), (rate * BURST).max(1.0) as u64),
             measured: None,
+            measured_for,
             set_point: None,
             velocity: [0.0; 3],
             since: Time::ZERO,
@@ -47,16 +55,23 @@ impl Guard {
     }
 
     /// Where the robot is, m. What is not finite changes nothing.
-    pub(crate) fn measure(&mut self, position: [f32; 3]) {
+    pub(crate) fn measure(&mut self, now: Time, position: [f32; 3]) {
         if position.iter().all(|x| x.is_finite()) {
-            self.measured = Some(position.map(f64::from));
+            self.measured = Some((position.map(f64::from), now));
         }
+    }
+
+    /// Where the robot is, as far as that is known.
+    fn measured(&self, now: Time) -> Option<Vector> {
+        let fresh = |(_, at): &(Vector, Time)| now.saturating_since(*at) <= self.measured_for;
+        self.measured.filter(fresh).map(|(position, _)| position)
     }
 
     /// It was resumed: the set point begins where the robot is.
     pub(crate) fn enable(&mut self, now: Time) {
-        self.set_point = self.measured.or(self.set_point);
-        (self.velocity, self.since) = ([0.0; 3], now);
+        self.set_point = self.measured(now);
+        self.velocity = [0.0; 3];
+        self.since = now;
     }
 
     /// May one more state come? Then it counts.
@@ -80,7 +95,9 @@ impl Guard {
     /// where a limit begins at a place that nobody knows.
     pub(crate) fn bound(&mut self, now: Time, asked: &State) -> Result<State, Verdict> {
         let (state, place, velocity) = self.limited(now, asked)?;
-        (self.set_point, self.velocity, self.since) = (Some(place), velocity, now);
+        self.set_point = Some(place);
+        self.velocity = velocity;
+        self.since = now;
         Ok(state)
     }
 
@@ -90,7 +107,7 @@ impl Guard {
             return Err(Verdict::NotFinite);
         }
         let wanted = asked.position.map(f64::from);
-        let place = self.set_point.or(self.measured);
+        let place = self.set_point.or(self.measured(now));
         let mut state = *asked;
         shorten(&mut state.velocity, self.limits.wire.velocity);
         shorten(&mut state.force, self.limits.wire.force);
@@ -105,7 +122,7 @@ impl Guard {
         };
         if distance(reached, wanted) > 0.0 {
             state.position = reached.map(|x| x as f32);
-            // What leads on from where it may not go is no velocity to be told either.
+            // The velocity that goes with the set point is that of the set point, not the one that was asked for.
             if self.limits.needs_place() {
                 state.velocity = velocity.map(|v| v as f32);
                 shorten(&mut state.velocity, self.limits.wire.velocity);
@@ -128,8 +145,10 @@ impl Guard {
         wanted_velocity: Vector,
     ) -> Result<(Vector, Vector), Verdict> {
         let wire = &self.limits.wire;
-        let target = towards(place, self.in_reach(self.in_box(wanted))?, f64::from(wire.step));
-        let dt = now.saturating_since(self.since).as_secs_f64();
+        let target =
+            towards(place, self.in_box(self.in_reach(now, self.in_box(wanted))?), f64::from(wire.step));
+        // What was saved up in a silence is not spent in one step.
+        let dt = now.saturating_since(self.since).min(LONGEST_STEP).as_secs_f64();
         if wire.velocity.is_infinite() && wire.acceleration.is_infinite() {
             return Ok((target, wanted_velocity));
         }
@@ -146,20 +165,29 @@ impl Guard {
         if distance(reached, target) <= 1e-9 {
             reached = target;
         }
-        // Whatever it took to brake: neither the box nor the force is left, and then no way is too long for its time.
-        reached = self.in_reach(self.in_box(reached))?;
+        // Whatever it took to brake: neither the box nor the force's reach is left, and then no way is too long for its time.
+        reached = self.no_further_out(place, self.in_reach(now, reached)?);
         reached = towards(place, reached, (f64::from(wire.velocity) * dt).min(f64::from(wire.step)));
         Ok((reached, std::array::from_fn(|i| (reached[i] - place[i]) / dt)))
     }
 
-    /// `position`, in the box, or what is nearest to it from where the arm's controller makes no more than the largest force.
-    fn in_reach(&self, position: Vector) -> Result<Vector, Verdict> {
+    /// `position`, or what is nearest to it from where the arm's controller makes no more than the largest force.
+    fn in_reach(&self, now: Time, position: Vector) -> Result<Vector, Verdict> {
         let force = self.limits.wire.force;
         let Some(stiffness) = self.limits.stiffness.filter(|_| force.is_finite()) else {
             return Ok(position);
         };
-        let measured = self.measured.ok_or(Verdict::OutOfLimits)?;
-        Ok(self.in_box(towards(measured, position, f64::from(force / stiffness))))
+        let measured = self.measured(now).ok_or(Verdict::OutOfLimits)?;
+        Ok(towards(measured, position, f64::from(force / stiffness)))
+    }
+
+    /// `position` in the box; where `from` is outside already, no further out than that.
+    fn no_further_out(&self, from: Vector, position: Vector) -> Vector {
+        let wire = &self.limits.wire;
+        std::array::from_fn(|i| {
+            let least = f64::from(wire.position_min[i]).min(from[i]);
+            position[i].clamp(least, f64::from(wire.position_max[i]).max(from[i]))
+        })
     }
 
     /// The velocity nearest to `velocity` that acceleration leads to within `dt`, and from which it can still brake before

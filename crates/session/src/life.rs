@@ -11,7 +11,7 @@ use crate::safety::Latch;
 /// let life = RobotLife { ended: false, latch: None };
 /// // It was killed: its next life begins with a latched stop.
 /// let latch = RobotLife::next(Some(&life.to_string()));
-/// assert_eq!(latch, Some(Latch { cause: StopCause::Restart, held_locally: false }));
+/// assert_eq!(latch, Some(Latch { cause: StopCause::Restart, held_locally: false, held_remotely: true }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RobotLife {
@@ -28,7 +28,7 @@ impl RobotLife {
     /// With what stop the next life begins, by the record of the last one; `None`: there is no record, for there was no life.
     /// Whatever is not certain to have ended in order begins with one.
     pub fn next(record: Option<&str>) -> Option<Latch> {
-        let unclean = Some(Latch { cause: StopCause::Restart, held_locally: false });
+        let unclean = Some(Latch { cause: StopCause::Restart, held_locally: false, held_remotely: true });
         match Self::parse(record?) {
             Some(Self { ended: true, latch }) => latch,
             Some(Self { ended: false, latch }) => latch.or(unclean),
@@ -49,12 +49,16 @@ impl RobotLife {
         let latch = match lines.next()?.strip_prefix("latch ")? {
             "none" => None,
             latch => {
-                let (name, held_locally) = match latch.strip_suffix(" here") {
-                    Some(name) => (name, true),
-                    None => (latch, false),
+                let mut words = latch.split(' ');
+                let name = words.next()?;
+                let (held_locally, held_remotely) = match (words.next(), words.next(), words.next()) {
+                    (Some("here"), None, None) => (true, false),
+                    (Some("there"), None, None) => (false, true),
+                    (Some("here"), Some("there"), None) => (true, true),
+                    _ => return None,
                 };
                 let cause = *StopCause::ALL.iter().find(|cause| cause.name() == name)?;
-                Some(Latch { cause, held_locally })
+                Some(Latch { cause, held_locally, held_remotely })
             }
         };
         (lines.next()? == "end").then_some(Self { ended, latch })
@@ -65,11 +69,10 @@ impl std::fmt::Display for RobotLife {
     /// Four lines; the last says that none is missing.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let life = if self.ended { "ended" } else { "running" };
-        let (latch, held) = match self.latch {
-            Some(Latch { cause, held_locally }) => (cause.name(), if held_locally { " here" } else { "" }),
-            None => ("none", ""),
-        };
-        write!(f, "{ROBOT}\nlife {life}\nlatch {latch}{held}\nend\n")
+        let name = self.latch.map_or("none", |latch| latch.cause.name());
+        let here = if self.latch.is_some_and(|latch| latch.held_locally) { " here" } else { "" };
+        let there = if self.latch.is_some_and(|latch| latch.held_remotely) { " there" } else { "" };
+        write!(f, "{ROBOT}\nlife {life}\nlatch {name}{here}{there}\nend\n")
     }
 }
 
@@ -102,8 +105,9 @@ mod tests {
     fn every_record_reads_back() {
         for ended in [false, true] {
             for cause in StopCause::ALL {
-                for held_locally in [false, true] {
-                    let life = RobotLife { ended, latch: Some(Latch { cause: *cause, held_locally }) };
+                for (held_locally, held_remotely) in [(true, false), (false, true), (true, true)] {
+                    let latch = Latch { cause: *cause, held_locally, held_remotely };
+                    let life = RobotLife { ended, latch: Some(latch) };
                     assert_eq!(RobotLife::parse(&life.to_string()), Some(life));
                 }
             }
@@ -114,8 +118,8 @@ mod tests {
 
     #[test]
     fn only_a_life_that_ended_in_order_leaves_nothing_behind() {
-        let latch = Latch { cause: StopCause::LocalEmergency, held_locally: true };
-        let restart = Latch { cause: StopCause::Restart, held_locally: false };
+        let latch = Latch { cause: StopCause::LocalEmergency, held_locally: true, held_remotely: false };
+        let restart = Latch { cause: StopCause::Restart, held_locally: false, held_remotely: true };
         let next = |ended, latch| RobotLife::next(Some(&RobotLife { ended, latch }.to_string()));
         assert_eq!(RobotLife::next(None), None);
         assert_eq!(next(true, None), None);

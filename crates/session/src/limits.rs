@@ -50,8 +50,10 @@ impl MotionLimits {
 
     /// The box that positions stay in, m; on each axis `least` ≤ `largest`, or they change places. Default: everywhere.
     pub fn position(mut self, least: [f32; 3], largest: [f32; 3]) -> Self {
-        self.wire.position_min = std::array::from_fn(|i| least[i].min(largest[i]));
-        self.wire.position_max = std::array::from_fn(|i| least[i].max(largest[i]));
+        // What is no number limits nothing.
+        let or = |number: f32, other: f32| if number.is_nan() { other } else { number };
+        self.wire.position_min = std::array::from_fn(|i| or(least[i].min(largest[i]), f32::NEG_INFINITY));
+        self.wire.position_max = std::array::from_fn(|i| or(least[i].max(largest[i]), f32::INFINITY));
         self
     }
 
@@ -72,8 +74,9 @@ impl MotionLimits {
     }
 
     /// The largest force that the arm's controller may make, N, at least 0; the commanded force is no larger. With a
-    /// [`stiffness`](Self::stiffness), the commanded position stays within force / stiffness of the measured one. Only the
-    /// device itself can limit all of it: this is the guard's part. Default: infinite.
+    /// [`stiffness`](Self::stiffness), the commanded position stays within force / stiffness of the measured one; of an arm that was
+    /// pushed away it comes back no faster than the largest speed. Only the device itself can limit all of the force: this is the
+    /// guard's part. Default: infinite.
     pub fn force(mut self, largest: f32) -> Self {
         self.wire.force = largest.max(0.0);
         self

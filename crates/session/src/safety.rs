@@ -27,6 +27,8 @@ pub struct Latch {
     pub cause: StopCause,
     /// It was pressed at the robot, and only there it can be let go.
     pub held_locally: bool,
+    /// An operator pressed it, or it was found after a restart: an operator resets it.
+    pub held_remotely: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +59,7 @@ impl Safety {
             watchdog,
             moved: Time::ZERO,
             held_locally: latched.is_some_and(|latch| latch.held_locally),
-            held_remotely: latched.is_some_and(|latch| !latch.held_locally),
+            held_remotely: latched.is_some_and(|latch| latch.held_remotely),
             known: false,
             last: None,
         }
@@ -81,8 +83,8 @@ impl Safety {
 
     /// What has to survive this process; `None`: nothing is latched.
     pub(crate) fn latch(&self) -> Option<Latch> {
-        (self.state == RobotState::Fault)
-            .then_some(Latch { cause: self.cause, held_locally: self.held_locally })
+        let Self { cause, held_locally, held_remotely, .. } = *self;
+        (self.state == RobotState::Fault).then_some(Latch { cause, held_locally, held_remotely })
     }
 
     /// There is a (new) operator. A latched emergency stop stays.
@@ -129,10 +131,10 @@ impl Safety {
     }
 
     /// The button at the robot is released; motion still waits for a resume, and for the reset of a stop that was pressed
-    /// elsewhere.
-    pub(crate) fn release_local(&mut self, has_operator: bool) {
+    /// elsewhere. True when it was pressed.
+    pub(crate) fn release_local(&mut self, has_operator: bool) -> bool {
         if !std::mem::take(&mut self.held_locally) {
-            return;
+            return false;
         }
         if self.held_remotely {
             self.cause = StopCause::Emergency;
@@ -140,6 +142,7 @@ impl Safety {
         } else {
             self.enter(if has_operator { RobotState::Paused } else { RobotState::Disabled });
         }
+        true
     }
 
     /// The operator's emergency stop. False when it is a repetition, or older than a command obeyed since.
@@ -219,8 +222,8 @@ impl Safety {
         if answer == Answer::Done {
             if !self.is_enabled() {
                 self.enter(RobotState::Enabled);
+                self.moved = now;
             }
-            self.moved = now;
         }
         answer
     }
@@ -346,7 +349,7 @@ mod tests {
     #[test]
     fn what_was_latched_in_an_earlier_life_holds() {
         let watchdog = Duration::from_millis(100);
-        let kept = Latch { cause: StopCause::LocalEmergency, held_locally: true };
+        let kept = Latch { cause: StopCause::LocalEmergency, held_locally: true, held_remotely: false };
         let mut safety = Safety::new(watchdog, 1, Some(kept));
         assert_eq!((safety.state(), safety.latch()), (RobotState::Fault, Some(kept)));
         safety.connect();
@@ -354,7 +357,7 @@ mod tests {
         safety.release_local(true);
         assert_eq!((safety.state(), safety.latch()), (RobotState::Paused, None));
 
-        let kept = Latch { cause: StopCause::Restart, held_locally: false };
+        let kept = Latch { cause: StopCause::Restart, held_locally: false, held_remotely: true };
         let mut safety = Safety::new(watchdog, 1, Some(kept));
         safety.connect();
         assert_eq!(safety.resume(at(0), 1, Some(safety.epoch())), Answer::Latched);
@@ -367,10 +370,22 @@ mod tests {
         let mut safety = connected();
         safety.stop(1);
         safety.stop_locally(StopCause::LocalEmergency);
+        // Also across a restart in between.
+        let mut safety = Safety::new(Duration::from_millis(100), 9, safety.latch());
+        safety.connect();
         safety.release_local(true);
         assert_eq!((safety.state(), safety.cause()), (RobotState::Fault, StopCause::Emergency));
         assert_eq!(safety.reset(2, Some(safety.epoch())), Answer::Done);
         assert_eq!(safety.state(), RobotState::Paused);
+    }
+
+    #[test]
+    fn a_resume_of_a_robot_that_moves_feeds_no_watchdog() {
+        let mut safety = connected();
+        safety.resume(at(0), 1, Some(safety.epoch()));
+        safety.feed(at(10));
+        assert_eq!(safety.resume(at(100), 2, Some(safety.epoch())), Answer::Done);
+        assert!(safety.check(at(110)));
     }
 
     #[test]
@@ -440,7 +455,7 @@ mod tests {
                     1 => safety.leave(StopCause::OperatorLeft),
                     2 => { safety.pause(StopCause::Watchdog); }
                     3 => safety.stop_locally(StopCause::LocalEmergency),
-                    4 => safety.release_local(true),
+                    4 => { safety.release_local(true); }
                     5 => { safety.stop(command); }
                     6 => { safety.check(at(now)); }
                     7 => { safety.reset(command, Some(named)); }

@@ -31,6 +31,8 @@ pub(crate) struct ClockSync {
     unmatched: u64,
     /// By how much a clock was set at most, since somebody asked.
     step: Duration,
+    /// What was known before it was found wrong: the next answer says by how much.
+    before: Option<ClockEstimate>,
 }
 
 /// Requests at the beginning, and how far apart they are.
@@ -82,6 +84,7 @@ impl ClockSync {
             between_states: Duration::ZERO,
             unmatched: 0,
             step: Duration::ZERO,
+            before: None,
         }
     }
 
@@ -151,20 +154,19 @@ impl ClockSync {
         self.answered = true;
         self.slowness = self.slowness.saturating_sub(1);
         let (received, answered) = (PeerTime(reply.received_ns), PeerTime(reply.sent_ns));
-        let before = self.estimate(now);
+        let before = self.before.take().or(self.estimate(now));
         match self.estimator.record(sent, received, answered, now) {
             Exchange::Impossible => {
                 self.unmatched += 1;
                 return None;
             }
-            Exchange::Stepped => {
-                let offset =
-                    |estimate: Option<ClockEstimate>| estimate.map_or(0, |estimate| estimate.offset_ns);
-                let by = offset(self.estimate(now)).wrapping_sub(offset(before)).unsigned_abs();
-                self.stepped(Duration::from_nanos(by));
-                self.begin_again(now);
-            }
+            Exchange::Stepped => self.begin_again(now),
             Exchange::Taken | Exchange::Outdated => {}
+        }
+        if let (Some(before), Some(after)) = (before, self.estimate(now)) {
+            // What either did not know is no step.
+            let by = Duration::from_nanos(after.offset_ns.wrapping_sub(before.offset_ns).unsigned_abs());
+            self.stepped(by.saturating_sub(before.uncertainty + after.uncertainty));
         }
         let there = Duration::from_nanos(reply.sent_ns - reply.received_ns);
         let rtt = (now - sent).saturating_sub(there);
@@ -179,6 +181,7 @@ impl ClockSync {
         let ahead = estimate.to_local(sent).saturating_since(now);
         if ahead > estimate.uncertainty {
             self.stepped(ahead);
+            self.before = Some(estimate);
             self.estimator.reset();
             self.begin_again(now);
             return None;
@@ -226,16 +229,26 @@ pub(crate) struct RelativeAge {
     /// The least difference of clocks in the present window and in the last.
     least: [Option<i64>; 2],
     window_began: Time,
+    /// By how much something took less than anything before, since somebody asked: a clock was set.
+    step: Duration,
 }
 
 impl RelativeAge {
     const WINDOW: Duration = Duration::from_secs(5);
+
+    /// As [`ClockSync::take_step`].
+    pub(crate) fn take_step(&mut self) -> Duration {
+        std::mem::replace(&mut self.step, Duration::ZERO)
+    }
 
     pub(crate) fn age(&mut self, now: Time, created_ns: u64) -> Age {
         let difference = now.as_nanos().wrapping_sub(created_ns) as i64;
         if now.saturating_since(self.window_began) >= Self::WINDOW {
             self.least = [None, self.least[0]];
             self.window_began = now;
+        }
+        if let Some(least) = self.least.into_iter().flatten().min() {
+            self.step = self.step.max(Duration::from_nanos(least.saturating_sub(difference).max(0) as u64));
         }
         let present = self.least[0].map_or(difference, |least| least.min(difference));
         self.least[0] = Some(present);

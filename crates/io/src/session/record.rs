@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(first.latch(), None);
         assert!(matches!(RobotRecord::open(&path), Err(StateFileError::Taken(_))), "one at a time");
         drop(first);
-        let restart = Some(Latch { cause: StopCause::Restart, held_locally: false });
+        let restart = Some(Latch { cause: StopCause::Restart, held_locally: false, held_remotely: true });
         assert_eq!(RobotRecord::open(&path).expect("after a kill").latch(), restart);
         assert_eq!(RobotRecord::open(&path).expect("after another").latch(), restart);
         assert_eq!(RobotRecord::reset(&path).expect("nobody has it"), restart);

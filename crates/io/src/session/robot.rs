@@ -246,7 +246,7 @@ impl<P: Plant> RobotMachine<P> {
             self.device.measured(&measured);
             let state = measured.state;
             self.position = state.position;
-            self.robot.measure(state.position);
+            self.robot.measure(now, state.position);
             if self.plant.0.feeds_back() && self.has_operator {
                 let state = State { created: now, ..state };
                 // Why one is refused is in the counters.

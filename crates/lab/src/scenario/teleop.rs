@@ -110,7 +110,7 @@ pub struct Teleop {
 impl Teleop {
     /// The age at which the robot applies no state.
     pub fn oldest(&self) -> Duration {
-        self.max_age.unwrap_or(self.watchdog)
+        self.max_age.unwrap_or(self.watchdog).min(self.watchdog)
     }
 }
 

@@ -110,7 +110,8 @@ fn reliable_transports_deliver_every_state_that_was_made() {
     for (transport, _) in TRANSPORTS.into_iter().filter(|(_, reliable)| *reliable) {
         for loss in ["1%", "3%"] {
             let loss = format!("links.there.loss.bernoulli={loss}");
-            let result = done(transport, &over(transport, true, &[&loss, "adaptive=false", "teleop.max_age=60s"]));
+            let result =
+                done(transport, &over(transport, true, &[&loss, "adaptive=false", "teleop.max_age=60s"]));
             let teleop = teleop(&result);
             assert_eq!((teleop.arrived, teleop.made), (3000, 3000), "{transport} {loss}: {teleop:?}");
             assert!(result.flows[0].dropped["loss"] > 10, "{transport}: the network lost packets");

@@ -91,7 +91,7 @@ pub enum OperatorEvent {
     Refused(DropCause),
     /// The robot does not take this operator. It is asked again.
     RefusedByRobot(RefusalReason),
-    /// The robot speaks another version.
+    /// The robot speaks another version. Told once a second at most.
     Incompatible(Error),
     /// A path can be used.
     PathUp(PathId),
@@ -146,4 +146,7 @@ pub enum ResumeError {
     /// The robot's emergency stop is latched: reset it first. These are two acts.
     #[error("an emergency stop is latched; reset it first")]
     Latched,
+    /// The robot's own emergency stop is pressed: only there it can be let go.
+    #[error("the emergency stop at the robot itself is pressed; let go of it there first")]
+    HeldLocally,
 }

@@ -88,6 +88,10 @@ pub struct Operator<T> {
     next_command: u64,
     /// The emergency stop was pressed and nothing was resumed since.
     latched: bool,
+    /// The enabling input was held since the last resume, and then it was let go: until the next one it counts as that.
+    was_held: bool,
+    let_go: bool,
+    next_foreign: Time,
     next_hello: Time,
     hellos: u32,
     /// When the first of them was said; `None`: not even as early data.
@@ -103,6 +107,9 @@ pub struct Operator<T> {
     one_way: Latencies,
     counters: Counters,
 }
+
+/// The least time between two reports of a robot of another version.
+const FOREIGN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far the session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +145,9 @@ impl<T: Transport> Operator<T> {
             command: None,
             next_command: if native { 1 } else { OMNI71_COMMAND | 1 },
             latched: false,
+            was_held: false,
+            let_go: false,
+            next_foreign: Time::ZERO,
             next_hello: Time::ZERO,
             hellos: 0,
             greeted: None,
@@ -161,7 +171,10 @@ impl<T: Transport> Operator<T> {
     /// # Errors
     /// See [`StateError`]; each refusal is counted.
     pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
-        let state = State { created: state.created.min(now), ..state };
+        self.let_go |= self.was_held && !state.enabling;
+        self.was_held |= state.enabling;
+        let enabling = state.enabling && !self.let_go;
+        let state = State { created: state.created.min(now), enabling, ..state };
         let expires = self.config.deadline.map(|deadline| state.created + deadline);
         let item = Waiting { sequence: self.next_sequence, state, expires };
         if let Err(error) = self.admit(now, &item) {
@@ -244,9 +257,12 @@ impl<T: Transport> Operator<T> {
     pub fn resume(&mut self, now: Time) -> Result<(), ResumeError> {
         self.may_command()?;
         if self.robot.state == RobotState::Fault {
-            return Err(ResumeError::Latched);
+            let is_local = matches!(self.robot.cause, StopCause::LocalEmergency | StopCause::ButtonLost);
+            return Err(if is_local { ResumeError::HeldLocally } else { ResumeError::Latched });
         }
         self.latched = false;
+        self.was_held = false;
+        self.let_go = false;
         self.outbox.flush(DropCause::Stopped, &mut self.dropped);
         self.begin_command(now, Kind::Resume, self.robot.epoch);
         self.settle(now);
@@ -429,7 +445,10 @@ impl<T: Transport> Operator<T> {
             Heard::Frame(frame) => self.handle_frame(now, &frame),
             Heard::Foreign(error) => {
                 self.counters.refused.add(DropCause::Malformed);
-                self.events.push_back(OperatorEvent::Incompatible(error));
+                if now >= self.next_foreign {
+                    self.next_foreign = now + FOREIGN_INTERVAL;
+                    self.events.push_back(OperatorEvent::Incompatible(error));
+                }
             }
             Heard::Dropped { tag, cause } => self.dropped_by_transport(tag, cause),
             Heard::Refused(cause) => {

@@ -14,6 +14,11 @@ pub enum RobotEvent {
         /// The number of its session.
         session: u32,
     },
+    /// A latched emergency stop was let go. Nothing moves by that.
+    LetGo {
+        /// By [`Robot::release`](super::Robot::release), beside the robot; else by the operator.
+        here: bool,
+    },
     /// The operator resumed: states follow.
     Enabled,
     /// Go there: fresh, in order, finite, within the limits.

@@ -59,10 +59,12 @@ impl<T: Transport> Robot<T> {
     /// either way; an operator that waits for its acknowledgement gets it.
     pub fn kept(&mut self, now: Time, number: u64, ok: bool) {
         self.check(now);
-        if number <= self.keeping.answered {
+        // Whoever could not write it may try again.
+        if number < self.keeping.answered || number == self.keeping.answered && self.keeping.ok {
             return;
         }
-        (self.keeping.answered, self.keeping.ok) = (number, ok);
+        self.keeping.answered = number;
+        self.keeping.ok = ok;
         if let Some(waiting) = self.keeping.waiting.take_if(|waiting| waiting.number <= number) {
             let answer = if ok { Answer::Done } else { Answer::NotKept };
             self.acknowledge_stop(now, &waiting.command, answer);

@@ -129,7 +129,7 @@ impl<T: Transport> Robot<T> {
             applied: 0,
             applied_count: 0,
             floor_ns: 0,
-            guard: Guard::new(config.limits),
+            guard: Guard::new(config.limits, config.watchdog),
             processor: Processor::new(config.processing, config.queue, config.order, rng),
             dropped: Vec::new(),
             outbox: Outbox::new(config.queue, Order::Newest, interval),
@@ -154,9 +154,10 @@ impl<T: Transport> Robot<T> {
     }
 
     /// Where the robot is, m: where motion begins after a resume, and what the limit of the force counts from.
-    /// [`send_feedback`](Self::send_feedback) says it as well. A position that is not finite changes nothing.
-    pub fn measure(&mut self, position: [f32; 3]) {
-        self.guard.measure(position);
+    /// [`send_feedback`](Self::send_feedback) says it as well. A position that is not finite changes nothing; one that is older than
+    /// the watchdog's time says nothing any more.
+    pub fn measure(&mut self, now: Time, position: [f32; 3]) {
+        self.guard.measure(now, position);
     }
 
     /// Sends what the robot measures, its force above all, to the operator's hand; at most at the configured rate, the
@@ -171,7 +172,7 @@ impl<T: Transport> Robot<T> {
             self.feedback_drops.add(DropCause::NotFinite);
             return Err(StateError::NotFinite);
         }
-        self.measure(state.position);
+        self.measure(state.created, state.position);
         let expires = Some(state.created + self.config.feedback_deadline);
         let item = Waiting { sequence: self.next_feedback, state, expires };
         let error = if self.operator.is_none() || self.closed {
@@ -216,7 +217,9 @@ impl<T: Transport> Robot<T> {
 
     /// The button beside the robot is released. The robot stays stopped until the operator resumes.
     pub fn release(&mut self, now: Time) {
-        self.safety.release_local(self.operator.is_some());
+        if self.safety.release_local(self.operator.is_some()) {
+            self.events.push_back(RobotEvent::LetGo { here: true });
+        }
         self.next_status = now;
         self.settle(now);
     }
@@ -369,8 +372,8 @@ impl<T: Transport> Robot<T> {
     /// A clock that was set, or stood still, by more than a part of the age that motion may have: how old is what was on its way
     /// nobody can tell.
     fn check_clocks(&mut self, now: Time) {
-        let least = self.config.oldest().min(self.config.watchdog) / STEP_SHARE;
-        if self.sync.take_step() >= least && self.safety.pause(StopCause::ClockStepped) {
+        let step = self.sync.take_step().max(self.relative.take_step());
+        if step >= self.config.oldest() / STEP_SHARE && self.safety.pause(StopCause::ClockStepped) {
             self.halt(now, StopCause::ClockStepped);
         }
     }

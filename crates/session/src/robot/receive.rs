@@ -220,6 +220,7 @@ impl<T: Transport> Robot<T> {
         };
         if self.safety.epoch() != epoch {
             self.next_status = now;
+            self.events.push_back(RobotEvent::LetGo { here: false });
         }
         self.last_reset = Some(command.command);
         self.answer_command(now, command, answer, ages, Body::ResetAck);
@@ -228,12 +229,12 @@ impl<T: Transport> Robot<T> {
     fn handle_resume(&mut self, now: Time, command: &Command) {
         let ages = self.ages(now, command);
         let was_enabled = self.safety.is_enabled();
-        let limit = self.config.oldest().min(self.config.watchdog);
+        let limit = self.config.oldest();
         let answer = match ages {
             None => Answer::ClockUnknown,
             Some([made, _]) if made.likely >= self.config.command_age => Answer::TooLate,
             // Motion would be too old when it comes, or so old that the watchdog waits no longer.
-            Some([_, way]) if way.most() >= limit && !was_enabled => {
+            Some([_, way]) if way.most() >= limit => {
                 let known = self.safety.refuse(command.command, Answer::PathTooSlow);
                 if known == Answer::PathTooSlow {
                     self.events.push_back(RobotEvent::PathTooSlow { age: way.most() });
@@ -357,10 +358,11 @@ impl<T: Transport> Robot<T> {
         Ok(Waiting { sequence: wire.sequence, state, expires: Some(now + left) })
     }
 
-    /// The newest state says that the enabling input is not held: that stops a robot which demands it, however old it is.
+    /// A state since the resume says that the enabling input is not held: that stops a robot which demands it, however old it is,
+    /// and whatever overtook it.
     fn check_enabling(&mut self, now: Time, wire: &Wire) {
-        let is_news = wire.sequence > self.newest && wire.created_ns >= self.floor_ns;
-        if self.config.hold_to_run && !wire.enabling && is_news && self.safety.pause(StopCause::Released) {
+        let is_of_now = wire.created_ns >= self.floor_ns;
+        if self.config.hold_to_run && !wire.enabling && is_of_now && self.safety.pause(StopCause::Released) {
             self.halt(now, StopCause::Released);
         }
     }

@@ -42,8 +42,8 @@ pub(crate) struct Checker {
     arm: Arm,
     /// Where the robot measured itself last.
     measured: [f64; 3],
-    /// A stop is latched that nobody has reset.
-    latched: bool,
+    /// A stop is latched that nobody has let go: pressed at the robot, and by the operator.
+    latched: [bool; 2],
     fates: Vec<Fate>,
     made: u64,
     /// By the number of the datagram: the sequence of the state in it, 0 for anything else.
@@ -140,7 +140,7 @@ impl Checker {
             hand,
             arm: Arm::default(),
             measured: [0.0; 3],
-            latched: false,
+            latched: [false; 2],
             fates: Vec::new(),
             made: 0,
             datagrams: Vec::new(),
@@ -174,11 +174,6 @@ impl Checker {
     /// Resume was pressed at the operator.
     pub(crate) fn resume_pressed(&mut self, now: Time) {
         self.released.get_or_insert(now);
-    }
-
-    /// The stop was reset, at the operator or at the robot.
-    pub(crate) fn reset_pressed(&mut self) {
-        self.latched = false;
     }
 
     /// Somebody sets a clock.
@@ -419,17 +414,19 @@ impl Observer for Checker {
             }
             RobotEvent::Enabled => {
                 assert!(self.released.is_some(), "nobody pressed resume after the stop");
-                assert!(!self.latched, "nobody reset the stop");
+                assert_eq!(self.latched, [false; 2], "nobody let go of the stop");
                 self.enabled = true;
                 (self.moved, self.misjudged) = (now, Duration::ZERO);
                 self.arm.pass(now);
                 self.arm.set_point = Some((self.arm.at, now));
                 self.totals.resumes += 1;
             }
+            RobotEvent::LetGo { here } => self.latched[usize::from(!here)] = false,
             RobotEvent::Stop { why } => {
                 self.enabled = false;
                 self.released = None;
-                self.latched |= why.is_emergency();
+                self.latched[0] |= *why == StopCause::LocalEmergency;
+                self.latched[1] |= *why == StopCause::Emergency;
                 self.arm.pass(now);
                 self.arm.set_point = None;
                 assert!(

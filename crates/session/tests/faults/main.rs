@@ -217,6 +217,8 @@ fn act(world: &mut Episode, rng: &mut Rng) {
     match rng.below(100) {
         0..3 => world.emergency_stop(),
         3..33 if !moves => world.resume_now(),
+        // Somebody presses it although the robot moves: that feeds nothing.
+        3..6 => _ = world.resume(),
         33..35 => {
             world.robot.emergency_stop(world.local(ROBOT));
             world.drain();
@@ -296,7 +298,6 @@ impl Episode {
     /// Resets what is latched, or else resumes: two acts, one after the other.
     fn resume_now(&mut self) {
         if self.operator.robot().0 == RobotState::Fault {
-            self.observer.reset_pressed();
             self.reset();
             return;
         }
@@ -307,7 +308,6 @@ impl Episode {
 
     /// The button at the robot is let go.
     fn release(&mut self) {
-        self.observer.reset_pressed();
         self.robot.release(self.local(ROBOT));
         self.drain();
     }

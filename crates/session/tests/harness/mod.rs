@@ -139,6 +139,8 @@ pub struct World<T, O> {
     /// How long the robot's disk takes; `None`: it fails.
     pub disk: Option<Duration>,
     writing: VecDeque<(Time, u64)>,
+    frozen: Option<usize>,
+    backlog: Vec<Vec<u8>>,
     next_sample: Time,
     next_measurement: Time,
     next_id: u64,
@@ -174,6 +176,8 @@ impl<T: Transport, O: Observer> World<T, O> {
             enabling: true,
             disk: Some(Duration::ZERO),
             writing: VecDeque::new(),
+            frozen: None,
+            backlog: Vec::new(),
             next_sample: START,
             next_measurement: START,
             next_id: 0,
@@ -201,6 +205,19 @@ impl<T: Transport, O: Observer> World<T, O> {
         self.wake();
     }
 
+    /// An end does nothing for so long, and its clock stands still; what comes meanwhile waits for it.
+    pub fn freeze(&mut self, end: usize, time: Duration) {
+        self.frozen = Some(end);
+        let thaws = self.now + time;
+        self.run_until(thaws);
+        self.frozen = None;
+        self.clocks[end].offset = self.clocks[end].offset - time;
+        for datagram in std::mem::take(&mut self.backlog) {
+            self.input(end, PathId(0), &datagram);
+        }
+        self.wake();
+    }
+
     /// Everything that is due now.
     pub fn wake(&mut self) {
         loop {
@@ -210,10 +227,15 @@ impl<T: Transport, O: Observer> World<T, O> {
             }
         }
         let [operator, robot] = [self.local(OPERATOR), self.local(ROBOT)];
-        self.robot.measure(self.observer.arm(self.now));
-        self.write_latches();
-        self.operator.handle_timeout(operator);
-        self.robot.handle_timeout(robot);
+        let arm = self.observer.arm(self.now);
+        if self.frozen != Some(ROBOT) {
+            self.robot.measure(robot, arm);
+            self.write_latches();
+            self.robot.handle_timeout(robot);
+        }
+        if self.frozen != Some(OPERATOR) {
+            self.operator.handle_timeout(operator);
+        }
         self.make_samples();
         self.drain();
     }
@@ -227,10 +249,14 @@ impl<T: Transport, O: Observer> World<T, O> {
 
     fn next_time(&self) -> Option<Time> {
         let ends = [self.operator.poll_timeout(), self.robot.poll_timeout()];
-        let due = |end: usize| ends[end].map(|deadline| self.clocks[end].when(deadline.at));
+        let due = |end: usize| {
+            let deadline = ends[end].filter(|_| self.frozen != Some(end));
+            deadline.map(|deadline| self.clocks[end].when(deadline.at))
+        };
         let link = |i: usize| self.links[i].poll_timeout().map(|deadline| deadline.at);
-        let sample = self.sampling.map(|_| self.next_sample);
-        let measurement = self.measuring.map(|_| self.next_measurement);
+        let sample = self.sampling.filter(|_| self.frozen != Some(OPERATOR)).map(|_| self.next_sample);
+        let measurement =
+            self.measuring.filter(|_| self.frozen != Some(ROBOT)).map(|_| self.next_measurement);
         let written = self.writing.front().map(|(at, _)| *at);
         [due(0), due(1), link(0), link(1), sample, measurement, written].into_iter().flatten().min()
     }
@@ -245,7 +271,11 @@ impl<T: Transport, O: Observer> World<T, O> {
                 self.observer.corrupted(packet.meta.id, from);
                 continue;
             }
-            self.input(1 - from, PathId(0), &packet.payload);
+            if self.frozen == Some(1 - from) {
+                self.backlog.push(packet.payload);
+            } else {
+                self.input(1 - from, PathId(0), &packet.payload);
+            }
         }
         while let Some(event) = self.links[from].poll_event() {
             self.observer.network(self.now, from, &event);
@@ -268,12 +298,16 @@ impl<T: Transport, O: Observer> World<T, O> {
     }
 
     fn make_samples(&mut self) {
-        if let Some(period) = self.sampling.filter(|_| self.next_sample <= self.now) {
+        if let Some(period) =
+            self.sampling.filter(|_| self.frozen != Some(OPERATOR) && self.next_sample <= self.now)
+        {
             self.next_sample = self.now + period;
             let position = self.observer.hand(self.now);
             self.send(State { position, enabling: self.enabling, ..State::at(self.local(OPERATOR)) });
         }
-        if let Some(period) = self.measuring.filter(|_| self.next_measurement <= self.now) {
+        if let Some(period) =
+            self.measuring.filter(|_| self.frozen != Some(ROBOT) && self.next_measurement <= self.now)
+        {
             self.next_measurement = self.now + period;
             let now = self.local(ROBOT);
             let position = self.observer.arm(self.now);

@@ -163,7 +163,7 @@ fn the_button_at_the_robot_is_released_at_the_robot() {
     world.run_until(at_ms(1_050));
     let seen = OperatorEvent::Robot { state: RobotState::Fault, cause: StopCause::LocalEmergency };
     assert!(world.observer.operator_at(|event| *event == seen).unwrap() <= at_ms(1_006));
-    assert_eq!(world.operator.resume(world.local(OPERATOR)), Err(ResumeError::Latched));
+    assert_eq!(world.operator.resume(world.local(OPERATOR)), Err(ResumeError::HeldLocally));
     world.reset();
     world.run_until(at_ms(1_100));
     assert!(world.observer.operator_at(refuses_reset(Answer::HeldLocally)).is_some());

@@ -216,7 +216,7 @@ fn limits_hold_whatever_the_operator_sends() {
     let limits = MotionLimits::new().position([-0.1; 3], [0.1; 3]).velocity(0.5).force(3.0).step(0.001);
     let robot = RobotConfig::new().limits(limits);
     let mut world = World::new(udp, OperatorConfig::new(), robot, delays(MS), Log::default());
-    world.robot.measure([0.0; 3]);
+    world.robot.measure(world.local(1), [0.0; 3]);
     world.start();
     world.sampling = None;
     for i in 0..500u16 {

@@ -97,13 +97,12 @@ fn a_robot_refuses_to_move_over_a_path_that_is_too_slow_and_both_ends_name_the_v
 }
 
 #[test]
-fn a_clock_that_stood_still_stops_the_robot() {
+fn a_clock_that_was_set_forward_at_either_end_stops_the_robot() {
     for frozen in [OPERATOR, ROBOT] {
         let mut world = world(udp, delays(MS * 5));
         world.start();
         world.run_until(at_ms(3_000));
-        // As a paused virtual machine: the end does nothing, and its clock does not advance. To the other one it is as if its
-        // own clock had been set forward.
+        // To the end whose clock stands still it is as if the other's had been set forward.
         world.clocks[1 - frozen].offset += MS * 1_500;
         world.run_until(at_ms(4_000));
         let (at, why) = stops(&world)[0];
@@ -173,7 +172,7 @@ fn what_was_kept_holds_in_the_next_life_until_somebody_resets_it() {
         _ => None,
     });
     let kept = kept.expect("it was given out to be written");
-    assert_eq!(kept, Some(Latch { cause: StopCause::Emergency, held_locally: false }));
+    assert_eq!(kept, Some(Latch { cause: StopCause::Emergency, held_locally: false, held_remotely: true }));
     let config = RobotConfig::new().keeps_latch(true).latched(kept);
     world.robot = Robot::new(udp(ROBOT), config, taut_core::Seed::new(99).stream("its second life"));
     let before = world.observer.applied().len();
@@ -260,7 +259,7 @@ fn more_states_in_a_second_than_the_robot_takes_are_dropped_and_counted() {
 #[test]
 fn who_cannot_name_a_stop_resets_none_of_an_earlier_session() {
     let config = || RobotConfig::new().codec(Codec::Omni71);
-    let latch = Some(Latch { cause: StopCause::Emergency, held_locally: false });
+    let latch = Some(Latch { cause: StopCause::Emergency, held_locally: false, held_remotely: true });
     let operator = OperatorConfig::new().codec(Codec::Omni71);
     let mut world = World::new(udp, operator, config().latched(latch), delays(MS * 5), Log::default());
     world.run_until(at_ms(500));
@@ -289,4 +288,85 @@ fn a_device_that_fails_stops_the_robot_until_a_person_resumes() {
     world.reset();
     world.run_until(at_ms(1_300));
     assert_eq!(world.robot.state(), RobotState::Fault);
+}
+
+#[test]
+fn an_enabling_input_that_was_let_go_while_nothing_came_through_stops_the_robot_all_the_same() {
+    let way =
+        || Chain::new(vec![Cut::at(at_ms(2_000)).lasting(MS * 1_200).into(), Delay::new(MS * 5).into()]);
+    let robot = RobotConfig::new().hold_to_run(true).watchdog(MS * 2_000);
+    let mut world = world_with(udp, robot, [way(), way()]);
+    world.start();
+    world.run_until(at_ms(2_100));
+    world.enabling = false;
+    world.run_until(at_ms(3_100));
+    world.enabling = true;
+    world.run_until(at_ms(3_500));
+    assert_eq!(
+        stops(&world).first().map(|(_, why)| *why),
+        Some(StopCause::Released),
+        "held again is not resumed"
+    );
+    assert_eq!(world.robot.state(), RobotState::Paused);
+    assert!(world.resume());
+    world.run_until(at_ms(3_700));
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+}
+
+#[test]
+fn without_a_comparison_of_clocks_one_that_is_set_forward_is_noticed_too() {
+    let codec = Codec::Omni71;
+    let (operator, robot) = (OperatorConfig::new().codec(codec), RobotConfig::new().codec(codec));
+    let mut world = World::new(udp, operator, robot, delays(MS * 5), Log::default());
+    world.clocks[ROBOT].offset = MS * 10_000;
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.jump(OPERATOR, MS * 1_500);
+    world.run_until(at_ms(1_200));
+    assert_eq!(stops(&world).first().map(|(_, why)| *why), Some(StopCause::ClockStepped));
+}
+
+#[test]
+fn what_could_not_be_written_is_kept_as_soon_as_it_can_be() {
+    let mut world = world_with(udp, RobotConfig::new().keeps_latch(true), delays(MS * 5));
+    world.disk = None;
+    world.start();
+    world.run_until(at_ms(1_000));
+    world.emergency_stop();
+    world.run_until(at_ms(1_100));
+    let number = world.observer.robot.iter().find_map(|(_, event)| match event {
+        RobotEvent::Keep { number, .. } => Some(*number),
+        _ => None,
+    });
+    // Whoever writes tried again, and the disk had room.
+    world.robot.kept(world.local(ROBOT), number.expect("it was given out"), true);
+    world.emergency_stop();
+    world.run_until(at_ms(1_200));
+    let kept: Vec<bool> = world
+        .observer
+        .operator
+        .iter()
+        .filter_map(|(_, event)| match event {
+            OperatorEvent::EmergencyStopped { kept, .. } => Some(*kept),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kept, [false, true]);
+}
+
+/// The robot's machine is paused for so long, as a virtual one is: its clock stands still, and what comes waits in its sockets.
+#[test]
+fn a_robot_that_was_frozen_applies_nothing_that_is_older_than_its_clocks_are_unsure() {
+    let mut world = world(udp, delays(MS * 5));
+    world.clocks[ROBOT].offset = MS * 60_000;
+    world.start();
+    world.run_until(at_ms(3_000));
+    world.freeze(ROBOT, MS * 1_500);
+    world.run_until(at_ms(5_000));
+    let oldest = world.observer.applied().iter().filter(|(at, _)| *at >= at_ms(4_500)).count();
+    // 5 ms one way: until one is 5 ms ahead of its clock, those before it look fresh.
+    assert!(oldest <= 12, "{oldest} states from before the pause moved the robot");
+    let (at, why) = stops(&world)[0];
+    assert!(at <= at_ms(4_511), "a round trip later the clocks were compared again: {at}");
+    assert_eq!((why, world.robot.state()), (StopCause::ClockStepped, RobotState::Paused));
 }

@@ -101,7 +101,7 @@ impl Command {
 /// | 37 | state | [`RobotState`] |
 /// | 38 | cause | [`StopCause`] |
 /// | 39 | | zero |
-/// | 40–43 | age | µs between the command's creation and its arrival, and how unsure that is; 0: not known |
+/// | 40–43 | age | µs between the sending of the copy that is answered and its arrival, and how unsure that is; 0: not known |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandAck {
     /// Which one.
@@ -118,7 +118,7 @@ pub struct CommandAck {
     pub state: RobotState,
     /// Why it stopped last.
     pub cause: StopCause,
-    /// How old the command was when it came, and how unsure that is, µs; 0 when that is not known.
+    /// How long the copy that is answered was on its way, and how unsure that is, µs; 0 when that is not known.
     pub age_us: u32,
 }
 
