@@ -16,6 +16,8 @@ pub(crate) enum Word<C> {
     /// The emergency stop.
     Stop,
     Command(C),
+    /// The last command: nothing that comes after it counts, its end neither.
+    Quit(C),
     /// Nothing but that the button is there.
     Nothing,
 }
@@ -54,7 +56,9 @@ impl fmt::Display for Loss {
             Self::TooLong => write!(f, "a line is longer than {LONGEST} bytes"),
             Self::NotUtf8 => f.write_str("there are bytes that are no text"),
             Self::Silent(silence) => write!(f, "it has said nothing for {silence}"),
-            Self::Ended => f.write_str("standard input has ended"),
+            Self::Ended => {
+                f.write_str("standard input has ended; start this command anew to have a button again")
+            }
             Self::Failed(error) => write!(f, "standard input: {error}"),
         }
     }
@@ -176,6 +180,10 @@ impl<C: Copy> Button<C> {
         match word {
             Word::Stop => self.presses.push_back(Press::Stop),
             Word::Command(command) => self.presses.push_back(Press::Command(*command)),
+            Word::Quit(command) => {
+                self.presses.push_back(Press::Command(*command));
+                self.ended = true;
+            }
             Word::Nothing => {}
         }
     }
@@ -198,11 +206,13 @@ where
     let work = move || {
         let clock = Clock::start();
         let mut button = Button::new(clock.now(), words, heartbeat);
+        let mut words = Words::default();
         while !button.has_ended() {
             wait_and_read(&mut button, &clock);
             button.handle_timeout(clock.now());
             while let Some(press) = button.poll() {
-                give(&remote, &press);
+                let taken = tell(&remote, &press);
+                words.say(clock.now(), &press, taken);
             }
         }
     };
@@ -230,32 +240,60 @@ fn wait_and_read<C: Copy>(button: &mut Button<C>, clock: &Clock) {
     }
 }
 
-/// Tells the session, whether or not it can be told; then says what is wrong. False when nobody is there to hear it.
-pub(crate) fn give<M: Machine>(remote: &Remote<M>, press: &Press<M::Command>) -> bool
+/// Tells the session, whether or not it can be told. False when nobody is there to hear it.
+pub(crate) fn tell<M: Machine>(remote: &Remote<M>, press: &Press<M::Command>) -> bool
 where
     M::Command: Copy,
 {
-    let taken = match press {
+    match press {
         Press::Stop => remote.stop(Alarm::Pressed),
         Press::Command(command) => remote.send(*command),
-        Press::Lost(loss) => {
-            let taken = remote.stop(Alarm::Lost);
-            crate::say(&format!("STOP, the button is not to be relied on: {loss}"));
-            taken
-        }
-    };
-    if !taken {
-        crate::say("the session does not answer the button");
+        Press::Lost(_) => remote.stop(Alarm::Lost),
     }
-    taken
+}
+
+/// Says what is wrong with a button, once a second: a noisy one fills no disk.
+#[derive(Debug, Default)]
+struct Words {
+    next: Time,
+    unsaid: u64,
+}
+
+const SAID_EVERY: Duration = Duration::from_secs(1);
+
+impl Words {
+    fn say<C>(&mut self, now: Time, press: &Press<C>, taken: bool) {
+        let what = match press {
+            Press::Lost(loss) => format!("STOP, the button is not to be relied on: {loss}"),
+            _ if taken => return,
+            _ => "the session does not answer the button".to_owned(),
+        };
+        // What comes last is said in any case.
+        let is_last = matches!(press, Press::Lost(Loss::Ended | Loss::Failed(_)));
+        if now < self.next && !is_last {
+            self.unsaid += 1;
+            return;
+        }
+        let before = match std::mem::take(&mut self.unsaid) {
+            0 => String::new(),
+            count => format!(" (and {count} times before, of this kind or another)"),
+        };
+        self.next = now + SAID_EVERY;
+        crate::say(&format!("{what}{before}"));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WORDS: [(&str, Word<u8>); 4] =
-        [("e", Word::Stop), ("stop", Word::Stop), ("r", Word::Command(1)), ("h", Word::Nothing)];
+    const WORDS: [(&str, Word<u8>); 5] = [
+        ("e", Word::Stop),
+        ("stop", Word::Stop),
+        ("r", Word::Command(1)),
+        ("q", Word::Quit(2)),
+        ("h", Word::Nothing),
+    ];
 
     fn ms(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
@@ -276,7 +314,7 @@ mod tests {
     }
 
     fn unknown(line: &str) -> Press<u8> {
-        Press::Lost(Loss::Unknown(line.to_owned(), "e, stop, r, h".to_owned()))
+        Press::Lost(Loss::Unknown(line.to_owned(), "e, stop, r, q, h".to_owned()))
     }
 
     #[test]
@@ -313,6 +351,16 @@ mod tests {
         assert!(button.line.capacity() <= 4 * LONGEST);
         button.handle_input(ms(0), b"\nr\n");
         assert_eq!(all(&mut button), [Press::Command(1)]);
+    }
+
+    #[test]
+    fn after_the_last_command_an_end_is_no_stop() {
+        let mut button = button(Some(10));
+        button.handle_input(ms(0), b"q\ne\nnonsense\n");
+        button.handle_end(Loss::Ended);
+        button.handle_timeout(ms(100));
+        assert_eq!(all(&mut button), [Press::Command(2)]);
+        assert!(button.has_ended());
     }
 
     #[test]

@@ -144,8 +144,8 @@ const COMMANDS: [(&str, Word<RobotCommand>); 7] = [
     ("stop", Word::Stop),
     ("r", Word::Command(RobotCommand::Release)),
     ("release", Word::Command(RobotCommand::Release)),
-    ("q", Word::Command(RobotCommand::Close)),
-    ("quit", Word::Command(RobotCommand::Close)),
+    ("q", Word::Quit(RobotCommand::Close)),
+    ("quit", Word::Quit(RobotCommand::Close)),
     ("h", Word::Nothing),
 ];
 
@@ -230,7 +230,6 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let driver_config = arguments.scheduling.driver();
-    let watchdogs = arguments.watchdogs()?;
     let ready = arguments.robot.start(arguments.device_limits())?;
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
@@ -246,6 +245,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let (stopper, plant) = (ready.plant.stopper(), ready.plant);
     last_stop::arm(move |cause| stopper.stop(cause))?;
     let capabilities = endpoint.capabilities();
+    // Armed last: what fails before leaves it alone.
+    let watchdogs = arguments.watchdogs()?;
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| begun.tell(remote);

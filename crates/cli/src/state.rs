@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use taut_io::StateFileError;
 use taut_io::session::RobotRecord;
 use taut_session::Latch;
 use taut_transport::identity::Fingerprint;
@@ -28,7 +29,12 @@ pub(crate) fn reset(arguments: &Arguments) -> Ended {
         (None, Some(listen)) => of_robot(listen)?,
         (None, None) => unreachable!("one of both is required"),
     };
-    let latch = RobotRecord::reset(&path).map_err(|error| error.to_string())?;
+    let latch = RobotRecord::reset(&path).map_err(|error| match error {
+        StateFileError::Taken(_) => {
+            "the robot runs: press c at the operator, or r at the robot for what was pressed there; or end it first".to_owned()
+        }
+        error => format!("{error}; name the robot's --listen as it was written, or its --state"),
+    })?;
     print(&match latch {
         Some(latch) => format!("let go of: {}\n", kept(&latch)),
         None => format!("{} keeps no stop\n", path.display()),
@@ -47,11 +53,15 @@ pub(crate) fn of_robot(listen: SocketAddr) -> Result<PathBuf, String> {
     place(&format!("robot-{listen}"))
 }
 
-/// Where the operator of this robot keeps its record.
-pub(crate) fn of_operator(robot: Option<&Fingerprint>, connect: &str) -> Result<PathBuf, String> {
-    match robot {
-        Some(robot) => place(&format!("operator-{robot}")),
-        None => place(&format!("operator-{}", connect.replace('/', "_"))),
+/// Where this operator of this robot keeps its record.
+pub(crate) fn of_operator(
+    own: Option<&Fingerprint>,
+    robot: Option<&Fingerprint>,
+    connect: &str,
+) -> Result<PathBuf, String> {
+    match (own, robot) {
+        (Some(own), Some(robot)) => place(&format!("operator-{own}-{robot}")),
+        _ => place(&format!("operator-{}", connect.replace('/', "_"))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -41,7 +41,8 @@ pub enum StateFileError {
 const LONGEST: u64 = 4_096;
 
 impl StateFile {
-    /// Makes the folder when there is none, and locks the file against other processes (`PATH.lock`) if it is to be `exclusive`.
+    /// Makes the folder when there is none; it has to be one in which this user may write without privileges, for these are given up.
+    /// Locks the file against other processes (`PATH.lock`) if it is to be `exclusive`.
     /// Gives what is in it; `None`: there is no such file yet. Bytes that are no UTF-8 are replaced.
     ///
     /// # Errors
@@ -50,6 +51,11 @@ impl StateFile {
         let refused = |error| StateFileError::Refused { path: path.to_owned(), error };
         if let Some(folder) = folder_of(path) {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
+        }
+        let folder = fs::metadata(folder_of(path).unwrap_or(Path::new("."))).map_err(refused)?;
+        if folder.uid() != rustix::process::geteuid().as_raw() && folder.mode() & 0o002 == 0 {
+            let text = "its folder belongs to another user; name a file in one of your own";
+            return Err(refused(io::Error::new(io::ErrorKind::PermissionDenied, text)));
         }
         let lock = if exclusive { Some(lock(path)?) } else { None };
         let text = match fs::metadata(path) {
@@ -102,8 +108,8 @@ fn lock(path: &Path) -> Result<File, StateFileError> {
     }
 }
 
-/// Writes texts to a [`StateFile`] on a thread of its own: whoever gives them never waits. The newest wins; when this is
-/// dropped, the last one is still written, for a second at most.
+/// Writes texts to a [`StateFile`] on a thread of its own: whoever gives them never waits. The newest wins. What could not be written
+/// is tried again every second. When this is dropped, the last one is still written, for a second at most.
 #[derive(Debug)]
 pub struct StateWriter {
     slot: Arc<Slot>,
@@ -121,9 +127,33 @@ struct Next {
     text: Option<(u64, String)>,
     ended: bool,
     finished: bool,
+    /// The last that was tried is on the disk.
+    written: bool,
 }
 
+/// Between two attempts.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
 impl Slot {
+    /// The next text; a newer one, or after a while the one that `failed`. `None`: it has ended.
+    fn next_after(&self, failed: Option<(u64, String)>) -> Option<(u64, String)> {
+        let mut next = self.lock();
+        let waits = |next: &mut Next| next.text.is_none() && !next.ended;
+        next = match failed {
+            None => self.changed.wait_while(next, waits).unwrap_or_else(PoisonError::into_inner),
+            Some(_) => {
+                let waited = self.changed.wait_timeout_while(next, AGAIN, waits);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        let text = next.text.take().or_else(|| failed.filter(|_| !next.ended));
+        if text.is_none() {
+            next.finished = true;
+            self.changed.notify_all();
+        }
+        text
+    }
+
     fn lock(&self) -> MutexGuard<'_, Next> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -142,18 +172,12 @@ impl StateWriter {
         let shared = Arc::clone(&slot);
         let work = move || {
             need_nothing();
-            loop {
-                let mut next = shared.lock();
-                while next.text.is_none() && !next.ended {
-                    next = shared.changed.wait(next).unwrap_or_else(PoisonError::into_inner);
-                }
-                let Some((number, text)) = next.text.take() else {
-                    next.finished = true;
-                    shared.changed.notify_all();
-                    return;
-                };
-                drop(next);
-                done(number, file.write(&text));
+            let mut failed = None;
+            while let Some((number, text)) = shared.next_after(failed.take()) {
+                let outcome = file.write(&text);
+                shared.lock().written = outcome.is_ok();
+                failed = outcome.is_err().then_some((number, text));
+                done(number, outcome);
             }
         };
         let thread = std::thread::Builder::new().name("taut state".to_owned()).spawn(work)?;
@@ -165,23 +189,33 @@ impl StateWriter {
         self.slot.lock().text = Some((number, text));
         self.slot.changed.notify_all();
     }
-}
 
-impl Drop for StateWriter {
-    fn drop(&mut self) {
+    /// Writes what is left, for a second at most. Is the last text on the disk?
+    pub fn finish(mut self) -> bool {
+        self.end()
+    }
+
+    fn end(&mut self) -> bool {
         let mut next = self.slot.lock();
         next.ended = true;
         self.slot.changed.notify_all();
         // A disk that hangs holds nobody up.
-        let second = std::time::Duration::from_secs(1);
-        let waited = self.slot.changed.wait_timeout_while(next, second, |next| !next.finished);
-        let (next, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let waited = self.slot.changed.wait_timeout_while(next, AGAIN, |next| !next.finished);
+        let next = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let written = next.finished && next.written;
         if next.finished
             && let Some(thread) = self.thread.take()
         {
             drop(next);
             let _ = thread.join(); // It has nothing to say.
         }
+        written
+    }
+}
+
+impl Drop for StateWriter {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -228,8 +262,9 @@ mod tests {
         writer.write(2, "two".to_owned());
         assert_eq!(told.recv(), Ok((2, false)), "there is no folder any more");
         fs::create_dir_all(&folder).expect("again");
+        assert_eq!(told.recv(), Ok((2, true)), "it was tried again");
         writer.write(3, "three".to_owned());
-        drop(writer);
+        assert!(writer.finish());
         assert_eq!(fs::read_to_string(&path).expect("the last one is written"), "three");
         fs::remove_dir_all(folder).expect("it was made here");
     }

@@ -151,6 +151,7 @@ impl Device {
             // Whoever says what nobody understands may have meant a stop.
             _ => {
                 self.note(json!({ "event": "junk" }));
+                self.unsaid = Some("junk");
                 self.stop("junk");
             }
         }

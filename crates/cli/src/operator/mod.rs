@@ -162,8 +162,8 @@ const COMMANDS: [(&str, Word<OperatorCommand>); 11] = [
     ("reset", Word::Command(OperatorCommand::Reset)),
     ("r", Word::Command(OperatorCommand::Resume)),
     ("resume", Word::Command(OperatorCommand::Resume)),
-    ("q", Word::Command(OperatorCommand::Close)),
-    ("quit", Word::Command(OperatorCommand::Close)),
+    ("q", Word::Quit(OperatorCommand::Close)),
+    ("quit", Word::Quit(OperatorCommand::Close)),
     ("d", Word::Command(OperatorCommand::Hold)),
     ("u", Word::Command(OperatorCommand::LetGo)),
     ("h", Word::Nothing),
@@ -186,10 +186,10 @@ impl Arguments {
         self.input.open(self.period(), &self.channels, self.repeat, priority)
     }
 
-    fn record(&self) -> Result<OperatorRecord, String> {
+    fn record(&self, own: Option<&Fingerprint>) -> Result<OperatorRecord, String> {
         let path = match &self.state {
             Some(path) => path.clone(),
-            None => state::of_operator(self.robot_id.as_ref(), &self.connect)?,
+            None => state::of_operator(own, self.robot_id.as_ref(), &self.connect)?,
         };
         let record = OperatorRecord::open(&path).map_err(|error| format!("--state: {error}"))?;
         if record.is_unacknowledged() {
@@ -198,7 +198,7 @@ impl Arguments {
         Ok(record)
     }
 
-    fn config(&self) -> Result<OperateConfig, String> {
+    fn config(&self, own: Option<&Fingerprint>) -> Result<OperateConfig, String> {
         // What is to arrive whatever happens does not make way for what is newer.
         let order = if self.reliable { Order::Fifo } else { Order::Newest };
         let session = OperatorConfig::new()
@@ -222,7 +222,7 @@ impl Arguments {
         };
         let (period, limit) = (self.period(), self.messages);
         let drain = OperateConfig::DRAIN;
-        let record = Some(self.record()?);
+        let record = Some(self.record(own)?);
         Ok(OperateConfig {
             session,
             period,
@@ -291,8 +291,9 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
     last_stop::end_on_panic();
-    let (device, config, security) = (arguments.device()?, arguments.config()?, arguments.security()?);
+    let (device, security) = (arguments.device()?, arguments.security()?);
     let own = security.fingerprint();
+    let config = arguments.config(own.as_ref())?;
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = Endpoint::connect(transport, remote, security, &clock);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taut_core::{Duration, Time};
 use taut_io::session::{OperatorNote, Progress, Standing};
-use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, patience};
+use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, RobotState, StopCause, patience};
 
 use crate::host::json_line;
 use crate::paths;
@@ -74,6 +74,18 @@ pub(super) fn told(note: &OperatorNote) -> Option<String> {
 /// What a robot does that does not answer. It may still hear, where only one direction is cut.
 pub(super) const UNHEARD: &str = "a robot that hears nothing stops";
 
+/// What lets a robot move again that stands for this.
+pub(super) fn what_helps(state: RobotState, cause: StopCause) -> &'static str {
+    match (state, cause) {
+        (RobotState::Fault, StopCause::LocalEmergency | StopCause::ButtonLost) => {
+            ": let go of it at the robot (r there), then resume (r)"
+        }
+        (RobotState::Fault, _) => ": reset it (c), then resume (r)",
+        (RobotState::Paused, StopCause::Device) => ": see what the robot's own output says of its device",
+        _ => "",
+    }
+}
+
 fn refused(answer: Option<Answer>) -> String {
     match answer {
         None => "not answered".to_owned(),
@@ -98,11 +110,20 @@ fn told_by_session(event: &OperatorEvent) -> Option<String> {
     Some(match event {
         OperatorEvent::Connected { watchdog, .. } if watchdog.is_zero() => "connected".to_owned(),
         OperatorEvent::Connected { watchdog, hold_to_run, .. } => {
-            let held = if *hold_to_run { ", and moves only while the enabling input is held" } else { "" };
+            let held = if *hold_to_run {
+                ", and moves only while the enabling input is held: hold it (--hold-to-run, d), then resume"
+            } else {
+                ""
+            };
             format!("connected; the robot stops {watchdog} after the last state was made{held}")
         }
         OperatorEvent::Robot { state, cause } => {
-            format!("the robot is {}; its last stop: {}", state.name(), cause.name())
+            format!(
+                "the robot is {}; its last stop: {}{}",
+                state.name(),
+                cause.name(),
+                what_helps(*state, *cause)
+            )
         }
         OperatorEvent::EmergencyStopped { after, kept } => {
             let lost =

@@ -1,17 +1,17 @@
 //! The session on the whole terminal.
 
 use std::io::{IsTerminal, Stdin};
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use taut_io::Clock;
-use taut_io::session::OperatorCommand;
+use taut_io::session::{OperatorCommand, Remote};
 
 use super::view::View;
-use super::{Arguments, Outcome, Session};
+use super::{Arguments, Machine, Outcome, Session};
 use crate::button::{self, Press};
 use crate::host;
 
@@ -25,8 +25,8 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
         ratatui::try_init().map_err(|error| format!("the terminal: {error}; go without --tui"))?;
     host::terminal_is_taken(true);
     let mut view = View::new(format!("{} over {}", arguments.connect, arguments.transport));
-    // From where crossterm reads; otherwise it opens /dev/tty.
-    let keyboard = Some(std::io::stdin()).filter(Stdin::is_terminal);
+    // A terminal that takes no more of what is drawn holds up no key.
+    let presses = read_keys(session.remote.clone())?;
     let shown = loop {
         match take(&session, &mut view) {
             Taken::Ended => break Ok(()),
@@ -35,10 +35,11 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
         if let Err(error) = terminal.draw(|frame| view.draw(frame)) {
             break Err(error);
         }
-        match next_key(keyboard.as_ref()) {
-            Err(error) => break Err(error),
-            Ok(Some(press)) => view.press(clock.now(), &press, button::give(&session.remote, &press)),
-            Ok(None) => {}
+        match presses.recv_timeout(FRAME) {
+            Ok(Ok((press, taken))) => view.press(clock.now(), &press, taken),
+            Ok(Err(error)) => break Err(error),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break Err(std::io::Error::other("no key can be read")),
         }
     };
     // A terminal that is gone needs no restoring.
@@ -54,6 +55,37 @@ pub(super) fn show(session: Session, arguments: &Arguments, clock: Clock) -> Res
     let outcome = session.join().map(|progress| (at, progress));
     shown.map_err(|error| format!("the terminal: {error}")).map(|()| outcome)
 }
+
+/// A key that meant something, and whether the session was reached.
+type Pressed = std::io::Result<(Press<OperatorCommand>, bool)>;
+
+/// Reads keys on a thread of their own and gives them to the session at once; then tells of them, where somebody listens.
+fn read_keys(remote: Remote<Machine>) -> Result<Receiver<Pressed>, String> {
+    let (tell, presses) = sync_channel(KEYS);
+    let work = move || {
+        // From where crossterm reads; otherwise it opens /dev/tty.
+        let keyboard = Some(std::io::stdin()).filter(Stdin::is_terminal);
+        loop {
+            let pressed = match next_key(keyboard.as_ref()) {
+                Ok(None) => continue,
+                Ok(Some(press)) => {
+                    let taken = button::tell(&remote, &press);
+                    Ok((press, taken))
+                }
+                Err(error) => Err(error),
+            };
+            let is_over = pressed.is_err();
+            if matches!(tell.try_send(pressed), Err(TrySendError::Disconnected(_))) || is_over {
+                return;
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("taut keys".to_owned()).spawn(work);
+    thread.map(|_| presses).map_err(|error| format!("a thread: {error}"))
+}
+
+/// Keys that wait to be shown.
+const KEYS: usize = 64;
 
 enum Taken {
     All,

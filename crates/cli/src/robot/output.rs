@@ -122,6 +122,7 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
         RobotNote::Event(event) => match event {
             RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
             RobotEvent::Enabled => ("enabled", Vec::new()),
+            RobotEvent::LetGo { here } => ("let_go", vec![("here", json!(here))]),
             RobotEvent::PathTooSlow { age } => {
                 let needed_ms = patience(*age).as_millis_f64();
                 (
@@ -216,7 +217,9 @@ fn as_text(note: &RobotNote) -> Option<String> {
         }
         RobotNote::Stopped { why, .. } => format!("STOPPED: {}", why.name()),
         RobotNote::Event(event) => match event {
-            RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume".to_owned(),
+            RobotEvent::Connected { .. } => "an operator is there; the robot waits for its resume, and before that for the reset of what is latched".to_owned(),
+            RobotEvent::LetGo { here: true } => "the stop is let go of here; the robot stands until it is resumed".to_owned(),
+            RobotEvent::LetGo { here: false } => "the operator reset the stop; the robot stands until it is resumed".to_owned(),
             RobotEvent::Enabled => "resumed: the robot moves".to_owned(),
             RobotEvent::PathTooSlow { age } => format!("refused to move: {}", too_slow(*age)),
             RobotEvent::Incompatible(error) => format!("refused: {error}"),

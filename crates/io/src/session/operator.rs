@@ -402,7 +402,9 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
                 self.progress.robot_force = Some(state.force);
                 return None;
             }
-            OperatorEvent::EmergencyStopped { .. } => self.keep(false),
+            // What the robot does not keep is kept here until it is let go.
+            OperatorEvent::EmergencyStopped { kept, .. } => self.keep(!kept),
+            OperatorEvent::WasReset => self.keep(false),
             OperatorEvent::FeedbackLost => self.progress.robot_force = None,
             OperatorEvent::Closed => {
                 self.silence.closed();

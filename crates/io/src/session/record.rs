@@ -38,6 +38,10 @@ impl RobotRecord {
     /// See [`StateFileError`].
     pub fn reset(path: &Path) -> Result<Option<Latch>, StateFileError> {
         let (file, text) = StateFile::open(path, true)?;
+        if text.is_none() {
+            let error = std::io::Error::new(std::io::ErrorKind::NotFound, "no robot has kept anything there");
+            return Err(StateFileError::Refused { path: path.to_owned(), error });
+        }
         let latch = RobotLife::next(text.as_deref());
         let life = RobotLife { ended: true, latch: None }.to_string();
         file.write(&life).map_err(|error| StateFileError::Refused { path: path.to_owned(), error })?;
@@ -53,13 +57,16 @@ pub struct OperatorRecord {
 }
 
 impl OperatorRecord {
-    /// Reads what the last life left.
+    /// Reads what the last life left, and writes it again: an operator whose stops cannot be kept is better not started.
     ///
     /// # Errors
     /// See [`StateFileError`].
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
         let (file, text) = StateFile::open(path, false)?;
-        Ok(Self { file, unacknowledged: OperatorLife::next(text.as_deref()) })
+        let unacknowledged = OperatorLife::next(text.as_deref());
+        let life = OperatorLife { unacknowledged }.to_string();
+        file.write(&life).map_err(|error| StateFileError::Refused { path: path.to_owned(), error })?;
+        Ok(Self { file, unacknowledged })
     }
 
     /// Was an emergency stop pressed in an earlier life, that no robot acknowledged?

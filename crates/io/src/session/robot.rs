@@ -81,6 +81,7 @@ pub struct RobotMachine<P: Plant> {
     plant: Kept<P>,
     deadman: Option<Deadman>,
     keeper: Option<StateWriter>,
+    not_kept: Option<u64>,
     device: DeviceReport,
     /// It was told already.
     failed: Option<DeviceFailure>,
@@ -114,6 +115,7 @@ impl<P: Plant> RobotMachine<P> {
             plant: Kept(plant),
             deadman: None,
             keeper: None,
+            not_kept: None,
             device: DeviceReport::default(),
             failed: None,
             notes: VecDeque::new(),
@@ -150,13 +152,14 @@ impl<P: Plant> RobotMachine<P> {
         self.keeper = Some(keeper);
     }
 
-    /// It ended in order: writes what the next life has to know, and waits for that, a second at most.
-    pub(super) fn bury(&mut self) {
+    /// It ended in order: writes what the next life has to know, and waits for that, a second at most. False: it is not written,
+    /// and the next life begins with a latched stop.
+    pub(super) fn bury(&mut self) -> bool {
         self.plant.0.stop(StopCause::Host);
-        if let Some(keeper) = self.keeper.take() {
-            let life = RobotLife { ended: true, latch: self.robot.latch() };
-            keeper.write(u64::MAX, life.to_string());
-        }
+        let Some(keeper) = self.keeper.take() else { return true };
+        let life = RobotLife { ended: true, latch: self.robot.latch() };
+        keeper.write(u64::MAX, life.to_string());
+        keeper.finish()
     }
 
     /// Shows everything to `witness`. Default: nobody looks on.
@@ -365,7 +368,8 @@ impl<P: Plant> Machine for RobotMachine<P> {
             RobotCommand::Release => self.robot.release(now),
             RobotCommand::Kept { number, ok } => {
                 self.robot.kept(now, number, ok);
-                if !ok {
+                // It is tried again, and told once.
+                if !ok && self.not_kept.replace(number) != Some(number) {
                     self.notes.push_back(RobotNote::NotKept);
                 }
             }

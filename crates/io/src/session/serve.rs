@@ -25,6 +25,9 @@ pub enum ServeError {
     /// There is nothing that would stop the device when this thread is held up.
     #[error("the device's deadman: {0}")]
     Deadman(std::io::Error),
+    /// It ended in order, and that could not be written: it starts with a latched stop the next time. What was measured.
+    #[error("that it ended in order could not be written: it starts with a latched stop the next time")]
+    NotKept(Box<Status>),
     /// There is nothing that would write what is latched.
     #[error("the thread that keeps stops: {0}")]
     Keeper(std::io::Error),
@@ -108,8 +111,9 @@ pub fn serve<P: Plant + 'static>(
     }
     let now = driver.clock().now();
     let machine = driver.machine_mut(id).expect("it is there until it is replaced");
-    machine.bury();
-    Ok(machine.status(now))
+    let kept = machine.bury();
+    let status = machine.status(now);
+    if kept { Ok(status) } else { Err(ServeError::NotKept(Box::new(status))) }
 }
 
 /// Writes off this thread, and tells the machine.
