@@ -219,11 +219,9 @@ impl Safety {
             Answer::Done
         };
         self.last = Some((command, answer));
-        if answer == Answer::Done {
-            if !self.is_enabled() {
-                self.enter(RobotState::Enabled);
-                self.moved = now;
-            }
+        if answer == Answer::Done && !self.is_enabled() {
+            self.enter(RobotState::Enabled);
+            self.moved = now;
         }
         answer
     }
