@@ -211,7 +211,7 @@ impl<T: Transport, O: Observer> World<T, O> {
         let thaws = self.now + time;
         self.run_until(thaws);
         self.frozen = None;
-        self.clocks[end].offset = self.clocks[end].offset - time;
+        self.clocks[end].offset -= time;
         for datagram in std::mem::take(&mut self.backlog) {
             self.input(end, PathId(0), &datagram);
         }
