@@ -95,8 +95,8 @@ impl fmt::Display for WallTime {
     }
 }
 
-/// For how long the machine was suspended since it started: [`Clock`] stood still then. A little less where this thread was held up
-/// while it asked, never more.
+/// For how long the machine was suspended since it started: where it knows that from a clock of whole seconds only, [`Clock`] is off by
+/// as much afterwards. A little less where this thread was held up while it asked, never more.
 pub(crate) fn time_suspended() -> Duration {
     let with = nanos(clock_gettime(ClockId::Boottime));
     Duration::from_nanos(with.saturating_sub(nanos(clock_gettime(ClockId::Monotonic))))

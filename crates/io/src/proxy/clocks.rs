@@ -153,7 +153,7 @@ impl Clocks {
         Some(Way { took, doubt })
     }
 
-    /// One of the clocks is known to have been set, or stood still.
+    /// One of the clocks is known to have been set, or may be off after its machine was suspended.
     pub(super) fn was_set(&mut self, now: Time) {
         self.estimator.reset();
         self.stepped(now);
