@@ -87,6 +87,11 @@ impl Duration {
         self.0
     }
 
+    /// Whole microseconds, rounded down; [`u32::MAX`] for anything longer than 71 minutes, as the fields of frames have it.
+    pub fn as_micros_u32(self) -> u32 {
+        u32::try_from(self.0 / 1_000).unwrap_or(u32::MAX)
+    }
+
     /// Seconds, for output and for formulas.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
@@ -219,6 +224,13 @@ mod tests {
         assert_eq!(Time::ZERO - Duration::from_secs(1), Time::ZERO);
         assert_eq!(Time::ZERO.saturating_since(Time::MAX), Duration::ZERO);
         assert_eq!(Time::ZERO.checked_since(Time::MAX), None);
+    }
+
+    #[test]
+    fn microseconds_are_rounded_down_and_end_where_32_bits_do() {
+        let micros = [1_999, 4_294_967_294_999, 4_294_967_295_000, u64::MAX];
+        let micros = micros.map(|nanos| Duration::from_nanos(nanos).as_micros_u32());
+        assert_eq!(micros, [1, u32::MAX - 1, u32::MAX, u32::MAX]);
     }
 
     #[test]

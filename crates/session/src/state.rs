@@ -80,13 +80,12 @@ impl State {
         stream: u8,
         deadline: Option<Duration>,
     ) -> wire::State {
-        let micros = |duration: Duration| u32::try_from(duration.as_nanos() / 1_000).unwrap_or(u32::MAX);
         wire::State {
             sequence,
             created_ns: self.created.as_nanos(),
-            waited_us: micros(now.saturating_since(self.created)),
+            waited_us: now.saturating_since(self.created).as_micros_u32(),
             // 0 would mean never.
-            deadline_us: deadline.map_or(0, |deadline| micros(deadline).max(1)),
+            deadline_us: deadline.map_or(0, |deadline| deadline.as_micros_u32().max(1)),
             priority: self.priority,
             stream,
             locked: self.locked,

@@ -45,9 +45,8 @@ impl Socket {
             reference.set_recv_buffer_size(bytes).map_err(PortError::refused("SO_RCVBUF"))?;
         }
         if !config.busy_poll.is_zero() {
-            let micros = u32::try_from(config.busy_poll.as_nanos() / 1_000).unwrap_or(u32::MAX);
             reference
-                .set_busy_poll(micros)
+                .set_busy_poll(config.busy_poll.as_micros_u32())
                 .map_err(PortError::refused("SO_BUSY_POLL (needs CAP_NET_ADMIN)"))?;
         }
         let wildcard = local.ip().is_unspecified();

@@ -223,8 +223,8 @@ impl ProxyMachine {
             flow,
             number: self.number,
             clock_ns: now.as_nanos(),
-            age_us: micros(waited + Duration::from_nanos(999)),
-            deadline_us: deadline.map_or(0, |deadline| micros(deadline).max(1)),
+            age_us: (waited + Duration::from_nanos(999)).as_micros_u32(),
+            deadline_us: deadline.map_or(0, |deadline| deadline.as_micros_u32().max(1)),
         };
         let frame = Frame { life: self.life, body: Body::Datagram(header, &self.buffer[..len]) };
         let mut data = Vec::with_capacity(frame.len());
@@ -325,11 +325,6 @@ impl ProxyMachine {
         *due = now + *period;
         (!first).then(|| ProxyNote::Progress(Box::new(self.report(now))))
     }
-}
-
-/// Whole microseconds, as many as 32 bits hold.
-fn micros(duration: Duration) -> u32 {
-    u32::try_from(duration.as_nanos() / 1_000).unwrap_or(u32::MAX)
 }
 
 fn cause_of(error: SendError) -> DropCause {

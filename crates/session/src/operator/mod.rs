@@ -481,11 +481,10 @@ impl<T: Transport> Operator<T> {
         if let Some(pending) = &mut self.command {
             pending.hurry(now);
         }
-        let micros = |micros: u32| Duration::from_nanos(u64::from(micros) * 1_000);
         self.events.push_back(OperatorEvent::Connected {
             limits: robot.limits,
-            watchdog: micros(robot.watchdog_us),
-            max_age: micros(robot.max_age_us),
+            watchdog: Duration::from_micros(robot.watchdog_us.into()),
+            max_age: Duration::from_micros(robot.max_age_us.into()),
             hold_to_run: robot.hold_to_run,
         });
     }

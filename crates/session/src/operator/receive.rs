@@ -198,7 +198,7 @@ impl<T: Transport> Operator<T> {
             (_, Answer::ClockUnknown) => return self.command = Some(pending),
             (Kind::Reset, answer) => OperatorEvent::ResetRefused { answer: Some(answer) },
             (Kind::Resume, answer) => {
-                let age = Duration::from_nanos(u64::from(ack.age_us) * 1_000);
+                let age = Duration::from_micros(ack.age_us.into());
                 OperatorEvent::ResumeRefused { answer: Some(answer), age }
             }
         });
@@ -232,7 +232,7 @@ impl<T: Transport> Operator<T> {
             Codec::Omni71 => Some(self.feedback.relative.age(now, wire.created_ns)),
         };
         let age = age.map(|age| age.likely);
-        let deadline = Duration::from_nanos(u64::from(wire.deadline_us) * 1_000);
+        let deadline = Duration::from_micros(wire.deadline_us.into());
         let is_fresh = |age: &Duration| wire.deadline_us == 0 || *age < deadline;
         let verdict = match (cause, age.filter(is_fresh)) {
             (Some(cause), _) => Err(cause),

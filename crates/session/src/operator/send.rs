@@ -52,7 +52,7 @@ impl<T: Transport> Operator<T> {
             cause: StopCause::Start,
             epoch: 0,
             rate_mhz: self.config.rate.saturating_mul(1_000),
-            watchdog_us: (self.config.feedback_watchdog.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
+            watchdog_us: self.config.feedback_watchdog.as_micros_u32(),
             max_age_us: 0,
             hold_to_run: false,
             limits: Limits::default(),

@@ -127,8 +127,8 @@ impl<T: Transport> Robot<T> {
             cause: self.safety.cause(),
             epoch: self.safety.epoch(),
             rate_mhz: self.config.feedback_rate.saturating_mul(1_000),
-            watchdog_us: (self.config.watchdog.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
-            max_age_us: (self.config.oldest().as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
+            watchdog_us: self.config.watchdog.as_micros_u32(),
+            max_age_us: self.config.oldest().as_micros_u32(),
             hold_to_run: self.config.hold_to_run,
             limits: self.config.limits.wire,
         };
@@ -265,8 +265,7 @@ impl<T: Transport> Robot<T> {
             return;
         }
         let way = ages.map_or(Duration::ZERO, |[_, way]| way.most());
-        let age_us = u32::try_from(way.as_nanos() / 1_000).unwrap_or(u32::MAX);
-        let answer = CommandAck { age_us, ..self.answer(now, command, answer) };
+        let answer = CommandAck { age_us: way.as_micros_u32(), ..self.answer(now, command, answer) };
         let _ = self.port.send(now, &body(answer), Parcel::urgent(now));
     }
 
@@ -330,7 +329,7 @@ impl<T: Transport> Robot<T> {
         if sighting == Sighting::Duplicate {
             return Err(Verdict::Duplicate);
         }
-        let waited = Duration::from_nanos(u64::from(wire.waited_us) * 1_000);
+        let waited = Duration::from_micros(wire.waited_us.into());
         let sent = wire.created_ns.saturating_add(waited.as_nanos());
         let age = match self.config.codec {
             Codec::Native => self.sync.age(now, PeerTime(wire.created_ns), PeerTime(sent)),
@@ -371,7 +370,7 @@ impl<T: Transport> Robot<T> {
     fn time_left(&self, wire: &Wire, age: Age) -> Option<Duration> {
         let deadline = match wire.deadline_us {
             0 => Duration::MAX,
-            micros => Duration::from_nanos(u64::from(micros) * 1_000),
+            micros => Duration::from_micros(micros.into()),
         };
         let left = deadline.saturating_sub(age.likely).min(self.config.oldest().saturating_sub(age.most()));
         (!left.is_zero()).then_some(left)

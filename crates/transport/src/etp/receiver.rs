@@ -58,11 +58,10 @@ impl Receiver {
         let seen = self.seen.as_ref()?;
         self.due = None;
         self.last_report = Some(now);
-        let hold_us = now.saturating_since(seen.arrived).as_nanos() / 1_000;
         Some(Feedback {
             highest: seen.highest as u32,
             echo_us: seen.echo_us,
-            hold_us: u32::try_from(hold_us).unwrap_or(u32::MAX),
+            hold_us: now.saturating_since(seen.arrived).as_micros_u32(),
             received: seen.received as u32,
             lost: seen.lost() as u32,
         })
