@@ -74,6 +74,7 @@ mod signals;
 mod state_file;
 pub mod tcp;
 mod thread;
+mod wakeup;
 
 pub use alarm::Alarm;
 pub use clock::{Clock, WallTime};

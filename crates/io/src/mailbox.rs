@@ -2,16 +2,15 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, eventfd};
-
 use crate::alarm::Bell;
 use crate::driver::{Driver, DriverError, MachineId};
+use crate::wakeup::Wakeup;
 use crate::{Alarm, Machine, ThreadOptions, Warning};
 
 /// A way to a driver's machines from other threads: a bounded channel, and an eventfd that wakes the driver. Sending
@@ -58,19 +57,12 @@ pub(crate) struct Inbox<C> {
 
 #[derive(Debug)]
 struct Wake {
-    eventfd: OwnedFd,
+    wakeup: Wakeup,
     stop: AtomicBool,
     bell: Bell,
     /// Turns of the driver: it is alive while they go on.
     turns: AtomicU64,
     ended: AtomicBool,
-}
-
-impl Wake {
-    fn wake(&self) {
-        // Full means that the driver has been woken 2⁶⁴ − 2 times and not looked: it will look.
-        let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
-    }
 }
 
 impl<M: Machine> Mailbox<M> {
@@ -80,7 +72,7 @@ impl<M: Machine> Mailbox<M> {
     /// When the mailbox is full or the driver has ended; the command comes back.
     pub fn send(&self, id: MachineId, command: M::Command) -> Result<(), MailboxError<M::Command>> {
         let sent = self.notes.try_send(Note::Command(id, command, self.wake.bell.rings()));
-        self.wake.wake();
+        self.wake.wakeup.wake();
         sent.map_err(|error| match error {
             TrySendError::Full(Note::Command(_, command, _)) => MailboxError::Full(command),
             TrySendError::Disconnected(Note::Command(_, command, _)) => MailboxError::Ended(command),
@@ -94,7 +86,7 @@ impl<M: Machine> Mailbox<M> {
     /// and commands that were sent before and would let go of it are void. False when the driver has ended.
     pub fn alarm(&self, alarm: Alarm) -> bool {
         self.wake.bell.ring(alarm);
-        self.wake.wake();
+        self.wake.wakeup.wake();
         !self.wake.ended.load(Ordering::Acquire)
     }
 
@@ -106,7 +98,7 @@ impl<M: Machine> Mailbox<M> {
     /// Asks the driver to stop after its turn, also when the mailbox is full.
     pub fn stop(&self) {
         self.wake.stop.store(true, Ordering::Release);
-        self.wake.wake();
+        self.wake.wakeup.wake();
     }
 }
 
@@ -207,9 +199,8 @@ impl<C> Inbox<C> {
 
     pub(crate) fn new() -> io::Result<Self> {
         let (sender, notes) = sync_channel(Self::CAPACITY);
-        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let wake = Wake {
-            eventfd,
+            wakeup: Wakeup::new()?,
             stop: AtomicBool::new(false),
             bell: Bell::default(),
             turns: AtomicU64::new(0),
@@ -224,7 +215,7 @@ impl<C> Inbox<C> {
 
     /// Before the notes are read: what comes after them wakes again.
     pub(crate) fn acknowledge(&self) {
-        let _ = rustix::io::read(&self.wake.eventfd, &mut [0; 8]);
+        self.wake.wakeup.acknowledge();
     }
 
     /// A turn begins.
@@ -239,7 +230,7 @@ impl<C> Inbox<C> {
 
     /// Some are left for the next turn.
     pub(crate) fn wake(&self) {
-        self.wake.wake();
+        self.wake.wakeup.wake();
     }
 
     pub(crate) fn next(&mut self) -> Option<Note<C>> {
@@ -258,6 +249,6 @@ impl<C> Drop for Inbox<C> {
 
 impl<C> AsFd for Inbox<C> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake.eventfd.as_fd()
+        self.wake.wakeup.0.as_fd()
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -18,6 +18,7 @@ use crate::Clock;
 use crate::clock::timespec;
 use crate::privileges::need_nothing;
 use crate::thread::outrank;
+use crate::wakeup::Wakeup;
 
 /// When the device has to be stopped: one word that a session writes and a [`Deadman`] reads, neither waiting for the other.
 /// Sans-IO: the time comes from outside, of one clock for both.
@@ -116,7 +117,7 @@ pub struct Deadman(Arc<Shared>);
 
 struct Shared {
     switch: Switch,
-    wake: OwnedFd,
+    wake: Wakeup,
     ends: AtomicBool,
 }
 
@@ -126,9 +127,9 @@ impl Deadman {
     /// # Errors
     /// When the system has no thread, timer or descriptor left.
     pub fn start(stopper: Arc<dyn Stopper>) -> io::Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let shared = Arc::new(Shared { switch: Switch::default(), wake, ends: AtomicBool::new(false) });
+        let (switch, wake, ends) = (Switch::default(), Wakeup::new()?, AtomicBool::new(false));
+        let shared = Arc::new(Shared { switch, wake, ends });
         let theirs = Arc::clone(&shared);
         std::thread::Builder::new().name("taut deadman".to_owned()).spawn(move || {
             // Whoever holds up the session must not hold up this thread too.
@@ -149,7 +150,7 @@ impl Deadman {
         match self.0.switch.feed(now, now + lease) {
             Fed::Armed { wake } => {
                 if wake {
-                    self.0.wake();
+                    self.0.wake.wake();
                 }
                 true
             }
@@ -177,7 +178,7 @@ impl Drop for Deadman {
     fn drop(&mut self) {
         // It is not waited for: it may be held up in the device.
         self.0.ends.store(true, Ordering::Release);
-        self.0.wake();
+        self.0.wake.wake();
     }
 }
 
@@ -188,11 +189,6 @@ impl std::fmt::Debug for Deadman {
 }
 
 impl Shared {
-    fn wake(&self) {
-        // Full means that it has been woken and has not looked: it will look.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-    }
-
     fn watch(&self, timer: &OwnedFd, stopper: &dyn Stopper) -> io::Result<()> {
         while !self.ends.load(Ordering::Acquire) {
             let due = match self.switch.look(Clock::since_boot()) {
@@ -209,9 +205,9 @@ impl Shared {
             let once = Itimerspec { it_interval: zero, it_value: due };
             timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &once)?;
             let mut fds =
-                [timer.as_fd(), self.wake.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+                [timer.as_fd(), self.wake.0.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
             retry_on_intr(|| poll(&mut fds, None))?;
-            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+            self.wake.acknowledge();
         }
         Ok(())
     }

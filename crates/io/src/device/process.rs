@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 use rustix::pipe::fcntl_setpipe_size;
 use taut_core::Duration;
@@ -21,6 +21,7 @@ use super::orders::Orders;
 use super::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
 use crate::Clock;
 use crate::clock::timespec;
+use crate::wakeup::Wakeup;
 
 /// A device that is a command: it reads what it is told as [`lines`](super::lines) on its standard input and writes what it
 /// measures on its standard output.
@@ -64,7 +65,7 @@ const ONE_PAGE: usize = 4_096;
 struct Shared {
     inner: Mutex<Inner>,
     /// Wakes the thread that waits for the device to read.
-    wake: OwnedFd,
+    wake: Wakeup,
 }
 
 struct Inner {
@@ -96,7 +97,6 @@ impl ProcessDevice {
         ioctl_fionbio(&input, true).map_err(io::Error::from)?;
         fcntl_setpipe_size(&input, ONE_PAGE).map_err(io::Error::from)?;
         let waits = input.try_clone()?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?;
         let inner = Inner {
             input: Some(input),
             orders: Orders::default(),
@@ -108,7 +108,7 @@ impl ProcessDevice {
             #[cfg(test)]
             pid: child.id(),
         };
-        let shared = Arc::new(Shared { inner: Mutex::new(inner), wake });
+        let shared = Arc::new(Shared { inner: Mutex::new(inner), wake: Wakeup::new()? });
         let (hello_sender, hellos) = sync_channel(1);
         let (ended_sender, ended) = sync_channel(1);
         let theirs = Arc::clone(&shared);
@@ -225,7 +225,7 @@ impl Drop for ProcessDevice {
             let mut inner = self.shared.lock();
             (inner.ends, inner.input) = (true, None);
         }
-        self.shared.wake();
+        self.shared.wake.wake();
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
@@ -246,17 +246,12 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake(&self) {
-        // Full means that it has been woken and has not looked: it will look.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-    }
-
     fn tell(&self, order: impl FnOnce(&mut Orders)) {
         let mut inner = self.lock();
         order(&mut inner.orders);
         inner.pump();
         drop(inner);
-        self.wake();
+        self.wake.wake();
     }
 
     /// Waits for the device to read, and writes what came meanwhile.
@@ -276,12 +271,12 @@ impl Shared {
             let mut fds = [
                 // A device that closes its input is an error, for which nobody has to ask.
                 PollFd::from_borrowed_fd(input.as_fd(), wants),
-                PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(self.wake.0.as_fd(), PollFlags::IN),
             ];
             if retry_on_intr(|| poll(&mut fds, timeout.as_ref())).is_err() {
                 return self.lock().close();
             }
-            let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+            self.wake.acknowledge();
         }
     }
 
