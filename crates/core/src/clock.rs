@@ -26,6 +26,12 @@ impl ClockEstimate {
             (i128::from(peer.0) - i128::from(self.offset_ns)).clamp(0, i128::from(u64::MAX)) as u64
         )
     }
+
+    /// How long before `now` the peer's clock read that, also where this clock had not begun yet; zero when it is still to come.
+    pub fn age(&self, now: Time, peer: PeerTime) -> Duration {
+        let age = i128::from(now.as_nanos()) + i128::from(self.offset_ns) - i128::from(peer.0);
+        Duration::from_nanos(age.clamp(0, i128::from(u64::MAX)) as u64)
+    }
 }
 
 /// Estimates the peer's clock from exchanges of four timestamps.

@@ -186,10 +186,7 @@ impl ClockSync {
             self.begin_again(now);
             return None;
         }
-        // What was made before this clock began is older than the clock, and not as old.
-        let likely = i128::from(now.as_nanos()) + i128::from(estimate.offset_ns) - i128::from(created.0);
-        let likely = Duration::from_nanos(likely.clamp(0, i128::from(u64::MAX)) as u64);
-        Some(Age { likely, uncertainty: estimate.uncertainty })
+        Some(Age { likely: estimate.age(now, created), uncertainty: estimate.uncertainty })
     }
 
     pub(crate) fn poll_timeout(&self) -> Deadline {

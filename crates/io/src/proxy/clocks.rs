@@ -142,15 +142,12 @@ impl Clocks {
     /// later than now says that a clock was set: then nothing is known until the next answer.
     pub(super) fn way(&mut self, now: Time, clock_ns: u64) -> Option<Way> {
         let estimate = self.estimator.estimate(now)?;
-        // Not by a time of this clock: its zero may be later than when that was.
-        let took = i128::from(now.as_nanos()) + i128::from(estimate.offset_ns) - i128::from(clock_ns);
-        let doubt = estimate.uncertainty;
-        if took + i128::from(doubt.as_nanos()) < 0 {
+        let (left, doubt) = (PeerTime(clock_ns), estimate.uncertainty);
+        if estimate.to_local(left).saturating_since(now) > doubt {
             self.was_set(now);
             return None;
         }
-        let took = Duration::from_nanos(took.clamp(0, i128::from(u64::MAX)) as u64);
-        Some(Way { took, doubt })
+        Some(Way { took: estimate.age(now, left), doubt })
     }
 
     /// One of the clocks is known to have been set, or may be off after its machine was suspended.
