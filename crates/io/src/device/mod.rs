@@ -20,7 +20,7 @@ mod process;
 use std::fmt;
 use std::sync::Arc;
 
-use taut_core::Duration;
+use taut_core::{Duration, printable};
 use taut_session::{State, StopCause};
 
 pub use self::deadman::{Deadman, Fed, Look, Switch};
@@ -83,7 +83,7 @@ impl fmt::Display for DeviceFailure {
             Self::Junk(lines) => write!(f, "it wrote what is no report: {lines} lines so far"),
             Self::NotTaken => f.write_str("it did not read in time what it was told"),
             // Whoever wrote this is not to write to a terminal.
-            Self::Stopped(why) => write!(f, "it stopped by itself: {}", why.escape_debug()),
+            Self::Stopped(why) => write!(f, "it stopped by itself: {}", printable(why)),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 use rustix::pipe::fcntl_setpipe_size;
-use taut_core::Duration;
+use taut_core::{Duration, printable};
 use taut_session::StopCause;
 
 use crate::privileges::need_nothing;
@@ -141,7 +141,7 @@ impl ProcessDevice {
 
     /// What it calls itself, without what a terminal would obey.
     pub fn name(&self) -> String {
-        self.hello.name.chars().take(80).flat_map(char::escape_debug).collect()
+        printable(&self.hello.name).at_most(80).to_string()
     }
 
     /// Set points that were never written: a newer one or a stop came first, or they were too old.
