@@ -3,10 +3,10 @@
 //! It is its owner's alone: what others own, can read, or could put another one in the place of, is refused. It comes into being
 //! whole or not at all.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::libc;
@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::privileges::hide_memory;
 use crate::session::os_identity;
+use crate::state_file::{folder_of, make_folder_of};
 
 /// A file that is not taken for an identity, or cannot be made one.
 #[derive(Debug, thiserror::Error)]
@@ -115,14 +116,9 @@ fn check_folder(folder: &Path) -> Result<(), IdentityFileError> {
     Ok(())
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Never over another one: two that make one at the same time end up with the same.
 fn make(path: &Path) -> Result<(Identity, bool), IdentityFileError> {
-    let folder = folder_of(path);
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let folder = make_folder_of(path)?;
     check_folder(folder)?;
     let identity = os_identity();
     let stored = store(folder, path, &identity);
@@ -178,7 +174,8 @@ fn write(mut file: &File, identity: &Identity) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::fs::DirBuilder;
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 
     /// A folder of one's own, removed at the end.
     struct Folder(PathBuf);

@@ -49,10 +49,7 @@ impl StateFile {
     /// See [`StateFileError`].
     pub fn open(path: &Path, exclusive: bool) -> Result<(Self, Option<String>), StateFileError> {
         let refused = |error| StateFileError::Refused { path: path.to_owned(), error };
-        if let Some(folder) = folder_of(path) {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
-        }
-        let folder = fs::metadata(folder_of(path).unwrap_or(Path::new("."))).map_err(refused)?;
+        let folder = make_folder_of(path).and_then(fs::metadata).map_err(refused)?;
         if folder.uid() != rustix::process::geteuid().as_raw() && folder.mode() & 0o002 == 0 {
             let text = "its folder belongs to another user; name a file in one of your own";
             return Err(refused(io::Error::new(io::ErrorKind::PermissionDenied, text)));
@@ -67,9 +64,9 @@ impl StateFile {
         Ok((Self { path: path.to_owned(), _lock: lock }, text))
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Like [`StateFile::write`], with an error that says which file.
+    pub(crate) fn store(&self, text: &str) -> Result<(), StateFileError> {
+        self.write(text).map_err(|error| StateFileError::Refused { path: self.path.clone(), error })
     }
 
     /// Replaces the text, on the disk when this returns.
@@ -82,12 +79,19 @@ impl StateFile {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
-        File::open(folder_of(&self.path).unwrap_or(Path::new(".")))?.sync_all()
+        File::open(folder_of(&self.path))?.sync_all()
     }
 }
 
-fn folder_of(path: &Path) -> Option<&Path> {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty())
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// There is one now, its owner's alone if it was made just now.
+pub(crate) fn make_folder_of(path: &Path) -> io::Result<&Path> {
+    let folder = folder_of(path);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    Ok(folder)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -22,8 +22,7 @@ impl RobotRecord {
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
         let (file, text) = StateFile::open(path, true)?;
         let latch = RobotLife::next(text.as_deref());
-        let life = RobotLife { ended: false, latch }.to_string();
-        file.write(&life).map_err(|error| StateFileError::Refused { path: path.to_owned(), error })?;
+        file.store(&RobotLife { ended: false, latch }.to_string())?;
         Ok(Self { file, latch })
     }
 
@@ -43,8 +42,7 @@ impl RobotRecord {
             return Err(StateFileError::Refused { path: path.to_owned(), error });
         }
         let latch = RobotLife::next(text.as_deref());
-        let life = RobotLife { ended: true, latch: None }.to_string();
-        file.write(&life).map_err(|error| StateFileError::Refused { path: path.to_owned(), error })?;
+        file.store(&RobotLife { ended: true, latch: None }.to_string())?;
         Ok(latch)
     }
 }
@@ -64,8 +62,7 @@ impl OperatorRecord {
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
         let (file, text) = StateFile::open(path, false)?;
         let unacknowledged = OperatorLife::next(text.as_deref());
-        let life = OperatorLife { unacknowledged }.to_string();
-        file.write(&life).map_err(|error| StateFileError::Refused { path: path.to_owned(), error })?;
+        file.store(&OperatorLife { unacknowledged }.to_string())?;
         Ok(Self { file, unacknowledged })
     }
 
