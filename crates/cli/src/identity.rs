@@ -9,6 +9,7 @@ use taut_io::identity::read_or_make;
 use taut_io::session::{Credentials, Security};
 use taut_transport::identity::{Identity, Trust};
 
+use crate::state::users_file;
 use crate::{Ended, print, print_json};
 
 #[derive(Args)]
@@ -91,18 +92,10 @@ fn load(path: Option<&Path>) -> Result<Identity, String> {
 }
 
 fn read(path: Option<&Path>) -> Result<(PathBuf, Identity, bool), String> {
-    let path = path_or_default(path)?;
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => users_file("XDG_CONFIG_HOME", ".config", "identity", "name the identity's file")?,
+    };
     let (identity, new) = read_or_make(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok((path, identity, new))
-}
-
-fn path_or_default(path: Option<&Path>) -> Result<PathBuf, String> {
-    if let Some(path) = path {
-        return Ok(path.to_owned());
-    }
-    // An empty variable, or one that is not absolute, counts as not set (XDG Base Directory Specification).
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
-    let config = config.ok_or("neither XDG_CONFIG_HOME nor HOME is set: name the identity's file")?;
-    Ok(config.join("taut").join("identity"))
 }

@@ -65,15 +65,22 @@ pub(crate) fn of_operator(
     }
 }
 
-/// A file of this name in the folder that systemd gives a service, or else in the user's own for state (XDG Base Directory
-/// Specification).
+/// A file of this name in the folder that systemd gives a service, or else in the user's own for state.
 fn place(name: &str) -> Result<PathBuf, String> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    if let Some(folder) = absolute("STATE_DIRECTORY") {
-        return Ok(folder.join(name));
+    match absolute("STATE_DIRECTORY") {
+        Some(folder) => Ok(folder.join(name)),
+        None => users_file("XDG_STATE_HOME", ".local/state", name, "name a file by --state"),
     }
-    let folder =
-        absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    let folder = folder.ok_or("neither XDG_STATE_HOME nor HOME is set: name a file by --state")?;
+}
+
+/// A file of ours in the folder of the user's that `variable` names, or else in the one `below` home.
+pub(crate) fn users_file(variable: &str, below: &str, name: &str, or_else: &str) -> Result<PathBuf, String> {
+    let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below)));
+    let folder = folder.ok_or_else(|| format!("neither {variable} nor HOME is set: {or_else}"))?;
     Ok(folder.join("taut").join(name))
+}
+
+/// An empty variable, or one that is not absolute, counts as not set (XDG Base Directory Specification).
+fn absolute(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
