@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use taut_core::Time;
 use taut_io::Clock;
 use taut_io::device::lines::{Hello, LONGEST, Measurement, Order, Report, Splitter, line, order};
-use taut_io::device::{Measured, Plant, SetPoint};
+use taut_io::device::{Plant, SetPoint};
 use taut_io::session::DeviceReport;
 use taut_real::SimulatedDevice;
 use taut_session::StopCause;
@@ -119,7 +119,7 @@ impl Device {
             self.unsaid = None;
         }
         if let Some(measured) = measured {
-            say(&line(&measurement(&measured)));
+            say(&line(&Report::Measurement(Measurement::new(measured))));
         }
     }
 
@@ -186,18 +186,6 @@ impl Device {
         line["controller_force_max_n"] = json!(self.report.controller_force_max);
         let _ = log.write_all(format!("{line}\n").as_bytes());
     }
-}
-
-fn measurement(measured: &Measured) -> Report {
-    let state = &measured.state;
-    Report::Measurement(Measurement {
-        position: state.position,
-        orientation_wxyz: state.orientation_wxyz,
-        velocity: state.velocity,
-        force: state.force,
-        gripper: state.gripper,
-        controller_force: measured.controller_force,
-    })
 }
 
 /// Writes a line, unless nobody makes room for it: a pipe with room takes so much without waiting.

@@ -166,6 +166,18 @@ impl Apply {
 }
 
 impl Measurement {
+    /// As it is written.
+    pub fn new(Measured { state, controller_force }: Measured) -> Self {
+        Self {
+            position: state.position,
+            orientation_wxyz: state.orientation_wxyz,
+            velocity: state.velocity,
+            force: state.force,
+            gripper: state.gripper,
+            controller_force,
+        }
+    }
+
     fn measured(&self) -> Option<Measured> {
         let state = State {
             position: self.position,
