@@ -17,8 +17,8 @@ use taut_core::{Duration, Time};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// `CLOCK_BOOTTIME` at [`Time::ZERO`], in nanoseconds.
-    epoch: u64,
+    /// Since the machine was started, at [`Time::ZERO`].
+    epoch: Time,
 }
 
 /// A reading of the wall clock: nanoseconds since 1970-01-01 00:00 UTC, leap seconds not counted. For people and files
@@ -29,17 +29,18 @@ pub struct WallTime(u64);
 impl Clock {
     /// A clock that shows zero now.
     pub fn start() -> Self {
-        Self { epoch: nanos(clock_gettime(ClockId::Boottime)) }
+        Self { epoch: Self::since_boot() }
     }
 
     /// The time.
     #[inline]
     pub fn now(&self) -> Time {
-        Time::from_nanos(nanos(clock_gettime(ClockId::Boottime)).saturating_sub(self.epoch))
+        Time::ZERO + Self::since_boot().saturating_since(self.epoch)
     }
 
     /// Since the machine was started, suspended or not (`CLOCK_BOOTTIME`): for what must not wait for longer because the
     /// machine slept.
+    #[inline]
     pub fn since_boot() -> Time {
         Time::from_nanos(nanos(clock_gettime(ClockId::Boottime)))
     }
@@ -143,7 +144,7 @@ mod tests {
         let day = 86_400_000_000_000;
         if std::env::var_os("TAUT_SUSPENDED").is_some() {
             let monotonic = nanos(clock_gettime(ClockId::Monotonic));
-            let ahead = Clock::start().epoch - monotonic;
+            let ahead = Clock::start().epoch.as_nanos() - monotonic;
             assert!((day..day + day / 2).contains(&ahead), "{ahead} ns ahead of a clock that stood still");
             return;
         }
