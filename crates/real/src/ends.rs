@@ -41,23 +41,10 @@ impl<T: Look + 'static> Shared<T> {
 }
 
 /// The device in the operator's hand, as its session asks it.
-pub(crate) struct Hand {
-    device: Shared<Device>,
-    readings: u64,
-}
+pub(crate) type Hand = Box<dyn Iterator<Item = Sample> + Send>;
 
-impl Hand {
-    pub(crate) fn new(device: Shared<Device>) -> Self {
-        Self { device, readings: 0 }
-    }
-}
-
-impl Iterator for Hand {
-    type Item = Sample;
-    fn next(&mut self) -> Option<Sample> {
-        self.readings += 1;
-        Some(Sample { state: self.device.lock().step(), reading: self.readings })
-    }
+pub(crate) fn hand(device: Shared<Device>) -> Hand {
+    Box::new(Sample::counted(std::iter::repeat_with(move || device.lock().step())))
 }
 
 /// Takes notes at the operator's end, and lets the hand feel.

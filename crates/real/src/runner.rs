@@ -19,7 +19,7 @@ use taut_transport::identity::{Identity, Trust};
 use taut_transport::udp::UdpConfig;
 
 use crate::between::Network;
-use crate::ends::{Arm, Hand, OperatorsNotes, RobotsNotes, Shared};
+use crate::ends::{Arm, Hand, OperatorsNotes, RobotsNotes, Shared, hand};
 use crate::{Between, RealError, possible};
 
 /// How scenarios are run for real.
@@ -270,7 +270,7 @@ impl Setup<'_> {
         };
         let driver = self.driver()?;
         let started = |remote| drop(started.send(remote));
-        Ok(operate(driver, &endpoint, config, Hand::new(device), started, &mut |_, _| {})?)
+        Ok(operate(driver, &endpoint, config, hand(device), started, &mut |_, _| {})?)
     }
 
     fn driver<M: taut_io::Machine>(&self) -> Result<Driver<M>, RealError> {
