@@ -78,12 +78,28 @@ pub(crate) fn answer(mut stream: &UnixStream, status: &Status) {
     }
 }
 
+/// So often a gate is asked that hangs up: it waits 50 ms for the question, and an asker that lost its CPU in between was too
+/// late.
+const ATTEMPTS: u32 = 5;
+
 /// Asks the gate of a device in the network namespace of the calling thread. After [`Request::Detach`] it is off when the
 /// answer is there.
 ///
 /// # Errors
 /// [`GateError::NotAttached`] when there is none, [`GateError::Stranger`] when another user has taken its name.
 pub fn ask(device: &str, request: Request) -> Result<Status, GateError> {
+    for _ in 1..ATTEMPTS {
+        if let Some(status) = ask_once(device, request)? {
+            return Ok(status);
+        }
+    }
+    let why = "only root and its owner may ask a gate: run the same command by `sudo`";
+    let refused = || failed("asking the gate")(io::Error::new(ErrorKind::PermissionDenied, why));
+    ask_once(device, request)?.ok_or_else(refused)
+}
+
+/// `None`: it hung up, before or after the question, as it does on whom it does not trust.
+fn ask_once(device: &str, request: Request) -> Result<Option<Status>, GateError> {
     let mut stream = connect(device).map_err(|error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => GateError::NotAttached(device.to_owned()),
         _ => failed("asking the gate")(error),
@@ -98,17 +114,15 @@ pub fn ask(device: &str, request: Request) -> Result<Status, GateError> {
         let answered = stream
             .write_all(request.line().as_bytes())
             .and_then(|()| BufReader::new((&stream).take(LONGEST)).read_line(&mut line));
-        // Whom it does not trust it hangs up on, before or after the question.
         let hung_up = match &answered {
             Ok(_) => line.is_empty(),
             Err(error) => matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset),
         };
         if hung_up {
-            let why = "only root and its owner may ask a gate: run the same command by `sudo`";
-            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+            return Ok(None);
         }
         answered?;
-        serde_json::from_str(&line).map(Status::printable).map_err(io::Error::from)
+        serde_json::from_str(&line).map(Status::printable).map(Some).map_err(io::Error::from)
     };
     asked().map_err(failed("asking the gate"))
 }

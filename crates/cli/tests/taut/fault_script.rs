@@ -221,7 +221,9 @@ fn nothing_that_fails_moves_the_arm_and_only_a_person_does() {
     signal(scene.robot.pid(), "-STOP");
     scene.stands("a frozen robot");
     signal(scene.robot.pid(), "-CONT");
-    scene.stopped_within("the robot was frozen", "watchdog");
+    // The device has stood since its lease was over; when the robot noticed depends on how long it was frozen.
+    let stopped = scene.robot.find(|line| line["event"] == "stopped" && line["why"] == "watchdog");
+    assert!(stopped.is_some(), "a robot that was frozen: not stopped by its watchdog");
     scene.stands("a robot that goes on");
     scene.resume(&mut one);
 
