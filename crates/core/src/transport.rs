@@ -46,7 +46,8 @@ pub trait Transport {
     }
 }
 
-/// How urgent, 0 first. An emergency stop is 0, samples 1, everything else after.
+/// How urgent, 0 first. An emergency stop is 0, samples are 1 and 2, everything else comes after: a newer message takes the place
+/// of a sample that waits, and of nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority(pub u8);
 

@@ -66,7 +66,7 @@ impl Codec {
     /// Appends the bytes of something that can be said.
     pub(crate) fn emit(self, session: u32, body: &Body, buffer: &mut Vec<u8>) {
         if self == Self::Native {
-            return Frame { session, body: *body }.emit(buffer);
+            return body.emit(session, buffer);
         }
         let ack = |sequence: u64, echo_ns: u64| omni71::Ack { sequence, timestamp_us: echo_ns / 1_000 };
         match body {
@@ -247,10 +247,10 @@ mod tests {
 
     #[test]
     fn an_old_peer_is_told_from_noise() {
-        let version = Codec::Native.parse(Role::Robot, 1, b"ts\x03\x01");
+        let version = Codec::Native.parse(Role::Robot, 1, b"ts\x02\x01");
         assert!(matches!(
             version,
-            Err(Unreadable::Version(Error::UnsupportedVersion { theirs: 3, ours: 2 }))
+            Err(Unreadable::Version(Error::UnsupportedVersion { theirs: 2, ours: 3 }))
         ));
         assert_eq!(Codec::Native.parse(Role::Robot, 1, b"noise"), Err(Unreadable::Malformed));
         assert_eq!(Codec::Omni71.parse(Role::Robot, 1, &[9; 71]), Err(Unreadable::Malformed));

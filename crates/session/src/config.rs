@@ -1,7 +1,8 @@
 //! How an operator and a robot behave.
 
-use taut_core::{Bytes, Duration};
+use taut_core::{Bitrate, Bytes, Duration};
 
+use crate::channel::{Channel, ChannelError, declare};
 use crate::codec::Codec;
 use crate::limits::MotionLimits;
 use crate::queue::Order;
@@ -10,6 +11,8 @@ use crate::safety::Latch;
 const MS: Duration = Duration::from_millis(1);
 /// IPv4 and UDP.
 const HEADERS: Bytes = Bytes::new(28);
+/// What most uplinks carry beside motion.
+const CHANNEL_RATE: Bitrate = Bitrate::from_bps(10_000_000);
 
 /// Settings of an [`Operator`](crate::Operator).
 ///
@@ -33,6 +36,8 @@ pub struct OperatorConfig {
     pub(crate) feedback_watchdog: Duration,
     pub(crate) feedback_force: f32,
     pub(crate) headers: Bytes,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) channel_rate: Bitrate,
 }
 
 impl Default for OperatorConfig {
@@ -51,6 +56,8 @@ impl Default for OperatorConfig {
             feedback_watchdog: MS * 100,
             feedback_force: 5.0,
             headers: HEADERS,
+            channels: Vec::new(),
+            channel_rate: CHANNEL_RATE,
         }
     }
 }
@@ -149,6 +156,23 @@ impl OperatorConfig {
         self.headers = bytes;
         self
     }
+
+    /// Declares a channel, in either direction; it is open when the peer declares the same one. Not in `omni71`. Default: none but
+    /// motion and feedback.
+    ///
+    /// # Errors
+    /// When it cannot be declared beside the others: see [`ChannelError`].
+    pub fn channel(mut self, channel: Channel) -> Result<Self, ChannelError> {
+        declare(&mut self.channels, channel)?;
+        Ok(self)
+    }
+
+    /// Channels send no faster than this, all together, so that what is long is no burst in the network's queues; at least
+    /// 10 kbit/s. Default 10 Mbit/s.
+    pub fn channel_rate(mut self, rate: Bitrate) -> Self {
+        self.channel_rate = rate.max(Bitrate::from_bps(10_000));
+        self
+    }
 }
 
 /// How long the robot needs for each state: none, or a simulated slow one.
@@ -195,6 +219,8 @@ pub struct RobotConfig {
     pub(crate) status_interval: Duration,
     pub(crate) clock_interval: Duration,
     pub(crate) headers: Bytes,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) channel_rate: Bitrate,
 }
 
 impl Default for RobotConfig {
@@ -217,6 +243,8 @@ impl Default for RobotConfig {
             status_interval: MS * 50,
             clock_interval: MS * 100,
             headers: HEADERS,
+            channels: Vec::new(),
+            channel_rate: CHANNEL_RATE,
         }
     }
 }
@@ -341,6 +369,23 @@ impl RobotConfig {
     /// and UDP.
     pub fn headers(mut self, bytes: Bytes) -> Self {
         self.headers = bytes;
+        self
+    }
+
+    /// Declares a channel, in either direction; it is open when the peer declares the same one. Not in `omni71`. Default: none but
+    /// motion and feedback.
+    ///
+    /// # Errors
+    /// When it cannot be declared beside the others: see [`ChannelError`].
+    pub fn channel(mut self, channel: Channel) -> Result<Self, ChannelError> {
+        declare(&mut self.channels, channel)?;
+        Ok(self)
+    }
+
+    /// Channels send no faster than this, all together, so that what is long is no burst in the network's queues; at least
+    /// 10 kbit/s. Default 10 Mbit/s.
+    pub fn channel_rate(mut self, rate: Bitrate) -> Self {
+        self.channel_rate = rate.max(Bitrate::from_bps(10_000));
         self
     }
 }

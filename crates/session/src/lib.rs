@@ -12,6 +12,7 @@
 //! | queues of its own | `flight` | no more states under way than the path carries, so that a stop does not wait |
 //! | clocks | [`ClockEstimator`] | offset and drift with a bound on their error |
 //! | safety | `safety`, `guard`, [`MotionLimits`] | watchdog, latched emergency stop, limits; beside the robot |
+//! | channels | [`Channel`] | any other messages, declared by both ends: superseded, repeated while there is time, or reliable |
 //! | commands | `command` | stop, reset and resume, repeated until acknowledged |
 //! | measures | [`Status`] | the status line, and everything as data |
 //!
@@ -27,6 +28,7 @@
 //! Leuven, 2025, for priorities, streams, rates and the sample; states are named after CRTK (Collaborative Robotics
 //! Toolkit).
 
+mod channel;
 mod codec;
 mod command;
 mod config;
@@ -49,6 +51,9 @@ mod sync;
 mod tracker;
 mod window;
 
+pub use channel::{
+    Channel, ChannelError, ChannelEvent, ChannelId, ChannelRefusal, ChannelSummary, Schema, SendRefused,
+};
 pub use codec::Codec;
 pub use config::{OperatorConfig, Processing, RobotConfig};
 pub use counters::StreamSummary;
@@ -62,4 +67,6 @@ pub use safety::Latch;
 pub use state::{Priority, State};
 pub use status::{ClockSummary, Status};
 pub use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
-pub use taut_wire::session::{Answer, Limits, RefusalReason, RobotState, StopCause, Verdict};
+pub use taut_wire::session::{
+    Answer, ChannelKind, Delivery, Direction, Encoding, Limits, RefusalReason, RobotState, StopCause, Verdict,
+};

@@ -4,14 +4,22 @@ use taut_core::{
     Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, Reliability, SendError,
     StreamId, Time, Transmit, Transport,
 };
-use taut_wire::session::{Body, Error, Frame, Role};
+use taut_wire::session::{Body, DataHeader, Error, Frame, Role};
 
+use crate::channel::Channels;
 use crate::codec::{Codec, Unreadable};
 
 /// A message of this tag is none of the caller's states.
 pub(crate) const NO_TAG: u64 = u64::MAX;
 /// Messages' bytes that are kept to be used again.
 const SPARE: usize = 8;
+/// Their longest: what a frame of a channel needs, with room.
+const LARGEST_SPARE: usize = 2_048;
+/// Channels' frames go on a stream of their own, after all that is the session's.
+const CHANNEL_STREAM: u8 = 3;
+const CHANNEL_PRIORITY: u8 = 3;
+/// Tags of channels' frames have this bit.
+const CHANNEL_TAG: u64 = 1 << 63;
 
 #[derive(Debug)]
 pub(crate) struct Port<T> {
@@ -64,11 +72,23 @@ impl Parcel {
     }
 }
 
+/// The tag of a channel's frame, by its number.
+pub(crate) const fn channel_tag(number: u64) -> u64 {
+    number | CHANNEL_TAG
+}
+
+/// The number of a channel's frame, if it is one of those.
+pub(crate) const fn channel_number(tag: u64) -> Option<u64> {
+    if tag != NO_TAG && tag & CHANNEL_TAG != 0 { Some(tag & !CHANNEL_TAG) } else { None }
+}
+
 /// What came.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
     Connected,
     Frame(Frame),
+    /// A channel's, with its payload.
+    Data(DataHeader, Vec<u8>),
     /// From a peer of another version.
     Foreign(Error),
     Dropped {
@@ -102,16 +122,41 @@ impl<T: Transport> Port<T> {
         if !self.codec.has(body) {
             return Ok(());
         }
+        let mut data = self.buffer();
+        self.codec.emit(session, body, &mut data);
+        // Emergencies, high, then both streams of normal alike.
+        self.send_bytes(now, data, Priority(parcel.stream.min(2)), parcel)
+    }
+
+    /// An empty one, for what is sent next.
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
         let mut data = self.spare.pop().unwrap_or_default();
         data.clear();
-        self.codec.emit(session, body, &mut data);
+        data
+    }
+
+    /// It was not needed after all.
+    pub(crate) fn give_back(&mut self, data: Vec<u8>) {
+        // Nobody's message may make this end keep a large buffer.
+        if self.spare.len() < SPARE && data.capacity() <= LARGEST_SPARE {
+            self.spare.push(data);
+        }
+    }
+
+    /// Sends what was written into a [`buffer`](Self::buffer).
+    pub(crate) fn send_bytes(
+        &mut self,
+        now: Time,
+        data: Vec<u8>,
+        priority: Priority,
+        parcel: Parcel,
+    ) -> Result<(), SendError> {
         let bytes = data.len() as u64;
         let message = Message {
             data,
             created: parcel.created,
             deadline: parcel.deadline,
-            // Emergencies, high, then both streams of normal alike.
-            priority: Priority(parcel.stream.min(2)),
+            priority,
             stream: StreamId(u16::from(parcel.stream)),
             reliability: parcel.reliability,
             tag: parcel.tag,
@@ -119,6 +164,38 @@ impl<T: Transport> Port<T> {
         self.transport.send(now, message)?;
         self.traffic.payload += bytes;
         Ok(())
+    }
+
+    /// Sends what channels have ready, most urgent first, and tells the peer which of its frames arrived.
+    pub(crate) fn pump(
+        &mut self,
+        now: Time,
+        channels: &mut Channels,
+        rtt: Option<Duration>,
+        timeout: Duration,
+    ) {
+        if let Some(ack) = channels.poll_ack(now) {
+            // One that cannot go now is made up for by the next.
+            let _ = self.send(now, &Body::DataAck(ack), Parcel::passing(now, 1));
+        }
+        loop {
+            let mut data = self.buffer();
+            let Some(ready) = channels.poll(now, self.session, rtt, timeout, &mut data) else {
+                return self.give_back(data);
+            };
+            let bytes = data.len();
+            let parcel = Parcel {
+                stream: CHANNEL_STREAM,
+                reliability: Reliability::Unreliable,
+                created: ready.created,
+                deadline: ready.deadline,
+                tag: channel_tag(ready.number),
+            };
+            match self.send_bytes(now, data, Priority(CHANNEL_PRIORITY + ready.priority), parcel) {
+                Ok(()) => channels.sent(now, &ready, bytes),
+                Err(error) => channels.refused(now, &ready, cause_of(error)),
+            }
+        }
     }
 
     pub(crate) fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
@@ -155,7 +232,13 @@ impl<T: Transport> Port<T> {
         }
     }
 
-    fn read(&mut self, data: Vec<u8>) -> Heard {
+    fn read(&mut self, mut data: Vec<u8>) -> Heard {
+        if self.codec == Codec::Native && DataHeader::is_data(&data) {
+            let Ok(header) = DataHeader::parse(&data) else { return Heard::Refused(DropCause::Malformed) };
+            self.traffic.payload_in += data.len() as u64;
+            data.drain(..header.len());
+            return Heard::Data(header, data);
+        }
         let heard = match self.codec.parse(self.role, self.session, &data) {
             Ok(frame) => {
                 self.traffic.payload_in += data.len() as u64;
@@ -164,10 +247,7 @@ impl<T: Transport> Port<T> {
             Err(Unreadable::Version(error)) => Heard::Foreign(error),
             Err(Unreadable::Malformed) => Heard::Refused(DropCause::Malformed),
         };
-        // Nobody's message may make this end keep a large buffer.
-        if self.spare.len() < SPARE && data.capacity() <= 4 * taut_wire::session::MAX_LEN {
-            self.spare.push(data);
-        }
+        self.give_back(data);
         heard
     }
 }

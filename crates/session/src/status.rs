@@ -7,6 +7,7 @@ use serde::Serialize;
 use taut_core::{Bytes, Duration};
 use taut_wire::session::{RobotState, StopCause};
 
+use crate::channel::ChannelSummary;
 use crate::counters::{Counters, STREAMS, StreamSummary};
 use crate::latency::{Latencies, LatencySummary};
 use crate::port::Traffic;
@@ -81,6 +82,9 @@ pub struct Status {
     pub clock_steps: u64,
     /// The operator is stopped by its own emergency stop.
     pub emergency: bool,
+    /// Channels that this end declared.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelSummary>,
 }
 
 /// The peer's clock against this end's.

@@ -189,6 +189,21 @@ impl ClockSync {
         Some(Age { likely: estimate.age(now, created), uncertainty: estimate.uncertainty })
     }
 
+    /// The same of what the peer made at `created_us`, µs of its clock modulo 2³², and sent `waited` later: nearer to now than
+    /// half an hour.
+    pub(crate) fn age_of_micros(&mut self, now: Time, created_us: u32, waited: Duration) -> Option<Age> {
+        let offset = self.estimator.estimate(now)?.offset_ns;
+        let peer_us = ((i128::from(now.as_nanos()) + i128::from(offset)) / 1_000) as i64;
+        let ago = i64::from((peer_us as u32).wrapping_sub(created_us) as i32);
+        let created = PeerTime(u64::try_from((peer_us - ago).max(0)).unwrap_or(0) * 1_000);
+        self.age(now, created, PeerTime(created.0.saturating_add(waited.as_nanos())))
+    }
+
+    /// How long an answer of the peer's is waited for.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.round_trip.timeout()
+    }
+
     pub(crate) fn poll_timeout(&self) -> Deadline {
         Deadline::new(self.next, "clock")
     }

@@ -46,6 +46,14 @@ impl Window {
         self.mark(number, Sighting::Reordered)
     }
 
+    /// Was it seen, or is it so far behind that nobody can tell?
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        self.ends.is_some_and(|(_, highest)| {
+            number <= highest
+                && (highest - number >= Self::SPAN || self.bits[word(number)] & bit(number) != 0)
+        })
+    }
+
     /// Bit *i*: `number` − 1 − *i* was seen.
     pub(crate) fn before(&self, number: u64) -> u32 {
         let Some((lowest, highest)) = self.ends else { return 0 };

@@ -3,10 +3,11 @@
 use taut_core::{DropCause, Duration, PathId};
 use taut_wire::session::{Answer, Error, Limits, RefusalReason, RobotState, StopCause, Verdict};
 
+use crate::channel::ChannelEvent;
 use crate::state::State;
 
 /// What an [`Operator`](super::Operator) has to tell.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum OperatorEvent {
     /// The robot answered. It does not move yet: resume.
     Connected {
@@ -87,6 +88,8 @@ pub enum OperatorEvent {
         /// States per second.
         hz: f64,
     },
+    /// Of a channel.
+    Channel(ChannelEvent),
     /// A datagram that arrived was of no use.
     Refused(DropCause),
     /// The robot does not take this operator. It is asked again.

@@ -11,6 +11,7 @@ use taut_wire::session::{Body, Hello, Limits, RobotState, Role, StopCause};
 
 pub use self::event::{OperatorEvent, ResumeError, StateError};
 use self::receive::{FeedbackWatch, RobotView};
+use crate::channel::{ChannelId, Channels, SendRefused};
 use crate::codec::{Codec, OMNI71_COMMAND};
 use crate::command::{Kind, Pending};
 use crate::config::OperatorConfig;
@@ -106,6 +107,7 @@ pub struct Operator<T> {
     rtt: Latencies,
     one_way: Latencies,
     counters: Counters,
+    channels: Channels,
 }
 
 /// The least time between two reports of a robot of another version.
@@ -159,6 +161,7 @@ impl<T: Transport> Operator<T> {
             rtt: Latencies::default(),
             one_way: Latencies::default(),
             counters: Counters::default(),
+            channels: Channels::new(Role::Operator, &config.channels, config.channel_rate),
             config,
             port,
         }
@@ -189,6 +192,23 @@ impl<T: Transport> Operator<T> {
         }
         self.settle(now);
         Ok(item.sequence)
+    }
+
+    /// Takes a message of a channel, made at `created`: a time that is still to come counts as `now`. Its number in the channel;
+    /// what becomes of it is told by a [`ChannelEvent`](crate::ChannelEvent).
+    ///
+    /// # Errors
+    /// See [`SendRefused`]; each refusal is counted.
+    pub fn send(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        created: Time,
+        payload: &[u8],
+    ) -> Result<u64, SendRefused> {
+        let sent = self.channels.send(now, channel, created, payload);
+        self.settle(now);
+        sent
     }
 
     fn admit(&self, now: Time, item: &Waiting) -> Result<(), StateError> {
@@ -274,6 +294,7 @@ impl<T: Transport> Operator<T> {
     pub fn reconnect(&mut self, now: Time, transport: T) -> T {
         let old = std::mem::replace(&mut self.port.transport, transport);
         self.phase = Phase::Connecting;
+        self.channels.close();
         self.command.take_if(|pending| pending.kind != Kind::EmergencyStop);
         self.outbox.flush(DropCause::Abandoned, &mut self.dropped);
         (self.hellos, self.greeted) = (0, None);
@@ -302,6 +323,7 @@ impl<T: Transport> Operator<T> {
         if self.phase != Phase::Closed {
             self.phase = Phase::Closed;
             self.outbox.flush(DropCause::Abandoned, &mut self.dropped);
+            self.channels.close();
             self.events.push_back(OperatorEvent::Closed);
         }
     }
@@ -327,7 +349,8 @@ impl<T: Transport> Operator<T> {
     pub fn poll_event(&mut self) -> Option<OperatorEvent> {
         self.listen(self.now);
         self.report_drops();
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        event.or_else(|| self.channels.poll_event().map(OperatorEvent::Channel))
     }
 
     /// When `handle_timeout` has something to do, and what.
@@ -344,7 +367,8 @@ impl<T: Transport> Operator<T> {
                     let opens = self.flight.poll_timeout();
                     opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
                 });
-                earliest(earliest(command, states), earliest(sync, watch))
+                let channels = self.channels.poll_timeout(self.round_trip.timeout());
+                earliest(earliest(command, states), earliest(earliest(sync, watch), channels))
             }
         };
         earliest(transport, own)
@@ -368,6 +392,7 @@ impl<T: Transport> Operator<T> {
             unmatched_echoes: self.tracker.unmatched() + self.sync.unmatched(),
             clock_steps: self.sync.steps(),
             emergency: self.latched,
+            channels: self.channels.summaries(),
             ..account.operator()
         }
     }
@@ -424,6 +449,8 @@ impl<T: Transport> Operator<T> {
                     self.transmit(now, &item, stream);
                 }
                 self.compare_clocks(now);
+                let (rtt, timeout) = (self.round_trip.smoothed(), self.round_trip.timeout());
+                self.port.pump(now, &mut self.channels, rtt, timeout);
                 self.give_up(now);
                 if self.feedback.check(now, self.config.feedback_watchdog) {
                     self.events.push_back(OperatorEvent::FeedbackLost);
@@ -443,6 +470,7 @@ impl<T: Transport> Operator<T> {
         match heard {
             Heard::Connected => self.connected(now),
             Heard::Frame(frame) => self.handle_frame(now, &frame),
+            Heard::Data(header, payload) => self.handle_data(now, &header, payload),
             Heard::Foreign(error) => {
                 self.counters.refused.add(DropCause::Malformed);
                 if now >= self.next_foreign {
@@ -476,6 +504,7 @@ impl<T: Transport> Operator<T> {
     /// There is a session with a robot that is set so.
     fn open(&mut self, now: Time, robot: &Hello) {
         self.phase = Phase::Open;
+        self.channels.open(&robot.channels);
         self.began.get_or_insert(now);
         self.sync.restart(now);
         if let Some(pending) = &mut self.command {

@@ -2,8 +2,8 @@
 
 use taut_core::{Deadline, DropCause, Duration, Time, Transport};
 use taut_wire::session::{
-    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, Feedback, Frame, Hello, RefusalReason,
-    RobotState, Role, StopCause,
+    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, DataHeader, Feedback, Frame, Hello,
+    RefusalReason, RobotState, Role, StopCause,
 };
 
 use super::{Operator, OperatorEvent, Phase};
@@ -77,6 +77,7 @@ impl<T: Transport> Operator<T> {
             }
             (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),
             (Body::Feedback(feedback), Phase::Open) => self.handle_feedback(now, feedback),
+            (Body::DataAck(ack), Phase::Open) => self.channels.acknowledged(*ack),
             (Body::Goodbye, Phase::Open) => {
                 self.port.transport.close(now);
                 self.end();
@@ -85,6 +86,22 @@ impl<T: Transport> Operator<T> {
             (Body::State(_) | Body::EmergencyStop(_) | Body::Resume(_) | Body::Reset(_), Phase::Open) => {
                 self.refuse(DropCause::Malformed);
             }
+        }
+    }
+
+    /// A message of a channel, or a part of one.
+    pub(super) fn handle_data(&mut self, now: Time, header: &DataHeader, payload: Vec<u8>) {
+        if header.session != self.port.session {
+            return self.refuse(DropCause::Unauthenticated);
+        }
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.heard = Some(now);
+        let sync = &mut self.sync;
+        let age_of = |created_us, waited| sync.age_of_micros(now, created_us, waited);
+        if let Err(cause) = self.channels.handle(now, header, payload, age_of) {
+            self.refuse(cause);
         }
     }
 

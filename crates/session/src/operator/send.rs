@@ -7,7 +7,7 @@ use super::{Operator, OperatorEvent, Phase};
 use crate::codec::Codec;
 use crate::command::Kind;
 use crate::counters::stream_of;
-use crate::port::{NO_TAG, Parcel, cause_of};
+use crate::port::{NO_TAG, Parcel, cause_of, channel_number};
 use crate::queue::{Dropped, Waiting};
 use crate::state::Priority;
 use crate::tracker::Outcome;
@@ -56,6 +56,7 @@ impl<T: Transport> Operator<T> {
             max_age_us: 0,
             hold_to_run: false,
             limits: Limits::default(),
+            channels: self.channels.declarations(),
         }
     }
 
@@ -164,6 +165,9 @@ impl<T: Transport> Operator<T> {
 
     /// The transport dropped a message.
     pub(super) fn dropped_by_transport(&mut self, tag: u64, cause: DropCause) {
+        if let Some(number) = channel_number(tag) {
+            return self.channels.dropped(number);
+        }
         if tag == NO_TAG {
             return;
         }

@@ -3,11 +3,12 @@
 use taut_core::{DropCause, Duration, PathId};
 use taut_wire::session::{Error, StopCause};
 
+use crate::channel::ChannelEvent;
 use crate::safety::Latch;
 use crate::state::State;
 
 /// What a [`Robot`](super::Robot) has to tell the device that it stands for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RobotEvent {
     /// An operator said hello. Nothing moves yet.
     Connected {
@@ -49,6 +50,8 @@ pub enum RobotEvent {
         /// Why not.
         cause: DropCause,
     },
+    /// Of a channel.
+    Channel(ChannelEvent),
     /// A datagram or frame that arrived was of no use.
     Refused(DropCause),
     /// The peer speaks another version. Told once a second at most.

@@ -19,13 +19,14 @@ use self::keep::Keeping;
 use self::processing::Processor;
 use self::receive::HeldAck;
 pub use self::receive::patience;
+use crate::channel::{ChannelId, Channels, SendRefused};
 use crate::codec::Codec;
 use crate::config::RobotConfig;
 use crate::counters::{Counters, Drops};
 use crate::guard::Guard;
 use crate::latency::Latencies;
 use crate::operator::StateError;
-use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of};
+use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of, channel_number};
 use crate::queue::{Dropped, Order, Outbox, Waiting};
 use crate::safety::{Latch, Safety};
 use crate::state::{Priority, State};
@@ -101,6 +102,7 @@ pub struct Robot<T> {
     rtt: Latencies,
     one_way: Latencies,
     counters: Counters,
+    channels: Channels,
 }
 
 /// A clock that steps by a quarter of the largest age, or of the watchdog, stops the robot. What is less is within what both allow.
@@ -148,6 +150,7 @@ impl<T: Transport> Robot<T> {
             rtt: Latencies::default(),
             one_way: Latencies::default(),
             counters: Counters::default(),
+            channels: Channels::new(Role::Robot, &config.channels, config.channel_rate),
             config,
             port,
         }
@@ -192,6 +195,24 @@ impl<T: Transport> Robot<T> {
         }
         self.settle(now);
         Ok(item.sequence)
+    }
+
+    /// Takes a message of a channel, made at `created`: a time that is still to come counts as `now`. Its number in the channel;
+    /// what becomes of it is told by a [`ChannelEvent`](crate::ChannelEvent).
+    ///
+    /// # Errors
+    /// See [`SendRefused`]; each refusal is counted.
+    pub fn send(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        created: Time,
+        payload: &[u8],
+    ) -> Result<u64, SendRefused> {
+        self.check(now);
+        let sent = self.channels.send(now, channel, created, payload);
+        self.settle(now);
+        sent
     }
 
     /// The button beside the robot: stops it and latches. Only [`release`](Self::release) lets go of it, and then motion
@@ -278,7 +299,8 @@ impl<T: Transport> Robot<T> {
     pub fn poll_event(&mut self) -> Option<RobotEvent> {
         self.listen(self.now);
         self.report_drops();
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        event.or_else(|| self.channels.poll_event().map(RobotEvent::Channel))
     }
 
     /// When `handle_timeout` has something to do, and what.
@@ -288,7 +310,9 @@ impl<T: Transport> Robot<T> {
         let own =
             earliest(earliest(own, ack), earliest(self.outbox.poll_timeout(), self.keeping.poll_timeout()));
         let periodic = (self.operator.is_some() && self.config.codec == Codec::Native).then(|| {
-            earliest(Some(Deadline::new(self.next_status, "status")), Some(self.sync.poll_timeout()))
+            let channels = self.channels.poll_timeout(self.sync.timeout());
+            let status = earliest(Some(Deadline::new(self.next_status, "status")), channels);
+            earliest(status, Some(self.sync.poll_timeout()))
         });
         earliest(earliest(self.port.poll_timeout(), own), periodic.flatten())
     }
@@ -332,6 +356,7 @@ impl<T: Transport> Robot<T> {
             unmatched_echoes: self.sync.unmatched(),
             clock_steps: self.sync.steps(),
             emergency: self.safety.state() == RobotState::Fault,
+            channels: self.channels.summaries(),
             ..account.robot(self.window.missing())
         }
     }
@@ -394,6 +419,7 @@ impl<T: Transport> Robot<T> {
             self.halt(now, why);
         }
         self.safety.leave(why);
+        self.channels.close();
         (self.operator, self.held_ack) = (None, None);
         self.forget_unanswered();
     }
@@ -416,6 +442,8 @@ impl<T: Transport> Robot<T> {
                 self.transmit(now, &item, stream);
             }
             self.compare_clocks(now);
+            let (rtt, timeout) = (self.sync.smoothed_rtt(), self.sync.timeout());
+            self.port.pump(now, &mut self.channels, rtt, timeout);
         }
         self.report_drops();
     }
@@ -508,8 +536,15 @@ impl<T: Transport> Robot<T> {
                 self.handle_frame(now, &frame);
                 self.check_clocks(now);
             }
+            Heard::Data(header, payload) => {
+                self.handle_data(now, &header, payload);
+                self.check_clocks(now);
+            }
             Heard::Foreign(error) => self.handle_foreign(now, error),
             Heard::Dropped { tag: NO_TAG, .. } => {}
+            Heard::Dropped { tag, .. } if let Some(number) = channel_number(tag) => {
+                self.channels.dropped(number)
+            }
             Heard::Dropped { tag, cause } => {
                 self.feedback_drops.add(cause);
                 self.events.push_back(RobotEvent::FeedbackDropped { sequence: tag, cause });

@@ -2,8 +2,8 @@
 
 use taut_core::{DropCause, Duration, Reliability, Time, Transport};
 use taut_wire::session::{
-    Ack, Answer, Body, ClockReply, ClockRequest, Command, CommandAck, Error, Frame, Hello, RefusalReason,
-    RobotState, Role, State as Wire, StopCause, Verdict,
+    Ack, Answer, Body, ClockReply, ClockRequest, Command, CommandAck, DataHeader, Error, Frame, Hello,
+    RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
@@ -98,9 +98,30 @@ impl<T: Transport> Robot<T> {
                     self.rtt.record(rtt);
                 }
             }
+            Body::DataAck(ack) => self.channels.acknowledged(*ack),
             Body::Goodbye => self.lose_operator(now, StopCause::OperatorLeft),
             // What only robots say.
             _ => self.refuse(DropCause::Malformed),
+        }
+    }
+
+    /// A message of a channel, or a part of one.
+    pub(super) fn handle_data(&mut self, now: Time, header: &DataHeader, payload: Vec<u8>) {
+        if self.closed {
+            return;
+        }
+        if self.operator.is_none() || header.session != self.port.session {
+            return self.handle_stranger(now, header.session);
+        }
+        // Early data (RFC 8446 section 8) may have been recorded: what asks for something to be done is not taken from it.
+        if !self.connected {
+            return self.refuse(DropCause::Unauthenticated);
+        }
+        self.operator = Some(now);
+        let sync = &mut self.sync;
+        let age_of = |created_us, waited| sync.age_of_micros(now, created_us, waited);
+        if let Err(cause) = self.channels.handle(now, header, payload, age_of) {
+            self.refuse(cause);
         }
     }
 
@@ -119,6 +140,7 @@ impl<T: Transport> Robot<T> {
                 self.lose_operator(now, StopCause::OperatorLeft);
             }
             self.adopt(now, session);
+            self.channels.open(&hello.channels);
         }
         self.operator = Some(now);
         let answer = Hello {
@@ -131,6 +153,7 @@ impl<T: Transport> Robot<T> {
             max_age_us: self.config.oldest().as_micros_u32(),
             hold_to_run: self.config.hold_to_run,
             limits: self.config.limits.wire,
+            channels: self.channels.declarations(),
         };
         // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
         let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };

@@ -15,6 +15,7 @@
 
 mod arm;
 mod carriers;
+mod channels;
 mod checker;
 #[path = "../harness/mod.rs"]
 mod harness;

@@ -94,11 +94,11 @@ impl Observer for Log {
     }
 
     fn operator(&mut self, now: Time, event: &OperatorEvent) {
-        self.operator.push((now, *event));
+        self.operator.push((now, event.clone()));
     }
 
     fn robot(&mut self, now: Time, event: &RobotEvent, _clocks: Option<[Duration; 2]>) {
-        self.robot.push((now, *event));
+        self.robot.push((now, event.clone()));
     }
 }
 

@@ -129,7 +129,7 @@ fn copies_and_overtaken_states_are_applied_once_or_never() {
     assert_eq!(dropped(&status, DropCause::Duplicate), status.duplicate);
     assert!(dropped(&status, DropCause::Superseded) > 500);
     let told = |verdict| {
-        let acknowledged = world.observer.operator.iter().map(|(_, event)| *event);
+        let acknowledged = world.observer.operator.iter().map(|(_, event)| event.clone());
         let of = |event: &OperatorEvent| matches!(event, OperatorEvent::Acknowledged { verdict: v, .. } if *v == verdict);
         acknowledged.filter(of).count() as u64
     };

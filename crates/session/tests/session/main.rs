@@ -3,6 +3,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod channels;
 mod commands;
 mod delivery;
 mod hostile;

@@ -63,6 +63,14 @@ pub(super) struct GateConfig {
     pub(super) tolerance: Duration,
 }
 
+/// The least urgent priority that samples have: see [`Priority`].
+const LAST_SAMPLE: Priority = Priority(2);
+
+/// May a newer one take its place? What comes after the samples is a part of something longer.
+fn is_sample(message: &Message) -> bool {
+    message.reliability == Reliability::Unreliable && message.priority <= LAST_SAMPLE
+}
+
 /// Messages before and behind the gate, in the order in which they came, and when the last packet went.
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -106,15 +114,15 @@ impl Gate {
         self.events.pop_front()
     }
 
-    /// Takes a message in. It goes through if the gate is open and nobody waits; otherwise, an unreliable one supersedes
-    /// older unreliable ones of its priority: without packing all of them, with packing as many of the oldest as do not
+    /// Takes a message in. It goes through if the gate is open and nobody waits; otherwise, a sample supersedes
+    /// older ones of its priority: without packing all of them, with packing as many of the oldest as do not
     /// fit one payload beside it.
     pub(super) fn offer(&mut self, now: Time, gap: Duration, message: Message) -> Result<(), SendError> {
         if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         let through = self.goes_through(now, gap, &message);
-        if !through && message.reliability == Reliability::Unreliable {
+        if !through && is_sample(&message) {
             self.supersede(&message);
         }
         if self.waiting.len() + self.through.len() >= self.config.limit {
@@ -156,7 +164,7 @@ impl Gate {
     }
 
     fn supersede(&mut self, newer: &Message) {
-        let same = |m: &Message| m.reliability == Reliability::Unreliable && m.priority == newer.priority;
+        let same = |m: &Message| is_sample(m) && m.priority == newer.priority;
         let overhead = self.config.overhead;
         let cost = |m: &Message| m.data.len() + overhead;
         let mut total: usize = self.waiting.iter().filter(|m| same(m)).map(cost).sum();

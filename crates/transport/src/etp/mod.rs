@@ -8,7 +8,8 @@
 //! The gap is the least time between two data packets. While it is closed, at most the newest sample of each priority
 //! waits; the one that it replaces is dropped as superseded and counted. With [`EtpConfig::pack`] they all wait, as far
 //! as one datagram can hold them, and go together. When the gap opens, the most urgent goes first.
-//! Reliable messages are never superseded and go before samples of their priority, in order; like everything here,
+//! Reliable messages, and those of a priority beyond samples' (3 and more), are never superseded; reliable ones go before
+//! samples of their priority, in order; like everything here,
 //! they are sent once. A transport that repeats them is [`tcp`](crate::tcp); IRTP's split, crucial data there and the
 //! rest here, is a session over two transports (see [`udp`](crate::udp)).
 //!

@@ -1,7 +1,8 @@
 //! Who talks to whom, who may move, and what the clocks read.
 
+use super::channel::{Declaration, MAX_CHANNELS};
 use super::report::{RobotState, StopCause};
-use super::{Error, code_at, codes, emit_floats, f32_at, floats_at, reserved, u32_at, u64_at};
+use super::{Error, HELLO_LEN, code_at, codes, emit_floats, f32_at, floats_at, reserved, u32_at, u64_at};
 
 codes! {
     /// Which end of a session.
@@ -241,7 +242,9 @@ impl Default for Limits {
 /// | 60–63 | step | m |
 /// | 64–67 | rate | states in a second |
 /// | 68–71 | largest age | µs of age at which the sender of this uses no motion (feedback) any more; 0: not said |
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// | 72 | channels | how many, up to [`MAX_CHANNELS`] |
+/// | 73– | channels | each a [`Declaration`] |
+#[derive(Clone, Debug, PartialEq)]
 pub struct Hello {
     /// Which end.
     pub role: Role,
@@ -261,10 +264,14 @@ pub struct Hello {
     pub hold_to_run: bool,
     /// What it accepts.
     pub limits: Limits,
+    /// The channels that it declares; in all no more than fit into [`MAX_HELLO_LEN`](super::MAX_HELLO_LEN).
+    pub channels: Vec<Declaration>,
 }
 
 /// Bit 0 of a hello's flags.
 const HOLD_TO_RUN: u8 = 1;
+/// Where a hello says how many channels follow.
+const CHANNELS_AT: usize = HELLO_LEN - 1;
 
 impl Hello {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
@@ -291,6 +298,7 @@ impl Hello {
             max_age_us: u32_at(bytes, 68),
             hold_to_run: flags & HOLD_TO_RUN != 0,
             limits,
+            channels: channels_at(bytes)?,
         })
     }
 
@@ -305,5 +313,33 @@ impl Hello {
         let Limits { velocity, acceleration, force, step, rate, .. } = self.limits;
         emit_floats(&[velocity, acceleration, force, step, rate], buffer);
         buffer.extend_from_slice(&self.max_age_us.to_be_bytes());
+        assert!(self.channels.len() <= MAX_CHANNELS, "there are at most {MAX_CHANNELS} channels");
+        buffer.push(self.channels.len() as u8);
+        self.channels.iter().for_each(|channel| channel.emit(buffer));
     }
+
+    /// Bytes of its frame.
+    pub fn len(&self) -> usize {
+        HELLO_LEN + self.channels.iter().map(Declaration::len).sum::<usize>()
+    }
+
+    /// Never.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// The channels at the end of a hello, and nothing after them.
+fn channels_at(bytes: &[u8]) -> Result<Vec<Declaration>, Error> {
+    let (count, mut at) = (usize::from(bytes[CHANNELS_AT]), HELLO_LEN);
+    if count > MAX_CHANNELS {
+        return Err(Error::Value { at: CHANNELS_AT, value: bytes[CHANNELS_AT] });
+    }
+    let mut channels = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (channel, end) = Declaration::parse(bytes, at)?;
+        channels.push(channel);
+        at = end;
+    }
+    if at == bytes.len() { Ok(channels) } else { Err(Error::Length { needed: at, found: bytes.len() }) }
 }

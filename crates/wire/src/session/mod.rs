@@ -1,6 +1,7 @@
 //! The frames of a session: what an operator and a robot say to each other, whatever transport is between them.
 //!
-//! One frame is one message of a transport. Numbers are big-endian; times are nanoseconds of the clock of the frame's
+//! One frame is one message of a transport. It is one of the kinds below, or begins with a [`DataHeader`]: a message of a
+//! [channel](Declaration) that both ends declared, or a fragment of one. Numbers are big-endian; times are nanoseconds of the clock of the frame's
 //! sender, since an epoch of its own, unless a field is an echo of the reader's. Every frame has exactly one form:
 //! reserved bits are zero, lengths are exact.
 //!
@@ -27,13 +28,14 @@
 //! | 6 | its acknowledgement, a [`CommandAck`] | 44 | robot |
 //! | 7 | [`ClockRequest`] | 16 | both |
 //! | 8 | [`ClockReply`] | 32 | both |
-//! | 9 | [`Hello`]: role, state, configuration | 72 | both |
+//! | 9 | [`Hello`]: role, state, configuration, channels | 73 and more | both |
 //! | 10 | [`Status`] of the robot | 112 | robot |
 //! | 11 | [`Feedback`]: the robot's state, its force | 96 | robot |
 //! | 12 | refusal, a [`RefusalReason`] | 9 | robot |
 //! | 13 | goodbye | 8 | both |
 //! | 14 | reset of a latched stop, a [`Command`] | 36 | operator |
 //! | 15 | its acknowledgement, a [`CommandAck`] | 44 | robot |
+//! | 16 | which messages of channels arrived, a [`DataAck`] | 19 | both |
 //!
 //! ```
 //! use taut_wire::session::{Body, Command, Error, Frame};
@@ -44,15 +46,20 @@
 //! assert_eq!(Frame::parse(&bytes), Ok(frame));
 //!
 //! bytes[2] = 9;
-//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 2 }));
+//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 3 }));
 //! ```
 
+mod channel;
 mod control;
 mod report;
 mod state;
 #[cfg(test)]
 mod tests;
 
+pub use channel::{
+    ChannelKind, DataAck, DataHeader, Declaration, Delivery, Direction, Encoding, MAX_CHANNELS, MAX_NAME,
+    WAITED_UNIT_US,
+};
 pub use control::{
     Answer, ClockReply, ClockRequest, Command, CommandAck, Hello, Limits, RefusalReason, Role,
 };
@@ -60,13 +67,15 @@ pub use report::{Ack, RobotState, STATUS_CAUSES, Status, StopCause, Verdict};
 pub use state::{Feedback, Priority, State};
 
 /// The version that this module speaks.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
 pub const HEADER_LEN: usize = 8;
-/// Bytes of the longest frame.
+/// Bytes of the longest frame of a fixed length.
 pub const MAX_LEN: usize = 112;
+/// Bytes of the longest hello: it travels in one datagram, whatever seals that.
+pub const MAX_HELLO_LEN: usize = 1100;
 
 /// Where the fields of the header begin.
 mod field {
@@ -76,7 +85,7 @@ mod field {
 }
 
 /// A frame: whose session, and what is said.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     /// The number that the operator drew for this session; not 0.
     pub session: u32,
@@ -85,7 +94,7 @@ pub struct Frame {
 }
 
 /// What a frame says.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// The operator's device.
     State(State),
@@ -117,6 +126,8 @@ pub enum Body {
     Reset(Command),
     /// Let go, or why not.
     ResetAck(CommandAck),
+    /// Messages of channels arrived.
+    DataAck(DataAck),
 }
 
 /// Why bytes are not a frame.
@@ -176,7 +187,9 @@ impl Frame {
         }
         let kind = bytes[field::KIND];
         let needed = length_of(kind).ok_or(Error::Kind(kind))?;
-        if bytes.len() != needed {
+        // A hello goes on with channels, and says itself where it ends.
+        let is_longer = kind == HELLO && (needed..=MAX_HELLO_LEN).contains(&bytes.len());
+        if bytes.len() != needed && !is_longer {
             return Err(Error::Length { needed, found: bytes.len() });
         }
         let session = u32_at(bytes, field::SESSION);
@@ -198,17 +211,38 @@ impl Frame {
             12 => Body::Refusal(RefusalReason::parse(bytes)?),
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
-            _ => Body::ResetAck(CommandAck::parse(bytes)?),
+            15 => Body::ResetAck(CommandAck::parse(bytes)?),
+            _ => Body::DataAck(DataAck::parse(bytes)),
         };
         Ok(Self { session, body })
     }
 
     /// Appends the frame.
     pub fn emit(&self, buffer: &mut Vec<u8>) {
-        buffer.extend_from_slice(&MAGIC);
-        buffer.extend_from_slice(&[VERSION, self.body.kind()]);
-        buffer.extend_from_slice(&self.session.to_be_bytes());
+        self.body.emit(self.session, buffer);
+    }
+
+    /// How many bytes [`Frame::emit`] appends.
+    pub fn len(&self) -> usize {
         match &self.body {
+            Body::Hello(hello) => hello.len(),
+            body => length_of(body.kind()).expect("a body has a kind"),
+        }
+    }
+
+    /// Never.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+impl Body {
+    /// Appends the frame of `session` that says this.
+    pub fn emit(&self, session: u32, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&MAGIC);
+        buffer.extend_from_slice(&[VERSION, self.kind()]);
+        buffer.extend_from_slice(&session.to_be_bytes());
+        match self {
             Body::State(state) => state.emit(buffer),
             Body::Ack(ack) => ack.emit(buffer),
             Body::EmergencyStop(command) | Body::Resume(command) | Body::Reset(command) => {
@@ -222,21 +256,10 @@ impl Frame {
             Body::Feedback(feedback) => feedback.emit(buffer),
             Body::Refusal(reason) => buffer.push(reason.code()),
             Body::Goodbye => {}
+            Body::DataAck(ack) => ack.emit(buffer),
         }
     }
 
-    /// How many bytes [`Frame::emit`] appends.
-    pub fn len(&self) -> usize {
-        length_of(self.body.kind()).expect("a body has a kind")
-    }
-
-    /// Never.
-    pub const fn is_empty(&self) -> bool {
-        false
-    }
-}
-
-impl Body {
     /// Its number on the wire.
     pub const fn kind(&self) -> u8 {
         match self {
@@ -255,10 +278,16 @@ impl Body {
             Self::Goodbye => 13,
             Self::Reset(_) => 14,
             Self::ResetAck(_) => 15,
+            Self::DataAck(_) => 16,
         }
     }
 }
 
+/// The kind of a hello, and its length without channels.
+const HELLO: u8 = 9;
+const HELLO_LEN: usize = 73;
+
+/// The length of a frame of this kind; of a hello, the least.
 const fn length_of(kind: u8) -> Option<usize> {
     match kind {
         1 => Some(88),
@@ -267,17 +296,27 @@ const fn length_of(kind: u8) -> Option<usize> {
         4 | 6 | 15 => Some(44),
         7 => Some(16),
         8 => Some(32),
-        9 => Some(72),
+        HELLO => Some(HELLO_LEN),
         10 => Some(MAX_LEN),
         11 => Some(96),
         12 => Some(9),
         13 => Some(HEADER_LEN),
+        16 => Some(19),
         _ => None,
     }
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("the length was checked")
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes(array(bytes, at))
+}
+
+fn u24_at(bytes: &[u8], at: usize) -> u32 {
+    let [a, b, c] = array(bytes, at);
+    u32::from_be_bytes([0, a, b, c])
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

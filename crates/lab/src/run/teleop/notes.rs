@@ -120,13 +120,13 @@ impl Notes {
     pub fn operator(&mut self, now: Time, event: &OperatorEvent) {
         // Feedback has been seen as a frame.
         if !matches!(event, OperatorEvent::Feedback { .. }) {
-            self.note(now, Note::Operator(*event));
+            self.note(now, Note::Operator(event.clone()));
         }
     }
 
     /// The robot's session told something; what it knew then of the operator's clock.
     pub fn robot(&mut self, now: Time, event: &RobotEvent, clock: Option<ClockEstimate>) {
-        self.note(now, Note::Robot(*event, clock));
+        self.note(now, Note::Robot(event.clone(), clock));
     }
 
     /// The robot made feedback; its number, or why it was not taken.

@@ -1,0 +1,271 @@
+//! What a channel is, as an end declares it, and what two ends agree on.
+
+use taut_core::{Bytes, Duration};
+use taut_wire::session::{
+    ChannelKind, Declaration, Delivery, Direction, Encoding, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
+};
+
+use super::FRAGMENT;
+
+/// How the bytes of a payload are to be read: a name, an encoding and, where the name alone does not say it, a definition. To a
+/// session they are bytes.
+///
+/// ```
+/// use taut_session::{Encoding, Schema};
+/// let schema = Schema::new("sensor_msgs/msg/JointState", Encoding::Cdr);
+/// let own = Schema::new("example.Battery", Encoding::Json).definition(r#"{"type":"object"}"#);
+/// assert_ne!(schema, own);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    pub(super) name: String,
+    pub(super) encoding: Encoding,
+    pub(super) definition: String,
+}
+
+impl Schema {
+    /// By its name, 1 to 64 bytes, as `sensor_msgs/msg/JointState`.
+    pub fn new(name: impl Into<String>, encoding: Encoding) -> Self {
+        Self { name: name.into(), encoding, definition: String::new() }
+    }
+
+    /// The text that defines it. Both ends have to have the same, of which the hash is compared. Default: none.
+    pub fn definition(mut self, text: impl Into<String>) -> Self {
+        self.definition = text.into();
+        self
+    }
+
+    /// FNV-1a over 64 bits of the definition.
+    fn hash(&self) -> u64 {
+        const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+        const PRIME: u64 = 0x0000_0100_0000_01b3;
+        self.definition.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+    }
+}
+
+/// A channel of a session: messages of one schema, one way, with one delivery. Both ends declare it; it is open when they agree on
+/// its name, direction, kind and schema.
+///
+/// | kind | delivery | deadline | priority | largest payload |
+/// | --- | --- | --- | --- | --- |
+/// | `Motion` | newest | 200 ms | 0 | 4 kB |
+/// | `Feedback` | newest | 200 ms | 1 | 4 kB |
+/// | `Command` | reliable | none | 2 | 64 kB |
+/// | `Audio` | deadline | 200 ms | 3 | 64 kB |
+/// | `Video` | deadline | 300 ms | 4 | 1 MB |
+/// | `Telemetry` | newest | none | 5 | 64 kB |
+/// | `Bulk` | reliable | none | 7 | 1 MB |
+///
+/// ```
+/// use taut_core::{Bytes, Duration};
+/// use taut_session::{Channel, ChannelKind, Direction, Encoding, Schema};
+/// let battery = Channel::new("battery", Direction::ToOperator, ChannelKind::Telemetry, Schema::new("Battery", Encoding::Json))
+///     .rate(2.0)
+///     .largest(Bytes::new(200));
+/// # let _ = battery;
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channel {
+    pub(super) name: String,
+    pub(super) schema: Schema,
+    pub(super) direction: Direction,
+    pub(super) kind: ChannelKind,
+    pub(super) delivery: Delivery,
+    pub(super) deadline: Option<Duration>,
+    pub(super) priority: u8,
+    pub(super) rate_mhz: u32,
+    pub(super) largest: Bytes,
+}
+
+impl Channel {
+    /// A channel of this kind, with that kind's defaults. The name has 1 to 64 bytes and stands once in each direction.
+    pub fn new(name: impl Into<String>, direction: Direction, kind: ChannelKind, schema: Schema) -> Self {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        let (delivery, deadline, priority, largest) = match kind {
+            ChannelKind::Motion => (Delivery::Newest, ms(200), 0, 4_000),
+            ChannelKind::Feedback => (Delivery::Newest, ms(200), 1, 4_000),
+            ChannelKind::Command => (Delivery::Reliable, None, 2, 64_000),
+            ChannelKind::Audio => (Delivery::Deadline, ms(200), 3, 64_000),
+            ChannelKind::Video => (Delivery::Deadline, ms(300), 4, 1_000_000),
+            ChannelKind::Telemetry => (Delivery::Newest, None, 5, 64_000),
+            ChannelKind::Bulk => (Delivery::Reliable, None, 7, 1_000_000),
+        };
+        let largest = Bytes::new(largest);
+        let name = name.into();
+        Self { name, schema, direction, kind, delivery, deadline, priority, rate_mhz: 0, largest }
+    }
+
+    /// What becomes of messages that are lost or overtaken. The sender's counts.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
+        self
+    }
+
+    /// The age at which a message is worthless, wherever it is; from 1 µs up. Of the two ends the stricter counts.
+    pub fn deadline(mut self, age: Duration) -> Self {
+        self.deadline = Some(age.max(Duration::from_micros(1)));
+        self
+    }
+
+    /// Messages do not age.
+    pub fn no_deadline(mut self) -> Self {
+        self.deadline = None;
+        self
+    }
+
+    /// Which channel goes first: 0, ahead of all others, to 7. Motion, feedback and above all a stop go ahead of every channel.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority.min(7);
+        self
+    }
+
+    /// Messages per second, at most, 0.001 to 4 000 000; a tenth of a second's may come at once. Those beyond are dropped and
+    /// counted. Of the two ends the smaller counts. Default: no limit.
+    pub fn rate(mut self, hz: f64) -> Self {
+        self.rate_mhz = (hz * 1e3).clamp(1.0, 4e9) as u32;
+        self
+    }
+
+    /// The largest payload, 1 B to 16 MB. Of the two ends the smaller counts.
+    pub fn largest(mut self, bytes: Bytes) -> Self {
+        self.largest = Bytes::new(bytes.get().clamp(1, LARGEST));
+        self
+    }
+
+    pub(super) fn declaration(&self) -> Declaration {
+        let micros = |age: Duration| u32::try_from(age.as_nanos() / 1_000).unwrap_or(u32::MAX).max(1);
+        Declaration {
+            direction: self.direction,
+            kind: self.kind,
+            delivery: self.delivery,
+            encoding: self.schema.encoding,
+            priority: self.priority,
+            deadline_us: self.deadline.map_or(0, micros),
+            rate_mhz: self.rate_mhz,
+            largest: self.largest.get() as u32,
+            definition: self.schema.hash(),
+            name: self.name.clone(),
+            schema: self.schema.name.clone(),
+        }
+    }
+}
+
+/// As many fragments as their count can say, of some 1 kB each.
+const LARGEST: u64 = 16_000_000;
+const _: () = assert!(LARGEST / (FRAGMENT as u64) < u16::MAX as u64);
+
+/// Why a channel cannot be declared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelError {
+    /// It, or its schema, has no name or a long one.
+    #[error("channel {0:?}: its name and its schema's have 1 to 64 bytes")]
+    Name(String),
+    /// There is one of that name in that direction.
+    #[error("channel {0:?} is declared twice")]
+    Twice(String),
+    /// There would be more than an end may have.
+    #[error("channel {0:?} is one too many: an end declares up to 32")]
+    TooMany(String),
+    /// They do not fit into a hello.
+    #[error("channel {0:?} does not fit into the hello: choose shorter names")]
+    HelloFull(String),
+    /// What would be repeated while there is time has to say for how long that is.
+    #[error("channel {0:?} is delivered by its deadline, and has none")]
+    NoDeadline(String),
+    /// Nothing moves a robot that no guard has judged.
+    #[error("channel {0:?} is motion, and there is no guard for its schema")]
+    NoGuard(String),
+}
+
+/// Adds `channel` to those that an end declares.
+pub(crate) fn declare(channels: &mut Vec<Channel>, channel: Channel) -> Result<(), ChannelError> {
+    let name = || channel.name.clone();
+    let fits = |name: &str| (1..=MAX_NAME).contains(&name.len());
+    if !fits(&channel.name) || !fits(&channel.schema.name) {
+        return Err(ChannelError::Name(name()));
+    }
+    let is_same = |other: &Channel| other.name == channel.name && other.direction == channel.direction;
+    if channels.iter().any(is_same) {
+        return Err(ChannelError::Twice(name()));
+    }
+    if channels.len() >= MAX_CHANNELS {
+        return Err(ChannelError::TooMany(name()));
+    }
+    if channel.delivery == Delivery::Deadline && channel.deadline.is_none() {
+        return Err(ChannelError::NoDeadline(name()));
+    }
+    if channel.kind == ChannelKind::Motion {
+        return Err(ChannelError::NoGuard(name()));
+    }
+    let bytes: usize = channels.iter().chain([&channel]).map(|each| each.declaration().len()).sum();
+    if bytes > MAX_HELLO_LEN - HELLO_WITHOUT_CHANNELS {
+        return Err(ChannelError::HelloFull(name()));
+    }
+    channels.push(channel);
+    Ok(())
+}
+
+const HELLO_WITHOUT_CHANNELS: usize = 73;
+
+/// Why a declared channel is not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelRefusal {
+    /// The peer does not declare it.
+    #[error("the peer does not declare it")]
+    NotDeclared,
+    /// The peer declares it as another kind.
+    #[error("the peer declares it as {}", .0.name())]
+    OtherKind(ChannelKind),
+    /// The peer reads its payloads by another schema or encoding.
+    #[error("the peer has another schema or encoding for it")]
+    OtherSchema,
+    /// The schema's definitions differ.
+    #[error("the peer's definition of the schema is another one")]
+    OtherDefinition,
+}
+
+/// What both ends keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Agreed {
+    /// The channel's place among the peer's.
+    pub(super) peer: u8,
+    /// The sender's.
+    pub(super) delivery: Delivery,
+    pub(super) deadline: Option<Duration>,
+    pub(super) rate_mhz: u32,
+    pub(super) largest: usize,
+}
+
+impl Agreed {
+    /// Is what was lost sent again?
+    pub(super) fn repeats(&self) -> bool {
+        self.delivery != Delivery::Newest
+    }
+}
+
+/// What this end, which sends there or not, and a peer that declares `theirs` agree on.
+pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Result<Agreed, ChannelRefusal> {
+    let own = own.declaration();
+    let is_same = |other: &Declaration| other.name == own.name && other.direction == own.direction;
+    let peer = theirs.iter().position(is_same).ok_or(ChannelRefusal::NotDeclared)?;
+    let other = &theirs[peer];
+    if other.kind != own.kind {
+        return Err(ChannelRefusal::OtherKind(other.kind));
+    }
+    if (&other.schema, other.encoding) != (&own.schema, own.encoding) {
+        return Err(ChannelRefusal::OtherSchema);
+    }
+    if other.definition != own.definition {
+        return Err(ChannelRefusal::OtherDefinition);
+    }
+    // 0 is without a limit.
+    let stricter = |a: u32, b: u32| if a == 0 || b == 0 { a.max(b) } else { a.min(b) };
+    let deadline = stricter(own.deadline_us, other.deadline_us);
+    Ok(Agreed {
+        peer: peer as u8,
+        delivery: if sends { own.delivery } else { other.delivery },
+        deadline: (deadline != 0).then(|| Duration::from_micros(u64::from(deadline))),
+        rate_mhz: stricter(own.rate_mhz, other.rate_mhz),
+        largest: own.largest.min(other.largest) as usize,
+    })
+}

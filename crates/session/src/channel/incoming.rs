@@ -1,0 +1,339 @@
+//! A channel's messages as they arrive: put together, judged by age and order, bounded whatever the peer sends.
+
+use std::collections::BTreeMap;
+
+use taut_core::{DropCause, Duration, LeakyBucket, Time};
+use taut_wire::session::{DataHeader, Delivery};
+
+use super::declare::Agreed;
+use super::{COUNTED, FRAGMENT, meter};
+use crate::sync::Age;
+use crate::window::{Sighting, Window};
+
+/// Messages of which only a part has come, at most: as many as a sender keeps.
+const PARTS: usize = 256;
+/// Messages that wait for one before them, at most.
+const AHEAD: usize = 512;
+/// Of the bytes that both kinds hold, so many of the largest payload.
+const HELD_LARGEST: usize = 8;
+/// So many milliseconds' messages may come at once.
+const BUNCHED_MS: u64 = 1_000;
+
+#[derive(Debug)]
+pub(super) struct Incoming {
+    agreed: Option<Agreed>,
+    bucket: Option<LeakyBucket>,
+    window: Window,
+    newest: u64,
+    parts: BTreeMap<u64, Part>,
+    /// In order: the next one, and those that came before their turn.
+    expected: Option<u64>,
+    ahead: BTreeMap<u64, Whole>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Part {
+    payload: Vec<u8>,
+    length: Option<usize>,
+    has: Vec<bool>,
+    missing: usize,
+    expires: Option<Time>,
+}
+
+/// A message that is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub(super) sequence: u64,
+    pub(super) age: Option<Duration>,
+    pub(super) payload: Vec<u8>,
+}
+
+/// What a frame led to.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) whole: Vec<Whole>,
+    pub(super) dropped: Vec<(u64, DropCause)>,
+}
+
+impl Outcome {
+    fn drop(&mut self, sequence: u64, cause: DropCause) {
+        self.dropped.push((sequence, cause));
+    }
+}
+
+impl Incoming {
+    pub(super) fn new() -> Self {
+        Self {
+            agreed: None,
+            bucket: None,
+            window: Window::default(),
+            newest: 0,
+            parts: BTreeMap::new(),
+            expected: None,
+            ahead: BTreeMap::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn agreed(&self) -> Option<&Agreed> {
+        self.agreed.as_ref()
+    }
+
+    /// Opens it, or closes it; what came is of the session before.
+    pub(super) fn open(&mut self, agreed: Option<Agreed>) {
+        // What an outage held up comes at once. What has to arrive in any case is held to its rate by its sender alone.
+        let limited = agreed.filter(|agreed| agreed.delivery != Delivery::Reliable);
+        let bucket = limited.and_then(|agreed| meter(agreed.rate_mhz, BUNCHED_MS));
+        *self = Self { agreed, bucket, ..Self::new() };
+    }
+
+    /// A frame of this channel came; `age` of its message, where the clocks are known.
+    pub(super) fn handle(
+        &mut self,
+        now: Time,
+        header: &DataHeader,
+        payload: Vec<u8>,
+        age: Option<Age>,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Some(agreed) = self.agreed else { return outcome };
+        let sequence = unwrapped(self.newest, header.sequence);
+        self.forget_late(now, &mut outcome);
+        let judged = self.judge(now, &agreed, header, sequence, age, payload.len());
+        if let Err(cause) = judged {
+            // The rest of a message of which a part was dropped is worth nothing.
+            if cause != DropCause::Duplicate && self.parts.remove(&sequence).is_some() {
+                self.recount();
+            }
+            // Nor is what comes of it later.
+            if cause == DropCause::RateLimited {
+                self.window.record(sequence);
+            }
+            outcome.drop(sequence, cause);
+        } else if let Some(payload) =
+            self.assemble(now, &agreed, header, sequence, age, payload, &mut outcome)
+        {
+            self.window.record(sequence);
+            let age = age.map(|age| age.likely);
+            self.complete(&agreed, Whole { sequence, age, payload }, &mut outcome);
+        }
+        if agreed.delivery == Delivery::Reliable {
+            let floor = sequence.saturating_sub(u64::from(header.back.unwrap_or(0)));
+            self.in_order(floor, &mut outcome);
+        }
+        outcome
+    }
+
+    /// May this frame be used?
+    fn judge(
+        &mut self,
+        now: Time,
+        agreed: &Agreed,
+        header: &DataHeader,
+        sequence: u64,
+        age: Option<Age>,
+        length: usize,
+    ) -> Result<(), DropCause> {
+        let (index, count) = header.fragment.unwrap_or((0, 1));
+        let is_last = index + 1 == count;
+        let size = usize::from(count - 1) * FRAGMENT;
+        let fits =
+            if is_last { length <= FRAGMENT && (length > 0 || count == 1) } else { length == FRAGMENT };
+        if !fits || size >= agreed.largest.max(1) || is_last && size + length > agreed.largest {
+            return Err(DropCause::Malformed);
+        }
+        if self.window.contains(sequence) || self.expected.is_some_and(|expected| sequence < expected) {
+            return Err(DropCause::Duplicate);
+        }
+        if agreed.delivery == Delivery::Newest && sequence < self.newest {
+            return Err(DropCause::Superseded);
+        }
+        if let Some(deadline) = agreed.deadline {
+            // Nobody knows how old it is: it may be of any age.
+            let age = age.ok_or(DropCause::TooLate)?;
+            if age.likely >= deadline {
+                return Err(DropCause::TooLate);
+            }
+        }
+        let begins = !self.parts.contains_key(&sequence);
+        if begins && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+            return Err(DropCause::RateLimited);
+        }
+        Ok(())
+    }
+
+    /// Puts a fragment to the others; the message when none is missing.
+    #[expect(clippy::too_many_arguments)]
+    fn assemble(
+        &mut self,
+        now: Time,
+        agreed: &Agreed,
+        header: &DataHeader,
+        sequence: u64,
+        age: Option<Age>,
+        payload: Vec<u8>,
+        outcome: &mut Outcome,
+    ) -> Option<Vec<u8>> {
+        let Some((index, count)) = header.fragment else { return Some(payload) };
+        self.make_room(agreed, bytes_of(header), sequence, outcome);
+        let left = agreed.deadline.zip(age).map(|(deadline, age)| now + deadline.saturating_sub(age.likely));
+        let part = self.parts.entry(sequence).or_insert_with(|| Part {
+            payload: vec![0; usize::from(count) * FRAGMENT],
+            length: None,
+            has: vec![false; usize::from(count)],
+            missing: usize::from(count),
+            expires: left,
+        });
+        let at = usize::from(index);
+        // Another count than before is another message: nobody sends that.
+        if part.has.len() != usize::from(count) || std::mem::replace(&mut part.has[at], true) {
+            outcome.drop(sequence, DropCause::Duplicate);
+            return None;
+        }
+        part.payload[at * FRAGMENT..at * FRAGMENT + payload.len()].copy_from_slice(&payload);
+        if at + 1 == part.has.len() {
+            part.length = Some(at * FRAGMENT + payload.len());
+        }
+        part.missing -= 1;
+        let length = part.length.filter(|_| part.missing == 0);
+        let mut whole = length.and_then(|_| self.parts.remove(&sequence)).map(|part| part.payload);
+        if let (Some(whole), Some(length)) = (&mut whole, length) {
+            whole.truncate(length);
+        }
+        self.recount();
+        whole
+    }
+
+    /// Can a frame be kept, of whichever message it is? Where not, and it is repeated, nobody is told that it arrived.
+    pub(super) fn has_room(&self, header: &DataHeader) -> bool {
+        let Some(agreed) = self.agreed.filter(Agreed::repeats) else { return true };
+        let begins = !self.parts.contains_key(&unwrapped(self.newest, header.sequence));
+        !begins || self.is_roomy(&agreed, bytes_of(header))
+    }
+
+    fn is_roomy(&self, agreed: &Agreed, bytes: usize) -> bool {
+        let limit = HELD_LARGEST * agreed.largest.max(FRAGMENT);
+        self.parts.len() < PARTS && self.ahead.len() < AHEAD && self.bytes + bytes <= limit.max(bytes)
+    }
+
+    /// A new message of which a part has come takes the place of the oldest.
+    fn make_room(&mut self, agreed: &Agreed, bytes: usize, sequence: u64, outcome: &mut Outcome) {
+        if self.parts.contains_key(&sequence) {
+            return;
+        }
+        while !self.is_roomy(agreed, bytes)
+            && let Some((oldest, _)) = self.parts.pop_first()
+        {
+            outcome.drop(oldest, DropCause::QueueFullPackets);
+            self.recount();
+        }
+    }
+
+    fn complete(&mut self, agreed: &Agreed, whole: Whole, outcome: &mut Outcome) {
+        let sequence = whole.sequence;
+        self.newest = self.newest.max(sequence);
+        match agreed.delivery {
+            Delivery::Newest => {
+                let (after, before) = (self.parts.split_off(&sequence), std::mem::take(&mut self.parts));
+                before.keys().for_each(|older| outcome.drop(*older, DropCause::Superseded));
+                self.parts = after;
+                self.recount();
+                outcome.whole.push(whole);
+            }
+            Delivery::Deadline => outcome.whole.push(whole),
+            Delivery::Reliable => {
+                self.ahead.insert(sequence, whole);
+            }
+        }
+    }
+
+    /// Those whose turn it is. Nothing below `floor` comes any more.
+    fn in_order(&mut self, floor: u64, outcome: &mut Outcome) {
+        let mut expected = self.expected.map_or(floor, |expected| expected.max(floor));
+        while let Some(first) = self.ahead.first_entry().filter(|first| *first.key() <= expected) {
+            let whole = first.remove();
+            expected = expected.max(whole.sequence + 1);
+            outcome.whole.push(whole);
+        }
+        self.expected = Some(expected);
+        self.recount();
+    }
+
+    /// Of messages whose time is over, the parts that came.
+    fn forget_late(&mut self, now: Time, outcome: &mut Outcome) {
+        let before = self.parts.len();
+        self.parts.retain(|sequence, part| {
+            let late = part.expires.is_some_and(|expires| now >= expires);
+            if late {
+                outcome.drop(*sequence, DropCause::TooLate);
+            }
+            !late
+        });
+        if self.parts.len() != before {
+            self.recount();
+        }
+    }
+
+    fn recount(&mut self) {
+        let ahead: usize = self.ahead.values().map(|whole| whole.payload.len()).sum();
+        self.bytes = ahead + self.parts.values().map(|part| part.payload.len()).sum::<usize>();
+    }
+}
+
+/// What the fragments of a message take up.
+fn bytes_of(header: &DataHeader) -> usize {
+    header.fragment.map_or(0, |(_, count)| usize::from(count) * FRAGMENT)
+}
+
+/// The number nearest to `newest` of which these are the low bits.
+pub(super) fn unwrapped(newest: u64, low: u32) -> u64 {
+    let half = COUNTED / 2;
+    let ahead = (u64::from(low) + COUNTED - newest % COUNTED) % COUNTED;
+    let number = newest + ahead;
+    if ahead > half && number >= COUNTED { number - COUNTED } else { number }
+}
+
+/// Which of the peer's frames arrived, to be told.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    window: Window,
+    largest: u64,
+    /// Frames since the last acknowledgement, and when that is due.
+    pub(super) count: u32,
+    pub(super) due: Option<Time>,
+}
+
+impl Received {
+    /// False: it came before.
+    pub(super) fn record(&mut self, number: u32) -> bool {
+        let number = unwrapped(self.largest, number);
+        self.largest = self.largest.max(number);
+        self.window.record(number) != Sighting::Duplicate
+    }
+
+    /// The highest, and a bit for each before it.
+    pub(super) fn seen(&self) -> (u32, u64) {
+        let low = self.window.before(self.largest);
+        let high = self.window.before(self.largest.saturating_sub(32));
+        ((self.largest % COUNTED) as u32, u64::from(low) | u64::from(high) << 32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_the_one_nearest_to_those_before() {
+        for newest in [0, 1, 5, COUNTED - 1, COUNTED, COUNTED + 9, 7 * COUNTED + 3] {
+            for ahead in [0u64, 1, 1000, COUNTED / 2 - 1] {
+                let number = newest + ahead;
+                assert_eq!(unwrapped(newest, (number % COUNTED) as u32), number);
+                if let Some(number) = newest.checked_sub(ahead) {
+                    assert_eq!(unwrapped(newest, (number % COUNTED) as u32), number);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! Channels beside motion and feedback: what both ends declare, in one session, behind one header, by priority.
+//!
+//! | part | what it does |
+//! | --- | --- |
+//! | `declare` | what a channel is; what two ends that declare it agree on |
+//! | `outgoing` | messages that wait, as fragments with one fate: superseded, too late, or arrived |
+//! | `incoming` | messages put together again, judged by age, in order where that was promised |
+//! | `repeat` | which frames are under way, which are lost and go again |
+//!
+//! A message longer than [`FRAGMENT`] goes as fragments. Frames go at a rate, so that a long message is no burst in the network's
+//! queues: a stop would wait behind it.
+
+mod declare;
+mod incoming;
+mod outgoing;
+mod repeat;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Serialize;
+use taut_core::{Bitrate, Bytes, Deadline, DropCause, Duration, LeakyBucket, Time, earliest};
+use taut_wire::session::{DataAck, DataHeader, Declaration, Direction, Role, WAITED_UNIT_US};
+
+use self::declare::agree;
+pub(crate) use self::declare::declare;
+pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
+use self::incoming::{Incoming, Received};
+use self::outgoing::{Gone, Outgoing, Piece, count};
+use self::repeat::{Fragment, UnderWay};
+use crate::counters::Drops;
+use crate::sync::Age;
+
+/// Bytes of a payload that travel in one frame: what every transport carries in one datagram, whatever seals it.
+pub(crate) const FRAGMENT: usize = 1000;
+
+/// Frames and messages are counted modulo this on the wire.
+const COUNTED: u64 = 1 << 24;
+
+/// A channel, by its place among those that this end declared, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelId(pub u8);
+
+/// What a channel has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChannelEvent {
+    /// Both ends declare it: messages may flow.
+    Opened {
+        /// Which.
+        channel: ChannelId,
+    },
+    /// It stays closed for this session.
+    Refused {
+        /// Which.
+        channel: ChannelId,
+        /// Why.
+        why: ChannelRefusal,
+    },
+    /// A message came.
+    Received {
+        /// Over which channel.
+        channel: ChannelId,
+        /// The sender's number for it.
+        sequence: u64,
+        /// How old it is, by the estimate of the peer's clock; `None` while there is none, where messages do not age.
+        age: Option<Duration>,
+        /// Its bytes.
+        payload: Vec<u8>,
+    },
+    /// A message of this end arrived, of a channel whose messages are repeated.
+    Arrived {
+        /// Of which channel.
+        channel: ChannelId,
+        /// Which.
+        sequence: u64,
+    },
+    /// A message is gone: of this end, or one of the peer's that came and is of no use.
+    Dropped {
+        /// Of which channel.
+        channel: ChannelId,
+        /// Which.
+        sequence: u64,
+        /// Why.
+        cause: DropCause,
+    },
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendRefused {
+    /// There is no such channel, it is not this end that sends there, there is no session, or the peer does not take it.
+    #[error("the channel is not open")]
+    NotOpen,
+    /// It is longer than both ends take.
+    #[error("longer than the {largest} B that both ends take")]
+    TooLarge {
+        /// Bytes.
+        largest: usize,
+    },
+    /// It is older than its deadline already.
+    #[error("older than its deadline")]
+    TooLate,
+    /// More in a second than agreed.
+    #[error("more messages in a second than both ends take")]
+    RateLimited,
+    /// What is to arrive in any case waits, and there is no room for more of it.
+    #[error("too many messages wait")]
+    Full,
+}
+
+impl SendRefused {
+    /// Under which cause it is counted.
+    pub const fn cause(self) -> DropCause {
+        match self {
+            Self::NotOpen => DropCause::Abandoned,
+            Self::TooLarge { .. } => DropCause::TooBig,
+            Self::TooLate => DropCause::TooLate,
+            Self::RateLimited => DropCause::RateLimited,
+            Self::Full => DropCause::SendBufferFull,
+        }
+    }
+}
+
+/// What a channel did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ChannelSummary {
+    /// Its name.
+    pub name: String,
+    /// Which way: `"to_robot"` or `"to_operator"`.
+    pub direction: &'static str,
+    /// Both ends declare it.
+    pub open: bool,
+    /// Messages that this end made.
+    pub made: u64,
+    /// Messages that arrived: at the peer, as far as that is told, or here.
+    pub delivered: u64,
+    /// Bytes of payloads sent, repetitions included, or received.
+    pub bytes: u64,
+    /// Fragments that were sent again.
+    pub repeated: u64,
+    /// Messages dropped or refused at this end, by cause.
+    pub dropped: BTreeMap<&'static str, u64>,
+}
+
+/// Counts of a channel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    made: u64,
+    delivered: u64,
+    bytes: u64,
+    repeated: u64,
+    dropped: Drops,
+}
+
+/// A meter of this rate, messages in 1000 s, that takes so many milliseconds' at once; `None`: there is no limit.
+fn meter(rate_mhz: u32, at_once_ms: u64) -> Option<LeakyBucket> {
+    (rate_mhz > 0).then(|| {
+        let rate = u64::from(rate_mhz);
+        LeakyBucket::new(
+            Duration::from_nanos(1_000_000_000_000 / rate),
+            (rate * at_once_ms / 1_000_000).max(1),
+        )
+    })
+}
+
+/// A frame that the session gives to its transport: its header, and whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) number: u64,
+    pub(crate) priority: u8,
+    pub(crate) created: Time,
+    pub(crate) deadline: Option<Duration>,
+    channel: usize,
+    piece: Piece,
+}
+
+/// All channels of one end.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    list: Vec<Channel>,
+    ends: Vec<End>,
+    tallies: Vec<Tally>,
+    /// Own places by the peer's.
+    by_peer: BTreeMap<u8, usize>,
+    /// Own places of those that this end sends, the most urgent first.
+    order: Vec<usize>,
+    pace: Bitrate,
+    next_frame: Time,
+    next_number: u64,
+    under_way: UnderWay,
+    received: Received,
+    gone: Vec<Gone>,
+    events: VecDeque<ChannelEvent>,
+}
+
+#[derive(Debug)]
+enum End {
+    Sends(Outgoing),
+    Takes(Incoming),
+}
+
+/// A frame waits no longer than this for the acknowledgement to tell of more, and no more of them do.
+const ACK_DELAY: Duration = Duration::from_millis(2);
+const ACK_EVERY: u32 = 8;
+/// A host that was late may make up for so long.
+const CATCH_UP: Duration = Duration::from_millis(1);
+/// Where the transport is full, it is asked again.
+const TRANSPORT_FULL: Duration = Duration::from_millis(1);
+
+impl Channels {
+    pub(crate) fn new(role: Role, list: &[Channel], pace: Bitrate) -> Self {
+        let away = match role {
+            Role::Operator => Direction::ToRobot,
+            Role::Robot => Direction::ToOperator,
+        };
+        let end = |channel: &Channel| match channel.direction == away {
+            true => End::Sends(Outgoing::new()),
+            false => End::Takes(Incoming::new()),
+        };
+        let mut order: Vec<usize> = (0..list.len()).filter(|at| list[*at].direction == away).collect();
+        order.sort_by_key(|at| list[*at].priority);
+        Self {
+            ends: list.iter().map(end).collect(),
+            tallies: vec![Tally::default(); list.len()],
+            list: list.to_vec(),
+            by_peer: BTreeMap::new(),
+            order,
+            pace,
+            next_frame: Time::ZERO,
+            next_number: 1,
+            under_way: UnderWay::default(),
+            received: Received::default(),
+            gone: Vec::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// As they stand in the hello.
+    pub(crate) fn declarations(&self) -> Vec<Declaration> {
+        self.list.iter().map(Channel::declaration).collect()
+    }
+
+    /// There is a session with a peer that declares these.
+    pub(crate) fn open(&mut self, theirs: &[Declaration]) {
+        self.close();
+        for at in 0..self.list.len() {
+            let channel = ChannelId(at as u8);
+            let sends = matches!(self.ends[at], End::Sends(_));
+            let agreed = agree(&self.list[at], sends, theirs);
+            self.events.push_back(match agreed {
+                Ok(_) => ChannelEvent::Opened { channel },
+                Err(why) => ChannelEvent::Refused { channel, why },
+            });
+            match (&mut self.ends[at], agreed.ok()) {
+                (End::Sends(out), agreed) => out.open(agreed, &mut self.gone),
+                (End::Takes(incoming), agreed) => {
+                    incoming.open(agreed);
+                    self.by_peer.extend(agreed.map(|agreed| (agreed.peer, at)));
+                }
+            }
+        }
+    }
+
+    /// There is no session (any more). What waits is dropped.
+    pub(crate) fn close(&mut self) {
+        for at in 0..self.list.len() {
+            match &mut self.ends[at] {
+                End::Sends(out) => out.open(None, &mut self.gone),
+                End::Takes(incoming) => incoming.open(None),
+            }
+            self.tell(at);
+        }
+        self.by_peer.clear();
+        self.under_way = UnderWay::default();
+        self.received = Received::default();
+    }
+
+    /// Takes a message that was made at `created`.
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        created: Time,
+        payload: &[u8],
+    ) -> Result<u64, SendRefused> {
+        let at = usize::from(channel.0);
+        let Some(End::Sends(out)) = self.ends.get_mut(at) else { return Err(SendRefused::NotOpen) };
+        let sent = out.send(now, created.min(now), payload, &mut self.gone);
+        self.tell(at);
+        let tally = &mut self.tallies[at];
+        match sent {
+            Ok(_) => tally.made += 1,
+            Err(refused) => tally.dropped.add(refused.cause()),
+        }
+        sent
+    }
+
+    /// What goes now, if anything may: the most urgent first. `rtt` and `timeout` are the session's; what it is made of is
+    /// appended to `buffer`.
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        session: u32,
+        rtt: Option<Duration>,
+        timeout: Duration,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Ready> {
+        while let Some(lost) = self.under_way.poll_lost(now, timeout) {
+            self.lose(lost);
+        }
+        for place in 0..self.order.len() {
+            let at = self.order[place];
+            if let End::Sends(out) = &mut self.ends[at] {
+                out.forget_late(now, &mut self.gone);
+            }
+            self.tell(at);
+        }
+        if now < self.next_frame {
+            return None;
+        }
+        let (pace, way) = (self.pace, rtt.unwrap_or(Duration::ZERO) / 2);
+        for place in 0..self.order.len() {
+            let at = self.order[place];
+            let End::Sends(out) = &mut self.ends[at] else { continue };
+            let takes = |bytes: usize| pace.time_for(Bytes::new(bytes as u64));
+            let piece = out.next(now, takes, way, &mut self.gone);
+            if let Some(piece) = piece {
+                let ready = self.write(now, session, at, piece, buffer);
+                self.tell(at);
+                return Some(ready);
+            }
+            self.tell(at);
+        }
+        None
+    }
+
+    fn write(&mut self, now: Time, session: u32, at: usize, piece: Piece, buffer: &mut Vec<u8>) -> Ready {
+        let End::Sends(out) = &self.ends[at] else { unreachable!("only what is sent here is in the order") };
+        let waited = now.saturating_since(piece.created).as_nanos() / 1_000 / WAITED_UNIT_US;
+        let header = DataHeader {
+            channel: at as u8,
+            session,
+            number: (self.next_number % COUNTED) as u32,
+            sequence: (piece.sequence % COUNTED) as u32,
+            created_us: (piece.created.as_nanos() / 1_000) as u32,
+            waited: waited.min(u64::from(u16::MAX)) as u16,
+            back: piece.back,
+            fragment: (piece.count > 1).then_some((piece.index, piece.count)),
+        };
+        header.emit(buffer);
+        buffer.extend_from_slice(out.bytes_of(&piece));
+        Ready {
+            number: self.next_number,
+            priority: self.list[at].priority,
+            created: piece.created,
+            deadline: piece.expires.map(|expires| expires.saturating_since(piece.created)),
+            channel: at,
+            piece,
+        }
+    }
+
+    /// The transport took it, `bytes` long.
+    pub(crate) fn sent(&mut self, now: Time, ready: &Ready, bytes: usize) {
+        let End::Sends(out) = &mut self.ends[ready.channel] else { return };
+        self.next_number += 1;
+        out.sent(&ready.piece);
+        let tally = &mut self.tallies[ready.channel];
+        tally.bytes += bytes as u64;
+        let fragment =
+            Fragment { channel: ready.channel, sequence: ready.piece.sequence, index: ready.piece.index };
+        if out.agreed().is_some_and(|agreed| agreed.repeats())
+            && let Some(oldest) = self.under_way.sent(now, ready.number, fragment)
+        {
+            self.lose(oldest);
+        }
+        let takes = self.pace.time_for(Bytes::new(bytes as u64));
+        self.next_frame = self.next_frame.max(now - CATCH_UP) + takes;
+    }
+
+    /// The transport did not take it: never will it, or not now.
+    pub(crate) fn refused(&mut self, now: Time, ready: &Ready, cause: DropCause) {
+        if cause == DropCause::SendBufferFull {
+            self.next_frame = now + TRANSPORT_FULL;
+            return;
+        }
+        if let End::Sends(out) = &mut self.ends[ready.channel] {
+            out.refuse(ready.piece.sequence, cause, &mut self.gone);
+        }
+        self.tell(ready.channel);
+    }
+
+    /// The transport dropped a frame that it had taken.
+    pub(crate) fn dropped(&mut self, number: u64) {
+        if let Some(fragment) = self.under_way.take(number) {
+            self.lose(fragment);
+        }
+    }
+
+    fn lose(&mut self, fragment: Fragment) {
+        if let Some(End::Sends(out)) = self.ends.get_mut(fragment.channel) {
+            self.tallies[fragment.channel].repeated += u64::from(out.lost(fragment.sequence, fragment.index));
+        }
+    }
+
+    /// A frame came. `age_of` judges its message by when it was made, µs modulo 2³² of the peer's clock, and how long it waited.
+    pub(crate) fn handle(
+        &mut self,
+        now: Time,
+        header: &DataHeader,
+        payload: Vec<u8>,
+        age_of: impl FnOnce(u32, Duration) -> Option<Age>,
+    ) -> Result<(), DropCause> {
+        let at = *self.by_peer.get(&header.channel).ok_or(DropCause::Malformed)?;
+        let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
+        if !incoming.has_room(header) {
+            self.tallies[at].dropped.add(DropCause::QueueFullPackets);
+            return Ok(());
+        }
+        let fresh = self.received.record(header.number);
+        if incoming.agreed().is_some_and(|agreed| agreed.repeats()) {
+            self.received.count += 1;
+            let due = if self.received.count >= ACK_EVERY || !fresh { now } else { now + ACK_DELAY };
+            self.received.due = Some(self.received.due.map_or(due, |known| known.min(due)));
+        }
+        if !fresh {
+            self.tallies[at].dropped.add(DropCause::Duplicate);
+            return Ok(());
+        }
+        let waited = Duration::from_micros(u64::from(header.waited) * WAITED_UNIT_US);
+        let tally = &mut self.tallies[at];
+        tally.bytes += payload.len() as u64;
+        let outcome = incoming.handle(now, header, payload, age_of(header.created_us, waited));
+        let channel = ChannelId(at as u8);
+        for (sequence, cause) in outcome.dropped {
+            tally.dropped.add(cause);
+            self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
+        }
+        for whole in outcome.whole {
+            tally.delivered += 1;
+            let incoming::Whole { sequence, age, payload } = whole;
+            self.events.push_back(ChannelEvent::Received { channel, sequence, age, payload });
+        }
+        Ok(())
+    }
+
+    /// The peer tells which frames arrived.
+    pub(crate) fn acknowledged(&mut self, ack: DataAck) {
+        let largest = incoming::unwrapped(self.next_number, ack.largest);
+        let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
+        for number in std::iter::once(largest).chain(seen) {
+            let Some(Fragment { channel, sequence, index }) = self.under_way.take(number) else { continue };
+            if let Some(End::Sends(out)) = self.ends.get_mut(channel) {
+                out.arrived(sequence, index, &mut self.gone);
+            }
+            self.tell(channel);
+        }
+        self.under_way.acknowledged(largest);
+    }
+
+    /// The acknowledgement that is due.
+    pub(crate) fn poll_ack(&mut self, now: Time) -> Option<DataAck> {
+        self.received.due.take_if(|due| now >= *due)?;
+        self.received.count = 0;
+        let (largest, seen) = self.received.seen();
+        Some(DataAck { largest, seen })
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<ChannelEvent> {
+        self.events.pop_front()
+    }
+
+    pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<Deadline> {
+        let mut sending = None;
+        let mut expires: Option<Time> = None;
+        for at in &self.order {
+            let End::Sends(out) = &self.ends[*at] else { continue };
+            if out.has_more() {
+                sending = Some(Deadline::new(self.next_frame, "channel"));
+            }
+            expires = expires.into_iter().chain(out.expires()).min();
+        }
+        let late = expires.map(|at| Deadline::new(at, "channel deadline"));
+        let lost = self.under_way.due(timeout).map(|at| Deadline::new(at, "channel repeat"));
+        let ack = self.received.due.map(|at| Deadline::new(at, "channel acknowledgement"));
+        earliest(earliest(sending, late), earliest(lost, ack))
+    }
+
+    /// What each did.
+    pub(crate) fn summaries(&self) -> Vec<ChannelSummary> {
+        let summary = |(at, channel): (usize, &Channel)| {
+            let Tally { made, delivered, bytes, repeated, dropped } = self.tallies[at];
+            let open = match &self.ends[at] {
+                End::Sends(out) => out.agreed().is_some(),
+                End::Takes(incoming) => incoming.agreed().is_some(),
+            };
+            ChannelSummary {
+                name: channel.name.clone(),
+                direction: channel.direction.name(),
+                open,
+                made,
+                delivered,
+                bytes,
+                repeated,
+                dropped: dropped.by_name(),
+            }
+        };
+        self.list.iter().enumerate().map(summary).collect()
+    }
+
+    /// Counts and tells what became of messages of a channel.
+    fn tell(&mut self, at: usize) {
+        let channel = ChannelId(at as u8);
+        for gone in self.gone.drain(..) {
+            count(&mut self.tallies[at], gone);
+            self.events.push_back(match gone {
+                Gone::Dropped(sequence, cause) => ChannelEvent::Dropped { channel, sequence, cause },
+                Gone::Arrived(sequence) => ChannelEvent::Arrived { channel, sequence },
+            });
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Channels: what an end declares in its hello, and the frames that carry their messages.
+
+use super::{Error, codes, u16_at, u24_at, u32_at, u64_at};
+
+codes! {
+    /// Which way the messages of a channel go.
+    Direction {
+        /// From the operator to the robot.
+        ToRobot = 0 "to_robot",
+        /// From the robot to the operator.
+        ToOperator = 1 "to_operator",
+    }
+
+    /// What a channel is for.
+    ChannelKind {
+        /// Moves the robot: taken only by one that has a guard for its schema.
+        Motion = 0 "motion",
+        /// What the robot measures and feels.
+        Feedback = 1 "feedback",
+        /// Frames of pictures.
+        Video = 2 "video",
+        /// Frames of sound.
+        Audio = 3 "audio",
+        /// Asks for something that is done once.
+        Command = 4 "command",
+        /// Tells how something is.
+        Telemetry = 5 "telemetry",
+        /// As much as there is, when nothing else wants to go.
+        Bulk = 6 "bulk",
+    }
+
+    /// What happens to a message that is lost, and to one that a newer one overtakes.
+    Delivery {
+        /// Only the newest counts: one that waits gives way to it, and what is lost is lost.
+        Newest = 0 "newest",
+        /// It is sent again while there is time.
+        Deadline = 1 "deadline",
+        /// It is sent again until it arrives, and messages arrive in order.
+        Reliable = 2 "reliable",
+    }
+
+    /// How the bytes of a payload are to be read, as MCAP and Foxglove name it.
+    Encoding {
+        /// This project's own compact formats.
+        Taut = 0 "taut",
+        /// OMG CDR, as ROS 2 has it.
+        Cdr = 1 "cdr",
+        /// Protocol Buffers.
+        Protobuf = 2 "protobuf",
+        /// JSON.
+        Json = 3 "json",
+        /// Whatever the schema's name says.
+        Raw = 4 "raw",
+    }
+}
+
+/// One channel as an end declares it. It is open when the other end declares the same one: its name, direction, kind, schema's name,
+/// encoding and definition are the same.
+///
+/// | bytes | field | unit, range |
+/// | --- | --- | --- |
+/// | 0 | direction | [`Direction`] |
+/// | 1 | kind | [`ChannelKind`] |
+/// | 2 | delivery | [`Delivery`], the sender's |
+/// | 3 | encoding | [`Encoding`] |
+/// | 4 | priority | 0, the most urgent, to 7 |
+/// | 5–8 | deadline | µs of age at which a message is worthless; 0: never |
+/// | 9–12 | rate | messages in 1000 s, at most; 0: no limit |
+/// | 13–16 | largest | bytes of a payload, at most |
+/// | 17–24 | definition | hash of the schema's definition |
+/// | 25 | length of the name, 1 to 64 | bytes |
+/// | 26 | length of the schema's name, 1 to 64 | bytes |
+/// | 27– | name, then the schema's name | UTF-8 |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// Which way.
+    pub direction: Direction,
+    /// What for.
+    pub kind: ChannelKind,
+    /// What becomes of lost messages; the sender decides.
+    pub delivery: Delivery,
+    /// How payloads are to be read.
+    pub encoding: Encoding,
+    /// 0, the most urgent, to 7.
+    pub priority: u8,
+    /// The age at which a message is worthless, µs; 0 for never.
+    pub deadline_us: u32,
+    /// Messages in 1000 s, at most; 0 for no limit.
+    pub rate_mhz: u32,
+    /// Bytes of a payload, at most.
+    pub largest: u32,
+    /// Of the schema's definition.
+    pub definition: u64,
+    /// Of the channel, as `arm/servo_cp`.
+    pub name: String,
+    /// Of the schema, as `taut/State` or `sensor_msgs/msg/JointState`.
+    pub schema: String,
+}
+
+/// Bytes of the longest name.
+pub const MAX_NAME: usize = 64;
+/// Channels that an end declares, at most.
+pub const MAX_CHANNELS: usize = 32;
+/// Of a declaration, without its names.
+const FIXED: usize = 27;
+/// The least urgent.
+const LAST_PRIORITY: u8 = 7;
+
+impl Declaration {
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub fn len(&self) -> usize {
+        FIXED + self.name.len() + self.schema.len()
+    }
+
+    /// Never.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Reads one at `at`, and where it ends.
+    pub(super) fn parse(bytes: &[u8], at: usize) -> Result<(Self, usize), Error> {
+        let needed = |needed| Error::Length { needed, found: bytes.len() };
+        let fixed = bytes.get(at..at + FIXED).ok_or(needed(at + FIXED))?;
+        let value = |offset: usize| Error::Value { at: at + offset, value: fixed[offset] };
+        let [names, schemas] = [25, 26].map(|offset| usize::from(fixed[offset]));
+        if !(1..=MAX_NAME).contains(&names) {
+            return Err(value(25));
+        }
+        if !(1..=MAX_NAME).contains(&schemas) {
+            return Err(value(26));
+        }
+        if fixed[4] > LAST_PRIORITY {
+            return Err(value(4));
+        }
+        let end = at + FIXED + names + schemas;
+        let text = bytes.get(at + FIXED..end).ok_or(needed(end))?;
+        let read = |part: &[u8], at: usize| match std::str::from_utf8(part) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(error) => {
+                let offset = error.valid_up_to();
+                Err(Error::Value { at: at + offset, value: part[offset] })
+            }
+        };
+        let declaration = Self {
+            direction: Direction::from_code(fixed[0]).ok_or(value(0))?,
+            kind: ChannelKind::from_code(fixed[1]).ok_or(value(1))?,
+            delivery: Delivery::from_code(fixed[2]).ok_or(value(2))?,
+            encoding: Encoding::from_code(fixed[3]).ok_or(value(3))?,
+            priority: fixed[4],
+            deadline_us: u32_at(fixed, 5),
+            rate_mhz: u32_at(fixed, 9),
+            largest: u32_at(fixed, 13),
+            definition: u64_at(fixed, 17),
+            name: read(&text[..names], at + FIXED)?,
+            schema: read(&text[names..], at + FIXED + names)?,
+        };
+        Ok((declaration, end))
+    }
+
+    /// # Panics
+    /// When a name is empty or longer than [`MAX_NAME`], or the priority is beyond 7.
+    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+        assert!(self.priority <= LAST_PRIORITY, "there are eight priorities");
+        let length = |name: &str| {
+            assert!((1..=MAX_NAME).contains(&name.len()), "a name has 1 to {MAX_NAME} bytes");
+            name.len() as u8
+        };
+        let codes = [self.direction.code(), self.kind.code(), self.delivery.code(), self.encoding.code()];
+        buffer.extend_from_slice(&codes);
+        buffer.push(self.priority);
+        for number in [self.deadline_us, self.rate_mhz, self.largest] {
+            buffer.extend_from_slice(&number.to_be_bytes());
+        }
+        buffer.extend_from_slice(&self.definition.to_be_bytes());
+        buffer.extend_from_slice(&[length(&self.name), length(&self.schema)]);
+        buffer.extend_from_slice(self.name.as_bytes());
+        buffer.extend_from_slice(self.schema.as_bytes());
+    }
+}
+
+/// What stands before the payload of a channel's message, or of a fragment of one. The first byte has its highest bit set, which no
+/// other frame's has.
+///
+/// | bytes | field | unit, range |
+/// | --- | --- | --- |
+/// | 1 | flags | bit 7 set, 0: *back* follows, 1: *index* and *count* follow, 2–6 zero |
+/// | 1 | channel | its place among those that the sender declared, from 0 |
+/// | 4 | session | |
+/// | 3 | number | counts up by one for every such frame of this end, whatever its channel, modulo 2²⁴; acknowledged |
+/// | 3 | sequence | of the message in its channel, counts up by one for every message made, modulo 2²⁴ |
+/// | 4 | created | µs of the sender's clock when the message was made, modulo 2³² |
+/// | 2 | waited | 16 µs between then and the sending of this frame; 65 535 for anything longer |
+/// | 0 or 2 | back | so many messages before this one may still come, or come again |
+/// | 0 or 2 | index | of a fragment: its place, from 0 |
+/// | 0 or 2 | count | of a fragment: how many the message has, 2 or more |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataHeader {
+    /// Its place among those that the sender declared.
+    pub channel: u8,
+    /// The session's number; not 0.
+    pub session: u32,
+    /// Counts the sender's frames, modulo 2²⁴.
+    pub number: u32,
+    /// Counts the channel's messages, modulo 2²⁴.
+    pub sequence: u32,
+    /// When the message was made, µs of the sender's clock modulo 2³².
+    pub created_us: u32,
+    /// How long it waited until this was sent, in units of 16 µs.
+    pub waited: u16,
+    /// So many messages before this one may still come; `None`: what is lost does not come again.
+    pub back: Option<u16>,
+    /// Which fragment, of how many; `None`: all of the message.
+    pub fragment: Option<(u16, u16)>,
+}
+
+/// The unit in which a frame says how long it waited, µs.
+pub const WAITED_UNIT_US: u64 = 16;
+const DATA: u8 = 0x80;
+const BACK: u8 = 1;
+const FRAGMENT: u8 = 2;
+/// Without what only some frames have.
+const DATA_LEN: usize = 18;
+
+impl DataHeader {
+    /// The bytes of the longest.
+    pub const MAX_LEN: usize = DATA_LEN + 6;
+
+    /// Are these the bytes of a channel's message, and not of another frame?
+    pub fn is_data(bytes: &[u8]) -> bool {
+        bytes.first().is_some_and(|first| first & DATA != 0)
+    }
+
+    fn flags(&self) -> u8 {
+        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+        DATA | flag(self.back.is_some(), BACK) | flag(self.fragment.is_some(), FRAGMENT)
+    }
+
+    /// Bytes before the payload.
+    pub fn len(&self) -> usize {
+        length_by(self.flags())
+    }
+
+    /// Never.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Reads what stands before the payload, which is the rest from [`len`](Self::len) on.
+    ///
+    /// # Errors
+    /// When the bytes are no such frame.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let Some(&flags) = bytes.first().filter(|first| **first & DATA != 0) else {
+            return Err(Error::Magic);
+        };
+        if flags & !(DATA | BACK | FRAGMENT) != 0 {
+            return Err(Error::Value { at: 0, value: flags });
+        }
+        let needed = length_by(flags);
+        if bytes.len() < needed {
+            return Err(Error::Length { needed, found: bytes.len() });
+        }
+        let session = u32_at(bytes, 2);
+        if session == 0 {
+            return Err(Error::Session);
+        }
+        let back = (flags & BACK != 0).then(|| u16_at(bytes, DATA_LEN));
+        let at = DATA_LEN + if back.is_some() { 2 } else { 0 };
+        let fragment = (flags & FRAGMENT != 0).then(|| (u16_at(bytes, at), u16_at(bytes, at + 2)));
+        if fragment.is_some_and(|(index, count)| count < 2 || index >= count) {
+            return Err(Error::Value { at: at + 1, value: bytes[at + 1] });
+        }
+        Ok(Self {
+            channel: bytes[1],
+            session,
+            number: u24_at(bytes, 6),
+            sequence: u24_at(bytes, 9),
+            created_us: u32_at(bytes, 12),
+            waited: u16_at(bytes, 16),
+            back,
+            fragment,
+        })
+    }
+
+    /// Appends it; the payload follows.
+    pub fn emit(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&[self.flags(), self.channel]);
+        buffer.extend_from_slice(&self.session.to_be_bytes());
+        buffer.extend_from_slice(&self.number.to_be_bytes()[1..]);
+        buffer.extend_from_slice(&self.sequence.to_be_bytes()[1..]);
+        buffer.extend_from_slice(&self.created_us.to_be_bytes());
+        buffer.extend_from_slice(&self.waited.to_be_bytes());
+        let fragment = self.fragment.into_iter().flat_map(|(index, count)| [index, count]);
+        self.back.into_iter().chain(fragment).for_each(|n| buffer.extend_from_slice(&n.to_be_bytes()));
+    }
+}
+
+fn length_by(flags: u8) -> usize {
+    DATA_LEN + if flags & BACK != 0 { 2 } else { 0 } + if flags & FRAGMENT != 0 { 4 } else { 0 }
+}
+
+/// Which of the peer's [data frames](DataHeader) arrived.
+///
+/// | bytes | field | unit, range |
+/// | --- | --- | --- |
+/// | 8–10 | largest | the highest number, modulo 2²⁴ |
+/// | 11–18 | seen | bit *i*: the number *largest* − 1 − *i* has arrived |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataAck {
+    /// The highest number that arrived, modulo 2²⁴.
+    pub largest: u32,
+    /// Bit *i*: the number `largest` − 1 − *i* has arrived too.
+    pub seen: u64,
+}
+
+impl DataAck {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        Self { largest: u24_at(bytes, 8), seen: u64_at(bytes, 11) }
+    }
+
+    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&self.largest.to_be_bytes()[1..]);
+        buffer.extend_from_slice(&self.seen.to_be_bytes());
+    }
+}
