@@ -37,6 +37,7 @@ mod histogram;
 mod latency;
 mod life;
 mod limits;
+pub mod motion;
 mod operator;
 mod port;
 mod queue;
