@@ -3,7 +3,7 @@
 use taut_core::{Bytes, Duration};
 
 use crate::codec::Codec;
-use crate::limits::MotionLimits;
+use crate::motion::MotionLimits;
 use crate::queue::Order;
 use crate::safety::Latch;
 

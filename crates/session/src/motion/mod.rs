@@ -1,29 +1,53 @@
-//! What moves a robot: the payloads of channels of kind `motion`.
+//! What moves a robot: the payloads of channels of kind `motion`, limits on them, and the guards that hold these.
 //!
-//! The encoding is [`ENCODING`]: numbers are
+//! A channel of this kind is taken only by a robot that has a [`Guard`] for its schema. The encoding is [`ENCODING`]: numbers are
 //! big-endian, reserved bits are zero, lengths are exact, so that every payload has exactly one form. When it was made, and
 //! how urgent it is, the channel says.
 //!
-//! | schema | what | bytes |
-//! | --- | --- | --- |
-//! | `taut/State` | [`State`]: pose, velocity, force, gripper; how it turns | 56 or 80 |
-//! | `taut/Joints` | [`Joints`]: positions, velocities, efforts | 8 to 772 |
-//! | `taut/Twist` | [`Twist`]: linear and angular velocity | 28 |
-//! | `taut/Gripper` | [`Gripper`]: position, largest effort | 12 |
+//! | schema | what | bytes | limits |
+//! | --- | --- | --- | --- |
+//! | `taut/State` | [`State`]: pose, velocity, force, gripper; how it turns | 56 or 80 | [`MotionLimits`] |
+//! | `taut/Joints` | [`Joints`]: positions, velocities, efforts | 8 to 772 | [`JointsLimits`] |
+//! | `taut/Twist` | [`Twist`]: linear and angular velocity | 28 | [`TwistLimits`] |
+//! | `taut/Gripper` | [`Gripper`]: position, largest effort | 12 | [`GripperLimits`] |
 //!
 //! Byte 0 of each has the flags; bit 0 is *locked* (the device may move, and the robot does not) and bit 1 *enabling* (the
 //! enabling input is held, hold to run).
+//!
+//! ```
+//! use taut_core::{Duration, Time};
+//! use taut_session::motion::{Guard, Motion, Schema, Twist, TwistLimits};
+//!
+//! let mut guard = Guard::new(TwistLimits::new().linear(0.5, 1.0), Duration::from_millis(100));
+//! guard.enable(Time::ZERO);
+//! let asked = Motion::Twist(Twist { linear: [2.0, 0.0, 0.0], ..Twist::default() });
+//! let mut bytes = Vec::new();
+//! asked.emit(&mut bytes);
+//!
+//! let now = Time::ZERO + Duration::from_millis(10);
+//! let schema = Schema::from_name("taut/Twist").expect("a schema of motion");
+//! let motion = Motion::parse(schema, &bytes)?;
+//! assert!(guard.admits(now));
+//! let told = guard.bound(now, &motion).expect("it is brought within the limits");
+//! assert_eq!(told, Motion::Twist(Twist { linear: [0.01, 0.0, 0.0], ..Twist::default() }));
+//! # Ok::<(), taut_session::motion::Error>(())
+//! ```
 
 mod bytes;
 mod gripper;
+mod guard;
 mod joints;
+mod limits;
 mod state;
 #[cfg(test)]
 mod tests;
 mod twist;
 
 pub use gripper::Gripper;
+pub(crate) use guard::shorten;
+pub use guard::{GripperGuard, Guard, JointsGuard, StateGuard, TwistGuard};
 pub use joints::{Joints, MAX_JOINTS};
+pub use limits::{GripperLimits, JointLimits, JointsLimits, LimitPolicy, Limits, MotionLimits, TwistLimits};
 pub use state::{State, Turning};
 pub use twist::Twist;
 
