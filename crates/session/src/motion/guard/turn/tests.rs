@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::super::tests::{MS, at, largest, policy, vector, wait};
 use super::*;
-use crate::motion::{Guard, LimitPolicy, Motion, MotionLimits, State, Turning};
+use crate::motion::{Guard, LimitPolicy, Motion, MotionLimits, State, StateGuard, Turning};
 
 const UPRIGHT: [f32; 4] = [1.0, 0.0, 0.0, 0.0];
 
@@ -93,6 +93,27 @@ fn the_torque_is_no_larger_than_the_limit() {
     let state = told(&mut guard, 1, State { turning, ..turned(about_z(1.0)) });
     assert!(near(&state.turning.unwrap().torque, &[0.0, 3.0, 4.0]), "{state:?}");
     assert!(near(&state.turning.unwrap().velocity, &[9.0; 3]), "it has no limit: {state:?}");
+}
+
+#[test]
+fn frames_turn_within_the_limit_too_and_without_one_as_they_are_asked_to() {
+    let frame = |locked| crate::State {
+        locked,
+        gripper: 9,
+        orientation_wxyz: about_z(1.0),
+        ..crate::State::at(Time::ZERO)
+    };
+    for (speed, turned) in [(2.0, [about_z(0.02), about_z(0.02)]), (f32::INFINITY, [about_z(1.0); 2])] {
+        let mut guard = StateGuard::new(MotionLimits::new().angular_velocity(speed), MS * 100);
+        guard.measure(at(0), [0.0; 3]);
+        guard.measure_orientation(at(0), UPRIGHT);
+        guard.enable(at(0));
+        for (ms, locked) in [(10, false), (20, true)] {
+            let told = guard.bound(at(ms), &frame(locked)).unwrap();
+            let expected = turned[usize::from(locked)];
+            assert!(near(&told.orientation_wxyz, &expected) && told.gripper == 9, "{speed}: {told:?}");
+        }
+    }
 }
 
 fn orientation() -> impl Strategy<Value = [f32; 4]> {
