@@ -4,7 +4,7 @@ use taut_core::{Bitrate, Bytes, Duration};
 
 use crate::channel::{Channel, ChannelError, declare};
 use crate::codec::Codec;
-use crate::limits::MotionLimits;
+use crate::motion::MotionLimits;
 use crate::queue::Order;
 use crate::safety::Latch;
 

@@ -11,8 +11,8 @@
 //! | delivery | `tracker`, `rate` | acknowledgements, round trips, losses; the rate steps down and up |
 //! | queues of its own | `flight` | no more states under way than the path carries, so that a stop does not wait |
 //! | clocks | [`ClockEstimator`] | offset and drift with a bound on their error |
-//! | safety | `safety`, `guard`, [`MotionLimits`] | watchdog, latched emergency stop, limits; beside the robot |
 //! | channels | [`Channel`] | any other messages, declared by both ends: superseded, repeated while there is time, or reliable |
+//! | safety | `safety`, [`motion`] | watchdog, latched emergency stop, limits; beside the robot |
 //! | commands | `command` | stop, reset and resume, repeated until acknowledged |
 //! | measures | [`Status`] | the status line, and everything as data |
 //!
@@ -34,11 +34,10 @@ mod command;
 mod config;
 mod counters;
 mod flight;
-mod guard;
 mod histogram;
 mod latency;
 mod life;
-mod limits;
+pub mod motion;
 mod operator;
 mod port;
 mod queue;
@@ -59,7 +58,7 @@ pub use config::{OperatorConfig, Processing, RobotConfig};
 pub use counters::StreamSummary;
 pub use latency::LatencySummary;
 pub use life::{OperatorLife, RobotLife};
-pub use limits::{LimitPolicy, MotionLimits};
+pub use motion::{LimitPolicy, MotionLimits};
 pub use operator::{Operator, OperatorEvent, ResumeError, StateError};
 pub use queue::Order;
 pub use robot::{Robot, RobotEvent, patience};

@@ -9,7 +9,7 @@ use taut_wire::session::{
 use super::{Operator, OperatorEvent, Phase};
 use crate::codec::Codec;
 use crate::command::Kind;
-use crate::guard::shorten;
+use crate::motion::shorten;
 use crate::port::Parcel;
 use crate::state::State;
 use crate::sync::RelativeAge;

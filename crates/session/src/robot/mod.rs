@@ -23,8 +23,8 @@ use crate::channel::{ChannelId, Channels, SendRefused};
 use crate::codec::Codec;
 use crate::config::RobotConfig;
 use crate::counters::{Counters, Drops};
-use crate::guard::Guard;
 use crate::latency::Latencies;
+use crate::motion::StateGuard;
 use crate::operator::StateError;
 use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of, channel_number};
 use crate::queue::{Dropped, Order, Outbox, Waiting};
@@ -80,7 +80,7 @@ pub struct Robot<T> {
     applied_count: u64,
     /// States made before this, on the operator's clock, are from before the last resume.
     floor_ns: u64,
-    guard: Guard,
+    guard: StateGuard,
     processor: Processor,
     dropped: Vec<Dropped>,
 
@@ -131,7 +131,7 @@ impl<T: Transport> Robot<T> {
             applied: 0,
             applied_count: 0,
             floor_ns: 0,
-            guard: Guard::new(config.limits, config.watchdog),
+            guard: StateGuard::new(config.limits, config.watchdog),
             processor: Processor::new(config.processing, config.queue, config.order, rng),
             dropped: Vec::new(),
             outbox: Outbox::new(config.queue, Order::Newest, interval),
@@ -176,6 +176,7 @@ impl<T: Transport> Robot<T> {
             return Err(StateError::NotFinite);
         }
         self.measure(state.created, state.position);
+        self.guard.measure_orientation(state.created, state.orientation_wxyz);
         let expires = Some(state.created + self.config.feedback_deadline);
         let item = Waiting { sequence: self.next_feedback, state, expires };
         let error = if self.operator.is_none() || self.closed {

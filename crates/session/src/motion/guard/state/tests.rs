@@ -1,3 +1,5 @@
+use super::super::vector::magnitude;
+use super::StateGuard as Guard;
 use super::*;
 use proptest::prelude::*;
 

@@ -1,17 +1,8 @@
-//! What a robot lets itself be told.
+//! Limits of a `taut/State`.
 
 use taut_wire::session::Limits as Wire;
 
-/// What happens to a state that is out of the limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LimitPolicy {
-    /// It is brought within them: positions to the nearest face of the box, ways shortened towards their end, velocity and
-    /// force in their own direction.
-    #[default]
-    Clamp,
-    /// It is dropped ([`OutOfLimits`](taut_core::DropCause::OutOfLimits)), and the watchdog goes on waiting.
-    Refuse,
-}
+use super::{LimitPolicy, at_least_zero, range};
 
 /// Limits on motion and force, applied beside the robot whatever the operator sends. All are off by default: they belong
 /// to the robot, and nobody else can know them.
@@ -29,16 +20,21 @@ pub enum LimitPolicy {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MotionLimits {
     pub(crate) wire: Wire,
-    pub(crate) stiffness: Option<f32>,
-    pub(crate) policy: LimitPolicy,
+    pub(in crate::motion) angular_velocity: f32,
+    pub(in crate::motion) torque: f32,
+    pub(in crate::motion) stiffness: Option<f32>,
+    pub(in crate::motion) policy: LimitPolicy,
 }
-
-/// States in a second that every robot takes: a device at 1 kHz, and urgent ones beside it, with room.
-const RATE: f32 = 4_000.0;
 
 impl Default for MotionLimits {
     fn default() -> Self {
-        Self { wire: Wire { rate: RATE, ..Wire::default() }, stiffness: None, policy: LimitPolicy::default() }
+        Self {
+            wire: Wire { rate: super::RATE, ..Wire::default() },
+            angular_velocity: f32::INFINITY,
+            torque: f32::INFINITY,
+            stiffness: None,
+            policy: LimitPolicy::default(),
+        }
     }
 }
 
@@ -50,10 +46,9 @@ impl MotionLimits {
 
     /// The box that positions stay in, m; on each axis `least` ≤ `largest`, or they change places. Default: everywhere.
     pub fn position(mut self, least: [f32; 3], largest: [f32; 3]) -> Self {
-        // What is no number limits nothing.
-        let or = |number: f32, other: f32| if number.is_nan() { other } else { number };
-        self.wire.position_min = std::array::from_fn(|i| or(least[i].min(largest[i]), f32::NEG_INFINITY));
-        self.wire.position_max = std::array::from_fn(|i| or(least[i].max(largest[i]), f32::INFINITY));
+        for i in 0..3 {
+            (self.wire.position_min[i], self.wire.position_max[i]) = range(least[i], largest[i]);
+        }
         self
     }
 
@@ -61,7 +56,7 @@ impl MotionLimits {
     /// the robot's own clock, from where the robot was when it was resumed, and the commanded velocity is no larger. Default:
     /// infinite.
     pub fn velocity(mut self, largest: f32) -> Self {
-        self.wire.velocity = largest.max(0.0);
+        self.wire.velocity = at_least_zero(largest);
         self
     }
 
@@ -69,7 +64,22 @@ impl MotionLimits {
     /// way is left to brake; one that moves is followed without lag when its velocity is sent too. The box and the largest speed
     /// hold even where it would need a larger change. Default: infinite.
     pub fn acceleration(mut self, largest: f32) -> Self {
-        self.wire.acceleration = largest.max(0.0);
+        self.wire.acceleration = at_least_zero(largest);
+        self
+    }
+
+    /// The largest angular speed, rad/s, at least 0: the commanded orientation turns no further than this times the time that has
+    /// passed on the robot's own clock, the shorter way, from how the robot was turned when it was resumed, and the commanded
+    /// angular velocity is no larger. It is for robots that measure their orientation: until then nothing is taken. Default: infinite.
+    pub fn angular_velocity(mut self, largest: f32) -> Self {
+        self.angular_velocity = at_least_zero(largest);
+        self
+    }
+
+    /// The largest commanded torque, N·m, at least 0. What the arm's controller makes of a commanded orientation it does not
+    /// limit. Default: infinite.
+    pub fn torque(mut self, largest: f32) -> Self {
+        self.torque = at_least_zero(largest);
         self
     }
 
@@ -78,7 +88,7 @@ impl MotionLimits {
     /// pushed away it comes back no faster than the largest speed. Only the device itself can limit all of the force: this is the
     /// guard's part. Default: infinite.
     pub fn force(mut self, largest: f32) -> Self {
-        self.wire.force = largest.max(0.0);
+        self.wire.force = at_least_zero(largest);
         self
     }
 
@@ -91,14 +101,14 @@ impl MotionLimits {
     /// The longest way from one applied state to the next, m; at least 0: with a known rate of states, besides the speed.
     /// Default: infinite.
     pub fn step(mut self, longest: f32) -> Self {
-        self.wire.step = longest.max(0.0);
+        self.wire.step = at_least_zero(longest);
         self
     }
 
     /// States that are taken in a second, at most, whatever the operator's rate; a tenth of a second's may come at once, as
     /// jitter brings them. Those beyond are dropped ([`RateLimited`](taut_core::DropCause::RateLimited)). Default: 4000.
     pub fn rate(mut self, hz: f32) -> Self {
-        self.wire.rate = hz.max(1.0);
+        self.wire.rate = super::rate(hz);
         self
     }
 
@@ -106,12 +116,5 @@ impl MotionLimits {
     pub fn policy(mut self, policy: LimitPolicy) -> Self {
         self.policy = policy;
         self
-    }
-
-    /// Must somebody know where the robot is before it may be told to move?
-    pub(crate) fn needs_place(&self) -> bool {
-        let Wire { velocity, acceleration, force, step, .. } = self.wire;
-        [velocity, acceleration, step].iter().any(|limit| limit.is_finite())
-            || force.is_finite() && self.stiffness.is_some()
     }
 }
