@@ -203,6 +203,11 @@ fn bytes_hold_a_number_that_is_not_finite(data: &[u8]) -> bool {
 
 /// Frames of a session. Every frame has one form.
 pub fn session(data: &[u8]) {
+    if let Ok(header) = session_wire::DataHeader::parse(data) {
+        let mut bytes = Vec::new();
+        header.emit(&mut bytes);
+        return assert_eq!(data.get(..header.len()), Some(&bytes[..]));
+    }
     let Ok(frame) = session_wire::Frame::parse(data) else { return };
     assert_eq!(frame.len(), data.len());
     let mut bytes = Vec::new();

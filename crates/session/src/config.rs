@@ -1,10 +1,12 @@
 //! How an operator and a robot behave.
 
+use std::collections::BTreeMap;
+
 use taut_core::{Bitrate, Bytes, Duration};
 
 use crate::channel::{Channel, ChannelError, declare};
 use crate::codec::Codec;
-use crate::motion::MotionLimits;
+use crate::motion::{Limits, MotionLimits};
 use crate::queue::Order;
 use crate::safety::Latch;
 
@@ -163,7 +165,7 @@ impl OperatorConfig {
     /// # Errors
     /// When it cannot be declared beside the others: see [`ChannelError`].
     pub fn channel(mut self, channel: Channel) -> Result<Self, ChannelError> {
-        declare(&mut self.channels, channel)?;
+        declare(&mut self.channels, channel, true)?;
         Ok(self)
     }
 
@@ -220,6 +222,7 @@ pub struct RobotConfig {
     pub(crate) clock_interval: Duration,
     pub(crate) headers: Bytes,
     pub(crate) channels: Vec<Channel>,
+    pub(crate) guarded: BTreeMap<u8, Limits>,
     pub(crate) channel_rate: Bitrate,
 }
 
@@ -244,6 +247,7 @@ impl Default for RobotConfig {
             clock_interval: MS * 100,
             headers: HEADERS,
             channels: Vec::new(),
+            guarded: BTreeMap::new(),
             channel_rate: CHANNEL_RATE,
         }
     }
@@ -378,7 +382,20 @@ impl RobotConfig {
     /// # Errors
     /// When it cannot be declared beside the others: see [`ChannelError`].
     pub fn channel(mut self, channel: Channel) -> Result<Self, ChannelError> {
-        declare(&mut self.channels, channel)?;
+        declare(&mut self.channels, channel, false)?;
+        Ok(self)
+    }
+
+    /// Declares a channel of motion, and the limits by which its guard judges: without one nothing moves this robot. Default: states,
+    /// by [`limits`](Self::limits).
+    ///
+    /// # Errors
+    /// When it cannot be declared beside the others, or the limits are those of another schema: see [`ChannelError`].
+    pub fn motion(mut self, channel: Channel, limits: impl Into<Limits>) -> Result<Self, ChannelError> {
+        let limits = limits.into();
+        let guarded = channel.motion() == Some(limits.schema());
+        declare(&mut self.channels, channel, guarded)?;
+        self.guarded.insert(self.channels.len() as u8 - 1, limits);
         Ok(self)
     }
 

@@ -16,6 +16,8 @@
 //! Every change of state, and every emergency stop, begins a new epoch. A reset or a resume names the epoch that it has seen,
 //! and releases nothing else: one that was on its way while the robot stopped once more does nothing.
 
+use std::collections::BTreeMap;
+
 use taut_core::{Deadline, Duration, Time};
 use taut_wire::session::{Answer, RobotState, StopCause};
 
@@ -31,14 +33,24 @@ pub struct Latch {
     pub held_remotely: bool,
 }
 
+/// Where motion comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// The session's own states.
+    States,
+    /// A channel, by its place.
+    Channel(u8),
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Safety {
     state: RobotState,
     cause: StopCause,
     epoch: u32,
     watchdog: Duration,
-    /// When the last motion that was applied was made, or the resume came.
-    moved: Time,
+    /// When the last motion that was applied was made, of each source that has moved since the resume; and when that came.
+    moved: BTreeMap<Source, Time>,
+    resumed: Time,
     held_locally: bool,
     /// The operator's emergency stop, or a kept one, which an operator resets.
     held_remotely: bool,
@@ -57,7 +69,8 @@ impl Safety {
             cause: latched.map_or(StopCause::Start, |latch| latch.cause),
             epoch,
             watchdog,
-            moved: Time::ZERO,
+            moved: BTreeMap::new(),
+            resumed: Time::ZERO,
             held_locally: latched.is_some_and(|latch| latch.held_locally),
             held_remotely: latched.is_some_and(|latch| latch.held_remotely),
             known: false,
@@ -221,7 +234,8 @@ impl Safety {
         self.last = Some((command, answer));
         if answer == Answer::Done && !self.is_enabled() {
             self.enter(RobotState::Enabled);
-            self.moved = now;
+            self.moved.clear();
+            self.resumed = now;
         }
         answer
     }
@@ -234,9 +248,10 @@ impl Safety {
         })
     }
 
-    /// Motion that was made at `created` is applied: the watchdog counts from then, wherever it was on its way.
-    pub(crate) fn feed(&mut self, created: Time) {
-        self.moved = created;
+    /// Motion that was made at `created` is applied: the watchdog counts from then, wherever it was on its way. Of several sources
+    /// that have moved since the resume each has to go on: one whose motion stays out is not made up for by the others.
+    pub(crate) fn feed(&mut self, source: Source, created: Time) {
+        self.moved.insert(source, created);
     }
 
     /// Stops a robot that was silent for too long; true when it did.
@@ -245,7 +260,8 @@ impl Safety {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        self.is_enabled().then(|| Deadline::new(self.moved + self.watchdog, "watchdog"))
+        let oldest = self.moved.values().min().unwrap_or(&self.resumed);
+        self.is_enabled().then(|| Deadline::new(*oldest + self.watchdog, "watchdog"))
     }
 
     fn enter(&mut self, state: RobotState) {
@@ -274,11 +290,11 @@ mod tests {
         let mut safety = connected();
         assert_eq!(safety.state(), RobotState::Paused);
         assert_eq!(safety.resume(at(0), 1, Some(safety.epoch())), Answer::Done);
-        safety.feed(at(50));
+        safety.feed(Source::States, at(50));
         assert!(!safety.check(at(149)));
         assert!(safety.check(at(150)) && !safety.check(at(151)));
         assert_eq!((safety.state(), safety.cause()), (RobotState::Paused, StopCause::Watchdog));
-        safety.feed(at(160));
+        safety.feed(Source::States, at(160));
         assert!(!safety.is_enabled());
         assert_eq!(safety.resume(at(200), 2, Some(safety.epoch())), Answer::Done);
         assert!(safety.is_enabled());
@@ -381,7 +397,7 @@ mod tests {
     fn a_resume_of_a_robot_that_moves_feeds_no_watchdog() {
         let mut safety = connected();
         safety.resume(at(0), 1, Some(safety.epoch()));
-        safety.feed(at(10));
+        safety.feed(Source::States, at(10));
         assert_eq!(safety.resume(at(100), 2, Some(safety.epoch())), Answer::Done);
         assert!(safety.check(at(110)));
     }
@@ -390,7 +406,7 @@ mod tests {
     fn the_watchdog_counts_from_when_motion_was_made() {
         let mut safety = connected();
         safety.resume(at(900), 1, Some(safety.epoch()));
-        safety.feed(at(850));
+        safety.feed(Source::States, at(850));
         assert!(!safety.check(at(949)) && safety.check(at(950)));
     }
 

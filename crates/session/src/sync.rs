@@ -62,6 +62,13 @@ pub(crate) struct Age {
     pub(crate) uncertainty: Duration,
 }
 
+/// When a peer made something, by its clock, and how long ago that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) created: PeerTime,
+    pub(crate) age: Age,
+}
+
 impl Age {
     /// The most that it can be.
     pub(crate) fn most(self) -> Duration {
@@ -191,12 +198,13 @@ impl ClockSync {
 
     /// The same of what the peer made at `created_us`, µs of its clock modulo 2³², and sent `waited` later: nearer to now than
     /// half an hour.
-    pub(crate) fn age_of_micros(&mut self, now: Time, created_us: u32, waited: Duration) -> Option<Age> {
+    pub(crate) fn stamp_of_micros(&mut self, now: Time, created_us: u32, waited: Duration) -> Option<Stamp> {
         let offset = self.estimator.estimate(now)?.offset_ns;
         let peer_us = ((i128::from(now.as_nanos()) + i128::from(offset)) / 1_000) as i64;
         let ago = i64::from((peer_us as u32).wrapping_sub(created_us) as i32);
         let created = PeerTime(u64::try_from((peer_us - ago).max(0)).unwrap_or(0) * 1_000);
-        self.age(now, created, PeerTime(created.0.saturating_add(waited.as_nanos())))
+        let age = self.age(now, created, PeerTime(created.0.saturating_add(waited.as_nanos())))?;
+        Some(Stamp { created, age })
     }
 
     /// How long an answer of the peer's is waited for.

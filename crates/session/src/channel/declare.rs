@@ -6,6 +6,7 @@ use taut_wire::session::{
 };
 
 use super::FRAGMENT;
+use crate::motion;
 
 /// How the bytes of a payload are to be read: a name, an encoding and, where the name alone does not say it, a definition. To a
 /// session they are bytes.
@@ -132,6 +133,17 @@ impl Channel {
         self
     }
 
+    /// A channel of motion to the robot, of one of [`motion`](crate::motion)'s schemas: kind `Motion`, the newest counts, 200 ms.
+    pub fn motion_of(name: impl Into<String>, schema: motion::Schema) -> Self {
+        Self::new(name, Direction::ToRobot, ChannelKind::Motion, Schema::new(schema.name(), Encoding::Taut))
+    }
+
+    /// What moves, where its payloads are [`Motion`](motion::Motion).
+    pub(crate) fn motion(&self) -> Option<motion::Schema> {
+        let is_motion = self.kind == ChannelKind::Motion && self.schema.encoding == Encoding::Taut;
+        motion::Schema::from_name(&self.schema.name).filter(|_| is_motion)
+    }
+
     pub(super) fn declaration(&self) -> Declaration {
         let micros = |age: Duration| u32::try_from(age.as_nanos() / 1_000).unwrap_or(u32::MAX).max(1);
         Declaration {
@@ -173,12 +185,18 @@ pub enum ChannelError {
     #[error("channel {0:?} is delivered by its deadline, and has none")]
     NoDeadline(String),
     /// Nothing moves a robot that no guard has judged.
-    #[error("channel {0:?} is motion, and there is no guard for its schema")]
+    #[error(
+        "channel {0:?} is motion: its schema has to be one of `motion::Schema`, go to the robot, and be declared there with its limits"
+    )]
     NoGuard(String),
 }
 
 /// Adds `channel` to those that an end declares.
-pub(crate) fn declare(channels: &mut Vec<Channel>, channel: Channel) -> Result<(), ChannelError> {
+pub(crate) fn declare(
+    channels: &mut Vec<Channel>,
+    channel: Channel,
+    guarded: bool,
+) -> Result<(), ChannelError> {
     let name = || channel.name.clone();
     let fits = |name: &str| (1..=MAX_NAME).contains(&name.len());
     if !fits(&channel.name) || !fits(&channel.schema.name) {
@@ -195,7 +213,10 @@ pub(crate) fn declare(channels: &mut Vec<Channel>, channel: Channel) -> Result<(
         return Err(ChannelError::NoDeadline(name()));
     }
     if channel.kind == ChannelKind::Motion {
-        return Err(ChannelError::NoGuard(name()));
+        let judged = guarded && channel.motion().is_some() && channel.direction == Direction::ToRobot;
+        if !judged || channel.delivery != Delivery::Newest || channel.deadline.is_none() {
+            return Err(ChannelError::NoGuard(name()));
+        }
     }
     let bytes: usize = channels.iter().chain([&channel]).map(|each| each.declaration().len()).sum();
     if bytes > MAX_HELLO_LEN - HELLO_WITHOUT_CHANNELS {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use taut_core::{DropCause, Duration, LeakyBucket, Time};
+use taut_core::{DropCause, LeakyBucket, Time};
 use taut_wire::session::{DataHeader, Delivery};
 
 use super::declare::Agreed;
 use super::{COUNTED, FRAGMENT, meter};
-use crate::sync::Age;
+use crate::sync::Stamp;
 use crate::window::{Sighting, Window};
 
 /// Messages of which only a part has come, at most: as many as a sender keeps.
@@ -45,7 +45,7 @@ struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whole {
     pub(super) sequence: u64,
-    pub(super) age: Option<Duration>,
+    pub(super) stamp: Option<Stamp>,
     pub(super) payload: Vec<u8>,
 }
 
@@ -88,19 +88,19 @@ impl Incoming {
         *self = Self { agreed, bucket, ..Self::new() };
     }
 
-    /// A frame of this channel came; `age` of its message, where the clocks are known.
+    /// A frame of this channel came; when its message was made, where the clocks are known.
     pub(super) fn handle(
         &mut self,
         now: Time,
         header: &DataHeader,
         payload: Vec<u8>,
-        age: Option<Age>,
+        stamp: Option<Stamp>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(agreed) = self.agreed else { return outcome };
         let sequence = unwrapped(self.newest, header.sequence);
         self.forget_late(now, &mut outcome);
-        let judged = self.judge(now, &agreed, header, sequence, age, payload.len());
+        let judged = self.judge(now, &agreed, header, sequence, stamp, payload.len());
         if let Err(cause) = judged {
             // The rest of a message of which a part was dropped is worth nothing.
             if cause != DropCause::Duplicate && self.parts.remove(&sequence).is_some() {
@@ -112,11 +112,10 @@ impl Incoming {
             }
             outcome.drop(sequence, cause);
         } else if let Some(payload) =
-            self.assemble(now, &agreed, header, sequence, age, payload, &mut outcome)
+            self.assemble(now, &agreed, header, sequence, stamp, payload, &mut outcome)
         {
             self.window.record(sequence);
-            let age = age.map(|age| age.likely);
-            self.complete(&agreed, Whole { sequence, age, payload }, &mut outcome);
+            self.complete(&agreed, Whole { sequence, stamp, payload }, &mut outcome);
         }
         if agreed.delivery == Delivery::Reliable {
             let floor = sequence.saturating_sub(u64::from(header.back.unwrap_or(0)));
@@ -132,7 +131,7 @@ impl Incoming {
         agreed: &Agreed,
         header: &DataHeader,
         sequence: u64,
-        age: Option<Age>,
+        stamp: Option<Stamp>,
         length: usize,
     ) -> Result<(), DropCause> {
         let (index, count) = header.fragment.unwrap_or((0, 1));
@@ -151,8 +150,8 @@ impl Incoming {
         }
         if let Some(deadline) = agreed.deadline {
             // Nobody knows how old it is: it may be of any age.
-            let age = age.ok_or(DropCause::TooLate)?;
-            if age.likely >= deadline {
+            let stamp = stamp.ok_or(DropCause::TooLate)?;
+            if stamp.age.likely >= deadline {
                 return Err(DropCause::TooLate);
             }
         }
@@ -171,13 +170,16 @@ impl Incoming {
         agreed: &Agreed,
         header: &DataHeader,
         sequence: u64,
-        age: Option<Age>,
+        stamp: Option<Stamp>,
         payload: Vec<u8>,
         outcome: &mut Outcome,
     ) -> Option<Vec<u8>> {
         let Some((index, count)) = header.fragment else { return Some(payload) };
         self.make_room(agreed, bytes_of(header), sequence, outcome);
-        let left = agreed.deadline.zip(age).map(|(deadline, age)| now + deadline.saturating_sub(age.likely));
+        let left = agreed
+            .deadline
+            .zip(stamp)
+            .map(|(deadline, stamp)| now + deadline.saturating_sub(stamp.age.likely));
         let part = self.parts.entry(sequence).or_insert_with(|| Part {
             payload: vec![0; usize::from(count) * FRAGMENT],
             length: None,

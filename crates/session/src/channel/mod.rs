@@ -24,11 +24,12 @@ use taut_wire::session::{DataAck, DataHeader, Declaration, Direction, Role, WAIT
 use self::declare::agree;
 pub(crate) use self::declare::declare;
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
-use self::incoming::{Incoming, Received};
+use self::incoming::{Incoming, Received, Whole};
 use self::outgoing::{Gone, Outgoing, Piece, count};
 use self::repeat::{Fragment, UnderWay};
 use crate::counters::Drops;
-use crate::sync::Age;
+use crate::motion;
+use crate::sync::Stamp;
 
 /// Bytes of a payload that travel in one frame: what every transport carries in one datagram, whatever seals it.
 pub(crate) const FRAGMENT: usize = 1000;
@@ -90,6 +91,15 @@ pub enum SendRefused {
     /// There is no such channel, it is not this end that sends there, there is no session, or the peer does not take it.
     #[error("the channel is not open")]
     NotOpen,
+    /// It is a channel of motion, of another schema than this; or it is none.
+    #[error("motion goes over a channel of motion of its schema, and nothing else does")]
+    OtherSchema,
+    /// It moves a robot that this operator has stopped.
+    #[error("the emergency stop is latched; resume first")]
+    Stopped,
+    /// A number in it is not finite.
+    #[error("a number is not finite")]
+    NotFinite,
     /// It is longer than both ends take.
     #[error("longer than the {largest} B that both ends take")]
     TooLarge {
@@ -112,6 +122,9 @@ impl SendRefused {
     pub const fn cause(self) -> DropCause {
         match self {
             Self::NotOpen => DropCause::Abandoned,
+            Self::OtherSchema => DropCause::Malformed,
+            Self::Stopped => DropCause::Stopped,
+            Self::NotFinite => DropCause::NotFinite,
             Self::TooLarge { .. } => DropCause::TooBig,
             Self::TooLate => DropCause::TooLate,
             Self::RateLimited => DropCause::RateLimited,
@@ -189,7 +202,19 @@ pub(crate) struct Channels {
     under_way: UnderWay,
     received: Received,
     gone: Vec<Gone>,
+    /// Motion that came and was not judged yet.
+    arrived: VecDeque<Arrival>,
     events: VecDeque<ChannelEvent>,
+}
+
+/// Motion that came: nobody but a guard may let it through.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) channel: ChannelId,
+    pub(crate) schema: motion::Schema,
+    pub(crate) sequence: u64,
+    pub(crate) stamp: Option<Stamp>,
+    pub(crate) payload: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -230,6 +255,7 @@ impl Channels {
             under_way: UnderWay::default(),
             received: Received::default(),
             gone: Vec::new(),
+            arrived: VecDeque::new(),
             events: VecDeque::new(),
         }
     }
@@ -269,6 +295,7 @@ impl Channels {
             }
             self.tell(at);
         }
+        self.arrived.clear();
         self.by_peer.clear();
         self.under_way = UnderWay::default();
         self.received = Received::default();
@@ -292,6 +319,14 @@ impl Channels {
             Err(refused) => tally.dropped.add(refused.cause()),
         }
         sent
+    }
+
+    /// A message was refused before it came here.
+    pub(crate) fn refuse(&mut self, channel: ChannelId, refused: SendRefused) -> SendRefused {
+        if let Some(tally) = self.tallies.get_mut(usize::from(channel.0)) {
+            tally.dropped.add(refused.cause());
+        }
+        refused
     }
 
     /// What goes now, if anything may: the most urgent first. `rtt` and `timeout` are the session's; what it is made of is
@@ -401,13 +436,13 @@ impl Channels {
         }
     }
 
-    /// A frame came. `age_of` judges its message by when it was made, µs modulo 2³² of the peer's clock, and how long it waited.
+    /// A frame came. `stamp` judges its message by when it was made, µs modulo 2³² of the peer's clock, and how long it waited.
     pub(crate) fn handle(
         &mut self,
         now: Time,
         header: &DataHeader,
         payload: Vec<u8>,
-        age_of: impl FnOnce(u32, Duration) -> Option<Age>,
+        stamp: impl FnOnce(u32, Duration) -> Option<Stamp>,
     ) -> Result<(), DropCause> {
         let at = *self.by_peer.get(&header.channel).ok_or(DropCause::Malformed)?;
         let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
@@ -428,7 +463,7 @@ impl Channels {
         let waited = Duration::from_micros(u64::from(header.waited) * WAITED_UNIT_US);
         let tally = &mut self.tallies[at];
         tally.bytes += payload.len() as u64;
-        let outcome = incoming.handle(now, header, payload, age_of(header.created_us, waited));
+        let outcome = incoming.handle(now, header, payload, stamp(header.created_us, waited));
         let channel = ChannelId(at as u8);
         for (sequence, cause) in outcome.dropped {
             tally.dropped.add(cause);
@@ -436,7 +471,12 @@ impl Channels {
         }
         for whole in outcome.whole {
             tally.delivered += 1;
-            let incoming::Whole { sequence, age, payload } = whole;
+            let Whole { sequence, stamp, payload } = whole;
+            if let Some(schema) = self.list[at].motion() {
+                self.arrived.push_back(Arrival { channel, schema, sequence, stamp, payload });
+                continue;
+            }
+            let age = stamp.map(|stamp| stamp.age.likely);
             self.events.push_back(ChannelEvent::Received { channel, sequence, age, payload });
         }
         Ok(())
@@ -462,6 +502,36 @@ impl Channels {
         self.received.count = 0;
         let (largest, seen) = self.received.seen();
         Some(DataAck { largest, seen })
+    }
+
+    /// The next motion that came.
+    pub(crate) fn poll_motion(&mut self) -> Option<Arrival> {
+        self.arrived.pop_front()
+    }
+
+    /// Motion that came is not used.
+    pub(crate) fn discard(&mut self, channel: ChannelId, sequence: u64, cause: DropCause) {
+        let tally = &mut self.tallies[usize::from(channel.0)];
+        tally.delivered -= 1;
+        tally.dropped.add(cause);
+        self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
+    }
+
+    /// What would move, of a channel of this end; `None`: nothing.
+    pub(crate) fn motion(&self, channel: ChannelId) -> Option<motion::Schema> {
+        self.list.get(usize::from(channel.0)).and_then(Channel::motion)
+    }
+
+    /// Motion that waits to be sent is not sent any more.
+    pub(crate) fn flush_motion(&mut self, cause: DropCause) {
+        for at in 0..self.list.len() {
+            if self.list[at].motion().is_some()
+                && let End::Sends(out) = &mut self.ends[at]
+            {
+                out.flush(cause, &mut self.gone);
+            }
+            self.tell(at);
+        }
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<ChannelEvent> {

@@ -162,6 +162,18 @@ impl Motion {
         }
     }
 
+    /// The same, of a device whose enabling input is held or not.
+    pub fn with_enabling(&self, enabling: bool) -> Self {
+        let mut motion = self.clone();
+        match &mut motion {
+            Self::State(state) => state.enabling = enabling,
+            Self::Joints(joints) => joints.enabling = enabling,
+            Self::Twist(twist) => twist.enabling = enabling,
+            Self::Gripper(gripper) => gripper.enabling = enabling,
+        }
+        motion
+    }
+
     /// The device is locked: it may move, and the robot does not.
     pub const fn locked(&self) -> bool {
         match self {

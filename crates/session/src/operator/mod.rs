@@ -18,6 +18,7 @@ use crate::config::OperatorConfig;
 use crate::counters::{Counters, stream_of};
 use crate::flight::Flight;
 use crate::latency::{Latencies, RoundTrip};
+use crate::motion::Motion;
 use crate::port::{Heard, Parcel, Port};
 use crate::queue::{Dropped, Outbox, Waiting};
 use crate::rate::RateAdapter;
@@ -174,9 +175,7 @@ impl<T: Transport> Operator<T> {
     /// # Errors
     /// See [`StateError`]; each refusal is counted.
     pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
-        self.let_go |= self.was_held && !state.enabling;
-        self.was_held |= state.enabling;
-        let enabling = state.enabling && !self.let_go;
+        let enabling = self.enables(state.enabling);
         let state = State { created: state.created.min(now), enabling, ..state };
         let expires = self.config.deadline.map(|deadline| state.created + deadline);
         let item = Waiting { sequence: self.next_sequence, state, expires };
@@ -206,9 +205,49 @@ impl<T: Transport> Operator<T> {
         created: Time,
         payload: &[u8],
     ) -> Result<u64, SendRefused> {
+        if self.channels.motion(channel).is_some() {
+            return Err(self.channels.refuse(channel, SendRefused::OtherSchema));
+        }
         let sent = self.channels.send(now, channel, created, payload);
         self.settle(now);
         sent
+    }
+
+    /// Takes motion for a channel of its schema, made at `created`, as [`send`](Self::send). The robot's guard judges it; what
+    /// says that the enabling input was let go counts so until the next resume.
+    ///
+    /// # Errors
+    /// See [`SendRefused`]; each refusal is counted.
+    pub fn send_motion(
+        &mut self,
+        now: Time,
+        channel: ChannelId,
+        created: Time,
+        motion: &Motion,
+    ) -> Result<u64, SendRefused> {
+        let enabling = self.enables(motion.enabling());
+        let refused = if self.channels.motion(channel) != Some(motion.schema()) {
+            Some(SendRefused::OtherSchema)
+        } else if self.latched {
+            Some(SendRefused::Stopped)
+        } else {
+            (!motion.is_finite()).then_some(SendRefused::NotFinite)
+        };
+        if let Some(refused) = refused {
+            return Err(self.channels.refuse(channel, refused));
+        }
+        let mut payload = Vec::with_capacity(motion.len());
+        motion.with_enabling(enabling).emit(&mut payload);
+        let sent = self.channels.send(now, channel, created, &payload);
+        self.settle(now);
+        sent
+    }
+
+    /// Does the enabling input count as held, when it says so?
+    fn enables(&mut self, held: bool) -> bool {
+        self.let_go |= self.was_held && !held;
+        self.was_held |= held;
+        held && !self.let_go
     }
 
     fn admit(&self, now: Time, item: &Waiting) -> Result<(), StateError> {
@@ -240,6 +279,7 @@ impl<T: Transport> Operator<T> {
             }
             _ => self.begin_command(now, Kind::EmergencyStop, 0),
         }
+        self.channels.flush_motion(DropCause::Stopped);
         self.outbox.flush(DropCause::Stopped, &mut self.dropped);
         self.settle(now);
     }
@@ -283,6 +323,7 @@ impl<T: Transport> Operator<T> {
         self.latched = false;
         self.was_held = false;
         self.let_go = false;
+        self.channels.flush_motion(DropCause::Stopped);
         self.outbox.flush(DropCause::Stopped, &mut self.dropped);
         self.begin_command(now, Kind::Resume, self.robot.epoch);
         self.settle(now);

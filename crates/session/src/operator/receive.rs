@@ -99,8 +99,8 @@ impl<T: Transport> Operator<T> {
         }
         self.heard = Some(now);
         let sync = &mut self.sync;
-        let age_of = |created_us, waited| sync.age_of_micros(now, created_us, waited);
-        if let Err(cause) = self.channels.handle(now, header, payload, age_of) {
+        let stamp = |created_us, waited| sync.stamp_of_micros(now, created_us, waited);
+        if let Err(cause) = self.channels.handle(now, header, payload, stamp) {
             self.refuse(cause);
         }
     }

@@ -3,7 +3,8 @@
 use taut_core::{DropCause, Duration, PathId};
 use taut_wire::session::{Error, StopCause};
 
-use crate::channel::ChannelEvent;
+use crate::channel::{ChannelEvent, ChannelId};
+use crate::motion::Motion;
 use crate::safety::Latch;
 use crate::state::State;
 
@@ -28,6 +29,17 @@ pub enum RobotEvent {
         sequence: u64,
         /// Where to, how fast, how hard; made at `created` on this end's clock.
         state: State,
+        /// How old it is, by the estimate of the operator's clock.
+        age: Duration,
+    },
+    /// Move so: fresh, in order, finite, within the limits of its channel's guard.
+    Move {
+        /// Over which channel.
+        channel: ChannelId,
+        /// The operator's number for it.
+        sequence: u64,
+        /// What to do.
+        motion: Motion,
         /// How old it is, by the estimate of the operator's clock.
         age: Duration,
     },

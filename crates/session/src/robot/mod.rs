@@ -2,10 +2,11 @@
 
 mod event;
 mod keep;
+mod motion;
 mod processing;
 mod receive;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{
     Datagram, Deadline, DropCause, Duration, Reliability, Rng, Time, Transmit, Transport, earliest,
@@ -25,10 +26,11 @@ use crate::config::RobotConfig;
 use crate::counters::{Counters, Drops};
 use crate::latency::Latencies;
 use crate::motion::StateGuard;
+use crate::motion::{Guard, Limits, Motion};
 use crate::operator::StateError;
 use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of, channel_number};
 use crate::queue::{Dropped, Order, Outbox, Waiting};
-use crate::safety::{Latch, Safety};
+use crate::safety::{Latch, Safety, Source};
 use crate::state::{Priority, State};
 use crate::status::{Account, Status};
 use crate::sync::{ClockSync, RelativeAge};
@@ -81,6 +83,8 @@ pub struct Robot<T> {
     /// States made before this, on the operator's clock, are from before the last resume.
     floor_ns: u64,
     guard: StateGuard,
+    /// Of each channel of motion.
+    guards: BTreeMap<u8, Guard>,
     processor: Processor,
     dropped: Vec<Dropped>,
 
@@ -103,6 +107,12 @@ pub struct Robot<T> {
     one_way: Latencies,
     counters: Counters,
     channels: Channels,
+}
+
+/// A guard for each channel of motion.
+fn guards(config: &RobotConfig) -> BTreeMap<u8, Guard> {
+    let guard = |(at, limits): (&u8, &Limits)| (*at, Guard::new(limits.clone(), config.watchdog));
+    config.guarded.iter().map(guard).collect()
 }
 
 /// A clock that steps by a quarter of the largest age, or of the watchdog, stops the robot. What is less is within what both allow.
@@ -132,6 +142,7 @@ impl<T: Transport> Robot<T> {
             applied_count: 0,
             floor_ns: 0,
             guard: StateGuard::new(config.limits, config.watchdog),
+            guards: guards(&config),
             processor: Processor::new(config.processing, config.queue, config.order, rng),
             dropped: Vec::new(),
             outbox: Outbox::new(config.queue, Order::Newest, interval),
@@ -161,6 +172,14 @@ impl<T: Transport> Robot<T> {
     /// the watchdog's time says nothing any more.
     pub fn measure(&mut self, now: Time, position: [f32; 3]) {
         self.guard.measure(now, position);
+    }
+
+    /// Where the robot is, as far as a channel of motion moves it: where that motion begins after a resume, and what the limit of its
+    /// effort counts from. Of another schema, or not finite, it changes nothing.
+    pub fn measure_motion(&mut self, now: Time, channel: ChannelId, measured: &Motion) {
+        if let Some(guard) = self.guards.get_mut(&channel.0) {
+            guard.measure(now, measured);
+        }
     }
 
     /// Sends what the robot measures, its force above all, to the operator's hand; at most at the configured rate, the
@@ -468,7 +487,7 @@ impl<T: Transport> Robot<T> {
             }
         };
         // The watchdog waits for motion, not for what was to become motion, and counts the time that it was on its way.
-        self.safety.feed(item.state.created);
+        self.safety.feed(Source::States, item.state.created);
         let sequence = item.sequence;
         self.applied = sequence;
         self.applied_count += 1;

@@ -119,10 +119,11 @@ impl<T: Transport> Robot<T> {
         }
         self.operator = Some(now);
         let sync = &mut self.sync;
-        let age_of = |created_us, waited| sync.age_of_micros(now, created_us, waited);
-        if let Err(cause) = self.channels.handle(now, header, payload, age_of) {
+        let stamp = |created_us, waited| sync.stamp_of_micros(now, created_us, waited);
+        if let Err(cause) = self.channels.handle(now, header, payload, stamp) {
             self.refuse(cause);
         }
+        self.move_by_channels(now);
     }
 
     /// One operator at a time: another one is taken when the present one has been silent for long enough.
@@ -269,6 +270,7 @@ impl<T: Transport> Robot<T> {
         if self.safety.is_enabled() && !was_enabled {
             self.floor_ns = command.created_ns;
             self.guard.enable(now);
+            self.guards.values_mut().for_each(|guard| guard.enable(now));
             self.events.push_back(RobotEvent::Enabled);
             self.next_status = now;
         }

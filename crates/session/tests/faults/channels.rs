@@ -1,4 +1,5 @@
 //! Channels over every transport, as it is shipped.
+#![allow(clippy::unwrap_used)]
 
 use taut_link::Delay;
 use taut_session::{

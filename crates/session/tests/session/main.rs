@@ -7,6 +7,7 @@ mod channels;
 mod commands;
 mod delivery;
 mod hostile;
+mod motion;
 mod random;
 mod safety;
 mod stops;

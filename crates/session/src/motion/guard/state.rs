@@ -93,20 +93,21 @@ impl StateGuard {
     }
 
     /// `asked`, which is finite, within the limits, with its orientation a unit quaternion. What comes out is finite, and the
-    /// set point from now on. A device that is locked leaves the set point where it is; its orientation, unless that is
-    /// limited, and its gripper are followed all the same.
+    /// set point from now on. A device that is locked leaves the set point, the orientation and the gripper where they are.
     ///
     /// # Errors
     /// [`Verdict::NotFinite`] where the orientation is none; [`Verdict::OutOfLimits`] under [`LimitPolicy::Refuse`], and
     /// where a limit begins at a place that nobody knows.
     pub(crate) fn bound(&mut self, now: Time, asked: &State) -> Result<State, Verdict> {
         let told = self.bound_motion(now, &asked.into())?;
-        let orientation = unit(asked.orientation_wxyz).filter(|_| !self.turn.is_limited());
+        let is_free = !self.turn.is_limited() && !asked.locked;
+        let orientation = unit(asked.orientation_wxyz).filter(|_| is_free);
         Ok(State {
             position: told.position,
             velocity: told.velocity,
             force: told.force,
             orientation_wxyz: orientation.map_or(told.orientation_wxyz, |asked| asked.map(single)),
+            gripper: told.gripper,
             ..*asked
         })
     }

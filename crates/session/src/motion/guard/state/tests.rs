@@ -247,3 +247,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_locked_device_moves_neither_the_orientation_nor_the_gripper() {
+    let mut guard = StateGuard::new(MotionLimits::new(), Duration::from_millis(100));
+    let now = Time::ZERO + Duration::from_secs(1);
+    guard.measure(now, [0.0; 3]);
+    guard.enable(now);
+    let held = State { gripper: 500, orientation_wxyz: [0.0, 1.0, 0.0, 0.0], ..State::at(now) };
+    guard.bound(now, &held).unwrap();
+    let asked = State { locked: true, gripper: 60_000, orientation_wxyz: [0.0, 0.0, 1.0, 0.0], ..held };
+    let told = guard.bound(now, &asked).unwrap();
+    assert_eq!((told.gripper, told.orientation_wxyz), (500, held.orientation_wxyz));
+}

@@ -1,0 +1,57 @@
+//! Motion that comes over channels: nothing moves the robot that its guard did not let through.
+
+use taut_core::{DropCause, Time, Transport};
+use taut_wire::session::{StopCause, Verdict};
+
+use super::{Robot, RobotEvent};
+use crate::channel::Arrival;
+use crate::motion::Motion;
+use crate::safety::Source;
+use crate::sync::Stamp;
+
+impl<T: Transport> Robot<T> {
+    /// Judges what came, and gives to the device what passes.
+    pub(super) fn move_by_channels(&mut self, now: Time) {
+        while let Some(arrival) = self.channels.poll_motion() {
+            let (channel, sequence) = (arrival.channel, arrival.sequence);
+            match self.judge_motion(now, &arrival) {
+                Err(cause) => self.channels.discard(channel, sequence, cause),
+                Ok((motion, stamp)) => {
+                    let age = stamp.age.likely;
+                    // The watchdog waits for motion, not for what was to become motion, and counts the time on its way.
+                    self.safety.feed(Source::Channel(channel.0), now - age);
+                    self.applied_count += 1;
+                    self.events.push_back(RobotEvent::Move { channel, sequence, motion, age });
+                }
+            }
+        }
+    }
+
+    /// May it move the robot, and how?
+    fn judge_motion(&mut self, now: Time, arrival: &Arrival) -> Result<(Motion, Stamp), DropCause> {
+        let motion = Motion::parse(arrival.schema, &arrival.payload).map_err(|_| DropCause::Malformed)?;
+        // Nobody knows how old it is: it may be of any age.
+        let stamp = arrival.stamp.ok_or(DropCause::TooLate)?;
+        let is_of_now = stamp.created.0 >= self.floor_ns;
+        // However old: that the enabling input was let go since the resume stops a robot that demands it.
+        if self.config.hold_to_run
+            && !motion.enabling()
+            && is_of_now
+            && self.safety.pause(StopCause::Released)
+        {
+            self.halt(now, StopCause::Released);
+        }
+        if stamp.age.most() >= self.config.oldest() {
+            return Err(DropCause::TooLate);
+        }
+        if !self.safety.is_enabled() || !is_of_now {
+            return Err(DropCause::Stopped);
+        }
+        let guard = self.guards.get_mut(&arrival.channel.0).ok_or(DropCause::OutOfLimits)?;
+        if !guard.admits(now) {
+            return Err(DropCause::RateLimited);
+        }
+        let cause = |verdict: Verdict| verdict.cause().unwrap_or(DropCause::OutOfLimits);
+        guard.bound(now, &motion).map(|motion| (motion, stamp)).map_err(cause)
+    }
+}

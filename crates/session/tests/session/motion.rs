@@ -1,0 +1,235 @@
+//! Motion of any schema over channels: only what a guard lets through, fresh, in order, after a resume.
+#![allow(clippy::unwrap_used)]
+
+use taut_core::{DropCause, PathId, Time};
+use taut_session::motion::{JointLimits, Joints, JointsLimits, Motion, Schema, Twist, TwistLimits};
+use taut_session::{
+    Channel, ChannelError, ChannelEvent, ChannelId, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent,
+    RobotState, SendRefused, StopCause,
+};
+use taut_transport::udp::Udp;
+use taut_wire::session::DataHeader;
+
+use crate::delays;
+use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, udp};
+
+const ARM: ChannelId = ChannelId(0);
+const BASE: ChannelId = ChannelId(1);
+
+fn arm() -> Channel {
+    Channel::motion_of("arm/servo_jp", Schema::Joints)
+}
+
+fn base() -> Channel {
+    Channel::motion_of("base/cmd_vel", Schema::Twist)
+}
+
+/// Two joints that turn by 1 rad/s at most, and a base that drives 0.5 m/s.
+fn robot() -> RobotConfig {
+    let joints = JointsLimits::all(2, JointLimits::new().velocity(1.0)).unwrap();
+    let robot = RobotConfig::new().motion(arm(), joints).unwrap();
+    robot.motion(base(), TwistLimits::new().linear(0.5, 10.0)).unwrap()
+}
+
+fn operator() -> OperatorConfig {
+    OperatorConfig::new().channel(arm()).unwrap().channel(base()).unwrap()
+}
+
+fn connected(robot: RobotConfig) -> World<Udp, Log> {
+    let mut world = World::new(udp, operator(), robot, delays(MS * 5), Log::default());
+    world.run_until(at_ms(500));
+    world
+}
+
+fn resumed(robot: RobotConfig) -> World<Udp, Log> {
+    let mut world = connected(robot);
+    let now = world.local(ROBOT);
+    world.robot.measure_motion(now, ARM, &joints(0.0));
+    assert!(world.resume());
+    let end = world.now + MS * 20;
+    world.run_until(end);
+    world
+}
+
+fn joints(at: f32) -> Motion {
+    Motion::Joints(Joints::new(&[at, -at]).unwrap())
+}
+
+fn drive(speed: f32) -> Motion {
+    Motion::Twist(Twist { linear: [speed, 0.0, 0.0], ..Twist::default() })
+}
+
+fn send(world: &mut World<Udp, Log>, channel: ChannelId, motion: &Motion) -> Result<u64, SendRefused> {
+    let now = world.local(OPERATOR);
+    let sent = world.operator.send_motion(now, channel, now, motion);
+    world.drain();
+    sent
+}
+
+/// Every millisecond, for so many.
+fn keep_sending(world: &mut World<Udp, Log>, ms: u64, of: impl Fn(u64) -> Vec<(ChannelId, Motion)>) {
+    for at in 0..ms {
+        for (channel, motion) in of(at) {
+            let _ = send(world, channel, &motion);
+        }
+        let now = world.local(ROBOT);
+        let told = moves(world)
+            .into_iter()
+            .rev()
+            .find(|(_, channel, _)| *channel == ARM)
+            .map(|(_, _, motion)| motion);
+        world.robot.measure_motion(now, ARM, &told.unwrap_or_else(|| joints(0.0)));
+        let end = world.now + MS;
+        world.run_until(end);
+    }
+}
+
+fn moves(world: &World<Udp, Log>) -> Vec<(Time, ChannelId, Motion)> {
+    let moves = world.observer.robot.iter().filter_map(|(at, event)| match event {
+        RobotEvent::Move { channel, motion, .. } => Some((*at, *channel, motion.clone())),
+        _ => None,
+    });
+    moves.collect()
+}
+
+fn drops(world: &World<Udp, Log>, of: ChannelId) -> Vec<DropCause> {
+    let drops = world.observer.robot.iter().filter_map(|(_, event)| match event {
+        RobotEvent::Channel(ChannelEvent::Dropped { channel, cause, .. }) if *channel == of => Some(*cause),
+        _ => None,
+    });
+    drops.collect()
+}
+
+#[test]
+fn joints_and_a_base_move_after_a_resume_and_not_before() {
+    let mut world = connected(robot());
+    keep_sending(&mut world, 50, |_| vec![(ARM, joints(0.3)), (BASE, drive(0.2))]);
+    assert_eq!(moves(&world), []);
+    assert!(drops(&world, ARM).iter().all(|cause| *cause == DropCause::Stopped));
+    assert_eq!(drops(&world, ARM).len(), 46, "those of the last 5 ms are on their way");
+    assert!(world.resume());
+    keep_sending(&mut world, 300, |_| vec![(ARM, joints(0.1)), (BASE, drive(0.2))]);
+    let of = |of: ChannelId| moves(&world).into_iter().filter(move |(_, channel, _)| *channel == of).count();
+    assert!(of(ARM) > 280 && of(BASE) > 280, "{} {}", of(ARM), of(BASE));
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+}
+
+#[test]
+fn a_jump_of_a_joint_is_followed_no_faster_than_its_limit_by_the_robots_own_clock() {
+    let mut world = resumed(robot());
+    keep_sending(&mut world, 400, |at| vec![(ARM, joints(if at < 50 { 0.0 } else { 3.0 }))]);
+    let told: Vec<_> = moves(&world).into_iter().collect();
+    let place = |motion: &Motion| match motion {
+        Motion::Joints(joints) => joints.position()[0],
+        _ => unreachable!("it is the arm"),
+    };
+    for pair in told.windows(2) {
+        let elapsed = (pair[1].0 - pair[0].0).as_secs_f64() as f32;
+        assert!((place(&pair[1].2) - place(&pair[0].2)).abs() <= elapsed * 1.0 + 1e-6, "{pair:?}");
+    }
+    let last = place(&told.last().unwrap().2);
+    assert!((0.3..0.36).contains(&last), "350 ms at 1 rad/s: {last}");
+}
+
+#[test]
+fn a_source_of_motion_that_falls_silent_is_not_made_up_for_by_another() {
+    let mut world = resumed(robot());
+    keep_sending(&mut world, 100, |_| vec![(ARM, joints(0.1)), (BASE, drive(0.2))]);
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    let silent = world.now;
+    keep_sending(&mut world, 200, |_| vec![(BASE, drive(0.2))]);
+    let stopped =
+        world.observer.robot_at(|event| matches!(event, RobotEvent::Stop { why: StopCause::Watchdog }));
+    let after = stopped.expect("the arm's motion stays out") - silent;
+    assert!(after >= MS * 95 && after <= MS * 105, "{after}");
+    let last = moves(&world).last().unwrap().0;
+    assert!(last <= stopped.unwrap());
+}
+
+#[test]
+fn a_stop_ends_motion_of_every_channel_and_what_waits_is_dropped() {
+    let mut world = resumed(robot());
+    keep_sending(&mut world, 50, |_| vec![(ARM, joints(0.1)), (BASE, drive(0.2))]);
+    world.emergency_stop();
+    assert_eq!(send(&mut world, ARM, &joints(0.2)), Err(SendRefused::Stopped));
+    let end = world.now + MS * 50;
+    world.run_until(end);
+    let stopped =
+        world.observer.robot_at(|event| matches!(event, RobotEvent::Stop { why: StopCause::Emergency }));
+    assert!(moves(&world).iter().all(|(at, _, _)| *at <= stopped.unwrap()));
+    assert_eq!(world.robot.state(), RobotState::Fault);
+}
+
+#[test]
+fn letting_go_of_the_enabling_input_stops_a_robot_that_demands_it() {
+    let held = |motion: Motion, held: bool| motion.with_enabling(held);
+    let mut world = resumed(robot().hold_to_run(true));
+    keep_sending(&mut world, 50, |_| vec![(ARM, held(joints(0.1), true))]);
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    // Once: it counts as let go until the next resume, whatever comes.
+    keep_sending(&mut world, 30, |at| vec![(ARM, held(joints(0.1), at != 0))]);
+    assert_eq!((world.robot.state(), world.robot.cause()), (RobotState::Paused, StopCause::Released));
+}
+
+#[test]
+fn what_is_no_motion_of_the_channels_schema_moves_nothing() {
+    let mut world = resumed(robot());
+    assert_eq!(send(&mut world, ARM, &drive(0.1)), Err(SendRefused::OtherSchema));
+    assert_eq!(send(&mut world, ARM, &joints(f32::NAN)), Err(SendRefused::NotFinite));
+    let now = world.local(OPERATOR);
+    assert_eq!(
+        world.operator.send(now, ARM, now, &[0; 12]),
+        Err(SendRefused::OtherSchema),
+        "bytes are no motion"
+    );
+    let three = Motion::Joints(Joints::new(&[0.0; 3]).unwrap());
+    send(&mut world, ARM, &three).unwrap();
+    // Whoever speaks for the operator sends what this library would not.
+    let session = world.observer.robot.iter().find_map(|(_, event)| match event {
+        RobotEvent::Connected { session } => Some(*session),
+        _ => None,
+    });
+    let created_us = (world.local(OPERATOR).as_nanos() / 1_000) as u32;
+    let mut nan = Vec::new();
+    joints(f32::NAN).emit(&mut nan);
+    for (sequence, payload) in [(20, vec![0; 11]), (21, nan), (22, Vec::new())] {
+        let header = DataHeader {
+            channel: ARM.0,
+            session: session.unwrap(),
+            number: sequence,
+            sequence,
+            created_us,
+            waited: 0,
+            back: None,
+            fragment: None,
+        };
+        let mut bytes = Vec::new();
+        header.emit(&mut bytes);
+        bytes.extend(payload);
+        world.input(ROBOT, PathId(0), &bytes);
+    }
+    let end = world.now + MS * 20;
+    world.run_until(end);
+    assert_eq!(moves(&world), []);
+    let causes = drops(&world, ARM);
+    let count = |cause| causes.iter().filter(|each| **each == cause).count();
+    assert_eq!((count(DropCause::Malformed), count(DropCause::NotFinite)), (2, 1), "{causes:?}");
+}
+
+#[test]
+fn motion_is_not_declared_where_no_guard_would_judge_it() {
+    assert!(matches!(RobotConfig::new().channel(arm()), Err(ChannelError::NoGuard(_))));
+    let twist = TwistLimits::new();
+    assert!(
+        matches!(RobotConfig::new().motion(arm(), twist), Err(ChannelError::NoGuard(_))),
+        "limits of another schema"
+    );
+    // An operator that would move what the robot has not declared finds its channel closed.
+    let mut world = World::new(udp, operator(), RobotConfig::new(), delays(MS), Log::default());
+    world.run_until(at_ms(300));
+    let refused = world
+        .observer
+        .operator_at(|event| matches!(event, OperatorEvent::Channel(ChannelEvent::Refused { .. })));
+    assert!(refused.is_some());
+    assert_eq!(send(&mut world, ARM, &joints(0.0)), Err(SendRefused::NotOpen));
+}
