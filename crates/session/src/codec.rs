@@ -161,7 +161,7 @@ fn motion(role: Role, sample: &omni71::Repr) -> Body {
     let state = State { stream: 2 - state.stream, ..state };
     match role {
         Role::Robot => Body::State(state),
-        Role::Operator => Body::Feedback(Feedback { state, applied: 0 }),
+        Role::Operator => Body::Feedback(Feedback { state, applied: 0, ack: None }),
     }
 }
 
@@ -184,6 +184,7 @@ fn acknowledgement(ack: &omni71::Ack) -> Body {
         sequence: ack.sequence,
         echo_ns,
         received_ns: 0,
+        held_us: 0,
         seen: 0,
         epoch: 0,
         verdict: Verdict::Taken,

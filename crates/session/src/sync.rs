@@ -199,12 +199,17 @@ impl ClockSync {
     /// The same of what the peer made at `created_us`, µs of its clock modulo 2³², and sent `waited` later: nearer to now than
     /// half an hour.
     pub(crate) fn stamp_of_micros(&mut self, now: Time, created_us: u32, waited: Duration) -> Option<Stamp> {
-        let offset = self.estimator.estimate(now)?.offset_ns;
-        let peer_us = ((i128::from(now.as_nanos()) + i128::from(offset)) / 1_000) as i64;
-        let ago = i64::from((peer_us as u32).wrapping_sub(created_us) as i32);
-        let created = PeerTime(u64::try_from((peer_us - ago).max(0)).unwrap_or(0) * 1_000);
+        let created = self.peer_time(now, created_us)?;
         let age = self.age(now, created, PeerTime(created.0.saturating_add(waited.as_nanos())))?;
         Some(Stamp { created, age })
+    }
+
+    /// What the peer's clock read, by µs modulo 2³², when that was within half an hour of now.
+    pub(crate) fn peer_time(&self, now: Time, micros: u32) -> Option<PeerTime> {
+        let offset = self.estimator.estimate(now)?.offset_ns;
+        let peer_us = ((i128::from(now.as_nanos()) + i128::from(offset)) / 1_000) as i64;
+        let ago = i64::from((peer_us as u32).wrapping_sub(micros) as i32);
+        Some(PeerTime(u64::try_from((peer_us - ago).max(0)).unwrap_or(0) * 1_000))
     }
 
     /// How long an answer of the peer's is waited for.

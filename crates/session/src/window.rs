@@ -63,6 +63,11 @@ impl Window {
         (0..32).filter(|i| number.checked_sub(1 + i).is_some_and(was_seen)).fold(0, |mask, i| mask | 1 << i)
     }
 
+    /// The highest that was seen; 0 before that.
+    pub(crate) fn highest(&self) -> u64 {
+        self.ends.map_or(0, |(_, highest)| highest)
+    }
+
     /// How many numbers between the lowest and the highest seen were never seen.
     pub(crate) fn missing(&self) -> u64 {
         self.ends.map_or(0, |(lowest, highest)| (highest - lowest).saturating_add(1) - self.seen)
@@ -73,6 +78,12 @@ impl Window {
         self.seen += 1;
         sighting
     }
+}
+
+/// The number nearest to `known` of which these are the low 32 bits.
+pub(crate) fn nearest(known: u64, low: u32) -> u64 {
+    let ahead = low.wrapping_sub(known as u32) as i32;
+    known.checked_add_signed(ahead.into()).unwrap_or(low.into())
 }
 
 const fn word(number: u64) -> usize {

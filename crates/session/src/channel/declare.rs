@@ -226,7 +226,7 @@ pub(crate) fn declare(
     Ok(())
 }
 
-const HELLO_WITHOUT_CHANNELS: usize = 73;
+const HELLO_WITHOUT_CHANNELS: usize = 77;
 
 /// Why a declared channel is not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

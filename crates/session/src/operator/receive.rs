@@ -13,7 +13,7 @@ use crate::motion::shorten;
 use crate::port::Parcel;
 use crate::state::State;
 use crate::sync::RelativeAge;
-use crate::window::{Sighting, Window};
+use crate::window::{Sighting, Window, nearest};
 use taut_core::PeerTime;
 
 /// How the robot is, by its newest epoch: reports overtake each other.
@@ -37,6 +37,8 @@ pub(super) struct FeedbackWatch {
     relative: RelativeAge,
     /// When the last fresh one came, while the hand holds its force.
     fresh: Option<Time>,
+    /// The age at which the robot says that its feedback is worthless, µs; 0 for never.
+    deadline_us: u32,
 }
 
 impl FeedbackWatch {
@@ -115,7 +117,7 @@ impl<T: Transport> Operator<T> {
             return self.refuse(DropCause::Malformed);
         }
         self.robot = RobotView { state: hello.state, cause: hello.cause, epoch: hello.epoch };
-        self.feedback = FeedbackWatch::default();
+        self.feedback = FeedbackWatch { deadline_us: hello.deadline_us, ..FeedbackWatch::default() };
         // An upper bound, better than none: it is not known which hello was answered.
         if let Some(greeted) = self.greeted.take().filter(|_| self.round_trip.smoothed().is_none()) {
             self.round_trip.record(now.saturating_since(greeted));
@@ -148,24 +150,30 @@ impl<T: Transport> Operator<T> {
     }
 
     fn handle_ack(&mut self, now: Time, ack: &Ack) {
+        let mut ack = *ack;
+        let arrived = match self.config.codec {
+            Codec::Native => {
+                ack.sequence = nearest(self.next_sequence, ack.sequence as u32);
+                self.sync.peer_time(now, (ack.received_ns / 1_000) as u32)
+            }
+            Codec::Omni71 => None,
+        };
         if self.config.codec == Codec::Native {
             self.see(ack.epoch, ack.state, ack.cause);
         }
         let Some((sent, outcome)) = self.tracker.acknowledged(ack.sequence, ack.echo_ns) else { return };
         if let Some(outcome) = outcome {
-            let rtt = now.saturating_since(sent);
+            let held = Duration::from_micros(ack.held_us.into());
+            let rtt = now.saturating_since(sent).saturating_sub(held);
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
             self.sync.carried(now);
             let clock = self.sync.estimate(now);
-            if let Some(clock) = clock {
-                let arrived = clock.to_local(PeerTime(ack.received_ns));
-                self.one_way.record(arrived.saturating_since(sent));
+            if let Some((clock, arrived)) = clock.zip(arrived) {
+                self.one_way.record(clock.to_local(arrived).saturating_since(sent));
             }
             // Only of a clock that is known to run.
-            let there = clock
-                .filter(|_| self.config.codec == Codec::Native)
-                .map(|_| ack.received_ns.wrapping_sub(sent.as_nanos()) as i64);
+            let there = arrived.map(|arrived| arrived.0.wrapping_sub(sent.as_nanos()) as i64);
             let transport = &self.port.transport;
             self.flight.acknowledged(now, outcome.number, rtt, there, || transport.round_trip());
             self.account(now, outcome);
@@ -228,6 +236,20 @@ impl<T: Transport> Operator<T> {
     }
 
     fn handle_feedback(&mut self, now: Time, feedback: &Feedback) {
+        if let Some(ack) = &feedback.ack {
+            self.handle_ack(now, ack);
+        }
+        let mut feedback = *feedback;
+        if self.config.codec == Codec::Native {
+            let wire = &mut feedback.state;
+            wire.sequence = nearest(self.feedback.window.highest(), wire.sequence as u32);
+            wire.deadline_us = self.feedback.deadline_us;
+            let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
+            wire.created_ns = created.map_or(wire.created_ns, |created| created.0);
+            if feedback.applied != 0 {
+                feedback.applied = nearest(self.next_sequence, feedback.applied as u32);
+            }
+        }
         let wire = &feedback.state;
         let stream = self.counters.stream(wire.stream);
         stream.received += 1;

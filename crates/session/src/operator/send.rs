@@ -54,6 +54,7 @@ impl<T: Transport> Operator<T> {
             rate_mhz: self.config.rate.saturating_mul(1_000),
             watchdog_us: self.config.feedback_watchdog.as_micros_u32(),
             max_age_us: 0,
+            deadline_us: self.config.deadline.map_or(0, |deadline| deadline.as_micros_u32().max(1)),
             hold_to_run: false,
             limits: Limits::default(),
             channels: self.channels.declarations(),
@@ -107,11 +108,9 @@ impl<T: Transport> Operator<T> {
         match self.port.send(now, &Body::State(wire), parcel) {
             Ok(()) => {
                 self.counters.stream(stream).sent += 1;
-                let resolution = self.config.codec.resolution();
-                let echo = wire.created_ns / resolution * resolution;
                 // What is urgent waits for no window, but is under way like the rest.
                 let number = self.flight.sent(now);
-                if let Some(outcome) = self.tracker.sent(now, (sequence, number), echo, stream) {
+                if let Some(outcome) = self.tracker.sent(now, (sequence, number), wire.created_ns, stream) {
                     self.account(now, outcome);
                 }
             }

@@ -101,6 +101,9 @@ pub struct Robot<T> {
     last_reset: Option<u64>,
     held_ack: Option<HeldAck>,
     last_ack: Time,
+    last_feedback: Time,
+    /// The age at which the operator says that its states are worthless, µs; 0 for never.
+    state_deadline_us: u32,
     sync: ClockSync,
     relative: RelativeAge,
     rtt: Latencies,
@@ -156,6 +159,8 @@ impl<T: Transport> Robot<T> {
             last_reset: None,
             held_ack: None,
             last_ack: Time::ZERO,
+            last_feedback: Time::ZERO,
+            state_deadline_us: 0,
             sync: ClockSync::new(config.clock_interval),
             relative: RelativeAge::default(),
             rtt: Latencies::default(),
@@ -531,7 +536,12 @@ impl<T: Transport> Robot<T> {
             deadline,
             tag: sequence,
         };
-        let body = Body::Feedback(Feedback { state, applied: self.applied });
+        self.last_feedback = now;
+        let ack = match self.config.codec {
+            Codec::Native => self.take_ack(now).map(|(ack, _)| ack),
+            Codec::Omni71 => None,
+        };
+        let body = Body::Feedback(Feedback { state, applied: self.applied, ack });
         match self.port.send(now, &body, parcel) {
             Ok(()) => self.counters.stream(stream).sent += 1,
             Err(error) => self.feedback_dropped.push(item.dropped(cause_of(error))),

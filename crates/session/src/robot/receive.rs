@@ -12,7 +12,7 @@ use crate::port::{Heard, Parcel};
 use crate::queue::Waiting;
 use crate::state::{Priority, State};
 use crate::sync::{Age, RelativeAge};
-use crate::window::{Sighting, Window};
+use crate::window::{Sighting, Window, nearest};
 use taut_core::PeerTime;
 
 /// What arrived in one call and is no emergency: looked at after all emergencies were.
@@ -22,6 +22,9 @@ const BATCH: usize = 64;
 const LONGEST_ACK_SPACING: Duration = Duration::from_millis(10);
 /// The least time between two reports of a peer of another version.
 const FOREIGN_INTERVAL: Duration = Duration::from_secs(1);
+/// While there was feedback so lately, an acknowledgement waits so long for the next: it travels in there without a packet of its own.
+const FEEDS_BACK: Duration = Duration::from_millis(3);
+const TAKEN_ALONG: Duration = Duration::from_millis(2);
 /// How far back an acknowledgement may tell: half of what it could, in case that the next is lost.
 const COVERED: u64 = 16;
 
@@ -141,6 +144,7 @@ impl<T: Transport> Robot<T> {
                 self.lose_operator(now, StopCause::OperatorLeft);
             }
             self.adopt(now, session);
+            self.state_deadline_us = hello.deadline_us;
             self.channels.open(&hello.channels);
         }
         self.operator = Some(now);
@@ -152,6 +156,7 @@ impl<T: Transport> Robot<T> {
             rate_mhz: self.config.feedback_rate.saturating_mul(1_000),
             watchdog_us: self.config.watchdog.as_micros_u32(),
             max_age_us: self.config.oldest().as_micros_u32(),
+            deadline_us: self.config.feedback_deadline.as_micros_u32().max(1),
             hold_to_run: self.config.hold_to_run,
             limits: self.config.limits.wire,
             channels: self.channels.declarations(),
@@ -268,7 +273,8 @@ impl<T: Transport> Robot<T> {
             Some(_) => self.safety.resume(now, command.command, self.seen(command)),
         };
         if self.safety.is_enabled() && !was_enabled {
-            self.floor_ns = command.created_ns;
+            // Motion tells when it was made in whole µs.
+            self.floor_ns = command.created_ns / 1_000 * 1_000;
             self.guard.enable(now);
             self.guards.values_mut().for_each(|guard| guard.enable(now));
             self.events.push_back(RobotEvent::Enabled);
@@ -314,6 +320,14 @@ impl<T: Transport> Robot<T> {
     }
 
     fn handle_state(&mut self, now: Time, wire: &Wire) {
+        let mut wire = *wire;
+        if self.config.codec == Codec::Native {
+            wire.sequence = nearest(self.window.highest(), wire.sequence as u32);
+            wire.deadline_us = self.state_deadline_us;
+            let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
+            wire.created_ns = created.map_or(wire.created_ns, |created| created.0);
+        }
+        let wire = &wire;
         let stream = self.counters.stream(wire.stream);
         stream.received += 1;
         self.sync.carried(now);
@@ -406,6 +420,7 @@ impl<T: Transport> Robot<T> {
             sequence: wire.sequence,
             echo_ns: wire.created_ns,
             received_ns: now.as_nanos(),
+            held_us: 0,
             seen: 0,
             epoch: self.safety.epoch(),
             verdict: refused.unwrap_or(Verdict::Taken),
@@ -417,7 +432,7 @@ impl<T: Transport> Robot<T> {
         if !self.held_ack.as_ref().is_none_or(covers) {
             self.send_ack(now);
         }
-        let due = self.held_ack.as_ref().map_or(self.last_ack + self.ack_spacing(), |held| held.due);
+        let due = self.held_ack.as_ref().map_or_else(|| self.next_ack(now), |held| held.due);
         self.held_ack = Some(HeldAck { ack, stream: wire.stream, due });
         if refused.is_some() || wire.stream < 2 || now >= due {
             self.send_ack(now);
@@ -437,10 +452,27 @@ impl<T: Transport> Robot<T> {
         }
     }
 
-    pub(super) fn send_ack(&mut self, now: Time) {
-        let Some(HeldAck { mut ack, stream, .. }) = self.held_ack.take() else { return };
+    /// When an acknowledgement goes that begins to wait: at once where the last one is long ago, unless feedback is about to take it
+    /// along.
+    fn next_ack(&self, now: Time) -> Time {
+        let spaced = self.last_ack + self.ack_spacing();
+        let is_native = self.config.codec == Codec::Native;
+        let feeds_back = is_native && now.saturating_since(self.last_feedback) < FEEDS_BACK;
+        if feeds_back { spaced.max(now + TAKEN_ALONG) } else { spaced }
+    }
+
+    /// The acknowledgement that waits, as it is at `now`.
+    pub(super) fn take_ack(&mut self, now: Time) -> Option<(Ack, u8)> {
+        let HeldAck { mut ack, stream, .. } = self.held_ack.take()?;
+        let held = now.as_nanos().saturating_sub(ack.received_ns) / 1_000;
+        ack.held_us = held.min(u64::from(u16::MAX)) as u16;
         ack.seen = self.window.before(ack.sequence);
         self.last_ack = now;
+        Some((ack, stream))
+    }
+
+    pub(super) fn send_ack(&mut self, now: Time) {
+        let Some((ack, stream)) = self.take_ack(now) else { return };
         let _ = self.port.send(now, &Body::Ack(ack), Parcel::passing(now, stream));
     }
 }

@@ -32,6 +32,7 @@ fn hello() -> Body {
         max_age_us: 0,
         hold_to_run: false,
         limits: Limits::default(),
+        deadline_us: 0,
         channels: Vec::new(),
     })
 }
@@ -169,6 +170,7 @@ fn acknowledgements_of_nothing_never_become_a_round_trip() {
             sequence,
             echo_ns: 12_345,
             received_ns: 0,
+            held_us: 0,
             seen: 0,
             epoch: 0,
             verdict: Verdict::Taken,

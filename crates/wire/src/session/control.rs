@@ -242,8 +242,9 @@ impl Default for Limits {
 /// | 60–63 | step | m |
 /// | 64–67 | rate | states in a second |
 /// | 68–71 | largest age | µs of age at which the sender of this uses no motion (feedback) any more; 0: not said |
-/// | 72 | channels | how many, up to [`MAX_CHANNELS`] |
-/// | 73– | channels | each a [`Declaration`] |
+/// | 72–75 | deadline | µs of age at which states (feedback) of the sender of this are worthless; 0: never |
+/// | 76 | channels | how many, up to [`MAX_CHANNELS`] |
+/// | 77– | channels | each a [`Declaration`] |
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hello {
     /// Which end.
@@ -260,6 +261,8 @@ pub struct Hello {
     pub watchdog_us: u32,
     /// The age at which it uses no motion (feedback) any more, µs; 0 when it does not say.
     pub max_age_us: u32,
+    /// The age at which states (feedback) that it sends are worthless, µs; 0 for never.
+    pub deadline_us: u32,
     /// A robot: it moves only while the operator's enabling input is held.
     pub hold_to_run: bool,
     /// What it accepts.
@@ -296,6 +299,7 @@ impl Hello {
             rate_mhz: u32_at(bytes, 16),
             watchdog_us: u32_at(bytes, 20),
             max_age_us: u32_at(bytes, 68),
+            deadline_us: u32_at(bytes, 72),
             hold_to_run: flags & HOLD_TO_RUN != 0,
             limits,
             channels: channels_at(bytes)?,
@@ -313,6 +317,7 @@ impl Hello {
         let Limits { velocity, acceleration, force, step, rate, .. } = self.limits;
         emit_floats(&[velocity, acceleration, force, step, rate], buffer);
         buffer.extend_from_slice(&self.max_age_us.to_be_bytes());
+        buffer.extend_from_slice(&self.deadline_us.to_be_bytes());
         assert!(self.channels.len() <= MAX_CHANNELS, "there are at most {MAX_CHANNELS} channels");
         buffer.push(self.channels.len() as u8);
         self.channels.iter().for_each(|channel| channel.emit(buffer));

@@ -20,17 +20,17 @@
 //!
 //! | kind | frame | length in bytes | from |
 //! | --- | --- | --- | --- |
-//! | 1 | [`State`]: pose, velocity, force, gripper | 88 | operator |
-//! | 2 | [`Ack`] of a state | 43 | robot |
+//! | 1 | [`State`]: pose, velocity, force, gripper | 73 | operator |
+//! | 2 | [`Ack`] of a state | 30 | robot |
 //! | 3 | emergency stop, a [`Command`] | 36 | operator |
 //! | 4 | its acknowledgement, a [`CommandAck`] | 44 | robot |
 //! | 5 | resume, a [`Command`] | 36 | operator |
 //! | 6 | its acknowledgement, a [`CommandAck`] | 44 | robot |
 //! | 7 | [`ClockRequest`] | 16 | both |
 //! | 8 | [`ClockReply`] | 32 | both |
-//! | 9 | [`Hello`]: role, state, configuration, channels | 73 and more | both |
+//! | 9 | [`Hello`]: role, state, configuration, channels | 77 and more | both |
 //! | 10 | [`Status`] of the robot | 112 | robot |
-//! | 11 | [`Feedback`]: the robot's state, its force | 96 | robot |
+//! | 11, 17 | [`Feedback`]: the robot's state, its force; and an [`Ack`] | 77, 99 | robot |
 //! | 12 | refusal, a [`RefusalReason`] | 9 | robot |
 //! | 13 | goodbye | 8 | both |
 //! | 14 | reset of a latched stop, a [`Command`] | 36 | operator |
@@ -198,7 +198,7 @@ impl Frame {
         }
         let body = match kind {
             1 => Body::State(State::parse(bytes)?),
-            2 => Body::Ack(Ack::parse(bytes)?),
+            2 => Body::Ack(Ack::parse_at(bytes, HEADER_LEN)?),
             3 => Body::EmergencyStop(Command::parse(bytes)),
             4 => Body::EmergencyStopAck(CommandAck::parse(bytes)?),
             5 => Body::Resume(Command::parse(bytes)),
@@ -207,7 +207,7 @@ impl Frame {
             8 => Body::ClockReply(ClockReply::parse(bytes)),
             9 => Body::Hello(Hello::parse(bytes)?),
             10 => Body::Status(Status::parse(bytes)?),
-            11 => Body::Feedback(Feedback::parse(bytes)?),
+            11 | 17 => Body::Feedback(Feedback::parse(bytes)?),
             12 => Body::Refusal(RefusalReason::parse(bytes)?),
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
@@ -273,7 +273,8 @@ impl Body {
             Self::ClockReply(_) => 8,
             Self::Hello(_) => 9,
             Self::Status(_) => 10,
-            Self::Feedback(_) => 11,
+            Self::Feedback(Feedback { ack: None, .. }) => 11,
+            Self::Feedback(_) => 17,
             Self::Refusal(_) => 12,
             Self::Goodbye => 13,
             Self::Reset(_) => 14,
@@ -285,23 +286,24 @@ impl Body {
 
 /// The kind of a hello, and its length without channels.
 const HELLO: u8 = 9;
-const HELLO_LEN: usize = 73;
+const HELLO_LEN: usize = 77;
 
 /// The length of a frame of this kind; of a hello, the least.
 const fn length_of(kind: u8) -> Option<usize> {
     match kind {
-        1 => Some(88),
-        2 => Some(43),
+        1 => Some(73),
+        2 => Some(30),
         3 | 5 | 14 => Some(36),
         4 | 6 | 15 => Some(44),
         7 => Some(16),
         8 => Some(32),
         HELLO => Some(HELLO_LEN),
         10 => Some(MAX_LEN),
-        11 => Some(96),
+        11 => Some(77),
         12 => Some(9),
         13 => Some(HEADER_LEN),
         16 => Some(19),
+        17 => Some(99),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use taut_core::DropCause;
 
-use super::{Error, code_at, codes, reserved, u32_at, u64_at};
+use super::{Error, code_at, codes, reserved, u16_at, u32_at, u64_at};
 
 codes! {
     /// How a robot is, by the names of CRTK's operating states.
@@ -94,22 +94,27 @@ impl Verdict {
 ///
 /// | bytes | field | unit, range |
 /// | --- | --- | --- |
-/// | 8–15 | sequence | of the state |
-/// | 16–23 | echo | the state's `created`, ns of the reader's clock |
-/// | 24–31 | received | ns |
-/// | 32–35 | seen | bit *i*: the state *sequence* − 1 − *i* has arrived |
-/// | 36–39 | epoch | counts the robot's changes of state and stops |
-/// | 40 | verdict | [`Verdict`] |
-/// | 41 | state | [`RobotState`] |
-/// | 42 | cause | [`StopCause`] |
+/// | 0–3 | sequence | of the state, modulo 2³² |
+/// | 4–5 | echo | the state's `created`, µs of the reader's clock modulo 2¹⁶ |
+/// | 6–9 | received | µs modulo 2³² |
+/// | 10–11 | held | µs from then until this left; 65 535 for anything longer |
+/// | 12–15 | seen | bit *i*: the state *sequence* − 1 − *i* has arrived |
+/// | 16–19 | epoch | counts the robot's changes of state and stops |
+/// | 20 | verdict | [`Verdict`] |
+/// | 21 | state and cause | bits 4–7 [`RobotState`], 0–3 [`StopCause`] |
+///
+/// These 22 bytes are the body of a frame of their own, or come at the end of [`Feedback`](super::Feedback). What is read has the low
+/// bits of sequence, echo and time, as of a [`State`](super::State).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Of the state.
     pub sequence: u64,
     /// When the state was made, ns of the reader's clock.
     pub echo_ns: u64,
-    /// When it arrived, ns; this acknowledgement left then.
+    /// When it arrived, ns.
     pub received_ns: u64,
+    /// How long after that this acknowledgement left, µs.
+    pub held_us: u16,
     /// Bit *i*: the state `sequence` − 1 − *i* has arrived too.
     pub seen: u32,
     /// Counts the robot's changes of state and stops.
@@ -123,28 +128,35 @@ pub struct Ack {
 }
 
 impl Ack {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    pub(super) fn parse_at(bytes: &[u8], at: usize) -> Result<Self, Error> {
+        let standing = bytes[at + 21];
+        let meaningless = Error::Value { at: at + 21, value: standing };
         Ok(Self {
-            sequence: u64_at(bytes, 8),
-            echo_ns: u64_at(bytes, 16),
-            received_ns: u64_at(bytes, 24),
-            seen: u32_at(bytes, 32),
-            epoch: u32_at(bytes, 36),
-            verdict: code_at(bytes, 40, Verdict::from_code)?,
-            state: code_at(bytes, 41, RobotState::from_code)?,
-            cause: code_at(bytes, 42, StopCause::from_code)?,
+            sequence: u32_at(bytes, at).into(),
+            echo_ns: u64::from(u16_at(bytes, at + 4)) * 1_000,
+            received_ns: u64::from(u32_at(bytes, at + 6)) * 1_000,
+            held_us: u16_at(bytes, at + 10),
+            seen: u32_at(bytes, at + 12),
+            epoch: u32_at(bytes, at + 16),
+            verdict: code_at(bytes, at + 20, Verdict::from_code)?,
+            state: RobotState::from_code(standing >> 4).ok_or(meaningless)?,
+            cause: StopCause::from_code(standing & 15).ok_or(meaningless)?,
         })
     }
 
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
-        for number in [self.sequence, self.echo_ns, self.received_ns] {
-            buffer.extend_from_slice(&number.to_be_bytes());
-        }
+        let micros = |nanos: u64| nanos / 1_000;
+        buffer.extend_from_slice(&(self.sequence as u32).to_be_bytes());
+        buffer.extend_from_slice(&(micros(self.echo_ns) as u16).to_be_bytes());
+        buffer.extend_from_slice(&(micros(self.received_ns) as u32).to_be_bytes());
+        buffer.extend_from_slice(&self.held_us.to_be_bytes());
         buffer.extend_from_slice(&self.seen.to_be_bytes());
         buffer.extend_from_slice(&self.epoch.to_be_bytes());
-        buffer.extend_from_slice(&[self.verdict.code(), self.state.code(), self.cause.code()]);
+        buffer.extend_from_slice(&[self.verdict.code(), self.state.code() << 4 | self.cause.code()]);
     }
 }
+
+const _: () = assert!(StopCause::ALL.len() <= 16 && RobotState::ALL.len() <= 16);
 
 /// The causes that [`Status::dropped`] counts, in its order.
 pub const STATUS_CAUSES: [DropCause; 10] = [

@@ -1,6 +1,8 @@
 //! Motion and force.
 
-use super::{Error, codes, emit_floats, floats_at, reserved, u32_at, u64_at};
+use super::channel::WAITED_UNIT_US;
+use super::report::Ack;
+use super::{Error, codes, emit_floats, floats_at, u16_at, u32_at};
 
 codes! {
     /// How urgent a state is (Clerix 2025): in which of the queues it waits and what it overtakes.
@@ -20,26 +22,27 @@ codes! {
 ///
 /// | bytes | field | unit, range |
 /// | --- | --- | --- |
-/// | 8–15 | sequence | counts up by one for every state made |
-/// | 16–23 | created | ns |
-/// | 24–27 | waited | µs between creation and sending; 2³² − 1 for anything longer |
-/// | 28–31 | deadline | µs of age at which it is worthless; 0: never |
-/// | 32 | flags | bits 0–1 priority, 2–3 stream, 4 locked, 5 enabling, 6–7 zero |
-/// | 33 | | zero |
-/// | 34–35 | gripper | 0 open … 65535 closed |
-/// | 36–47 | position x, y, z | m |
-/// | 48–63 | orientation w, x, y, z | unit quaternion |
-/// | 64–75 | velocity x, y, z | m/s |
-/// | 76–87 | force x, y, z | N |
+/// | 8–11 | sequence | counts up by one for every state made, modulo 2³² |
+/// | 12–15 | created | µs, modulo 2³² |
+/// | 16–17 | waited | 16 µs between creation and sending; 65 535 for anything longer |
+/// | 18 | flags | bits 0–1 priority, 2–3 stream, 4 locked, 5 enabling, 6–7 zero |
+/// | 19–20 | gripper | 0 open … 65535 closed |
+/// | 21–32 | position x, y, z | m |
+/// | 33–48 | orientation w, x, y, z | unit quaternion |
+/// | 49–60 | velocity x, y, z | m/s |
+/// | 61–72 | force x, y, z | N |
+///
+/// How long states are of use both ends know from the hello. What is read of a frame has the low bits of the sequence and of the time,
+/// and no deadline: the reader, who knows the sequence before and the sender's clock, completes them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     /// Counts up by one for every state made.
     pub sequence: u64,
-    /// When it was made, ns.
+    /// When it was made, ns; on the wire whole µs.
     pub created_ns: u64,
-    /// How long it waited before it was sent, µs; `u32::MAX` for anything longer.
+    /// How long it waited before it was sent, µs; on the wire in units of 16, up to 1.05 s.
     pub waited_us: u32,
-    /// The age at which it is worthless, µs; 0 for never.
+    /// The age at which it is worthless, µs; 0 for never. Not on the wire: see [`Hello::deadline_us`](super::Hello::deadline_us).
     pub deadline_us: u32,
     /// How urgent.
     pub priority: Priority,
@@ -63,17 +66,16 @@ pub struct State {
 
 mod field {
     pub(super) const SEQUENCE: usize = 8;
-    pub(super) const CREATED: usize = 16;
-    pub(super) const WAITED: usize = 24;
-    pub(super) const DEADLINE: usize = 28;
-    pub(super) const FLAGS: usize = 32;
-    pub(super) const RESERVED: usize = 33;
-    pub(super) const GRIPPER: usize = 34;
-    pub(super) const POSITION: usize = 36;
-    pub(super) const ORIENTATION: usize = 48;
-    pub(super) const VELOCITY: usize = 64;
-    pub(super) const FORCE: usize = 76;
-    pub(super) const APPLIED: usize = 88;
+    pub(super) const CREATED: usize = 12;
+    pub(super) const WAITED: usize = 16;
+    pub(super) const FLAGS: usize = 18;
+    pub(super) const GRIPPER: usize = 19;
+    pub(super) const POSITION: usize = 21;
+    pub(super) const ORIENTATION: usize = 33;
+    pub(super) const VELOCITY: usize = 49;
+    pub(super) const FORCE: usize = 61;
+    pub(super) const APPLIED: usize = 73;
+    pub(super) const ACK: usize = 77;
 }
 
 const LOCKED: u8 = 1 << 4;
@@ -112,17 +114,16 @@ impl State {
         let flags = bytes[field::FLAGS];
         let value = Error::Value { at: field::FLAGS, value: flags };
         let priority = Priority::from_code(flags & 3).filter(|_| flags >> 6 == 0).ok_or(value)?;
-        reserved(bytes, field::RESERVED..field::GRIPPER)?;
         Ok(Self {
-            sequence: u64_at(bytes, field::SEQUENCE),
-            created_ns: u64_at(bytes, field::CREATED),
-            waited_us: u32_at(bytes, field::WAITED),
-            deadline_us: u32_at(bytes, field::DEADLINE),
+            sequence: u32_at(bytes, field::SEQUENCE).into(),
+            created_ns: u64::from(u32_at(bytes, field::CREATED)) * 1_000,
+            waited_us: u32::from(u16_at(bytes, field::WAITED)) * WAITED_UNIT_US as u32,
+            deadline_us: 0,
             priority,
             stream: flags >> 2 & 3,
             locked: flags & LOCKED != 0,
             enabling: flags & ENABLING != 0,
-            gripper: u16::from_be_bytes([bytes[field::GRIPPER], bytes[field::GRIPPER + 1]]),
+            gripper: u16_at(bytes, field::GRIPPER),
             position: floats_at(bytes, field::POSITION),
             orientation_wxyz: floats_at(bytes, field::ORIENTATION),
             velocity: floats_at(bytes, field::VELOCITY),
@@ -134,13 +135,13 @@ impl State {
     /// When `stream` is more than 3, which two bits do not hold.
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
         assert!(self.stream <= 3, "a session has four streams");
-        buffer.extend_from_slice(&self.sequence.to_be_bytes());
-        buffer.extend_from_slice(&self.created_ns.to_be_bytes());
-        buffer.extend_from_slice(&self.waited_us.to_be_bytes());
-        buffer.extend_from_slice(&self.deadline_us.to_be_bytes());
+        buffer.extend_from_slice(&(self.sequence as u32).to_be_bytes());
+        buffer.extend_from_slice(&((self.created_ns / 1_000) as u32).to_be_bytes());
+        let waited = u64::from(self.waited_us) / WAITED_UNIT_US;
+        buffer.extend_from_slice(&(waited.min(u64::from(u16::MAX)) as u16).to_be_bytes());
         let locked = if self.locked { LOCKED } else { 0 };
         let enabling = if self.enabling { ENABLING } else { 0 };
-        buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked | enabling, 0]);
+        buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked | enabling]);
         buffer.extend_from_slice(&self.gripper.to_be_bytes());
         emit_floats(&self.position, buffer);
         emit_floats(&self.orientation_wxyz, buffer);
@@ -149,23 +150,28 @@ impl State {
     }
 }
 
-/// The robot's own state, for the operator to see and feel: a [`State`], then in bytes 88–95 the sequence of the
-/// operator's state that the robot was following, 0 for none. Its sequence and its clock are the robot's.
+/// The robot's own state, for the operator to see and feel: a [`State`], then in bytes 73–76 the low 32 bits of the sequence of the
+/// operator's state that the robot was following, 0 for none. Its sequence and its clock are the robot's. In a frame of kind 17 the
+/// robot's [acknowledgement](Ack) follows, without a frame of its own, in bytes 77–98.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Feedback {
     /// Pose, velocity and force as measured at the robot.
     pub state: State,
     /// The sequence of the last state that the robot applied; 0 for none.
     pub applied: u64,
+    /// Of the operator's states.
+    pub ack: Option<Ack>,
 }
 
 impl Feedback {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        Ok(Self { state: State::parse(bytes)?, applied: u64_at(bytes, field::APPLIED) })
+        let ack = (bytes.len() > field::ACK).then(|| Ack::parse_at(bytes, field::ACK)).transpose()?;
+        Ok(Self { state: State::parse(bytes)?, applied: u32_at(bytes, field::APPLIED).into(), ack })
     }
 
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
         self.state.emit(buffer);
-        buffer.extend_from_slice(&self.applied.to_be_bytes());
+        buffer.extend_from_slice(&(self.applied as u32).to_be_bytes());
+        self.ack.iter().for_each(|ack| ack.emit(buffer));
     }
 }

@@ -10,10 +10,10 @@ fn emitted(frame: &Frame) -> Vec<u8> {
 
 fn state() -> State {
     State {
-        sequence: 0x0102_0304_0506_0708,
+        sequence: 0x0102_0304,
         created_ns: 1_000_000_000,
-        waited_us: 250,
-        deadline_us: 100_000,
+        waited_us: 256,
+        deadline_us: 0,
         priority: Priority::High,
         stream: 1,
         locked: true,
@@ -49,7 +49,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 const STATE: &str = "74 73 03 01 00 00 00 07
-    01 02 03 04 05 06 07 08  00 00 00 00 3b 9a ca 00  00 00 00 fa  00 01 86 a0  15 00  ab cd
+    01 02 03 04  00 0f 42 40  00 10  15  ab cd
     3e 00 00 00 be 80 00 00 3f 00 00 00  00 00 00 00 3f 80 00 00 00 00 00 00 80 00 00 00
     3f 80 00 00 c0 00 00 00 40 40 00 00  40 80 00 00 c0 a0 00 00 40 c0 00 00";
 
@@ -71,16 +71,16 @@ fn golden() -> Vec<(String, Body)> {
         11 22 33 45  02 03 03 00  00 00 01 02";
     let ack = Ack {
         sequence: 9,
-        echo_ns: 10,
-        received_ns: 11,
+        echo_ns: 10_000,
+        received_ns: 11_000,
+        held_us: 12,
         seen: 0x8000_0001,
         epoch: 0x1122_3344,
         verdict: Verdict::Superseded,
         state: RobotState::Enabled,
         cause: StopCause::Watchdog,
     };
-    let ack_hex = "00 00 00 00 00 00 00 09  00 00 00 00 00 00 00 0a  00 00 00 00 00 00 00 0b
-        80 00 00 01  11 22 33 44  05 01 01";
+    let ack_hex = "00 00 00 09  00 0a  00 00 00 0b  00 0c  80 00 00 01  11 22 33 44  05 11";
     let limits =
         Limits { position_min: [-1.0; 3], velocity: 0.5, acceleration: 1.0, force: 3.0, ..Limits::default() };
     let hello = Hello {
@@ -91,13 +91,14 @@ fn golden() -> Vec<(String, Body)> {
         rate_mhz: 1_000_000,
         watchdog_us: 100_000,
         max_age_us: 0x0103,
+        deadline_us: 0x0104,
         hold_to_run: true,
         limits,
         channels: vec![declaration()],
     };
     let hello_hex = "01 02 00 01  11 22 33 44  00 0f 42 40  00 01 86 a0
         bf 80 00 00 bf 80 00 00 bf 80 00 00  7f 80 00 00 7f 80 00 00 7f 80 00 00
-        3f 00 00 00  3f 80 00 00  40 40 00 00  7f 80 00 00  7f 80 00 00  00 00 01 03  01
+        3f 00 00 00  3f 80 00 00  40 40 00 00  7f 80 00 00  7f 80 00 00  00 00 01 03  00 00 01 04  01
         01 02 01 04 03  00 01 86 a0  00 00 75 30  00 00 10 00  11 22 33 44 55 66 77 88  03 04
         63 61 6d  68 32 36 34";
     let status = Status {
@@ -114,8 +115,9 @@ fn golden() -> Vec<(String, Body)> {
         00 00 00 00 00 00 00 06  00 00 00 00 00 00 00 07";
     let reply = ClockReply { echo_ns: 1, received_ns: 2, sent_ns: 3 };
     let reply_hex = "00 00 00 00 00 00 00 01  00 00 00 00 00 00 00 02  00 00 00 00 00 00 00 03";
-    let feedback = Feedback { state: state(), applied: 12 };
-    let feedback_hex = format!("{} 00 00 00 00 00 00 00 0c", STATE.split_at(23).1);
+    let feedback = Feedback { state: state(), applied: 12, ack: None };
+    let feedback_hex = format!("{} 00 00 00 0c", STATE.split_at(23).1);
+    let acknowledging_hex = format!("{feedback_hex} {ack_hex}");
     let frame = |kind: u8, body: &str| format!("74 73 03 {kind:02x} 00 00 00 07 {body}");
     vec![
         (STATE.to_owned(), Body::State(state())),
@@ -137,6 +139,7 @@ fn golden() -> Vec<(String, Body)> {
             frame(16, "00 00 09  80 00 00 00 00 00 00 01"),
             Body::DataAck(DataAck { largest: 9, seen: 1 << 63 | 1 }),
         ),
+        (frame(17, &acknowledging_hex), Body::Feedback(Feedback { ack: Some(ack), ..feedback })),
     ]
 }
 
@@ -176,14 +179,14 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     };
     assert_eq!(changed(1, 0, b'T'), Error::Magic);
     assert_eq!(changed(1, 3, 0), Error::Kind(0));
-    assert_eq!(changed(1, 3, 17), Error::Kind(17));
+    assert_eq!(changed(1, 3, 18), Error::Kind(18));
     assert_eq!(changed(1, 7, 0), Error::Session);
-    assert_eq!(changed(1, 32, 3), Error::Value { at: 32, value: 3 });
-    assert_eq!(changed(1, 32, 0x40), Error::Value { at: 32, value: 0x40 });
-    assert_eq!(changed(1, 33, 1), Error::Value { at: 33, value: 1 });
-    assert_eq!(changed(2, 40, 8), Error::Value { at: 40, value: 8 });
-    assert_eq!(changed(2, 41, 4), Error::Value { at: 41, value: 4 });
-    assert_eq!(changed(2, 42, 12), Error::Value { at: 42, value: 12 });
+    assert_eq!(changed(1, 18, 3), Error::Value { at: 18, value: 3 });
+    assert_eq!(changed(1, 18, 0x40), Error::Value { at: 18, value: 0x40 });
+    assert_eq!(changed(2, 28, 8), Error::Value { at: 28, value: 8 });
+    assert_eq!(changed(2, 29, 0x40), Error::Value { at: 29, value: 0x40 });
+    assert_eq!(changed(2, 29, 0x0c), Error::Value { at: 29, value: 0x0c });
+    assert_eq!(changed(17, 97, 8), Error::Value { at: 97, value: 8 });
     assert_eq!(changed(4, 39, 1), Error::Value { at: 39, value: 1 });
     assert_eq!(changed(9, 11, 2), Error::Value { at: 11, value: 2 });
     assert_eq!(changed(9, 8, 2), Error::Value { at: 8, value: 2 });
@@ -208,7 +211,7 @@ fn what_is_not_understood_is_refused_with_its_reason() {
 #[test]
 fn one_number_that_is_not_finite_is_parsed_and_found() {
     assert!(state().is_finite());
-    for at in (36..88).step_by(4) {
+    for at in (21..73).step_by(4) {
         for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut bytes = hex(STATE);
             bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
@@ -225,12 +228,12 @@ fn channels_that_make_no_sense_are_refused_with_their_place() {
         bytes[at] = to;
         Frame::parse(&bytes).unwrap_err()
     };
-    for (at, to) in [(72, 33), (73, 2), (74, 7), (75, 3), (76, 5), (77, 8), (98, 0), (98, 65), (99, 0)] {
+    for (at, to) in [(76, 33), (77, 2), (78, 7), (79, 3), (80, 5), (81, 8), (102, 0), (102, 65), (103, 0)] {
         assert_eq!(changed(at, to), Error::Value { at, value: to });
     }
-    assert_eq!(changed(101, 0xff), Error::Value { at: 101, value: 0xff }, "no UTF-8");
-    assert_eq!(changed(72, 0), Error::Length { needed: 73, found: 107 }, "something follows");
-    assert_eq!(changed(72, 2), Error::Length { needed: 107 + 27, found: 107 });
+    assert_eq!(changed(105, 0xff), Error::Value { at: 105, value: 0xff }, "no UTF-8");
+    assert_eq!(changed(76, 0), Error::Length { needed: 77, found: 111 }, "something follows");
+    assert_eq!(changed(76, 2), Error::Length { needed: 111 + 27, found: 111 });
 }
 
 const DATA: &str = "80 02 00 00 00 07 00 00 09 00 00 03 00 00 00 05 00 04";
@@ -315,7 +318,7 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_or_read_back_the_same(
-        kind in 0u8..18,
+        kind in 0u8..19,
         mut bytes in prop::collection::vec(any::<u8>(), HEADER_LEN..MAX_LEN + 4),
         small in prop::bool::weighted(0.7),
     ) {
@@ -333,14 +336,14 @@ proptest! {
 
     #[test]
     fn every_state_reads_back(
-        numbers in any::<[u64; 2]>(), times in any::<[u32; 2]>(), priority in 0u8..3, stream in 0u8..4,
-        locked in any::<bool>(), enabling in any::<bool>(), gripper in any::<u16>(), floats in any::<[f32; 13]>(), applied in any::<u64>(),
+        numbers in any::<[u32; 2]>(), waited in any::<u16>(), priority in 0u8..3, stream in 0u8..4,
+        locked in any::<bool>(), enabling in any::<bool>(), gripper in any::<u16>(), floats in any::<[f32; 13]>(), applied in any::<u32>(),
     ) {
         let state = State {
-            sequence: numbers[0],
-            created_ns: numbers[1],
-            waited_us: times[0],
-            deadline_us: times[1],
+            sequence: u64::from(numbers[0]),
+            created_ns: u64::from(numbers[1]) * 1_000,
+            waited_us: u32::from(waited) * 16,
+            deadline_us: 0,
             priority: Priority::from_code(priority).unwrap(),
             stream,
             locked,
@@ -351,7 +354,7 @@ proptest! {
             velocity: floats[7..10].try_into().unwrap(),
             force: floats[10..].try_into().unwrap(),
         };
-        for body in [Body::State(state), Body::Feedback(Feedback { state, applied })] {
+        for body in [Body::State(state), Body::Feedback(Feedback { state, applied: applied.into(), ack: None })] {
             let frame = Frame { session: 1, body };
             prop_assert_eq!(Frame::parse(&emitted(&frame)), Ok(frame));
         }
