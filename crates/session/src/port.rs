@@ -171,13 +171,3 @@ impl<T: Transport> Port<T> {
         heard
     }
 }
-
-/// Why the transport did not take a message, as a cause.
-pub(crate) fn cause_of(error: SendError) -> DropCause {
-    match error {
-        SendError::BufferFull(_) => DropCause::SendBufferFull,
-        SendError::TooLarge { .. } => DropCause::Malformed,
-        SendError::TooLate => DropCause::TooLate,
-        SendError::Closed => DropCause::Abandoned,
-    }
-}

@@ -25,7 +25,7 @@ use crate::counters::{Counters, Drops};
 use crate::guard::Guard;
 use crate::latency::Latencies;
 use crate::operator::StateError;
-use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of};
+use crate::port::{Heard, NO_TAG, Parcel, Port};
 use crate::queue::{Dropped, Order, Outbox, Waiting};
 use crate::safety::{Latch, Safety};
 use crate::state::{Priority, State};
@@ -486,7 +486,7 @@ impl<T: Transport> Robot<T> {
         let body = Body::Feedback(Feedback { state, applied: self.applied });
         match self.port.send(now, &body, parcel) {
             Ok(()) => self.counters.stream(stream).sent += 1,
-            Err(error) => self.feedback_dropped.push(item.dropped(cause_of(error))),
+            Err(error) => self.feedback_dropped.push(item.dropped(error.cause())),
         }
     }
 
