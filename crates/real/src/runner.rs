@@ -279,7 +279,9 @@ impl Setup<'_> {
 
     /// In the clear there is nobody else in the namespaces.
     fn security(&self, name: &str, trust: Trust) -> Security {
-        if self.teleop.secure || matches!(self.teleop.transport, TransportSpec::Quic(_)) {
+        if self.teleop.secure
+            || matches!(self.teleop.transport, TransportSpec::Quic(_) | TransportSpec::Mpquic(_))
+        {
             return Credentials { identity: Identity::from_seed(self.seed, name), trust }.into();
         }
         Security::PlaintextAnywhere
@@ -288,7 +290,7 @@ impl Setup<'_> {
     fn transport(&self) -> TransportConfig {
         match &self.teleop.transport {
             TransportSpec::Tcp(spec) => kernel_tcp(spec).into(),
-            spec => settings::stack(spec, Some(settings::period(self.teleop))).into(),
+            _ => settings::session(self.teleop).into(),
         }
     }
 }

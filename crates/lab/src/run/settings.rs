@@ -15,13 +15,30 @@ use taut_transport::udp::UdpConfig;
 
 use super::transports::tcp_config;
 use crate::scenario::{
-    CodecSpec, CommandTransport, Commands, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler,
-    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec,
-    TcpSpec, Teleop, TransportSpec,
+    CodecSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipClocks, MtipMode,
+    MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, Teleop, TransportSpec,
 };
 
-/// What carries a session; one of operator and robot, with the period of its states.
-pub fn stack(spec: &TransportSpec, period: Option<Duration>) -> StackSpec {
+/// What carries a session of operator and robot.
+pub fn session(teleop: &Teleop) -> StackSpec {
+    stack(
+        &teleop.transport,
+        Needs { period: Some(period(teleop)), deadline: teleop.deadline, explain: false },
+    )
+}
+
+/// What a transport is to know of what it carries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    /// Of the states of operator and robot, whose emergency stop waits for nothing.
+    pub(super) period: Option<Duration>,
+    /// The age at which a message is worthless; without it, 200 ms.
+    pub(super) deadline: Option<Duration>,
+    /// Is each choice of paths to be kept until it is read?
+    pub(super) explain: bool,
+}
+
+pub(super) fn stack(spec: &TransportSpec, needs: Needs) -> StackSpec {
     match spec {
         TransportSpec::Udp => StackSpec::Udp(UdpConfig::new()),
         TransportSpec::Tcp(tcp) => StackSpec::Tcp(traced(tcp)),
@@ -30,21 +47,12 @@ pub fn stack(spec: &TransportSpec, period: Option<Duration>) -> StackSpec {
         TransportSpec::Dccp(spec) => StackSpec::Dccp(dccp(spec)),
         TransportSpec::Etp(etp) => match &etp.tcp {
             Some(tcp) => StackSpec::SpacedTcp { tcp: traced(tcp), gap: etp.gap.unwrap_or_default() },
-            None => StackSpec::Etp(self::etp(etp, period)),
+            None => StackSpec::Etp(self::etp(etp, needs.period)),
         },
-    }
-}
-
-/// What carries commands. `explain`: each choice of paths is kept until it is read.
-pub(super) fn commands(commands: &Commands, explain: bool) -> StackSpec {
-    match &commands.transport {
-        CommandTransport::Mtip(spec) => {
-            StackSpec::Mtip(mtip_config(spec, commands.deadline).explain(explain))
-        }
-        CommandTransport::Mptcp(spec) => StackSpec::Mptcp(mptcp_config(spec)),
-        CommandTransport::Mpquic(spec) => StackSpec::Mpquic(mpquic_config(spec)),
-        CommandTransport::EveryPath => StackSpec::EveryPath(UdpConfig::new()),
-        single => stack(&single.single().expect("the others use several paths"), None),
+        TransportSpec::Mtip(spec) => StackSpec::Mtip(mtip_config(spec, needs)),
+        TransportSpec::Mptcp(spec) => StackSpec::Mptcp(mptcp_config(spec)),
+        TransportSpec::Mpquic(spec) => StackSpec::Mpquic(mpquic_config(spec)),
+        TransportSpec::EveryPath => StackSpec::EveryPath(UdpConfig::new()),
     }
 }
 
@@ -101,7 +109,7 @@ fn mpquic_config(spec: &MpquicSpec) -> MpQuicConfig {
         .keep_alive(spec.keep_alive)
 }
 
-fn mtip_config(spec: &MtipSpec, deadline: Duration) -> MtipConfig {
+fn mtip_config(spec: &MtipSpec, needs: Needs) -> MtipConfig {
     let mode = match spec.mode {
         MtipMode::Improved => Mode::Improved,
         // In the simulator there are no addresses to announce.
@@ -125,13 +133,18 @@ fn mtip_config(spec: &MtipSpec, deadline: Duration) -> MtipConfig {
         MtipClocks::Strict => Clocks::Strict,
         MtipClocks::Synchronised => Clocks::Synchronised,
     };
-    MtipConfig::new()
+    let config = MtipConfig::new()
         .mode(mode)
         .clocks(clocks)
         .policy(policy)
-        .deadline(deadline)
+        .deadline(needs.deadline.unwrap_or(Duration::from_millis(200)))
+        .explain(needs.explain)
         .latency_weight(spec.latency_weight.as_fraction())
-        .probe_interval(spec.probe_interval)
+        .probe_interval(spec.probe_interval);
+    match needs.period {
+        Some(_) => config.emergency(Priority(0)),
+        None => config,
+    }
 }
 
 fn mptcp_config(spec: &MptcpSpec) -> MptcpConfig {

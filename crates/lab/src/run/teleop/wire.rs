@@ -27,14 +27,15 @@ pub(super) struct Life {
 
 /// The stack of one end.
 pub(super) fn stack(teleop: &Teleop, side: Side, seed: Seed, life: &Life) -> Result<Stack, RunError> {
-    let spec = match settings::stack(&teleop.transport, Some(settings::period(teleop))) {
+    let spec = match settings::session(teleop) {
         StackSpec::Quic(config) => {
             let tickets = life.tickets[usize::from(side == Side::Waits)].clone();
             StackSpec::Quic(config.resumption(tickets))
         }
         other => other,
     };
-    let end = End { carries: Carries::Session, side, secure: teleop.secure, life: life.name, paths: 1 };
+    let end =
+        End { carries: Carries::Session, side, secure: teleop.secure, life: life.name, paths: teleop.paths };
     end.stack(spec, seed)
 }
 
@@ -162,5 +163,27 @@ impl Transport for Wire {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.stack.round_trip()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_transport::stack::{Bare, EveryPath};
+    use taut_transport::udp::UdpConfig;
+
+    #[test]
+    fn what_is_watched_and_counted_has_its_paths_all_the_same() {
+        let (counters, path) = (Counters::default(), PathId(4));
+        let stack = Bare::EveryPath(EveryPath::new(UdpConfig::new())).into();
+        let mut wire = Wire::new(stack, Codec::Native, Side::Opens, counters.clone());
+        assert!(!wire.uses_path(path) && wire.add_path(Time::ZERO, path) && wire.uses_path(path));
+        assert!(!wire.add_path(Time::ZERO, path), "it is known");
+        wire.send(Time::ZERO, Message::default()).unwrap();
+        assert_eq!(wire.poll_transmit(Time::ZERO, &mut Vec::new()).map(|sent| sent.path), Some(path));
+        wire.remove_path(Time::ZERO, path);
+        assert!(!wire.uses_path(path));
+        drop(wire);
+        assert_eq!(counters.take().get("offered"), Some(&1));
     }
 }
