@@ -1,7 +1,7 @@
 //! Every stack that can be specified is built, and carries messages both ways.
 
 use taut_core::{
-    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Protocol, Reliability, Rng, Seed, Time, Transport,
+    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Protocol, Rng, Seed, Time, Transport,
 };
 use taut_transport::dccp::DccpConfig;
 use taut_transport::entropy::Entropy;
@@ -60,21 +60,24 @@ fn protection(side: Side) -> Protection {
     Protection::new(identity(side), Trust::only(identity(side.peer()).fingerprint()))
 }
 
+/// What is on its way to one end, and when it is there.
+type Wire = Vec<(Time, PathId, Vec<u8>)>;
+
 /// Of two ends, the messages that each received within a second over two paths of 5 ms.
 fn carried(spec: &StackSpec, protected: bool) -> ([Stack; 2], [Vec<Vec<u8>>; 2]) {
     let mut ends = [Side::Opens, Side::Waits].map(|side| {
         let protection = protected.then(|| protection(side));
-        Stack::new(spec.clone(), side, protection, Seeded(side)).unwrap()
+        Stack::new(spec.clone(), side, protection, Seeded(side)).expect("it can be")
     });
     let added = (0..2).map(|path| ends[0].add_path(Time::ZERO, PathId(path))).filter(|added| *added).count();
     assert_eq!(added, if spec.kind().is_multipath() { 2 } else { 0 }, "{:?}", ends[0]);
-    let (mut wires, mut got): ([Vec<(Time, PathId, Vec<u8>)>; 2], [Vec<Vec<u8>>; 2]) = Default::default();
+    let (mut wires, mut got): ([Wire; 2], [Vec<Vec<u8>>; 2]) = Default::default();
     for ms in 0..1_000 {
         let now = Time::ZERO + MS * ms;
         for at in 0..2 {
             let (due, later) = std::mem::take(&mut wires[at]).into_iter().partition(|(due, ..)| *due <= now);
             wires[at] = later;
-            let due: Vec<(Time, PathId, Vec<u8>)> = due;
+            let due: Wire = due;
             for (_, path, data) in &due {
                 ends[at].handle_input(now, Datagram { path: *path, ecn: Ecn::NotCapable, data, padding: 0 });
             }
@@ -82,9 +85,8 @@ fn carried(spec: &StackSpec, protected: bool) -> ([Stack; 2], [Vec<Vec<u8>>; 2])
                 ends[at].handle_timeout(now);
             }
             if ms % 100 == 50 {
-                let (data, reliability) = (vec![at as u8, ms as u8], Reliability::Unreliable);
-                // One end speaks only when it was spoken to.
-                let _ = ends[at].send(now, Message { data, created: now, reliability, ..Message::default() });
+                let message = Message { data: vec![at as u8, ms as u8], created: now, ..Message::default() };
+                ends[at].send(now, message).expect("there is room");
             }
             let mut data = Vec::new();
             while let Some(sent) = ends[at].poll_transmit(now, &mut data) {

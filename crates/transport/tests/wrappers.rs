@@ -77,7 +77,7 @@ impl Transport for Probe {
 /// Calls everything but `send`, which may have to wait, and compares the answers.
 fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
     let (now, path) = (Time::ZERO, PathId(3));
-    let origin = Origin::new("192.0.2.1:1".parse().unwrap(), None, 0);
+    let origin = Origin::new(([192, 0, 2, 1], 1).into(), None, 0);
     assert!(wrapper.add_path(now, path) && !wrapper.uses_path(path));
     assert_eq!(wrapper.round_trip(), Some(MS));
     wrapper.set_origin(path, origin);
