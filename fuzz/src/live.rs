@@ -14,6 +14,7 @@ use taut_transport::identity::{Identity, Trust};
 use taut_transport::mpquic::{MpQuic, MpQuicConfig, PathUse};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Secured, SecurityConfig};
+use taut_transport::stack::Bare;
 use taut_transport::udp::{Udp, UdpConfig};
 
 /// A session with keys. Whatever strangers send is refused, and the session goes on.
@@ -70,7 +71,7 @@ pub fn mpquic(data: &[u8]) {
 pub fn proxy(mut data: &[u8]) {
     let application = UdpSocket::bind("127.0.0.1:0").expect("a socket on loopback");
     let local = ProxyLocal::Far(application.local_addr().expect("it is bound"));
-    let carrier = Carrier::Plain(Box::new(Udp::new(UdpConfig::new())));
+    let carrier = Carrier::Stack(Bare::Udp(Udp::new(UdpConfig::new())).into());
     let mut proxy = ProxyMachine::new(carrier, local, ProxyConfig::new().flows(4)).expect("descriptors");
     let mut now = Time::ZERO;
     while let [length, rest @ ..] = data {

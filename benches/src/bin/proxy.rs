@@ -21,7 +21,7 @@ use hdrhistogram::Histogram;
 use taut_core::{Duration, Time};
 use taut_io::proxy::{ADAPTIVE_POLL, ProxyCommand, ProxyConfig, ProxyLocal, ProxyMachine, ProxyStats, proxy};
 use taut_io::session::{
-    Credentials, Endpoint, PathSpec, Remote, TransportConfig, TransportKind, os_identity,
+    Credentials, Endpoint, PathSpec, Remote, StackSpec, TransportConfig, TransportKind, os_identity,
 };
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions};
 use taut_transport::identity::Trust;
@@ -286,7 +286,9 @@ impl Pair {
 
 fn transport(way: Way) -> TransportConfig {
     match (way, TransportConfig::from(TransportKind::Mtip)) {
-        (Way::Mtip(_, policy), TransportConfig::Mtip(config)) => TransportConfig::Mtip(config.policy(policy)),
+        (Way::Mtip(_, policy), TransportConfig::Stack(StackSpec::Mtip(config))) => {
+            StackSpec::Mtip(config.policy(policy)).into()
+        }
         _ => TransportKind::Udp.into(),
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{Duration, PathEstimate, PathId, Priority, Probability};
-use taut_io::session::{Endpoint, PathNote, PathSpec, TransportConfig, TransportKind};
+use taut_io::session::{Endpoint, PathNote, PathSpec, StackSpec, TransportConfig, TransportKind};
 use taut_lab::result::ChoicesResult;
 use taut_transport::mpquic::PathUse;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
@@ -95,7 +95,7 @@ impl Paths {
             return Err("a deadline of 0: everything would be worthless at once".to_owned());
         }
         Ok(match (TransportConfig::from(kind), self.policy) {
-            (TransportConfig::Mtip(config), policy) => {
+            (TransportConfig::Stack(StackSpec::Mtip(config)), policy) => {
                 let policy = match policy {
                     None => Policy::Deadline(Target::default()),
                     Some(All) => Policy::All,
@@ -104,15 +104,16 @@ impl Paths {
                         return Err("--policy fail-over is for mpquic; mtip has deadline".to_owned());
                     }
                 };
-                TransportConfig::Mtip(self.mtip(config, policy, deadline))
+                StackSpec::Mtip(self.mtip(config, policy, deadline)).into()
             }
-            (TransportConfig::Mpquic(config), policy) => TransportConfig::Mpquic(match policy {
+            (TransportConfig::Stack(StackSpec::Mpquic(config)), policy) => StackSpec::Mpquic(match policy {
                 None | Some(FailOver) => config.path_use(PathUse::FailOver),
                 Some(All) => config.path_use(PathUse::Duplicate),
                 Some(Mtip(_)) => {
                     return Err("mpquic has --policy fail-over and all; the others are for mtip".to_owned());
                 }
-            }),
+            })
+            .into(),
             (_, Some(_)) => {
                 return Err(format!("{kind} uses one path at a time: --policy is for mtip and mpquic"));
             }

@@ -153,7 +153,7 @@ pub enum DropCause {
     Aqm,
     /// An acknowledgement that a later one in the same queue made superfluous.
     AckFiltered,
-    /// Larger than the bucket of a shaper will ever hold.
+    /// Larger than what is to carry it will ever take: the bucket of a shaper, or a transport's longest message.
     TooBig,
     /// The frame gate dropped its whole video frame before the queue.
     Gated,

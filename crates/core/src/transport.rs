@@ -3,6 +3,8 @@
 use crate::{Bytes, Deadline, DropCause, Duration, Ecn, Origin, PathId, Time};
 
 /// Carries messages between two endpoints. Sans-IO: the driver owns the socket or the simulated link.
+///
+/// No method has a default: a transport around another one that forgot to hand a call on would lose it in silence.
 pub trait Transport {
     /// Offers a message. What cannot be kept is refused now or reported later by [`Event::Dropped`], never lost silently.
     ///
@@ -21,29 +23,25 @@ pub trait Transport {
     fn poll_timeout(&self) -> Option<Deadline>;
     /// Says goodbye: what can still be told to the peer leaves by `poll_transmit`, and [`Event::Closed`] follows. A
     /// transport without a connection has nothing to say.
-    fn close(&mut self, _now: Time) {}
+    fn close(&mut self, now: Time);
     /// A path came into being, such as an interface that is up: may be used from now on. False when there is no use for it:
     /// it is known, there are too many, or this transport has one path and follows its peer by itself.
-    fn add_path(&mut self, _now: Time, _path: PathId) -> bool {
-        false
-    }
-    /// What a packet of this end took lately to be acknowledged, in the network alone: nothing in it waited for the repetition
-    /// of what was lost before, or for leave to go. `None` from a transport whose messages go at once and are never repeated,
-    /// which tell by themselves, and before the first measurement.
-    fn round_trip(&self) -> Option<Duration> {
-        None
-    }
+    fn add_path(&mut self, now: Time, path: PathId) -> bool;
+    /// A path is no more: nothing is sent there from now on. A transport of one path has nothing to do.
+    fn remove_path(&mut self, now: Time, path: PathId);
     /// What is behind `path` from now on, until the path is removed or told another origin; said before the first datagram from
     /// there. What a transport asked of an address, or gave out there, counts for that address alone, whatever number its path
-    /// has. Of a path of which this was not said, nobody else ever has the number.
-    fn set_origin(&mut self, _path: PathId, _origin: Origin) {}
-    /// A path is no more: nothing is sent there from now on.
-    fn remove_path(&mut self, _now: Time, _path: PathId) {}
+    /// has. Of a path of which this was not said, nobody else ever has the number. A transport that proves no addresses has
+    /// nothing to do.
+    fn set_origin(&mut self, path: PathId, origin: Origin);
     /// Is the peer known to be on `path`, so that what has nothing to do with an answer may go there? A driver with a bounded
     /// table of addresses gives the place of one that is not in use to a newcomer, and calls [`Transport::remove_path`] first.
-    fn uses_path(&self, _path: PathId) -> bool {
-        true
-    }
+    /// True of any path from a transport that cannot know.
+    fn uses_path(&self, path: PathId) -> bool;
+    /// Network round trip of one packet, without repetition and without waiting for the window: that of the latest ones.
+    /// `None` from a transport whose messages go at once and are never repeated, which tell by themselves, and before the first
+    /// measurement.
+    fn round_trip(&self) -> Option<Duration>;
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples are 1 and 2, everything else comes after: a newer message takes the place
@@ -174,4 +172,16 @@ pub enum SendError {
     /// The transport is closed.
     #[error("closed")]
     Closed,
+}
+
+impl SendError {
+    /// The same as the cause of a drop, for a message that was taken before somebody below refused it.
+    pub const fn cause(self) -> DropCause {
+        match self {
+            Self::BufferFull(_) => DropCause::SendBufferFull,
+            Self::TooLarge { .. } => DropCause::TooBig,
+            Self::TooLate => DropCause::TooLate,
+            Self::Closed => DropCause::Abandoned,
+        }
+    }
 }

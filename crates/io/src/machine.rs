@@ -1,8 +1,6 @@
 //! What a driver drives.
 
-use taut_core::{
-    Datagram, Deadline, DropCause, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
-};
+use taut_core::{Datagram, Deadline, Event, Message, Origin, PathId, Time, Transmit, Transport};
 
 use crate::Alarm;
 
@@ -88,13 +86,7 @@ impl<T: Transport> Machine for Plain<T> {
     fn handle_command(&mut self, now: Time, message: Message) {
         let tag = message.tag;
         if let Err(error) = self.transport.send(now, message) {
-            let cause = match error {
-                SendError::BufferFull(_) => DropCause::SendBufferFull,
-                SendError::TooLarge { .. } => DropCause::Malformed,
-                SendError::TooLate => DropCause::TooLate,
-                SendError::Closed => DropCause::Abandoned,
-            };
-            self.refused = Some(Event::Dropped { tag, cause });
+            self.refused = Some(Event::Dropped { tag, cause: error.cause() });
         }
     }
 

@@ -10,7 +10,7 @@ use taut_io::{
 };
 use taut_lab::result::RunResult;
 use taut_lab::run::{CommandEnd, CommandEnds, Inputs, KernelEnds, RunError, Way, command_links};
-use taut_lab::scenario::{CommandTransport, Commands, MptcpScheduler, Scenario};
+use taut_lab::scenario::{Commands, MptcpScheduler, Scenario, TransportSpec};
 
 use crate::between::way;
 use crate::{Between, Cancel, Options, RealError};
@@ -31,16 +31,15 @@ pub(crate) fn possible(scenario: &Scenario, commands: &Commands) -> Result<(), R
         Err(RunError::Key { key: format!("commands.{key}"), message: message.to_owned() })
     };
     match commands.transport {
-        CommandTransport::Udp
-        | CommandTransport::Mtip(_)
-        | CommandTransport::Mpquic(_)
-        | CommandTransport::EveryPath => Ok(()),
-        CommandTransport::Mptcp(spec)
+        TransportSpec::Udp | TransportSpec::Mtip(_) | TransportSpec::Mpquic(_) | TransportSpec::EveryPath => {
+            Ok(())
+        }
+        TransportSpec::Mptcp(spec)
             if matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) =>
         {
             Ok(())
         }
-        CommandTransport::Mptcp(_) => {
+        TransportSpec::Mptcp(_) => {
             let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
             refuse("transport.mptcp.scheduler", message)
         }
@@ -166,7 +165,7 @@ impl Network {
 
     /// A socket at each address, the receiver's end first. One path is enough for what uses one.
     fn ports(&self, commands: &Commands) -> Result<[Port; 2], RealError> {
-        let paths = if commands.transport.single().is_some() { 1 } else { self.paths.len() };
+        let paths = if commands.transport.is_multipath() { self.paths.len() } else { 1 };
         let config = UdpPortConfig::new().waits(false);
         let mut near = UdpPort::without_sockets(config);
         let mut far = UdpPort::without_sockets(config);
@@ -187,7 +186,7 @@ impl Network {
     /// Multipath TCP of the kernel: the connection begins on the first path; the receiver announces its other addresses,
     /// and subflows follow (ip-mptcp(8)).
     fn kernel(&self, commands: &Commands) -> Result<Option<Kernel>, RealError> {
-        if !matches!(commands.transport, CommandTransport::Mptcp(_)) {
+        if !matches!(commands.transport, TransportSpec::Mptcp(_)) {
             return Ok(None);
         }
         for end in [&self.from, &self.to] {

@@ -57,7 +57,13 @@ fn session(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
     if teleop.resume_after.is_some() {
         return Some(("resume_after", button));
     }
+    if teleop.paths > 1 {
+        return Some(("paths", "a session over several paths is simulated only; [commands] take several"));
+    }
     match teleop.transport {
+        TransportSpec::Mptcp(_) => {
+            Some(("transport.mptcp", "the model is simulated only; [commands] take the kernel's"))
+        }
         TransportSpec::Etp(etp) if etp.tcp.is_some() => {
             Some(("transport.etp.tcp", "a gap above the kernel's TCP is simulated only"))
         }

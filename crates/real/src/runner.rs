@@ -16,7 +16,6 @@ use taut_lab::result::RunResult;
 use taut_lab::run::{Device, Notes, account, settings};
 use taut_lab::scenario::{Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
 use taut_transport::identity::{Identity, Trust};
-use taut_transport::udp::UdpConfig;
 
 use crate::between::Network;
 use crate::ends::{Arm, Hand, OperatorsNotes, RobotsNotes, Shared, hand};
@@ -280,7 +279,9 @@ impl Setup<'_> {
 
     /// In the clear there is nobody else in the namespaces.
     fn security(&self, name: &str, trust: Trust) -> Security {
-        if self.teleop.secure || matches!(self.teleop.transport, TransportSpec::Quic(_)) {
+        if self.teleop.secure
+            || matches!(self.teleop.transport, TransportSpec::Quic(_) | TransportSpec::Mpquic(_))
+        {
             return Credentials { identity: Identity::from_seed(self.seed, name), trust }.into();
         }
         Security::PlaintextAnywhere
@@ -288,14 +289,8 @@ impl Setup<'_> {
 
     fn transport(&self) -> TransportConfig {
         match &self.teleop.transport {
-            TransportSpec::Udp => TransportConfig::Udp(UdpConfig::new()),
-            TransportSpec::Etp(spec) => {
-                TransportConfig::Etp(settings::etp(spec, Some(settings::period(self.teleop))))
-            }
-            TransportSpec::Tcp(spec) => TransportConfig::Tcp(kernel_tcp(spec)),
-            TransportSpec::Quic(spec) => TransportConfig::Quic(settings::quic(spec)),
-            TransportSpec::Sctp(spec) => TransportConfig::Sctp(settings::sctp(spec)),
-            TransportSpec::Dccp(spec) => TransportConfig::Dccp(settings::dccp(spec)),
+            TransportSpec::Tcp(spec) => kernel_tcp(spec).into(),
+            _ => settings::session(self.teleop).into(),
         }
     }
 }

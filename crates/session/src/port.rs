@@ -193,7 +193,7 @@ impl<T: Transport> Port<T> {
             };
             match self.send_bytes(now, data, Priority(CHANNEL_PRIORITY + ready.priority), parcel) {
                 Ok(()) => channels.sent(now, &ready, bytes),
-                Err(error) => channels.refused(now, &ready, cause_of(error)),
+                Err(error) => channels.refused(now, &ready, error.cause()),
             }
         }
     }
@@ -249,15 +249,5 @@ impl<T: Transport> Port<T> {
         };
         self.give_back(data);
         heard
-    }
-}
-
-/// Why the transport did not take a message, as a cause.
-pub(crate) fn cause_of(error: SendError) -> DropCause {
-    match error {
-        SendError::BufferFull(_) => DropCause::SendBufferFull,
-        SendError::TooLarge { .. } => DropCause::Malformed,
-        SendError::TooLate => DropCause::TooLate,
-        SendError::Closed => DropCause::Abandoned,
     }
 }

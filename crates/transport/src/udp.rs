@@ -28,7 +28,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Event, Message, SendError, StreamId, Time, Transmit, Transport,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, StreamId,
+    Time, Transmit, Transport,
 };
 
 /// The longest payload of a UDP datagram over IPv4: 65535 − 20 − 8 bytes.
@@ -179,6 +180,24 @@ impl Transport for Udp {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
+        None
+    }
+
+    fn close(&mut self, _: Time) {}
+
+    fn add_path(&mut self, _: Time, _: PathId) -> bool {
+        false
+    }
+
+    fn remove_path(&mut self, _: Time, _: PathId) {}
+
+    fn set_origin(&mut self, _: PathId, _: Origin) {}
+
+    fn uses_path(&self, _: PathId) -> bool {
+        true
+    }
+
+    fn round_trip(&self) -> Option<Duration> {
         None
     }
 }

@@ -372,7 +372,7 @@ fn what_the_transport_below_refuses_is_reported_as_dropped() {
     let inner = Udp::new(UdpConfig::new().max_datagram(Bytes::new(5)));
     let mut spaced = quiet(Gap::new(inner, MS).unwrap());
     spaced.send(at(0), sample(7)).unwrap();
-    assert_eq!(dropped(&mut spaced), [(7, DropCause::SendBufferFull)]);
+    assert_eq!(dropped(&mut spaced), [(7, DropCause::TooBig)]);
     let sampling = spaced.sampling();
     assert_eq!((sampling.offered, sampling.sent, sampling.refused_below), (1, 0, 1));
 }

@@ -30,8 +30,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, SendError, StreamId,
-    Time, Transmit, Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, StreamId, Time,
+    Transmit, Transport, earliest,
 };
 use taut_wire::proxy::{Body, Frame, HEADER_LEN, Header};
 
@@ -239,7 +239,7 @@ impl ProxyMachine {
         };
         match self.carrier.send(now, message) {
             Ok(()) => self.stats.sent += 1,
-            Err(error) => self.drop_one(cause_of(error)),
+            Err(error) => self.drop_one(error.cause()),
         }
     }
 
@@ -324,15 +324,6 @@ impl ProxyMachine {
         let first = *due == Time::ZERO;
         *due = now + *period;
         (!first).then(|| ProxyNote::Progress(Box::new(self.report(now))))
-    }
-}
-
-fn cause_of(error: SendError) -> DropCause {
-    match error {
-        SendError::BufferFull(_) => DropCause::SendBufferFull,
-        SendError::TooLarge { .. } => DropCause::TooBig,
-        SendError::TooLate => DropCause::TooLate,
-        SendError::Closed => DropCause::Abandoned,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whichever transport it is.
+//! Whatever carries a session: a stack over sockets of ours, or the kernel's TCP.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,43 +6,25 @@ use std::net::SocketAddr;
 use taut_core::{
     Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
 };
-use taut_transport::dccp::Dccp;
-use taut_transport::etp::Etp;
-use taut_transport::mpquic::MpQuic;
-use taut_transport::mtip::{ChoiceReport, Mtip};
-use taut_transport::quic::{CloseReason, Quic};
-use taut_transport::sctp::Sctp;
-use taut_transport::security::{Sealed, Secured, SecuredStats};
-use taut_transport::stranger::{ShownKey, Stranger};
-use taut_transport::udp::Udp;
+use taut_transport::mtip::ChoiceReport;
+use taut_transport::security::Sealed;
+use taut_transport::stack::Stack;
+pub use taut_transport::stack::Trouble;
+use taut_transport::stranger::ShownKey;
 
 use super::witness::{Seen, Witness};
 use crate::tcp::{Acceptor, KernelTcp};
 
 /// One end of whatever carries a session over real sockets.
 pub enum Carrier {
-    /// QUIC, with its own security.
-    Quic(Box<Quic>),
-    /// UDP under Noise.
-    Udp(Box<Secured<Udp>>),
-    /// SCTP over UDP, under Noise.
-    Sctp(Box<Secured<Sctp>>),
-    /// DCCP over UDP, under Noise.
-    Dccp(Box<Secured<Dccp>>),
-    /// ETP under Noise.
-    Etp(Box<Secured<Etp>>),
-    /// MTIP over several paths, under Noise.
-    Mtip(Box<Secured<Mtip>>),
-    /// QUIC over several paths, with its own security.
-    Mpquic(Box<MpQuic>),
+    /// A transport of `taut-transport`.
+    Stack(Stack),
     /// The kernel's TCP, its messages under Noise: an operator's.
     Tcp(Box<Sealed<KernelTcp>>),
     /// The same, a robot's.
     TcpAcceptor(Box<Acceptor>),
     /// The kernel's TCP in the clear: for the lab.
     PlainTcp(Box<KernelTcp>),
-    /// Any other in the clear: for the lab.
-    Plain(Box<dyn Transport>),
     /// Any of the others, and who looks on.
     Witnessed(Box<Witnessed>),
     /// None, between two conversations.
@@ -55,44 +37,6 @@ pub struct Witnessed {
     witness: Witness,
     /// When it was last called.
     now: Time,
-}
-
-/// Why there is no session (any more), as far as this end can know.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// Nothing was heard at all.
-    #[error("no answer")]
-    NoAnswer,
-    /// Nobody takes connections there.
-    #[error("nobody listens there")]
-    Unreachable,
-    /// The peer has a session with somebody else.
-    #[error("the robot has another operator")]
-    Busy,
-    /// The peer does not trust this identity.
-    #[error("the robot does not trust this identity")]
-    NotTrusted,
-    /// The peer is not the one that is trusted here.
-    #[error("the peer is not the robot that is trusted here")]
-    WrongPeer,
-    /// The peer ended a connection before it was one, and may not say why: it does not trust this identity, is not the robot
-    /// that is trusted here, or strangers crowd it.
-    #[error("the robot sent us away: it does not trust this identity, or strangers crowd it")]
-    SentAway,
-    /// It was there, and ended.
-    #[error("{0}")]
-    Ended(String),
-}
-
-impl Trouble {
-    fn other_service() -> Self {
-        Self::Ended(CloseReason::OtherService.to_string())
-    }
-
-    /// Is the peer there, and will have nothing to do with this end, or this end with it?
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Busy | Self::NotTrusted | Self::WrongPeer | Self::SentAway)
-    }
 }
 
 /// Who was refused at a robot.
@@ -110,17 +54,10 @@ pub struct Refused {
 macro_rules! carried {
     ($carrier:ident, $transport:ident => $call:expr, $absent:expr) => {
         match $carrier {
-            Carrier::Quic($transport) => $call,
-            Carrier::Udp($transport) => $call,
-            Carrier::Sctp($transport) => $call,
-            Carrier::Dccp($transport) => $call,
-            Carrier::Etp($transport) => $call,
-            Carrier::Mtip($transport) => $call,
-            Carrier::Mpquic($transport) => $call,
+            Carrier::Stack($transport) => $call,
             Carrier::Tcp($transport) => $call,
             Carrier::TcpAcceptor($transport) => $call,
             Carrier::PlainTcp($transport) => $call,
-            Carrier::Plain($transport) => $call,
             Carrier::Witnessed($transport) => $call,
             Carrier::Absent => $absent,
         }
@@ -153,104 +90,66 @@ impl Carrier {
 
     /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
     pub(crate) fn serves_again(&self) -> bool {
-        matches!(
-            self.itself(),
-            Self::Udp(_)
-                | Self::Sctp(_)
-                | Self::Dccp(_)
-                | Self::Etp(_)
-                | Self::Mtip(_)
-                | Self::TcpAcceptor(_)
-                | Self::PlainTcp(_)
-        )
+        match self.itself() {
+            Self::Stack(stack) => stack.serves_again(),
+            other => matches!(other, Self::TcpAcceptor(_) | Self::PlainTcp(_)),
+        }
     }
 
     /// Has the next conversation begun already?
     pub(crate) fn is_open(&self) -> bool {
-        match self.itself() {
-            Self::Udp(secured) => secured.is_open(),
-            Self::Sctp(secured) => secured.is_open(),
-            Self::Dccp(secured) => secured.is_open(),
-            Self::Etp(secured) => secured.is_open(),
-            Self::Mtip(secured) => secured.is_open(),
-            _ => false,
-        }
+        matches!(self.itself(), Self::Stack(stack) if stack.is_open())
     }
 
-    /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
+    /// Is a goodbye still on its way?
     pub(crate) fn lingers(&self) -> bool {
-        !matches!(self.itself(), Self::Quic(_) | Self::Mpquic(_) | Self::Absent)
-            && self.poll_timeout().is_some()
+        match self.itself() {
+            Self::Stack(stack) => stack.lingers(),
+            other => other.poll_timeout().is_some(),
+        }
     }
 
     /// What stands in the way. At the operator; the robot's end looks at its counters.
     pub fn trouble(&self) -> Trouble {
         match self.itself() {
-            Self::Quic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
-            Self::Mpquic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
-            Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::Mtip(_) => {
-                self.secured().map_or(Trouble::NoAnswer, of_secured)
-            }
-            Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
-                (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
-                (_, stats) if stats.busy > 0 => Trouble::Busy,
-                (_, stats) if stats.other_service > 0 => Trouble::other_service(),
-                (_, stats) if stats.unauthenticated > 0 => Trouble::WrongPeer,
-                (_, stats) if stats.opened > 0 => Trouble::Ended("the connection ended".to_owned()),
-                _ => Trouble::SentAway,
-            },
+            Self::Stack(stack) => stack.trouble(),
+            Self::Tcp(sealed) if sealed.inner().stats().connections == 0 => Trouble::Unreachable,
+            Self::Tcp(sealed) => sealed.stats().into(),
             Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
             Self::PlainTcp(_) => Trouble::Busy,
-            Self::Plain(_) | Self::TcpAcceptor(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
+            Self::TcpAcceptor(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
         }
     }
 
     /// How often an operator was sent away because there is another one. QUIC does not ask whether it is trusted.
     pub(super) fn busy(&self) -> u64 {
         match self.itself() {
-            Self::Quic(quic) => quic.busy(),
-            Self::Mpquic(quic) => quic.busy(),
+            Self::Stack(stack) => stack.busy(),
             Self::TcpAcceptor(acceptor) => acceptor.busy(),
-            _ => self.secured().map_or(0, |stats| stats.busy),
+            _ => 0,
         }
     }
 
     /// At the robot: the last who was refused since this was asked last.
     pub(super) fn take_stranger(&mut self) -> Option<Refused> {
-        let stranger = match self {
-            Self::Witnessed(witnessed) => return witnessed.carrier.take_stranger(),
+        match self {
+            Self::Witnessed(witnessed) => witnessed.carrier.take_stranger(),
             Self::TcpAcceptor(acceptor) => {
                 let (address, key) = acceptor.take_stranger()?;
-                return Some(Refused { path: None, address: Some(address), key });
+                Some(Refused { path: None, address: Some(address), key })
             }
-            Self::Quic(quic) => quic.take_stranger(),
-            Self::Mpquic(quic) => quic.take_stranger(),
-            Self::Udp(secured) => secured.take_stranger(),
-            Self::Sctp(secured) => secured.take_stranger(),
-            Self::Dccp(secured) => secured.take_stranger(),
-            Self::Etp(secured) => secured.take_stranger(),
-            Self::Mtip(secured) => secured.take_stranger(),
-            Self::Tcp(_) | Self::PlainTcp(_) | Self::Plain(_) | Self::Absent => None,
-        };
-        stranger.map(|Stranger { path, key }| Refused { path: Some(path), address: None, key })
-    }
-
-    /// What Noise around datagrams counts; `None` for other transports.
-    fn secured(&self) -> Option<SecuredStats> {
-        match self.itself() {
-            Self::Udp(secured) => Some(secured.stats()),
-            Self::Sctp(secured) => Some(secured.stats()),
-            Self::Dccp(secured) => Some(secured.stats()),
-            Self::Etp(secured) => Some(secured.stats()),
-            Self::Mtip(secured) => Some(secured.stats()),
-            _ => None,
+            Self::Stack(stack) => {
+                let stranger = stack.take_stranger()?;
+                Some(Refused { path: Some(stranger.path), address: None, key: stranger.key })
+            }
+            Self::Tcp(_) | Self::PlainTcp(_) | Self::Absent => None,
         }
     }
 
-    /// How messages were spread over paths and why, in the conversation at hand; `None` but for MTIP under Noise.
+    /// How messages were spread over paths and why, in the conversation at hand; `None` but for MTIP.
     pub fn choices(&self) -> Option<ChoiceReport> {
         match self.itself() {
-            Self::Mtip(secured) => Some(secured.inner().choice_report()),
+            Self::Stack(stack) => stack.choices(),
             _ => None,
         }
     }
@@ -264,27 +163,6 @@ impl Carrier {
             _ => return None,
         };
         Some((stats.bytes_sent, stats.bytes_received))
-    }
-}
-
-fn of_quic(reason: &CloseReason) -> Trouble {
-    match reason {
-        CloseReason::TimedOut => Trouble::NoAnswer,
-        CloseReason::Busy => Trouble::Busy,
-        CloseReason::NotTrusted => Trouble::NotTrusted,
-        CloseReason::PeerUntrusted => Trouble::WrongPeer,
-        other => Trouble::Ended(other.to_string()),
-    }
-}
-
-fn of_secured(stats: SecuredStats) -> Trouble {
-    match stats {
-        SecuredStats { busy: 1.., .. } => Trouble::Busy,
-        SecuredStats { opened: 0, other_service: 1.., .. } => Trouble::other_service(),
-        SecuredStats { opened: 1.., .. } => {
-            Trouble::Ended("nothing was heard of the robot any more".to_owned())
-        }
-        _ => Trouble::NoAnswer,
     }
 }
 
@@ -329,21 +207,14 @@ impl Transport for Carrier {
 
 impl fmt::Debug for Carrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Quic(_) => "Quic",
-            Self::Udp(_) => "Udp",
-            Self::Sctp(_) => "Sctp",
-            Self::Dccp(_) => "Dccp",
-            Self::Etp(_) => "Etp",
-            Self::Mtip(_) => "Mtip",
-            Self::Mpquic(_) => "Mpquic",
-            Self::Tcp(_) => "Tcp",
-            Self::TcpAcceptor(_) => "TcpAcceptor",
-            Self::PlainTcp(_) => "PlainTcp",
-            Self::Plain(_) => "Plain",
-            Self::Witnessed(witnessed) => return witnessed.carrier.fmt(f),
-            Self::Absent => "Absent",
-        })
+        match self.itself() {
+            Self::Stack(stack) => stack.fmt(f),
+            Self::Tcp(_) => f.write_str("Tcp"),
+            Self::TcpAcceptor(_) => f.write_str("TcpAcceptor"),
+            Self::PlainTcp(_) => f.write_str("PlainTcp"),
+            Self::Witnessed(_) => f.write_str("Witnessed"),
+            Self::Absent => f.write_str("Absent"),
+        }
     }
 }
 

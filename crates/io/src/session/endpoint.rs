@@ -4,21 +4,16 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
 use taut_core::{Duration, Origin, PathId, Time, Transport};
-use taut_transport::dccp::{Dccp, DccpConfig};
-use taut_transport::etp::{Etp, EtpConfig};
-use taut_transport::mpquic::MpQuic;
-use taut_transport::mtip::{Mtip, MtipConfig};
-use taut_transport::quic::{Quic, Resumption};
-use taut_transport::sctp::{Sctp, SctpConfig};
-use taut_transport::security::{Sealed, Secured, SecurityConfig};
+use taut_transport::quic::Resumption;
+use taut_transport::security::{Sealed, SecurityConfig};
 use taut_transport::service::Service;
-use taut_transport::udp::Udp;
+use taut_transport::stack::{Protection, Side, Stack, StackError, StackSpec, TransportKind};
 
 use super::carrier::Carrier;
-use super::entropy::{os_entropy, os_seed};
+use super::entropy::{OsRandomness, os_entropy};
 use super::paths::{PathSpec, PathWatch};
 use super::security::{Credentials, Security};
-use super::transport::{TransportConfig, TransportKind};
+use super::transport::TransportConfig;
 use super::witness::Witness;
 use crate::tcp::{Acceptor, KernelTcp, KernelTcpConfig};
 use crate::{CapabilitySet, Clock, DccpPort, Port, PortError, UdpPort, UdpPortConfig};
@@ -104,6 +99,12 @@ pub enum EndpointError {
     /// An operator trusts exactly one robot.
     #[error("an operator needs the fingerprint of one robot")]
     OneRobot,
+    /// It needs no sockets, and has none.
+    #[error("the model of {0} is for the lab; over sockets there is the kernel's own")]
+    Model(TransportKind),
+    /// Its settings cannot be.
+    #[error(transparent)]
+    Stack(#[from] StackError),
     /// The system refused.
     #[error("{what}: {error}")]
     Refused {
@@ -255,7 +256,12 @@ impl Endpoint {
         }
         let transport = match transport {
             // One for all conversations from here: whoever comes again says hello in its first packet.
-            TransportConfig::Quic(config) => TransportConfig::Quic(config.or_resumption(Resumption::new())),
+            TransportConfig::Stack(StackSpec::Quic(config)) => {
+                StackSpec::Quic(config.or_resumption(Resumption::new())).into()
+            }
+            TransportConfig::Stack(StackSpec::Tcp(_) | StackSpec::SpacedTcp { .. } | StackSpec::Mptcp(_)) => {
+                return Err(EndpointError::Model(transport.kind()));
+            }
             other => other,
         };
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
@@ -331,10 +337,11 @@ impl Endpoint {
     /// # Errors
     /// When the process may open no more descriptors, or there is no route.
     pub fn open_for(&self, service: Service) -> Result<(Carrier, Port), EndpointError> {
-        let (mut carrier, port) = match (&self.transport, self.security.credentials()) {
-            (TransportConfig::Tcp(config), _) => self.open_tcp(*config, service)?,
-            (_, Some(credentials)) => (self.secured(credentials, service), self.port()?),
-            (_, None) => (Carrier::Plain(self.plain()), self.port()?),
+        let (mut carrier, port) = match &self.transport {
+            TransportConfig::Tcp(config) => self.open_tcp(*config, service)?,
+            TransportConfig::Stack(spec) => {
+                (Carrier::Stack(self.stack(spec.clone(), service)?), self.port()?)
+            }
         };
         if self.remote.is_some() && !matches!(self.socket, Socket::Paths(..)) {
             // The only path; a transport that follows its peer needs no telling.
@@ -404,75 +411,21 @@ impl Endpoint {
         Ok((Carrier::TcpAcceptor(Box::new(acceptor)), port))
     }
 
-    fn secured(&self, credentials: &Credentials, service: Service) -> Carrier {
-        let is_client = self.remote.is_some();
-        match self.transport.clone() {
-            TransportConfig::Quic(config) => {
-                let Credentials { identity, trust } = credentials;
-                let make = if is_client { Quic::client } else { Quic::server };
-                let config = config.service(service).instance(self.instance());
-                Carrier::Quic(Box::new(make(config, identity, trust.clone(), os_entropy())))
+    fn stack(&self, spec: StackSpec, service: Service) -> Result<Stack, StackError> {
+        let spec = match (spec, &self.socket) {
+            // Over UDP DCCP's ports say nothing, and stay what they are.
+            (StackSpec::Dccp(config), Socket::Raw(local)) => {
+                let remote = self.remote.map_or(0, |remote| remote.port());
+                StackSpec::Dccp(config.ports(local.port(), remote))
             }
-            TransportConfig::Mpquic(config) => {
-                let Credentials { identity, trust } = credentials;
-                let make = if is_client { MpQuic::client } else { MpQuic::server };
-                let config = config.service(service).instance(self.instance());
-                Carrier::Mpquic(Box::new(make(config, identity, trust.clone(), os_entropy())))
-            }
-            TransportConfig::Udp(config) => {
-                Carrier::Udp(self.around(credentials, service, move || Udp::new(config)))
-            }
-            TransportConfig::Sctp(config) => {
-                Carrier::Sctp(self.around(credentials, service, move || sctp(config, is_client)))
-            }
-            TransportConfig::Dccp(config) => {
-                Carrier::Dccp(self.around(credentials, service, move || dccp(config.clone(), is_client)))
-            }
-            TransportConfig::Etp(config) => {
-                Carrier::Etp(self.around(credentials, service, move || etp(config)))
-            }
-            TransportConfig::Mtip(config) => {
-                Carrier::Mtip(self.around(credentials, service, move || mtip(&config, is_client)))
-            }
-            TransportConfig::Tcp(_) => unreachable!("TCP is sealed by messages"),
-        }
-    }
-
-    fn plain(&self) -> Box<dyn Transport> {
-        let is_client = self.remote.is_some();
-        match self.transport.clone() {
-            TransportConfig::Udp(config) => Box::new(Udp::new(config)),
-            TransportConfig::Sctp(config) => Box::new(sctp(config, is_client)),
-            TransportConfig::Dccp(config) => Box::new(dccp(self.with_ports(config), is_client)),
-            TransportConfig::Etp(config) => Box::new(etp(config)),
-            TransportConfig::Mtip(config) => Box::new(mtip(&config, is_client)),
-            TransportConfig::Quic(_) | TransportConfig::Mpquic(_) | TransportConfig::Tcp(_) => {
-                unreachable!("made elsewhere")
-            }
-        }
-    }
-
-    /// Over UDP DCCP's ports say nothing, and stay what they are.
-    fn with_ports(&self, config: DccpConfig) -> DccpConfig {
-        match self.socket {
-            Socket::Raw(local) => config.ports(local.port(), self.remote.map_or(0, |remote| remote.port())),
-            _ => config,
-        }
-    }
-
-    /// Noise around the datagrams of a transport.
-    fn around<T: Transport>(
-        &self,
-        credentials: &Credentials,
-        service: Service,
-        mut make: impl FnMut() -> T + Send + 'static,
-    ) -> Box<Secured<T>> {
-        let Credentials { identity, trust } = credentials;
-        let (config, entropy) = (self.noise(service), os_entropy());
-        Box::new(match self.peer() {
-            Some(peer) => Secured::initiator(config, identity, peer, entropy, make()),
-            None => Secured::responder(config, identity, trust.clone(), entropy, make),
-        })
+            (spec, _) => spec,
+        };
+        let protection = self.security.credentials().map(|Credentials { identity, trust }| {
+            let known = Protection::new(identity.clone(), trust.clone());
+            known.config(self.noise(service)).instance(self.instance())
+        });
+        let side = if self.remote.is_some() { Side::Opens } else { Side::Waits };
+        Stack::new(spec, side, protection, OsRandomness)
     }
 
     /// The one robot that an operator trusts.
@@ -481,8 +434,7 @@ impl Endpoint {
     }
 
     fn noise(&self, service: Service) -> SecurityConfig {
-        let config = SecurityConfig::new().epoch(self.epoch).give_up(PATIENCE).service(service);
-        config.multipath(self.kind().is_multipath())
+        SecurityConfig::new().epoch(self.epoch).give_up(PATIENCE).service(service)
     }
 
     /// Which of the servers of this identity it is: that at its address, also after a restart.
@@ -490,24 +442,6 @@ impl Endpoint {
         let listens = self.local_addr().ok().filter(|_| self.remote.is_none());
         listens.map_or(0, |address| Origin::new(address, None, 0).address())
     }
-}
-
-fn etp(config: EtpConfig) -> Etp {
-    Etp::new(config).expect("the settings are within their ranges")
-}
-
-fn mtip(config: &MtipConfig, is_client: bool) -> Mtip {
-    let config = config.clone();
-    if is_client { Mtip::client(config, os_seed().get()) } else { Mtip::server(config) }
-}
-
-fn sctp(config: SctpConfig, is_client: bool) -> Sctp {
-    if is_client { Sctp::client(config, os_entropy()) } else { Sctp::server(config, os_entropy()) }
-}
-
-fn dccp(config: DccpConfig, is_client: bool) -> Dccp {
-    let rng = os_seed().stream("dccp");
-    if is_client { Dccp::client(config, rng) } else { Dccp::server(config, rng) }
 }
 
 fn of_bind(address: SocketAddr, error: io::Error) -> EndpointError {

@@ -5,6 +5,7 @@ use rand_core::{Rng, UnwrapErr};
 use taut_core::Seed;
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Identity;
+use taut_transport::stack::{Part, Randomness};
 
 /// Secret randomness of the operating system.
 ///
@@ -28,6 +29,18 @@ pub fn os_identity() -> Identity {
 /// As [`os_entropy`].
 pub fn os_seed() -> Seed {
     Seed::new(UnwrapErr(SysRng).next_u64())
+}
+
+/// That of the operating system, for a stack.
+pub(super) struct OsRandomness;
+
+impl Randomness for OsRandomness {
+    fn entropy(&mut self, _: Part) -> Entropy {
+        os_entropy()
+    }
+    fn rng(&mut self, part: Part) -> taut_core::Rng {
+        os_seed().stream(part.name())
+    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //!
 //! | part | what it does |
 //! | --- | --- |
-//! | [`TransportKind`], [`TransportConfig`] | the transports by name, and their settings |
+//! | [`TransportKind`], [`TransportConfig`] | the transports by name; their settings, those of a stack or of the kernel's TCP |
 //! | [`Endpoint`] | makes a [`Carrier`] and its [`Port`](crate::Port) for each conversation: the socket stays, the rest is new |
 //! | [`Security`] | who an end is and whom it trusts; or plaintext, on loopback or anywhere |
-//! | [`Carrier`] | whichever transport it is, sealed or not |
+//! | [`Carrier`] | a [stack](taut_transport::stack), or the kernel's TCP |
 //! | [`OperatorMachine`] | an operator that sends samples at a rate, resumes as it is told, and reports |
 //! | [`RobotMachine`] | a robot with something that moves: a [`Plant`](crate::device::Plant) |
 //! | [`PathSpec`] | where the paths of a session begin: interfaces that come and go |
@@ -43,8 +43,9 @@ pub use self::robot::{DeviceReport, RobotCommand, RobotMachine, RobotNote};
 pub use self::security::{Credentials, Security};
 pub use self::serve::{ServeConfig, ServeError, serve};
 pub use self::silence::Standing;
-pub use self::transport::{TransportConfig, TransportKind};
+pub use self::transport::TransportConfig;
 pub use self::witness::{Look, Seen, Witness};
+pub use taut_transport::stack::{StackSpec, TransportKind};
 
 use crate::{Alarm, Machine, MachineId, Mailbox};
 

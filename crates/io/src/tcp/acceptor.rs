@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, SendError, Time, Transmit,
-    Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, Origin, PathId, SendError, Time,
+    Transmit, Transport, earliest,
 };
 use taut_transport::security::{Reception, Sealed};
 use taut_transport::stranger::{ShownKey, is_remembered};
@@ -297,6 +297,24 @@ impl Transport for Acceptor {
             Some(served) => served.close(now),
             None => self.events.push_back(Event::Closed),
         }
+    }
+
+    /// Its paths are the kernel's.
+    fn add_path(&mut self, _: Time, _: PathId) -> bool {
+        false
+    }
+
+    fn remove_path(&mut self, _: Time, _: PathId) {}
+
+    fn set_origin(&mut self, _: PathId, _: Origin) {}
+
+    fn uses_path(&self, _: PathId) -> bool {
+        true
+    }
+
+    /// Of the operator's connection.
+    fn round_trip(&self) -> Option<Duration> {
+        self.served.as_ref()?.round_trip()
     }
 }
 

@@ -45,7 +45,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, SendError, Time, Transmit, Transport,
+    Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
+    Transport,
 };
 use taut_transport::tcp::Deframer;
 
@@ -445,6 +446,19 @@ impl Transport for KernelTcp {
             State::Connecting(_) => self.end(),
             _ => {}
         }
+    }
+
+    /// Its paths are the kernel's.
+    fn add_path(&mut self, _: Time, _: PathId) -> bool {
+        false
+    }
+
+    fn remove_path(&mut self, _: Time, _: PathId) {}
+
+    fn set_origin(&mut self, _: PathId, _: Origin) {}
+
+    fn uses_path(&self, _: PathId) -> bool {
+        true
     }
 }
 

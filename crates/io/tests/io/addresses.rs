@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use taut_core::{Duration, Event, Message, Priority, Seed, StreamId};
-use taut_io::session::{Carrier, Credentials, Endpoint, TransportConfig, TransportKind};
+use taut_io::session::{Carrier, Credentials, Endpoint, StackSpec, TransportConfig, TransportKind};
 use taut_io::{Driver, DriverConfig, MachineId, Plain};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::mtip::MtipConfig;
@@ -94,9 +94,9 @@ fn last_of(kind: TransportKind, whose: Whose) -> [usize; 2] {
     let transport = || match kind {
         TransportKind::Mtip => {
             let deadline = Duration::from_millis(200);
-            TransportConfig::Mtip(MtipConfig::new().deadline(deadline).idle_timeout(deadline * 25))
+            StackSpec::Mtip(MtipConfig::new().deadline(deadline).idle_timeout(deadline * 25)).into()
         }
-        kind => kind.into(),
+        kind => TransportConfig::from(kind),
     };
     let any = "127.0.0.1:0".parse().unwrap();
     let robots = Endpoint::listen(transport(), any, credentials("robot", "operator"), &clock).unwrap();

@@ -9,7 +9,7 @@ use taut_core::{Duration, Time};
 use taut_io::device::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
 use taut_io::session::{
     Endpoint, OperateConfig, OperatorCommand, Remote, ResumePolicy, RobotCommand, RobotMachine, RobotNote,
-    Sample, TransportConfig, operate, serve,
+    Sample, StackSpec, operate, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_session::{OperatorConfig, RobotConfig, State, StopCause};
@@ -87,7 +87,7 @@ fn steer(
     clock: Clock,
     started: Sender<Remote<taut_io::session::OperatorMachine<States>>>,
 ) {
-    let endpoint = Endpoint::connect(TransportConfig::Udp(UdpConfig::new()), remote, None, &clock).unwrap();
+    let endpoint = Endpoint::connect(StackSpec::Udp(UdpConfig::new()), remote, None, &clock).unwrap();
     let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
     let config = OperateConfig {
         session: OperatorConfig::new(),
@@ -127,7 +127,7 @@ fn a_device_that_blocks_the_session_is_stopped_within_the_watchdogs_time_until_a
         applied: AtomicU64::new(0),
     });
     let plant = Blocking { seen: Arc::clone(&seen), go: blocked };
-    let udp = TransportConfig::Udp(UdpConfig::new());
+    let udp = StackSpec::Udp(UdpConfig::new());
     let endpoint = Endpoint::listen(udp, "127.0.0.1:0".parse().unwrap(), None, &clock).unwrap();
     let address = endpoint.local_addr().unwrap();
     let (sender, remotes) = channel::<Remote<RobotMachine<Blocking>>>();
@@ -179,7 +179,7 @@ fn a_device_is_stopped_when_its_session_panics() {
         applied: AtomicU64::new(0),
     });
     let plant = Blocking { seen, go: blocked };
-    let udp = TransportConfig::Udp(UdpConfig::new());
+    let udp = StackSpec::Udp(UdpConfig::new());
     let endpoint = Endpoint::listen(udp, "127.0.0.1:0".parse().unwrap(), None, &clock).unwrap();
     let session = std::thread::spawn(move || {
         let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);

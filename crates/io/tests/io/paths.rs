@@ -7,7 +7,7 @@ use std::time::{Duration as StdDuration, Instant};
 use taut_core::Duration;
 use taut_io::session::{
     Credentials, Endpoint, EndpointError, OperateConfig, OperateError, OperatorNote, PathMissing, PathNote,
-    PathSpec, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, Sample, TransportConfig,
+    PathSpec, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, Sample, StackSpec, TransportConfig,
     TransportKind, operate, os_identity, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig, Namespace};
@@ -66,14 +66,14 @@ impl From<Policy> for Over {
     fn from(policy: Policy) -> Self {
         let deadline = Duration::from_millis(200);
         let config = MtipConfig::new().policy(policy).deadline(deadline).idle_timeout(deadline * 10);
-        Self(TransportConfig::Mtip(config))
+        Self(StackSpec::Mtip(config).into())
     }
 }
 
 impl From<PathUse> for Over {
     fn from(path_use: PathUse) -> Self {
         let config = MpQuicConfig::new().path_use(path_use).idle_timeout(Duration::from_secs(2));
-        Self(TransportConfig::Mpquic(config))
+        Self(StackSpec::Mpquic(config).into())
     }
 }
 

@@ -137,7 +137,7 @@ fn echo(socket: UdpSocket) -> SocketAddr {
 
 #[test]
 fn several_applications_share_a_session_and_each_gets_its_own_answers() {
-    for transport in TransportKind::ALL {
+    for transport in TransportKind::SHIPPED {
         let pair = Pair::new(transport, echo(socket()), ProxyConfig::new());
         let clients: Vec<UdpSocket> = (0..5).map(|_| socket()).collect();
         let mut ports = BTreeSet::new();

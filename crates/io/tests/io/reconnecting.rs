@@ -9,12 +9,16 @@ use taut_core::{Duration, Message, Priority, StreamId, Transport};
 use taut_io::session::{Carrier, Endpoint, TransportKind};
 use taut_io::{Driver, DriverConfig, MachineId};
 use taut_transport::quic::QuicStats;
+use taut_transport::stack::Bare;
 
 use crate::hostile::{MESSAGES, Machines, Scene, add, connect, credentials};
 
 fn quic_stats(driver: &Machines, id: MachineId) -> QuicStats {
     match driver.machine(id).unwrap().transport() {
-        Carrier::Quic(quic) => quic.stats(),
+        Carrier::Stack(stack) => match stack.bare() {
+            Bare::Quic(quic) => quic.stats(),
+            _ => panic!("{stack:?}"),
+        },
         other => panic!("{other:?}"),
     }
 }

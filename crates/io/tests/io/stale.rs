@@ -9,6 +9,7 @@ use taut_io::Machine;
 use taut_io::proxy::{ProxyConfig, ProxyLocal, ProxyMachine, ProxyStats};
 use taut_io::session::Carrier;
 use taut_transport::mtip::{Mode, Mtip, MtipConfig};
+use taut_transport::stack::Bare;
 use taut_transport::udp::{Udp, UdpConfig};
 
 const MS: Duration = Duration::from_millis(1);
@@ -53,21 +54,22 @@ pub(crate) fn application() -> UdpSocket {
 }
 
 fn carrier(way: Way, is_near: bool) -> Carrier {
-    let mtip = |config: MtipConfig| -> Box<dyn Transport> {
+    let mtip = |config: MtipConfig| {
         let config = config.deadline(DEADLINE);
         if is_near {
             let mut mtip = Mtip::client(config, 7);
             mtip.add_path(Time::ZERO, PathId(0));
-            Box::new(mtip)
+            Bare::Mtip(mtip)
         } else {
-            Box::new(Mtip::server(config))
+            Bare::Mtip(Mtip::server(config))
         }
     };
-    Carrier::Plain(match way {
-        Way::Udp => Box::new(Udp::new(UdpConfig::new())),
+    let bare = match way {
+        Way::Udp => Bare::Udp(Udp::new(UdpConfig::new())),
         Way::Mtip => mtip(MtipConfig::new()),
         Way::CompatibleMtip => mtip(MtipConfig::new().mode(Mode::Compatible(Vec::new()))),
-    })
+    };
+    Carrier::Stack(bare.into())
 }
 
 impl World {

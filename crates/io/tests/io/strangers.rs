@@ -112,6 +112,18 @@ fn strangers_in_a_loop_do_not_disturb_a_session() {
 }
 
 #[test]
+fn a_robot_knows_the_round_trip_to_its_operator() {
+    let (mut driver, robot, address) = robot();
+    let operator = connect(&mut driver, KIND, address, "first", "robot");
+    let mut scene = Scene::alone(driver, robot);
+    let round_trip = |scene: &Scene| scene.driver.machine(robot).unwrap().transport().round_trip();
+    assert_eq!(round_trip(&scene), None, "nobody is there");
+    scene.run_until(Duration::from_secs(2), |scene| scene.of(operator).connected == 1);
+    scene.run_until(Duration::from_secs(2), |scene| round_trip(scene).is_some());
+    assert!(round_trip(&scene).is_some_and(|rtt| rtt < Duration::from_millis(100)), "over loopback");
+}
+
+#[test]
 fn a_recorded_initiation_is_not_answered_and_holds_nothing() {
     let (mut driver, robot, address) = robot();
     let (front, said) = tap(address);

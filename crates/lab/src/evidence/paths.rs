@@ -8,7 +8,7 @@ use super::figures::{rounded_up, worst};
 use super::{EvidenceError, digest_of, json, run_command, sha256_of};
 use crate::campaign::campaign;
 use crate::result::RunResult;
-use crate::scenario::{CommandTransport, Commands, MpquicPaths, MtipMode, MtipPolicy, Scenario, Variant};
+use crate::scenario::{Commands, MpquicPaths, MtipMode, MtipPolicy, Scenario, TransportSpec, Variant};
 
 /// What taut was built with; `make evidence` writes it anew.
 const SHIPPED: &str = include_str!("../../evidence/paths.json");
@@ -59,14 +59,14 @@ impl PathPoint {
 /// How `taut operator` and its peers are asked for what carries these commands; `None` where they cannot be.
 fn flags(commands: &Commands) -> Option<&'static str> {
     Some(match commands.transport {
-        CommandTransport::Udp => "--transport udp",
-        CommandTransport::Mtip(spec) if spec.mode == MtipMode::Improved => match spec.policy {
+        TransportSpec::Udp => "--transport udp",
+        TransportSpec::Mtip(spec) if spec.mode == MtipMode::Improved => match spec.policy {
             MtipPolicy::Deadline => "--transport mtip",
             MtipPolicy::All => "--transport mtip --policy all",
             MtipPolicy::Adaptive => "--transport mtip --policy adaptive",
             _ => return None,
         },
-        CommandTransport::Mpquic(spec) => match spec.paths {
+        TransportSpec::Mpquic(spec) => match spec.paths {
             MpquicPaths::FailOver => "--transport mpquic",
             MpquicPaths::Duplicate => "--transport mpquic --policy all",
         },

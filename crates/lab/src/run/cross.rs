@@ -4,7 +4,7 @@ use taut_core::{Bytes, Duration, FlowId, Node, Protocol, Seed, Time};
 use taut_sim::traffic::{Cbr, Pattern, Poisson, Replay, Sink, Source, Video, Voice};
 use taut_sim::{Endpoint, Network, Peer, VertexId};
 use taut_trace::Data;
-use taut_transport::tcp::{Tcp, TcpConfig};
+use taut_transport::tcp::TcpConfig;
 
 use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
@@ -262,8 +262,8 @@ fn add_tcp(
     let (server, client) = transports::bulk_pair(&config, seed, label);
     let [sent, acked]: [Counters; 2] = Default::default();
     let (server, client) = (Counted::new(server, acked.clone()), Counted::new(client, sent.clone()));
-    let server = Endpoint::<Counted<Tcp>>::new(server, peer(sender, acks, port, EPHEMERAL));
-    let client = Endpoint::<Counted<Tcp>>::new(client, peer(receiver, data, EPHEMERAL, port));
+    let server = Endpoint::new(server, peer(sender, acks, port, EPHEMERAL));
+    let client = Endpoint::new(client, peer(receiver, data, EPHEMERAL, port));
     let receiver = network.node(format!("{label} receiver"), one.to, Box::new(server));
     let sender = network.node(format!("{label} sender"), one.from, Box::new(client.starting_at(start)));
     flows.push(FlowInfo {

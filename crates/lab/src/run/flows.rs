@@ -5,17 +5,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use taut_core::{
-    Address, Datagram, Deadline, Duration, Event, Message, SendError, Time, Transmit, Transport,
+    Address, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
+    Transport,
 };
-use taut_transport::dccp::DccpStats;
-use taut_transport::etp::{EtpStats, Sampling};
-use taut_transport::mpquic::MpQuicStats;
-use taut_transport::mptcp::MptcpStats;
-use taut_transport::mtip::MtipStats;
-use taut_transport::quic::QuicStats;
-use taut_transport::sctp::SctpStats;
-use taut_transport::tcp::{Tcp, TcpStats};
-use taut_transport::udp::UdpStats;
+use taut_transport::stack::Stack;
 
 use crate::result::FlowOwner;
 
@@ -45,198 +38,68 @@ impl Counters {
     }
 }
 
-/// A transport that counts.
-pub(super) trait Counts {
-    /// What was counted so far, by name.
-    fn counts(&self) -> Vec<(&'static str, u64)>;
-}
-
-/// A transport that leaves what it counted behind when it is dropped: the simulator drops its nodes at the end of a run.
-pub(super) struct Counted<T: Transport + Counts> {
-    transport: T,
+/// A stack that leaves what it counted behind when it is dropped: the simulator drops its nodes at the end of a run.
+pub(super) struct Counted {
+    stack: Stack,
     counters: Counters,
 }
 
-impl<T: Transport + Counts> Counted<T> {
-    pub(super) fn new(transport: T, counters: Counters) -> Self {
-        Self { transport, counters }
+impl Counted {
+    pub(super) fn new(stack: Stack, counters: Counters) -> Self {
+        Self { stack, counters }
     }
 
-    pub(super) fn inner(&self) -> &T {
-        &self.transport
+    pub(super) fn stack(&self) -> &Stack {
+        &self.stack
     }
 
-    pub(super) fn inner_mut(&mut self) -> &mut T {
-        &mut self.transport
+    pub(super) fn stack_mut(&mut self) -> &mut Stack {
+        &mut self.stack
     }
 }
 
-impl<T: Transport + Counts> Drop for Counted<T> {
+impl Drop for Counted {
     fn drop(&mut self) {
-        let counts = self.transport.counts().into_iter().map(|(name, count)| (name.to_owned(), count));
+        let counts = self.stack.counts().into_iter().map(|(name, count)| (name.to_owned(), count));
         self.counters.0.replace(counts.collect());
     }
 }
 
-impl<T: Transport + Counts> Transport for Counted<T> {
+impl Transport for Counted {
     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        self.transport.send(now, message)
+        self.stack.send(now, message)
     }
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.transport.handle_input(now, input);
+        self.stack.handle_input(now, input);
     }
     fn handle_timeout(&mut self, now: Time) {
-        self.transport.handle_timeout(now);
+        self.stack.handle_timeout(now);
     }
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.transport.poll_transmit(now, buffer)
+        self.stack.poll_transmit(now, buffer)
     }
     fn poll_event(&mut self) -> Option<Event> {
-        self.transport.poll_event()
+        self.stack.poll_event()
     }
     fn poll_timeout(&self) -> Option<Deadline> {
-        self.transport.poll_timeout()
+        self.stack.poll_timeout()
     }
     fn close(&mut self, now: Time) {
-        self.transport.close(now);
+        self.stack.close(now);
+    }
+    fn add_path(&mut self, now: Time, path: PathId) -> bool {
+        self.stack.add_path(now, path)
+    }
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.stack.remove_path(now, path);
+    }
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.stack.set_origin(path, origin);
+    }
+    fn uses_path(&self, path: PathId) -> bool {
+        self.stack.uses_path(path)
     }
     fn round_trip(&self) -> Option<Duration> {
-        self.transport.round_trip()
+        self.stack.round_trip()
     }
-}
-
-impl Counts for Tcp {
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        tcp(self.stats())
-    }
-}
-
-pub(super) fn tcp(stats: TcpStats) -> Vec<(&'static str, u64)> {
-    vec![
-        ("segments_sent", stats.segments_sent),
-        ("retransmitted", stats.retransmitted),
-        ("fast_retransmits", stats.fast_retransmits),
-        ("timeouts", stats.timeouts),
-        ("recoveries", stats.recoveries),
-        ("acks_sent", stats.acks_sent),
-        ("duplicate_acks", stats.duplicate_acks),
-        ("duplicate_segments", stats.duplicate_segments),
-    ]
-}
-
-pub(super) fn udp(stats: UdpStats) -> Vec<(&'static str, u64)> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("refused", stats.refused),
-    ]
-}
-
-pub(super) fn etp(stats: &EtpStats) -> Vec<(&'static str, u64)> {
-    let mut counts = sampling(stats.sampling);
-    counts.extend([
-        ("gap_us", stats.gap.as_nanos() / 1_000),
-        ("packets_sent", stats.packets_sent),
-        ("packets_received", stats.packets_received),
-        ("packets_missing", stats.packets_missing),
-        ("feedback_sent", stats.feedback_sent),
-        ("feedback_received", stats.feedback_received),
-        ("refused", stats.refused),
-    ]);
-    counts
-}
-
-/// What a gap cost, over whatever transport.
-pub(super) fn sampling(sampling: Sampling) -> Vec<(&'static str, u64)> {
-    vec![
-        ("offered", sampling.offered),
-        ("sent", sampling.sent),
-        ("superseded", sampling.superseded),
-        ("too_late", sampling.too_late),
-        ("refused_below", sampling.refused_below),
-    ]
-}
-
-pub(super) fn mtip(stats: &MtipStats) -> Vec<(&'static str, u64)> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("copies", stats.copies),
-        ("copies_again", stats.again),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("duplicates", stats.duplicates),
-        ("late", stats.late),
-        ("refused", stats.refused),
-    ]
-}
-
-pub(super) fn mpquic(stats: &MpQuicStats) -> Vec<(&'static str, u64)> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("copies", stats.copies),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("duplicates", stats.duplicates),
-        ("refused", stats.refused),
-    ]
-}
-
-pub(super) fn mptcp(stats: &MptcpStats) -> Vec<(&'static str, u64)> {
-    vec![
-        ("offered", stats.offered),
-        ("too_late", stats.too_late),
-        ("pieces", stats.pieces),
-        ("reinjected", stats.reinjected),
-        ("received", stats.received),
-        ("duplicates", stats.duplicates),
-    ]
-}
-
-pub(super) fn quic(stats: &QuicStats) -> Vec<(&'static str, u64)> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("sent_early", stats.sent_early),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("refused", stats.refused),
-        ("packets_sent", stats.packets_sent),
-        ("packets_lost", stats.packets_lost),
-    ]
-}
-
-pub(super) fn sctp(stats: &SctpStats) -> Vec<(&'static str, u64)> {
-    vec![
-        ("offered", stats.offered),
-        ("handed", stats.handed),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("abandoned", stats.abandoned),
-        ("received", stats.received),
-        ("refused", stats.refused),
-        ("retransmitted_packets", stats.retransmitted_packets),
-    ]
-}
-
-pub(super) fn dccp(stats: &DccpStats) -> Vec<(&'static str, u64)> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("packets_sent", stats.packets_sent),
-        ("acks_sent", stats.acks_sent),
-        ("lost", stats.lost),
-        ("congestion_events", stats.congestion_events),
-        ("timeouts", stats.timeouts),
-    ]
 }

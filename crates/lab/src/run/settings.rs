@@ -1,16 +1,66 @@
-//! From the scenario's words to the settings of transports that run on real sockets too.
+//! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
-use taut_core::{Duration, Priority};
+use taut_core::{Duration, PathId, Priority};
 use taut_session::{Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
+use taut_transport::mpquic::{MpQuicConfig, PathUse};
+use taut_transport::mptcp::{MptcpConfig, Scheduler};
+use taut_transport::mtip::{self, Clocks, Mode, MtipConfig, Policy, Target};
 use taut_transport::quic::{Congestion, Paced, QuicConfig};
 use taut_transport::sctp::SctpConfig;
+use taut_transport::stack::StackSpec;
+use taut_transport::tcp::TcpConfig;
+use taut_transport::udp::UdpConfig;
 
-use crate::scenario::{CodecSpec, DccpSpec, EtpSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, Teleop};
+use super::transports::tcp_config;
+use crate::scenario::{
+    CodecSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipClocks, MtipMode,
+    MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, Teleop, TransportSpec,
+};
 
-/// ETP's, over UDP; for a session of operator and robot, with the period of its states.
-pub fn etp(spec: &EtpSpec, period: Option<Duration>) -> EtpConfig {
+/// What carries a session of operator and robot.
+pub fn session(teleop: &Teleop) -> StackSpec {
+    stack(
+        &teleop.transport,
+        Needs { period: Some(period(teleop)), deadline: teleop.deadline, explain: false },
+    )
+}
+
+/// What a transport is to know of what it carries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    /// Of the states of operator and robot, whose emergency stop waits for nothing.
+    pub(super) period: Option<Duration>,
+    /// The age at which a message is worthless; without it, 200 ms.
+    pub(super) deadline: Option<Duration>,
+    /// Is each choice of paths to be kept until it is read?
+    pub(super) explain: bool,
+}
+
+pub(super) fn stack(spec: &TransportSpec, needs: Needs) -> StackSpec {
+    match spec {
+        TransportSpec::Udp => StackSpec::Udp(UdpConfig::new()),
+        TransportSpec::Tcp(tcp) => StackSpec::Tcp(traced(tcp)),
+        TransportSpec::Quic(spec) => StackSpec::Quic(quic(spec)),
+        TransportSpec::Sctp(spec) => StackSpec::Sctp(sctp(spec)),
+        TransportSpec::Dccp(spec) => StackSpec::Dccp(dccp(spec)),
+        TransportSpec::Etp(etp) => match &etp.tcp {
+            Some(tcp) => StackSpec::SpacedTcp { tcp: traced(tcp), gap: etp.gap.unwrap_or_default() },
+            None => StackSpec::Etp(self::etp(etp, needs.period)),
+        },
+        TransportSpec::Mtip(spec) => StackSpec::Mtip(mtip_config(spec, needs)),
+        TransportSpec::Mptcp(spec) => StackSpec::Mptcp(mptcp_config(spec)),
+        TransportSpec::Mpquic(spec) => StackSpec::Mpquic(mpquic_config(spec)),
+        TransportSpec::EveryPath => StackSpec::EveryPath(UdpConfig::new()),
+    }
+}
+
+fn traced(spec: &TcpSpec) -> TcpConfig {
+    TcpConfig { trace: true, ..tcp_config(spec) }
+}
+
+fn etp(spec: &EtpSpec, period: Option<Duration>) -> EtpConfig {
     let config = match (spec.gap, period) {
         (Some(gap), _) => EtpConfig::fixed(gap),
         (None, Some(period)) => EtpConfig::session(period),
@@ -25,8 +75,7 @@ pub fn period(teleop: &Teleop) -> Duration {
     teleop.period.max(Duration::from_nanos(1_000_000_000 / u64::from(teleop.rate)))
 }
 
-/// QUIC's.
-pub fn quic(spec: &QuicSpec) -> QuicConfig {
+fn quic(spec: &QuicSpec) -> QuicConfig {
     let congestion = match spec.congestion {
         QuicCongestion::Paced => {
             let paced = Paced::new();
@@ -39,16 +88,74 @@ pub fn quic(spec: &QuicSpec) -> QuicConfig {
     QuicConfig::new().congestion(congestion).ack_every(spec.ack_every).ack_delay(spec.ack_delay)
 }
 
-/// SCTP's.
-pub fn sctp(spec: &SctpSpec) -> SctpConfig {
+fn sctp(spec: &SctpSpec) -> SctpConfig {
     let config = SctpConfig::new().retransmissions(spec.retransmissions).rto_min(spec.rto_min);
     spec.min_window.map_or(config, |bytes| config.min_window(bytes))
 }
 
-/// DCCP's.
-pub fn dccp(spec: &DccpSpec) -> DccpConfig {
+fn dccp(spec: &DccpSpec) -> DccpConfig {
     let ccid = if spec.ccid == 3 { Ccid::Tfrc } else { Ccid::TcpLike };
     DccpConfig::new().ccids(&[ccid]).expect("one profile")
+}
+
+fn mpquic_config(spec: &MpquicSpec) -> MpQuicConfig {
+    let path_use = match spec.paths {
+        MpquicPaths::FailOver => PathUse::FailOver,
+        MpquicPaths::Duplicate => PathUse::Duplicate,
+    };
+    MpQuicConfig::new()
+        .path_use(path_use)
+        .path_idle_timeout(spec.path_idle_timeout)
+        .keep_alive(spec.keep_alive)
+}
+
+fn mtip_config(spec: &MtipSpec, needs: Needs) -> MtipConfig {
+    let mode = match spec.mode {
+        MtipMode::Improved => Mode::Improved,
+        // In the simulator there are no addresses to announce.
+        MtipMode::Compatible => Mode::Compatible(Vec::new()),
+    };
+    let policy = match spec.policy {
+        MtipPolicy::Deadline => {
+            Policy::Deadline(Target { probability: spec.target.as_fraction(), copies: spec.copies })
+        }
+        MtipPolicy::All => Policy::All,
+        MtipPolicy::Adaptive => Policy::Adaptive(mtip::Adaptive {
+            duplicate_threshold: spec.duplicate_threshold.as_fraction(),
+            late_threshold: spec.late_threshold.as_fraction(),
+            window: spec.window as usize,
+        }),
+        MtipPolicy::Fixed(path) => Policy::Fixed(PathId(path)),
+        MtipPolicy::Best(count) => Policy::Best(count),
+    };
+    let clocks = match spec.clocks {
+        MtipClocks::Estimated => Clocks::Estimated,
+        MtipClocks::Strict => Clocks::Strict,
+        MtipClocks::Synchronised => Clocks::Synchronised,
+    };
+    let config = MtipConfig::new()
+        .mode(mode)
+        .clocks(clocks)
+        .policy(policy)
+        .deadline(needs.deadline.unwrap_or(Duration::from_millis(200)))
+        .explain(needs.explain)
+        .latency_weight(spec.latency_weight.as_fraction())
+        .probe_interval(spec.probe_interval);
+    match needs.period {
+        Some(_) => config.emergency(Priority(0)),
+        None => config,
+    }
+}
+
+fn mptcp_config(spec: &MptcpSpec) -> MptcpConfig {
+    let scheduler = match spec.scheduler {
+        MptcpScheduler::Minrtt => Scheduler::MinRtt,
+        MptcpScheduler::Redundant => Scheduler::Redundant,
+        MptcpScheduler::Blest => Scheduler::Blest,
+        MptcpScheduler::Ecf => Scheduler::Ecf,
+        MptcpScheduler::Linux => Scheduler::Linux,
+    };
+    MptcpConfig { subflow: tcp_config(&spec.subflow), scheduler, uncoupled: false }
 }
 
 /// The bytes of a session.

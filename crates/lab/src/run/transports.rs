@@ -1,22 +1,13 @@
-//! From the scenario's words to transports.
+//! From the scenario's words to stacks.
 
-use taut_core::{
-    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
-    Transmit, Transport, UDP_HEADER,
-};
-use taut_transport::dccp::Dccp;
+use taut_core::{Bytes, IPV4_HEADER, PathId, Rng, Seed, Time, Transport};
 use taut_transport::entropy::Entropy;
-use taut_transport::etp::{Etp, Gap};
 use taut_transport::identity::{Identity, Trust};
-use taut_transport::quic::{Quic, Resumption};
-use taut_transport::sctp::Sctp;
+use taut_transport::stack::{Bare, Part, Protection, Randomness, Side, Stack, StackSpec, TransportKind};
 use taut_transport::tcp::{AckCounting, CongestionControl, Counting, FullAck, RtoFloor, Tcp, TcpConfig};
-use taut_transport::udp::{Udp, UdpConfig};
 
-use super::flows::{self, Counts};
 use super::inputs::RunError;
-use super::settings;
-use crate::scenario::{self, Congestion, DccpSpec, EtpSpec, QuicSpec, SctpSpec, TcpSpec, TransportSpec};
+use crate::scenario::{self, Congestion, TcpSpec};
 
 /// Bytes of an IPv4 and a TCP header without options.
 const TCP_IP_HEADERS: u64 = IPV4_HEADER + 20;
@@ -53,203 +44,103 @@ pub(super) fn tcp_config(spec: &TcpSpec) -> TcpConfig {
 }
 
 /// Both ends of a bulk transfer: the one that receives, and the one that sends.
-pub(super) fn bulk_pair(config: &TcpConfig, seed: Seed, name: &str) -> (Tcp, Tcp) {
+pub(super) fn bulk_pair(config: &TcpConfig, seed: Seed, name: &str) -> (Stack, Stack) {
     let mut rng = seed.stream(&format!("tcp/{name}"));
     let ports = |local_port, remote_port| TcpConfig { local_port, remote_port, ..config.clone() };
     let server =
         Tcp::server(ports(config.local_port, config.remote_port), Tcp::initial_sequence(&mut rng)).sink();
     let client = Tcp::client(ports(config.remote_port, config.local_port), Tcp::initial_sequence(&mut rng));
-    (server, client.bulk(None))
+    (Bare::Tcp(server).into(), Bare::Tcp(client.bulk(None)).into())
 }
-
-/// Who opens the connection, where there is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Opens,
-    Waits,
-}
-
-/// One end of whatever carries a session.
-pub(super) enum Carrier {
-    Udp(Box<Udp>),
-    Etp(Box<Etp>),
-    Tcp(Box<Tcp>),
-    SpacedTcp(Box<Gap<Tcp>>),
-    Quic(Box<Quic>),
-    Sctp(Box<Sctp>),
-    Dccp(Box<Dccp>),
-}
-
-/// The longest IP packet that Ethernet carries (RFC 894).
-const ETHERNET: Bytes = Bytes::new(1500);
 
 /// Operator's and robot's ports.
 pub(super) const PORTS: (u16, u16) = (49_152, 4_433);
 
-impl Carrier {
-    pub(super) fn new(spec: &TransportSpec, side: Side, seed: Seed) -> Result<Self, RunError> {
-        Ok(match spec {
-            TransportSpec::Udp => Self::Udp(Box::new(Udp::new(UdpConfig::new()))),
-            TransportSpec::Tcp(tcp) => Self::Tcp(Box::new(session_tcp(tcp, side, seed))),
-            TransportSpec::Quic(quic) => Self::Quic(Box::new(session_quic(quic, side, seed, "", None))),
-            TransportSpec::Sctp(sctp) => Self::Sctp(Box::new(session_sctp(sctp, side, seed))),
-            TransportSpec::Dccp(dccp) => Self::Dccp(Box::new(session_dccp(dccp, side, seed))),
-            TransportSpec::Etp(etp) => match (&etp.tcp, etp.gap) {
-                (Some(tcp), gap) => {
-                    let spaced = Gap::new(session_tcp(tcp, side, seed), gap.unwrap_or_default());
-                    Self::SpacedTcp(Box::new(spaced.map_err(RunError::scenario)?))
-                }
-                (None, _) => Self::etp(etp, None)?,
-            },
-        })
-    }
-
-    /// ETP over UDP; for a session of operator and robot, with the period of its states.
-    pub(super) fn etp(spec: &EtpSpec, period: Option<Duration>) -> Result<Self, RunError> {
-        let etp = Etp::new(settings::etp(spec, period)).map_err(RunError::scenario)?;
-        Ok(Self::Etp(Box::new(etp)))
-    }
-
-    /// What the IP header names.
-    pub(super) fn protocol(&self) -> Protocol {
-        match self {
-            Self::Udp(_) | Self::Etp(_) | Self::Quic(_) | Self::Sctp(_) | Self::Dccp(_) => Protocol::Udp,
-            Self::Tcp(_) | Self::SpacedTcp(_) => Protocol::Tcp,
-        }
-    }
-
-    /// Bytes on the wire around a message that travels alone.
-    pub(super) fn overhead(&self) -> Bytes {
-        Bytes::new(match self {
-            Self::Udp(_) => IPV4_HEADER + UDP_HEADER,
-            Self::Etp(_) => IPV4_HEADER + UDP_HEADER + taut_wire::etp::DATA_HEADER_LEN as u64,
-            Self::Tcp(_) | Self::SpacedTcp(_) => TCP_IP_HEADERS + 4,
-            // Of a datagram of 1200 bytes, what a message may not fill.
-            Self::Quic(quic) => ETHERNET.saturating_sub(quic.max_unreliable()).get(),
-            Self::Sctp(_) => 300 + IPV4_HEADER + UDP_HEADER + Sctp::OVERHEAD.get(),
-            Self::Dccp(_) => IPV4_HEADER + UDP_HEADER + 36,
-        })
-    }
+/// What a stack carries in a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carries {
+    Session,
+    Commands,
 }
 
-impl Counts for Carrier {
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        match self {
-            Self::Udp(udp) => flows::udp(udp.stats()),
-            Self::Etp(etp) => flows::etp(&etp.stats()),
-            Self::Tcp(tcp) => flows::tcp(tcp.stats()),
-            Self::Quic(quic) => flows::quic(&quic.stats()),
-            Self::Sctp(sctp) => flows::sctp(&sctp.stats()),
-            Self::Dccp(dccp) => flows::dccp(&dccp.stats()),
-            Self::SpacedTcp(spaced) => {
-                let mut counts = flows::sampling(spaced.sampling());
-                counts.extend(flows::tcp(spaced.inner().stats()));
-                counts
+/// One end of a scenario's stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) carries: Carries,
+    pub(super) side: Side,
+    /// Is it under Noise? What is always encrypted is so without being asked.
+    pub(super) secure: bool,
+    /// Which of the lives of the two: a later one has keys of its own.
+    pub(super) life: &'static str,
+    /// Of an end that opens.
+    pub(super) paths: u8,
+}
+
+impl End {
+    pub(super) fn stack(self, spec: StackSpec, seed: Seed) -> Result<Stack, RunError> {
+        let (kind, side) = (spec.kind(), self.side);
+        let identity = |side: Side| Identity::from_seed(seed, side.name());
+        let protection = (self.secure || kind.is_always_encrypted())
+            .then(|| Protection::new(identity(side), Trust::only(identity(side.peer()).fingerprint())));
+        let streams = Streams { seed, end: self };
+        let mut stack =
+            Stack::new(self.with_ports(spec), side, protection, streams).map_err(RunError::scenario)?;
+        if side == Side::Opens {
+            for id in 0..self.paths {
+                let added = stack.add_path(Time::ZERO, PathId(id));
+                assert!(added || !kind.is_multipath(), "a valid scenario has no more");
             }
         }
+        Ok(stack)
     }
-}
 
-fn session_tcp(spec: &TcpSpec, side: Side, seed: Seed) -> Tcp {
-    let (operator, robot) = PORTS;
-    let config = TcpConfig { trace: true, ..tcp_config(spec) };
-    match side {
-        Side::Opens => {
-            let isn = Tcp::initial_sequence(&mut seed.stream("session/operator/tcp"));
-            Tcp::client(TcpConfig { local_port: operator, remote_port: robot, ..config }, isn)
-        }
-        Side::Waits => {
-            let isn = Tcp::initial_sequence(&mut seed.stream("session/robot/tcp"));
-            Tcp::server(TcpConfig { local_port: robot, remote_port: operator, ..config }, isn)
-        }
-    }
-}
-
-impl Side {
-    /// Its own name and its peer's.
-    pub(super) fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Opens => ("operator", "robot"),
-            Self::Waits => ("robot", "operator"),
+    /// A model of TCP has its ports in its segments. Over several paths they do not matter.
+    fn with_ports(self, spec: StackSpec) -> StackSpec {
+        let (operator, robot) = PORTS;
+        let (local_port, remote_port) = match self.side {
+            Side::Opens => (operator, robot),
+            Side::Waits => (robot, operator),
+        };
+        let ports = |tcp| TcpConfig { local_port, remote_port, ..tcp };
+        match spec {
+            StackSpec::Tcp(tcp) => StackSpec::Tcp(ports(tcp)),
+            StackSpec::SpacedTcp { tcp, gap } => StackSpec::SpacedTcp { tcp: ports(tcp), gap },
+            other => other,
         }
     }
 }
 
-/// `life` tells a later connection of the same two from their first.
-pub(super) fn session_quic(
-    spec: &QuicSpec,
-    side: Side,
+/// The random numbers of one end, by the names of their streams.
+struct Streams {
     seed: Seed,
-    life: &str,
-    resumption: Option<Resumption>,
-) -> Quic {
-    let (own, peer) = side.names();
-    let config = settings::quic(spec);
-    let config = match resumption {
-        Some(resumption) => config.resumption(resumption),
-        None => config,
-    };
-    let trust = Trust::only(Identity::from_seed(seed, peer).fingerprint());
-    let (identity, entropy) =
-        (Identity::from_seed(seed, own), Entropy::seeded(seed, &format!("session/{own}/quic{life}")));
-    match side {
-        Side::Opens => Quic::client(config, &identity, trust, entropy),
-        Side::Waits => Quic::server(config, &identity, trust, entropy),
-    }
+    end: End,
 }
 
-fn session_sctp(spec: &SctpSpec, side: Side, seed: Seed) -> Sctp {
-    let config = settings::sctp(spec);
-    let entropy = Entropy::seeded(seed, &format!("session/{}/sctp", side.names().0));
-    match side {
-        Side::Opens => Sctp::client(config, entropy),
-        Side::Waits => Sctp::server(config, entropy),
-    }
-}
-
-fn session_dccp(spec: &DccpSpec, side: Side, seed: Seed) -> Dccp {
-    let config = settings::dccp(spec);
-    let rng = seed.stream(&format!("session/{}/dccp", side.names().0));
-    match side {
-        Side::Opens => Dccp::client(config, rng),
-        Side::Waits => Dccp::server(config, rng),
-    }
-}
-
-/// Makes an enum of transports one, which calls whichever it is; each call is resolved by the match alone.
-macro_rules! any_transport {
-    ($carrier:ident: $($kind:ident),+) => {
-        impl Transport for $carrier {
-            fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-                match self { $(Self::$kind(transport) => transport.send(now, message),)+ }
+impl Streams {
+    fn name(&self, part: Part) -> String {
+        let End { carries, side, life, .. } = self.end;
+        let (own, part_name) = (side.name(), part.name());
+        match (part, carries) {
+            (Part::Security | Part::Transport(TransportKind::Quic), _) => {
+                format!("session/{own}/{part_name}{life}")
             }
-            fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-                match self { $(Self::$kind(transport) => transport.handle_input(now, input),)+ }
+            (Part::Transport(TransportKind::Mtip), Carries::Commands) => "commands/mtip".to_owned(),
+            (Part::Transport(kind), Carries::Commands) if kind.is_multipath() => {
+                format!("commands/{part_name}/{own}")
             }
-            fn handle_timeout(&mut self, now: Time) {
-                match self { $(Self::$kind(transport) => transport.handle_timeout(now),)+ }
-            }
-            fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-                match self { $(Self::$kind(transport) => transport.poll_transmit(now, buffer),)+ }
-            }
-            fn poll_event(&mut self) -> Option<Event> {
-                match self { $(Self::$kind(transport) => transport.poll_event(),)+ }
-            }
-            fn poll_timeout(&self) -> Option<Deadline> {
-                match self { $(Self::$kind(transport) => transport.poll_timeout(),)+ }
-            }
-            fn close(&mut self, now: Time) {
-                match self { $(Self::$kind(transport) => Transport::close(&mut **transport, now),)+ }
-            }
-            fn round_trip(&self) -> Option<Duration> {
-                match self { $(Self::$kind(transport) => transport.round_trip(),)+ }
-            }
+            _ => format!("session/{own}/{part_name}"),
         }
-    };
+    }
 }
-pub(super) use any_transport;
 
-any_transport!(Carrier: Udp, Etp, Tcp, SpacedTcp, Quic, Sctp, Dccp);
+impl Randomness for Streams {
+    fn entropy(&mut self, part: Part) -> Entropy {
+        Entropy::seeded(self.seed, &self.name(part))
+    }
+    fn rng(&mut self, part: Part) -> Rng {
+        self.seed.stream(&self.name(part))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -54,7 +54,10 @@ mod tests {
     #[test]
     fn a_kind_whose_settings_all_have_defaults_may_be_just_its_name() {
         let schema = json_schema();
-        assert_eq!(names(&schema, "TransportSpec"), ["dccp", "etp", "quic", "sctp", "tcp", "udp"]);
+        assert_eq!(
+            names(&schema, "TransportSpec"),
+            ["dccp", "etp", "every_path", "mpquic", "mptcp", "mtip", "quic", "sctp", "tcp", "udp"]
+        );
         assert_eq!(names(&schema, "SamplerSpec"), ["deadband", "every"]);
         assert_eq!(names(&schema, "Traffic"), ["haptic", "rtp", "tcp", "video", "voice"]);
         assert_eq!(names(&schema, "ElementSpec"), [""; 0]);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Duration, Probability};
 
 use super::schema::TransportSpec;
-use super::validate::{Checked, LONGEST, check_transport, fault, vertex, within};
+use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
 
 /// A teleoperation session between two vertices: the stack that is shipped, an operator's hand on a device at one end, an
 /// arm that touches something at the other. A scenario has this or `session`.
@@ -21,7 +21,10 @@ pub struct Teleop {
     /// What carries it, in both directions.
     #[serde(default)]
     pub transport: TransportSpec,
-    /// Noise IK around every transport but QUIC, which has TLS 1.3 itself. Off: in plain text, for the lab only.
+    /// Over how many paths: parallel links between the two vertices, in the order of their names. 1 to 8.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub paths: u8,
+    /// Noise IK around every transport but QUIC and MPQUIC, which have TLS 1.3 themselves. Off: in plain text, for the lab only.
     #[serde(default = "yes")]
     pub secure: bool,
     /// The bytes of the session.
@@ -237,7 +240,8 @@ const MOST_PRESSES: usize = 1000;
 pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     vertex("teleop.operator", &teleop.operator, vertices)?;
     vertex("teleop.robot", &teleop.robot, vertices)?;
-    check_transport("teleop.transport", &teleop.transport)?;
+    within("teleop.paths".into(), teleop.paths, 1, MOST_PATHS)?;
+    check_transport("teleop.transport", &teleop.transport, teleop.paths)?;
     let key = |name: &str| format!("teleop.{name}");
     within(key("period"), teleop.period, Duration::from_micros(10), SECOND)?;
     within(key("messages"), teleop.messages.unwrap_or(1), 1, 1_000_000_000)?;
@@ -283,6 +287,15 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(format!("teleop.environment.{kind}.friction"), friction, 0.0, 2.0)?;
     }
     Ok(())
+}
+
+const fn one() -> u8 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_one(paths: &u8) -> bool {
+    *paths == 1
 }
 
 const fn yes() -> bool {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::etp::MAX_GAP;
+use taut_transport::mtip::MAX_PATHS;
 
 use super::schema::*;
 use super::{axes, reach, teleop};
@@ -257,7 +258,7 @@ fn check_session(session: &Session, vertices: &BTreeSet<String>) -> Checked {
     if session.forward.is_none() && session.backward.is_none() {
         return fault("session", "needs `forward`, `backward` or both");
     }
-    check_transport("session.transport", &session.transport)?;
+    check_transport("session.transport", &session.transport, 1)?;
     for (name, stream) in [("forward", &session.forward), ("backward", &session.backward)] {
         if let Some(stream) = stream {
             check_stream(&format!("session.{name}"), stream)?;
@@ -336,9 +337,12 @@ fn check_sampler(key: &str, sampler: &SamplerSpec) -> Checked {
     within(format!("{key}.floor"), floor, 0.0, 1e9)
 }
 
-pub(super) fn check_transport(key: &str, transport: &TransportSpec) -> Checked {
+/// A session or commands have so many paths at most.
+pub(super) const MOST_PATHS: u8 = MAX_PATHS as u8;
+
+pub(super) fn check_transport(key: &str, transport: &TransportSpec, paths: u8) -> Checked {
     match transport {
-        TransportSpec::Udp => Ok(()),
+        TransportSpec::Udp | TransportSpec::EveryPath => Ok(()),
         TransportSpec::Etp(etp) => {
             within(format!("{key}.etp.gap"), etp.gap.unwrap_or_default(), Duration::ZERO, MAX_GAP)?;
             match &etp.tcp {
@@ -377,6 +381,9 @@ pub(super) fn check_transport(key: &str, transport: &TransportSpec) -> Checked {
             within(format!("{key}.min_window"), sctp.min_window.unwrap_or(least), least, most)
         }
         TransportSpec::Dccp(dccp) => within(format!("{key}.dccp.ccid"), dccp.ccid, 2, 3),
+        TransportSpec::Mtip(mtip) => commands::check_mtip(&format!("{key}.mtip"), mtip, paths),
+        TransportSpec::Mptcp(mptcp) => check_tcp(&format!("{key}.mptcp.subflow"), &mptcp.subflow),
+        TransportSpec::Mpquic(mpquic) => commands::check_mpquic(&format!("{key}.mpquic"), mpquic),
     }
 }
 

@@ -27,6 +27,8 @@ mod results;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod session_paths;
+#[cfg(test)]
 mod teleop;
 #[cfg(test)]
 mod world;

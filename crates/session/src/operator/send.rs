@@ -7,7 +7,7 @@ use super::{Operator, OperatorEvent, Phase};
 use crate::codec::Codec;
 use crate::command::Kind;
 use crate::counters::stream_of;
-use crate::port::{NO_TAG, Parcel, cause_of, channel_number};
+use crate::port::{NO_TAG, Parcel, channel_number};
 use crate::queue::{Dropped, Waiting};
 use crate::state::Priority;
 use crate::tracker::Outcome;
@@ -116,7 +116,7 @@ impl<T: Transport> Operator<T> {
             }
             Err(error) => {
                 self.flight.refused();
-                self.dropped.push(item.dropped(cause_of(error)));
+                self.dropped.push(item.dropped(error.cause()));
             }
         }
     }

@@ -28,7 +28,7 @@ use crate::latency::Latencies;
 use crate::motion::StateGuard;
 use crate::motion::{Guard, Limits, Motion};
 use crate::operator::StateError;
-use crate::port::{Heard, NO_TAG, Parcel, Port, cause_of, channel_number};
+use crate::port::{Heard, NO_TAG, Parcel, Port, channel_number};
 use crate::queue::{Dropped, Order, Outbox, Waiting};
 use crate::safety::{Latch, Safety, Source};
 use crate::state::{Priority, State};
@@ -544,7 +544,7 @@ impl<T: Transport> Robot<T> {
         let body = Body::Feedback(Feedback { state, applied: self.applied, ack });
         match self.port.send(now, &body, parcel) {
             Ok(()) => self.counters.stream(stream).sent += 1,
-            Err(error) => self.feedback_dropped.push(item.dropped(cause_of(error))),
+            Err(error) => self.feedback_dropped.push(item.dropped(error.cause())),
         }
     }
 

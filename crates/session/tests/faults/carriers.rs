@@ -1,6 +1,8 @@
 //! The transports that episodes run over, as they are shipped: sealed, but for plain UDP.
 
-use taut_core::{Datagram, Deadline, Duration, Event, Message, Seed, SendError, Time, Transmit, Transport};
+use taut_core::{
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit, Transport,
+};
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::{Etp, EtpConfig};
@@ -148,6 +150,18 @@ impl Transport for Carrier {
     }
     fn close(&mut self, now: Time) {
         self.0.close(now);
+    }
+    fn add_path(&mut self, now: Time, path: PathId) -> bool {
+        self.0.add_path(now, path)
+    }
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.0.remove_path(now, path);
+    }
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.0.set_origin(path, origin);
+    }
+    fn uses_path(&self, path: PathId) -> bool {
+        self.0.uses_path(path)
     }
     fn round_trip(&self) -> Option<Duration> {
         self.0.round_trip()

@@ -1,7 +1,8 @@
 //! The gap over another transport.
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, SendError, Time, Transmit, Transport, earliest,
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
+    earliest,
 };
 
 use super::config::{ConfigError, MAX_GAP};
@@ -64,21 +65,16 @@ impl<T: Transport> Gap<T> {
     fn release(&mut self, now: Time) {
         while self.gate.pass(now, self.gap) {
             let Some(message) = self.gate.next(usize::MAX) else { return };
-            let tag = message.tag;
-            if let Err(error) = self.inner.send(now, message) {
-                self.gate.refused(tag, cause_of(error));
-            }
+            self.hand_on(now, message);
         }
     }
-}
 
-/// The message was taken already, so what `send` below would not take becomes a drop.
-fn cause_of(error: SendError) -> DropCause {
-    match error {
-        SendError::TooLate => DropCause::TooLate,
-        SendError::Closed => DropCause::Cut,
-        // One that is too large fits no send buffer either.
-        SendError::BufferFull(_) | SendError::TooLarge { .. } => DropCause::SendBufferFull,
+    /// The message was taken already, so what the transport below would not take becomes a drop.
+    fn hand_on(&mut self, now: Time, message: Message) {
+        let tag = message.tag;
+        if let Err(error) = self.inner.send(now, message) {
+            self.gate.refused(tag, error.cause());
+        }
     }
 }
 
@@ -109,5 +105,34 @@ impl<T: Transport> Transport for Gap<T> {
 
     fn poll_timeout(&self) -> Option<Deadline> {
         earliest(self.gate.poll_timeout(self.gap), self.inner.poll_timeout())
+    }
+
+    /// What waits for the gap does not wait any longer: the transport below says goodbye after it.
+    fn close(&mut self, now: Time) {
+        while let Some(message) = self.gate.next(usize::MAX) {
+            self.hand_on(now, message);
+        }
+        self.inner.close(now);
+    }
+
+    fn add_path(&mut self, now: Time, path: PathId) -> bool {
+        self.inner.add_path(now, path)
+    }
+
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.inner.remove_path(now, path);
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.inner.set_origin(path, origin);
+    }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.inner.uses_path(path)
+    }
+
+    /// Of the transport below: what waits for the gap waits at this end, not in the network.
+    fn round_trip(&self) -> Option<Duration> {
+        self.inner.round_trip()
     }
 }

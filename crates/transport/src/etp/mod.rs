@@ -58,8 +58,8 @@ mod rtt;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId, Time,
-    Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, StreamId,
+    Time, Transmit, Transport, earliest,
 };
 use taut_wire::etp::{
     DATA_HEADER_LEN, Data, Feedback, GAP_UNIT_NS, MESSAGE_HEADER_LEN, Packet, emit_message,
@@ -341,6 +341,24 @@ impl Transport for Etp {
             Pace::Adaptive(control) => control.poll_timeout().map(|at| Deadline::new(at, "silence")),
         };
         earliest(earliest(self.gate.poll_timeout(self.gap()), feedback), silence)
+    }
+
+    fn close(&mut self, _: Time) {}
+
+    fn add_path(&mut self, _: Time, _: PathId) -> bool {
+        false
+    }
+
+    fn remove_path(&mut self, _: Time, _: PathId) {}
+
+    fn set_origin(&mut self, _: PathId, _: Origin) {}
+
+    fn uses_path(&self, _: PathId) -> bool {
+        true
+    }
+
+    fn round_trip(&self) -> Option<Duration> {
+        None
     }
 }
 

@@ -540,6 +540,14 @@ impl Transport for MpQuic {
     fn uses_path(&self, path: PathId) -> bool {
         self.paths.is_there(path)
     }
+
+    /// Smoothed (RFC 9002 section 5.3), of the fastest path.
+    fn round_trip(&self) -> Option<Duration> {
+        let State::Open(handle) = self.state else { return None };
+        let quic = &self.connections[self.index(handle)?].quic;
+        let fastest = quic.paths().into_iter().filter_map(|path| quic.rtt(path)).min()?;
+        u64::try_from(fastest.as_nanos()).ok().map(Duration::from_nanos)
+    }
 }
 
 impl std::fmt::Debug for MpQuic {

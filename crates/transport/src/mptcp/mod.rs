@@ -22,7 +22,7 @@
 //! let rng = |name| Seed::new(1).stream(name);
 //! let mut client = Mptcp::client(MptcpConfig::default(), rng("client"));
 //! let mut server = Mptcp::server(MptcpConfig::default(), rng("server"));
-//! [PathId(0), PathId(1)].map(|path| client.add_path(path));
+//! [PathId(0), PathId(1)].map(|path| client.add_path(Time::ZERO, path));
 //! client.send(Time::ZERO, Message { data: b"walk".to_vec(), ..Message::default() })?;
 //! for turn in 0..12 {
 //!     let (from, to) = if turn % 2 == 0 { (&mut client, &mut server) } else { (&mut server, &mut client) };
@@ -44,8 +44,8 @@ mod scheduler;
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Rng, SendError, Time, Transmit,
-    Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError, Time,
+    Transmit, Transport, earliest,
 };
 
 pub use scheduler::Scheduler;
@@ -57,7 +57,7 @@ use scheduler::View;
 /// Subflows of a connection at most (Linux allows eight more).
 pub const MAX_SUBFLOWS: usize = 8;
 /// Data sequence, message length left, reserved: as long as a DSS option with the framing of a subflow.
-const HEADER: usize = 16;
+pub(crate) const HEADER: usize = 16;
 /// Pieces that are kept out of order, at most.
 const OUT_OF_ORDER: usize = 1 << 14;
 
@@ -183,39 +183,6 @@ impl Mptcp {
         }
     }
 
-    /// Another path; false when it is known, or there are [`MAX_SUBFLOWS`].
-    pub fn add_path(&mut self, path: PathId) -> bool {
-        let known = self.subflows.iter().any(|subflow| subflow.path == path && !subflow.gone);
-        if known || self.subflows.iter().filter(|subflow| !subflow.gone).count() >= MAX_SUBFLOWS {
-            return false;
-        }
-        let sequence = Tcp::initial_sequence(&mut self.rng);
-        let tcp = match self.client {
-            true => Tcp::client(self.config.subflow.clone(), sequence),
-            false => Tcp::server(self.config.subflow.clone(), sequence),
-        };
-        let (pieces, offered, timeouts, heard) = (VecDeque::new(), 0, 0, Time::ZERO);
-        let (connected, gone, removed) = (false, false, false);
-        let subflow = Subflow { path, tcp, connected, gone, removed, pieces, offered, timeouts, heard };
-        // A subflow that is gone makes room, so that a path that comes and goes costs nothing.
-        match self.subflows.iter().position(|subflow| subflow.gone) {
-            Some(place) => {
-                self.subflows[place] = subflow;
-                self.linux.iter_mut().for_each(|linux| linux.forget(place));
-            }
-            None => self.subflows.push(subflow),
-        }
-        true
-    }
-
-    /// A path is no more: what was on its way there goes over the others.
-    pub fn remove_path(&mut self, path: PathId) {
-        if let Some(place) = self.subflows.iter().position(|subflow| subflow.path == path && !subflow.gone) {
-            self.subflows[place].removed = true;
-            self.lose(place);
-        }
-    }
-
     /// What this end did.
     pub fn stats(&self) -> MptcpStats {
         self.stats
@@ -272,7 +239,7 @@ impl Mptcp {
         self.arrived(now, &acknowledged_here);
         self.couple();
         self.schedule(now);
-        self.finish();
+        self.finish(now);
         let finished = |subflow: &Subflow| subflow.gone;
         if self.closing && !self.closed && self.subflows.iter().all(finished) {
             self.closed = true;
@@ -512,9 +479,9 @@ impl Mptcp {
     }
 
     /// Subflows end once they have all that was offered.
-    fn finish(&mut self) {
+    fn finish(&mut self, now: Time) {
         if self.closing && self.waiting.is_empty() && self.again.is_empty() {
-            self.subflows.iter_mut().for_each(|subflow| subflow.tcp.close());
+            self.subflows.iter_mut().for_each(|subflow| subflow.tcp.close(now));
         }
     }
 
@@ -561,7 +528,7 @@ impl Transport for Mptcp {
             this.subflows.iter().position(|subflow| subflow.path == input.path && !subflow.removed)
         };
         if place(self).is_none() && !self.client && !self.closed {
-            self.add_path(input.path);
+            self.add_path(now, input.path);
         }
         match place(self) {
             Some(place) => {
@@ -612,6 +579,51 @@ impl Transport for Mptcp {
     fn close(&mut self, now: Time) {
         self.closing = true;
         self.schedule(now);
-        self.finish();
+        self.finish(now);
+    }
+
+    /// Another path; false when it is known, or there are [`MAX_SUBFLOWS`].
+    fn add_path(&mut self, _: Time, path: PathId) -> bool {
+        let known = self.subflows.iter().any(|subflow| subflow.path == path && !subflow.gone);
+        if known || self.subflows.iter().filter(|subflow| !subflow.gone).count() >= MAX_SUBFLOWS {
+            return false;
+        }
+        let sequence = Tcp::initial_sequence(&mut self.rng);
+        let tcp = match self.client {
+            true => Tcp::client(self.config.subflow.clone(), sequence),
+            false => Tcp::server(self.config.subflow.clone(), sequence),
+        };
+        let (pieces, offered, timeouts, heard) = (VecDeque::new(), 0, 0, Time::ZERO);
+        let (connected, gone, removed) = (false, false, false);
+        let subflow = Subflow { path, tcp, connected, gone, removed, pieces, offered, timeouts, heard };
+        // A subflow that is gone makes room, so that a path that comes and goes costs nothing.
+        match self.subflows.iter().position(|subflow| subflow.gone) {
+            Some(place) => {
+                self.subflows[place] = subflow;
+                self.linux.iter_mut().for_each(|linux| linux.forget(place));
+            }
+            None => self.subflows.push(subflow),
+        }
+        true
+    }
+
+    /// What was on its way there goes over the others.
+    fn remove_path(&mut self, _: Time, path: PathId) {
+        if let Some(place) = self.subflows.iter().position(|subflow| subflow.path == path && !subflow.gone) {
+            self.subflows[place].removed = true;
+            self.lose(place);
+        }
+    }
+
+    fn set_origin(&mut self, _: PathId, _: Origin) {}
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.subflows.iter().any(|subflow| subflow.path == path && subflow.connected && !subflow.gone)
+    }
+
+    /// Of the fastest subflow.
+    fn round_trip(&self) -> Option<Duration> {
+        let connected = self.subflows.iter().filter(|subflow| subflow.connected && !subflow.gone);
+        connected.filter_map(|subflow| subflow.tcp.round_trip()).min()
     }
 }

@@ -70,7 +70,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use taut_core::{
     Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event,
-    Message, PathId, Reliability, SendError, Time, Transmit, Transport,
+    Message, Origin, PathId, Reliability, SendError, Time, Transmit, Transport,
 };
 
 pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
@@ -437,5 +437,17 @@ impl Transport for Mtip {
         if let Some(place) = self.place_of(id) {
             self.forget_path(now, place);
         }
+    }
+
+    /// It proves no addresses: Noise around it does.
+    fn set_origin(&mut self, _: PathId, _: Origin) {}
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.place_of(path).is_some()
+    }
+
+    /// Messages go at once: they tell by themselves.
+    fn round_trip(&self) -> Option<Duration> {
+        None
     }
 }

@@ -561,6 +561,11 @@ impl Transport for Quic {
         let mut remotes = self.connections.iter().map(|connection| connection.quic.remote_address());
         path == self.path || path == self.path_before || remotes.any(|remote| self.path_of(remote) == path)
     }
+
+    /// It follows its peer by itself.
+    fn add_path(&mut self, _: Time, _: PathId) -> bool {
+        false
+    }
 }
 
 impl std::fmt::Debug for Quic {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Reliability, SendError, StreamId,
-    Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability, SendError,
+    StreamId, Time, Transmit, Transport, earliest,
 };
 
 use super::config::SecurityConfig;
@@ -406,12 +406,9 @@ impl<T: Transport> Sealed<T> {
         self.events.push_back(Event::Connected);
         while let Some(message) = self.waiting.pop() {
             let tag = message.tag;
-            let cause = match self.send_sealed(message) {
-                Ok(()) => continue,
-                Err(SendError::TooLate) => DropCause::TooLate,
-                Err(_) => DropCause::SendBufferFull,
-            };
-            self.events.push_back(Event::Dropped { tag, cause });
+            if let Err(error) = self.send_sealed(message) {
+                self.events.push_back(Event::Dropped { tag, cause: error.cause() });
+            }
         }
     }
 
@@ -535,6 +532,22 @@ impl<T: Transport> Transport for Sealed<T> {
 
     fn round_trip(&self) -> Option<Duration> {
         self.inner.round_trip()
+    }
+
+    fn add_path(&mut self, now: Time, path: PathId) -> bool {
+        self.inner.add_path(now, path)
+    }
+
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.inner.remove_path(now, path);
+    }
+
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.inner.set_origin(path, origin);
+    }
+
+    fn uses_path(&self, path: PathId) -> bool {
+        self.inner.uses_path(path)
     }
 }
 

@@ -63,8 +63,8 @@ mod sender;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Rng, SendError, Time, Transmit,
-    Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError, Time,
+    Transmit, Transport, earliest,
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
@@ -155,12 +155,6 @@ impl Tcp {
     pub fn sink(mut self) -> Self {
         self.receiver.sink();
         self
-    }
-
-    /// Ends the connection: FIN follows what was offered. The peer does the same, and both report [`Event::Closed`]
-    /// when all of it arrived.
-    pub fn close(&mut self) {
-        self.sender.closing = true;
     }
 
     /// Bytes of the stream that arrived in order, prefixes of messages included.
@@ -480,8 +474,10 @@ impl Transport for Tcp {
         self.events.pop_front()
     }
 
-    fn close(&mut self, _now: Time) {
-        Tcp::close(self);
+    /// Ends the connection: FIN follows what was offered. The peer does the same, and both report [`Event::Closed`]
+    /// when all of it arrived.
+    fn close(&mut self, _: Time) {
+        self.sender.closing = true;
     }
 
     fn round_trip(&self) -> Option<Duration> {
@@ -495,6 +491,18 @@ impl Transport for Tcp {
         let rto = self.sender.timer.map(|at| Deadline::new(at, "rto"));
         let rto = earliest(rto, self.sender.rack_timer());
         earliest(rto, self.receiver.timer.map(|at| Deadline::new(at, "delayed ack")))
+    }
+
+    fn add_path(&mut self, _: Time, _: PathId) -> bool {
+        false
+    }
+
+    fn remove_path(&mut self, _: Time, _: PathId) {}
+
+    fn set_origin(&mut self, _: PathId, _: Origin) {}
+
+    fn uses_path(&self, _: PathId) -> bool {
+        true
     }
 }
 

@@ -52,7 +52,7 @@ impl Net {
     fn new(config: MptcpConfig, ways: Vec<Way>) -> Self {
         let seed = Seed::new(5);
         let mut client = Mptcp::client(config.clone(), seed.stream("client"));
-        (0..ways.len()).for_each(|path| assert!(client.add_path(PathId(path as u8))));
+        (0..ways.len()).for_each(|path| assert!(client.add_path(Time::ZERO, PathId(path as u8))));
         let server = Mptcp::server(config, seed.stream("server"));
         let (arrivals, offers, events) = (BinaryHeap::new(), Vec::new(), Default::default());
         let (now, ends, rng) = (Time::ZERO, [client, server], seed.stream("net"));
@@ -194,12 +194,12 @@ fn two_copies_hide_the_death_of_a_path() {
 #[test]
 fn a_path_that_is_removed_or_added_moves_the_flow_without_a_timeout() {
     let mut net = Net::new(config(Scheduler::MinRtt), vec![way(4), way(9), way(2)]).commands(MS * 30, 500);
-    net.ends[0].remove_path(PathId(2));
+    net.ends[0].remove_path(net.now, PathId(2));
     net.run_until(at_ms(5_000));
-    net.ends[0].remove_path(PathId(0));
+    net.ends[0].remove_path(net.now, PathId(0));
     net.pump(0);
     net.run_until(at_ms(10_000));
-    assert!(net.ends[0].add_path(PathId(2)));
+    assert!(net.ends[0].add_path(net.now, PathId(2)));
     net.pump(0);
     net.run_until(at_ms(20_000));
     let received = net.received();

@@ -163,7 +163,7 @@ fn both_ends_report_closed_when_everything_arrived() {
     // RFC 9293 section 3.6, also when FIN is lost.
     let mut net = pair(&TcpConfig::default());
     net.client.send(Time::ZERO, message(b"last words")).unwrap();
-    net.client.close();
+    net.client.close(Time::ZERO);
     let mut first = true;
     net.forward.script =
         Box::new(move |_, r| r.repr.flags.contains(Flags::FIN) && std::mem::take(&mut first));

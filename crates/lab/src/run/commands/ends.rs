@@ -8,18 +8,18 @@ use taut_core::{
 };
 use taut_link::Chain;
 use taut_sim::Peer;
+use taut_transport::stack::{Bare, Side};
 
 use super::books::Books;
-use super::carrier::CommandCarrier;
 use super::node::{Receiver, Sender};
-use super::{direction, slot};
+use super::{direction, slot, stack};
 use crate::metrics::percent;
 use crate::result::{FlowOwner, FlowResult, Input, PathResult, RunResult};
 use crate::run::flows::{Counted, Counters};
 use crate::run::inputs::{Inputs, RunError};
 use crate::run::links::{build_chain, directions};
 use crate::run::teleop::{Way, conservation};
-use crate::run::transports::{PORTS, Side};
+use crate::run::transports::PORTS;
 use crate::scenario::{Commands, Scenario};
 
 /// A transport with a socket of its own in place of the model: at the sender's end, and at the receiver's.
@@ -56,14 +56,11 @@ impl CommandEnds {
     ) -> Result<Self, RunError> {
         let books = Books::new(commands, scenario);
         let [near, far] = match kernel {
-            Some(ends) => ends.map(CommandCarrier::Kernel),
-            None => [
-                CommandCarrier::new(commands, Side::Opens, seed, false)?,
-                CommandCarrier::new(commands, Side::Waits, seed, false)?,
-            ],
+            Some(ends) => ends.map(|end| Bare::External(end).into()),
+            None => [stack(commands, Side::Opens, seed, false)?, stack(commands, Side::Waits, seed, false)?],
         };
         let stop = Time::ZERO + scenario.duration;
-        let counted = |carrier| Counted::new(carrier, Counters::default());
+        let counted = |stack| Counted::new(stack, Counters::default());
         let sender = Sender::new(counted(near), peer(), commands, stop, books.clone());
         let receiver = Receiver::new(counted(far), peer(), books.clone());
         let books = CommandBooks(books, commands.transport.name().to_owned());

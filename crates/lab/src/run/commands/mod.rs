@@ -2,23 +2,23 @@
 
 mod books;
 mod bound;
-mod carrier;
 mod ends;
 mod node;
 
 use taut_core::{Address, Duration, Seed, Time};
 use taut_sim::{Network, Peer};
+use taut_transport::stack::{Side, Stack};
 
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
-use super::transports::{PORTS, Side};
+use super::settings;
+use super::transports::{Carries, End, PORTS};
 use crate::result::{CommandsResult, FlowOwner};
-use crate::scenario::{Direction, Scenario};
+use crate::scenario::{Commands, Direction, Scenario};
 pub use ends::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
 
 use books::Books;
 use bound::Clairvoyant;
-use carrier::CommandCarrier;
 use node::{Receiver, Sender};
 
 /// A flow of commands whose ends are in the network.
@@ -65,7 +65,7 @@ pub(super) fn add(
     let (near, far) = PORTS;
     let mut end = |side: Side, other: Address, (source_port, destination_port)| {
         let explain = explain && side == Side::Opens;
-        let carrier = CommandCarrier::new(commands, side, seed, explain)?;
+        let stack = stack(commands, side, seed, explain)?;
         let (owner, flow) = (FlowOwner::Commands(direction(side)), taut_core::FlowId(flows.len() as u32));
         let name = match side {
             Side::Opens => "commands",
@@ -74,20 +74,27 @@ pub(super) fn add(
         let (name, counters) = (name.to_owned(), Counters::default());
         let from = if side == Side::Opens { sender } else { receiver };
         flows.push(FlowInfo { name, owner, kind: "commands", sender: from, counters: counters.clone() });
-        let (protocol, address) = (carrier.protocol(), other);
+        let (protocol, address) = (stack.protocol(), other);
         let peer = Peer { address, source_port, destination_port, flow, protocol, dscp: 0 };
-        Ok::<_, RunError>((super::flows::Counted::new(carrier, counters), peer))
+        Ok::<_, RunError>((super::flows::Counted::new(stack, counters), peer))
     };
-    let (carrier, peer) = end(Side::Opens, receiver, (near, far))?;
+    let (stack, peer) = end(Side::Opens, receiver, (near, far))?;
     let stop = Time::ZERO + scenario.duration;
-    let node = Sender::new(carrier, peer, commands, stop, books.clone());
+    let node = Sender::new(stack, peer, commands, stop, books.clone());
     network.node("commander", from, Box::new(node));
-    let (carrier, peer) = end(Side::Waits, sender, (far, near))?;
-    network.node("commanded", to, Box::new(Receiver::new(carrier, peer, books.clone())));
+    let (stack, peer) = end(Side::Waits, sender, (far, near))?;
+    network.node("commanded", to, Box::new(Receiver::new(stack, peer, books.clone())));
     network.flow(sender, receiver);
     network.flow(receiver, sender);
     let clairvoyant = Clairvoyant::new(scenario, commands, seed, inputs)?;
     Ok(Some(CommandFlow { books, clairvoyant, transport: commands.transport.name().to_owned() }))
+}
+
+/// The stack of one end. `explain`: each choice of paths is kept until it is read.
+fn stack(commands: &Commands, side: Side, seed: Seed, explain: bool) -> Result<Stack, RunError> {
+    let end = End { carries: Carries::Commands, side, secure: false, life: "", paths: commands.paths };
+    let needs = settings::Needs { deadline: Some(commands.deadline), explain, period: None };
+    end.stack(settings::stack(&commands.transport, needs), seed)
 }
 
 fn direction(side: Side) -> Direction {

@@ -9,7 +9,6 @@ use taut_core::{
 use taut_sim::Peer;
 
 use super::books::Books;
-use super::carrier::CommandCarrier;
 use crate::run::flows::Counted;
 use crate::scenario::Commands;
 
@@ -27,7 +26,7 @@ pub(super) struct Sender {
 pub(super) struct Receiver(End);
 
 struct End {
-    carrier: Counted<CommandCarrier>,
+    stack: Counted,
     peer: Peer,
     books: Books,
     /// Is this the one that receives commands?
@@ -36,15 +35,9 @@ struct End {
 }
 
 impl Sender {
-    pub(super) fn new(
-        carrier: Counted<CommandCarrier>,
-        peer: Peer,
-        commands: &Commands,
-        stop: Time,
-        books: Books,
-    ) -> Self {
-        let deadline = carrier.inner().keeps_deadlines().then_some(commands.deadline);
-        let end = End { carrier, peer, books, back: false, events: VecDeque::new() };
+    pub(super) fn new(stack: Counted, peer: Peer, commands: &Commands, stop: Time, books: Books) -> Self {
+        let deadline = stack.stack().keeps_deadlines().then_some(commands.deadline);
+        let end = End { stack, peer, books, back: false, events: VecDeque::new() };
         let (size, period) = (commands.size.get() as usize, commands.period);
         Self { end, size, period, deadline, next: Time::ZERO, stop }
     }
@@ -58,7 +51,7 @@ impl Sender {
             data[8..16].copy_from_slice(&now.as_nanos().to_be_bytes());
             let message =
                 Message { data, created: now, deadline: self.deadline, tag: number, ..Message::default() };
-            if self.end.carrier.send(now, message).is_err() {
+            if self.end.stack.send(now, message).is_err() {
                 self.end.books.refused();
             }
         }
@@ -68,14 +61,14 @@ impl Sender {
 impl Drop for Sender {
     /// The simulator drops its nodes at the end of a run.
     fn drop(&mut self) {
-        let carrier = self.end.carrier.inner();
-        self.end.books.copies(carrier.copies(), carrier.choices());
+        let stack = self.end.stack.stack();
+        self.end.books.copies(stack.copies(), stack.choices().map(|report| report.stats));
     }
 }
 
 impl Receiver {
-    pub(super) fn new(carrier: Counted<CommandCarrier>, peer: Peer, books: Books) -> Self {
-        Self(End { carrier, peer, books, back: true, events: VecDeque::new() })
+    pub(super) fn new(stack: Counted, peer: Peer, books: Books) -> Self {
+        Self(End { stack, peer, books, back: true, events: VecDeque::new() })
     }
 }
 
@@ -85,20 +78,20 @@ impl End {
             return self.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
         }
         let (path, ecn, padding) = (packet.meta.path, packet.meta.ecn, Peer::padding(packet));
-        self.carrier.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
+        self.stack.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
         self.drain(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        let is_due = self.carrier.poll_timeout().is_some_and(|deadline| deadline.at <= now);
-        if is_due || self.carrier.inner().owns_its_socket() {
-            self.carrier.handle_timeout(now);
+        let is_due = self.stack.poll_timeout().is_some_and(|deadline| deadline.at <= now);
+        if is_due || self.stack.stack().owns_its_socket() {
+            self.stack.handle_timeout(now);
         }
         self.drain(now);
     }
 
     fn drain(&mut self, now: Time) {
-        while let Some(event) = self.carrier.poll_event() {
+        while let Some(event) = self.stack.poll_event() {
             match event {
                 Event::Received { data, .. } => self.receive(now, &data),
                 Event::Refused(cause) => self.events.push_back(NodeEvent::Refused(None, cause)),
@@ -120,8 +113,8 @@ impl End {
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         let mut payload = Vec::new();
-        let transmit = self.carrier.poll_transmit(now, &mut payload);
-        let choices = std::iter::from_fn(|| self.carrier.inner_mut().poll_choice());
+        let transmit = self.stack.poll_transmit(now, &mut payload);
+        let choices = std::iter::from_fn(|| self.stack.stack_mut().poll_choice());
         self.events.extend(choices.map(|choice| NodeEvent::Chosen(Box::new(choice))));
         let transmit = transmit?;
         let packet = self.peer.packet(payload, transmit);
@@ -146,7 +139,7 @@ impl Node for Sender {
     }
     fn poll_timeout(&self) -> Option<Deadline> {
         let next = (self.next < self.stop).then(|| Deadline::new(self.next, "next command"));
-        earliest(next, self.end.carrier.poll_timeout())
+        earliest(next, self.end.stack.poll_timeout())
     }
 }
 
@@ -164,6 +157,6 @@ impl Node for Receiver {
         self.0.events.pop_front()
     }
     fn poll_timeout(&self) -> Option<Deadline> {
-        self.0.carrier.poll_timeout()
+        self.0.stack.poll_timeout()
     }
 }

@@ -7,14 +7,16 @@ use std::collections::VecDeque;
 
 use taut_core::{
     Bytes, Datagram, Deadline, DropCause, Duration, Event, FlowId, Medium, Message, Node, NodeEvent, Packet,
-    Reliability, Seed, SendError, Time, Transport, earliest,
+    Reliability, Seed, Time, Transport, earliest,
 };
 use taut_media::{Demultiplexer, DemuxConfig, Multiplexer, MuxConfig, Scheme, TrendConfig};
 use taut_sim::{Network, Peer};
+use taut_transport::stack::{Side, Stack};
 
 use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
-use super::transports::{Carrier, PORTS, Side};
+use super::settings;
+use super::transports::{Carries, End, PORTS};
 use crate::metrics::StreamKey;
 use crate::result::FlowOwner;
 use crate::scenario::{Direction, MultiplexerSpec, Scenario, Session, Stream};
@@ -36,16 +38,17 @@ pub(super) fn add(
     let (operator_port, robot_port) = PORTS;
     let counters: [Counters; 2] = Default::default();
     let mut end = |direction: Direction, stream: &Option<Stream>, side, peer: Peer, far: &Option<Stream>| {
-        let carrier = Carrier::new(&session.transport, side, seed)?;
-        let peer = Peer { protocol: carrier.protocol(), dscp: stream.as_ref().map_or(0, |s| s.dscp), ..peer };
+        let end = End { carries: Carries::Session, side, secure: false, life: "", paths: 1 };
+        let stack = end.stack(settings::stack(&session.transport, settings::Needs::default()), seed)?;
+        let peer = Peer { protocol: stack.protocol(), dscp: stream.as_ref().map_or(0, |s| s.dscp), ..peer };
         let outgoing = match stream {
             None => None,
-            Some(stream) => Some(Outgoing::new(stream, direction.name(), &carrier, scenario, seed, inputs)?),
+            Some(stream) => Some(Outgoing::new(stream, direction.name(), &stack, scenario, seed, inputs)?),
         };
         let reports = matches!(far, Some(Stream { multiplexer: MultiplexerSpec::NetworkAware(_), .. }))
             && outgoing.is_some();
-        let carrier = Counted::new(carrier, counters[direction as usize].clone());
-        Ok::<_, RunError>(SessionNode::new(carrier, peer, outgoing, reports))
+        let stack = Counted::new(stack, counters[direction as usize].clone());
+        Ok::<_, RunError>(SessionNode::new(stack, peer, outgoing, reports))
     };
     let (forward, backward) = (&session.forward, &session.backward);
     let to_robot = Peer {
@@ -87,7 +90,7 @@ pub(super) fn add(
 
 /// One end of a session.
 struct SessionNode {
-    carrier: Counted<Carrier>,
+    stack: Counted,
     peer: Peer,
     outgoing: Option<Outgoing>,
     demultiplexer: Demultiplexer,
@@ -115,20 +118,20 @@ impl Outgoing {
     fn new(
         stream: &Stream,
         direction: &str,
-        carrier: &Carrier,
+        stack: &Stack,
         scenario: &Scenario,
         seed: Seed,
         inputs: &mut Inputs,
     ) -> Result<Self, RunError> {
         let devices = Devices::new(stream, direction, scenario.duration, seed, inputs)?;
-        let room = ETHERNET.saturating_sub(carrier.overhead());
+        let room = ETHERNET.saturating_sub(stack.overhead());
         let mut config = MuxConfig::new(scheme(stream)).mtu(room).sample_limit(128).frame_limit(64);
         for medium in Medium::ALL {
             // What is late is counted late at the receiver; the sender drops only what nobody waits for any more.
             config = config.age_limit(medium, Duration::from_secs(1));
         }
         if let Some(packet) = stream.packet {
-            config = config.datagram(packet.saturating_sub(carrier.overhead()));
+            config = config.datagram(packet.saturating_sub(stack.overhead()));
         }
         let multiplexer = Multiplexer::new(config)
             .map_err(|e| RunError::key(format!("session.{direction}.multiplexer"), e))?;
@@ -136,7 +139,7 @@ impl Outgoing {
     }
 
     /// Makes what is due and hands on whatever the multiplexer has ready.
-    fn pump(&mut self, now: Time, carrier: &mut Counted<Carrier>, events: &mut VecDeque<NodeEvent>) {
+    fn pump(&mut self, now: Time, stack: &mut Counted, events: &mut VecDeque<NodeEvent>) {
         let before = events.len();
         self.devices.make(now, &mut self.multiplexer, events);
         for event in events.range(before..) {
@@ -156,8 +159,8 @@ impl Outgoing {
                 reliability: reliability(transmit.flow),
                 ..Message::default()
             };
-            if let Err(error) = carrier.send(now, message) {
-                self.carried.dropped(self.tag, cause(error), events);
+            if let Err(error) = stack.send(now, message) {
+                self.carried.dropped(self.tag, error.cause(), events);
             }
         }
         while let Some(event) = self.multiplexer.poll_event() {
@@ -174,14 +177,6 @@ impl Outgoing {
 /// A newer sample makes an older one worthless; the next part of a frame does not.
 fn reliability(flow: Medium) -> Reliability {
     if flow == Medium::Haptic { Reliability::Unreliable } else { Reliability::Reliable }
-}
-
-fn cause(error: SendError) -> DropCause {
-    match error {
-        SendError::TooLate => DropCause::TooLate,
-        SendError::TooLarge { .. } => DropCause::Malformed,
-        SendError::BufferFull(_) | SendError::Closed => DropCause::SendBufferFull,
-    }
 }
 
 fn scheme(stream: &Stream) -> Scheme {
@@ -202,14 +197,14 @@ fn scheme(stream: &Stream) -> Scheme {
 }
 
 impl SessionNode {
-    fn new(carrier: Counted<Carrier>, peer: Peer, outgoing: Option<Outgoing>, reports: bool) -> Self {
+    fn new(stack: Counted, peer: Peer, outgoing: Option<Outgoing>, reports: bool) -> Self {
         let demultiplexer = Demultiplexer::new(DemuxConfig::default());
-        Self { carrier, peer, outgoing, demultiplexer, reports, events: VecDeque::new(), spare: Vec::new() }
+        Self { stack, peer, outgoing, demultiplexer, reports, events: VecDeque::new(), spare: Vec::new() }
     }
 
     /// What the transport has to tell, to whom it concerns.
     fn drain(&mut self, now: Time) {
-        while let Some(event) = self.carrier.poll_event() {
+        while let Some(event) = self.stack.poll_event() {
             match event {
                 Event::Received { data, .. } => self.receive(now, data),
                 Event::Dropped { tag, cause } => {
@@ -252,7 +247,7 @@ impl Node for SessionNode {
         }
         let padding = Peer::padding(&packet);
         let (path, ecn) = (packet.meta.path, packet.meta.ecn);
-        self.carrier.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
+        self.stack.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
         self.spare = packet.payload;
         self.spare.clear();
         self.drain(now);
@@ -260,16 +255,16 @@ impl Node for SessionNode {
 
     fn handle_timeout(&mut self, now: Time) {
         if let Some(out) = &mut self.outgoing {
-            out.pump(now, &mut self.carrier, &mut self.events);
+            out.pump(now, &mut self.stack, &mut self.events);
         }
-        if self.carrier.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
-            self.carrier.handle_timeout(now);
+        if self.stack.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
+            self.stack.handle_timeout(now);
         }
         self.drain(now);
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        let transmit = self.carrier.poll_transmit(now, &mut self.spare)?;
+        let transmit = self.stack.poll_transmit(now, &mut self.spare)?;
         Some(self.peer.packet(std::mem::take(&mut self.spare), transmit))
     }
 
@@ -281,6 +276,6 @@ impl Node for SessionNode {
         let out = self.outgoing.as_ref();
         let devices =
             out.and_then(|out| earliest(out.devices.poll_timeout(), out.multiplexer.poll_timeout()));
-        earliest(devices, self.carrier.poll_timeout())
+        earliest(devices, self.stack.poll_timeout())
     }
 }

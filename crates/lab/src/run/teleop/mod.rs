@@ -17,16 +17,17 @@ use std::rc::Rc;
 use taut_core::{Address, Duration, FlowId, Rng, Seed, Time};
 use taut_session::{Operator, Robot};
 use taut_sim::{Network, NodeClock, Peer};
+use taut_transport::stack::Side;
 
 use self::hand::Hand;
 use self::operator::{OperatorNode, Script};
 use self::own::{OwnQueues, SharedQueues};
 use self::record::{Opening, Record, Shared};
 use self::robot::RobotNode;
-use self::wire::{Life, Stack, Wire};
+use self::wire::{Life, Wire};
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
-use super::transports::{PORTS, Side};
+use super::transports::PORTS;
 use super::{cross, links, settings};
 use crate::metrics::{StreamKey, Watch};
 use crate::result::{FlowOwner, Series, TeleopResult};
@@ -83,9 +84,9 @@ fn add_life(
     };
     let clocks = [clock("operator", teleop.operator_clock), clock("robot", teleop.robot_clock)];
     let end = |side: Side| {
-        let stack = Stack::new(teleop, side, seed, life)?;
+        let stack = wire::stack(teleop, side, seed, life)?;
         let (headers, protocol) = (stack.headers(), stack.protocol());
-        let rng = seed.stream(&format!("teleop/{}/session{}", side.names().0, life.name));
+        let rng = seed.stream(&format!("teleop/{}/session{}", side.name(), life.name));
         let counters = counters[usize::from(side == Side::Waits)].clone();
         Ok::<_, RunError>((Wire::new(stack, codec, side, counters), headers, protocol, rng))
     };

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use taut_core::{Address, Duration, Event, NodeEvent, StreamId, Time};
 use taut_session::{ClockEstimate, Codec, OperatorEvent, RobotEvent, StateError};
 use taut_sim::Observer;
+use taut_transport::stack::Side;
 
 use super::books::{OperatorBook, RobotBook};
 use super::record::{Record, Shared};
@@ -17,7 +18,6 @@ use crate::metrics::{Metrics, StreamKey, Watch, percent};
 use crate::result::{
     Conservation, FlowOwner, FlowResult, Input, Ran, RunResult, TeleopResult, Verdict, WireResult,
 };
-use crate::run::transports::Side;
 use crate::run::{judge, settings};
 use crate::scenario::{Direction, Scenario, Teleop};
 

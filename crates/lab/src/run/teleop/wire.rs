@@ -3,29 +3,19 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
-    Transmit, Transport, UDP_HEADER,
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit, Transport,
 };
 use taut_session::Codec;
-use taut_transport::entropy::Entropy;
-use taut_transport::identity::{Identity, Trust};
 use taut_transport::quic::Resumption;
-use taut_transport::security::{Sealed, Secured, SecurityConfig};
+use taut_transport::stack::{Side, Stack, StackSpec};
 use taut_wire::omni71;
 use taut_wire::session::{Body, Frame, Priority};
 
-use crate::run::flows::{Counted, Counters, Counts};
+use crate::run::flows::{Counted, Counters};
 use crate::run::inputs::RunError;
 use crate::run::settings;
-use crate::run::transports::{Carrier, Side, session_quic};
-use crate::scenario::{Teleop, TransportSpec};
-
-/// A transport, plain or sealed.
-pub(super) enum Stack {
-    Plain(Carrier),
-    Secured(Box<Secured<Carrier>>),
-    Sealed(Box<Sealed<Carrier>>),
-}
+use crate::run::transports::{Carries, End};
+use crate::scenario::Teleop;
 
 /// Which life of the two ends it is, and what they remember of the one before.
 #[derive(Clone, Debug, Default)]
@@ -35,85 +25,18 @@ pub(super) struct Life {
     pub(super) tickets: [Resumption; 2],
 }
 
-impl Stack {
-    pub(super) fn new(teleop: &Teleop, side: Side, seed: Seed, life: &Life) -> Result<Self, RunError> {
-        let spec = teleop.transport;
-        if let TransportSpec::Quic(quic) = &spec {
+/// The stack of one end.
+pub(super) fn stack(teleop: &Teleop, side: Side, seed: Seed, life: &Life) -> Result<Stack, RunError> {
+    let spec = match settings::session(teleop) {
+        StackSpec::Quic(config) => {
             let tickets = life.tickets[usize::from(side == Side::Waits)].clone();
-            let quic = session_quic(quic, side, seed, life.name, Some(tickets));
-            return Ok(Self::Plain(Carrier::Quic(Box::new(quic))));
+            StackSpec::Quic(config.resumption(tickets))
         }
-        let period = settings::period(teleop);
-        let make = move || match &spec {
-            TransportSpec::Etp(etp) if etp.tcp.is_none() => Carrier::etp(etp, Some(period)),
-            spec => Carrier::new(spec, side, seed),
-        };
-        let carrier = make()?;
-        if !teleop.secure {
-            return Ok(Self::Plain(carrier));
-        }
-        let (own, peer) = side.names();
-        let (identity, peer) =
-            (Identity::from_seed(seed, own), Identity::from_seed(seed, peer).fingerprint());
-        let entropy = Entropy::seeded(seed, &format!("session/{own}/security{}", life.name));
-        let config = SecurityConfig::new();
-        Ok(match (carrier.protocol(), side) {
-            (Protocol::Tcp, Side::Opens) => {
-                Self::Sealed(Box::new(Sealed::initiator(config, &identity, peer, entropy, carrier)))
-            }
-            (Protocol::Tcp, Side::Waits) => {
-                let trust = Trust::only(peer);
-                Self::Sealed(Box::new(Sealed::responder(config, &identity, trust, entropy, carrier)))
-            }
-            (_, Side::Opens) => {
-                Self::Secured(Box::new(Secured::initiator(config, &identity, peer, entropy, carrier)))
-            }
-            (_, Side::Waits) => {
-                let make = move || make().expect("it could be made before");
-                let trust = Trust::only(peer);
-                Self::Secured(Box::new(Secured::responder(config, &identity, trust, entropy, make)))
-            }
-        })
-    }
-
-    fn carrier(&self) -> &Carrier {
-        match self {
-            Self::Plain(carrier) => carrier,
-            Self::Secured(secured) => secured.inner(),
-            Self::Sealed(sealed) => sealed.inner(),
-        }
-    }
-
-    pub(super) fn protocol(&self) -> Protocol {
-        self.carrier().protocol()
-    }
-
-    /// Of the headers that the driver adds to a datagram.
-    pub(super) fn headers(&self) -> Bytes {
-        match self.protocol() {
-            Protocol::Udp => Bytes::new(IPV4_HEADER + UDP_HEADER),
-            Protocol::Tcp | Protocol::Dccp => Bytes::new(IPV4_HEADER),
-        }
-    }
-}
-
-impl Counts for Stack {
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        let mut counts = self.carrier().counts();
-        match self {
-            Self::Plain(_) => {}
-            Self::Secured(secured) => counts.extend([
-                ("sealed", secured.stats().sealed),
-                ("opened", secured.stats().opened),
-                ("unauthenticated", secured.stats().unauthenticated),
-                ("replayed", secured.stats().replayed),
-            ]),
-            Self::Sealed(sealed) => {
-                counts.extend([("sealed", sealed.stats().sealed), ("opened", sealed.stats().opened)]);
-            }
-        }
-        counts
-    }
+        other => other,
+    };
+    let end =
+        End { carries: Carries::Session, side, secure: teleop.secure, life: life.name, paths: teleop.paths };
+    end.stack(spec, seed)
 }
 
 /// What went by.
@@ -137,7 +60,7 @@ pub(super) enum Seen {
 
 /// A transport that is watched. It is not asked anything that the session was not told.
 pub(super) struct Wire {
-    stack: Counted<Stack>,
+    stack: Counted,
     codec: Codec,
     side: Side,
     seen: VecDeque<Seen>,
@@ -226,45 +149,41 @@ impl Transport for Wire {
     fn close(&mut self, now: Time) {
         self.stack.close(now);
     }
+    fn add_path(&mut self, now: Time, path: PathId) -> bool {
+        self.stack.add_path(now, path)
+    }
+    fn remove_path(&mut self, now: Time, path: PathId) {
+        self.stack.remove_path(now, path);
+    }
+    fn set_origin(&mut self, path: PathId, origin: Origin) {
+        self.stack.set_origin(path, origin);
+    }
+    fn uses_path(&self, path: PathId) -> bool {
+        self.stack.uses_path(path)
+    }
     fn round_trip(&self) -> Option<Duration> {
         self.stack.round_trip()
     }
 }
 
-/// Calls whichever stack it is.
-macro_rules! stacked {
-    ($stack:ident, $transport:ident => $call:expr) => {
-        match $stack {
-            Stack::Plain($transport) => $call,
-            Stack::Secured($transport) => $call,
-            Stack::Sealed($transport) => $call,
-        }
-    };
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_transport::stack::{Bare, EveryPath};
+    use taut_transport::udp::UdpConfig;
 
-impl Transport for Stack {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        stacked!(self, transport => transport.send(now, message))
-    }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        stacked!(self, transport => transport.handle_input(now, input));
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        stacked!(self, transport => transport.handle_timeout(now));
-    }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        stacked!(self, transport => transport.poll_transmit(now, buffer))
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        stacked!(self, transport => transport.poll_event())
-    }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        stacked!(self, transport => transport.poll_timeout())
-    }
-    fn close(&mut self, now: Time) {
-        stacked!(self, transport => transport.close(now));
-    }
-    fn round_trip(&self) -> Option<Duration> {
-        stacked!(self, transport => transport.round_trip())
+    #[test]
+    fn what_is_watched_and_counted_has_its_paths_all_the_same() {
+        let (counters, path) = (Counters::default(), PathId(4));
+        let stack = Bare::EveryPath(EveryPath::new(UdpConfig::new())).into();
+        let mut wire = Wire::new(stack, Codec::Native, Side::Opens, counters.clone());
+        assert!(!wire.uses_path(path) && wire.add_path(Time::ZERO, path) && wire.uses_path(path));
+        assert!(!wire.add_path(Time::ZERO, path), "it is known");
+        wire.send(Time::ZERO, Message::default()).unwrap();
+        assert_eq!(wire.poll_transmit(Time::ZERO, &mut Vec::new()).map(|sent| sent.path), Some(path));
+        wire.remove_path(Time::ZERO, path);
+        assert!(!wire.uses_path(path));
+        drop(wire);
+        assert_eq!(counters.take().get("offered"), Some(&1));
     }
 }

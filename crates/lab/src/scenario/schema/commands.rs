@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bytes, Duration, Probability};
 
 use super::defaults;
-use super::transport::{DccpSpec, EtpSpec, QuicSpec, SctpSpec, TcpSpec, TransportSpec};
+use super::transport::{TcpSpec, TransportSpec};
 
 /// Commands of one size at equal distances, one way. Parallel links between the two vertices are its paths: path i is the
 /// i-th of them by name, both ways.
@@ -18,7 +18,7 @@ pub struct Commands {
     pub to: String,
     /// What carries them.
     #[serde(default)]
-    pub transport: CommandTransport,
+    pub transport: TransportSpec,
     /// Bytes of a command. 16B to 1200B.
     #[serde(default = "size")]
     #[schemars(with = "String")]
@@ -34,60 +34,6 @@ pub struct Commands {
     /// How many paths there are. 1 to 8.
     #[serde(default = "paths")]
     pub paths: u8,
-}
-
-/// What carries commands. MTIP, MPTCP, MPQUIC and `every_path` use all paths, the others the first one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum CommandTransport {
-    /// A datagram a command.
-    #[default]
-    Udp,
-    /// UDP with a gap between packets.
-    Etp(EtpSpec),
-    /// TCP, commands framed in its stream.
-    Tcp(TcpSpec),
-    /// QUIC datagrams.
-    Quic(QuicSpec),
-    /// SCTP over UDP.
-    Sctp(SctpSpec),
-    /// DCCP over UDP.
-    Dccp(DccpSpec),
-    /// MTIP.
-    Mtip(MtipSpec),
-    /// The model of Multipath TCP.
-    Mptcp(MptcpSpec),
-    /// Multipath QUIC: a QUIC datagram a command.
-    Mpquic(MpquicSpec),
-    /// A datagram on every path for every command, at once, and nothing more: as much as the best choice of paths has in time
-    /// that sends nothing later. What could be had by sending later is `bound_percent` of a result, whatever carries commands.
-    EveryPath,
-}
-
-impl CommandTransport {
-    /// Its name in results.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Mtip(_) => "mtip",
-            Self::Mptcp(_) => "mptcp",
-            Self::Mpquic(_) => "mpquic",
-            Self::EveryPath => "every path",
-            single => single.single().map_or("", |single| single.name()),
-        }
-    }
-
-    /// What carries them over one path, where only one is used.
-    pub fn single(&self) -> Option<TransportSpec> {
-        match *self {
-            Self::Udp => Some(TransportSpec::Udp),
-            Self::Etp(spec) => Some(TransportSpec::Etp(spec)),
-            Self::Tcp(spec) => Some(TransportSpec::Tcp(spec)),
-            Self::Quic(spec) => Some(TransportSpec::Quic(spec)),
-            Self::Sctp(spec) => Some(TransportSpec::Sctp(spec)),
-            Self::Dccp(spec) => Some(TransportSpec::Dccp(spec)),
-            Self::Mtip(_) | Self::Mptcp(_) | Self::Mpquic(_) | Self::EveryPath => None,
-        }
-    }
 }
 
 /// MTIP.

@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::tcp::TcpConfig;
 
+use super::commands::{MpquicSpec, MptcpSpec, MtipSpec};
 use super::defaults;
 
-/// What carries a session.
+/// What carries a session or commands. MTIP, MPTCP, MPQUIC and `every_path` use all paths that there are, the others the first
+/// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TransportSpec {
@@ -24,6 +26,16 @@ pub enum TransportSpec {
     Sctp(SctpSpec),
     /// DCCP over UDP: never repeats anything.
     Dccp(DccpSpec),
+    /// MTIP.
+    Mtip(MtipSpec),
+    /// The model of Multipath TCP.
+    Mptcp(MptcpSpec),
+    /// Multipath QUIC: reliable messages in streams, others in datagrams.
+    Mpquic(MpquicSpec),
+    /// A datagram on every path for every message, at once, and nothing more: as much as the best choice of paths has in time
+    /// that sends nothing later. What could be had by sending later is `bound_percent` of a result of commands, whatever
+    /// carries them.
+    EveryPath,
 }
 
 impl TransportSpec {
@@ -36,7 +48,16 @@ impl TransportSpec {
             Self::Quic(_) => "quic",
             Self::Sctp(_) => "sctp",
             Self::Dccp(_) => "dccp",
+            Self::Mtip(_) => "mtip",
+            Self::Mptcp(_) => "mptcp",
+            Self::Mpquic(_) => "mpquic",
+            Self::EveryPath => "every path",
         }
+    }
+
+    /// Does it use several paths at once?
+    pub fn is_multipath(&self) -> bool {
+        matches!(self, Self::Mtip(_) | Self::Mptcp(_) | Self::Mpquic(_) | Self::EveryPath)
     }
 }
 

@@ -3,12 +3,9 @@
 use std::collections::BTreeSet;
 
 use taut_core::{Bytes, Duration};
-use taut_transport::mtip::MAX_PATHS;
 
-use super::{BETWEEN, Checked, check_tcp, check_transport, fault, vertex, within};
+use super::{BETWEEN, Checked, MOST_PATHS, check_transport, fault, vertex, within};
 use crate::scenario::schema::*;
-
-const MOST_PATHS: u8 = MAX_PATHS as u8;
 
 /// Whether it names two vertices, and every setting is in its range.
 pub(super) fn check(commands: &Commands, vertices: &BTreeSet<String>) -> Checked {
@@ -26,22 +23,16 @@ pub(super) fn check(commands: &Commands, vertices: &BTreeSet<String>) -> Checked
         Duration::from_secs(60),
     )?;
     within("commands.paths".into(), commands.paths, 1, MOST_PATHS)?;
-    let key = "commands.transport";
-    match &commands.transport {
-        CommandTransport::Mtip(mtip) => check_mtip(&format!("{key}.mtip"), mtip, commands.paths),
-        CommandTransport::Mpquic(mpquic) => check_mpquic(&format!("{key}.mpquic"), mpquic),
-        CommandTransport::Mptcp(mptcp) => check_tcp(&format!("{key}.mptcp.subflow"), &mptcp.subflow),
-        single => single.single().map_or(Ok(()), |single| check_transport(key, &single)),
-    }
+    check_transport("commands.transport", &commands.transport, commands.paths)
 }
 
-fn check_mpquic(key: &str, mpquic: &MpquicSpec) -> Checked {
+pub(super) fn check_mpquic(key: &str, mpquic: &MpquicSpec) -> Checked {
     let (ms, minute) = (Duration::from_millis(1), Duration::from_secs(60));
     within(format!("{key}.path_idle_timeout"), mpquic.path_idle_timeout, ms * 20, minute)?;
     within(format!("{key}.keep_alive"), mpquic.keep_alive, ms * 5, minute)
 }
 
-fn check_mtip(key: &str, mtip: &MtipSpec, paths: u8) -> Checked {
+pub(super) fn check_mtip(key: &str, mtip: &MtipSpec, paths: u8) -> Checked {
     match mtip.policy {
         MtipPolicy::Fixed(path) => within(format!("{key}.policy.fixed"), path, 0, paths - 1)?,
         MtipPolicy::Best(count) => within(format!("{key}.policy.best"), count, 1, MOST_PATHS)?,

@@ -477,6 +477,7 @@ impl<T: Transport> Transport for Secured<T> {
         added
     }
 
+    /// Here addresses are proven; the transport inside, a new one for each conversation, knows paths alone.
     fn set_origin(&mut self, path: PathId, origin: Origin) {
         self.origins.set(path, origin);
     }

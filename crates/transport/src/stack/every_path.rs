@@ -1,0 +1,127 @@
+//! A datagram on every path for every message.
+
+use taut_core::{
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
+};
+
+use crate::udp::{Udp, UdpConfig};
+
+/// UDP that sends each message over all of its paths at once, and tells its receiver's user of each copy. What it has in time
+/// is the most that could be had by any choice of paths that sends nothing later: a bound to measure others by.
+///
+/// The end that waits sends over the paths from which it was heard.
+#[derive(Debug)]
+pub struct EveryPath {
+    udp: Udp,
+    paths: Vec<PathId>,
+    /// What is being sent, and over how many of the paths it still has to go.
+    current: Vec<u8>,
+    left: usize,
+}
+
+/// Paths at most.
+const MAX_PATHS: usize = crate::mtip::MAX_PATHS;
+
+impl EveryPath {
+    /// An end without paths.
+    pub fn new(config: UdpConfig) -> Self {
+        Self { udp: Udp::new(config), paths: Vec::new(), current: Vec::new(), left: 0 }
+    }
+
+    /// Messages that were offered.
+    pub fn offered(&self) -> u64 {
+        self.udp.stats().offered
+    }
+
+    /// Paths that a message takes.
+    pub fn paths(&self) -> usize {
+        self.paths.len()
+    }
+
+    fn learn(&mut self, path: PathId) -> bool {
+        let added = self.paths.len() < MAX_PATHS && !self.paths.contains(&path);
+        if added {
+            self.paths.push(path);
+        }
+        added
+    }
+}
+
+impl Transport for EveryPath {
+    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        self.udp.send(now, message)
+    }
+    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
+        self.learn(input.path);
+        self.udp.handle_input(now, input);
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        self.udp.handle_timeout(now);
+    }
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        if self.left == 0 && !self.paths.is_empty() {
+            self.current.clear();
+            self.udp.poll_transmit(now, &mut self.current)?;
+            self.left = self.paths.len();
+        }
+        if self.left == 0 {
+            return None;
+        }
+        let path = self.paths[self.paths.len() - self.left];
+        self.left -= 1;
+        buffer.extend_from_slice(&self.current);
+        Some(Transmit { path, ..Transmit::default() })
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        self.udp.poll_event()
+    }
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.udp.poll_timeout()
+    }
+    fn close(&mut self, now: Time) {
+        self.udp.close(now);
+    }
+    fn add_path(&mut self, _: Time, path: PathId) -> bool {
+        self.learn(path)
+    }
+    fn remove_path(&mut self, _: Time, path: PathId) {
+        self.paths.retain(|known| *known != path);
+        // Of what is on its way, the other paths had their copies or get them.
+        self.left = self.left.min(self.paths.len());
+    }
+    fn set_origin(&mut self, _: PathId, _: Origin) {}
+    fn uses_path(&self, path: PathId) -> bool {
+        self.paths.contains(&path)
+    }
+    fn round_trip(&self) -> Option<Duration> {
+        self.udp.round_trip()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::Ecn;
+
+    fn copies(end: &mut EveryPath) -> Vec<u8> {
+        let mut buffer = Vec::new();
+        std::iter::from_fn(|| end.poll_transmit(Time::ZERO, &mut buffer)).map(|sent| sent.path.0).collect()
+    }
+
+    #[test]
+    fn a_message_takes_every_path_that_there_is() {
+        let mut end = EveryPath::new(UdpConfig::new());
+        let message = || Message { data: vec![1, 2], ..Message::default() };
+        end.send(Time::ZERO, message()).unwrap();
+        assert!(copies(&mut end).is_empty(), "it waits for a path");
+        assert!((0..3).all(|path| end.add_path(Time::ZERO, PathId(path))));
+        assert!(!end.add_path(Time::ZERO, PathId(1)), "it is known");
+        assert_eq!(copies(&mut end), [0, 1, 2]);
+        end.remove_path(Time::ZERO, PathId(1));
+        let input = Datagram { path: PathId(9), ecn: Ecn::NotCapable, data: &[7], padding: 0 };
+        end.handle_input(Time::ZERO, input);
+        end.send(Time::ZERO, message()).unwrap();
+        assert_eq!(copies(&mut end), [0, 2, 9]);
+        assert!(end.uses_path(PathId(9)) && !end.uses_path(PathId(1)));
+    }
+}

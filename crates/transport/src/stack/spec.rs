@@ -1,0 +1,168 @@
+//! The transports by name, and what an end is made from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use taut_core::{Duration, Protocol};
+
+use crate::dccp::DccpConfig;
+use crate::etp::EtpConfig;
+use crate::mpquic::MpQuicConfig;
+use crate::mptcp::MptcpConfig;
+use crate::mtip::MtipConfig;
+use crate::quic::QuicConfig;
+use crate::sctp::SctpConfig;
+use crate::tcp::TcpConfig;
+use crate::udp::UdpConfig;
+
+/// A transport by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TransportKind {
+    /// QUIC.
+    #[default]
+    Quic,
+    /// UDP.
+    Udp,
+    /// TCP: the kernel's over sockets, its model in the lab.
+    Tcp,
+    /// SCTP over UDP (RFC 6951).
+    Sctp,
+    /// DCCP over UDP (RFC 6773).
+    Dccp,
+    /// ETP over UDP.
+    Etp,
+    /// MTIP over UDP, on several paths.
+    Mtip,
+    /// QUIC, on several paths.
+    Mpquic,
+    /// The model of Multipath TCP.
+    Mptcp,
+    /// A datagram on every path for every message.
+    EveryPath,
+}
+
+impl TransportKind {
+    /// Those that carry sessions over sockets.
+    pub const SHIPPED: [Self; 8] =
+        [Self::Quic, Self::Udp, Self::Tcp, Self::Sctp, Self::Dccp, Self::Etp, Self::Mtip, Self::Mpquic];
+
+    /// Its name on the command line and in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quic => "quic",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Sctp => "sctp",
+            Self::Dccp => "dccp",
+            Self::Etp => "etp",
+            Self::Mtip => "mtip",
+            Self::Mpquic => "mpquic",
+            Self::Mptcp => "mptcp",
+            Self::EveryPath => "every_path",
+        }
+    }
+
+    /// Can it repeat what was lost?
+    pub const fn is_reliable(self) -> bool {
+        matches!(self, Self::Quic | Self::Tcp | Self::Sctp | Self::Mtip | Self::Mpquic | Self::Mptcp)
+    }
+
+    /// Does it use several paths at once?
+    pub const fn is_multipath(self) -> bool {
+        matches!(self, Self::Mtip | Self::Mpquic | Self::Mptcp | Self::EveryPath)
+    }
+
+    /// Is it encrypted by itself, whether one wants it or not?
+    pub const fn is_always_encrypted(self) -> bool {
+        matches!(self, Self::Quic | Self::Mpquic)
+    }
+
+    /// What the IP header names.
+    pub const fn protocol(self) -> Protocol {
+        match self {
+            Self::Tcp | Self::Mptcp => Protocol::Tcp,
+            _ => Protocol::Udp,
+        }
+    }
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Of those that are shipped.
+impl FromStr for TransportKind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::SHIPPED.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            let names = Self::SHIPPED.map(Self::name).join(", ");
+            format!("`{text}` is not a transport; there are {names}")
+        })
+    }
+}
+
+/// A transport and its settings.
+#[derive(Clone, Debug)]
+pub enum StackSpec {
+    /// UDP.
+    Udp(UdpConfig),
+    /// ETP over UDP.
+    Etp(EtpConfig),
+    /// The model of TCP.
+    Tcp(TcpConfig),
+    /// The same, with ETP's gap between messages.
+    SpacedTcp {
+        /// TCP's settings.
+        tcp: TcpConfig,
+        /// From one message to the next, 0 to [`MAX_GAP`](crate::etp::MAX_GAP).
+        gap: Duration,
+    },
+    /// QUIC.
+    Quic(QuicConfig),
+    /// Multipath QUIC.
+    Mpquic(MpQuicConfig),
+    /// SCTP over UDP.
+    Sctp(SctpConfig),
+    /// DCCP over UDP.
+    Dccp(DccpConfig),
+    /// MTIP over UDP.
+    Mtip(MtipConfig),
+    /// The model of Multipath TCP.
+    Mptcp(MptcpConfig),
+    /// A datagram on every path for every message.
+    EveryPath(UdpConfig),
+}
+
+impl StackSpec {
+    /// Which transport.
+    pub const fn kind(&self) -> TransportKind {
+        match self {
+            Self::Udp(_) => TransportKind::Udp,
+            Self::Etp(_) => TransportKind::Etp,
+            Self::Tcp(_) | Self::SpacedTcp { .. } => TransportKind::Tcp,
+            Self::Quic(_) => TransportKind::Quic,
+            Self::Mpquic(_) => TransportKind::Mpquic,
+            Self::Sctp(_) => TransportKind::Sctp,
+            Self::Dccp(_) => TransportKind::Dccp,
+            Self::Mtip(_) => TransportKind::Mtip,
+            Self::Mptcp(_) => TransportKind::Mptcp,
+            Self::EveryPath(_) => TransportKind::EveryPath,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_transport_is_found_by_its_name_and_a_model_is_not() {
+        assert!(TransportKind::SHIPPED.into_iter().all(|kind| kind.name().parse() == Ok(kind)));
+        for text in ["mptcp", "every_path", "QUIC", ""] {
+            let error = text.parse::<TransportKind>().unwrap_err();
+            assert!(error.starts_with(&format!("`{text}`")) && error.contains("mpquic"), "{error}");
+        }
+    }
+}
