@@ -241,7 +241,7 @@ fn commands_and_events_cross_threads_and_the_mailbox_is_bounded() {
     server.set_read_timeout(Some(StdDuration::from_secs(2))).unwrap();
     (0..64).for_each(|_| assert_eq!(server.recv(&mut [0; 8]).unwrap(), 0));
     while mailbox.send(id, too_long.clone()).is_err() {}
-    let dropped = Event::Dropped { tag: 7, cause: taut_core::DropCause::Malformed };
+    let dropped = Event::Dropped { tag: 7, cause: taut_core::DropCause::TooBig };
     let end = Instant::now() + StdDuration::from_secs(5);
     while running.events().recv_timeout(StdDuration::from_secs(2)).unwrap() != (id, dropped.clone()) {
         assert!(Instant::now() < end);
