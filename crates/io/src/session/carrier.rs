@@ -1,8 +1,8 @@
 //! Whichever transport it is.
 
 use std::fmt;
-use std::net::SocketAddr;
 
+use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
     Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
 };
@@ -13,10 +13,9 @@ use taut_transport::mtip::{ChoiceReport, Mtip};
 use taut_transport::quic::{CloseReason, Quic};
 use taut_transport::sctp::Sctp;
 use taut_transport::security::{Sealed, Secured, SecuredStats};
-use taut_transport::stranger::{ShownKey, Stranger};
+use taut_transport::stranger::Stranger;
 use taut_transport::udp::Udp;
 
-use super::witness::{Seen, Witness};
 use crate::tcp::{Acceptor, KernelTcp};
 
 /// One end of whatever carries a session over real sockets.
@@ -43,67 +42,8 @@ pub enum Carrier {
     PlainTcp(Box<KernelTcp>),
     /// Any other in the clear: for the lab.
     Plain(Box<dyn Transport>),
-    /// Any of the others, and who looks on.
-    Witnessed(Box<Witnessed>),
     /// None, between two conversations.
     Absent,
-}
-
-/// A carrier that somebody looks at.
-pub struct Witnessed {
-    carrier: Carrier,
-    witness: Witness,
-    /// When it was last called.
-    now: Time,
-}
-
-/// Why there is no session (any more), as far as this end can know.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// Nothing was heard at all.
-    #[error("no answer")]
-    NoAnswer,
-    /// Nobody takes connections there.
-    #[error("nobody listens there")]
-    Unreachable,
-    /// The peer has a session with somebody else.
-    #[error("the robot has another operator")]
-    Busy,
-    /// The peer does not trust this identity.
-    #[error("the robot does not trust this identity")]
-    NotTrusted,
-    /// The peer is not the one that is trusted here.
-    #[error("the peer is not the robot that is trusted here")]
-    WrongPeer,
-    /// The peer ended a connection before it was one, and may not say why: it does not trust this identity, is not the robot
-    /// that is trusted here, or strangers crowd it.
-    #[error("the robot sent us away: it does not trust this identity, or strangers crowd it")]
-    SentAway,
-    /// It was there, and ended.
-    #[error("{0}")]
-    Ended(String),
-}
-
-impl Trouble {
-    fn other_service() -> Self {
-        Self::Ended(CloseReason::OtherService.to_string())
-    }
-
-    /// Is the peer there, and will have nothing to do with this end, or this end with it?
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Busy | Self::NotTrusted | Self::WrongPeer | Self::SentAway)
-    }
-}
-
-/// Who was refused at a robot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The path on which it spoke, until its address is known.
-    pub(super) path: Option<PathId>,
-    /// Where it is, as far as the driver remembers.
-    pub address: Option<SocketAddr>,
-    /// The key that it showed, when it came as far as that and is not trusted.
-    pub key: Option<ShownKey>,
 }
 
 /// Calls whichever transport it is.
@@ -121,40 +61,21 @@ macro_rules! carried {
             Carrier::TcpAcceptor($transport) => $call,
             Carrier::PlainTcp($transport) => $call,
             Carrier::Plain($transport) => $call,
-            Carrier::Witnessed($transport) => $call,
             Carrier::Absent => $absent,
         }
     };
 }
 
 impl Carrier {
-    pub(super) fn witnessed(self, witness: Option<&Witness>) -> Self {
-        match witness {
-            Some(witness) => {
-                let witness = witness.clone();
-                Self::Witnessed(Box::new(Witnessed { carrier: self, witness, now: Time::ZERO }))
-            }
-            None => self,
-        }
-    }
-
-    /// Without who looks on.
-    fn itself(&self) -> &Self {
-        match self {
-            Self::Witnessed(witnessed) => &witnessed.carrier,
-            other => other,
-        }
-    }
-
     /// Does it begin a new connection for each conversation, of which no port remembers anything?
     pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.itself(), Self::Tcp(_) | Self::TcpAcceptor(_) | Self::PlainTcp(_))
+        matches!(self, Self::Tcp(_) | Self::TcpAcceptor(_) | Self::PlainTcp(_))
     }
 
     /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
     pub(crate) fn serves_again(&self) -> bool {
         matches!(
-            self.itself(),
+            self,
             Self::Udp(_)
                 | Self::Sctp(_)
                 | Self::Dccp(_)
@@ -167,7 +88,7 @@ impl Carrier {
 
     /// Has the next conversation begun already?
     pub(crate) fn is_open(&self) -> bool {
-        match self.itself() {
+        match self {
             Self::Udp(secured) => secured.is_open(),
             Self::Sctp(secured) => secured.is_open(),
             Self::Dccp(secured) => secured.is_open(),
@@ -177,15 +98,31 @@ impl Carrier {
         }
     }
 
-    /// Is a goodbye still on its way? QUIC's and those of datagrams have left at once.
-    pub(crate) fn lingers(&self) -> bool {
-        !matches!(self.itself(), Self::Quic(_) | Self::Mpquic(_) | Self::Absent)
-            && self.poll_timeout().is_some()
+    /// What Noise around datagrams counts; `None` for other transports.
+    fn secured(&self) -> Option<SecuredStats> {
+        match self {
+            Self::Udp(secured) => Some(secured.stats()),
+            Self::Sctp(secured) => Some(secured.stats()),
+            Self::Dccp(secured) => Some(secured.stats()),
+            Self::Etp(secured) => Some(secured.stats()),
+            Self::Mtip(secured) => Some(secured.stats()),
+            _ => None,
+        }
+    }
+}
+
+impl Conversation for Carrier {
+    fn owns_socket(&self) -> bool {
+        self.is_stream()
     }
 
-    /// What stands in the way. At the operator; the robot's end looks at its counters.
-    pub fn trouble(&self) -> Trouble {
-        match self.itself() {
+    fn lingers(&self) -> bool {
+        // QUIC's, and those of datagrams, have left at once.
+        !matches!(self, Self::Quic(_) | Self::Mpquic(_) | Self::Absent) && self.poll_timeout().is_some()
+    }
+
+    fn trouble(&self) -> Trouble {
+        match self {
             Self::Quic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
             Self::Mpquic(quic) => quic.close_reason().map_or(Trouble::NoAnswer, of_quic),
             Self::Udp(_) | Self::Sctp(_) | Self::Dccp(_) | Self::Etp(_) | Self::Mtip(_) => {
@@ -194,20 +131,19 @@ impl Carrier {
             Self::Tcp(sealed) => match (sealed.inner().stats(), sealed.stats()) {
                 (tcp, _) if tcp.connections == 0 => Trouble::Unreachable,
                 (_, stats) if stats.busy > 0 => Trouble::Busy,
-                (_, stats) if stats.other_service > 0 => Trouble::other_service(),
+                (_, stats) if stats.other_service > 0 => other_service(),
                 (_, stats) if stats.unauthenticated > 0 => Trouble::WrongPeer,
                 (_, stats) if stats.opened > 0 => Trouble::Ended("the connection ended".to_owned()),
                 _ => Trouble::SentAway,
             },
             Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
             Self::PlainTcp(_) => Trouble::Busy,
-            Self::Plain(_) | Self::TcpAcceptor(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
+            Self::Plain(_) | Self::TcpAcceptor(_) | Self::Absent => Trouble::NoAnswer,
         }
     }
 
-    /// How often an operator was sent away because there is another one. QUIC does not ask whether it is trusted.
-    pub(super) fn busy(&self) -> u64 {
-        match self.itself() {
+    fn busy(&self) -> u64 {
+        match self {
             Self::Quic(quic) => quic.busy(),
             Self::Mpquic(quic) => quic.busy(),
             Self::TcpAcceptor(acceptor) => acceptor.busy(),
@@ -215,10 +151,8 @@ impl Carrier {
         }
     }
 
-    /// At the robot: the last who was refused since this was asked last.
-    pub(super) fn take_stranger(&mut self) -> Option<Refused> {
+    fn take_stranger(&mut self) -> Option<Refused> {
         let stranger = match self {
-            Self::Witnessed(witnessed) => return witnessed.carrier.take_stranger(),
             Self::TcpAcceptor(acceptor) => {
                 let (address, key) = acceptor.take_stranger()?;
                 return Some(Refused { path: None, address: Some(address), key });
@@ -235,29 +169,16 @@ impl Carrier {
         stranger.map(|Stranger { path, key }| Refused { path: Some(path), address: None, key })
     }
 
-    /// What Noise around datagrams counts; `None` for other transports.
-    fn secured(&self) -> Option<SecuredStats> {
-        match self.itself() {
-            Self::Udp(secured) => Some(secured.stats()),
-            Self::Sctp(secured) => Some(secured.stats()),
-            Self::Dccp(secured) => Some(secured.stats()),
-            Self::Etp(secured) => Some(secured.stats()),
-            Self::Mtip(secured) => Some(secured.stats()),
-            _ => None,
-        }
-    }
-
-    /// How messages were spread over paths and why, in the conversation at hand; `None` but for MTIP under Noise.
-    pub fn choices(&self) -> Option<ChoiceReport> {
-        match self.itself() {
+    fn choices(&self) -> Option<ChoiceReport> {
+        match self {
             Self::Mtip(secured) => Some(secured.inner().choice_report()),
             _ => None,
         }
     }
 
-    /// Bytes that the kernel's TCP was given and gave, which no port counts; `None` for other transports.
-    pub fn stream_bytes(&self) -> Option<(u64, u64)> {
-        let stats = match self.itself() {
+    fn stream_bytes(&self) -> Option<(u64, u64)> {
+        // What the kernel's TCP was given and gave, no port counts.
+        let stats = match self {
             Self::Tcp(sealed) => sealed.inner().stats(),
             Self::TcpAcceptor(acceptor) => return Some(acceptor.stream_bytes()),
             Self::PlainTcp(tcp) => tcp.stats(),
@@ -265,6 +186,10 @@ impl Carrier {
         };
         Some((stats.bytes_sent, stats.bytes_received))
     }
+}
+
+fn other_service() -> Trouble {
+    Trouble::Ended(CloseReason::OtherService.to_string())
 }
 
 fn of_quic(reason: &CloseReason) -> Trouble {
@@ -280,7 +205,7 @@ fn of_quic(reason: &CloseReason) -> Trouble {
 fn of_secured(stats: SecuredStats) -> Trouble {
     match stats {
         SecuredStats { busy: 1.., .. } => Trouble::Busy,
-        SecuredStats { opened: 0, other_service: 1.., .. } => Trouble::other_service(),
+        SecuredStats { opened: 0, other_service: 1.., .. } => other_service(),
         SecuredStats { opened: 1.., .. } => {
             Trouble::Ended("nothing was heard of the robot any more".to_owned())
         }
@@ -341,55 +266,7 @@ impl fmt::Debug for Carrier {
             Self::TcpAcceptor(_) => "TcpAcceptor",
             Self::PlainTcp(_) => "PlainTcp",
             Self::Plain(_) => "Plain",
-            Self::Witnessed(witnessed) => return witnessed.carrier.fmt(f),
             Self::Absent => "Absent",
         })
-    }
-}
-
-impl Transport for Witnessed {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        self.now = now;
-        let sent = Seen::Sent { tag: message.tag, stream: message.stream };
-        self.carrier.send(now, message)?;
-        self.witness.look(now, sent);
-        Ok(())
-    }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.now = now;
-        self.carrier.handle_input(now, input);
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.now = now;
-        self.carrier.handle_timeout(now);
-    }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.carrier.poll_transmit(now, buffer)
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        let event = self.carrier.poll_event()?;
-        self.witness.look(self.now, Seen::Transport(&event));
-        Some(event)
-    }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        self.carrier.poll_timeout()
-    }
-    fn close(&mut self, now: Time) {
-        self.carrier.close(now);
-    }
-    fn round_trip(&self) -> Option<Duration> {
-        self.carrier.round_trip()
-    }
-    fn add_path(&mut self, now: Time, path: PathId) -> bool {
-        self.carrier.add_path(now, path)
-    }
-    fn remove_path(&mut self, now: Time, path: PathId) {
-        self.carrier.remove_path(now, path);
-    }
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        self.carrier.set_origin(path, origin);
-    }
-    fn uses_path(&self, path: PathId) -> bool {
-        self.carrier.uses_path(path)
     }
 }

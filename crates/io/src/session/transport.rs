@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use taut_agent::PATIENCE;
 use taut_core::{Bytes, Duration, Priority};
 use taut_transport::dccp::DccpConfig;
 use taut_transport::etp::EtpConfig;
@@ -12,7 +13,6 @@ use taut_transport::quic::QuicConfig;
 use taut_transport::sctp::SctpConfig;
 use taut_transport::udp::UdpConfig;
 
-use super::endpoint::PATIENCE;
 use crate::tcp::KernelTcpConfig;
 
 /// A transport by its name.

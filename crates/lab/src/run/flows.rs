@@ -51,7 +51,8 @@ pub(super) trait Counts {
     fn counts(&self) -> Vec<(&'static str, u64)>;
 }
 
-/// A transport that leaves what it counted behind when it is dropped: the simulator drops its nodes at the end of a run.
+/// A transport that leaves what it counted behind when it is dropped: the simulator drops its nodes at the end of a run. What one
+/// after the other counts is added up.
 pub(super) struct Counted<T: Transport + Counts> {
     transport: T,
     counters: Counters,
@@ -73,8 +74,10 @@ impl<T: Transport + Counts> Counted<T> {
 
 impl<T: Transport + Counts> Drop for Counted<T> {
     fn drop(&mut self) {
-        let counts = self.transport.counts().into_iter().map(|(name, count)| (name.to_owned(), count));
-        self.counters.0.replace(counts.collect());
+        let mut counters = self.counters.0.borrow_mut();
+        for (name, count) in self.transport.counts() {
+            *counters.entry(name.to_owned()).or_default() += count;
+        }
     }
 }
 

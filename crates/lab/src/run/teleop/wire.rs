@@ -1,7 +1,6 @@
 //! What carries a session, and what can be seen of it from outside: which frames went in and which came out.
 
-use std::collections::VecDeque;
-
+use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
     Bytes, Datagram, Deadline, Duration, Event, IPV4_HEADER, Message, Protocol, Seed, SendError, Time,
     Transmit, Transport, UDP_HEADER,
@@ -9,6 +8,7 @@ use taut_core::{
 use taut_session::Codec;
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
+use taut_transport::mtip::ChoiceReport;
 use taut_transport::quic::Resumption;
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
 use taut_wire::omni71;
@@ -30,7 +30,7 @@ pub(super) enum Stack {
 /// Which life of the two ends it is, and what they remember of the one before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Life {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// QUIC's tickets, of the operator and of the robot.
     pub(super) tickets: [Resumption; 2],
 }
@@ -40,7 +40,7 @@ impl Stack {
         let spec = teleop.transport;
         if let TransportSpec::Quic(quic) = &spec {
             let tickets = life.tickets[usize::from(side == Side::Waits)].clone();
-            let quic = session_quic(quic, side, seed, life.name, Some(tickets));
+            let quic = session_quic(quic, side, seed, &life.name, Some(tickets));
             return Ok(Self::Plain(Carrier::Quic(Box::new(quic))));
         }
         let period = settings::period(teleop);
@@ -135,26 +135,8 @@ pub(super) enum Seen {
     Gauge { name: &'static str, value: f64 },
 }
 
-/// A transport that is watched. It is not asked anything that the session was not told.
-pub(super) struct Wire {
-    stack: Counted<Stack>,
-    codec: Codec,
-    side: Side,
-    seen: VecDeque<Seen>,
-}
-
 /// The tag of what is neither state nor feedback.
 const NO_TAG: u64 = u64::MAX;
-
-impl Wire {
-    pub(super) fn new(stack: Stack, codec: Codec, side: Side, counters: Counters) -> Self {
-        Self { stack: Counted::new(stack, counters), codec, side, seen: VecDeque::new() }
-    }
-
-    pub(super) fn take_seen(&mut self) -> Option<Seen> {
-        self.seen.pop_front()
-    }
-}
 
 /// Reads a frame that arrived at this side by itself: whoever judges the session does not ask it.
 pub(super) fn read(codec: Codec, side: Side, data: &[u8], stream: u16) -> Option<Seen> {
@@ -198,36 +180,48 @@ pub(super) fn sent(tag: u64, stream: u16) -> Option<Seen> {
     (tag != NO_TAG).then_some(Seen::Sent { sequence: tag, stream: stream as u8 })
 }
 
-impl Transport for Wire {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        let seen = sent(message.tag, message.stream.0);
-        self.stack.send(now, message)?;
-        self.seen.extend(seen);
-        Ok(())
+/// What carries a session: as on sockets, but that nobody else asks for the robot.
+pub(super) type Wire = Counted<Stack>;
+
+impl Conversation for Wire {
+    fn trouble(&self) -> Trouble {
+        Trouble::NoAnswer
     }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.stack.handle_input(now, input);
+    fn owns_socket(&self) -> bool {
+        false
     }
-    fn handle_timeout(&mut self, now: Time) {
-        self.stack.handle_timeout(now);
+    fn lingers(&self) -> bool {
+        false
     }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.stack.poll_transmit(now, buffer)
+    fn busy(&self) -> u64 {
+        0
     }
-    fn poll_event(&mut self) -> Option<Event> {
-        let event = self.stack.poll_event()?;
-        let seen = seen(self.codec, self.side, &event);
-        self.seen.extend(seen);
-        Some(event)
+    fn take_stranger(&mut self) -> Option<Refused> {
+        None
     }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        self.stack.poll_timeout()
+    fn choices(&self) -> Option<ChoiceReport> {
+        None
     }
-    fn close(&mut self, now: Time) {
-        self.stack.close(now);
+    fn stream_bytes(&self) -> Option<(u64, u64)> {
+        None
     }
-    fn round_trip(&self) -> Option<Duration> {
-        self.stack.round_trip()
+}
+
+/// Makes what carries a session at one end, and again when that is of no use any more.
+pub(super) struct Wires {
+    pub(super) teleop: Teleop,
+    pub(super) side: Side,
+    pub(super) seed: Seed,
+    pub(super) life: Life,
+    pub(super) counters: Counters,
+}
+
+impl Wires {
+    pub(super) fn next(&mut self) -> Result<Wire, RunError> {
+        let stack = Stack::new(&self.teleop, self.side, self.seed, &self.life)?;
+        // Another one has other random numbers.
+        self.life.name.push_str("/renewed");
+        Ok(Counted::new(stack, self.counters.clone()))
     }
 }
 
