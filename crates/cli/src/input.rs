@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
+use taut_agent::{OperatorDevice, Playback};
 use taut_core::{Duration, Seed, Time};
-use taut_io::session::Sample;
-use taut_lab::demo;
+use taut_lab::hand::SimulatedHand;
 use taut_session::{Priority, State};
 use taut_trace::{Data, Signals};
 
@@ -31,7 +31,7 @@ impl FromStr for Input {
 }
 
 /// The device's samples, one a period.
-pub(crate) type Device = Box<dyn Iterator<Item = Sample> + Send>;
+pub(crate) type Device = Box<dyn OperatorDevice + Send>;
 
 impl Input {
     /// The device; its recording is over after one lap unless it `repeats`. `channels` names those of x, y, z, and of the
@@ -43,31 +43,18 @@ impl Input {
         repeats: bool,
         priority: Priority,
     ) -> Result<Device, String> {
-        let device: Box<dyn Iterator<Item = State> + Send> = match self {
-            Self::Demo(seed) => Box::new(simulated(*seed, period)),
-            Self::Trace(file) => {
-                let states = recorded(file, period, channels)?;
-                if repeats { Box::new(states.into_iter().cycle()) } else { Box::new(states.into_iter()) }
-            }
+        let file = match self {
+            Self::Demo(seed) => return Ok(Box::new(SimulatedHand::new(*seed, period).priority(priority))),
+            Self::Trace(file) => file,
         };
-        Ok(Box::new(Sample::counted(device.map(move |state| State { priority, ..state }))))
+        let states = recorded(file, period, channels)?.into_iter();
+        let urgent = move |state| State { priority, ..state };
+        Ok(if repeats {
+            Box::new(Playback::new(states.cycle().map(urgent)))
+        } else {
+            Box::new(Playback::new(states.map(urgent)))
+        })
     }
-}
-
-/// The simulated hand makes a row every millisecond; another period takes the row of its time.
-fn simulated(seed: Seed, period: Duration) -> impl Iterator<Item = State> + Send {
-    let mut rows = demo::Session::new(seed);
-    let mut row = rows.next().expect("it never ends");
-    let mut due = Time::ZERO;
-    std::iter::from_fn(move || {
-        while row.time + demo::PERIOD <= due {
-            row = rows.next()?;
-        }
-        due += period;
-        let (position, velocity) =
-            (row.leader_position.map(|x| x as f32), row.leader_velocity.map(|v| v as f32));
-        Some(State { position, velocity, ..State::at(Time::ZERO) })
-    })
 }
 
 /// Columns of a recording: along x, y and z, each of which may be missing.
@@ -185,22 +172,6 @@ mod tests {
         assert_eq!(columns.position[0].unwrap(), [1.0]);
         assert!(columns.position[1].is_none());
         assert!(guessed(&signals("time_s,torque_nm\n0,1\n")).is_none());
-    }
-
-    #[test]
-    fn the_simulated_hand_has_the_period_that_it_is_asked_for() {
-        let every = |millis| {
-            let device =
-                Input::Demo(Seed::new(1)).open(Duration::from_millis(millis), &[], false, Priority::Normal);
-            device
-                .unwrap()
-                .take(100)
-                .map(|sample| sample.state.position.map(f32::to_bits))
-                .collect::<Vec<_>>()
-        };
-        let (one, two) = (every(1), every(2));
-        assert_eq!(one[98], two[49]);
-        assert_ne!(one[98], one[97]);
     }
 
     #[test]

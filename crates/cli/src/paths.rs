@@ -4,11 +4,14 @@ use std::str::FromStr;
 
 use clap::Args;
 use serde_json::{Value, json};
-use taut_core::{Duration, PathEstimate, PathId, Priority, Probability};
+use taut_core::{Duration, PathEstimate, PathId, Priority, Probability, Time};
 use taut_io::session::{Endpoint, PathNote, PathSpec, StackSpec, TransportConfig, TransportKind};
 use taut_lab::result::ChoicesResult;
 use taut_transport::mpquic::PathUse;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
+
+use crate::host::json_line;
+use crate::streams::print;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Paths {
@@ -150,9 +153,13 @@ impl Paths {
     }
 }
 
-/// What is missing is said on standard error: nobody who reads results expects it there.
-pub(crate) fn warn(note: &PathNote) {
+/// What came or went is said on standard error, where nobody who reads results expects it, and as a line of JSON.
+pub(crate) fn tell(at: Time, note: &PathNote, json: bool) {
     crate::say(&note.to_string());
+    if json {
+        let (event, more) = as_json(note);
+        print(&json_line(event, at, more));
+    }
 }
 
 /// How messages were spread over paths, and what is known of them: for JSON Lines.
@@ -187,7 +194,7 @@ pub(crate) fn choices_in_words(report: &ChoiceReport) -> Option<String> {
 }
 
 /// For JSON Lines.
-pub(crate) fn as_json(note: &PathNote) -> (&'static str, Vec<(&'static str, serde_json::Value)>) {
+fn as_json(note: &PathNote) -> (&'static str, Vec<(&'static str, serde_json::Value)>) {
     let event = if note.missing.is_none() { "path_there" } else { "path_missing" };
     let mut more = vec![("path", note.path.0.into()), ("at", note.spec.to_string().into())];
     more.extend(note.missing.as_ref().map(|why| ("why", why.to_string().into())));

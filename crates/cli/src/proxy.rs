@@ -9,11 +9,12 @@ use std::sync::mpsc::SyncSender;
 
 use clap::Args;
 use serde_json::{Value, json};
+use taut_agent::Trouble;
 use taut_core::{DropCause, Duration, Time};
 use taut_io::proxy::{
     ADAPTIVE_POLL, ProxyCommand, ProxyConfig, ProxyLocal, ProxyMachine, ProxyNote, ProxyStats, proxy,
 };
-use taut_io::session::{Endpoint, Remote, Security, TransportKind, Trouble};
+use taut_io::session::{Endpoint, Remote, Security, TransportKind};
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_transport::identity::{Fingerprint, Trust};
 
@@ -237,13 +238,7 @@ impl Output {
 
     fn note(&self, at: Time, note: &ProxyNote) {
         match note {
-            ProxyNote::Path(path) => {
-                paths::warn(path);
-                let (event, more) = paths::as_json(path);
-                if self.json {
-                    print(&json_line(event, at, more));
-                }
-            }
+            ProxyNote::Path(path) => paths::tell(at, path, self.json),
             ProxyNote::Progress(stats) => self.tell(at, "status", stats),
             ProxyNote::Connected => self.say(at, "connected", "the other proxy answers", Vec::new()),
             ProxyNote::Closed(why) => {

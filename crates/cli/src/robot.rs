@@ -9,12 +9,12 @@ use std::sync::mpsc::SyncSender;
 
 use clap::Args;
 use serde_json::{Value, json};
+use taut_agent::{RobotCommand, RobotDevice, RobotNote};
 use taut_core::{Duration, Time};
-use taut_io::device::Plant;
+use taut_io::device::Stoppable;
 use taut_io::device::lines::DeviceLimits;
 use taut_io::session::{
-    Endpoint, Remote, RobotCommand, RobotMachine, RobotNote, RobotRecord, Security, ServeConfig,
-    TransportKind, serve,
+    Endpoint, Remote, RobotMachine, RobotRecord, Security, ServeConfig, Told, TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
 use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, Status};
@@ -215,7 +215,7 @@ impl Arguments {
     }
 }
 
-type Machine = RobotMachine<Box<dyn Plant + Send>>;
+type Machine = RobotMachine<Box<dyn Stoppable + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
@@ -236,23 +236,21 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     }
     let record = arguments.record()?;
     let latch = record.latch();
-    let config = ServeConfig {
-        session: arguments.config(ready.plant.stiffness())?,
-        report_period: Some(arguments.every),
-        record: Some(record),
-    };
+    let config = ServeConfig::new(arguments.config(ready.device.stiffness())?)
+        .reports_by_time(arguments.every)
+        .record(record);
     let (description, about) = (ready.description(), about(&ready));
-    let (stopper, plant) = (ready.plant.stopper(), ready.plant);
+    let (stopper, device) = (ready.device.stopper(), ready.device);
     last_stop::arm(move |cause| stopper.stop(cause))?;
     let capabilities = endpoint.capabilities();
     // Armed last: what fails before leaves it alone.
     let watchdogs = arguments.watchdogs()?;
-    let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, RobotNote)>| {
+    let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| begun.tell(remote);
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
-        serve(driver, &endpoint, config, plant, started, tell).map_err(|error| error.to_string())
+        serve(driver, &endpoint, config, device, started, tell).map_err(|error| error.to_string())
     };
     let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
@@ -267,11 +265,11 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     if !arguments.json {
         print(&format!("{description}\n"));
     }
-    for (at, note) in &session.notes {
-        if let RobotNote::Path(path) = &note {
-            paths::warn(path);
+    for (at, told) in &session.notes {
+        match told {
+            Told::Path(path) => paths::tell(at, &path, arguments.json),
+            Told::Note(note) => out.note(at, &note),
         }
-        out.note(at, &note);
     }
     let status = session.join()?;
     watching.end();
@@ -287,9 +285,9 @@ fn ended_early(result: Result<Status, String>) -> String {
 fn about(ready: &Ready) -> Value {
     json!({
         "name": ready.name,
-        "real": ready.plant.is_real(),
-        "lease": ready.plant.lease(),
-        "stiffness_n_m": ready.plant.stiffness(),
+        "real": ready.device.is_real(),
+        "lease": ready.device.lease(),
+        "stiffness_n_m": ready.device.stiffness(),
         "position_limit_m": ready.limits.position,
         "velocity_limit_mps": ready.limits.velocity,
         "force_limit_n": ready.limits.force,

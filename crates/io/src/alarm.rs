@@ -2,14 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Why machines are to stop at once. See [`Mailbox::alarm`](crate::Mailbox::alarm).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alarm {
-    /// Somebody pressed the emergency button.
-    Pressed,
-    /// The line of the button was lost, or says what no button says.
-    Lost,
-}
+pub use taut_agent::Alarm;
 
 /// An alarm that is rung on one thread and taken on another: never lost, never queued, and rung twice it is one.
 #[derive(Debug, Default)]
@@ -20,12 +13,10 @@ pub(crate) struct Bell {
     rings: AtomicU64,
 }
 
-impl Alarm {
-    const fn bit(self) -> u8 {
-        match self {
-            Self::Pressed => 1,
-            Self::Lost => 2,
-        }
+const fn bit(alarm: Alarm) -> u8 {
+    match alarm {
+        Alarm::Pressed => 1,
+        Alarm::Lost => 2,
     }
 }
 
@@ -33,7 +24,7 @@ impl Bell {
     pub(crate) fn ring(&self, alarm: Alarm) {
         // Counted first: whoever takes the alarm sees its number.
         self.rings.fetch_add(1, Ordering::SeqCst);
-        self.pending.fetch_or(alarm.bit(), Ordering::SeqCst);
+        self.pending.fetch_or(bit(alarm), Ordering::SeqCst);
     }
 
     /// How often it was rung until now.
@@ -49,7 +40,7 @@ impl Bell {
             return None;
         }
         let pending = self.pending.swap(0, Ordering::SeqCst);
-        let alarm = if pending & Alarm::Lost.bit() != 0 { Alarm::Lost } else { Alarm::Pressed };
+        let alarm = if pending & bit(Alarm::Lost) != 0 { Alarm::Lost } else { Alarm::Pressed };
         (pending != 0).then(|| (alarm, self.rings()))
     }
 }

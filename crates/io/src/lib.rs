@@ -10,8 +10,8 @@
 //! | [`UdpPort`] | the UDP sockets of a machine: addresses as paths, ECN, DSCP, GSO, GRO, kernel receive stamps | |
 //! | [`DccpPort`] | the same over raw IP, protocol 33 | `CAP_NET_RAW` |
 //! | [`tcp::KernelTcp`] | the kernel's TCP as a [`Transport`](taut_core::Transport) that owns its socket | |
-//! | [`device`] | what a robot moves: the contract, and what stops it when nobody tells it to | |
-//! | [`session`] | operator and robot over any of the transports | |
+//! | [`device`] | what stops a robot's device when nobody tells it to go on | |
+//! | [`session`] | the [agents](taut_agent) of both ends over any of the transports | |
 //! | [`identity`] | the file of a secret: its owner's alone, whole or not there | |
 //! | [`proxy`] | datagrams of applications that know nothing, over one session | |
 //! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |

@@ -6,8 +6,11 @@
 //! x > 0, pushes back as a spring and a damper that never pulls (Kelvin–Voigt), and rubs. Steps are semi-implicit Euler,
 //! + − × ÷ √ only.
 
+mod arm;
+
 use taut_core::Duration;
 
+pub use self::arm::SimulatedArm;
 use crate::demo::Vector;
 use crate::demo::plant::{Body, PlantConfig};
 use crate::scenario::Environment;

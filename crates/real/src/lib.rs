@@ -19,14 +19,11 @@
 
 mod between;
 mod commands;
-mod device;
-mod ends;
 mod netem;
 mod possible;
 mod runner;
 
 pub use between::{Between, Joined, Middle, Network};
-pub use device::SimulatedDevice;
 pub use possible::possible;
 pub use runner::{Cancel, Options, run};
 

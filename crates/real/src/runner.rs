@@ -1,24 +1,27 @@
 //! One run.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
+use taut_agent::{Observed, OperatorCommand, OperatorNote, Progress, RobotCommand, SessionObserver};
 use taut_core::{Duration, Seed, Time};
+use taut_io::device::InProcess;
 use taut_io::session::{
-    Credentials, Endpoint, OperateConfig, OperatorCommand, OperatorMachine, Progress, Remote, ResumePolicy,
-    RobotCommand, RobotMachine, Security, TransportConfig, operate, serve,
+    Credentials, Endpoint, OperateConfig, OperatorMachine, Remote, RobotMachine, Security, ServeConfig, Told,
+    TransportConfig, operate, serve,
 };
 use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
+use taut_lab::hand::SimulatedHand;
 use taut_lab::result::RunResult;
-use taut_lab::run::{Device, Notes, account, settings};
+use taut_lab::robot::{SimulatedArm, SimulatedRobot};
+use taut_lab::run::{Notes, account, settings};
 use taut_lab::scenario::{Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
 use taut_transport::identity::{Identity, Trust};
 
 use crate::between::Network;
-use crate::ends::{Arm, Hand, OperatorsNotes, RobotsNotes, Shared, hand};
 use crate::{Between, RealError, possible};
 
 /// How scenarios are run for real.
@@ -154,10 +157,34 @@ struct Setup<'a> {
     clock: Clock,
 }
 
-type RobotRemote = Remote<RobotMachine<Arm>>;
-type OperatorRemote = Remote<OperatorMachine<Hand>>;
+type RobotRemote = Remote<RobotMachine<InProcess<SimulatedArm>>>;
+type OperatorRemote = Remote<OperatorMachine<SimulatedHand>>;
+
+/// The notes of one end: taken on its thread, and read when that has ended.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Notes>>);
+
+impl Shared {
+    fn new(notes: Notes) -> Self {
+        Self(Arc::new(Mutex::new(notes)))
+    }
+
+    /// Whoever took them has gone; `empty` takes their place.
+    fn take(self, empty: Notes) -> Notes {
+        std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), empty)
+    }
+}
+
+impl SessionObserver for Shared {
+    fn on_event(&mut self, now: Time, event: Observed<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).on_event(now, event);
+    }
+}
+
 /// How often it is looked how far a run is.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
+/// How often the operator's end says how far it is.
+const PROGRESS: Duration = Duration::from_millis(50);
 const PORT: u16 = 4_433;
 
 impl Setup<'_> {
@@ -169,10 +196,8 @@ impl Setup<'_> {
         cancel: &Cancel,
         progress: &mut dyn FnMut(f64),
     ) -> Result<([Notes; 2], Time, u64), RealError> {
-        let device = Shared::new(Device::new(self.teleop, self.seed));
-        let notes = Notes::of_operator(self.teleop);
-        let operator = Shared::new(OperatorsNotes { notes, device: device.clone(), made: Arc::clone(made) });
-        let robot = Shared::new(RobotsNotes(Notes::of_robot(self.teleop)));
+        let operator = Shared::new(Notes::of_operator(self.teleop));
+        let robot = Shared::new(Notes::of_robot(self.teleop));
         let (began, missed) = std::thread::scope(|scope| {
             let (sender, remotes) = channel();
             let robot_end = scope.spawn(|| {
@@ -186,7 +211,7 @@ impl Setup<'_> {
             let operator_end = scope.spawn(|| {
                 self.network
                     .operator
-                    .run(|| self.operator(&operator, device, sender))
+                    .run(|| self.operator(&operator, made, sender))
                     .map_err(RealError::from)
                     .flatten()
             });
@@ -197,9 +222,7 @@ impl Setup<'_> {
             Ok((began, ended?.missed))
         })?;
         let none = || Notes::of_robot(self.teleop);
-        let operator = std::mem::replace(&mut operator.lock().notes, none());
-        let robot = std::mem::replace(&mut robot.lock().0, none());
-        Ok(([operator, robot], began, missed))
+        Ok(([operator.take(none()), robot.take(none())], began, missed))
     }
 
     /// Until the operator has ended; asks it to when the run is cancelled.
@@ -232,44 +255,42 @@ impl Setup<'_> {
         self.teleop.messages.map_or(within, |messages| messages.min(within)).max(1)
     }
 
-    fn robot(&self, notes: &Shared<RobotsNotes>, started: Sender<RobotRemote>) -> Result<(), RealError> {
+    fn robot(&self, notes: &Shared, started: Sender<RobotRemote>) -> Result<(), RealError> {
         let trusted = Trust::only(Identity::from_seed(self.seed, "operator").fingerprint());
         let address = (self.network.robot_address, PORT).into();
         let endpoint =
             Endpoint::listen(self.transport(), address, self.security("robot", trusted), &self.clock)?;
-        let endpoint = endpoint.witnessed(notes.witness());
-        let plant = Arm::new(self.teleop, notes.clone(), self.clock);
+        let device = InProcess::new(SimulatedArm::of_run(self.teleop, SimulatedRobot::REST));
+        let config = ServeConfig::new(settings::robot(self.teleop)).observed(Box::new(notes.clone()));
         let driver = self.driver()?;
         let started = |remote| drop(started.send(remote));
-        serve(driver, &endpoint, settings::robot(self.teleop).into(), plant, started, &mut |_, _| {})?;
+        serve(driver, &endpoint, config, device, started, &mut |_, _| {})?;
         Ok(())
     }
 
     fn operator(
         &self,
-        notes: &Shared<OperatorsNotes>,
-        device: Shared<Device>,
+        notes: &Shared,
+        made: &AtomicU64,
         started: Sender<OperatorRemote>,
     ) -> Result<Progress, RealError> {
         let trusted = Trust::only(Identity::from_seed(self.seed, "robot").fingerprint());
         let remote = (self.network.robot_address, PORT).into();
         let security = self.security("operator", trusted);
         let endpoint = Endpoint::connect(self.transport(), remote, security, &self.clock)?;
-        let endpoint = endpoint.witnessed(notes.witness());
-        let config = OperateConfig {
-            session: settings::operator(self.teleop),
-            period: self.teleop.period,
-            limit: Some(self.limit()),
-            resume: ResumePolicy::Start,
-            report_messages: None,
-            report_period: None,
-            hold_to_run: None,
-            record: None,
-            drain: self.scenario.drain.max(Duration::from_secs(1)),
-        };
+        let agent = settings::agent(self.teleop, self.scenario.drain.max(Duration::from_secs(1)));
+        let agent = agent.reports_by_time(PROGRESS);
+        let config = OperateConfig::new(settings::operator(self.teleop), agent);
+        let config = config.observed(Box::new(notes.clone()));
+        let hand = SimulatedHand::of_run(self.teleop, self.seed).ends_after(Some(self.limit()));
         let driver = self.driver()?;
         let started = |remote| drop(started.send(remote));
-        Ok(operate(driver, &endpoint, config, hand(device), started, &mut |_, _| {})?)
+        let tell = &mut |_, told| {
+            if let Told::Note(OperatorNote::Progress(progress)) = told {
+                made.store(progress.made, Ordering::Relaxed);
+            }
+        };
+        Ok(operate(driver, &endpoint, config, hand, started, tell)?)
     }
 
     fn driver<M: taut_io::Machine>(&self) -> Result<Driver<M>, RealError> {

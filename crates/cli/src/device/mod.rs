@@ -4,12 +4,12 @@ mod process;
 
 use std::str::FromStr;
 
+use taut_agent::RobotDevice;
 use taut_core::Duration;
 use taut_io::device::lines::DeviceLimits;
-use taut_io::device::{Plant, ProcessDevice};
-use taut_lab::robot::SimulatedRobot;
+use taut_io::device::{InProcess, ProcessDevice, Stoppable};
+use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::scenario::{Environment, Surface};
-use taut_real::SimulatedDevice;
 
 pub(crate) use self::process::{Arguments, device};
 
@@ -34,9 +34,9 @@ impl Simulated {
         format!("sim:{}", self.0.name())
     }
 
-    fn start(self) -> SimulatedDevice {
+    fn start(self) -> SimulatedArm {
         let robot = SimulatedRobot::new(&self.0, SimulatedRobot::REST);
-        SimulatedDevice::new(robot, Duration::from_millis(1))
+        SimulatedArm::new(robot, Duration::from_millis(1))
     }
 }
 
@@ -76,7 +76,7 @@ impl FromStr for Moved {
 
 /// A device that is ready to be enabled.
 pub(crate) struct Ready {
-    pub(crate) plant: Box<dyn Plant + Send>,
+    pub(crate) device: Box<dyn Stoppable + Send>,
     pub(crate) name: String,
     pub(crate) limits: DeviceLimits,
 }
@@ -87,8 +87,8 @@ impl Moved {
     /// # Errors
     /// One line: which limit is missing or cannot be kept, or why the device did not start.
     pub(crate) fn start(&self, limits: DeviceLimits) -> Result<Ready, String> {
-        let (plant, name): (Box<dyn Plant + Send>, _) = match self {
-            Self::Simulated(simulated) => (Box::new(simulated.start()), simulated.name()),
+        let (device, name): (Box<dyn Stoppable + Send>, _) = match self {
+            Self::Simulated(simulated) => (Box::new(InProcess::new(simulated.start())), simulated.name()),
             Self::Process(command) => {
                 all_there(&limits)?;
                 let device = ProcessDevice::start(command, limits).map_err(|error| error.to_string())?;
@@ -96,12 +96,12 @@ impl Moved {
                 (Box::new(device), name)
             }
         };
-        let mut ready = Ready { plant, name, limits };
-        if ready.plant.is_real() {
+        let mut ready = Ready { device, name, limits };
+        if ready.device.is_real() {
             all_there(&limits)?;
         }
         if let Some(newtons) = limits.force
-            && !ready.plant.limit_force(newtons)
+            && !ready.device.limit_force(newtons)
         {
             return Err(format!(
                 "the controller of `{}` cannot keep to --force-limit {newtons}: a position out of reach would make it press \
@@ -126,12 +126,12 @@ impl Ready {
         } else {
             format!("within {}", limits.join(", "))
         };
-        let kind = if self.plant.is_real() { "" } else { ", which is simulated," };
+        let kind = if self.device.is_real() { "" } else { ", which is simulated," };
         format!("moves {}{kind} {limits}", self.name)
     }
 
     pub(crate) fn warning(&self) -> Option<String> {
-        (!self.plant.lease()).then(|| {
+        (!self.device.lease()).then(|| {
             format!(
                 "`{}` keeps no lease: if this process is frozen or killed, nothing here stops it",
                 self.name

@@ -10,12 +10,11 @@ use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{read, retry_on_intr, write};
 use serde_json::{Value, json};
+use taut_agent::{DeviceReport, RobotDevice, SetPoint};
 use taut_core::Time;
 use taut_io::Clock;
 use taut_io::device::lines::{Hello, LONGEST, Measurement, Order, Report, Splitter, line, order};
-use taut_io::device::{Plant, SetPoint};
-use taut_io::session::DeviceReport;
-use taut_real::SimulatedDevice;
+use taut_lab::robot::SimulatedArm;
 use taut_session::StopCause;
 
 use super::Simulated;
@@ -59,7 +58,7 @@ pub(crate) fn device(arguments: &Arguments) -> Ended {
 
 /// An arm that is simulated as time passes. It waits for nobody: neither for what it is told nor for who reads what it says.
 struct Device {
-    arm: SimulatedDevice,
+    arm: SimulatedArm,
     began: Time,
     /// Until when it was.
     simulated: Time,
@@ -106,7 +105,7 @@ impl Device {
         self.simulated += period * behind;
         let mut measured = None;
         for _ in 0..steps {
-            measured = self.arm.step();
+            measured = self.arm.measure();
             measured.iter().for_each(|measured| self.report.measured(measured));
         }
         if moved && !self.arm.is_enabled() {
@@ -134,7 +133,8 @@ impl Device {
                 self.note(json!({ "event": "told", "told": told }));
             }
             Some(Order::Enable {}) => {
-                self.arm.enable();
+                // It always can.
+                let _ = self.arm.enable();
                 self.note(json!({ "event": "told", "told": told }));
             }
             Some(Order::Apply(apply)) if let Some(point) = apply.point() => {
@@ -169,7 +169,7 @@ impl Device {
     fn end(&mut self, why: &str) {
         self.stop(why);
         for _ in 0..MOST_STEPS * 10 {
-            let measured = self.arm.step();
+            let measured = self.arm.measure();
             measured.iter().for_each(|measured| self.report.measured(measured));
         }
         self.note(json!({ "event": "ended", "why": why }));

@@ -10,10 +10,11 @@ use std::str::FromStr;
 use std::sync::mpsc::SyncSender;
 
 use clap::{Args, ValueEnum};
+use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Progress, ResumePolicy, Trouble};
 use taut_core::{Duration, Time};
 use taut_io::session::{
-    Endpoint, OperateConfig, OperateError, OperatorCommand, OperatorMachine, OperatorNote, OperatorRecord,
-    Progress, Remote, ResumePolicy, Security, TransportKind, Trouble, operate,
+    Endpoint, OperateConfig, OperateError, OperatorMachine, OperatorRecord, Remote, Security, Told,
+    TransportKind, operate,
 };
 use taut_io::{Clock, Driver};
 use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
@@ -152,7 +153,8 @@ impl FromStr for Every {
 }
 
 type Machine = OperatorMachine<Device>;
-type Session = host::Session<Remote<Machine>, OperatorNote, Result<Progress, OperateError>>;
+type Note = Told<OperatorNote>;
+type Session = host::Session<Remote<Machine>, Note, Result<Progress, OperateError>>;
 
 /// What lines of standard input ask for.
 const COMMANDS: [(&str, Word<OperatorCommand>); 11] = [
@@ -208,32 +210,21 @@ impl Arguments {
             .reliable(self.reliable)
             .feedback_force(self.force_limit)
             .order(order);
-        let (report_messages, report_period) = match (self.tui, self.every) {
-            (true, _) => (None, Some(FRAME)),
-            (false, Some(Every::Messages(messages))) => (Some(messages), None),
-            (false, Some(Every::Time(period))) => (None, Some(period)),
-            (false, None) if self.json => (None, Some(Duration::from_secs(1))),
-            (false, None) => (Some(10_000), None),
-        };
-        let resume = match self.resume {
+        let agent = OperatorSettings::new(self.period()).resumes(match self.resume {
             Resume::Never => ResumePolicy::Never,
             Resume::Start => ResumePolicy::Start,
             Resume::Always => ResumePolicy::Always,
+        });
+        let agent = match (self.tui, self.every) {
+            (true, _) => agent.reports_by_time(FRAME),
+            (false, Some(Every::Messages(messages))) => agent.reports_by_number(messages),
+            (false, Some(Every::Time(period))) => agent.reports_by_time(period),
+            (false, None) if self.json => agent.reports_by_time(Duration::from_secs(1)),
+            (false, None) => agent.reports_by_number(10_000),
         };
-        let (period, limit) = (self.period(), self.messages);
-        let drain = OperateConfig::DRAIN;
-        let record = Some(self.record(own)?);
-        Ok(OperateConfig {
-            session,
-            period,
-            limit,
-            resume,
-            hold_to_run: self.hold_to_run,
-            report_messages,
-            report_period,
-            record,
-            drain,
-        })
+        let agent = self.messages.map_or(agent, |messages| agent.limit(messages));
+        let agent = self.hold_to_run.map_or(agent, |hold| agent.holds_to_run(hold));
+        Ok(OperateConfig::new(session, agent).record(self.record(own)?))
     }
 
     fn security(&self) -> Result<Security, String> {
@@ -301,7 +292,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let driver_config = arguments.scheduling.driver();
     let kept = endpoint.capabilities();
-    let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, OperatorNote)>| {
+    let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote| begun.tell(remote);
         // Who listens too slowly misses some.
@@ -345,17 +336,20 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
         button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone())?;
     }
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
-    for (at, note) in &session.notes {
-        let is_path = matches!(note, OperatorNote::Path(_));
-        if let OperatorNote::Path(path) = &note {
-            paths::warn(path);
-        }
+    for (at, told) in &session.notes {
+        last = at;
+        let note = match told {
+            Told::Path(path) => {
+                paths::tell(at, &path, arguments.json);
+                continue;
+            }
+            Told::Note(note) => note,
+        };
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
-        if connected || is_path {
+        if connected {
             out.note(at, &note);
         }
-        last = at;
     }
     Ok(session.join().map(|progress| (last, progress)))
 }

@@ -1,8 +1,8 @@
 //! What an operator's session prints: text, or JSON Lines.
 
 use serde_json::{Value, json};
+use taut_agent::{OperatorNote, Progress, Standing};
 use taut_core::{Duration, Time};
-use taut_io::session::{OperatorNote, Progress, Standing};
 use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, RobotState, StopCause, patience};
 
 use crate::host::json_line;
@@ -67,7 +67,11 @@ pub(super) fn told(note: &OperatorNote) -> Option<String> {
             format!("the robot answers again, after {:.2} s", silence.as_secs_f64())
         }
         OperatorNote::NotDone(error) => error.to_string(),
-        OperatorNote::Done | OperatorNote::Path(_) | OperatorNote::Progress(_) => return None,
+        OperatorNote::Done
+        | OperatorNote::Progress(_)
+        | OperatorNote::Keep { .. }
+        | OperatorNote::Reconnect
+        | OperatorNote::Ended(_) => return None,
     })
 }
 
@@ -157,7 +161,7 @@ fn as_json(note: &OperatorNote) -> Option<(&'static str, Vec<(&'static str, Valu
         OperatorNote::NotDone(error) => ("not_done", vec![("error", json!(error.to_string()))]),
         OperatorNote::NoAnswer { silence } => ("no_answer", vec![("silence_ms", ms(Some(*silence)))]),
         OperatorNote::AnswersAgain { silence } => ("answers_again", vec![("silence_ms", ms(Some(*silence)))]),
-        OperatorNote::Path(note) => paths::as_json(note),
+        OperatorNote::Keep { .. } | OperatorNote::Reconnect | OperatorNote::Ended(_) => return None,
         OperatorNote::Event(event) => match event {
             OperatorEvent::Connected { watchdog, max_age, hold_to_run, .. } => {
                 let more = vec![

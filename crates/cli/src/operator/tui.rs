@@ -7,8 +7,9 @@ use std::time::Duration;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use taut_agent::OperatorCommand;
 use taut_io::Clock;
-use taut_io::session::{OperatorCommand, Remote};
+use taut_io::session::Remote;
 
 use super::view::View;
 use super::{Arguments, Machine, Outcome, Session};
@@ -95,7 +96,7 @@ enum Taken {
 fn take(session: &Session, view: &mut View) -> Taken {
     loop {
         match session.notes.try_recv() {
-            Ok((at, note)) => view.note(at, note),
+            Ok((at, told)) => view.told(at, told),
             Err(TryRecvError::Empty) => return Taken::All,
             Err(TryRecvError::Disconnected) => return Taken::Ended,
         }

@@ -10,8 +10,9 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph};
+use taut_agent::{OperatorCommand, OperatorNote, Progress, RoundTrips};
 use taut_core::{Duration, PathEstimate, PathId, Time, printable};
-use taut_io::session::{OperatorCommand, OperatorNote, Progress, RoundTrips};
+use taut_io::session::{PathNote, Told};
 use taut_session::{LatencySummary, OperatorEvent, RobotState, Status};
 
 use self::text::{columns, fitting, ms, row, wrapped};
@@ -78,7 +79,14 @@ impl View {
         self.at
     }
 
-    pub(super) fn note(&mut self, at: Time, note: OperatorNote) {
+    pub(super) fn told(&mut self, at: Time, told: Told<OperatorNote>) {
+        match told {
+            Told::Note(note) => self.note(at, note),
+            Told::Path(note) => self.place(at, &note),
+        }
+    }
+
+    fn note(&mut self, at: Time, note: OperatorNote) {
         self.at = at;
         if let Some(text) = told(&note) {
             self.say(at, text);
@@ -101,14 +109,19 @@ impl View {
                 OperatorEvent::WasReset | OperatorEvent::Resumed => self.emergency = Emergency::None,
                 _ => {}
             },
-            OperatorNote::Path(note) => {
-                self.places.retain(|(path, _)| *path != note.path);
-                self.places.push((note.path, note.spec.to_string()));
-                self.say(at, note.to_string());
-            }
-            OperatorNote::NotDone(_) => {}
             OperatorNote::Done => self.say(at, "all states were sent".to_owned()),
+            OperatorNote::NotDone(_)
+            | OperatorNote::Keep { .. }
+            | OperatorNote::Reconnect
+            | OperatorNote::Ended(_) => {}
         }
+    }
+
+    fn place(&mut self, at: Time, note: &PathNote) {
+        self.at = at;
+        self.places.retain(|(path, _)| *path != note.path);
+        self.places.push((note.path, note.spec.to_string()));
+        self.say(at, note.to_string());
     }
 
     /// A key was pressed, and the session was reached or not.

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use taut_agent::{DeviceReport, Refused, RobotNote, Standing};
 use taut_core::{DropCause, Duration, Time};
-use taut_io::session::{DeviceReport, Refused, RobotNote, Standing, TransportKind};
+use taut_io::session::TransportKind;
 use taut_session::{Latch, RobotEvent, Status, patience};
 use taut_transport::identity::Fingerprint;
 
 use crate::host::json_line;
 use crate::operator::too_slow;
-use crate::paths;
 use crate::recent::{self, Recent};
 use crate::state::kept;
 use crate::streams::print;
@@ -62,9 +62,11 @@ impl Output {
             _ => None,
         };
         if self.json {
-            let (event, mut more) = as_json(note);
-            more.extend(recent.map(|recent| ("recent", recent::as_json(&recent))));
-            return print(&json_line(event, at, more));
+            if let Some((event, mut more)) = as_json(note) {
+                more.extend(recent.map(|recent| ("recent", recent::as_json(&recent))));
+                print(&json_line(event, at, more));
+            }
+            return;
         }
         let text = recent.map(|recent| format!("{recent} | {}", standing(&recent)));
         if let Some(text) = text.or_else(|| as_text(note)) {
@@ -83,9 +85,9 @@ impl Output {
     }
 }
 
-fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
-    match note {
-        RobotNote::Path(note) => paths::as_json(note),
+fn as_json(note: &RobotNote) -> Option<(&'static str, Vec<(&'static str, Value)>)> {
+    Some(match note {
+        RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => return None,
         RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
         RobotNote::NotKept => ("not_kept", Vec::new()),
         RobotNote::DeviceFailed(failure) => ("device_failed", vec![("why", json!(failure.to_string()))]),
@@ -136,7 +138,7 @@ fn as_json(note: &RobotNote) -> (&'static str, Vec<(&'static str, Value)>) {
             RobotEvent::Closed => ("closed", Vec::new()),
             _ => ("other", Vec::new()),
         },
-    }
+    })
 }
 
 /// How it is, in the operator's words.
@@ -205,7 +207,7 @@ fn motion(report: &DeviceReport) -> String {
 
 fn as_text(note: &RobotNote) -> Option<String> {
     Some(match note {
-        RobotNote::Path(_) | RobotNote::Progress(_) => return None,
+        RobotNote::Progress(_) | RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => return None,
         RobotNote::NotKept => {
             "WHAT IS LATCHED COULD NOT BE WRITTEN: it holds, and does not survive this process".to_owned()
         }

@@ -21,10 +21,9 @@
 //! [`LONGEST`] bytes are the longest line.
 
 use serde::{Deserialize, Serialize};
+use taut_agent::{Measured, SetPoint};
 use taut_core::{Duration, Time};
 use taut_session::State;
-
-use super::Measured;
 
 /// Bytes of a line, without what ends it. A longer one is junk.
 pub const LONGEST: usize = 2_048;
@@ -149,7 +148,7 @@ impl Apply {
     }
 
     /// As a set point; `None` where a number is not finite or the lease none.
-    pub fn point(&self) -> Option<super::SetPoint> {
+    pub fn point(&self) -> Option<SetPoint> {
         let state = State {
             position: self.position,
             orientation_wxyz: self.orientation_wxyz,
@@ -161,7 +160,7 @@ impl Apply {
         // A lease longer than a minute is none that a watchdog has.
         let valid = state.is_finite() && (0.0..=60_000.0).contains(&self.lease_ms);
         let lease = Duration::from_nanos((self.lease_ms * 1e6) as u64);
-        valid.then_some(super::SetPoint { state, lease })
+        valid.then_some(SetPoint { state, lease })
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a device in another process is to be told next.
 
+use taut_agent::SetPoint;
 use taut_core::{Duration, Time};
 use taut_session::{State, StopCause};
 
-use super::SetPoint;
 use super::lines::{Apply, DeviceLimits, Order};
 
 /// What waits to be written to a device: the newest of each kind, a stop ahead of all. Sans-IO; its time is of one clock.

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 use rustix::pipe::fcntl_setpipe_size;
+use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
 use taut_core::{Duration, printable};
 use taut_session::StopCause;
 
@@ -18,7 +19,7 @@ use crate::privileges::need_nothing;
 
 use super::lines::{DeviceLimits, Hello, Order, Said, Splitter, line, said};
 use super::orders::Orders;
-use super::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
+use super::{Stoppable, Stopper};
 use crate::Clock;
 use crate::clock::timespec;
 use crate::wakeup::Wakeup;
@@ -155,24 +156,29 @@ impl ProcessDevice {
     }
 }
 
-impl Plant for ProcessDevice {
+impl RobotDevice for ProcessDevice {
     fn period(&self) -> Duration {
         Duration::from_millis(1)
     }
 
-    fn enable(&mut self) {
+    fn enable(&mut self) -> Result<(), DeviceFailure> {
+        if let Some(lasting) = self.shared.lock().lasting.clone() {
+            return Err(lasting);
+        }
         self.shared.tell(Orders::enable);
+        Ok(())
     }
 
-    fn apply(&mut self, point: &SetPoint) {
+    fn apply(&mut self, point: &SetPoint) -> bool {
         self.shared.tell(|orders| orders.apply(Clock::since_boot(), point));
+        true
     }
 
     fn stop(&mut self, cause: StopCause) {
         Stopper::stop(&*self.shared, cause);
     }
 
-    fn step(&mut self) -> Option<Measured> {
+    fn measure(&mut self) -> Option<Measured> {
         self.shared.lock().newest.take()
     }
 
@@ -184,10 +190,6 @@ impl Plant for ProcessDevice {
         let mut inner = self.shared.lock();
         let lasting = inner.lasting.clone();
         lasting.or_else(|| inner.failure.take())
-    }
-
-    fn stopper(&self) -> Arc<dyn Stopper> {
-        Arc::clone(&self.shared) as Arc<dyn Stopper>
     }
 
     fn lease(&self) -> bool {
@@ -209,6 +211,12 @@ impl Plant for ProcessDevice {
 
     fn is_real(&self) -> bool {
         self.hello.real
+    }
+}
+
+impl Stoppable for ProcessDevice {
+    fn stopper(&self) -> Arc<dyn Stopper> {
+        Arc::clone(&self.shared) as Arc<dyn Stopper>
     }
 }
 

@@ -29,6 +29,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 
+use taut_agent::{Conversation, Trouble};
 use taut_core::{
     Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, StreamId, Time,
     Transmit, Transport, earliest,
@@ -37,7 +38,7 @@ use taut_wire::proxy::{Body, Frame, HEADER_LEN, Header};
 
 use self::judge::{Arrived, Judge, Rules};
 use self::local::{Local, Taken};
-use crate::session::{Carrier, PathNote, Trouble, os_seed};
+use crate::session::{Carrier, PathNote, os_seed};
 use crate::{Alarm, Machine, clock};
 
 pub use self::clocks::ClockCounts;

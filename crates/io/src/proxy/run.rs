@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use taut_agent::Conversation;
 use taut_core::{Duration, Time};
 use taut_transport::service::Service;
 

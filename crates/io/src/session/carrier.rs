@@ -1,18 +1,15 @@
 //! Whatever carries a session: a stack over sockets of ours, or the kernel's TCP.
 
 use std::fmt;
-use std::net::SocketAddr;
 
+use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
     Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
 };
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::security::Sealed;
 use taut_transport::stack::Stack;
-pub use taut_transport::stack::Trouble;
-use taut_transport::stranger::ShownKey;
 
-use super::witness::{Seen, Witness};
 use crate::tcp::{Acceptor, KernelTcp};
 
 /// One end of whatever carries a session over real sockets.
@@ -25,29 +22,8 @@ pub enum Carrier {
     TcpAcceptor(Box<Acceptor>),
     /// The kernel's TCP in the clear: for the lab.
     PlainTcp(Box<KernelTcp>),
-    /// Any of the others, and who looks on.
-    Witnessed(Box<Witnessed>),
     /// None, between two conversations.
     Absent,
-}
-
-/// A carrier that somebody looks at.
-pub struct Witnessed {
-    carrier: Carrier,
-    witness: Witness,
-    /// When it was last called.
-    now: Time,
-}
-
-/// Who was refused at a robot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The path on which it spoke, until its address is known.
-    pub(super) path: Option<PathId>,
-    /// Where it is, as far as the driver remembers.
-    pub address: Option<SocketAddr>,
-    /// The key that it showed, when it came as far as that and is not trusted.
-    pub key: Option<ShownKey>,
 }
 
 /// Calls whichever transport it is.
@@ -58,39 +34,20 @@ macro_rules! carried {
             Carrier::Tcp($transport) => $call,
             Carrier::TcpAcceptor($transport) => $call,
             Carrier::PlainTcp($transport) => $call,
-            Carrier::Witnessed($transport) => $call,
             Carrier::Absent => $absent,
         }
     };
 }
 
 impl Carrier {
-    pub(super) fn witnessed(self, witness: Option<&Witness>) -> Self {
-        match witness {
-            Some(witness) => {
-                let witness = witness.clone();
-                Self::Witnessed(Box::new(Witnessed { carrier: self, witness, now: Time::ZERO }))
-            }
-            None => self,
-        }
-    }
-
-    /// Without who looks on.
-    fn itself(&self) -> &Self {
-        match self {
-            Self::Witnessed(witnessed) => &witnessed.carrier,
-            other => other,
-        }
-    }
-
     /// Does it begin a new connection for each conversation, of which no port remembers anything?
     pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.itself(), Self::Tcp(_) | Self::TcpAcceptor(_) | Self::PlainTcp(_))
+        matches!(self, Self::Tcp(_) | Self::TcpAcceptor(_) | Self::PlainTcp(_))
     }
 
     /// After a conversation has ended, does this very transport wait for the next one? Otherwise it needs a new one.
     pub(crate) fn serves_again(&self) -> bool {
-        match self.itself() {
+        match self {
             Self::Stack(stack) => stack.serves_again(),
             other => matches!(other, Self::TcpAcceptor(_) | Self::PlainTcp(_)),
         }
@@ -98,42 +55,44 @@ impl Carrier {
 
     /// Has the next conversation begun already?
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.itself(), Self::Stack(stack) if stack.is_open())
+        matches!(self, Self::Stack(stack) if stack.is_open())
+    }
+}
+
+impl Conversation for Carrier {
+    fn owns_socket(&self) -> bool {
+        self.is_stream()
     }
 
-    /// Is a goodbye still on its way?
-    pub(crate) fn lingers(&self) -> bool {
-        match self.itself() {
+    fn lingers(&self) -> bool {
+        match self {
             Self::Stack(stack) => stack.lingers(),
             other => other.poll_timeout().is_some(),
         }
     }
 
-    /// What stands in the way. At the operator; the robot's end looks at its counters.
-    pub fn trouble(&self) -> Trouble {
-        match self.itself() {
+    fn trouble(&self) -> Trouble {
+        match self {
             Self::Stack(stack) => stack.trouble(),
             Self::Tcp(sealed) if sealed.inner().stats().connections == 0 => Trouble::Unreachable,
             Self::Tcp(sealed) => sealed.stats().into(),
             Self::PlainTcp(tcp) if tcp.stats().connections == 0 => Trouble::Unreachable,
             Self::PlainTcp(_) => Trouble::Busy,
-            Self::TcpAcceptor(_) | Self::Witnessed(_) | Self::Absent => Trouble::NoAnswer,
+            Self::TcpAcceptor(_) | Self::Absent => Trouble::NoAnswer,
         }
     }
 
-    /// How often an operator was sent away because there is another one. QUIC does not ask whether it is trusted.
-    pub(super) fn busy(&self) -> u64 {
-        match self.itself() {
+    /// QUIC does not ask whether it is trusted.
+    fn busy(&self) -> u64 {
+        match self {
             Self::Stack(stack) => stack.busy(),
             Self::TcpAcceptor(acceptor) => acceptor.busy(),
             _ => 0,
         }
     }
 
-    /// At the robot: the last who was refused since this was asked last.
-    pub(super) fn take_stranger(&mut self) -> Option<Refused> {
+    fn take_stranger(&mut self) -> Option<Refused> {
         match self {
-            Self::Witnessed(witnessed) => witnessed.carrier.take_stranger(),
             Self::TcpAcceptor(acceptor) => {
                 let (address, key) = acceptor.take_stranger()?;
                 Some(Refused { path: None, address: Some(address), key })
@@ -146,17 +105,16 @@ impl Carrier {
         }
     }
 
-    /// How messages were spread over paths and why, in the conversation at hand; `None` but for MTIP.
-    pub fn choices(&self) -> Option<ChoiceReport> {
-        match self.itself() {
+    fn choices(&self) -> Option<ChoiceReport> {
+        match self {
             Self::Stack(stack) => stack.choices(),
             _ => None,
         }
     }
 
-    /// Bytes that the kernel's TCP was given and gave, which no port counts; `None` for other transports.
-    pub fn stream_bytes(&self) -> Option<(u64, u64)> {
-        let stats = match self.itself() {
+    fn stream_bytes(&self) -> Option<(u64, u64)> {
+        // What the kernel's TCP was given and gave, no port counts.
+        let stats = match self {
             Self::Tcp(sealed) => sealed.inner().stats(),
             Self::TcpAcceptor(acceptor) => return Some(acceptor.stream_bytes()),
             Self::PlainTcp(tcp) => tcp.stats(),
@@ -207,60 +165,12 @@ impl Transport for Carrier {
 
 impl fmt::Debug for Carrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.itself() {
+        match self {
             Self::Stack(stack) => stack.fmt(f),
             Self::Tcp(_) => f.write_str("Tcp"),
             Self::TcpAcceptor(_) => f.write_str("TcpAcceptor"),
             Self::PlainTcp(_) => f.write_str("PlainTcp"),
-            Self::Witnessed(_) => f.write_str("Witnessed"),
             Self::Absent => f.write_str("Absent"),
         }
-    }
-}
-
-impl Transport for Witnessed {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        self.now = now;
-        let sent = Seen::Sent { tag: message.tag, stream: message.stream };
-        self.carrier.send(now, message)?;
-        self.witness.look(now, sent);
-        Ok(())
-    }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.now = now;
-        self.carrier.handle_input(now, input);
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.now = now;
-        self.carrier.handle_timeout(now);
-    }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.carrier.poll_transmit(now, buffer)
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        let event = self.carrier.poll_event()?;
-        self.witness.look(self.now, Seen::Transport(&event));
-        Some(event)
-    }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        self.carrier.poll_timeout()
-    }
-    fn close(&mut self, now: Time) {
-        self.carrier.close(now);
-    }
-    fn round_trip(&self) -> Option<Duration> {
-        self.carrier.round_trip()
-    }
-    fn add_path(&mut self, now: Time, path: PathId) -> bool {
-        self.carrier.add_path(now, path)
-    }
-    fn remove_path(&mut self, now: Time, path: PathId) {
-        self.carrier.remove_path(now, path);
-    }
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        self.carrier.set_origin(path, origin);
-    }
-    fn uses_path(&self, path: PathId) -> bool {
-        self.carrier.uses_path(path)
     }
 }

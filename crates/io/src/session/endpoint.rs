@@ -3,7 +3,8 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
-use taut_core::{Duration, Origin, PathId, Time, Transport};
+use taut_agent::PATIENCE;
+use taut_core::{Origin, PathId, Time, Transport};
 use taut_transport::quic::Resumption;
 use taut_transport::security::{Sealed, SecurityConfig};
 use taut_transport::service::Service;
@@ -14,7 +15,6 @@ use super::entropy::{OsRandomness, os_entropy};
 use super::paths::{PathSpec, PathWatch};
 use super::security::{Credentials, Security};
 use super::transport::TransportConfig;
-use super::witness::Witness;
 use crate::tcp::{Acceptor, KernelTcp, KernelTcpConfig};
 use crate::{CapabilitySet, Clock, DccpPort, Port, PortError, UdpPort, UdpPortConfig};
 
@@ -30,7 +30,6 @@ pub struct Endpoint {
     remote: Option<SocketAddr>,
     /// ns since 1970 at the clock's zero.
     epoch: u64,
-    witness: Option<Witness>,
     receive_buffer: Option<usize>,
 }
 
@@ -118,8 +117,6 @@ pub enum EndpointError {
     Port(#[from] PortError),
 }
 
-/// How long an operator tries to connect, or to come back.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Addresses that a port remembers; one that is not in use gives way to a newcomer.
 const PATHS: usize = 64;
 
@@ -265,13 +262,7 @@ impl Endpoint {
             other => other,
         };
         let epoch = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
-        Ok(Self { transport, security, socket, remote, epoch, witness: None, receive_buffer: None })
-    }
-
-    /// Everything that conversations from here carry, and that their machines do, is shown to `witness`. Default: nobody.
-    pub fn witnessed(mut self, witness: Witness) -> Self {
-        self.witness = Some(witness);
-        self
+        Ok(Self { transport, security, socket, remote, epoch, receive_buffer: None })
     }
 
     /// [`UdpPortConfig::receive_buffer`] of its sockets, bytes. Default: the system's, in which some hundred small datagrams
@@ -285,10 +276,6 @@ impl Endpoint {
         // A session judges by the clock when it looks: what waited in the socket while this host stood still has aged there.
         let config = UdpPortConfig::new().paths(PATHS).kernel_stamps(false);
         self.receive_buffer.map_or(config, |bytes| config.receive_buffer(bytes))
-    }
-
-    pub(super) fn witness(&self) -> Option<&Witness> {
-        self.witness.as_ref()
     }
 
     /// Which transport.
@@ -347,7 +334,7 @@ impl Endpoint {
             // The only path; a transport that follows its peer needs no telling.
             carrier.add_path(Time::ZERO, PathId(0));
         }
-        Ok((carrier.witnessed(self.witness.as_ref()), port))
+        Ok((carrier, port))
     }
 
     /// A port without a memory of whom it heard.

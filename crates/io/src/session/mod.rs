@@ -6,48 +6,46 @@
 //! | [`Endpoint`] | makes a [`Carrier`] and its [`Port`](crate::Port) for each conversation: the socket stays, the rest is new |
 //! | [`Security`] | who an end is and whom it trusts; or plaintext, on loopback or anywhere |
 //! | [`Carrier`] | a [stack](taut_transport::stack), or the kernel's TCP |
-//! | [`OperatorMachine`] | an operator that sends samples at a rate, resumes as it is told, and reports |
-//! | [`RobotMachine`] | a robot with something that moves: a [`Plant`](crate::device::Plant) |
+//! | [`OperatorMachine`], [`RobotMachine`] | the [agents](taut_agent) of both ends over a [`Carrier`] |
 //! | [`PathSpec`] | where the paths of a session begin: interfaces that come and go |
-//! | [`Witness`] | looks on, for measurements |
-//! | [`operate`], [`serve`] | the loops: connecting, losing the link, beginning anew, saying goodbye |
+//! | [`operate`], [`serve`] | run them: sockets, files, and whatever comes and goes |
 //!
 //! The loops run on the thread that calls them. [`Remote`] reaches them from other threads.
 
 mod carrier;
 mod endpoint;
 mod entropy;
+mod machines;
 mod operate;
-mod operator;
 mod paths;
 mod record;
-mod refusals;
-mod robot;
 mod security;
 mod serve;
-mod silence;
 mod transport;
-mod witness;
 
-pub use self::carrier::{Carrier, Refused, Trouble, Witnessed};
+pub use self::carrier::Carrier;
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::entropy::{os_entropy, os_identity, os_seed};
+pub use self::machines::{OperatorMachine, RobotMachine};
 pub use self::operate::{OperateConfig, OperateError, operate};
-pub use self::operator::{
-    OperatorCommand, OperatorMachine, OperatorNote, Progress, ResumePolicy, RoundTrips, Sample,
-};
 pub(crate) use self::paths::PathWatch;
 pub use self::paths::{PathMissing, PathNote, PathSpec};
 pub use self::record::{OperatorRecord, RobotRecord};
-pub use self::robot::{DeviceReport, RobotCommand, RobotMachine, RobotNote};
 pub use self::security::{Credentials, Security};
 pub use self::serve::{ServeConfig, ServeError, serve};
-pub use self::silence::Standing;
 pub use self::transport::TransportConfig;
-pub use self::witness::{Look, Seen, Witness};
 pub use taut_transport::stack::{StackSpec, TransportKind};
 
 use crate::{Alarm, Machine, MachineId, Mailbox};
+
+/// What those around a session are told.
+#[derive(Clone, Debug)]
+pub enum Told<Note> {
+    /// By the agent; but for what [`operate`] and [`serve`] do themselves.
+    Note(Note),
+    /// An interface of ours came or went, and with it a path.
+    Path(PathNote),
+}
 
 /// A way to the one machine of a loop, from other threads. It can be copied.
 #[derive(Debug)]

@@ -1,16 +1,19 @@
-//! The loop around a robot.
+//! The sockets, files and thread around a robot.
 
+use std::fmt;
+
+use taut_agent::{Refused, Robot, RobotCommand, RobotNote, SessionObserver};
 use taut_core::{Duration, Time};
-use taut_session::{Robot, RobotConfig, RobotEvent, Status};
+use taut_session::{RobotConfig, Status};
 
-use super::Remote;
-use super::carrier::{Carrier, Refused};
+use super::carrier::Carrier;
 use super::endpoint::{Endpoint, EndpointError};
 use super::entropy::os_seed;
+use super::machines::RobotMachine;
 use super::paths::PathWatch;
 use super::record::RobotRecord;
-use super::robot::{RobotCommand, RobotMachine, RobotNote};
-use crate::device::{Deadman, Plant};
+use super::{Remote, Told};
+use crate::device::{Guarded, Stoppable};
 use crate::{Driver, DriverError, MachineId, StateWriter};
 
 /// A robot that could not be run any more.
@@ -34,93 +37,117 @@ pub enum ServeError {
 }
 
 /// How a robot is run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ServeConfig {
-    /// The session's. With a record, what that one kept is latched.
-    pub session: RobotConfig,
-    /// Report so often while there is an operator.
-    pub report_period: Option<Duration>,
-    /// Where what is latched survives this process; `None`: nowhere.
-    pub record: Option<RobotRecord>,
+    session: RobotConfig,
+    report_period: Option<Duration>,
+    record: Option<RobotRecord>,
+    observer: Option<Box<dyn SessionObserver + Send>>,
+}
+
+impl ServeConfig {
+    /// A session so. With a record, what that one kept is latched.
+    pub fn new(session: RobotConfig) -> Self {
+        Self { session, ..Self::default() }
+    }
+
+    /// Reports so often while there is an operator. Default: not.
+    pub fn reports_by_time(mut self, period: Duration) -> Self {
+        self.report_period = Some(period);
+        self
+    }
+
+    /// Where what is latched survives this process. Default: nowhere.
+    pub fn record(mut self, record: RobotRecord) -> Self {
+        self.record = Some(record);
+        self
+    }
+
+    /// Shows everything to `observer`, on the driver's thread. Default: nobody looks on.
+    pub fn observed(mut self, observer: Box<dyn SessionObserver + Send>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
 }
 
 impl From<RobotConfig> for ServeConfig {
     fn from(session: RobotConfig) -> Self {
-        Self { session, ..Self::default() }
+        Self::new(session)
     }
 }
 
-/// A goodbye that takes longer does not arrive any more.
-const GOODBYE: Duration = Duration::from_millis(1_500);
+impl fmt::Debug for ServeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServeConfig").field("session", &self.session).finish_non_exhaustive()
+    }
+}
 
-/// Runs a robot around `plant` on this thread until it is closed through the [`Remote`] that `started` is given. One
+/// Runs a robot around `device` on this thread until it is closed through the [`Remote`] that `started` is given. One
 /// operator follows another. Gives what was measured in the last session.
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn serve<P: Plant + 'static>(
+pub fn serve<P: Stoppable + 'static>(
     mut driver: Driver<RobotMachine<P>>,
     endpoint: &Endpoint,
     config: ServeConfig,
-    plant: P,
+    device: P,
     started: impl FnOnce(Remote<RobotMachine<P>>),
-    tell: &mut dyn FnMut(Time, RobotNote),
+    tell: &mut dyn FnMut(Time, Told<RobotNote>),
 ) -> Result<Status, ServeError> {
     let (carrier, port) = endpoint.open()?;
-    let deadman = Deadman::start(plant.stopper()).map_err(ServeError::Deadman)?;
-    let ServeConfig { mut session, report_period, record } = config;
+    let device = Guarded::start(device).map_err(ServeError::Deadman)?;
+    let ServeConfig { mut session, report_period, record, observer } = config;
     if let Some(record) = &record {
         session = session.keeps_latch(true).latched(record.latch());
     }
-    let robot = Robot::new(carrier, session, os_seed().stream("robot"));
-    let mut machine = RobotMachine::new(robot, plant).kept_by(deadman);
+    let rng = os_seed().stream("robot");
+    let mut machine = Robot::new(driver.clock().now(), (carrier, rng), session, device);
     if let Some(period) = report_period {
         machine = machine.reports_by_time(period);
     }
-    if let Some(witness) = endpoint.witness() {
-        machine = machine.witnessed(witness.clone());
+    if let Some(observer) = observer {
+        machine = machine.observed(observer);
     }
     let id = driver.add(machine, port)?;
     let remote = Remote::new(driver.mailbox(), id);
-    if let Some(record) = record {
-        let keeper = keeper(record, remote.clone()).map_err(ServeError::Keeper)?;
-        driver.machine_mut(id).expect("it was added").write_by(keeper);
-    }
+    let keeper =
+        record.map(|record| keeper(record, remote.clone())).transpose().map_err(ServeError::Keeper)?;
     started(remote);
     let mut paths = endpoint.watch();
     if let Some(changes) = paths.as_ref().and_then(PathWatch::descriptor) {
         driver.watch(changes)?;
     }
-    let mut closed = false;
     loop {
         let until = look(&mut paths, &mut driver, id, tell);
-        turn(&mut driver, id, until, &mut closed, tell)?;
-        if machine_of(&driver, id).is_closing() {
+        let seen = turn(&mut driver, id, until, keeper.as_ref(), tell)?;
+        if seen.ended {
             break;
         }
-        if std::mem::take(&mut closed)
+        if seen.reconnects
             && renew(&mut driver, id, endpoint)?
             && let Some(paths) = &mut paths
         {
             paths.forget();
         }
     }
-    let until = driver.clock().now() + GOODBYE;
-    while machine_of(&driver, id).lingers() && driver.clock().now() < until {
-        turn(&mut driver, id, until, &mut closed, tell)?;
-    }
     let now = driver.clock().now();
     let machine = driver.machine_mut(id).expect("it is there until it is replaced");
-    let kept = machine.bury();
+    let life = machine.bury();
     let status = machine.status(now);
+    let kept = keeper.is_none_or(|keeper| {
+        // Waits for it, a second at most. What is not written lets the next life begin with a latched stop.
+        keeper.write(u64::MAX, life.to_string());
+        keeper.finish()
+    });
     if kept { Ok(status) } else { Err(ServeError::NotKept(Box::new(status))) }
 }
 
 /// Writes off this thread, and tells the machine.
-fn keeper<P: Plant>(record: RobotRecord, remote: Remote<RobotMachine<P>>) -> std::io::Result<StateWriter>
-where
-    RobotMachine<P>: 'static,
-{
+fn keeper<P: Stoppable + 'static>(
+    record: RobotRecord,
+    remote: Remote<RobotMachine<P>>,
+) -> std::io::Result<StateWriter> {
     StateWriter::start(record.file, move |number, written| {
         // Where the mailbox is full, the session gives the stop up as not kept after a second.
         remote.send(RobotCommand::Kept { number, ok: written.is_ok() });
@@ -128,52 +155,59 @@ where
 }
 
 /// Looks for interfaces that came or went, and tells when to look again.
-fn look<P: Plant>(
+fn look<P: Stoppable>(
     paths: &mut Option<PathWatch>,
     driver: &mut Driver<RobotMachine<P>>,
     id: MachineId,
-    tell: &mut dyn FnMut(Time, RobotNote),
+    tell: &mut dyn FnMut(Time, Told<RobotNote>),
 ) -> Time {
     let Some(paths) = paths else { return Time::MAX };
     let now = driver.clock().now();
-    paths.look(now, driver, id, &mut |_, note| tell(now, RobotNote::Path(note)));
+    paths.look(now, driver, id, &mut |_, note| tell(now, Told::Path(note)));
     paths.due()
 }
 
-fn machine_of<P: Plant>(driver: &Driver<RobotMachine<P>>, id: MachineId) -> &RobotMachine<P> {
-    driver.machine(id).expect("it is there until it is replaced")
+/// What a turn brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    reconnects: bool,
+    ended: bool,
 }
 
-fn turn<P: Plant>(
+fn turn<P: Stoppable>(
     driver: &mut Driver<RobotMachine<P>>,
     id: MachineId,
     until: Time,
-    closed: &mut bool,
-    tell: &mut dyn FnMut(Time, RobotNote),
-) -> Result<(), DriverError> {
-    let (clock, mut strangers) = (driver.clock(), Vec::new());
-    driver.turn(until, &mut |_, note| {
-        *closed |= matches!(note, RobotNote::Event(RobotEvent::Closed));
-        match note {
-            // Where it is, only the port knows.
-            RobotNote::Refused { who: Some(Refused { path: Some(_), .. }), .. } => {
-                strangers.push((clock.now(), note));
+    keeper: Option<&StateWriter>,
+    tell: &mut dyn FnMut(Time, Told<RobotNote>),
+) -> Result<Seen, DriverError> {
+    let (clock, mut strangers, mut seen) = (driver.clock(), Vec::new(), Seen::default());
+    driver.turn(until, &mut |_, note| match note {
+        RobotNote::Reconnect => seen.reconnects = true,
+        RobotNote::Ended => seen.ended = true,
+        RobotNote::Keep { number, life } => {
+            if let Some(keeper) = keeper {
+                keeper.write(number, life.to_string());
             }
-            note => tell(clock.now(), note),
         }
+        // Where it is, only the port knows.
+        RobotNote::Refused { who: Some(Refused { path: Some(_), .. }), .. } => {
+            strangers.push((clock.now(), note));
+        }
+        note => tell(clock.now(), Told::Note(note)),
     })?;
     for (at, mut note) in strangers {
         if let RobotNote::Refused { who: Some(Refused { path, address, .. }), .. } = &mut note {
             *address = path.and_then(|path| driver.remote(id, path));
         }
-        tell(at, note);
+        tell(at, Told::Note(note));
     }
-    Ok(())
+    Ok(seen)
 }
 
 /// The conversation is over: gets ready for the next one. A transport that waits for it by itself stays; it knows what
 /// was replayed, and may have begun it already. Is the port a new one?
-fn renew<P: Plant>(
+fn renew<P: Stoppable>(
     driver: &mut Driver<RobotMachine<P>>,
     id: MachineId,
     endpoint: &Endpoint,

@@ -1,5 +1,6 @@
 //! What an endpoint speaks, and how it is set for sessions.
 
+use taut_agent::PATIENCE;
 use taut_core::{Bytes, Duration, Priority};
 use taut_transport::dccp::DccpConfig;
 use taut_transport::etp::EtpConfig;
@@ -10,7 +11,6 @@ use taut_transport::sctp::SctpConfig;
 use taut_transport::stack::{StackSpec, TransportKind};
 use taut_transport::udp::UdpConfig;
 
-use super::endpoint::PATIENCE;
 use crate::tcp::KernelTcpConfig;
 
 /// A transport with its settings, over sockets.

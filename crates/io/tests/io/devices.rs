@@ -5,12 +5,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration as StdDuration;
 
-use taut_core::{Duration, Time};
-use taut_io::device::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
-use taut_io::session::{
-    Endpoint, OperateConfig, OperatorCommand, Remote, ResumePolicy, RobotCommand, RobotMachine, RobotNote,
-    Sample, StackSpec, operate, serve,
+use taut_agent::{
+    DeviceFailure, Measured, OperatorCommand, OperatorSettings, Playback, ResumePolicy, RobotCommand,
+    RobotDevice, RobotNote, SetPoint,
 };
+use taut_core::{Duration, Time};
+use taut_io::device::{Stoppable, Stopper};
+use taut_io::session::{Endpoint, OperateConfig, Remote, RobotMachine, StackSpec, Told, operate, serve};
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_session::{OperatorConfig, RobotConfig, State, StopCause};
 use taut_transport::udp::UdpConfig;
@@ -35,23 +36,32 @@ struct Blocking {
     go: Receiver<()>,
 }
 
-impl Plant for Blocking {
+impl Stoppable for Blocking {
+    fn stopper(&self) -> Arc<dyn Stopper> {
+        Arc::clone(&self.seen) as Arc<dyn Stopper>
+    }
+}
+
+impl RobotDevice for Blocking {
     fn period(&self) -> Duration {
         Duration::from_millis(1)
     }
-    fn enable(&mut self) {}
-    fn apply(&mut self, point: &SetPoint) {
+    fn enable(&mut self) -> Result<(), DeviceFailure> {
+        Ok(())
+    }
+    fn apply(&mut self, point: &SetPoint) -> bool {
         assert!(point.lease <= WATCHDOG && !point.lease.is_zero(), "{point:?}");
         if self.seen.applied.fetch_add(1, Ordering::SeqCst) == 9 {
             self.seen.blocks.store(true, Ordering::SeqCst);
             self.go.recv().unwrap();
             self.seen.blocks.store(false, Ordering::SeqCst);
         }
+        true
     }
     fn stop(&mut self, cause: StopCause) {
         self.seen.stop(cause);
     }
-    fn step(&mut self) -> Option<Measured> {
+    fn measure(&mut self) -> Option<Measured> {
         Some(Measured { state: State::at(Time::ZERO), controller_force: None })
     }
     fn feeds_back(&mut self) -> bool {
@@ -59,9 +69,6 @@ impl Plant for Blocking {
     }
     fn failure(&mut self) -> Option<DeviceFailure> {
         None
-    }
-    fn stopper(&self) -> Arc<dyn Stopper> {
-        Arc::clone(&self.seen) as Arc<dyn Stopper>
     }
     fn lease(&self) -> bool {
         false
@@ -85,34 +92,21 @@ const PATIENCE: StdDuration = StdDuration::from_secs(30);
 fn steer(
     remote: std::net::SocketAddr,
     clock: Clock,
-    started: Sender<Remote<taut_io::session::OperatorMachine<States>>>,
+    started: Sender<Remote<taut_io::session::OperatorMachine<Still>>>,
 ) {
     let endpoint = Endpoint::connect(StackSpec::Udp(UdpConfig::new()), remote, None, &clock).unwrap();
     let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
-    let config = OperateConfig {
-        session: OperatorConfig::new(),
-        period: Duration::from_millis(2),
-        limit: None,
-        resume: ResumePolicy::Start,
-        report_messages: None,
-        report_period: None,
-        hold_to_run: None,
-        record: None,
-        drain: OperateConfig::DRAIN,
-    };
+    let agent = OperatorSettings::new(Duration::from_millis(2)).resumes(ResumePolicy::Start);
+    let config = OperateConfig::new(OperatorConfig::new(), agent);
     let started = |remote| started.send(remote).unwrap();
-    let _ = operate(driver, &endpoint, config, States(0), started, &mut |_, _| {});
+    let _ = operate(driver, &endpoint, config, still(), started, &mut |_, _| {});
 }
 
-/// A hand that stays where it is.
-struct States(u64);
+type Still = Playback<std::iter::Repeat<State>>;
 
-impl Iterator for States {
-    type Item = Sample;
-    fn next(&mut self) -> Option<Sample> {
-        self.0 += 1;
-        Some(Sample { state: State::at(Time::ZERO), reading: self.0 })
-    }
+/// A hand that stays where it is.
+fn still() -> Still {
+    Playback::new(std::iter::repeat(State::at(Time::ZERO)))
 }
 
 #[test]
@@ -146,7 +140,7 @@ fn a_device_that_blocks_the_session_is_stopped_within_the_watchdogs_time_until_a
     let applied = seen.applied.load(Ordering::SeqCst);
     go.send(()).unwrap();
     let why = loop {
-        if let RobotNote::Stopped { why, .. } = notes.recv_timeout(PATIENCE).unwrap() {
+        if let Told::Note(RobotNote::Stopped { why, .. }) = notes.recv_timeout(PATIENCE).unwrap() {
             break why;
         }
     };

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
+use taut_agent::Conversation;
 use taut_core::{Duration, PathId, Seed, Time, Transport};
 use taut_io::session::{Endpoint, TransportKind};
 use taut_io::{Driver, DriverConfig};

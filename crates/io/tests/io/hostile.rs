@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
+use taut_agent::{Conversation, Trouble};
 use taut_core::{DropCause, Duration, Event, Message, Priority, Seed, StreamId, Time};
-use taut_io::session::{Carrier, Credentials, Endpoint, TransportKind, Trouble};
+use taut_io::session::{Carrier, Credentials, Endpoint, TransportKind};
 use taut_io::{Clock, Driver, DriverConfig, MachineId, Plain};
 use taut_transport::identity::{Identity, Trust};
 

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
-use taut_io::device::{DeviceFailure, Measured, Plant, SetPoint, Stopper};
+use taut_io::device::{Stoppable, Stopper};
 use taut_io::{Alarm, Driver, Machine, MachineId, Namespace};
 use taut_session::{State, StopCause};
 
@@ -210,14 +211,24 @@ impl Stopper for Rock {
     fn stop(&self, _: StopCause) {}
 }
 
-impl Plant for Rock {
+impl Stoppable for Rock {
+    fn stopper(&self) -> Arc<dyn Stopper> {
+        Arc::new(Rock)
+    }
+}
+
+impl RobotDevice for Rock {
     fn period(&self) -> Duration {
         Duration::from_millis(1)
     }
-    fn enable(&mut self) {}
-    fn apply(&mut self, _: &SetPoint) {}
+    fn enable(&mut self) -> Result<(), DeviceFailure> {
+        Ok(())
+    }
+    fn apply(&mut self, _: &SetPoint) -> bool {
+        true
+    }
     fn stop(&mut self, _: StopCause) {}
-    fn step(&mut self) -> Option<Measured> {
+    fn measure(&mut self) -> Option<Measured> {
         Some(Measured { state: State::at(Time::ZERO), controller_force: None })
     }
     fn feeds_back(&mut self) -> bool {
@@ -225,9 +236,6 @@ impl Plant for Rock {
     }
     fn failure(&mut self) -> Option<DeviceFailure> {
         None
-    }
-    fn stopper(&self) -> Arc<dyn Stopper> {
-        Arc::new(Rock)
     }
     fn lease(&self) -> bool {
         true

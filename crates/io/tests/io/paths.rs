@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration as StdDuration, Instant};
 
+use taut_agent::{OperatorSettings, Playback, Progress, ResumePolicy, RobotCommand};
 use taut_core::Duration;
 use taut_io::session::{
-    Credentials, Endpoint, EndpointError, OperateConfig, OperateError, OperatorNote, PathMissing, PathNote,
-    PathSpec, Progress, Remote, ResumePolicy, RobotCommand, RobotMachine, Sample, StackSpec, TransportConfig,
-    TransportKind, operate, os_identity, serve,
+    Credentials, Endpoint, EndpointError, OperateConfig, OperateError, PathMissing, PathNote, PathSpec,
+    Remote, RobotMachine, StackSpec, Told, TransportConfig, TransportKind, operate, os_identity, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig, Namespace};
 use taut_session::{OperatorConfig, RobotConfig, State};
@@ -118,20 +118,14 @@ fn session(
                         Endpoint::connect(transport.clone(), remote, Some(operators), &clock).unwrap();
                     let endpoint = endpoint.over(&specs).unwrap();
                     let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
-                    let config = OperateConfig {
-                        session: OperatorConfig::new().rate(500).deadline(Duration::from_millis(200)),
-                        period: Duration::from_millis(2),
-                        limit: Some(2_000),
-                        resume: ResumePolicy::Always,
-                        report_messages: None,
-                        report_period: None,
-                        drain: OperateConfig::DRAIN,
-                        hold_to_run: None,
-                        record: None,
-                    };
-                    let device = Sample::counted(std::iter::repeat_with(|| State::at(taut_core::Time::ZERO)));
+                    let session = OperatorConfig::new().rate(500).deadline(Duration::from_millis(200));
+                    let agent = OperatorSettings::new(Duration::from_millis(2))
+                        .limit(2_000)
+                        .resumes(ResumePolicy::Always);
+                    let config = OperateConfig::new(session, agent);
+                    let device = Playback::new(std::iter::repeat(State::at(taut_core::Time::ZERO)));
                     operate(driver, &endpoint, config, device, |_| {}, &mut |_, note| {
-                        if let OperatorNote::Path(note) = note {
+                        if let Told::Path(note) = note {
                             let _ = note_sender.send(note); // Nobody has to listen.
                         }
                     })

@@ -8,8 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use socket2::{Domain, Socket, Type};
+use taut_agent::{Conversation, Trouble};
 use taut_core::{Duration, Transport};
-use taut_io::session::{Endpoint, TransportKind, Trouble};
+use taut_io::session::{Endpoint, TransportKind};
 use taut_io::{Driver, DriverConfig, MachineId};
 
 use crate::hostile::{Machines, Scene, add, connect, credentials, tap};

@@ -9,11 +9,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration as StdDuration;
 
 use socket2::{Domain, Protocol, Socket, Type};
+use taut_agent::{OperatorSettings, Playback, ResumePolicy, RobotCommand};
 use taut_core::{Duration, Message, Seed, Time};
-use taut_io::session::{
-    Credentials, Endpoint, OperateConfig, ResumePolicy, RobotCommand, Sample, Security, TransportKind,
-    operate, serve,
-};
+use taut_io::session::{Credentials, Endpoint, OperateConfig, Security, TransportKind, operate, serve};
 use taut_io::{Clock, DccpPort, Driver, DriverConfig, Namespace, Plain};
 use taut_session::{OperatorConfig, RobotConfig, State};
 use taut_transport::dccp::{Dccp, DccpConfig};
@@ -109,18 +107,10 @@ fn session(hosts: &[Namespace; 2], kind: TransportKind, port: u16) {
             let driver = Driver::new(DriverConfig::new()).unwrap();
             let credentials = credentials("operator", "robot");
             let endpoint = Endpoint::connect(kind, address, credentials, &driver.clock()).unwrap();
-            let config = OperateConfig {
-                session: OperatorConfig::new(),
-                period: Duration::from_millis(1),
-                limit: Some(STATES),
-                drain: OperateConfig::DRAIN,
-                hold_to_run: None,
-                record: None,
-                resume: ResumePolicy::Start,
-                report_messages: None,
-                report_period: None,
-            };
-            let device = Sample::counted(std::iter::repeat(State::at(Time::ZERO)));
+            let agent =
+                OperatorSettings::new(Duration::from_millis(1)).limit(STATES).resumes(ResumePolicy::Start);
+            let config = OperateConfig::new(OperatorConfig::new(), agent);
+            let device = Playback::new(std::iter::repeat(State::at(Time::ZERO)));
             operate(driver, &endpoint, config, device, |_| (), &mut |_, _| ()).unwrap();
         };
         hosts[0].run(operator).unwrap();

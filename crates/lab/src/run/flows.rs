@@ -38,7 +38,8 @@ impl Counters {
     }
 }
 
-/// A stack that leaves what it counted behind when it is dropped: the simulator drops its nodes at the end of a run.
+/// A stack that leaves what it counted behind when it is dropped: the simulator drops its nodes at the end of a run. What one after the
+/// other counts is added up.
 pub(super) struct Counted {
     stack: Stack,
     counters: Counters,
@@ -60,8 +61,10 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let counts = self.stack.counts().into_iter().map(|(name, count)| (name.to_owned(), count));
-        self.counters.0.replace(counts.collect());
+        let mut counters = self.counters.0.borrow_mut();
+        for (name, count) in self.stack.counts() {
+            *counters.entry(name.to_owned()).or_default() += count;
+        }
     }
 }
 

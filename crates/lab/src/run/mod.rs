@@ -40,7 +40,7 @@ pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
 pub use qdiscs::{Hop, Qdiscs, qdiscs};
-pub use teleop::{Device, Notes, Way, account};
+pub use teleop::{Notes, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
 use crate::result::{Conservation, FlowOwner, LinkResult, MediumResult, RunResult, Verdict};

@@ -1,5 +1,6 @@
 //! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
+use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
 use taut_core::{Duration, PathId, Priority};
 use taut_session::{Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
 use taut_transport::dccp::{Ccid, DccpConfig};
@@ -187,6 +188,16 @@ pub fn operator(teleop: &Teleop) -> OperatorConfig {
     match teleop.deadline {
         Some(deadline) => config.deadline(deadline),
         None => config.no_deadline(),
+    }
+}
+
+/// What stands around the operator's session.
+pub fn agent(teleop: &Teleop, drain: Duration) -> OperatorSettings {
+    // Also what a robot refuses is to be measured.
+    let settings = OperatorSettings::new(teleop.period).samples_from(SampleFrom::Connected).drains(drain);
+    match teleop.resume_after {
+        Some(after) => settings.resumes(ResumePolicy::Always).resumes_after(after),
+        None => settings.resumes(ResumePolicy::Start),
     }
 }
 

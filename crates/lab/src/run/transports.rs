@@ -64,14 +64,14 @@ pub(super) enum Carries {
 }
 
 /// One end of a scenario's stack.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct End {
     pub(super) carries: Carries,
     pub(super) side: Side,
     /// Is it under Noise? What is always encrypted is so without being asked.
     pub(super) secure: bool,
     /// Which of the lives of the two: a later one has keys of its own.
-    pub(super) life: &'static str,
+    pub(super) life: String,
     /// Of an end that opens.
     pub(super) paths: u8,
 }
@@ -82,11 +82,11 @@ impl End {
         let identity = |side: Side| Identity::from_seed(seed, side.name());
         let protection = (self.secure || kind.is_always_encrypted())
             .then(|| Protection::new(identity(side), Trust::only(identity(side.peer()).fingerprint())));
-        let streams = Streams { seed, end: self };
+        let (paths, spec) = (self.paths, self.with_ports(spec));
         let mut stack =
-            Stack::new(self.with_ports(spec), side, protection, streams).map_err(RunError::scenario)?;
+            Stack::new(spec, side, protection, Streams { seed, end: self }).map_err(RunError::scenario)?;
         if side == Side::Opens {
-            for id in 0..self.paths {
+            for id in 0..paths {
                 let added = stack.add_path(Time::ZERO, PathId(id));
                 assert!(added || !kind.is_multipath(), "a valid scenario has no more");
             }
@@ -95,7 +95,7 @@ impl End {
     }
 
     /// A model of TCP has its ports in its segments. Over several paths they do not matter.
-    fn with_ports(self, spec: StackSpec) -> StackSpec {
+    fn with_ports(&self, spec: StackSpec) -> StackSpec {
         let (operator, robot) = PORTS;
         let (local_port, remote_port) = match self.side {
             Side::Opens => (operator, robot),
@@ -118,7 +118,7 @@ struct Streams {
 
 impl Streams {
     fn name(&self, part: Part) -> String {
-        let End { carries, side, life, .. } = self.end;
+        let End { carries, side, life, .. } = &self.end;
         let (own, part_name) = (side.name(), part.name());
         match (part, carries) {
             (Part::Security | Part::Transport(TransportKind::Quic), _) => {

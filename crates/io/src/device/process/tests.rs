@@ -53,7 +53,7 @@ fn a_device_hears_its_limits_a_resume_set_points_and_the_stop_at_the_end() {
     let mut device = start(&format!("cat > {}", heard.0.display()));
     assert!(device.lease() && device.limit_force(20.0) && !device.is_real());
     assert_eq!((device.name().as_str(), device.stiffness()), ("script", None));
-    device.enable();
+    device.enable().unwrap();
     wait_for(|| (heard.lines().len() >= 2).then_some(()));
     device.apply(&point(0.5, Duration::from_secs(30)));
     wait_for(|| (heard.lines().len() >= 3).then_some(()));
@@ -69,7 +69,7 @@ fn a_device_hears_its_limits_a_resume_set_points_and_the_stop_at_the_end() {
 fn what_it_measures_is_read_and_junk_is_counted_and_told() {
     let line = r#"{"position":[0.1,0,0],"velocity":[0,0,2],"controller_force":[3,0,0]}"#;
     let mut device = start(&format!("echo '{line}'; echo junk; echo '{{}}'; cat > /dev/null"));
-    let measured = wait_for(|| device.step());
+    let measured = wait_for(|| device.measure());
     assert!((measured.state.velocity[2] - 2.0).abs() < 1e-6, "{measured:?}");
     assert_eq!(measured.controller_force, Some([3.0, 0.0, 0.0]));
     wait_for(|| (device.junk() == 2).then_some(()));
@@ -85,8 +85,7 @@ fn a_device_that_ends_has_failed_for_ever() {
         _ => None,
     });
     assert!(how.contains('3'), "{how}");
-    assert!(device.failure().is_some());
-    device.enable();
+    assert!(device.failure().is_some() && device.enable().is_err());
     device.apply(&point(0.0, Duration::from_secs(1)));
 }
 
@@ -108,7 +107,7 @@ fn a_device_that_does_not_read_is_told_of_and_the_stop_waits_for_no_reader() {
         "read limits; while [ ! -e {0}.go ]; do sleep 0.01; done; cat > {0}",
         heard.0.display()
     ));
-    device.enable();
+    device.enable().unwrap();
     for x in 0..1_000u16 {
         device.apply(&point(f32::from(x), Duration::from_millis(20)));
     }

@@ -92,7 +92,8 @@ pub(super) fn add(
 
 /// The stack of one end. `explain`: each choice of paths is kept until it is read.
 fn stack(commands: &Commands, side: Side, seed: Seed, explain: bool) -> Result<Stack, RunError> {
-    let end = End { carries: Carries::Commands, side, secure: false, life: "", paths: commands.paths };
+    let end =
+        End { carries: Carries::Commands, side, secure: false, life: String::new(), paths: commands.paths };
     let needs = settings::Needs { deadline: Some(commands.deadline), explain, period: None };
     end.stack(settings::stack(&commands.transport, needs), seed)
 }

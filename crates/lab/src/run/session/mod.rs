@@ -38,7 +38,7 @@ pub(super) fn add(
     let (operator_port, robot_port) = PORTS;
     let counters: [Counters; 2] = Default::default();
     let mut end = |direction: Direction, stream: &Option<Stream>, side, peer: Peer, far: &Option<Stream>| {
-        let end = End { carries: Carries::Session, side, secure: false, life: "", paths: 1 };
+        let end = End { carries: Carries::Session, side, secure: false, life: String::new(), paths: 1 };
         let stack = end.stack(settings::stack(&session.transport, settings::Needs::default()), seed)?;
         let peer = Peer { protocol: stack.protocol(), dscp: stream.as_ref().map_or(0, |s| s.dscp), ..peer };
         let outgoing = match stream {

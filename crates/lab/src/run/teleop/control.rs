@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, Time};
 
-use super::hand::{dot, norm};
 use crate::demo::Vector;
+use crate::hand::{dot, norm};
 use crate::metrics::{Buckets, Moments, Watch};
 use crate::result::{ControlResult, Series};
 

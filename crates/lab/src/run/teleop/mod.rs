@@ -1,43 +1,47 @@
 //! A whole teleoperation session on the simulator: the stack that is shipped, and what it connects.
 
+mod account;
 mod books;
 mod checker;
 mod control;
-mod hand;
+mod node;
 mod notes;
-mod operator;
 pub(super) mod own;
 mod record;
-mod robot;
+mod script;
 mod wire;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use taut_agent::{Operator, ResumePolicy, Robot};
 use taut_core::{Address, Duration, FlowId, Rng, Seed, Time};
-use taut_session::{Operator, Robot};
 use taut_sim::{Network, NodeClock, Peer};
 use taut_transport::stack::Side;
 
-use self::hand::Hand;
-use self::operator::{OperatorNode, Script};
+use self::books::Book;
+use self::node::{Agent, AgentNode, Clocks, Onlooker, Page};
+use self::notes::Scribe;
 use self::own::{OwnQueues, SharedQueues};
 use self::record::{Opening, Record, Shared};
-use self::robot::RobotNode;
-use self::wire::{Life, Wire};
+use self::script::Script;
+use self::wire::{Life, Wires};
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::transports::PORTS;
 use super::{cross, links, settings};
+use crate::hand::SimulatedHand;
 use crate::metrics::{StreamKey, Watch};
 use crate::result::{FlowOwner, Series, TeleopResult};
-use crate::robot::SimulatedRobot;
+use crate::robot::SimulatedArm;
 use crate::scenario::{ClockSpec, Direction, Scenario, Teleop, TransportSpec};
 use links::LinkInfo;
 
-pub use self::hand::Device;
-pub use self::notes::{Notes, Way, account};
-pub(in crate::run) use notes::conservation;
+pub(in crate::run) use self::account::conservation;
+pub use self::account::{Way, account};
+pub use self::notes::Notes;
 
 /// What is left of a session when its nodes are gone.
 pub(super) struct Session {
@@ -77,46 +81,61 @@ fn add_life(
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let record: Shared = Rc::new(RefCell::new(Record::new(teleop, watch)));
     let counters: [Counters; 2] = Default::default();
-    let codec = settings::codec(teleop);
     let clock = |name: &str, spec: Option<ClockSpec>| {
         let clock = clock(spec, seed.stream(&format!("teleop/{name}/clock")));
         NodeClock { offset: clock.offset + later, ..clock }
     };
     let clocks = [clock("operator", teleop.operator_clock), clock("robot", teleop.robot_clock)];
-    let end = |side: Side| {
-        let stack = wire::stack(teleop, side, seed, life)?;
-        let (headers, protocol) = (stack.headers(), stack.protocol());
+    // What comes back ends with what goes there.
+    let over = Arc::new(AtomicBool::new(false));
+    let mut nodes = Vec::new();
+    for (side, own, address) in [(Side::Opens, clocks[0], robot), (Side::Waits, clocks[1], operator)] {
+        let flow = side as usize;
+        let counters = counters[flow].clone();
+        let mut wires = Wires { teleop: teleop.clone(), side, seed, life: life.clone(), counters };
+        let wire = wires.next()?;
+        let (headers, protocol) = (wire.stack().headers(), wire.stack().protocol());
         let rng = seed.stream(&format!("teleop/{}/session{}", side.name(), life.name));
-        let counters = counters[usize::from(side == Side::Waits)].clone();
-        Ok::<_, RunError>((Wire::new(stack, codec, side, counters), headers, protocol, rng))
-    };
-    let hand = Hand::of(teleop, seed);
-    let arm = SimulatedRobot::new(&teleop.environment, hand.body.position);
-    let (wire, headers, protocol, rng) = end(Side::Opens)?;
-    let session = Operator::new(wire, settings::operator(teleop).headers(headers), rng);
-    let script = Script::new(teleop, scenario.duration, clocks[0]);
-    let (source_port, destination_port) = PORTS;
-    let there = Peer { address: robot, source_port, destination_port, protocol, ..Peer::default() };
-    let priorities = hand::priorities(seed);
-    let operator_node =
-        OperatorNode::new(session, (clocks[0], there), hand, script, priorities, record.clone());
-    let (wire, headers, protocol, rng) = end(Side::Waits)?;
-    let session = Robot::new(wire, settings::robot(teleop).headers(headers), rng);
-    let back = Peer {
-        address: operator,
-        source_port: destination_port,
-        destination_port: source_port,
-        flow: FlowId(1),
-        protocol,
-        ..Peer::default()
-    };
-    let robot_node = RobotNode::new(session, (clocks[1], clocks[0]), back, arm, teleop, record.clone());
+        let book = Book::new(teleop, side, record.clone());
+        let page = Page::new(Scribe::new(teleop, side), book, Clocks { own, operator: clocks[0] });
+        let (begins, observer) = (own.read(Time::ZERO), Box::new(Onlooker(page.clone())));
+        let hand = SimulatedHand::of_run(teleop, seed);
+        let agent = match side {
+            Side::Opens => {
+                let end = own.read(Time::ZERO + scenario.duration);
+                let hand = hand.ends_after(teleop.messages).ends_at(end).tells_its_end(over.clone());
+                let session = settings::operator(teleop).headers(headers);
+                // What is under way at the end is seen by the run, which goes on for a while.
+                let agent = settings::agent(teleop, scenario.drain).stays();
+                // The first resume, too, is the person's in the script.
+                let agent =
+                    if teleop.resume_after.is_some() { agent } else { agent.resumes(ResumePolicy::Never) };
+                let operator = Operator::new(begins, (wire, rng), session, hand, agent).observed(observer);
+                Agent::Operator(Box::new(operator), Script::new(teleop, own))
+            }
+            Side::Waits => {
+                let arm = SimulatedArm::of_run(teleop, hand.position()).feeds_back_until(over.clone());
+                let session = settings::robot(teleop).headers(headers);
+                Agent::Robot(Box::new(Robot::new(begins, (wire, rng), session, arm).observed(observer)))
+            }
+        };
+        let peer = Peer {
+            address,
+            source_port: if flow == 0 { PORTS.0 } else { PORTS.1 },
+            destination_port: if flow == 0 { PORTS.1 } else { PORTS.0 },
+            flow: FlowId(flow as u32),
+            protocol,
+            ..Peer::default()
+        };
+        nodes.push(AgentNode::new(agent, wires, peer, page));
+    }
     let vertex = |network: &Network, name: &str| {
         network.find(name).expect("a valid scenario names vertices that exist")
     };
     let at = [vertex(network, &teleop.operator), vertex(network, &teleop.robot)];
-    network.node_with_clock("operator", at[0], Box::new(operator_node), clocks[0]);
-    network.node_with_clock("robot", at[1], Box::new(robot_node), clocks[1]);
+    for (((node, name), at), clock) in nodes.into_iter().zip(["operator", "robot"]).zip(at).zip(clocks) {
+        network.node_with_clock(name, at, Box::new(node), clock);
+    }
     network.flow(operator, robot);
     network.flow(robot, operator);
     let mut streams = Vec::new();
@@ -174,7 +193,7 @@ impl Session {
         }
         let (mut network, mut flows, mut inputs) = (Network::new(), Vec::new(), inputs.clone());
         links::add(&mut network, scenario, seed, &mut inputs)?;
-        let life = Life { name: "/again", ..self.life.clone() };
+        let life = Life { name: "/again".to_owned(), ..self.life.clone() };
         let later = scenario.duration + scenario.drain + Duration::from_secs(1);
         let (_, record) = add_life(&mut network, scenario, teleop, seed, &life, later, &mut flows)?;
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use taut_core::{Bytes, DropCause, Duration, PacketMeta, Time};
+use taut_session::StopCause;
 
 use super::checker::{Checker, STREAMS};
 use super::control::Control;
@@ -178,16 +179,16 @@ impl Record {
         self.resumed += 1;
     }
 
-    /// The robot stands; `watchdog` tells whether nobody told it to.
-    pub(super) fn stopped(&mut self, now: Time, watchdog: bool) {
+    /// The robot stands.
+    pub(super) fn stopped(&mut self, now: Time, why: StopCause) {
         self.checker.stopped(now);
         self.control.moves(false);
-        if watchdog && !self.finished && self.watchdogs.len() < MOST_TOLD {
+        if why == StopCause::Watchdog && !self.finished && self.watchdogs.len() < MOST_TOLD {
             let silence_ms = now.saturating_since(self.fed).as_millis_f64();
             self.watchdogs.push(WatchdogResult { stopped_s: now.as_nanos() as f64 / 1e9, silence_ms });
         }
         if let (Some((pressed, _)), Some(emergency)) = (self.pressed, self.emergencies.last_mut())
-            && !watchdog
+            && why.is_emergency()
         {
             emergency.stopped_ms.get_or_insert(now.saturating_since(pressed).as_millis_f64());
         }

@@ -1,11 +1,9 @@
 //! What carries a session, and what can be seen of it from outside: which frames went in and which came out.
 
-use std::collections::VecDeque;
-
-use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit, Transport,
-};
+use taut_agent::{Conversation, Refused, Trouble};
+use taut_core::{Event, Seed};
 use taut_session::Codec;
+use taut_transport::mtip::ChoiceReport;
 use taut_transport::quic::Resumption;
 use taut_transport::stack::{Side, Stack, StackSpec};
 use taut_wire::omni71;
@@ -20,7 +18,7 @@ use crate::scenario::Teleop;
 /// Which life of the two ends it is, and what they remember of the one before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Life {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// QUIC's tickets, of the operator and of the robot.
     pub(super) tickets: [Resumption; 2],
 }
@@ -34,8 +32,13 @@ pub(super) fn stack(teleop: &Teleop, side: Side, seed: Seed, life: &Life) -> Res
         }
         other => other,
     };
-    let end =
-        End { carries: Carries::Session, side, secure: teleop.secure, life: life.name, paths: teleop.paths };
+    let end = End {
+        carries: Carries::Session,
+        side,
+        secure: teleop.secure,
+        life: life.name.clone(),
+        paths: teleop.paths,
+    };
     end.stack(spec, seed)
 }
 
@@ -58,26 +61,8 @@ pub(super) enum Seen {
     Gauge { name: &'static str, value: f64 },
 }
 
-/// A transport that is watched. It is not asked anything that the session was not told.
-pub(super) struct Wire {
-    stack: Counted,
-    codec: Codec,
-    side: Side,
-    seen: VecDeque<Seen>,
-}
-
 /// The tag of what is neither state nor feedback.
 const NO_TAG: u64 = u64::MAX;
-
-impl Wire {
-    pub(super) fn new(stack: Stack, codec: Codec, side: Side, counters: Counters) -> Self {
-        Self { stack: Counted::new(stack, counters), codec, side, seen: VecDeque::new() }
-    }
-
-    pub(super) fn take_seen(&mut self) -> Option<Seen> {
-        self.seen.pop_front()
-    }
-}
 
 /// Reads a frame that arrived at this side by itself: whoever judges the session does not ask it.
 pub(super) fn read(codec: Codec, side: Side, data: &[u8], stream: u16) -> Option<Seen> {
@@ -121,54 +106,55 @@ pub(super) fn sent(tag: u64, stream: u16) -> Option<Seen> {
     (tag != NO_TAG).then_some(Seen::Sent { sequence: tag, stream: stream as u8 })
 }
 
-impl Transport for Wire {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        let seen = sent(message.tag, message.stream.0);
-        self.stack.send(now, message)?;
-        self.seen.extend(seen);
-        Ok(())
+/// What carries a session: as on sockets, but that nobody else asks for the robot.
+pub(super) type Wire = Counted;
+
+impl Conversation for Wire {
+    fn trouble(&self) -> Trouble {
+        Trouble::NoAnswer
     }
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.stack.handle_input(now, input);
+    fn owns_socket(&self) -> bool {
+        false
     }
-    fn handle_timeout(&mut self, now: Time) {
-        self.stack.handle_timeout(now);
+    fn lingers(&self) -> bool {
+        false
     }
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.stack.poll_transmit(now, buffer)
+    fn busy(&self) -> u64 {
+        0
     }
-    fn poll_event(&mut self) -> Option<Event> {
-        let event = self.stack.poll_event()?;
-        let seen = seen(self.codec, self.side, &event);
-        self.seen.extend(seen);
-        Some(event)
+    fn take_stranger(&mut self) -> Option<Refused> {
+        None
     }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        self.stack.poll_timeout()
+    fn choices(&self) -> Option<ChoiceReport> {
+        self.stack().choices()
     }
-    fn close(&mut self, now: Time) {
-        self.stack.close(now);
+    fn stream_bytes(&self) -> Option<(u64, u64)> {
+        None
     }
-    fn add_path(&mut self, now: Time, path: PathId) -> bool {
-        self.stack.add_path(now, path)
-    }
-    fn remove_path(&mut self, now: Time, path: PathId) {
-        self.stack.remove_path(now, path);
-    }
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        self.stack.set_origin(path, origin);
-    }
-    fn uses_path(&self, path: PathId) -> bool {
-        self.stack.uses_path(path)
-    }
-    fn round_trip(&self) -> Option<Duration> {
-        self.stack.round_trip()
+}
+
+/// Makes what carries a session at one end, and again when that is of no use any more.
+pub(super) struct Wires {
+    pub(super) teleop: Teleop,
+    pub(super) side: Side,
+    pub(super) seed: Seed,
+    pub(super) life: Life,
+    pub(super) counters: Counters,
+}
+
+impl Wires {
+    pub(super) fn next(&mut self) -> Result<Wire, RunError> {
+        let stack = stack(&self.teleop, self.side, self.seed, &self.life)?;
+        // Another one has other random numbers.
+        self.life.name.push_str("/renewed");
+        Ok(Counted::new(stack, self.counters.clone()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taut_core::{Message, PathId, Time, Transport};
     use taut_transport::stack::{Bare, EveryPath};
     use taut_transport::udp::UdpConfig;
 
@@ -176,7 +162,7 @@ mod tests {
     fn what_is_watched_and_counted_has_its_paths_all_the_same() {
         let (counters, path) = (Counters::default(), PathId(4));
         let stack = Bare::EveryPath(EveryPath::new(UdpConfig::new())).into();
-        let mut wire = Wire::new(stack, Codec::Native, Side::Opens, counters.clone());
+        let mut wire = Wire::new(stack, counters.clone());
         assert!(!wire.uses_path(path) && wire.add_path(Time::ZERO, path) && wire.uses_path(path));
         assert!(!wire.add_path(Time::ZERO, path), "it is known");
         wire.send(Time::ZERO, Message::default()).unwrap();

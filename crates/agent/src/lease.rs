@@ -7,7 +7,7 @@ use taut_core::{Duration, Time};
 ///
 /// ```
 /// use taut_core::{Duration, Time};
-/// use taut_io::device::Lease;
+/// use taut_agent::Lease;
 /// let (mut lease, ms) = (Lease::default(), Duration::from_millis(1));
 /// lease.enable();
 /// assert!(lease.grant(Time::ZERO, ms * 100));

@@ -1,6 +1,6 @@
 //! How fast and how hard a robot moved.
 
-use crate::device::Measured;
+use crate::Measured;
 
 /// What the device says of its own motion, largest values since the robot was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

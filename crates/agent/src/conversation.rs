@@ -1,0 +1,38 @@
+//! What an agent asks of a transport beyond the contract of all transports.
+
+use std::net::SocketAddr;
+
+use taut_core::{PathId, Transport};
+use taut_transport::mtip::ChoiceReport;
+pub use taut_transport::stack::Trouble;
+use taut_transport::stranger::ShownKey;
+
+/// A transport that knows why it carries nothing, and who else asked for it. A host whose transports cannot tell answers
+/// plainly: no trouble but silence, and nothing of the rest.
+pub trait Conversation: Transport {
+    /// What stands in the way. At the operator; the robot's end looks at its counters.
+    fn trouble(&self) -> Trouble;
+    /// Does it own its socket, so that [`handle_timeout`](Transport::handle_timeout) is called whenever that is ready?
+    fn owns_socket(&self) -> bool;
+    /// Is a goodbye still on its way?
+    fn lingers(&self) -> bool;
+    /// How often an operator was sent away because there is another one, since this transport began.
+    fn busy(&self) -> u64;
+    /// At the robot: the last who was refused since this was asked last.
+    fn take_stranger(&mut self) -> Option<Refused>;
+    /// How messages were spread over paths and why, in the conversation at hand; `None` where nothing is chosen.
+    fn choices(&self) -> Option<ChoiceReport>;
+    /// Bytes of streams that were sent and received, and that no port counts; `None` where ports count them.
+    fn stream_bytes(&self) -> Option<(u64, u64)>;
+}
+
+/// Who was refused at a robot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The path on which it spoke, until its address is known.
+    pub path: Option<PathId>,
+    /// Where it is, as far as the driver remembers.
+    pub address: Option<SocketAddr>,
+    /// The key that it showed, when it came as far as that and is not trusted.
+    pub key: Option<ShownKey>,
+}

@@ -1,0 +1,218 @@
+//! What an agent asks of a device: the operator's, which a hand holds, and the robot's, which moves.
+
+use std::fmt;
+
+use taut_core::{Duration, Time, printable};
+use taut_session::{State, StopCause};
+
+/// What an operator's device says when it is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Where it is. Its time of creation is when it was asked.
+    pub state: State,
+    /// The device's own count, or time, of its readings. One that does not change says that the device read nothing new, whether or
+    /// not its values change: such a sample is not sent, and the robot's watchdog stops the robot.
+    pub reading: u64,
+}
+
+/// A device in the operator's hand: a haptic device, a simulated hand, a recording. It is asked, and tells nothing by itself. No
+/// method has a default that a wrapper could forget to forward.
+pub trait OperatorDevice {
+    /// Where it is at `now`; asked once a period. `None`: there is nothing more, and it is not asked again.
+    fn sample(&mut self, now: Time) -> Option<Sample>;
+    /// So many periods went by in which it was not asked, because the host was late: what the hand did then is gone.
+    fn skip(&mut self, periods: u64);
+    /// What the robot felt and where it was, fresh: push the hand with that force.
+    fn feel(&mut self, now: Time, state: &State);
+    /// Nothing fresh is known of the robot: let go of the last force. It may be said again, also when nothing was felt.
+    fn lost(&mut self);
+}
+
+/// A device that plays states, one a period, and feels nothing.
+#[derive(Clone, Debug)]
+pub struct Playback<I> {
+    states: I,
+    readings: u64,
+}
+
+impl<I> Playback<I> {
+    /// It ends with `states`.
+    pub fn new(states: I) -> Self {
+        Self { states, readings: 0 }
+    }
+}
+
+impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
+    fn sample(&mut self, _: Time) -> Option<Sample> {
+        self.readings += 1;
+        self.states.next().map(|state| Sample { state, reading: self.readings })
+    }
+    fn skip(&mut self, periods: u64) {
+        if let Some(last) = usize::try_from(periods).unwrap_or(usize::MAX).checked_sub(1) {
+            self.states.nth(last);
+        }
+    }
+    fn feel(&mut self, _: Time, _: &State) {}
+    fn lost(&mut self) {}
+}
+
+/// Where to go, and for how long without hearing more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SetPoint {
+    /// Fresh, finite, and within the limits.
+    pub state: State,
+    /// From now on: after that the device stops by itself. It is what is left of the session's watchdog.
+    pub lease: Duration,
+}
+
+/// What a robot's device says of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Where it is, how fast it moves, and what it feels. Its time of creation does not matter.
+    pub state: State,
+    /// The force that its controller makes, N; `None` where nobody measures it.
+    pub controller_force: Option<[f32; 3]>,
+}
+
+/// Why a device does not do what it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceFailure {
+    /// Its process is gone. It does not come back.
+    Ended(String),
+    /// It reads or writes no more. It does not come back.
+    Closed,
+    /// So many lines of it so far were no report.
+    Junk(u64),
+    /// It did not read what it was told before its lease was over.
+    NotTaken,
+    /// It stopped by itself, and says why.
+    Stopped(String),
+    /// What watches over the session stopped it, for the session let the watchdog's time pass. It counts as the watchdog.
+    Overdue,
+}
+
+impl DeviceFailure {
+    /// Does it never move again?
+    pub const fn is_lasting(&self) -> bool {
+        matches!(self, Self::Ended(_) | Self::Closed)
+    }
+}
+
+impl fmt::Display for DeviceFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(how) => write!(f, "its process ended: {how}"),
+            Self::Closed => f.write_str("it closed its input or its output"),
+            Self::Junk(lines) => write!(f, "it wrote what is no report: {lines} lines so far"),
+            Self::NotTaken => f.write_str("it did not read in time what it was told"),
+            // Whoever wrote this is not to write to a terminal.
+            Self::Stopped(why) => write!(f, "it stopped by itself: {}", printable(why)),
+            Self::Overdue => f.write_str("it was stopped, for the session said nothing in time"),
+        }
+    }
+}
+
+/// A device that moves: a simulation, or the way to a controller.
+///
+/// The session that calls it may be frozen or killed at any moment. A device that keeps its [`SetPoint::lease`] itself stops
+/// all the same; one that cannot says so by [`lease`](Self::lease). No method has a default that a wrapper could forget to
+/// forward.
+pub trait RobotDevice {
+    /// How often it is [asked](Self::measure), at least 1 µs.
+    fn period(&self) -> Duration;
+    /// The operator resumed: set points follow.
+    ///
+    /// # Errors
+    /// When it cannot move, or is being stopped at this moment; then nothing moves.
+    fn enable(&mut self) -> Result<(), DeviceFailure>;
+    /// Go there. False when it does not: it was not [enabled](Self::enable), or stopped since.
+    fn apply(&mut self, point: &SetPoint) -> bool;
+    /// Stop, and stay: nothing moves the device before it is enabled again. Whether it holds, brakes or cuts the power
+    /// (categories 2, 1 and 0 of IEC 60204-1) is the device's choice. It does not wait for the device, and may be called again.
+    fn stop(&mut self, cause: StopCause);
+    /// One [period](Self::period) passes; what was measured since it was asked last.
+    fn measure(&mut self) -> Option<Measured>;
+    /// Is what was measured last told to the operator?
+    fn feeds_back(&mut self) -> bool;
+    /// What went wrong since it was asked last. What cannot be mended is told every time.
+    fn failure(&mut self) -> Option<DeviceFailure>;
+    /// Does the device itself keep the lease?
+    fn lease(&self) -> bool;
+    /// Of its position controller, N/m; `None` where nobody knows.
+    fn stiffness(&self) -> Option<f32>;
+    /// Its controller makes no more force than this, in magnitude. False when the device cannot keep to that.
+    fn limit_force(&mut self, newtons: f32) -> bool;
+    /// Can it hurt somebody? Such a device is not moved without limits.
+    fn is_real(&self) -> bool;
+}
+
+impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
+    fn sample(&mut self, now: Time) -> Option<Sample> {
+        (**self).sample(now)
+    }
+    fn skip(&mut self, periods: u64) {
+        (**self).skip(periods);
+    }
+    fn feel(&mut self, now: Time, state: &State) {
+        (**self).feel(now, state);
+    }
+    fn lost(&mut self) {
+        (**self).lost();
+    }
+}
+
+impl<P: RobotDevice + ?Sized> RobotDevice for Box<P> {
+    fn period(&self) -> Duration {
+        (**self).period()
+    }
+    fn enable(&mut self) -> Result<(), DeviceFailure> {
+        (**self).enable()
+    }
+    fn apply(&mut self, point: &SetPoint) -> bool {
+        (**self).apply(point)
+    }
+    fn stop(&mut self, cause: StopCause) {
+        (**self).stop(cause);
+    }
+    fn measure(&mut self) -> Option<Measured> {
+        (**self).measure()
+    }
+    fn feeds_back(&mut self) -> bool {
+        (**self).feeds_back()
+    }
+    fn failure(&mut self) -> Option<DeviceFailure> {
+        (**self).failure()
+    }
+    fn lease(&self) -> bool {
+        (**self).lease()
+    }
+    fn stiffness(&self) -> Option<f32> {
+        (**self).stiffness()
+    }
+    fn limit_force(&mut self, newtons: f32) -> bool {
+        (**self).limit_force(newtons)
+    }
+    fn is_real(&self) -> bool {
+        (**self).is_real()
+    }
+}
+
+/// A device that is let go of when its agent is gone, however that ended: a panic unwinds through here as well.
+#[derive(Debug)]
+pub(crate) struct Held<D: OperatorDevice>(pub(crate) D);
+
+impl<D: OperatorDevice> Drop for Held<D> {
+    fn drop(&mut self) {
+        self.0.lost();
+    }
+}
+
+/// A device that is stopped when its agent is gone, in the same way.
+#[derive(Debug)]
+pub(crate) struct Kept<P: RobotDevice>(pub(crate) P);
+
+impl<P: RobotDevice> Drop for Kept<P> {
+    fn drop(&mut self) {
+        self.0.stop(StopCause::Host);
+    }
+}

@@ -1,0 +1,128 @@
+//! What stands around a session: devices, reconnecting, resuming, recording. Sans-IO, so that a simulated session and one on
+//! sockets are the same but for what carries their datagrams and which device is at their ends.
+//!
+//! | part | what it does |
+//! | --- | --- |
+//! | [`Operator`] | asks the device in a hand, lets it feel, resumes by its [`ResumePolicy`], connects again, reports |
+//! | [`Robot`] | gives a device its set points with the time that is left, feeds back, stops it, waits for the next operator |
+//! | [`OperatorDevice`], [`RobotDevice`] | the contracts of devices, simulated or real |
+//! | [`Lease`] | for how long a device may go on by itself: its own watchdog |
+//! | [`Conversation`] | what is asked of a transport beyond the contract of all: why there is no session, who else asked |
+//! | [`SessionObserver`] | looks on, for measurements |
+//!
+//! A host drives both with the five verbs of [`taut_core`], hands in new transports when it is asked to, and writes down what a
+//! next life has to know ([`OperatorNote::Keep`], [`RobotNote::Keep`]). It adds sockets or links, threads and files, and no rule.
+//!
+//! Both ends over a network without delay, for two seconds:
+//!
+//! ```
+//! use taut_agent::{Operator, OperatorSettings, Playback, ResumePolicy, Robot};
+//! use taut_core::{Datagram, Duration, Ecn, PathId, Seed, Time};
+//! use taut_session::{OperatorConfig, RobotConfig, State};
+//! # use taut_agent::*;
+//! # use taut_core::{Deadline, Event, Message, SendError, Transmit, Transport};
+//! # use taut_session::StopCause;
+//! # use taut_transport::udp::{Udp, UdpConfig};
+//! # struct Plain(Udp);
+//! # impl Transport for Plain {
+//! #     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> { self.0.send(now, message) }
+//! #     fn handle_input(&mut self, now: Time, input: Datagram<'_>) { self.0.handle_input(now, input) }
+//! #     fn handle_timeout(&mut self, now: Time) { self.0.handle_timeout(now) }
+//! #     fn poll_transmit(&mut self, now: Time, data: &mut Vec<u8>) -> Option<Transmit> { self.0.poll_transmit(now, data) }
+//! #     fn poll_event(&mut self) -> Option<Event> { self.0.poll_event() }
+//! #     fn poll_timeout(&self) -> Option<Deadline> { self.0.poll_timeout() }
+//! # }
+//! # impl Conversation for Plain {
+//! #     fn trouble(&self) -> Trouble { Trouble::NoAnswer }
+//! #     fn owns_socket(&self) -> bool { false }
+//! #     fn lingers(&self) -> bool { false }
+//! #     fn busy(&self) -> u64 { 0 }
+//! #     fn take_stranger(&mut self) -> Option<Refused> { None }
+//! #     fn choices(&self) -> Option<taut_transport::mtip::ChoiceReport> { None }
+//! #     fn stream_bytes(&self) -> Option<(u64, u64)> { None }
+//! # }
+//! # struct Rock;
+//! # impl RobotDevice for Rock {
+//! #     fn period(&self) -> Duration { Duration::from_millis(1) }
+//! #     fn enable(&mut self) -> Result<(), DeviceFailure> { Ok(()) }
+//! #     fn apply(&mut self, _: &SetPoint) -> bool { true }
+//! #     fn stop(&mut self, _: StopCause) {}
+//! #     fn measure(&mut self) -> Option<Measured> { Some(Measured { state: State::at(Time::ZERO), controller_force: None }) }
+//! #     fn feeds_back(&mut self) -> bool { true }
+//! #     fn failure(&mut self) -> Option<DeviceFailure> { None }
+//! #     fn lease(&self) -> bool { true }
+//! #     fn stiffness(&self) -> Option<f32> { None }
+//! #     fn limit_force(&mut self, _: f32) -> bool { true }
+//! #     fn is_real(&self) -> bool { false }
+//! # }
+//! # let transport = || Plain(Udp::new(UdpConfig::new()));
+//! let (mut now, millisecond) = (Time::ZERO, Duration::from_millis(1));
+//! let settings = OperatorSettings::new(millisecond).resumes(ResumePolicy::Start).limit(1_000);
+//! let hand = Playback::new(std::iter::repeat(State::at(now)));
+//! let rng = |name| Seed::new(1).stream(name);
+//! let mut operator = Operator::new(now, (transport(), rng("operator")), OperatorConfig::new(), hand, settings);
+//! let mut robot = Robot::new(now, (transport(), rng("robot")), RobotConfig::new(), Rock);
+//! let mut data = Vec::new();
+//! for _ in 0..2_000 {
+//!     operator.handle_timeout(now);
+//!     robot.handle_timeout(now);
+//!     loop {
+//!         data.clear();
+//!         let (path, ecn) = (PathId(0), Ecn::NotCapable);
+//!         if operator.poll_transmit(now, &mut data).is_some() {
+//!             robot.handle_input(now, Datagram { path, ecn, data: &data, padding: 0 });
+//!         } else if robot.poll_transmit(now, &mut data).is_some() {
+//!             operator.handle_input(now, Datagram { path, ecn, data: &data, padding: 0 });
+//!         } else if operator.poll_event(now).is_none() && robot.poll_event(now).is_none() {
+//!             break;
+//!         }
+//!     }
+//!     now += millisecond;
+//! }
+//! assert_eq!(operator.progress(now).made, 1_000);
+//! ```
+
+mod conversation;
+mod device;
+mod lease;
+mod observer;
+mod operator;
+mod robot;
+
+use taut_core::Duration;
+
+pub use conversation::{Conversation, Refused, Trouble};
+pub use device::{DeviceFailure, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint};
+pub use lease::Lease;
+pub use observer::{Observed, SessionObserver, Watched};
+pub use operator::{
+    EndedBy, Ending, Operator, OperatorCommand, OperatorNote, OperatorSettings, PATIENCE, Progress, RETRY,
+    ResumePolicy, RoundTrips, SampleFrom, Standing,
+};
+pub use robot::{DeviceReport, Robot, RobotCommand, RobotNote};
+
+/// A goodbye that takes longer does not arrive any more.
+pub const GOODBYE: Duration = Duration::from_millis(1_500);
+
+/// Why an end is to stop at once: the emergency button, ahead of every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// Somebody pressed the emergency button.
+    Pressed,
+    /// The line of the button was lost, or says what no button says.
+    Lost,
+}
+
+impl OperatorCommand {
+    /// Would it let go of an alarm that was rung after it was sent? Then it is not to be taken.
+    pub const fn is_voided_by_alarm(&self) -> bool {
+        matches!(self, Self::Reset | Self::Resume)
+    }
+}
+
+impl RobotCommand {
+    /// Would it let go of an alarm that was rung after it was sent? Then it is not to be taken.
+    pub const fn is_voided_by_alarm(&self) -> bool {
+        matches!(self, Self::Release)
+    }
+}

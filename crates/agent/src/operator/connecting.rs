@@ -1,0 +1,215 @@
+//! Connecting, losing the link, connecting again: which transport is tried for how long, and when it is given up.
+
+use taut_core::{Deadline, Duration, Time};
+
+use crate::Trouble;
+
+/// How long an operator tries to connect, or to come back.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// Between the end of a transport and the next one.
+const AGAIN: Duration = Duration::from_millis(200);
+/// For so long a robot may take somebody for its operator that has vanished.
+const BUSY: Duration = Duration::from_millis(2_500);
+
+/// Whether there is a session, and what is done about it.
+#[derive(Debug)]
+pub(super) struct Connecting {
+    link: Link,
+    was_connected: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    Up,
+    /// There is none since then, and a transport tries.
+    Trying {
+        since: Time,
+        closed: bool,
+    },
+    /// The last transport has ended; the next one is asked for at `until`.
+    Resting {
+        since: Time,
+        until: Time,
+    },
+    /// It was asked for.
+    Asked {
+        since: Time,
+    },
+    /// Given up, or closed from here.
+    Over,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A new transport is needed.
+    Reconnect,
+    /// There is no session, and none is to be had.
+    GiveUp { was_connected: bool },
+}
+
+impl Connecting {
+    /// The first transport tries from `now` on.
+    pub(super) fn new(now: Time) -> Self {
+        Self { link: Link::Trying { since: now, closed: false }, was_connected: false }
+    }
+
+    /// There is a session.
+    pub(super) fn connected(&mut self) {
+        if self.link != Link::Over {
+            (self.link, self.was_connected) = (Link::Up, true);
+        }
+    }
+
+    /// The transport has ended.
+    pub(super) fn closed(&mut self, now: Time) {
+        self.link = match self.link {
+            Link::Up => Link::Trying { since: now, closed: true },
+            Link::Trying { since, .. } => Link::Trying { since, closed: true },
+            other => other,
+        };
+    }
+
+    /// A new transport tries.
+    pub(super) fn reconnected(&mut self) {
+        if let Link::Asked { since } | Link::Resting { since, .. } = self.link {
+            self.link = Link::Trying { since, closed: false };
+        }
+    }
+
+    /// Nothing more is done about it.
+    pub(super) fn end(&mut self) {
+        self.link = Link::Over;
+    }
+
+    /// What is to be done by `now`, with such a trouble.
+    pub(super) fn poll(&mut self, now: Time, trouble: impl FnOnce() -> Trouble) -> Option<Step> {
+        let (since, gives_up) = match self.link {
+            Link::Up | Link::Over => return None,
+            Link::Trying { since, closed } => {
+                let gives_up = is_final(&trouble(), self.was_connected, now.saturating_since(since), closed);
+                if closed {
+                    self.link = Link::Resting { since, until: (now + AGAIN).min(since + PATIENCE) };
+                }
+                (since, gives_up)
+            }
+            Link::Resting { since, .. } | Link::Asked { since } => (since, false),
+        };
+        if gives_up || now >= since + PATIENCE {
+            self.link = Link::Over;
+            return Some(Step::GiveUp { was_connected: self.was_connected });
+        }
+        match self.link {
+            Link::Resting { until, .. } if now >= until => {
+                self.link = Link::Asked { since };
+                Some(Step::Reconnect)
+            }
+            _ => None,
+        }
+    }
+
+    /// When there is something to do, as of `now` at the latest.
+    pub(super) fn poll_timeout(&self, now: Time) -> Option<Deadline> {
+        match self.link {
+            Link::Up | Link::Over => None,
+            Link::Trying { since, .. } if now < since + BUSY => Some(Deadline::new(since + BUSY, "busy")),
+            Link::Resting { until, .. } => Some(Deadline::new(until, "reconnect")),
+            Link::Trying { since, .. } | Link::Asked { since } => {
+                Some(Deadline::new(since + PATIENCE, "patience"))
+            }
+        }
+    }
+}
+
+/// Will it not help to try again?
+fn is_final(trouble: &Trouble, was_connected: bool, waited: Duration, closed: bool) -> bool {
+    match trouble {
+        Trouble::NoAnswer => false,
+        Trouble::NotTrusted | Trouble::WrongPeer => closed,
+        // A robot lets go of an operator that has vanished after a second or two.
+        Trouble::Busy => waited >= if was_connected { PATIENCE } else { BUSY },
+        // Strangers that crowd the robot may have been in the way.
+        Trouble::SentAway => closed && !was_connected && waited >= BUSY,
+        Trouble::Unreachable | Trouble::Ended(_) => closed && !was_connected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn poll(connecting: &mut Connecting, ms: u64, trouble: &Trouble) -> Option<Step> {
+        connecting.poll(at(ms), || trouble.clone())
+    }
+
+    #[test]
+    fn who_hears_nothing_gives_up_after_its_patience() {
+        let mut connecting = Connecting::new(at(100));
+        assert_eq!(poll(&mut connecting, 5_099, &Trouble::NoAnswer), None);
+        let given_up = Some(Step::GiveUp { was_connected: false });
+        assert_eq!(connecting.poll_timeout(at(5_099)).map(|due| due.at), Some(at(5_100)));
+        assert_eq!(poll(&mut connecting, 5_100, &Trouble::NoAnswer), given_up);
+        assert_eq!(
+            (poll(&mut connecting, 6_000, &Trouble::NoAnswer), connecting.poll_timeout(at(6_000))),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn a_lost_link_is_tried_again_and_again_until_the_patience_since_its_loss_is_over() {
+        let (mut connecting, lost) = (Connecting::new(at(0)), Trouble::Ended("it ended".to_owned()));
+        connecting.connected();
+        let (mut tries, mut given_up) = (Vec::new(), None);
+        connecting.closed(at(10_000));
+        for ms in 10_000..20_000 {
+            match poll(&mut connecting, ms, &lost) {
+                Some(Step::Reconnect) => {
+                    tries.push(ms);
+                    connecting.reconnected();
+                    // Each ends 800 ms later.
+                    assert_eq!(poll(&mut connecting, ms, &lost), None);
+                }
+                Some(step) => given_up = Some((ms, step)),
+                None => {}
+            }
+            if tries.last().is_some_and(|tried| tried + 800 == ms) {
+                connecting.closed(at(ms));
+            }
+        }
+        assert_eq!(tries, [10_200, 11_201, 12_202, 13_203, 14_204]);
+        assert_eq!(given_up, Some((15_000, Step::GiveUp { was_connected: true })));
+    }
+
+    #[test]
+    fn a_refusal_that_is_certain_is_final_and_a_busy_robot_is_given_time_to_forget() {
+        let gives_up = |trouble: Trouble, was_connected: bool| {
+            let mut connecting = Connecting::new(at(0));
+            if was_connected {
+                connecting.connected();
+            }
+            connecting.closed(at(0));
+            (0..10_000).find(|ms| match poll(&mut connecting, *ms, &trouble) {
+                Some(Step::GiveUp { .. }) => true,
+                Some(Step::Reconnect) => {
+                    connecting.reconnected();
+                    connecting.closed(at(*ms));
+                    false
+                }
+                None => false,
+            })
+        };
+        assert_eq!(gives_up(Trouble::NotTrusted, false), Some(0));
+        assert_eq!(gives_up(Trouble::WrongPeer, true), Some(0));
+        assert_eq!(gives_up(Trouble::Unreachable, false), Some(0));
+        assert!(gives_up(Trouble::Busy, false).is_some_and(|ms| (2_500..2_800).contains(&ms)));
+        assert_eq!(gives_up(Trouble::Busy, true), Some(5_000));
+        assert!(gives_up(Trouble::SentAway, false).is_some_and(|ms| (2_500..2_800).contains(&ms)));
+        for lost in [Trouble::SentAway, Trouble::Unreachable, Trouble::NoAnswer] {
+            assert_eq!(gives_up(lost, true), Some(5_000));
+        }
+    }
+}

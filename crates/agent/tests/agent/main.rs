@@ -1,0 +1,6 @@
+//! Both agents in virtual time, over a network that can be cut.
+
+mod devices;
+mod links;
+mod resuming;
+mod world;

@@ -1,0 +1,104 @@
+//! When the robot moves without being asked, and when it does not.
+
+use taut_agent::{Alarm, OperatorCommand, OperatorNote, OperatorSettings, RETRY, ResumePolicy, RobotCommand};
+use taut_session::{OperatorEvent, ResumeError, StopCause};
+
+use crate::world::{MS, World};
+
+fn resumed(world: &World) -> usize {
+    world.count(|note| matches!(note, OperatorNote::Event(OperatorEvent::Resumed)))
+}
+
+fn cut_for(world: &mut World, ms: u64) {
+    world.cut = true;
+    world.run(ms);
+    world.cut = false;
+    world.run(500);
+}
+
+#[test]
+fn nobody_resumes_where_only_a_person_does() {
+    let mut world = World::new(ResumePolicy::Never);
+    world.run(500);
+    assert_eq!((resumed(&world), world.hand.with(|hand| hand.asked)), (0, 0));
+    world.operator.handle_command(world.now, OperatorCommand::Resume);
+    world.run(100);
+    assert!(resumed(&world) == 1 && world.arm.with(|arm| arm.enabled));
+}
+
+#[test]
+fn who_resumes_at_the_start_does_so_once() {
+    let mut world = World::moving(ResumePolicy::Start);
+    cut_for(&mut world, 200);
+    assert!(resumed(&world) == 1 && world.arm.with(|arm| !arm.enabled));
+}
+
+#[test]
+fn who_resumes_always_does_so_after_the_watchdog_at_once_or_after_a_while() {
+    let mut world = World::moving(ResumePolicy::Always);
+    cut_for(&mut world, 200);
+    assert!(resumed(&world) == 2 && world.arm.with(|arm| arm.enabled));
+    let settings = OperatorSettings::new(MS).resumes(ResumePolicy::Always).resumes_after(MS * 1_000);
+    let mut world = World::with(settings);
+    world.run(300);
+    cut_for(&mut world, 200);
+    assert_eq!(resumed(&world), 1, "not yet");
+    world.run(700);
+    assert_eq!(resumed(&world), 2);
+}
+
+#[test]
+fn after_an_emergency_stop_at_either_end_only_a_person_resumes() {
+    for here in [true, false] {
+        let mut world = World::moving(ResumePolicy::Always);
+        if here {
+            world.operator.handle_alarm(world.now, Alarm::Pressed);
+        } else {
+            world.robot.handle_alarm(world.now, Alarm::Pressed);
+        }
+        world.run(500);
+        assert!(resumed(&world) == 1 && world.arm.with(|arm| !arm.enabled), "pressed here: {here}");
+        world.operator.handle_command(world.now, OperatorCommand::Resume);
+        world.settle();
+        let error = if here { ResumeError::Latched } else { ResumeError::HeldLocally };
+        let told =
+            world.told.iter().any(|(_, note)| matches!(note, OperatorNote::NotDone(told) if *told == error));
+        assert!(told, "pressed here: {here}");
+        if here {
+            world.operator.handle_command(world.now, OperatorCommand::Reset);
+        } else {
+            world.robot.handle_command(world.now, RobotCommand::Release);
+        }
+        world.run(500);
+        assert_eq!(resumed(&world), 1, "nothing moves by a reset");
+        world.operator.handle_command(world.now, OperatorCommand::Resume);
+        world.run(100);
+        assert!(resumed(&world) == 2 && world.arm.with(|arm| arm.enabled));
+    }
+}
+
+#[test]
+fn what_is_not_possible_yet_is_tried_again_after_one_time_for_all() {
+    let mut world = World::new(ResumePolicy::Start);
+    world.run(9);
+    // A stop of an earlier life is on its way when the session opens.
+    world.operator.press_again(world.now);
+    world.run(500);
+    assert_eq!(resumed(&world), 0, "only a person does");
+    assert_eq!(RETRY, MS * 50);
+}
+
+#[test]
+fn a_robot_that_nobody_moves_any_more_stays_where_it_is() {
+    let settings = OperatorSettings::new(MS).resumes(ResumePolicy::Always).limit(100);
+    let mut world = World::with(settings);
+    world.run(1_000);
+    assert_eq!(resumed(&world), 1);
+    assert!(
+        world.arm.with(|arm| !arm.enabled && arm.stops.contains(&StopCause::OperatorLeft)),
+        "{:?}",
+        world.arm.with(|arm| arm.stops.clone())
+    );
+    assert_eq!(world.count(|note| matches!(note, OperatorNote::Done)), 1);
+    assert_eq!(world.count(|note| matches!(note, OperatorNote::Ended(_))), 1);
+}

@@ -1,0 +1,229 @@
+//! The simulated hand on a device: the same one in simulated sessions and at the end of real ones.
+//!
+//! Position goes one way and force the other: the robot's servo follows the device, and the device pushes the hand with the
+//! force that the robot met (position–force control). It is transparent, and it is what a delay makes unstable first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use taut_agent::{OperatorDevice, Sample};
+use taut_core::{Duration, Probability, Rng, Seed, Time};
+use taut_session::{Priority, State};
+
+use crate::demo::Vector;
+use crate::demo::operator::Operator as Person;
+use crate::demo::plant::{Body, PlantConfig};
+use crate::scenario::Teleop;
+
+/// An operator's hand and the device in it, which is stepped when it is asked.
+///
+/// ```
+/// use taut_agent::OperatorDevice;
+/// use taut_core::{Duration, Seed, Time};
+/// use taut_lab::hand::SimulatedHand;
+/// use taut_session::State;
+/// let mut hand = SimulatedHand::new(Seed::new(1), Duration::from_millis(1));
+/// hand.feel(Time::ZERO, &State { force: [0.0, 0.0, 2.0], ..State::at(Time::ZERO) });
+/// let pushed = hand.sample(Time::ZERO).map(|sample| sample.state.force);
+/// assert_eq!(pushed, Some([0.0, 0.0, 2.0]));
+/// ```
+pub struct SimulatedHand {
+    person: Person,
+    config: PlantConfig,
+    body: Body,
+    /// What the device pushes the hand with, N; at most `limit`.
+    force: Vector,
+    limit: f64,
+    /// One step, and how many there are between two samples.
+    step: Duration,
+    steps: u64,
+    priority: Priority,
+    high: Probability,
+    priorities: Rng,
+    readings: u64,
+    left: Option<u64>,
+    until: Time,
+    over: Arc<AtomicBool>,
+}
+
+impl SimulatedHand {
+    /// What this seed's person does, asked every `period`, and computed in steps of 1 ms at most.
+    pub fn new(seed: Seed, period: Duration) -> Self {
+        let steps = (period.as_nanos().div_ceil(1_000_000)).max(1);
+        let hand = Self::of(seed, f64::INFINITY);
+        Self { step: Duration::from_nanos(period.as_nanos() / steps), steps, ..hand }
+    }
+
+    /// The one of a run with this seed: the same states in the same order, as long as no force comes back.
+    pub fn of_run(teleop: &Teleop, seed: Seed) -> Self {
+        let hand = Self::of(seed, teleop.device_force);
+        Self { step: teleop.period, high: teleop.high, ..hand }
+    }
+
+    fn of(seed: Seed, limit: f64) -> Self {
+        let person = Person::new(seed.stream("teleop/hand"));
+        Self {
+            body: Body { position: person.position(), velocity: [0.0; 3] },
+            person,
+            config: PlantConfig::default(),
+            force: [0.0; 3],
+            limit,
+            step: Duration::ZERO,
+            steps: 1,
+            priority: Priority::Normal,
+            high: Probability::default(),
+            priorities: seed.stream("teleop/priorities"),
+            readings: 0,
+            left: None,
+            until: Time::MAX,
+            over: Arc::default(),
+        }
+    }
+
+    /// How urgent its states are, but for those that a run makes urgent at random. Default: normal.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// It ends after so many states. Default: never.
+    pub fn ends_after(mut self, states: Option<u64>) -> Self {
+        self.left = states;
+        self
+    }
+
+    /// It ends at this time, on the clock by which it is asked. Default: never.
+    pub fn ends_at(mut self, until: Time) -> Self {
+        self.until = until;
+        self
+    }
+
+    /// Sets this with its last state. Default: tells nobody.
+    pub fn tells_its_end(mut self, over: Arc<AtomicBool>) -> Self {
+        self.over = over;
+        self
+    }
+
+    /// Where it is, m.
+    pub fn position(&self) -> [f64; 3] {
+        self.body.position
+    }
+
+    /// One period passes; how urgent the state after it is.
+    fn pass(&mut self) -> Priority {
+        for _ in 0..self.steps {
+            self.advance(self.step.as_secs_f64());
+        }
+        if self.high.sample(&mut self.priorities) { Priority::High } else { self.priority }
+    }
+
+    /// One step of semi-implicit Euler, `dt` seconds.
+    fn advance(&mut self, dt: f64) {
+        let intent = self.person.step(dt);
+        let config = &self.config;
+        for axis in 0..3 {
+            let pull = config.hand_stiffness * (intent.position[axis] - self.body.position[axis])
+                + config.hand_damping * (intent.velocity[axis] - self.body.velocity[axis]);
+            let force = pull + intent.tremor[axis] + self.force[axis];
+            self.body.accelerate(axis, force, config.leader_mass, dt);
+        }
+    }
+}
+
+impl OperatorDevice for SimulatedHand {
+    fn sample(&mut self, now: Time) -> Option<Sample> {
+        if self.left == Some(0) || now >= self.until {
+            return None;
+        }
+        self.left = self.left.map(|left| left - 1);
+        self.readings += 1;
+        if self.left == Some(0) || now + self.step * self.steps >= self.until {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        let priority = self.pass();
+        let single = |vector: [f64; 3]| vector.map(|part| part as f32);
+        let state = State {
+            priority,
+            position: single(self.body.position),
+            velocity: single(self.body.velocity),
+            force: single(self.force),
+            ..State::at(now)
+        };
+        Some(Sample { state, reading: self.readings })
+    }
+
+    fn skip(&mut self, periods: u64) {
+        for _ in 0..periods {
+            self.pass();
+        }
+    }
+
+    /// The force that came back: no more than the device can make.
+    fn feel(&mut self, _: Time, state: &State) {
+        let force = state.force.map(f64::from);
+        let size = norm(&force);
+        let scale = if size > self.limit { self.limit / size } else { 1.0 };
+        self.force = force.map(|part| part * scale);
+    }
+
+    fn lost(&mut self) {
+        self.force = [0.0; 3];
+    }
+}
+
+impl std::fmt::Debug for SimulatedHand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SimulatedHand").field("position", &self.body.position).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn norm(vector: &Vector) -> f64 {
+    dot(vector, vector).sqrt()
+}
+
+pub(crate) fn dot(a: &Vector, b: &Vector) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn feel(hand: &mut SimulatedHand, force: [f32; 3]) {
+        hand.feel(Time::ZERO, &State { force, ..State::at(Time::ZERO) });
+    }
+
+    #[test]
+    fn a_device_pushes_no_harder_than_it_can_and_lets_go() {
+        let mut hand = SimulatedHand { limit: 5.0, ..SimulatedHand::new(Seed::new(1), MS) };
+        feel(&mut hand, [3.0, 0.0, -4.0]);
+        assert!((norm(&hand.force) - 5.0).abs() < 1e-9);
+        feel(&mut hand, [30.0, 0.0, -40.0]);
+        assert!((norm(&hand.force) - 5.0).abs() < 1e-9 && hand.force[2] < 0.0);
+        hand.lost();
+        assert!(norm(&hand.force) < 1e-12);
+    }
+
+    #[test]
+    fn a_hand_moves_alike_however_often_it_is_asked_and_gives_way_to_force() {
+        let states = |millis: u64, force| {
+            let mut hand = SimulatedHand::new(Seed::new(1), MS * millis);
+            feel(&mut hand, [force, 0.0, 0.0]);
+            let asked = (0..100).filter_map(|_| hand.sample(Time::ZERO));
+            asked.map(|sample| sample.state.position).collect::<Vec<_>>()
+        };
+        let (one, two) = (states(1, 0.0), states(2, 0.0));
+        assert_eq!(one[99].map(f32::to_bits), two[49].map(f32::to_bits));
+        assert!(states(1, -3.0)[99][0] < one[99][0] - 1e-3);
+    }
+
+    #[test]
+    fn a_hand_ends_after_its_states_or_at_its_time() {
+        let mut hand = SimulatedHand::new(Seed::new(1), MS).ends_after(Some(2)).ends_at(Time::ZERO + MS);
+        assert!(hand.sample(Time::ZERO).is_some());
+        assert!(hand.sample(Time::ZERO + MS).is_none());
+        assert!(hand.sample(Time::ZERO).is_some() && hand.sample(Time::ZERO).is_none());
+    }
+}

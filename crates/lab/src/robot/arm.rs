@@ -1,0 +1,228 @@
+//! The simulated robot as a device beside a session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use taut_agent::{DeviceFailure, Lease, Measured, RobotDevice, SetPoint};
+use taut_core::{Duration, Time};
+use taut_session::{State, StopCause};
+
+use super::SimulatedRobot;
+use crate::scenario::Teleop;
+
+/// A [`SimulatedRobot`] that keeps its lease by its own time, of which every step is one period. It holds when that is over,
+/// and when it is told to stop.
+#[derive(Clone, Debug)]
+pub struct SimulatedArm {
+    robot: SimulatedRobot,
+    period: Duration,
+    now: Time,
+    lease: Lease,
+    /// Between two of feedback; `None`: there is none.
+    feedback: Option<Duration>,
+    /// Of that, so much has passed.
+    passed: Duration,
+    /// When this is set, it ends.
+    over: Arc<AtomicBool>,
+}
+
+impl SimulatedArm {
+    /// At rest, waiting to be enabled.
+    pub fn new(robot: SimulatedRobot, period: Duration) -> Self {
+        let (now, lease) = (Time::ZERO, Lease::default());
+        Self {
+            robot,
+            period,
+            now,
+            lease,
+            feedback: Some(period),
+            passed: Duration::ZERO,
+            over: Arc::default(),
+        }
+    }
+
+    /// The one of a run, at rest at `position`.
+    pub fn of_run(teleop: &Teleop, position: [f64; 3]) -> Self {
+        let every = (teleop.feedback > 0).then(|| 1_000_000_000 / u64::from(teleop.feedback));
+        let robot = SimulatedRobot::new(&teleop.environment, position);
+        Self::new(robot, teleop.period).feeds_back_every(every.map(Duration::from_nanos))
+    }
+
+    /// What it feels goes back so often, on average; `None`: not at all. Default: every period.
+    pub fn feeds_back_every(mut self, interval: Option<Duration>) -> Self {
+        // The first step is told.
+        (self.feedback, self.passed) = (interval, interval.unwrap_or_default());
+        self
+    }
+
+    /// Feedback ends when this is set, as by a [hand](crate::hand::SimulatedHand::tells_its_end) that makes no more. Default: never.
+    pub fn feeds_back_until(mut self, over: Arc<AtomicBool>) -> Self {
+        self.over = over;
+        self
+    }
+
+    /// The arm.
+    pub fn robot(&self) -> &SimulatedRobot {
+        &self.robot
+    }
+
+    /// So long it was not simulated: it stood still, and the lease went on.
+    pub fn skip(&mut self, time: Duration) {
+        self.now += time;
+        self.look();
+    }
+
+    /// May it move?
+    pub fn is_enabled(&self) -> bool {
+        self.lease.is_enabled()
+    }
+
+    /// Holds when the lease is over.
+    fn look(&mut self) {
+        if self.lease.expire(self.now) {
+            self.robot.hold();
+        }
+    }
+}
+
+impl RobotDevice for SimulatedArm {
+    fn period(&self) -> Duration {
+        self.period
+    }
+
+    fn enable(&mut self) -> Result<(), DeviceFailure> {
+        self.look();
+        self.lease.enable();
+        Ok(())
+    }
+
+    fn apply(&mut self, point: &SetPoint) -> bool {
+        self.look();
+        let follows = self.lease.grant(self.now, point.lease);
+        if follows {
+            let SetPoint { state, .. } = point;
+            self.robot.follow(state.position.map(f64::from), state.velocity.map(f64::from));
+        }
+        follows
+    }
+
+    fn stop(&mut self, _: StopCause) {
+        self.lease.stop();
+        self.robot.hold();
+    }
+
+    fn measure(&mut self) -> Option<Measured> {
+        self.look();
+        self.robot.step(self.period);
+        self.now += self.period;
+        self.passed += self.period;
+        let single = |vector: [f64; 3]| vector.map(|part| part as f32);
+        let state = State {
+            position: single(self.robot.position()),
+            velocity: single(self.robot.velocity()),
+            force: single(self.robot.force()),
+            ..State::at(Time::ZERO)
+        };
+        Some(Measured { state, controller_force: Some(single(self.robot.controller_force())) })
+    }
+
+    fn feeds_back(&mut self) -> bool {
+        let every = self.feedback.filter(|every| self.passed >= *every);
+        let Some(every) = every.filter(|_| !self.over.load(Ordering::Relaxed)) else { return false };
+        // What is over counts for the next, but it does not pile up.
+        self.passed = (self.passed - every).min(every);
+        true
+    }
+
+    fn failure(&mut self) -> Option<DeviceFailure> {
+        None
+    }
+
+    fn lease(&self) -> bool {
+        true
+    }
+
+    fn stiffness(&self) -> Option<f32> {
+        Some(self.robot.stiffness() as f32)
+    }
+
+    fn limit_force(&mut self, newtons: f32) -> bool {
+        self.robot.limit_force(f64::from(newtons));
+        true
+    }
+
+    fn is_real(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Environment;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn moving() -> SimulatedArm {
+        let robot = SimulatedRobot::new(&Environment::Free, SimulatedRobot::REST);
+        let mut device = SimulatedArm::new(robot, MS);
+        device.enable().unwrap();
+        device
+    }
+
+    fn point() -> SetPoint {
+        let state = State { velocity: [0.2, 0.0, 0.0], ..State::at(Time::ZERO) };
+        SetPoint { state, lease: MS * 50 }
+    }
+
+    fn steps(device: &mut SimulatedArm, count: u32) {
+        for _ in 0..count {
+            assert!(device.measure().is_some());
+        }
+    }
+
+    fn speed(device: &SimulatedArm) -> f64 {
+        device.robot().velocity().iter().map(|part| part.abs()).sum()
+    }
+
+    #[test]
+    fn an_arm_that_is_told_nothing_more_holds_when_its_lease_is_over() {
+        let mut device = moving();
+        device.apply(&point());
+        steps(&mut device, 20);
+        assert!(device.is_enabled() && speed(&device) > 0.05);
+        steps(&mut device, 500);
+        assert!(!device.is_enabled() && speed(&device) < 1e-4, "{device:?}");
+        let place = device.robot().position();
+        device.apply(&point());
+        device.measure();
+        assert!((device.robot().position()[0] - place[0]).abs() < 1e-6, "nobody resumed");
+    }
+
+    #[test]
+    fn time_in_which_nobody_simulated_counts_for_the_lease() {
+        let mut device = moving();
+        device.apply(&point());
+        device.skip(MS * 49);
+        assert!(device.is_enabled());
+        device.skip(MS);
+        assert!(!device.is_enabled());
+    }
+
+    #[test]
+    fn feedback_keeps_its_rate_whatever_the_period() {
+        let every = |interval: u64| {
+            let mut device = moving().feeds_back_every(Some(MS * interval / 2));
+            let told = (0..1_000).filter(|_| {
+                device.measure();
+                device.feeds_back()
+            });
+            told.count()
+        };
+        // Every 0.5 ms cannot be had; 1 ms, 1.5 ms and 2.5 ms, the first at once.
+        assert_eq!([every(1), every(2), every(3), every(5)], [1_000, 1_000, 667, 401]);
+        let mut silent = moving().feeds_back_every(None);
+        silent.measure();
+        assert!(!silent.feeds_back());
+    }
+}

@@ -1,0 +1,214 @@
+//! A session that ran over real sockets: the books that a simulated session is kept in are written from the notes of both ends when
+//! it is over.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use taut_core::{Address, NodeEvent, Time};
+use taut_sim::Observer;
+
+use super::books::{Book, Moment};
+use super::notes::{Note, Notes};
+use super::record::{Record, Shared};
+use crate::metrics::{Metrics, StreamKey, Watch, percent};
+use crate::result::{
+    Conservation, FlowOwner, FlowResult, Input, Ran, RunResult, TeleopResult, Verdict, WireResult,
+};
+use crate::run::judge;
+use crate::scenario::{Direction, Scenario};
+use taut_transport::stack::Side;
+
+/// What one direction of the network between the ends carried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// IP packets that entered.
+    pub entered: u64,
+    /// Their bytes.
+    pub entered_bytes: u64,
+    /// Packets that left.
+    pub left: u64,
+    /// Their bytes.
+    pub left_bytes: u64,
+    /// Packets dropped inside, by cause.
+    pub dropped: BTreeMap<String, u64>,
+    /// Copies made inside.
+    pub duplicated: u64,
+    /// What else is known of it, by name: `"late_p99_us"`. It goes to the counters of the flow.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl Way {
+    fn dropped_in_all(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
+    fn held(&self) -> u64 {
+        (self.entered + self.duplicated).saturating_sub(self.left + self.dropped_in_all())
+    }
+}
+
+/// A node's address is its place among the names.
+const OPERATOR: Address = Address(0);
+const ROBOT: Address = Address(1);
+
+/// The result of a session that began at `began`, from the notes of both ends and what the network carried there and back.
+/// It is one that [`Ran::Real`].
+///
+/// # Panics
+/// When the scenario has no `[teleop]`.
+pub fn account(
+    scenario: &Scenario,
+    seed: u64,
+    began: Time,
+    ends: [Notes; 2],
+    network: &[Way; 2],
+    inputs: Vec<Input>,
+) -> RunResult {
+    let teleop = scenario.teleop.as_ref().expect("only sessions run for real");
+    let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
+    let record: Shared = Rc::new(RefCell::new(Record::new(teleop, watch)));
+    let keys = [
+        StreamKey { from: OPERATOR, to: ROBOT, direction: Direction::Forward },
+        StreamKey { from: ROBOT, to: OPERATOR, direction: Direction::Backward },
+    ];
+    let mut books = [Side::Opens, Side::Waits].map(|side| Book::new(teleop, side, record.clone()));
+    let mut metrics = Metrics::new(watch, &keys, 0, 0, None);
+    let mut notes: Vec<(Side, Time, Note)> = ends
+        .into_iter()
+        .flat_map(|end| end.notes.into_iter().map(move |(at, note)| (end.scribe.side, at, note)))
+        .collect();
+    // What happens at one instant, the operator's end did first.
+    notes.sort_by_key(|(_, at, _)| *at);
+    for (side, at, note) in notes {
+        let now = Time::ZERO + at.saturating_since(began);
+        let (book, node) = match side {
+            Side::Opens => (&mut books[0], OPERATOR),
+            Side::Waits => (&mut books[1], ROBOT),
+        };
+        // Both ends read one clock.
+        book.write(Moment { now, transit: None, operator_ahead_ns: 0 }, note);
+        book.events.drain(..).for_each(|event: NodeEvent| metrics.node_event(now, node, &event));
+    }
+    let mut record = record.borrow_mut();
+    for (direction, way) in WAYS.into_iter().zip(network) {
+        record.carried(direction, way.entered, way.entered_bytes);
+    }
+    record.checker.close();
+    let violations = record.checker.violations();
+    let teleop = record.to_result(teleop, None);
+    let mut series = metrics.series(&["operator".to_owned(), "robot".to_owned()], &[], &[]);
+    series.extend(record.series());
+    let media = metrics.media();
+    let limits = judge::limits(&media);
+    RunResult {
+        ran: Ran::Real,
+        verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
+        flows: flows(scenario, &teleop, network),
+        conservation: conservation(network, violations),
+        refusals: metrics.refusals(&["operator".to_owned(), "robot".to_owned()]),
+        teleop: Some(teleop),
+        series,
+        media,
+        ..RunResult::of(scenario, seed, inputs)
+    }
+}
+
+const WAYS: [Direction; 2] = [Direction::Forward, Direction::Backward];
+
+fn flows(scenario: &Scenario, teleop: &TeleopResult, network: &[Way; 2]) -> Vec<FlowResult> {
+    let seconds = scenario.duration.as_secs_f64();
+    let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
+    let flow = |((direction, way), wire): ((Direction, &Way), &WireResult)| FlowResult {
+        name: format!("session {}", direction.name()),
+        owner: FlowOwner::Session(direction),
+        kind: "session".to_owned(),
+        sent: way.entered,
+        delivered: way.left,
+        dropped: way.dropped.clone(),
+        loss_percent: percent(way.dropped_in_all(), way.entered),
+        sent_bps: rate(way.entered_bytes),
+        delivered_bps: rate(way.left_bytes),
+        efficiency: wire.efficiency_percent.map(|percent| percent / 100.0),
+        delay_ms: None,
+        counters: way.counters.clone(),
+    };
+    WAYS.into_iter().zip(network).zip(&teleop.wire).map(flow).collect()
+}
+
+pub(in crate::run) fn conservation(network: &[Way; 2], violations: Vec<String>) -> Conservation {
+    let sum = |of: fn(&Way) -> u64| network.iter().map(of).sum();
+    let mut dropped = BTreeMap::new();
+    for (cause, count) in network.iter().flat_map(|way| &way.dropped) {
+        *dropped.entry(cause.clone()).or_default() += count;
+    }
+    Conservation {
+        holds: violations.is_empty(),
+        sent: sum(|way| way.entered),
+        duplicated: sum(|way| way.duplicated),
+        delivered: sum(|way| way.left),
+        dropped,
+        held: sum(Way::held),
+        violations,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::Seen;
+    use super::*;
+    use crate::scenario::Teleop;
+    use taut_agent::{Observed, SessionObserver};
+    use taut_core::{Duration, Event, StreamId};
+    use taut_session::{RobotEvent, State};
+
+    const SCENARIO: &str = r#"
+title = "notes"
+duration = "1s"
+[links.wire]
+between = ["a", "b"]
+chain = [{ delay = "1ms" }]
+[teleop]
+operator = "a"
+robot = "b"
+messages = 3
+"#;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Duration::from_micros(us)
+    }
+
+    /// Three states, of which the second is lost, that take 1 ms and 2 ms; the clock showed 5 ms when the session began.
+    fn notes(teleop: &Teleop) -> [Notes; 2] {
+        let (mut operator, mut robot) = (Notes::of_operator(teleop), Notes::of_robot(teleop));
+        operator.on_event(at(7_000), Observed::Transport(&Event::Connected));
+        operator.on_event(at(7_000), Observed::ResumePressed);
+        let gauge = Event::Gauge { name: "cwnd_bytes", value: 1.0 };
+        operator.on_event(at(7_500), Observed::Transport(&gauge));
+        robot.on_event(at(7_500), Observed::Transport(&gauge));
+        robot.on_event(at(8_000), Observed::Robot(&RobotEvent::Enabled, None));
+        for n in 1..=3 {
+            operator.on_event(at(10_000 + n), Observed::Made(&State::at(Time::ZERO), Ok(n)));
+            operator.on_event(at(10_000 + n), Observed::Sent { tag: n, stream: StreamId(2) });
+        }
+        operator.on_event(at(10_004), Observed::DeviceDone);
+        let seen = |sequence| Note::Seen(Seen::State { sequence, stream: 2, bytes: 40 });
+        robot.notes.extend([(at(11_001), seen(1)), (at(12_003), seen(3))]);
+        [operator, robot]
+    }
+
+    #[test]
+    fn what_both_ends_noted_becomes_the_result_of_a_run() {
+        let scenario = Scenario::parse("notes.toml", SCENARIO).unwrap();
+        let way = Way { entered: 4, entered_bytes: 400, left: 3, ..Way::default() };
+        let ends = notes(scenario.teleop.as_ref().unwrap());
+        let run = account(&scenario, 7, at(5_000), ends, &[way.clone(), way], Vec::new());
+        let teleop = run.teleop.unwrap();
+        assert_eq!((run.ran, run.seed, teleop.made, teleop.arrived), (Ran::Real, 7, 3, 2));
+        assert_eq!((teleop.handshake_ms, teleop.streams[0].lost), (Some(2.0), 1));
+        let delay = run.media[0].delay_ms.as_ref().unwrap();
+        assert!((delay.min - 1.0).abs() < 0.002 && (delay.max - 2.0).abs() < 0.002, "{delay:?}");
+        assert_eq!((teleop.wire[0].bytes, teleop.wire[0].payload), (400, 80));
+        assert_eq!((run.conservation.holds, run.conservation.held), (true, 2));
+    }
+}
