@@ -12,8 +12,9 @@ use taut_transport::stranger::ShownKey;
 pub trait Conversation: Transport {
     /// What stands in the way. At the operator; the robot's end looks at its counters.
     fn trouble(&self) -> Trouble;
-    /// Does it own its socket, so that [`handle_timeout`](Transport::handle_timeout) is called whenever that is ready?
-    fn owns_socket(&self) -> bool;
+    /// Is [`handle_timeout`](Transport::handle_timeout) called whenever the host wakes up, also before the deadline? A transport that owns
+    /// its socket asks for it, and one on a host whose time passes by itself is answered sooner.
+    fn wakes_early(&self) -> bool;
     /// Is a goodbye still on its way?
     fn lingers(&self) -> bool;
     /// How often an operator was sent away because there is another one, since this transport began.

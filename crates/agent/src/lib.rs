@@ -34,7 +34,7 @@
 //! # }
 //! # impl Conversation for Plain {
 //! #     fn trouble(&self) -> Trouble { Trouble::NoAnswer }
-//! #     fn owns_socket(&self) -> bool { false }
+//! #     fn wakes_early(&self) -> bool { false }
 //! #     fn lingers(&self) -> bool { false }
 //! #     fn busy(&self) -> u64 { 0 }
 //! #     fn take_stranger(&mut self) -> Option<Refused> { None }

@@ -301,7 +301,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
 
     /// The deadline has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.session.poll_timeout().is_none_or(|due| due.at <= now) || self.transport().owns_socket() {
+        if self.session.poll_timeout().is_none_or(|due| due.at <= now) || self.transport().wakes_early() {
             self.session.handle_timeout(now);
             self.look(now);
         }

@@ -82,7 +82,7 @@ impl Conversation for Line {
     fn trouble(&self) -> Trouble {
         self.trouble.clone()
     }
-    fn owns_socket(&self) -> bool {
+    fn wakes_early(&self) -> bool {
         false
     }
     fn lingers(&self) -> bool {

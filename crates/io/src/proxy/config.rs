@@ -103,6 +103,6 @@ pub struct ProxyStats {
     pub flows_idle: u64,
     /// How the clocks of both ends were compared.
     pub clock: ClockCounts,
-    /// How the datagrams sent, and the questions about clocks, were spread over paths, and why: [`Carrier::choices`](crate::session::Carrier::choices), when this was reported.
+    /// How the datagrams sent, and the questions about clocks, were spread over paths, and why: [`Conversation::choices`](taut_agent::Conversation::choices), when this was reported.
     pub choices: Option<ChoiceReport>,
 }

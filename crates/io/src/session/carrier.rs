@@ -60,8 +60,8 @@ impl Carrier {
 }
 
 impl Conversation for Carrier {
-    fn owns_socket(&self) -> bool {
-        self.is_stream()
+    fn wakes_early(&self) -> bool {
+        true
     }
 
     fn lingers(&self) -> bool {

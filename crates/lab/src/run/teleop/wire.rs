@@ -113,7 +113,7 @@ impl Conversation for Wire {
     fn trouble(&self) -> Trouble {
         Trouble::NoAnswer
     }
-    fn owns_socket(&self) -> bool {
+    fn wakes_early(&self) -> bool {
         false
     }
     fn lingers(&self) -> bool {
