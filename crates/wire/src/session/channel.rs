@@ -107,7 +107,7 @@ const FIXED: usize = 27;
 const LAST_PRIORITY: u8 = 7;
 
 impl Declaration {
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Its bytes in a hello.
     pub fn len(&self) -> usize {
         FIXED + self.name.len() + self.schema.len()
     }
