@@ -3,7 +3,8 @@
 use std::fmt;
 
 use taut_core::{Duration, Time, printable};
-use taut_session::{State, StopCause};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, State, StopCause};
 
 /// What an operator's device says when it is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,6 +128,9 @@ pub trait RobotDevice {
     fn enable(&mut self) -> Result<(), DeviceFailure>;
     /// Go there. False when it does not: it was not [enabled](Self::enable), or stopped since.
     fn apply(&mut self, point: &SetPoint) -> bool;
+    /// Move so, as a channel of motion says, for `lease` and no longer without hearing more. Fresh, finite, and within the limits of that
+    /// channel's guard. False when it does not: it knows no such channel, was not [enabled](Self::enable), or stopped since.
+    fn drive(&mut self, channel: ChannelId, motion: &Motion, lease: Duration) -> bool;
     /// Stop, and stay: nothing moves the device before it is enabled again. Whether it holds, brakes or cuts the power
     /// (categories 2, 1 and 0 of IEC 60204-1) is the device's choice. It does not wait for the device, and may be called again.
     fn stop(&mut self, cause: StopCause);
@@ -170,6 +174,9 @@ impl<P: RobotDevice + ?Sized> RobotDevice for Box<P> {
     }
     fn apply(&mut self, point: &SetPoint) -> bool {
         (**self).apply(point)
+    }
+    fn drive(&mut self, channel: ChannelId, motion: &Motion, lease: Duration) -> bool {
+        (**self).drive(channel, motion, lease)
     }
     fn stop(&mut self, cause: StopCause) {
         (**self).stop(cause);

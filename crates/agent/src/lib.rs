@@ -21,7 +21,8 @@
 //! use taut_session::{OperatorConfig, RobotConfig, State};
 //! # use taut_agent::*;
 //! # use taut_core::{Deadline, Event, Message, SendError, Transmit, Transport};
-//! # use taut_session::StopCause;
+//! # use taut_session::motion::Motion;
+//! # use taut_session::{ChannelId, StopCause};
 //! # use taut_transport::udp::{Udp, UdpConfig};
 //! # struct Plain(Udp);
 //! # impl Transport for Plain {
@@ -46,6 +47,7 @@
 //! #     fn period(&self) -> Duration { Duration::from_millis(1) }
 //! #     fn enable(&mut self) -> Result<(), DeviceFailure> { Ok(()) }
 //! #     fn apply(&mut self, _: &SetPoint) -> bool { true }
+//! #     fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool { false }
 //! #     fn stop(&mut self, _: StopCause) {}
 //! #     fn measure(&mut self) -> Option<Measured> { Some(Measured { state: State::at(Time::ZERO), controller_force: None }) }
 //! #     fn feeds_back(&mut self) -> bool { true }

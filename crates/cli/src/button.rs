@@ -83,7 +83,7 @@ pub(crate) struct Button<C: 'static> {
     presses: VecDeque<Press<C>>,
 }
 
-impl<C: Copy> Button<C> {
+impl<C: Clone> Button<C> {
     /// A button that says `words`, and one of them at least every `heartbeat`.
     pub(crate) fn new(
         now: Time,
@@ -179,9 +179,9 @@ impl<C: Copy> Button<C> {
         (self.fed, self.silent) = (now, false);
         match word {
             Word::Stop => self.presses.push_back(Press::Stop),
-            Word::Command(command) => self.presses.push_back(Press::Command(*command)),
+            Word::Command(command) => self.presses.push_back(Press::Command(command.clone())),
             Word::Quit(command) => {
-                self.presses.push_back(Press::Command(*command));
+                self.presses.push_back(Press::Command(command.clone()));
                 self.ended = true;
             }
             Word::Nothing => {}
@@ -200,7 +200,7 @@ pub(crate) fn listen<M>(
 ) -> Result<(), String>
 where
     M: Machine + 'static,
-    M::Command: Copy + Send + Sync,
+    M::Command: Clone + Send + Sync,
     Remote<M>: Send,
 {
     let work = move || {
@@ -220,7 +220,7 @@ where
     thread.map(drop).map_err(|error| format!("a thread: {error}"))
 }
 
-fn wait_and_read<C: Copy>(button: &mut Button<C>, clock: &Clock) {
+fn wait_and_read<C: Clone>(button: &mut Button<C>, clock: &Clock) {
     let wait = button.poll_timeout().map(|due| due.saturating_since(clock.now()).min(LOOK));
     // One nanosecond more than nothing: a timeout of zero is for those who do not wait.
     let wait = wait.map(|wait| Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as i64 + 1 });
@@ -243,11 +243,11 @@ fn wait_and_read<C: Copy>(button: &mut Button<C>, clock: &Clock) {
 /// Tells the session, whether or not it can be told. False when nobody is there to hear it.
 pub(crate) fn tell<M: Machine>(remote: &Remote<M>, press: &Press<M::Command>) -> bool
 where
-    M::Command: Copy,
+    M::Command: Clone,
 {
     match press {
         Press::Stop => remote.stop(Alarm::Pressed),
-        Press::Command(command) => remote.send(*command),
+        Press::Command(command) => remote.send(command.clone()),
         Press::Lost(_) => remote.stop(Alarm::Lost),
     }
 }

@@ -378,6 +378,15 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.held_until = now;
                 Ok(())
             }
+            // Why one is refused is in the counters.
+            OperatorCommand::Send { channel, payload } => {
+                let _ = self.session.send(now, channel, now, &payload);
+                Ok(())
+            }
+            OperatorCommand::Move { channel, motion } => {
+                let _ = self.session.send_motion(now, channel, now, &motion);
+                Ok(())
+            }
             OperatorCommand::Close => {
                 self.close(now);
                 Ok(())

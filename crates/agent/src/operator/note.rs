@@ -1,14 +1,15 @@
 //! What an operator is asked, and what it tells.
 
 use taut_core::Duration;
-use taut_session::{OperatorEvent, OperatorLife, ResumeError, Status};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, OperatorEvent, OperatorLife, ResumeError, Status};
 use taut_transport::mtip::ChoiceReport;
 
 use super::silence::Standing;
 use crate::Trouble;
 
 /// What an operator is asked from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum OperatorCommand {
     /// Let go of the stop that is latched at the robot. Nothing moves by it.
     Reset,
@@ -19,6 +20,20 @@ pub enum OperatorCommand {
     Hold,
     /// It is let go.
     LetGo,
+    /// Send a message of a channel, made now. What becomes of it is told by an [`OperatorEvent::Channel`]; one that is refused is counted.
+    Send {
+        /// Over which of the channels that this end declared.
+        channel: ChannelId,
+        /// Its bytes.
+        payload: Vec<u8>,
+    },
+    /// Send motion over a channel of its schema, made now, in the same way.
+    Move {
+        /// Over which of the channels that this end declared.
+        channel: ChannelId,
+        /// Where to, or how fast.
+        motion: Motion,
+    },
     /// Say goodbye.
     Close,
 }

@@ -244,9 +244,14 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         }
     }
 
+    /// What is left of the watchdog's time.
+    fn lease(&self, now: Time) -> Duration {
+        self.session.watchdog_due().map_or(Duration::ZERO, |due| due.saturating_since(now))
+    }
+
     /// The device gets what is left of the watchdog's time, and nothing when that is over or the robot stopped since.
     fn apply(&mut self, now: Time, state: State) {
-        let lease = self.session.watchdog_due().map_or(Duration::ZERO, |due| due.saturating_since(now));
+        let lease = self.lease(now);
         let applied = !lease.is_zero() && self.device.0.apply(&SetPoint { state, lease });
         self.report.not_applied += u64::from(!applied);
     }
@@ -258,6 +263,13 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 self.apply(now, state);
                 // Then the watchdog was fed; a busy host tells of it later.
                 self.applied = Some((state.created + age).min(now));
+                return None;
+            }
+            RobotEvent::Move { channel, motion, age, .. } => {
+                let lease = self.lease(now);
+                let moves = !lease.is_zero() && self.device.0.drive(channel, &motion, lease);
+                self.report.not_applied += u64::from(!moves);
+                self.applied = Some((now - age).max(self.applied.unwrap_or(Time::ZERO)));
                 return None;
             }
             RobotEvent::Stop { why } => {
@@ -320,6 +332,9 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                     self.notes.push_back(RobotNote::NotKept);
                 }
             }
+            // Why one is refused is in the counters.
+            RobotCommand::Send { channel, payload } => _ = self.session.send(now, channel, now, &payload),
+            RobotCommand::Measured { channel, motion } => self.session.measure_motion(now, channel, &motion),
             RobotCommand::Close => {
                 self.closing.get_or_insert(now + GOODBYE);
                 self.session.close(now);

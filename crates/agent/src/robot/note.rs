@@ -1,13 +1,14 @@
 //! What a robot is asked, and what it tells.
 
 use taut_core::{DropCause, Duration};
-use taut_session::{RobotEvent, RobotLife, Status, StopCause};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, RobotEvent, RobotLife, Status, StopCause};
 
 use super::DeviceReport;
 use crate::{DeviceFailure, Refused};
 
 /// What a robot is asked from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RobotCommand {
     /// The emergency button beside it is released. Pressing it is an [`Alarm`](crate::Alarm).
     Release,
@@ -17,6 +18,20 @@ pub enum RobotCommand {
         number: u64,
         /// It is on the disk.
         ok: bool,
+    },
+    /// Send a message of a channel, made now. What becomes of it is told by a [`RobotEvent::Channel`]; one that is refused is counted.
+    Send {
+        /// Over which of the channels that this end declared.
+        channel: ChannelId,
+        /// Its bytes.
+        payload: Vec<u8>,
+    },
+    /// Where the device is, as far as a channel of motion moves it: see [`taut_session::Robot::measure_motion`].
+    Measured {
+        /// Over which of the channels that this end declared.
+        channel: ChannelId,
+        /// Of the channel's schema.
+        motion: Motion,
     },
     /// Say goodbye.
     Close,

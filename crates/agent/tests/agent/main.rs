@@ -1,5 +1,6 @@
 //! Both agents in virtual time, over a network that can be cut.
 
+mod channels;
 mod devices;
 mod links;
 mod resuming;

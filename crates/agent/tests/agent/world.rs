@@ -12,7 +12,8 @@ use taut_core::{
     Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit,
     Transport,
 };
-use taut_session::{OperatorConfig, RobotConfig, State, StopCause};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, OperatorConfig, RobotConfig, State, StopCause};
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::udp::{Udp, UdpConfig};
 
@@ -162,6 +163,8 @@ pub(crate) struct Arm {
     pub(crate) longest_lease: Duration,
     pub(crate) measured: u64,
     pub(crate) stops: Vec<StopCause>,
+    /// By channels of motion, and for how long.
+    pub(crate) driven: Vec<(Motion, Duration)>,
     /// Said once.
     pub(crate) fails: Option<DeviceFailure>,
     /// Said whenever it is to move.
@@ -182,6 +185,12 @@ impl RobotDevice for Seen<Arm> {
         self.with(|arm| {
             arm.applied += u64::from(arm.enabled);
             arm.longest_lease = arm.longest_lease.max(point.lease);
+            arm.enabled
+        })
+    }
+    fn drive(&mut self, _: ChannelId, motion: &Motion, lease: Duration) -> bool {
+        self.with(|arm| {
+            arm.driven.push((motion.clone(), lease));
             arm.enabled
         })
     }
@@ -237,14 +246,19 @@ impl World {
     }
 
     pub(crate) fn with(settings: OperatorSettings) -> Self {
+        Self::of(settings, OperatorConfig::new(), RobotConfig::new())
+    }
+
+    pub(crate) fn of(settings: OperatorSettings, operator: OperatorConfig, robot: RobotConfig) -> Self {
+        let sessions = (operator, robot);
         let (hand, arm, now) = (Seen::new(), Seen::new(), at(1_000));
         let rng = |name| Seed::new(1).stream(name);
         let operator = (Line::new(), rng("operator"));
         let robot = (Line::new(), rng("robot"));
         Self {
             now,
-            operator: Operator::new(now, operator, OperatorConfig::new(), hand.clone(), settings),
-            robot: Robot::new(now, robot, RobotConfig::new(), arm.clone()),
+            operator: Operator::new(now, operator, sessions.0, hand.clone(), settings),
+            robot: Robot::new(now, robot, sessions.1, arm.clone()),
             hand,
             arm,
             cut: false,

@@ -137,6 +137,8 @@ impl View {
             Press::Command(OperatorCommand::Hold) => "enabling input held",
             Press::Command(OperatorCommand::LetGo) => "enabling input let go",
             Press::Command(OperatorCommand::Close) => "goodbye",
+            // No key sends one.
+            Press::Command(OperatorCommand::Send { .. } | OperatorCommand::Move { .. }) => "a message is sent",
         };
         self.say(at, text.to_owned());
     }

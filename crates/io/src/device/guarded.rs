@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
 use taut_core::Duration;
-use taut_session::StopCause;
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, StopCause};
 
 use super::{Deadman, Stoppable, Stopper};
 
@@ -49,6 +50,10 @@ impl<P: RobotDevice> RobotDevice for Guarded<P> {
 
     fn apply(&mut self, point: &SetPoint) -> bool {
         self.deadman.feed(point.lease) && self.device.apply(point)
+    }
+
+    fn drive(&mut self, channel: ChannelId, motion: &Motion, lease: Duration) -> bool {
+        self.deadman.feed(lease) && self.device.drive(channel, motion, lease)
     }
 
     fn stop(&mut self, cause: StopCause) {
@@ -147,6 +152,11 @@ impl<P: RobotDevice> RobotDevice for InProcess<P> {
         self.device.apply(point)
     }
 
+    fn drive(&mut self, channel: ChannelId, motion: &Motion, lease: Duration) -> bool {
+        self.look();
+        self.device.drive(channel, motion, lease)
+    }
+
     fn stop(&mut self, cause: StopCause) {
         self.device.stop(cause);
     }
@@ -203,6 +213,9 @@ mod tests {
             Ok(())
         }
         fn apply(&mut self, _: &SetPoint) -> bool {
+            self.enabled
+        }
+        fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
             self.enabled
         }
         fn stop(&mut self, _: StopCause) {

@@ -13,7 +13,8 @@ use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 use rustix::pipe::fcntl_setpipe_size;
 use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
 use taut_core::{Duration, printable};
-use taut_session::StopCause;
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, StopCause};
 
 use crate::privileges::need_nothing;
 
@@ -172,6 +173,11 @@ impl RobotDevice for ProcessDevice {
     fn apply(&mut self, point: &SetPoint) -> bool {
         self.shared.tell(|orders| orders.apply(Clock::since_boot(), point));
         true
+    }
+
+    /// Its lines know states alone.
+    fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
+        false
     }
 
     fn stop(&mut self, cause: StopCause) {

@@ -13,7 +13,8 @@ use taut_core::{Duration, Time};
 use taut_io::device::{Stoppable, Stopper};
 use taut_io::session::{Endpoint, OperateConfig, Remote, RobotMachine, StackSpec, Told, operate, serve};
 use taut_io::{Clock, Driver, DriverConfig};
-use taut_session::{OperatorConfig, RobotConfig, State, StopCause};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, OperatorConfig, RobotConfig, State, StopCause};
 use taut_transport::udp::UdpConfig;
 
 /// What the device did.
@@ -57,6 +58,9 @@ impl RobotDevice for Blocking {
             self.seen.blocks.store(false, Ordering::SeqCst);
         }
         true
+    }
+    fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
+        false
     }
     fn stop(&mut self, cause: StopCause) {
         self.seen.stop(cause);

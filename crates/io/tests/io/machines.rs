@@ -8,7 +8,8 @@ use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
 use taut_io::device::{Stoppable, Stopper};
 use taut_io::{Alarm, Driver, Machine, MachineId, Namespace};
-use taut_session::{State, StopCause};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, State, StopCause};
 
 /// Sends back every message that arrives over `transport`.
 pub(crate) struct Echo<T>(pub(crate) T);
@@ -226,6 +227,9 @@ impl RobotDevice for Rock {
     }
     fn apply(&mut self, _: &SetPoint) -> bool {
         true
+    }
+    fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
+        false
     }
     fn stop(&mut self, _: StopCause) {}
     fn measure(&mut self) -> Option<Measured> {

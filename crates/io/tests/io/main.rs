@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod addresses;
+mod channels;
 mod dccp;
 mod devices;
 mod driver;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use taut_agent::{DeviceFailure, Lease, Measured, RobotDevice, SetPoint};
 use taut_core::{Duration, Time};
-use taut_session::{State, StopCause};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, State, StopCause};
 
 use super::SimulatedRobot;
 use crate::scenario::Teleop;
@@ -104,6 +105,11 @@ impl RobotDevice for SimulatedArm {
             self.robot.follow(state.position.map(f64::from), state.velocity.map(f64::from));
         }
         follows
+    }
+
+    /// States alone move it.
+    fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
+        false
     }
 
     fn stop(&mut self, _: StopCause) {

@@ -82,7 +82,7 @@ impl Agent {
 }
 
 /// A button that somebody pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Press {
     Stop,
     Command(OperatorCommand),

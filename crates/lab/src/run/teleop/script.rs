@@ -25,7 +25,7 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(teleop: &Teleop, clock: NodeClock) -> Self {
-        let at = |press| move |after: &Duration| (clock.read(Time::ZERO + *after), press);
+        let at = |press: Press| move |after: &Duration| (clock.read(Time::ZERO + *after), press.clone());
         let stops = teleop.stops.iter().map(at(Press::Stop));
         let mut presses: Vec<_> = stops.chain(teleop.resumes.iter().map(at(RESUME))).collect();
         presses.sort_by_key(|(at, _)| *at);
@@ -64,6 +64,6 @@ impl Script {
 
     pub(super) fn poll_timeout(&self) -> Option<Deadline> {
         let press = self.presses.front().map(|(at, _)| Deadline::new(*at, "press"));
-        earliest(press, self.next.map(|(at, _)| Deadline::new(at, "press again")))
+        earliest(press, self.next.as_ref().map(|(at, _)| Deadline::new(*at, "press again")))
     }
 }
