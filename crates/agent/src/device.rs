@@ -21,8 +21,9 @@ pub struct Sample {
 pub trait OperatorDevice {
     /// Where it is at `now`; asked once a period. `None`: there is nothing more, and it is not asked again.
     fn sample(&mut self, now: Time) -> Option<Sample>;
-    /// So many periods went by in which it was not asked, because the host was late: what the hand did then is gone.
-    fn skip(&mut self, periods: u64);
+    /// So many periods went by in which it was not asked, because the host was late: what the hand did then is gone. How many samples
+    /// that were: behind the end of a recording there are none.
+    fn skip(&mut self, periods: u64) -> u64;
     /// What the robot felt and where it was, fresh: push the hand with that force.
     fn feel(&mut self, now: Time, state: &State);
     /// Nothing fresh is known of the robot: let go of the last force. It may be said again, also when nothing was felt.
@@ -48,10 +49,8 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
         self.readings += 1;
         self.states.next().map(|state| Sample { state, reading: self.readings })
     }
-    fn skip(&mut self, periods: u64) {
-        if let Some(last) = usize::try_from(periods).unwrap_or(usize::MAX).checked_sub(1) {
-            self.states.nth(last);
-        }
+    fn skip(&mut self, periods: u64) -> u64 {
+        self.states.by_ref().take(usize::try_from(periods).unwrap_or(usize::MAX)).count() as u64
     }
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
@@ -154,8 +153,8 @@ impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
     fn sample(&mut self, now: Time) -> Option<Sample> {
         (**self).sample(now)
     }
-    fn skip(&mut self, periods: u64) {
-        (**self).skip(periods);
+    fn skip(&mut self, periods: u64) -> u64 {
+        (**self).skip(periods)
     }
     fn feel(&mut self, now: Time, state: &State) {
         (**self).feel(now, state);

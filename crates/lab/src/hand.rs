@@ -152,10 +152,11 @@ impl OperatorDevice for SimulatedHand {
         Some(Sample { state, reading: self.readings })
     }
 
-    fn skip(&mut self, periods: u64) {
+    fn skip(&mut self, periods: u64) -> u64 {
         for _ in 0..periods {
             self.pass();
         }
+        periods
     }
 
     /// The force that came back: no more than the device can make.

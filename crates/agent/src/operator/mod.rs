@@ -67,6 +67,9 @@ struct Closing {
     progress: Option<Progress>,
 }
 
+/// What was given up may still be acknowledged, by a robot whose machine was busy: so long after the last sample.
+const LATEST: Duration = Duration::from_millis(250);
+
 impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     /// An operator over `transport`, which tries to connect from `now` on. `rng` gives the session its number.
     pub fn new(
@@ -210,9 +213,9 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         let sample = match self.sampler.poll(now) {
             Turn::Wait => return,
             Turn::End => None,
-            Turn::Sample { missed } => {
-                if missed > 0 {
-                    self.device.0.skip(missed);
+            Turn::Sample { late } => {
+                if late > 0 {
+                    self.sampler.missed(self.device.0.skip(late));
                 }
                 self.device.0.sample(now)
             }
@@ -308,7 +311,12 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         let since = self.sampler.look(now)?;
         let status = self.session.status(now);
         let known = self.session.waiting() == 0 && status.delivered + status.lost >= status.messages;
-        if !known && now.saturating_since(since) < self.settings.drain {
+        let patience = match known {
+            false => self.settings.drain,
+            true if status.lost > 0 => self.settings.drain.min(LATEST),
+            true => Duration::ZERO,
+        };
+        if now.saturating_since(since) < patience {
             return None;
         }
         self.sampler.end();

@@ -31,9 +31,9 @@ pub(super) struct Sampler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Wait,
-    /// The device is asked, after so many times that it should have been and was not.
+    /// The device is asked, after so many periods in which it should have been and was not.
     Sample {
-        missed: u64,
+        late: u64,
     },
     /// So many were sent as were to be.
     End,
@@ -78,10 +78,14 @@ impl Sampler {
     /// sample is made up for: the session's limit of the rate lets it pass.
     pub(super) fn poll(&mut self, now: Time) -> Turn {
         let Some(due) = self.next.filter(|due| now >= *due) else { return Turn::Wait };
-        let missed = ((now - due) / self.period).saturating_sub(1);
-        self.missed += missed;
-        self.next = Some(due + self.period * (missed + 1));
-        if self.left == Some(0) { Turn::End } else { Turn::Sample { missed } }
+        let late = ((now - due) / self.period).saturating_sub(1);
+        self.next = Some(due + self.period * (late + 1));
+        if self.left == Some(0) { Turn::End } else { Turn::Sample { late } }
+    }
+
+    /// So many samples of the device are gone.
+    pub(super) fn missed(&mut self, samples: u64) {
+        self.missed += samples;
     }
 
     /// Did the device read anything new?

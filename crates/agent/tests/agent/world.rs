@@ -144,8 +144,9 @@ impl OperatorDevice for Seen<Hand> {
             Some(Sample { state: State::at(now), reading })
         })
     }
-    fn skip(&mut self, periods: u64) {
+    fn skip(&mut self, periods: u64) -> u64 {
         self.with(|hand| hand.skipped += periods);
+        periods
     }
     fn feel(&mut self, _: Time, state: &State) {
         self.with(|hand| (hand.felt, hand.force) = (hand.felt + 1, Some(state.force)));

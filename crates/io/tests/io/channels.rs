@@ -98,7 +98,9 @@ impl taut_agent::OperatorDevice for Resting {
     fn sample(&mut self, now: Time) -> Option<taut_agent::Sample> {
         Some(taut_agent::Sample { state: State::at(now), reading: 0 })
     }
-    fn skip(&mut self, _: u64) {}
+    fn skip(&mut self, periods: u64) -> u64 {
+        periods
+    }
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
 }
