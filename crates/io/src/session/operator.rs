@@ -167,6 +167,8 @@ pub struct OperatorMachine<I> {
 
 /// Between two attempts to resume.
 const RETRY: Duration = Duration::from_millis(100);
+/// What was given up may still be acknowledged, by a robot whose machine was busy: so long after the last sample.
+const LATEST: Duration = Duration::from_millis(250);
 /// How often it is looked whether everything is known.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -337,13 +339,11 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
         // What the hand did while this host was too late to look is gone, in a recording as in a real one. One sample is
         // made up for: the session's limit of the rate lets it pass.
         let behind = now.saturating_since(due) / self.period;
-        let missed = behind.saturating_sub(1);
-        self.progress.missed += missed;
-        let past = usize::try_from(missed).unwrap_or(usize::MAX);
-        if past > 0 {
-            self.device.nth(past - 1);
-        }
-        self.next_sample = Some(due + self.period * (missed + 1));
+        let past = behind.saturating_sub(1);
+        let samples = self.device.by_ref().take(usize::try_from(past).unwrap_or(usize::MAX));
+        // Behind the end of a recording there is nothing to miss.
+        self.progress.missed += samples.count() as u64;
+        self.next_sample = Some(due + self.period * (past + 1));
         self.make_one(now);
     }
 
@@ -490,7 +490,14 @@ impl<I: Iterator<Item = Sample>> OperatorMachine<I> {
         self.next_look = now + LOOK;
         let status = self.operator.status(now);
         let known = self.operator.waiting() == 0 && status.delivered + status.lost >= status.messages;
-        if !known && now.saturating_since(since) < self.drain {
+        let patience = if !known {
+            self.drain
+        } else if status.lost > 0 {
+            self.drain.min(LATEST)
+        } else {
+            Duration::ZERO
+        };
+        if now.saturating_since(since) < patience {
             return None;
         }
         self.done = true;
