@@ -76,8 +76,12 @@ fn ten_milliseconds_each_way_are_a_round_trip_of_twenty() {
         stats["up"]["lateness_p99_us"]
     );
     assert_eq!((code, stats["event"].as_str()), (0, Some("summary")), "{stats}");
-    let p50 = summary["status"]["rtt"]["p50_ms"].as_f64().unwrap();
-    assert!((20.0..21.0).contains(&p50), "{summary}");
+    let rtt = |of: &str| summary["status"]["rtt"][of].as_f64().unwrap();
+    assert!((20.0..21.0).contains(&rtt("min_ms")), "{summary}");
+    // A busy machine wakes three processes late, and says so by samples that it missed.
+    let is_busy = summary["missed"].as_u64().unwrap() > 20;
+    let most = if is_busy { 40.0 } else { 21.0 };
+    assert!((20.0..most).contains(&rtt("p50_ms")), "{summary}");
     assert!(stats["up"]["left"].as_u64().unwrap() > 1_000, "{stats}");
 }
 

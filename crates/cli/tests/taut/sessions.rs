@@ -598,6 +598,15 @@ fn a_recording_is_played_once_and_ends_the_session() {
     assert_eq!(made + missed, 300, "{summary}");
     let x = summary["robot_position_m"][0].as_f64().unwrap();
     assert!(x > 0.005, "the robot followed the hand to the spring and into it: {summary}");
+    // Its process stands still until long after the recording's end: what it missed was of the recording.
+    let mut operator = site.start("one", "--input trace:hand.csv");
+    operator.wait_for("resumed");
+    signal(operator.pid(), "-STOP");
+    for_a_while(600);
+    signal(operator.pid(), "-CONT");
+    let summary = operator.wait_for("summary");
+    let (made, missed) = (summary["made"].as_u64().unwrap(), summary["missed"].as_u64().unwrap());
+    assert_eq!(made + missed, 300, "{summary}");
 }
 
 #[test]

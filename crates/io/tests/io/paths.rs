@@ -1,17 +1,18 @@
 //! Sessions over interfaces that come and go, in namespaces of their own.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration as StdDuration, Instant};
 
-use taut_agent::{OperatorSettings, Playback, Progress, ResumePolicy, RobotCommand};
-use taut_core::Duration;
+use taut_agent::{OperatorNote, OperatorSettings, Playback, Progress, ResumePolicy, RobotCommand};
+use taut_core::{Duration, PathId};
 use taut_io::session::{
-    Credentials, Endpoint, EndpointError, OperateConfig, OperateError, PathMissing, PathNote, PathSpec,
-    Remote, RobotMachine, StackSpec, Told, TransportConfig, TransportKind, operate, os_identity, serve,
+    Credentials, Endpoint, EndpointError, OperateConfig, OperateError, PathMissing, PathSpec, Remote,
+    RobotMachine, StackSpec, Told, TransportConfig, TransportKind, operate, os_identity, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig, Namespace};
-use taut_session::{OperatorConfig, RobotConfig, State};
+use taut_session::{OperatorConfig, OperatorEvent, RobotConfig, State};
 use taut_transport::identity::Trust;
 use taut_transport::mpquic::{MpQuicConfig, PathUse};
 use taut_transport::mtip::{MtipConfig, Policy};
@@ -80,13 +81,14 @@ impl From<PathUse> for Over {
 /// What carries a session.
 struct Over(TransportConfig);
 
-/// Runs `meanwhile` while an operator sends 2000 states in 4 s over `paths`.
+/// Runs `meanwhile` while an operator sends 500 states a second over `paths`. Gives what became of them, and the notes that nobody
+/// waited for.
 fn session(
     hosts: &Hosts,
     over: impl Into<Over>,
     paths: &[&str],
-    meanwhile: impl FnOnce(&Receiver<PathNote>),
-) -> (Result<Progress, OperateError>, Vec<PathNote>) {
+    meanwhile: impl FnOnce(&Receiver<OperatorNote>),
+) -> (Result<Progress, OperateError>, Vec<OperatorNote>) {
     let Over(transport) = over.into();
     let transport = &transport;
     let (me, them) = (os_identity(), os_identity());
@@ -97,6 +99,8 @@ fn session(
     let remote: SocketAddr = ROBOT.parse().unwrap();
     let specs: Vec<PathSpec> = paths.iter().map(|path| path.parse().unwrap()).collect();
     let (note_sender, notes) = channel();
+    let over = AtomicBool::new(false);
+    let ended = &over;
     std::thread::scope(|scope| {
         let (sender, remotes) = channel::<Remote<RobotMachine<Rock>>>();
         let robot = scope.spawn(move || {
@@ -120,19 +124,19 @@ fn session(
                     let driver = Driver::new(DriverConfig::new()).unwrap().with_clock(clock);
                     let session = OperatorConfig::new().rate(500).deadline(Duration::from_millis(200));
                     let agent = OperatorSettings::new(Duration::from_millis(2))
-                        .limit(2_000)
-                        .resumes(ResumePolicy::Always);
+                        .resumes(ResumePolicy::Always)
+                        .reports_by_time(Duration::from_millis(20));
                     let config = OperateConfig::new(session, agent);
-                    let device = Playback::new(std::iter::repeat(State::at(taut_core::Time::ZERO)));
+                    let state = || (!ended.load(Ordering::Relaxed)).then(|| State::at(taut_core::Time::ZERO));
+                    let device = Playback::new(std::iter::from_fn(state));
                     operate(driver, &endpoint, config, device, |_| {}, &mut |_, note| {
-                        if let Told::Path(note) = note {
-                            let _ = note_sender.send(note); // Nobody has to listen.
-                        }
+                        let _ = note_sender.send(note); // Nobody has to listen.
                     })
                 })
                 .unwrap()
         });
         meanwhile(&notes);
+        over.store(true, Ordering::Relaxed);
         let outcome = operator.join().unwrap();
         robot_remote.send(RobotCommand::Close);
         robot.join().unwrap();
@@ -140,69 +144,100 @@ fn session(
     })
 }
 
-/// Waits until a note is such; 5 s at most.
-fn wait(notes: &Receiver<PathNote>, is_it: impl Fn(&PathNote) -> bool) -> PathNote {
-    let end = Instant::now() + StdDuration::from_secs(5);
+/// Waits until a note is such; 10 s at most.
+fn wait(notes: &Receiver<OperatorNote>, is_it: impl Fn(&OperatorNote) -> bool) {
+    let end = Instant::now() + StdDuration::from_secs(10);
     while let Ok(note) = notes.recv_timeout(end.saturating_duration_since(Instant::now())) {
         if is_it(&note) {
-            return note;
+            return;
         }
     }
     panic!("it was not told");
 }
 
-fn there(path: u8) -> impl Fn(&PathNote) -> bool {
-    move |note| note.path.0 == path && note.missing.is_none()
+fn there(path: u8) -> impl Fn(&OperatorNote) -> bool {
+    move |note| matches!(note, OperatorNote::Path(note) if note.path.0 == path && note.missing.is_none())
 }
 
-fn gone(path: u8, why: PathMissing) -> impl Fn(&PathNote) -> bool {
-    move |note| note.path.0 == path && note.missing.as_ref() == Some(&why)
+fn gone(path: u8, why: PathMissing) -> impl Fn(&OperatorNote) -> bool {
+    move |note| matches!(note, OperatorNote::Path(note) if note.path.0 == path && note.missing.as_ref() == Some(&why))
+}
+
+/// The transport has the path. That takes longer than the interface where the first packet found no route yet.
+fn up(path: u8) -> impl Fn(&OperatorNote) -> bool {
+    move |note| matches!(note, OperatorNote::Event(OperatorEvent::PathUp(PathId(up))) if *up == path)
+}
+
+/// So many states have arrived.
+fn delivered(count: u64) -> impl Fn(&OperatorNote) -> bool {
+    move |note| matches!(note, OperatorNote::Progress(progress) if progress.status.delivered >= count)
 }
 
 fn pause() {
     std::thread::sleep(StdDuration::from_millis(500));
 }
 
+/// A session that goes on to its end loses no more than `most`. Where this machine had no time for the operator, nor for the
+/// robot's watchdog, there is another one, three in all.
+fn loses_at_most(most: u64, session: impl Fn() -> Option<Result<Progress, OperateError>>) {
+    for attempt in 1.. {
+        let Some(outcome) = session() else { return };
+        let progress = outcome.expect("it goes on to the end");
+        let status = progress.status;
+        let (lost, late) = (status.messages - status.delivered, progress.missed > 20);
+        println!("{lost} of {} were lost, {} missed", status.messages, progress.missed);
+        if lost <= most && status.messages > 500 {
+            return;
+        }
+        assert!(late && attempt < 3, "{status:?}");
+    }
+}
+
 #[test]
 fn a_session_outlives_every_interface_but_one_at_a_time() {
-    let Some(hosts) = Hosts::new(2) else { return };
-    let (outcome, _) = session(&hosts, Policy::All, &["wwan0", "wwan1", "wwan2"], |notes| {
-        wait(notes, gone(2, PathMissing::NoInterface));
-        pause();
-        hosts.operator.ip("link set wwan0 down").unwrap();
-        wait(notes, gone(0, PathMissing::Down));
-        pause();
-        // Another one comes into being, and the first comes back.
-        hosts.add(2);
-        wait(notes, there(2));
-        hosts.operator.ip("link set wwan0 up").unwrap();
-        hosts.route(0);
-        wait(notes, there(0));
-        pause();
-        hosts.operator.ip("link del wwan1").unwrap();
-        wait(notes, gone(1, PathMissing::NoInterface));
-        pause();
-        hosts.operator.ip("addr del 10.94.0.1/24 dev wwan2").unwrap();
-        wait(notes, gone(2, PathMissing::NoAddress));
+    loses_at_most(10, || {
+        let hosts = Hosts::new(2)?;
+        let (outcome, _) = session(&hosts, Policy::All, &["wwan0", "wwan1", "wwan2"], |notes| {
+            wait(notes, gone(2, PathMissing::NoInterface));
+            wait(notes, up(1));
+            pause();
+            hosts.operator.ip("link set wwan0 down").unwrap();
+            wait(notes, gone(0, PathMissing::Down));
+            pause();
+            // Another one comes into being, and the first comes back.
+            hosts.add(2);
+            wait(notes, up(2));
+            hosts.operator.ip("link set wwan0 up").unwrap();
+            hosts.route(0);
+            wait(notes, up(0));
+            pause();
+            hosts.operator.ip("link del wwan1").unwrap();
+            wait(notes, gone(1, PathMissing::NoInterface));
+            pause();
+            hosts.operator.ip("addr del 10.94.0.1/24 dev wwan2").unwrap();
+            wait(notes, gone(2, PathMissing::NoAddress));
+            pause();
+        });
+        Some(outcome)
     });
-    let status = outcome.expect("it goes on to the end").status;
-    assert_eq!(status.messages, 2_000);
-    assert!(status.delivered >= 1_990, "{status:?}");
 }
 
 fn comes_back_with_the_first_path(over: impl Into<Over>) {
     let Some(hosts) = Hosts::new(1) else { return };
     let (outcome, _) = session(&hosts, over, &["wwan0"], |notes| {
-        wait(notes, there(0));
-        pause();
+        wait(notes, delivered(250));
         hosts.operator.ip("link del wwan0").unwrap();
         wait(notes, gone(0, PathMissing::NoInterface));
         std::thread::sleep(StdDuration::from_millis(1_000));
+        let counts = notes.try_iter().filter_map(|note| match note {
+            OperatorNote::Progress(progress) => Some(progress.status.delivered),
+            _ => None,
+        });
+        let before = counts.last().expect("it reports also without a path");
         hosts.add(0);
-        wait(notes, there(0));
+        wait(notes, delivered(before + 250));
     });
-    let status = outcome.expect("it comes back").status;
-    assert!(status.delivered > 1_000, "{status:?}");
+    outcome.expect("it comes back");
 }
 
 #[test]
@@ -217,6 +252,7 @@ fn paths_that_never_come_up_end_in_an_error_and_not_before() {
     let (outcome, notes) = session(&hosts, Policy::All, &["wwan7", "10.99.0.1"], |_| {});
     assert!(matches!(outcome, Err(OperateError::NotConnected(_))), "{outcome:?}");
     assert!(began.elapsed() >= StdDuration::from_secs(4));
+    let notes: Vec<_> = notes.into_iter().filter(|note| matches!(note, OperatorNote::Path(_))).collect();
     assert_eq!(notes.len(), 2, "each is told once: {notes:?}");
     assert!(notes.iter().any(gone(0, PathMissing::NoInterface)));
     assert!(notes.iter().any(gone(1, PathMissing::NotOurs)));
@@ -224,19 +260,21 @@ fn paths_that_never_come_up_end_in_an_error_and_not_before() {
 
 #[test]
 fn an_address_that_vanishes_costs_a_path_and_nothing_else() {
-    let Some(hosts) = Hosts::new(2) else { return };
-    let (outcome, _) = session(&hosts, Policy::All, &["10.92.0.1", "10.93.0.1"], |notes| {
-        wait(notes, there(1));
-        pause();
-        hosts.operator.ip("addr del 10.92.0.1/24 dev wwan0").unwrap();
-        wait(notes, gone(0, PathMissing::NotOurs));
-        pause();
-        hosts.operator.ip("addr add 10.92.0.1/24 dev wwan0").unwrap();
-        hosts.route(0);
-        wait(notes, there(0));
+    loses_at_most(10, || {
+        let hosts = Hosts::new(2)?;
+        let (outcome, _) = session(&hosts, Policy::All, &["10.92.0.1", "10.93.0.1"], |notes| {
+            wait(notes, up(1));
+            pause();
+            hosts.operator.ip("addr del 10.92.0.1/24 dev wwan0").unwrap();
+            wait(notes, gone(0, PathMissing::NotOurs));
+            pause();
+            hosts.operator.ip("addr add 10.92.0.1/24 dev wwan0").unwrap();
+            hosts.route(0);
+            wait(notes, there(0));
+            pause();
+        });
+        Some(outcome)
     });
-    let status = outcome.expect("it goes on to the end").status;
-    assert!(status.delivered >= 1_990, "{status:?}");
 }
 
 #[test]
@@ -244,51 +282,52 @@ fn multipath_quic_leaves_a_path_that_falls_silent_and_takes_it_back() {
     // Until it is abandoned, after half a second, what is sent there is lost, and the session lowers its rate; of copies only what
     // waits for acknowledgements that left there.
     for (path_use, most_lost) in [(PathUse::FailOver, 2 * 250 + 100), (PathUse::Duplicate, 100)] {
-        let Some(hosts) = Hosts::new(2) else { return };
-        let (outcome, _) = session(&hosts, path_use, &["wwan0", "wwan1"], |notes| {
-            wait(notes, there(1));
-            pause();
-            hosts.silence(0);
-            std::thread::sleep(StdDuration::from_millis(1_000));
-            hosts.speak(0);
-            std::thread::sleep(StdDuration::from_millis(1_500));
-            // By now it is open again, and has to carry everything.
-            hosts.silence(1);
+        loses_at_most(most_lost, || {
+            let hosts = Hosts::new(2)?;
+            let (outcome, _) = session(&hosts, path_use, &["wwan0", "wwan1"], |notes| {
+                wait(notes, up(1));
+                pause();
+                hosts.silence(0);
+                std::thread::sleep(StdDuration::from_millis(1_000));
+                hosts.speak(0);
+                std::thread::sleep(StdDuration::from_millis(1_500));
+                // By now it is open again, and has to carry everything.
+                hosts.silence(1);
+                std::thread::sleep(StdDuration::from_millis(1_000));
+            });
+            Some(outcome)
         });
-        let status = outcome.expect("it goes on to the end").status;
-        println!("{path_use:?}: {} of {} arrived", status.delivered, status.messages);
-        assert!(status.delivered + most_lost >= status.messages, "{path_use:?}: {status:?}");
-        // How far the session lowers its rate meanwhile depends on how busy this machine is.
-        assert!(status.messages > 1_000, "{path_use:?}: {status:?}");
     }
 }
 
 #[test]
 fn multipath_quic_follows_interfaces_that_come_and_go() {
     for path_use in [PathUse::FailOver, PathUse::Duplicate] {
-        let Some(hosts) = Hosts::new(2) else { return };
-        let (outcome, _) = session(&hosts, path_use, &["wwan0", "wwan1", "wwan2"], |notes| {
-            wait(notes, gone(2, PathMissing::NoInterface));
-            pause();
-            hosts.operator.ip("link set wwan0 down").unwrap();
-            wait(notes, gone(0, PathMissing::Down));
-            pause();
-            hosts.add(2);
-            wait(notes, there(2));
-            pause();
-            hosts.operator.ip("link del wwan1").unwrap();
-            wait(notes, gone(1, PathMissing::NoInterface));
-            pause();
-            hosts.operator.ip("link set wwan0 up").unwrap();
-            hosts.route(0);
-            wait(notes, there(0));
-            pause();
-            hosts.operator.ip("addr del 10.94.0.1/24 dev wwan2").unwrap();
-            wait(notes, gone(2, PathMissing::NoAddress));
+        loses_at_most(20, || {
+            let hosts = Hosts::new(2)?;
+            let (outcome, _) = session(&hosts, path_use, &["wwan0", "wwan1", "wwan2"], |notes| {
+                wait(notes, gone(2, PathMissing::NoInterface));
+                wait(notes, up(1));
+                pause();
+                hosts.operator.ip("link set wwan0 down").unwrap();
+                wait(notes, gone(0, PathMissing::Down));
+                pause();
+                hosts.add(2);
+                wait(notes, up(2));
+                pause();
+                hosts.operator.ip("link del wwan1").unwrap();
+                wait(notes, gone(1, PathMissing::NoInterface));
+                pause();
+                hosts.operator.ip("link set wwan0 up").unwrap();
+                hosts.route(0);
+                wait(notes, up(0));
+                pause();
+                hosts.operator.ip("addr del 10.94.0.1/24 dev wwan2").unwrap();
+                wait(notes, gone(2, PathMissing::NoAddress));
+                pause();
+            });
+            Some(outcome)
         });
-        let status = outcome.expect("it goes on to the end").status;
-        println!("{path_use:?}: {} of {} arrived", status.delivered, status.messages);
-        assert!(status.delivered >= 1_980, "{path_use:?}: {status:?}");
     }
 }
 

@@ -45,6 +45,8 @@ pub fn patience(age: Duration) -> Duration {
 pub(super) struct HeldAck {
     ack: Ack,
     stream: u8,
+    /// The first state that nothing but this one tells of.
+    oldest: u64,
     pub(super) due: Time,
 }
 
@@ -428,12 +430,18 @@ impl<T: Transport> Robot<T> {
             cause: self.safety.cause(),
         };
         // One acknowledgement tells of those before it as well, but that they were taken, and when, only of one.
-        let covers = |held: &HeldAck| (1..=COVERED).contains(&ack.sequence.wrapping_sub(held.ack.sequence));
+        // The one that waits may have taken the place of others: a robot that was late gets many states at one time.
+        let covers = |held: &HeldAck| {
+            ack.sequence > held.ack.sequence && ack.sequence.wrapping_sub(held.oldest) <= COVERED
+        };
         if !self.held_ack.as_ref().is_none_or(covers) {
             self.send_ack(now);
         }
-        let due = self.held_ack.as_ref().map_or_else(|| self.next_ack(now), |held| held.due);
-        self.held_ack = Some(HeldAck { ack, stream: wire.stream, due });
+        let (oldest, due) = match &self.held_ack {
+            Some(held) => (held.oldest, held.due),
+            None => (ack.sequence, self.next_ack(now)),
+        };
+        self.held_ack = Some(HeldAck { ack, stream: wire.stream, oldest, due });
         if refused.is_some() || wire.stream < 2 || now >= due {
             self.send_ack(now);
         }

@@ -54,6 +54,22 @@ fn normal_states_travel_on_streams_two_and_three_in_turn() {
     assert!(status.streams[2].sent.abs_diff(status.streams[3].sent) <= 1);
 }
 
+/// As to a robot whose machine is busy: for 60 ms nothing comes, then all at once, more than one acknowledgement tells of.
+#[test]
+fn states_that_come_all_at_once_are_all_acknowledged() {
+    let delay = vec![(Duration::ZERO, MS * 10), (MS * 12_000, MS * 70), (MS * 12_100, MS * 10)];
+    let links = [Delay::new(Schedule::table(delay).unwrap()).into(), Delay::new(MS * 10).into()];
+    let (operator, robot) = (OperatorConfig::new().deadline(MS * 200), RobotConfig::new().max_age(MS * 200));
+    let mut world = World::new(udp, operator, robot.watchdog(MS * 200), links, Log::default());
+    world.start();
+    world.run_until(at_ms(4_000));
+    world.sampling = None;
+    world.run_until(at_ms(4_150));
+    let (operator, robot) = (world.operator.status(world.now), world.robot.status(world.now));
+    assert!(robot.one_way.max_ms > 60.0 && robot.cause == "start", "{robot:?}");
+    assert_eq!((operator.delivered, operator.lost), (operator.messages, 0), "{operator:?}");
+}
+
 #[test]
 fn below_85_percent_delivery_the_rate_steps_down_and_comes_back() {
     let percent = |p: u64| format!("{p}%").parse::<Probability>().unwrap();
