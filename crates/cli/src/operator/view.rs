@@ -138,7 +138,9 @@ impl View {
             Press::Command(OperatorCommand::LetGo) => "enabling input let go",
             Press::Command(OperatorCommand::Close) => "goodbye",
             // No key sends one.
-            Press::Command(OperatorCommand::Send { .. } | OperatorCommand::Move { .. }) => "a message is sent",
+            Press::Command(OperatorCommand::Send { .. } | OperatorCommand::Move { .. }) => {
+                "a message is sent"
+            }
         };
         self.say(at, text.to_owned());
     }

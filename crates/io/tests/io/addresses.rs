@@ -114,7 +114,7 @@ impl Talk {
                 let deadline = Duration::from_millis(200);
                 StackSpec::Mtip(MtipConfig::new().deadline(deadline).idle_timeout(deadline * 25)).into()
             }
-            kind => kind.into(),
+            kind => TransportConfig::from(kind),
         };
         let any = "127.0.0.1:0".parse().unwrap();
         let robots = Endpoint::listen(transport(), any, credentials("robot", "operator"), &clock).unwrap();

@@ -81,14 +81,16 @@ impl From<PathUse> for Over {
 /// What carries a session.
 struct Over(TransportConfig);
 
+type Note = Told<OperatorNote>;
+
 /// Runs `meanwhile` while an operator sends 500 states a second over `paths`. Gives what became of them, and the notes that nobody
 /// waited for.
 fn session(
     hosts: &Hosts,
     over: impl Into<Over>,
     paths: &[&str],
-    meanwhile: impl FnOnce(&Receiver<OperatorNote>),
-) -> (Result<Progress, OperateError>, Vec<OperatorNote>) {
+    meanwhile: impl FnOnce(&Receiver<Note>),
+) -> (Result<Progress, OperateError>, Vec<Note>) {
     let Over(transport) = over.into();
     let transport = &transport;
     let (me, them) = (os_identity(), os_identity());
@@ -145,7 +147,7 @@ fn session(
 }
 
 /// Waits until a note is such; 10 s at most.
-fn wait(notes: &Receiver<OperatorNote>, is_it: impl Fn(&OperatorNote) -> bool) {
+fn wait(notes: &Receiver<Note>, is_it: impl Fn(&Note) -> bool) {
     let end = Instant::now() + StdDuration::from_secs(10);
     while let Ok(note) = notes.recv_timeout(end.saturating_duration_since(Instant::now())) {
         if is_it(&note) {
@@ -155,22 +157,22 @@ fn wait(notes: &Receiver<OperatorNote>, is_it: impl Fn(&OperatorNote) -> bool) {
     panic!("it was not told");
 }
 
-fn there(path: u8) -> impl Fn(&OperatorNote) -> bool {
-    move |note| matches!(note, OperatorNote::Path(note) if note.path.0 == path && note.missing.is_none())
+fn there(path: u8) -> impl Fn(&Note) -> bool {
+    move |note| matches!(note, Told::Path(note) if note.path.0 == path && note.missing.is_none())
 }
 
-fn gone(path: u8, why: PathMissing) -> impl Fn(&OperatorNote) -> bool {
-    move |note| matches!(note, OperatorNote::Path(note) if note.path.0 == path && note.missing.as_ref() == Some(&why))
+fn gone(path: u8, why: PathMissing) -> impl Fn(&Note) -> bool {
+    move |note| matches!(note, Told::Path(note) if note.path.0 == path && note.missing.as_ref() == Some(&why))
 }
 
 /// The transport has the path. That takes longer than the interface where the first packet found no route yet.
-fn up(path: u8) -> impl Fn(&OperatorNote) -> bool {
-    move |note| matches!(note, OperatorNote::Event(OperatorEvent::PathUp(PathId(up))) if *up == path)
+fn up(path: u8) -> impl Fn(&Note) -> bool {
+    move |note| matches!(note, Told::Note(OperatorNote::Event(OperatorEvent::PathUp(PathId(up)))) if *up == path)
 }
 
 /// So many states have arrived.
-fn delivered(count: u64) -> impl Fn(&OperatorNote) -> bool {
-    move |note| matches!(note, OperatorNote::Progress(progress) if progress.status.delivered >= count)
+fn delivered(count: u64) -> impl Fn(&Note) -> bool {
+    move |note| matches!(note, Told::Note(OperatorNote::Progress(progress)) if progress.status.delivered >= count)
 }
 
 fn pause() {
@@ -229,7 +231,7 @@ fn comes_back_with_the_first_path(over: impl Into<Over>) {
         wait(notes, gone(0, PathMissing::NoInterface));
         std::thread::sleep(StdDuration::from_millis(1_000));
         let counts = notes.try_iter().filter_map(|note| match note {
-            OperatorNote::Progress(progress) => Some(progress.status.delivered),
+            Told::Note(OperatorNote::Progress(progress)) => Some(progress.status.delivered),
             _ => None,
         });
         let before = counts.last().expect("it reports also without a path");
@@ -251,7 +253,7 @@ fn paths_that_never_come_up_end_in_an_error_and_not_before() {
     let (outcome, notes) = session(&hosts, Policy::All, &["wwan7", "10.99.0.1"], |_| {});
     assert!(matches!(outcome, Err(OperateError::NotConnected(_))), "{outcome:?}");
     assert!(began.elapsed() >= StdDuration::from_secs(4));
-    let notes: Vec<_> = notes.into_iter().filter(|note| matches!(note, OperatorNote::Path(_))).collect();
+    let notes: Vec<_> = notes.into_iter().filter(|note| matches!(note, Told::Path(_))).collect();
     assert_eq!(notes.len(), 2, "each is told once: {notes:?}");
     assert!(notes.iter().any(gone(0, PathMissing::NoInterface)));
     assert!(notes.iter().any(gone(1, PathMissing::NotOurs)));
