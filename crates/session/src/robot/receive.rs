@@ -27,6 +27,8 @@ const FEEDS_BACK: Duration = Duration::from_millis(3);
 const TAKEN_ALONG: Duration = Duration::from_millis(2);
 /// How far back an acknowledgement may tell: half of what it could, in case that the next is lost.
 const COVERED: u64 = 16;
+/// How far back it can.
+const SEEN: u64 = 32;
 
 /// The largest age, and the watchdog, that a robot needs at least for motion that takes `age` to it, its uncertainty included: half
 /// as much again for what jitter and losses add, in whole hundredths of a second.
@@ -432,7 +434,8 @@ impl<T: Transport> Robot<T> {
         // One acknowledgement tells of those before it as well, but that they were taken, and when, only of one.
         // The one that waits may have taken the place of others: a robot that was late gets many states at one time.
         let covers = |held: &HeldAck| {
-            ack.sequence > held.ack.sequence && ack.sequence.wrapping_sub(held.oldest) <= COVERED
+            let further = ack.sequence.wrapping_sub(held.ack.sequence);
+            (1..=COVERED).contains(&further) && ack.sequence.wrapping_sub(held.oldest) <= SEEN
         };
         if !self.held_ack.as_ref().is_none_or(covers) {
             self.send_ack(now);
