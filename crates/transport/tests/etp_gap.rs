@@ -202,12 +202,22 @@ fn a_full_queue_of_reliable_messages_refuses_the_next() {
 fn each_priority_has_its_own_newest_and_the_most_urgent_goes_first() {
     let mut etp = fixed(MS);
     let with = |tag, priority| Message { priority: Priority(priority), ..sample(tag) };
-    etp.send(at(0), with(0, 5)).unwrap();
-    for (tag, priority) in [(1, 5), (2, 1), (3, 5), (4, 1)] {
+    etp.send(at(0), with(0, 2)).unwrap();
+    for (tag, priority) in [(1, 2), (2, 1), (3, 2), (4, 1)] {
         etp.send(at(0), with(tag, priority)).unwrap();
     }
     let sent: Vec<u8> = (0..5).flat_map(|ms| next_packet(&mut etp, at(ms))).collect();
     assert_eq!(sent, [0, 4, 3]);
+}
+
+#[test]
+fn what_comes_after_the_samples_is_never_superseded() {
+    let mut etp = fixed(MS);
+    for tag in 0..4 {
+        etp.send(at(0), Message { priority: Priority(3), ..sample(tag) }).unwrap();
+    }
+    let sent: Vec<u8> = (0..5).flat_map(|ms| next_packet(&mut etp, at(ms))).collect();
+    assert_eq!(sent, [0, 1, 2, 3]);
 }
 
 #[test]

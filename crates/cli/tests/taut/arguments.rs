@@ -164,7 +164,7 @@ taut: s.toml: --set wire.loss=5%: unknown key; allowed here: `between`, `from`, 
 $ taut run s.toml --set links.wire.chain.2={loss={bernoulli=5%}}
 taut: invalid value 'links.wire.chain.2={loss={bernoulli=5%}}' for '--set <KEY=VALUE>': `{loss={bernoulli=5%}}` is not TOML; text in it needs quotes, and the shell others around all: 'links.wire.chain.2={ loss = { bernoulli = "1%" } }' (see --help)
 $ taut run s.toml --set transport=carrier_pigeon
-taut: s.toml: --set transport=carrier_pigeon: `carrier_pigeon` is not one of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`; it is now transport=udp
+taut: s.toml: --set transport=carrier_pigeon: `carrier_pigeon` is not one of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`, `mtip`, `mptcp`, `mpquic`, `every_path`; it is now transport=udp
 $ taut run s.toml --set transport.tcp.congestion=bbr
 taut: s.toml: --set transport.tcp.congestion=bbr: no key `transport.tcp.congestion` in this scenario; it is now transport=udp
 $ taut run s.toml --set transport.udp.gap=1ms

@@ -437,7 +437,7 @@ taut: missing_traffic.toml:19: cross.noise: the key `traffic` is missing
 taut: missing_packet.toml:22: cross.noise.traffic.cbr: the key `packet` is missing
 taut: kind_without_settings.toml:22: cross.noise.traffic.cbr: the key `rate` is missing
 taut: unknown_traffic.toml:22: cross.noise.traffic.cbrr: `cbrr` is not one of `cbr`, `poisson`, `voice`, `video`, `rtp`, `haptic`, `replay`, `tcp`
-taut: unknown_transport.toml:15: session.transport: `udpp` is not one of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`
+taut: unknown_transport.toml:15: session.transport: `udpp` is not one of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`, `mtip`, `mptcp`, `mpquic`, `every_path`
 taut: unknown_congestion.toml:15: session.transport.tcp.congestion: `bbr` is not one of `reno`, `newreno`, `cubic`
 taut: transport_is_a_number.toml:15: session.transport: exactly one kind is needed, of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`
 taut: unknown_distribution.toml:9: links.wire.chain.1.jitter.distribution: `gauss` is not one of `uniform`, `normal`, `pareto`
