@@ -254,6 +254,16 @@ impl Safety {
         self.moved.insert(source, created);
     }
 
+    /// Has it moved the robot since the resume?
+    pub(crate) fn has_moved(&self, source: Source) -> bool {
+        self.moved.contains_key(&source)
+    }
+
+    /// Has any other source?
+    pub(crate) fn has_moved_by_others(&self, source: Source) -> bool {
+        self.moved.keys().any(|other| *other != source)
+    }
+
     /// Stops a robot that was silent for too long; true when it did.
     pub(crate) fn check(&mut self, now: Time) -> bool {
         self.poll_timeout().is_some_and(|deadline| now >= deadline.at) && self.pause(StopCause::Watchdog)

@@ -392,6 +392,8 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 Ok(())
             }
             OperatorCommand::Move { channel, motion } => {
+                let held = self.settings.hold.map(|_| now < self.held_until);
+                let motion = motion.with_enabling(held.unwrap_or(motion.enabling()));
                 let _ = self.session.send_motion(now, channel, now, &motion);
                 Ok(())
             }

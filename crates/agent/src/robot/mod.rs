@@ -269,6 +269,10 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 let lease = self.lease(now);
                 let moves = !lease.is_zero() && self.device.0.drive(channel, &motion, lease);
                 self.report.not_applied += u64::from(!moves);
+                // What nobody does keeps no robot enabled.
+                if !moves && !lease.is_zero() {
+                    self.session.stop(now, StopCause::Device);
+                }
                 self.applied = Some((now - age).max(self.applied.unwrap_or(Time::ZERO)));
                 return None;
             }

@@ -102,7 +102,8 @@ impl Channel {
         self
     }
 
-    /// The age at which a message is worthless, wherever it is; from 1 µs up. Of the two ends the stricter counts.
+    /// The age at which a message is worthless, wherever it is; from 1 µs up. Of the two ends the stricter counts. What is reliable has
+    /// none.
     pub fn deadline(mut self, age: Duration) -> Self {
         self.deadline = Some(age.max(Duration::from_micros(1)));
         self
@@ -240,6 +241,9 @@ pub enum ChannelRefusal {
     /// The peer reads its payloads by another schema or encoding.
     #[error("the peer has another schema or encoding for it")]
     OtherSchema,
+    /// Motion is superseded, and nothing else: what waited for another message would be old.
+    #[error("motion is delivered as the newest alone")]
+    OtherDelivery,
     /// The schema's definitions differ.
     #[error("the peer's definition of the schema is another one")]
     OtherDefinition,
@@ -279,12 +283,20 @@ pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Resul
     if other.definition != own.definition {
         return Err(ChannelRefusal::OtherDefinition);
     }
+    if own.kind == ChannelKind::Motion
+        && (own.delivery, other.delivery) != (Delivery::Newest, Delivery::Newest)
+    {
+        return Err(ChannelRefusal::OtherDelivery);
+    }
+    let delivery = if sends { own.delivery } else { other.delivery };
     // 0 is without a limit.
     let stricter = |a: u32, b: u32| if a == 0 || b == 0 { a.max(b) } else { a.min(b) };
-    let deadline = stricter(own.deadline_us, other.deadline_us);
+    // What has to arrive in any case is never too late.
+    let deadline =
+        if delivery == Delivery::Reliable { 0 } else { stricter(own.deadline_us, other.deadline_us) };
     Ok(Agreed {
         peer: peer as u8,
-        delivery: if sends { own.delivery } else { other.delivery },
+        delivery,
         deadline: (deadline != 0).then(|| Duration::from_micros(u64::from(deadline))),
         rate_mhz: stricter(own.rate_mhz, other.rate_mhz),
         largest: own.largest.min(other.largest) as usize,

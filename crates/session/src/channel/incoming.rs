@@ -99,7 +99,6 @@ impl Incoming {
         let mut outcome = Outcome::default();
         let Some(agreed) = self.agreed else { return outcome };
         let sequence = unwrapped(self.newest, header.sequence);
-        self.forget_late(now, &mut outcome);
         let judged = self.judge(now, &agreed, header, sequence, stamp, payload.len());
         if let Err(cause) = judged {
             // The rest of a message of which a part was dropped is worth nothing.
@@ -207,11 +206,13 @@ impl Incoming {
         whole
     }
 
-    /// Can a frame be kept, of whichever message it is? Where not, and it is repeated, nobody is told that it arrived.
+    /// Can a frame be kept, of whichever message it is? Where not, and it is repeated, nobody is told that it arrived. The message that
+    /// all others wait for always can.
     pub(super) fn has_room(&self, header: &DataHeader) -> bool {
         let Some(agreed) = self.agreed.filter(Agreed::repeats) else { return true };
-        let begins = !self.parts.contains_key(&unwrapped(self.newest, header.sequence));
-        !begins || self.is_roomy(&agreed, bytes_of(header))
+        let sequence = unwrapped(self.newest, header.sequence);
+        let is_next = self.expected == Some(sequence);
+        self.parts.contains_key(&sequence) || is_next || self.is_roomy(&agreed, bytes_of(header))
     }
 
     fn is_roomy(&self, agreed: &Agreed, bytes: usize) -> bool {
@@ -221,7 +222,8 @@ impl Incoming {
 
     /// A new message of which a part has come takes the place of the oldest.
     fn make_room(&mut self, agreed: &Agreed, bytes: usize, sequence: u64, outcome: &mut Outcome) {
-        if self.parts.contains_key(&sequence) {
+        // Of what is repeated the peer was told that it arrived.
+        if self.parts.contains_key(&sequence) || agreed.repeats() {
             return;
         }
         while !self.is_roomy(agreed, bytes)
@@ -262,9 +264,9 @@ impl Incoming {
         self.recount();
     }
 
-    /// Of messages whose time is over, the parts that came.
-    fn forget_late(&mut self, now: Time, outcome: &mut Outcome) {
-        let before = self.parts.len();
+    /// Of messages whose time is over, the parts that came are dropped.
+    pub(super) fn forget_late(&mut self, now: Time) -> Outcome {
+        let mut outcome = Outcome::default();
         self.parts.retain(|sequence, part| {
             let late = part.expires.is_some_and(|expires| now >= expires);
             if late {
@@ -272,9 +274,10 @@ impl Incoming {
             }
             !late
         });
-        if self.parts.len() != before {
+        if !outcome.dropped.is_empty() {
             self.recount();
         }
+        outcome
     }
 
     fn recount(&mut self) {

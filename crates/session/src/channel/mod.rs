@@ -24,7 +24,7 @@ use taut_wire::session::{DataAck, DataHeader, Declaration, Direction, Role, WAIT
 use self::declare::agree;
 pub(crate) use self::declare::declare;
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
-use self::incoming::{Incoming, Received, Whole};
+use self::incoming::{Incoming, Outcome, Received, Whole};
 use self::outgoing::{Gone, Outgoing, Piece, count};
 use self::repeat::{Fragment, UnderWay};
 use crate::counters::Drops;
@@ -226,6 +226,8 @@ enum End {
 /// A frame waits no longer than this for the acknowledgement to tell of more, and no more of them do.
 const ACK_DELAY: Duration = Duration::from_millis(2);
 const ACK_EVERY: u32 = 8;
+/// A message is told to be no older than this when it is taken.
+const OLDEST: Duration = Duration::from_secs(30 * 60);
 /// A host that was late may make up for so long.
 const CATCH_UP: Duration = Duration::from_millis(1);
 /// Where the transport is full, it is asked again.
@@ -301,17 +303,20 @@ impl Channels {
         self.received = Received::default();
     }
 
-    /// Takes a message that was made at `created`.
+    /// Takes a message that was made at `created`; one that is urgent counts against no rate.
     pub(crate) fn send(
         &mut self,
         now: Time,
         channel: ChannelId,
         created: Time,
         payload: &[u8],
+        urgent: bool,
     ) -> Result<u64, SendRefused> {
         let at = usize::from(channel.0);
         let Some(End::Sends(out)) = self.ends.get_mut(at) else { return Err(SendRefused::NotOpen) };
-        let sent = out.send(now, created.min(now), payload, &mut self.gone);
+        // On the wire a time is told from others of the same half hour.
+        let oldest = Time::from_nanos(now.as_nanos().saturating_sub(OLDEST.as_nanos()));
+        let sent = out.send(now, created.clamp(oldest, now), payload, urgent, &mut self.gone);
         self.tell(at);
         let tally = &mut self.tallies[at];
         match sent {
@@ -446,8 +451,10 @@ impl Channels {
     ) -> Result<(), DropCause> {
         let at = *self.by_peer.get(&header.channel).ok_or(DropCause::Malformed)?;
         let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
+        let mut outcome = incoming.forget_late(now);
         if !incoming.has_room(header) {
             self.tallies[at].dropped.add(DropCause::QueueFullPackets);
+            self.tell_of(at, outcome);
             return Ok(());
         }
         let fresh = self.received.record(header.number);
@@ -456,15 +463,22 @@ impl Channels {
             let due = if self.received.count >= ACK_EVERY || !fresh { now } else { now + ACK_DELAY };
             self.received.due = Some(self.received.due.map_or(due, |known| known.min(due)));
         }
-        if !fresh {
+        if fresh {
+            let waited = Duration::from_micros(u64::from(header.waited) * WAITED_UNIT_US);
+            self.tallies[at].bytes += payload.len() as u64;
+            let handled = incoming.handle(now, header, payload, stamp(header.created_us, waited));
+            outcome.dropped.extend(handled.dropped);
+            outcome.whole.extend(handled.whole);
+        } else {
             self.tallies[at].dropped.add(DropCause::Duplicate);
-            return Ok(());
         }
-        let waited = Duration::from_micros(u64::from(header.waited) * WAITED_UNIT_US);
-        let tally = &mut self.tallies[at];
-        tally.bytes += payload.len() as u64;
-        let outcome = incoming.handle(now, header, payload, stamp(header.created_us, waited));
-        let channel = ChannelId(at as u8);
+        self.tell_of(at, outcome);
+        Ok(())
+    }
+
+    /// What came of a frame.
+    fn tell_of(&mut self, at: usize, outcome: Outcome) {
+        let (channel, tally) = (ChannelId(at as u8), &mut self.tallies[at]);
         for (sequence, cause) in outcome.dropped {
             tally.dropped.add(cause);
             self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
@@ -479,12 +493,15 @@ impl Channels {
             let age = stamp.map(|stamp| stamp.age.likely);
             self.events.push_back(ChannelEvent::Received { channel, sequence, age, payload });
         }
-        Ok(())
     }
 
     /// The peer tells which frames arrived.
     pub(crate) fn acknowledged(&mut self, ack: DataAck) {
         let largest = incoming::unwrapped(self.next_number, ack.largest);
+        // Nobody has seen what was not sent yet.
+        if largest >= self.next_number {
+            return;
+        }
         let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
         for number in std::iter::once(largest).chain(seen) {
             let Some(Fragment { channel, sequence, index }) = self.under_way.take(number) else { continue };
@@ -515,6 +532,12 @@ impl Channels {
         tally.delivered -= 1;
         tally.dropped.add(cause);
         self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
+    }
+
+    /// What would move, by a whole message of the peer's; `None`: nothing.
+    pub(crate) fn moves(&self, header: &DataHeader) -> Option<motion::Schema> {
+        let at = self.by_peer.get(&header.channel).filter(|_| header.fragment.is_none())?;
+        self.list[*at].motion()
     }
 
     /// What would move, of a channel of this end; `None`: nothing.

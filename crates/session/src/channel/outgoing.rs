@@ -85,12 +85,13 @@ impl Outgoing {
         self.bytes = 0;
     }
 
-    /// Takes a message, made at `created`.
+    /// Takes a message, made at `created`; one that is urgent counts against no rate.
     pub(super) fn send(
         &mut self,
         now: Time,
         created: Time,
         payload: &[u8],
+        urgent: bool,
         gone: &mut Vec<Gone>,
     ) -> Result<u64, SendRefused> {
         let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
@@ -106,7 +107,7 @@ impl Outgoing {
         if is_full && agreed.delivery == Delivery::Reliable {
             return Err(SendRefused::Full);
         }
-        if self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+        if !urgent && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
             return Err(SendRefused::RateLimited);
         }
         match agreed.delivery {

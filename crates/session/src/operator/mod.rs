@@ -208,7 +208,7 @@ impl<T: Transport> Operator<T> {
         if self.channels.motion(channel).is_some() {
             return Err(self.channels.refuse(channel, SendRefused::OtherSchema));
         }
-        let sent = self.channels.send(now, channel, created, payload);
+        let sent = self.channels.send(now, channel, created, payload, false);
         self.settle(now);
         sent
     }
@@ -238,7 +238,8 @@ impl<T: Transport> Operator<T> {
         }
         let mut payload = Vec::with_capacity(motion.len());
         motion.with_enabling(enabling).emit(&mut payload);
-        let sent = self.channels.send(now, channel, created, &payload);
+        // That the enabling input is let go waits for no turn.
+        let sent = self.channels.send(now, channel, created, &payload, self.let_go);
         self.settle(now);
         sent
     }

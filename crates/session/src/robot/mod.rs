@@ -235,7 +235,7 @@ impl<T: Transport> Robot<T> {
         payload: &[u8],
     ) -> Result<u64, SendRefused> {
         self.check(now);
-        let sent = self.channels.send(now, channel, created, payload);
+        let sent = self.channels.send(now, channel, created, payload, false);
         self.settle(now);
         sent
     }
@@ -482,6 +482,10 @@ impl<T: Transport> Robot<T> {
         } else if item.sequence <= self.applied {
             Err(Verdict::Superseded)
         } else {
+            // Something else has moved the robot since the resume: motion begins where it is now.
+            if !self.safety.has_moved(Source::States) && self.safety.has_moved_by_others(Source::States) {
+                self.guard.enable(now);
+            }
             self.guard.bound(now, &item.state)
         };
         let state = match bounded {

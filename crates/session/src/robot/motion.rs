@@ -1,7 +1,7 @@
 //! Motion that comes over channels: nothing moves the robot that its guard did not let through.
 
 use taut_core::{DropCause, Time, Transport};
-use taut_wire::session::{StopCause, Verdict};
+use taut_wire::session::{DataHeader, StopCause, Verdict};
 
 use super::{Robot, RobotEvent};
 use crate::channel::Arrival;
@@ -27,20 +27,24 @@ impl<T: Transport> Robot<T> {
         }
     }
 
+    /// A message says that the enabling input is not held: that stops a robot which demands it, however old the message is, whatever
+    /// overtook it, and also while nobody knows how old that is.
+    pub(super) fn check_release(&mut self, now: Time, header: &DataHeader, payload: &[u8]) {
+        let Some(schema) = self.channels.moves(header).filter(|_| self.config.hold_to_run) else { return };
+        let releases = Motion::parse(schema, payload).is_ok_and(|motion| !motion.enabling());
+        let created = self.sync.peer_time(now, header.created_us);
+        let is_of_now = created.is_none_or(|created| created.0 >= self.floor_ns);
+        if releases && is_of_now && self.safety.pause(StopCause::Released) {
+            self.halt(now, StopCause::Released);
+        }
+    }
+
     /// May it move the robot, and how?
     fn judge_motion(&mut self, now: Time, arrival: &Arrival) -> Result<(Motion, Stamp), DropCause> {
         let motion = Motion::parse(arrival.schema, &arrival.payload).map_err(|_| DropCause::Malformed)?;
         // Nobody knows how old it is: it may be of any age.
         let stamp = arrival.stamp.ok_or(DropCause::TooLate)?;
         let is_of_now = stamp.created.0 >= self.floor_ns;
-        // However old: that the enabling input was let go since the resume stops a robot that demands it.
-        if self.config.hold_to_run
-            && !motion.enabling()
-            && is_of_now
-            && self.safety.pause(StopCause::Released)
-        {
-            self.halt(now, StopCause::Released);
-        }
         if stamp.age.most() >= self.config.oldest() {
             return Err(DropCause::TooLate);
         }
@@ -50,6 +54,10 @@ impl<T: Transport> Robot<T> {
         let guard = self.guards.get_mut(&arrival.channel.0).ok_or(DropCause::OutOfLimits)?;
         if !guard.admits(now) {
             return Err(DropCause::RateLimited);
+        }
+        // The resume may be long ago, and something else has moved the robot since: it begins where the robot is now.
+        if !self.safety.has_moved(Source::Channel(arrival.channel.0)) {
+            guard.enable(now);
         }
         let cause = |verdict: Verdict| verdict.cause().unwrap_or(DropCause::OutOfLimits);
         guard.bound(now, &motion).map(|motion| (motion, stamp)).map_err(cause)

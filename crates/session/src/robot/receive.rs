@@ -125,6 +125,7 @@ impl<T: Transport> Robot<T> {
             return self.refuse(DropCause::Unauthenticated);
         }
         self.operator = Some(now);
+        self.check_release(now, header, &payload);
         let sync = &mut self.sync;
         let stamp = |created_us, waited| sync.stamp_of_micros(now, created_us, waited);
         if let Err(cause) = self.channels.handle(now, header, payload, stamp) {

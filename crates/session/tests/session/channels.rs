@@ -397,3 +397,41 @@ fn after_a_cut_channels_open_again_and_no_old_message_is_taken_for_a_new_one() {
     let opened = events.iter().filter(|event| matches!(event, ChannelEvent::Opened { .. })).count();
     assert_eq!(opened, 6, "three, twice");
 }
+
+#[test]
+fn the_message_that_all_others_wait_for_always_finds_room() {
+    let small = || orders().largest(Bytes::new(1_000));
+    let operator = OperatorConfig::new().channel(small()).unwrap();
+    let robot = RobotConfig::new().channel(small()).unwrap();
+    let mut world = World::new(udp, operator, robot, unkind(5, 30), Log::default());
+    world.run_until(at_ms(1_000));
+    let (mut made, total) = (0, 300);
+    for _ in 0..60_000 {
+        let now = world.local(OPERATOR);
+        if made < total && world.operator.send(now, ChannelId(0), now, &payload(made, 1_000)).is_ok() {
+            made += 1;
+        }
+        world.drain();
+        let end = world.now + MS;
+        world.run_until(end);
+        if world.robot.status(world.now).channels[0].delivered == total {
+            return;
+        }
+    }
+    panic!("{:?}", world.robot.status(world.now).channels);
+}
+
+#[test]
+fn a_message_of_long_ago_stops_nobody() {
+    let mut world = world(udp, delays(MS));
+    world.now = at_ms(10_000_000);
+    world.start();
+    let now = world.local(OPERATOR);
+    let created = Time::from_nanos(now.as_nanos() - 50 * 60 * 1_000_000_000);
+    world.operator.send(now, ORDERS, created, &[1]).unwrap();
+    world.drain();
+    let end = world.now + MS * 200;
+    world.run_until(end);
+    assert_eq!(world.robot.state(), taut_session::RobotState::Enabled, "{:?}", world.robot.cause());
+    assert_eq!(received(&of_robot(&world.observer), ORDERS).len(), 1);
+}

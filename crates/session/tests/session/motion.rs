@@ -233,3 +233,50 @@ fn motion_is_not_declared_where_no_guard_would_judge_it() {
     assert!(refused.is_some());
     assert_eq!(send(&mut world, ARM, &joints(0.0)), Err(SendRefused::NotOpen));
 }
+
+#[test]
+fn what_moves_first_long_after_the_resume_begins_where_the_robot_is_then() {
+    let mut world = resumed(robot());
+    keep_sending(&mut world, 100, |_| vec![(BASE, drive(0.2))]);
+    // Meanwhile somebody moved the arm.
+    for _ in 0..50 {
+        let now = world.local(ROBOT);
+        world.robot.measure_motion(now, ARM, &joints(0.8));
+        send(&mut world, BASE, &drive(0.2)).unwrap();
+        let end = world.now + MS;
+        world.run_until(end);
+    }
+    send(&mut world, ARM, &joints(0.0)).unwrap();
+    let end = world.now + MS * 6;
+    world.run_until(end);
+    let moves = moves(&world);
+    let told = moves.iter().find_map(|(_, channel, motion)| match motion {
+        Motion::Joints(joints) if *channel == ARM => Some(joints.position()[0]),
+        _ => None,
+    });
+    assert!(told.is_some_and(|at| (0.75..=0.8).contains(&at)), "{told:?}");
+}
+
+#[test]
+fn a_release_that_comes_too_late_to_move_anything_stops_the_robot_all_the_same() {
+    let robot = robot().hold_to_run(true).watchdog(MS * 1_000);
+    let mut world = resumed(robot);
+    keep_sending(&mut world, 50, |_| vec![(ARM, joints(0.1).with_enabling(true))]);
+    assert_eq!(world.robot.state(), RobotState::Enabled);
+    let now = world.local(OPERATOR);
+    let made = Time::from_nanos(now.as_nanos() - 195_000_000);
+    world.operator.send_motion(now, ARM, made, &joints(0.1)).unwrap();
+    world.drain();
+    let end = world.now + MS * 8;
+    world.run_until(end);
+    // Made before the last that moved it, but after the resume: nobody holds it any more.
+    let is_after_resume = world.now > at_ms(500 + 200);
+    assert!(!is_after_resume || world.robot.cause() == StopCause::Released, "{:?}", world.robot.cause());
+}
+
+#[test]
+fn motion_that_would_wait_for_other_motion_is_not_taken() {
+    let operator = OperatorConfig::new().channel(arm()).unwrap();
+    let declared = operator.channel(base().delivery(taut_session::Delivery::Reliable));
+    assert!(matches!(declared, Err(ChannelError::NoGuard(_))));
+}
