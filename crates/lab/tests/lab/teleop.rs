@@ -82,9 +82,10 @@ fn every_transport_carries_a_session_whose_books_close() {
             assert_eq!(teleop.made, 3000, "{what}");
             assert_eq!(sum(teleop, |s| s.made), 3000, "{what}");
             assert_eq!(teleop.closed_s, None, "{what}");
-            // What TCP lost holds up all that came after it; DCCP sends as much as a congested path would carry.
+            // What TCP lost holds up all that came after it, and a stall may step the rate down once; DCCP sends as much as a congested
+            // path would carry.
             let (share, most) = match transport {
-                tcp if tcp.contains("tcp") && !tcp.contains("sctp") => (98.0, 100.0),
+                tcp if tcp.contains("tcp") && !tcp.contains("sctp") => (95.0, 100.0),
                 dccp if dccp.contains("dccp") => (20.0, 250.0),
                 _ => (90.0, 30.0),
             };
