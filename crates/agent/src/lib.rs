@@ -20,7 +20,7 @@
 //! use taut_core::{Datagram, Duration, Ecn, PathId, Seed, Time};
 //! use taut_session::{OperatorConfig, RobotConfig, State};
 //! # use taut_agent::*;
-//! # use taut_core::{Deadline, Event, Message, SendError, Transmit, Transport};
+//! # use taut_core::{Deadline, Event, Message, Origin, SendError, Transmit, Transport};
 //! # use taut_session::motion::Motion;
 //! # use taut_session::{ChannelId, StopCause};
 //! # use taut_transport::udp::{Udp, UdpConfig};
@@ -32,6 +32,12 @@
 //! #     fn poll_transmit(&mut self, now: Time, data: &mut Vec<u8>) -> Option<Transmit> { self.0.poll_transmit(now, data) }
 //! #     fn poll_event(&mut self) -> Option<Event> { self.0.poll_event() }
 //! #     fn poll_timeout(&self) -> Option<Deadline> { self.0.poll_timeout() }
+//! #     fn close(&mut self, now: Time) { self.0.close(now); }
+//! #     fn add_path(&mut self, now: Time, path: PathId) -> bool { self.0.add_path(now, path) }
+//! #     fn remove_path(&mut self, now: Time, path: PathId) { self.0.remove_path(now, path); }
+//! #     fn set_origin(&mut self, path: PathId, origin: Origin) { self.0.set_origin(path, origin); }
+//! #     fn uses_path(&self, path: PathId) -> bool { self.0.uses_path(path) }
+//! #     fn round_trip(&self) -> Option<Duration> { self.0.round_trip() }
 //! # }
 //! # impl Conversation for Plain {
 //! #     fn trouble(&self) -> Trouble { Trouble::NoAnswer }
