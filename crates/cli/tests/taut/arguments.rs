@@ -170,7 +170,7 @@ taut: s.toml: --set transport.tcp.congestion=bbr: no key `transport.tcp.congesti
 $ taut run s.toml --set transport.udp.gap=1ms
 taut: s.toml: --set transport.udp.gap=1ms: no key `transport.udp.gap` in this scenario; there is session.backward.haptic.gap
 $ taut run s.toml --set transport=3
-taut: s.toml: --set transport=3: exactly one kind is needed, of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`; it is now transport=udp
+taut: s.toml: --set transport=3: exactly one kind is needed, of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`, `mtip`, `mptcp`, `mpquic`, `every_path`; it is now transport=udp
 $ taut run s.toml --set links.wire.chain.1={loss={bernoulli=0.01}}
 taut: s.toml: --set links.wire.chain.1={ loss = { bernoulli = 0.01 } }: text in quotes is needed in it: "6Mbit", "8ms", "1%"; it is now links.wire.chain.1.delay=8ms
 $ taut run s.toml --set duration=0s

@@ -439,7 +439,7 @@ taut: kind_without_settings.toml:22: cross.noise.traffic.cbr: the key `rate` is 
 taut: unknown_traffic.toml:22: cross.noise.traffic.cbrr: `cbrr` is not one of `cbr`, `poisson`, `voice`, `video`, `rtp`, `haptic`, `replay`, `tcp`
 taut: unknown_transport.toml:15: session.transport: `udpp` is not one of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`, `mtip`, `mptcp`, `mpquic`, `every_path`
 taut: unknown_congestion.toml:15: session.transport.tcp.congestion: `bbr` is not one of `reno`, `newreno`, `cubic`
-taut: transport_is_a_number.toml:15: session.transport: exactly one kind is needed, of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`
+taut: transport_is_a_number.toml:15: session.transport: exactly one kind is needed, of `udp`, `etp`, `tcp`, `quic`, `sctp`, `dccp`, `mtip`, `mptcp`, `mpquic`, `every_path`
 taut: unknown_distribution.toml:9: links.wire.chain.1.jitter.distribution: `gauss` is not one of `uniform`, `normal`, `pareto`
 taut: unknown_device.toml:17: session.backward.haptic.source.simulated.device: `master` is not one of `leader` or `follower`
 taut: link_is_text.toml:6: links.short: `"a to b"` is not a table, `{ … }`
