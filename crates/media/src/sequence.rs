@@ -1,10 +1,10 @@
 //! Sequence numbers that wrap on the wire, and which of them have been seen.
 
-/// The number nearest to `near` whose low 32 bits are `low`; `None` when that would be negative (RFC 9000 appendix A.3,
-/// with 32 bits).
+use taut_core::nearest;
+
+/// The number nearest to `near` whose low 32 bits are `low`; `None` when that would be negative.
 pub(crate) fn expand(near: u64, low: u32) -> Option<u64> {
-    let ahead = low.wrapping_sub(near as u32) as i32;
-    near.checked_add_signed(i64::from(ahead))
+    nearest(near, low, 32)
 }
 
 /// Remembers which of the last [`SequenceWindow::SPAN`] sequence numbers were seen (RFC 4303 section 3.4.3).

@@ -178,7 +178,7 @@ impl<T: Transport> Port<T> {
             // One that cannot go now is made up for by the next.
             let _ = self.send(now, &Body::DataAck(ack), Parcel::passing(now, 1));
         }
-        loop {
+        while channels.sends() {
             let mut data = self.buffer();
             let Some(ready) = channels.poll(now, self.session, rtt, timeout, &mut data) else {
                 return self.give_back(data);

@@ -1,5 +1,7 @@
 //! Which sequence numbers have arrived.
 
+use taut_core::nearest;
+
 /// Remembers the last 1024 sequence numbers (the sliding window of RFC 4303 section 3.4.3).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
@@ -80,10 +82,9 @@ impl Window {
     }
 }
 
-/// The number nearest to `known` of which these are the low 32 bits.
-pub(crate) fn nearest(known: u64, low: u32) -> u64 {
-    let ahead = low.wrapping_sub(known as u32) as i32;
-    known.checked_add_signed(ahead.into()).unwrap_or(low.into())
+/// The number of which a frame has the low 32 bits; before anything is known, these.
+pub(crate) fn completed(known: u64, low: u32) -> u64 {
+    nearest(known, low, 32).unwrap_or(low.into())
 }
 
 const fn word(number: u64) -> usize {

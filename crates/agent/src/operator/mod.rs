@@ -230,12 +230,16 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             return;
         }
         let state = sample.state;
-        let held = self.settings.hold.map(|_| now < self.held_until);
-        let state = State { created: now, enabling: held.unwrap_or(state.enabling), ..state };
+        let state = State { created: now, enabling: self.is_held(now, state.enabling), ..state };
         // Why one is refused is in the counters.
         let taken = self.session.send_state(now, state);
         self.eye.show(now, Observed::Made(&state, taken));
         self.sampler.sent(taken.is_ok());
+    }
+
+    /// Does the enabling input count as held, of a device that says so or not? Where there is a key for it, that decides.
+    fn is_held(&self, now: Time, says: bool) -> bool {
+        self.settings.hold.map_or(says, |_| now < self.held_until)
     }
 
     fn press_resume(&mut self, now: Time) -> Result<(), ResumeError> {
@@ -392,8 +396,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 Ok(())
             }
             OperatorCommand::Move { channel, motion } => {
-                let held = self.settings.hold.map(|_| now < self.held_until);
-                let motion = motion.with_enabling(held.unwrap_or(motion.enabling()));
+                let motion = motion.with_enabling(self.is_held(now, motion.enabling()));
                 let _ = self.session.send_motion(now, channel, now, &motion);
                 Ok(())
             }

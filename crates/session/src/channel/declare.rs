@@ -2,7 +2,7 @@
 
 use taut_core::{Bytes, Duration};
 use taut_wire::session::{
-    ChannelKind, Declaration, Delivery, Direction, Encoding, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
+    ChannelKind, Declaration, Delivery, Direction, Encoding, HELLO_LEN, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
 };
 
 use super::FRAGMENT;
@@ -146,14 +146,13 @@ impl Channel {
     }
 
     pub(super) fn declaration(&self) -> Declaration {
-        let micros = |age: Duration| u32::try_from(age.as_nanos() / 1_000).unwrap_or(u32::MAX).max(1);
         Declaration {
             direction: self.direction,
             kind: self.kind,
             delivery: self.delivery,
             encoding: self.schema.encoding,
             priority: self.priority,
-            deadline_us: self.deadline.map_or(0, micros),
+            deadline_us: self.deadline.map_or(0, |age| age.as_micros_u32().max(1)),
             rate_mhz: self.rate_mhz,
             largest: self.largest.get() as u32,
             definition: self.schema.hash(),
@@ -220,14 +219,12 @@ pub(crate) fn declare(
         }
     }
     let bytes: usize = channels.iter().chain([&channel]).map(|each| each.declaration().len()).sum();
-    if bytes > MAX_HELLO_LEN - HELLO_WITHOUT_CHANNELS {
+    if bytes > MAX_HELLO_LEN - HELLO_LEN {
         return Err(ChannelError::HelloFull(name()));
     }
     channels.push(channel);
     Ok(())
 }
-
-const HELLO_WITHOUT_CHANNELS: usize = 77;
 
 /// Why a declared channel is not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use taut_core::{DropCause, LeakyBucket, Time};
+use taut_core::{DropCause, LeakyBucket, Time, nearest};
 use taut_wire::session::{DataHeader, Delivery};
 
 use super::declare::Agreed;
@@ -29,7 +29,6 @@ pub(super) struct Incoming {
     /// In order: the next one, and those that came before their turn.
     expected: Option<u64>,
     ahead: BTreeMap<u64, Whole>,
-    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -72,7 +71,6 @@ impl Incoming {
             parts: BTreeMap::new(),
             expected: None,
             ahead: BTreeMap::new(),
-            bytes: 0,
         }
     }
 
@@ -102,8 +100,8 @@ impl Incoming {
         let judged = self.judge(now, &agreed, header, sequence, stamp, payload.len());
         if let Err(cause) = judged {
             // The rest of a message of which a part was dropped is worth nothing.
-            if cause != DropCause::Duplicate && self.parts.remove(&sequence).is_some() {
-                self.recount();
+            if cause != DropCause::Duplicate {
+                self.parts.remove(&sequence);
             }
             // Nor is what comes of it later.
             if cause == DropCause::RateLimited {
@@ -202,7 +200,6 @@ impl Incoming {
         if let (Some(whole), Some(length)) = (&mut whole, length) {
             whole.truncate(length);
         }
-        self.recount();
         whole
     }
 
@@ -217,7 +214,7 @@ impl Incoming {
 
     fn is_roomy(&self, agreed: &Agreed, bytes: usize) -> bool {
         let limit = HELD_LARGEST * agreed.largest.max(FRAGMENT);
-        self.parts.len() < PARTS && self.ahead.len() < AHEAD && self.bytes + bytes <= limit.max(bytes)
+        self.parts.len() < PARTS && self.ahead.len() < AHEAD && self.held() + bytes <= limit.max(bytes)
     }
 
     /// A new message of which a part has come takes the place of the oldest.
@@ -230,7 +227,6 @@ impl Incoming {
             && let Some((oldest, _)) = self.parts.pop_first()
         {
             outcome.drop(oldest, DropCause::QueueFullPackets);
-            self.recount();
         }
     }
 
@@ -242,7 +238,6 @@ impl Incoming {
                 let (after, before) = (self.parts.split_off(&sequence), std::mem::take(&mut self.parts));
                 before.keys().for_each(|older| outcome.drop(*older, DropCause::Superseded));
                 self.parts = after;
-                self.recount();
                 outcome.whole.push(whole);
             }
             Delivery::Deadline => outcome.whole.push(whole),
@@ -261,7 +256,6 @@ impl Incoming {
             outcome.whole.push(whole);
         }
         self.expected = Some(expected);
-        self.recount();
     }
 
     /// Of messages whose time is over, the parts that came are dropped.
@@ -274,15 +268,13 @@ impl Incoming {
             }
             !late
         });
-        if !outcome.dropped.is_empty() {
-            self.recount();
-        }
         outcome
     }
 
-    fn recount(&mut self) {
+    /// Bytes of messages that are not complete, or not at their turn.
+    fn held(&self) -> usize {
         let ahead: usize = self.ahead.values().map(|whole| whole.payload.len()).sum();
-        self.bytes = ahead + self.parts.values().map(|part| part.payload.len()).sum::<usize>();
+        ahead + self.parts.values().map(|part| part.payload.len()).sum::<usize>()
     }
 }
 
@@ -291,12 +283,9 @@ fn bytes_of(header: &DataHeader) -> usize {
     header.fragment.map_or(0, |(_, count)| usize::from(count) * FRAGMENT)
 }
 
-/// The number nearest to `newest` of which these are the low bits.
+/// The number nearest to `newest` of which a frame has the low bits; before anything is known, these.
 pub(super) fn unwrapped(newest: u64, low: u32) -> u64 {
-    let half = COUNTED / 2;
-    let ahead = (u64::from(low) + COUNTED - newest % COUNTED) % COUNTED;
-    let number = newest + ahead;
-    if ahead > half && number >= COUNTED { number - COUNTED } else { number }
+    nearest(newest, low, COUNTED.ilog2()).unwrap_or(low.into())
 }
 
 /// Which of the peer's frames arrived, to be told.

@@ -25,7 +25,7 @@ use self::declare::agree;
 pub(crate) use self::declare::declare;
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 use self::incoming::{Incoming, Outcome, Received, Whole};
-use self::outgoing::{Gone, Outgoing, Piece, count};
+use self::outgoing::{Gone, Outgoing, Piece};
 use self::repeat::{Fragment, UnderWay};
 use crate::counters::Drops;
 use crate::motion;
@@ -334,6 +334,11 @@ impl Channels {
         refused
     }
 
+    /// Does this end send over any of them?
+    pub(crate) fn sends(&self) -> bool {
+        !self.order.is_empty()
+    }
+
     /// What goes now, if anything may: the most urgent first. `rtt` and `timeout` are the session's; what it is made of is
     /// appended to `buffer`.
     pub(crate) fn poll(
@@ -603,10 +608,16 @@ impl Channels {
     fn tell(&mut self, at: usize) {
         let channel = ChannelId(at as u8);
         for gone in self.gone.drain(..) {
-            count(&mut self.tallies[at], gone);
+            let tally = &mut self.tallies[at];
             self.events.push_back(match gone {
-                Gone::Dropped(sequence, cause) => ChannelEvent::Dropped { channel, sequence, cause },
-                Gone::Arrived(sequence) => ChannelEvent::Arrived { channel, sequence },
+                Gone::Dropped(sequence, cause) => {
+                    tally.dropped.add(cause);
+                    ChannelEvent::Dropped { channel, sequence, cause }
+                }
+                Gone::Arrived(sequence) => {
+                    tally.delivered += 1;
+                    ChannelEvent::Arrived { channel, sequence }
+                }
             });
         }
     }

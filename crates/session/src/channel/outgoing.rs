@@ -6,7 +6,7 @@ use taut_core::{DropCause, Duration, LeakyBucket, Time};
 use taut_wire::session::Delivery;
 
 use super::declare::Agreed;
-use super::{FRAGMENT, SendRefused, Tally, meter};
+use super::{FRAGMENT, SendRefused, meter};
 
 /// Messages of one channel that are kept here, at most.
 const KEPT: usize = 256;
@@ -31,19 +31,14 @@ struct Message {
     created: Time,
     expires: Option<Time>,
     payload: Vec<u8>,
-    fragments: Vec<Fate>,
+    /// Of each fragment: it has arrived.
+    arrived: Vec<bool>,
+    /// So many have not.
+    missing: usize,
     /// Fragments before this one were sent at least once.
     next: usize,
     /// Those that have to be sent again.
     lost: VecDeque<u16>,
-    acknowledged: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Unsent,
-    UnderWay,
-    Arrived,
 }
 
 /// A message that is gone, and why; or that has arrived.
@@ -125,10 +120,10 @@ impl Outgoing {
             created,
             expires,
             payload: payload.to_vec(),
-            fragments: vec![Fate::Unsent; count],
+            arrived: vec![false; count],
+            missing: count,
             next: 0,
             lost: VecDeque::new(),
-            acknowledged: 0,
         });
         Ok(sequence)
     }
@@ -179,7 +174,7 @@ impl Outgoing {
         Some(Piece {
             sequence: message.sequence,
             index: message.lost.front().copied().unwrap_or(message.next as u16),
-            count: message.fragments.len() as u16,
+            count: message.arrived.len() as u16,
             created: message.created,
             expires: message.expires,
             back,
@@ -213,7 +208,6 @@ impl Outgoing {
         } else {
             message.next = usize::from(piece.index) + 1;
         }
-        message.fragments[usize::from(piece.index)] = Fate::UnderWay;
         // Nobody waits for the fate of what is not sent again.
         if !message.has_more() && self.agreed.is_some_and(|agreed| agreed.delivery == Delivery::Newest) {
             self.remove(at);
@@ -224,14 +218,12 @@ impl Outgoing {
     pub(super) fn arrived(&mut self, sequence: u64, index: u16, gone: &mut Vec<Gone>) {
         let Some(at) = self.find(sequence) else { return };
         let message = &mut self.messages[at];
-        let fate = &mut message.fragments[usize::from(index)];
-        if *fate == Fate::Arrived {
+        if std::mem::replace(&mut message.arrived[usize::from(index)], true) {
             return;
         }
-        *fate = Fate::Arrived;
         message.lost.retain(|lost| *lost != index);
-        message.acknowledged += 1;
-        if message.acknowledged == message.fragments.len() {
+        message.missing -= 1;
+        if message.missing == 0 {
             self.remove(at);
             gone.push(Gone::Arrived(sequence));
         }
@@ -241,7 +233,7 @@ impl Outgoing {
     pub(super) fn lost(&mut self, sequence: u64, index: u16) -> bool {
         let Some(at) = self.find(sequence) else { return false };
         let message = &mut self.messages[at];
-        let again = message.fragments[usize::from(index)] == Fate::UnderWay && !message.lost.contains(&index);
+        let again = !message.arrived[usize::from(index)] && !message.lost.contains(&index);
         if again {
             message.lost.push_back(index);
         }
@@ -269,20 +261,12 @@ impl Outgoing {
 
 impl Message {
     fn has_more(&self) -> bool {
-        !self.lost.is_empty() || self.next < self.fragments.len()
+        !self.lost.is_empty() || self.next < self.arrived.len()
     }
 
     fn is_in_time(&self, now: Time, pace: impl Fn(usize) -> Duration, way: Duration) -> bool {
         let Some(expires) = self.expires.filter(|_| self.has_more()) else { return true };
         let unsent = self.payload.len().saturating_sub(self.next * FRAGMENT);
         now + pace(unsent + self.lost.len() * FRAGMENT) + way < expires
-    }
-}
-
-/// What became of messages of a channel, counted.
-pub(super) fn count(tally: &mut Tally, gone: Gone) {
-    match gone {
-        Gone::Dropped(_, cause) => tally.dropped.add(cause),
-        Gone::Arrived(_) => tally.delivered += 1,
     }
 }

@@ -13,7 +13,7 @@ use crate::motion::shorten;
 use crate::port::Parcel;
 use crate::state::State;
 use crate::sync::RelativeAge;
-use crate::window::{Sighting, Window, nearest};
+use crate::window::{Sighting, Window, completed};
 use taut_core::PeerTime;
 
 /// How the robot is, by its newest epoch: reports overtake each other.
@@ -153,7 +153,7 @@ impl<T: Transport> Operator<T> {
         let mut ack = *ack;
         let arrived = match self.config.codec {
             Codec::Native => {
-                ack.sequence = nearest(self.next_sequence, ack.sequence as u32);
+                ack.sequence = completed(self.next_sequence, ack.sequence as u32);
                 self.sync.peer_time(now, (ack.received_ns / 1_000) as u32)
             }
             Codec::Omni71 => None,
@@ -242,12 +242,12 @@ impl<T: Transport> Operator<T> {
         let mut feedback = *feedback;
         if self.config.codec == Codec::Native {
             let wire = &mut feedback.state;
-            wire.sequence = nearest(self.feedback.window.highest(), wire.sequence as u32);
+            wire.sequence = completed(self.feedback.window.highest(), wire.sequence as u32);
             wire.deadline_us = self.feedback.deadline_us;
             let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
             wire.created_ns = created.map_or(wire.created_ns, |created| created.0);
             if feedback.applied != 0 {
-                feedback.applied = nearest(self.next_sequence, feedback.applied as u32);
+                feedback.applied = completed(self.next_sequence, feedback.applied as u32);
             }
         }
         let wire = &feedback.state;

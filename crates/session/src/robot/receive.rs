@@ -12,7 +12,7 @@ use crate::port::{Heard, Parcel};
 use crate::queue::Waiting;
 use crate::state::{Priority, State};
 use crate::sync::{Age, RelativeAge};
-use crate::window::{Sighting, Window, nearest};
+use crate::window::{Sighting, Window, completed};
 use taut_core::PeerTime;
 
 /// What arrived in one call and is no emergency: looked at after all emergencies were.
@@ -327,7 +327,7 @@ impl<T: Transport> Robot<T> {
     fn handle_state(&mut self, now: Time, wire: &Wire) {
         let mut wire = *wire;
         if self.config.codec == Codec::Native {
-            wire.sequence = nearest(self.window.highest(), wire.sequence as u32);
+            wire.sequence = completed(self.window.highest(), wire.sequence as u32);
             wire.deadline_us = self.state_deadline_us;
             let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
             wire.created_ns = created.map_or(wire.created_ns, |created| created.0);

@@ -76,6 +76,8 @@ pub const HEADER_LEN: usize = 8;
 pub const MAX_LEN: usize = 112;
 /// Bytes of the longest hello: it travels in one datagram, whatever seals that.
 pub const MAX_HELLO_LEN: usize = 1100;
+/// Bytes of a hello without channels.
+pub const HELLO_LEN: usize = 77;
 
 /// Where the fields of the header begin.
 mod field {
@@ -284,9 +286,8 @@ impl Body {
     }
 }
 
-/// The kind of a hello, and its length without channels.
+/// The kind of a hello.
 const HELLO: u8 = 9;
-const HELLO_LEN: usize = 77;
 
 /// The length of a frame of this kind; of a hello, the least.
 const fn length_of(kind: u8) -> Option<usize> {
