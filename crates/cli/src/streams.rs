@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde_json::json;
 use taut_core::Duration;
-use taut_io::{CapabilitySet, Clock, drop_privileges};
+use taut_io::{Clock, spawn_unprivileged};
 
 use crate::host::json_line;
 
@@ -96,13 +96,10 @@ impl Queue {
         // Both live as long as the process.
         let dropped: &'static AtomicU64 = Box::leak(Box::default());
         let work = move || {
-            // It writes, and needs no right for that.
-            let _ = drop_privileges(CapabilitySet::empty());
             let mut sink = |bytes: &[u8]| write_some(&stream(), bytes);
             run(&queue, dropped, &mut Lines::new(form), &mut sink);
         };
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-        thread.map_err(|error| format!("a thread: {error}"))?;
+        spawn_unprivileged(name, || (), work).map_err(|error| format!("a thread: {error}"))?;
         Ok(Self { items, dropped })
     }
 

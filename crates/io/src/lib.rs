@@ -85,7 +85,7 @@ pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
 pub use namespace::{Namespace, NamespaceError};
 pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
-pub use privileges::{CapabilitySet, drop_privileges, hide_memory};
+pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
 pub use signals::ignore_signals_of_io;
 pub use state_file::{StateFile, StateFileError, StateWriter};
 pub use thread::{ThreadOptions, Warning};

@@ -1,6 +1,8 @@
 //! What a process may do, and what others may see of it, once everything that needs more is open.
 
 use std::io;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
@@ -28,9 +30,26 @@ pub fn drop_privileges(kept: CapabilitySet) -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-/// Gives up everything, for a thread that a library starts. Where that is forbidden it goes on.
-pub(crate) fn need_nothing() {
-    let _ = drop_privileges(CapabilitySet::empty());
+/// Starts a thread that gives up every capability after `first`, which may need one, and before `work`; this returns when it has.
+/// Where a filter of system calls forbids to give them up, it goes on with them.
+///
+/// # Errors
+/// When the system has no thread left.
+pub fn spawn_unprivileged<R: Send + 'static>(
+    name: &str,
+    first: fn(),
+    work: impl FnOnce() -> R + Send + 'static,
+) -> io::Result<JoinHandle<R>> {
+    let (has_begun, begun) = sync_channel::<()>(0);
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        first();
+        let _ = drop_privileges(CapabilitySet::empty());
+        drop(has_begun);
+        work()
+    })?;
+    // Else whoever looks now sees the capabilities of a thread that has not run yet.
+    let _ = begun.recv();
+    Ok(thread)
 }
 
 /// Keeps the memory of this process from core dumps, also of those that are piped to a program (core(5)), and from other
@@ -63,5 +82,23 @@ mod tests {
             assert!(rustix::thread::no_new_privs().unwrap());
         };
         std::thread::spawn(on_a_thread).join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_needs_nothing_has_nothing_when_it_is_there() {
+        let (end, ends) = sync_channel::<()>(0);
+        let kept = move || {
+            let _ = ends.recv();
+            capabilities(None).unwrap().permitted
+        };
+        let thread = spawn_unprivileged("taut test", || (), kept).unwrap();
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let mine = tasks.map(|task| task.unwrap().path()).find(|task| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "taut test")
+        });
+        let status = std::fs::read_to_string(mine.expect("it runs").join("status")).unwrap();
+        drop(end);
+        assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
+        assert_eq!(thread.join().unwrap(), CapabilitySet::empty());
     }
 }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::privileges::need_nothing;
+use crate::privileges::spawn_unprivileged;
 
 /// A file with a text of its own that is replaced as a whole: written beside it, synced, renamed over it, and the folder synced.
 /// Whoever reads it finds the text from before or the one from after, whenever the power fails.
@@ -175,7 +175,6 @@ impl StateWriter {
         let slot = Arc::new(Slot::default());
         let shared = Arc::clone(&slot);
         let work = move || {
-            need_nothing();
             let mut failed = None;
             while let Some((number, text)) = shared.next_after(failed.take()) {
                 let outcome = file.write(&text);
@@ -184,7 +183,7 @@ impl StateWriter {
                 done(number, outcome);
             }
         };
-        let thread = std::thread::Builder::new().name("taut state".to_owned()).spawn(work)?;
+        let thread = spawn_unprivileged("taut state", || (), work)?;
         Ok(Self { slot, thread: Some(thread) })
     }
 

@@ -179,8 +179,9 @@ fn capabilities(pid: u32) -> Vec<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             u64::from_str_radix(line.trim(), 16).unwrap()
         };
-        assert_eq!(field("NoNewPrivs:"), 1, "{status}");
-        assert_eq!(field("CapEff:"), field("CapPrm:"), "{status}");
+        let name = status.lines().next().unwrap_or_default().to_owned();
+        assert_eq!(field("NoNewPrivs:"), 1, "{name}");
+        assert_eq!(field("CapEff:"), field("CapPrm:"), "{name}");
         field("CapPrm:")
     };
     tasks.map(|task| of_one(fs::read_to_string(task.unwrap().path().join("status")).unwrap())).collect()

@@ -16,7 +16,7 @@ use taut_session::StopCause;
 use super::Stopper;
 use crate::Clock;
 use crate::clock::timespec;
-use crate::privileges::need_nothing;
+use crate::privileges::spawn_unprivileged;
 use crate::thread::outrank;
 use crate::wakeup::Wakeup;
 
@@ -131,10 +131,8 @@ impl Deadman {
         let (switch, wake, ends) = (Switch::default(), Wakeup::new()?, AtomicBool::new(false));
         let shared = Arc::new(Shared { switch, wake, ends });
         let theirs = Arc::clone(&shared);
-        std::thread::Builder::new().name("taut deadman".to_owned()).spawn(move || {
-            // Whoever holds up the session must not hold up this thread too.
-            outrank();
-            need_nothing();
+        // Whoever holds up the session must not hold up this thread too.
+        spawn_unprivileged("taut deadman", outrank, move || {
             if theirs.watch(&timer, &*stopper).is_err() {
                 // Nobody watches any more: the device stops, and is not enabled again.
                 theirs.switch.fail();

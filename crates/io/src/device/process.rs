@@ -16,7 +16,7 @@ use taut_core::{Duration, printable};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, StopCause};
 
-use crate::privileges::need_nothing;
+use crate::privileges::spawn_unprivileged;
 
 use super::lines::{DeviceLimits, Hello, Order, Said, Splitter, line, said};
 use super::orders::Orders;
@@ -114,16 +114,10 @@ impl ProcessDevice {
         let (hello_sender, hellos) = sync_channel(1);
         let (ended_sender, ended) = sync_channel(1);
         let theirs = Arc::clone(&shared);
-        let listen = move || {
-            need_nothing();
-            theirs.listen(output, child, &hello_sender, &ended_sender);
-        };
-        std::thread::Builder::new().name("taut device in".to_owned()).spawn(listen)?;
+        let listen = move || theirs.listen(output, child, &hello_sender, &ended_sender);
+        spawn_unprivileged("taut device in", || (), listen)?;
         let theirs = Arc::clone(&shared);
-        let writer = std::thread::Builder::new().name("taut device out".to_owned()).spawn(move || {
-            need_nothing();
-            theirs.write(waits);
-        })?;
+        let writer = spawn_unprivileged("taut device out", || (), move || theirs.write(waits))?;
         // From here on whatever goes wrong ends the device by its input's end.
         let absent =
             Hello { name: String::new(), stiffness: None, lease: false, limits_force: false, real: true };
