@@ -25,6 +25,8 @@ mod node;
 mod origin;
 mod packet;
 mod printable;
+mod replay;
+mod rtt;
 mod seed;
 mod time;
 mod transport;
@@ -40,6 +42,8 @@ pub use node::{Medium, Node, NodeEvent, Sample};
 pub use origin::Origin;
 pub use packet::{Address, Ecn, FlowId, IPV4_HEADER, Packet, PacketMeta, PathId, Protocol, UDP_HEADER};
 pub use printable::{Printable, is_harmless, printable};
+pub use replay::{ReplayWindow, Sighting};
+pub use rtt::RttEstimator;
 pub use seed::{Rng, Seed};
 pub use time::{Duration, Time};
 pub use transport::{

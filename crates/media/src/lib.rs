@@ -24,7 +24,6 @@ mod mux;
 pub mod opinion;
 mod rtp;
 mod sampler;
-mod sequence;
 mod vp8_table;
 
 pub use demux::{Demultiplexer, DemuxConfig, DemuxStats, FrameStats};

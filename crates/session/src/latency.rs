@@ -1,14 +1,18 @@
 //! Latencies, and the round trip that timers are set by.
 
+use hdrhistogram::Histogram;
 use serde::Serialize;
-use taut_core::Duration;
+use taut_core::{Duration, RttEstimator};
 
-use crate::histogram::Histogram;
+/// Everything longer counts as this in percentiles: 2³⁸ ns, 275 s.
+const LONGEST: u64 = (1 << 38) - 1;
+/// Significant digits of percentiles.
+const DIGITS: u8 = 2;
 
 /// A series of latencies, in bounded memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Latencies {
-    histogram: Histogram,
+    histogram: Histogram<u32>,
     count: u64,
     sum_ns: u128,
     min_ns: u64,
@@ -16,6 +20,13 @@ pub(crate) struct Latencies {
     last_ns: u64,
     /// Sum of |Lᵢ − Lᵢ₋₁|.
     differences_ns: u128,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_max(LONGEST, DIGITS).expect("two digits of a number above one");
+        Self { histogram, count: 0, sum_ns: 0, min_ns: 0, max_ns: 0, last_ns: 0, differences_ns: 0 }
+    }
 }
 
 impl Latencies {
@@ -26,7 +37,7 @@ impl Latencies {
         } else {
             self.differences_ns += u128::from(nanos.abs_diff(self.last_ns));
         }
-        self.histogram.record(nanos);
+        self.histogram.saturating_record(nanos);
         self.min_ns = self.min_ns.min(nanos);
         self.max_ns = self.max_ns.max(nanos);
         self.sum_ns += u128::from(nanos);
@@ -40,7 +51,8 @@ impl Latencies {
         }
         let ms = |nanos: u64| nanos as f64 / 1e6;
         // Buckets are not exact; no percentile may lie outside what was seen.
-        let at = |fraction: f64| ms(self.histogram.at(fraction).clamp(self.min_ns, self.max_ns));
+        let at =
+            |fraction: f64| ms(self.histogram.value_at_quantile(fraction).clamp(self.min_ns, self.max_ns));
         LatencySummary {
             count: self.count,
             min_ms: ms(self.min_ns),
@@ -82,10 +94,7 @@ pub struct LatencySummary {
 /// answer that does not come is asked for again within milliseconds, not after the second that the RFC demands of bulk
 /// transfers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RoundTrip {
-    smoothed: Option<Duration>,
-    variation: Duration,
-}
+pub(crate) struct RoundTrip(RttEstimator);
 
 impl RoundTrip {
     /// Before the first measurement.
@@ -96,27 +105,17 @@ impl RoundTrip {
     const GRANULARITY: Duration = Duration::from_millis(1);
 
     pub(crate) fn record(&mut self, rtt: Duration) {
-        match &mut self.smoothed {
-            None => {
-                self.smoothed = Some(rtt);
-                self.variation = rtt / 2;
-            }
-            Some(smoothed) => {
-                self.variation = (self.variation.saturating_mul(3) + smoothed.abs_diff(rtt)) / 4;
-                *smoothed = (smoothed.saturating_mul(7) + rtt) / 8;
-            }
-        }
+        self.0.record(rtt);
     }
 
     pub(crate) fn smoothed(&self) -> Option<Duration> {
-        self.smoothed
+        self.0.srtt()
     }
 
     /// SRTT + max(G, 4·RTTVAR).
     pub(crate) fn timeout(&self) -> Duration {
-        let Some(smoothed) = self.smoothed else { return Self::INITIAL };
-        let margin = self.variation.saturating_mul(4).max(Self::GRANULARITY);
-        (smoothed + margin).clamp(Self::LEAST, Self::LONGEST)
+        let timeout = self.0.timeout(Self::GRANULARITY);
+        timeout.map_or(Self::INITIAL, |timeout| timeout.clamp(Self::LEAST, Self::LONGEST))
     }
 }
 

@@ -34,7 +34,6 @@ mod command;
 mod config;
 mod counters;
 mod flight;
-mod histogram;
 mod latency;
 mod life;
 pub mod motion;

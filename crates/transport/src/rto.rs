@@ -1,6 +1,6 @@
 //! The retransmission timeout (RFC 6298), of TCP and of DCCP's CCID 2.
 
-use taut_core::Duration;
+use taut_core::{Duration, RttEstimator};
 
 /// Clock granularity G of RFC 6298 section 2.
 const GRANULARITY: Duration = Duration::from_millis(1);
@@ -8,9 +8,7 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 /// Estimates the round trip and says how long to wait for an acknowledgement.
 #[derive(Clone, Debug)]
 pub(crate) struct Rto {
-    smoothed: Option<Duration>,
-    variation: Duration,
-    latest: Duration,
+    rtt: RttEstimator,
     current: Duration,
     min: Duration,
     max: Duration,
@@ -21,8 +19,7 @@ pub(crate) struct Rto {
 impl Rto {
     /// `initial` until there is a measurement; from then on at least `min`, and never more than `max`.
     pub(crate) fn new(initial: Duration, min: Duration, max: Duration) -> Self {
-        let (variation, latest, margin) = (Duration::ZERO, Duration::ZERO, GRANULARITY);
-        Self { smoothed: None, variation, latest, current: initial, min, max, margin }
+        Self { rtt: RttEstimator::default(), current: initial, min, max, margin: GRANULARITY }
     }
 
     /// At least so much more than the smoothed round trip.
@@ -37,35 +34,23 @@ impl Rto {
 
     /// SRTT, once there was a measurement.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
-        self.smoothed
+        self.rtt.srtt()
     }
 
     /// RTTVAR; zero before the first measurement.
     pub(crate) fn variation(&self) -> Duration {
-        self.variation
+        self.rtt.rttvar()
     }
 
     /// The last measurement; zero before the first.
     pub(crate) fn latest(&self) -> Duration {
-        self.latest
+        self.rtt.latest()
     }
 
     /// A round trip of something that was sent once (Karn's algorithm, section 3). Also ends a backoff (section 5).
     pub(crate) fn sample(&mut self, rtt: Duration) {
-        self.latest = rtt;
-        let smoothed = match self.smoothed {
-            None => {
-                self.variation = rtt / 2;
-                rtt
-            }
-            // Section 2.3: α = 1/8, β = 1/4, the variation first.
-            Some(smoothed) => {
-                self.variation = (self.variation * 3 + smoothed.abs_diff(rtt)) / 4;
-                (smoothed * 7 + rtt) / 8
-            }
-        };
-        self.smoothed = Some(smoothed);
-        self.current = (smoothed + (self.variation * 4).max(self.margin)).max(self.min).min(self.max);
+        self.rtt.record(rtt);
+        self.current = self.rtt.timeout(self.margin).unwrap_or(self.current).max(self.min).min(self.max);
     }
 
     /// The timer expired (section 5.5).
@@ -75,7 +60,7 @@ impl Rto {
 
     /// The handshake needed a retransmission (section 5.7): 3 s until there is a measurement.
     pub(crate) fn after_lost_syn(&mut self) {
-        if self.smoothed.is_none() {
+        if self.rtt.srtt().is_none() {
             self.current = Duration::from_secs(3).clamp(self.min, self.max);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_core::{Deadline, DropCause, Duration, Time, earliest};
+use taut_core::{Deadline, DropCause, Duration, Time, earliest, nearest};
 use taut_transport::window::{REPLAY_WINDOW, Window};
 use taut_wire::proxy::Header;
 
@@ -109,7 +109,7 @@ impl Judge {
             let quietest = self.given.iter().min_by_key(|(_, window)| window.next()).map(|(flow, _)| *flow);
             quietest.and_then(|flow| self.given.remove(&flow));
         }
-        self.given.entry(header.flow).or_default().mark(number);
+        self.given.entry(header.flow).or_default().record(number);
     }
 
     /// When there is something to do though nothing arrives.
@@ -165,7 +165,7 @@ impl Judge {
     fn number(&self, header: &Header) -> u64 {
         let first = 1 << 32 | u64::from(header.number);
         let near = self.given.get(&header.flow).map_or(first, Window::next);
-        near.wrapping_add_signed(i64::from(header.number.wrapping_sub(near as u32) as i32))
+        nearest(near, header.number, 32).unwrap_or(first)
     }
 }
 

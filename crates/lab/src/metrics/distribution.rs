@@ -1,17 +1,20 @@
 //! A distribution of durations in bounded memory: exact count, mean, deviation and ends; percentiles to three digits.
 
+use hdrhistogram::Histogram;
 use taut_core::Duration;
 
-use super::histogram::Histogram;
 use crate::result::Distribution;
 
 /// Most points of a cumulative distribution in a result.
 const CDF_POINTS: usize = 200;
 
+/// Significant digits of percentiles.
+const DIGITS: u8 = 3;
+
 /// Durations, summed up.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
-    histogram: Histogram,
+    histogram: Histogram<u32>,
     count: u64,
     mean: f64,
     /// Sum of squared differences from the mean (Welford 1962).
@@ -22,7 +25,8 @@ pub(crate) struct Summary {
 
 impl Default for Summary {
     fn default() -> Self {
-        Self { histogram: Histogram::default(), count: 0, mean: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
+        let histogram = Histogram::new(DIGITS).expect("three digits");
+        Self { histogram, count: 0, mean: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
     }
 }
 
@@ -36,7 +40,7 @@ impl Summary {
         self.squares += difference * (nanos as f64 - self.mean);
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
-        self.histogram.record(nanos);
+        self.histogram.record(nanos).expect("it grows to whatever 64 bits hold");
     }
 
     /// In milliseconds. `None` when nothing was recorded.
@@ -80,7 +84,7 @@ impl Summary {
 
     /// In milliseconds, at ascending fractions.
     fn values_at(&self, fractions: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
-        self.histogram.values_at(fractions).map(|nanos| nanos.clamp(self.min, self.max) as f64 / 1e6)
+        self.histogram.value_at_quantiles(fractions).map(|nanos| nanos.clamp(self.min, self.max) as f64 / 1e6)
     }
 }
 
@@ -134,6 +138,8 @@ mod tests {
         assert!((result.sd - 10.0 / 12f64.sqrt()).abs() < 1e-3);
         assert!((result.p99 - 9.9).abs() < 0.01);
         assert!(result.cdf.len() <= CDF_POINTS);
+        summary.record(Duration::MAX);
+        assert!(summary.to_result().unwrap().max > 1e12);
         assert!(result.cdf.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
     }
 

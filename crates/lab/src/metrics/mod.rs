@@ -4,7 +4,6 @@ mod causes;
 mod cycles;
 mod distribution;
 mod flow;
-mod histogram;
 mod medium;
 mod observer;
 mod seconds;

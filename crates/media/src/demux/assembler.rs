@@ -1,9 +1,7 @@
 //! Puts the frames of one medium together.
 
-use taut_core::{Bytes, DropCause, Time};
+use taut_core::{Bytes, DropCause, Time, nearest};
 use taut_wire::media::{FragmentRepr, Part};
-
-use crate::sequence::expand;
 
 /// What became of the frames of one medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,7 +98,7 @@ impl Assembler {
             return Some(u64::from(low));
         };
         let window = self.slots.len() as u64;
-        let sequence = expand(newest, low)?;
+        let sequence = nearest(newest, low, 32)?;
         if sequence > newest {
             let ahead = sequence - newest;
             (newest + 1..=newest + ahead.min(window)).for_each(|entering| self.leave(entering));

@@ -6,12 +6,11 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, DropCause, Duration, Medium, NodeEvent, Sample, Time};
+use taut_core::{Bytes, DropCause, Duration, Medium, NodeEvent, ReplayWindow, Sample, Sighting, Time};
 use taut_wire::media::{FragmentRepr, MediaView, Report, SampleRepr};
 
 use self::assembler::{Assembler, Outcome};
 use crate::jitter_buffer::InterarrivalJitter;
-use crate::sequence::{SequenceWindow, Sighting};
 
 pub use self::assembler::FrameStats;
 
@@ -21,8 +20,8 @@ pub use self::assembler::FrameStats;
 /// each medium are put together. What comes later than that is refused, since nobody can tell whether it is a duplicate.
 #[derive(Clone, Debug)]
 pub struct Demultiplexer {
-    packets: SequenceWindow,
-    samples: SequenceWindow,
+    packets: Seen,
+    samples: Seen,
     payloads: Vec<(u64, Vec<u8>)>,
     assemblers: [Assembler; 3],
     events: VecDeque<NodeEvent>,
@@ -56,6 +55,14 @@ pub struct DemuxStats {
     pub samples: u64,
     /// Haptic samples delivered after a later one.
     pub samples_reordered: u64,
+}
+
+/// Numbers are remembered for four seconds at 1 kHz.
+type Seen = ReplayWindow<65>;
+
+/// The number with these low 32 bits, and what it is to those seen.
+fn record(seen: &mut Seen, low: u32) -> (u64, Sighting) {
+    seen.complete(low).map_or((0, Sighting::TooOld), |number| (number, seen.record(number)))
 }
 
 impl Default for DemuxConfig {
@@ -92,8 +99,8 @@ impl Demultiplexer {
     pub fn new(config: DemuxConfig) -> Self {
         let assembler = Assembler::new(config.frame_window, config.frame_max);
         Self {
-            packets: SequenceWindow::default(),
-            samples: SequenceWindow::default(),
+            packets: Seen::new(),
+            samples: Seen::new(),
             payloads: vec![(u64::MAX, Vec::new()); Self::PAYLOADS as usize],
             assemblers: [assembler.clone(), assembler.clone(), assembler],
             events: VecDeque::new(),
@@ -111,14 +118,14 @@ impl Demultiplexer {
             return self.refuse(None, DropCause::Malformed);
         };
         let header = view.header();
-        match self.packets.record(header.packet_number) {
-            Sighting::Newest(_) => {
+        match record(&mut self.packets, header.packet_number).1 {
+            Sighting::Newest => {
                 let transit_ns = now.as_nanos().wrapping_sub(header.sent.as_nanos()) as i64;
                 self.newest = Some(Report { packet_number: header.packet_number, transit_ns });
                 self.received_report = header.report.or(self.received_report);
                 self.jitter.update(now, header.sent);
             }
-            Sighting::Reordered(_) => self.stats.packets_reordered += 1,
+            Sighting::Reordered => self.stats.packets_reordered += 1,
             Sighting::Duplicate => {
                 self.stats.packets_duplicate += 1;
                 return self.refuse_all(&view, DropCause::Duplicate);
@@ -182,15 +189,13 @@ impl Demultiplexer {
     }
 
     fn take_sample(&mut self, sample: &SampleRepr<'_>) {
-        let sequence = match self.samples.record(sample.sequence) {
-            Sighting::Newest(sequence) => sequence,
-            Sighting::Reordered(sequence) => {
-                self.stats.samples_reordered += 1;
-                sequence
-            }
+        let (sequence, sighting) = record(&mut self.samples, sample.sequence);
+        match sighting {
+            Sighting::Newest => {}
+            Sighting::Reordered => self.stats.samples_reordered += 1,
             Sighting::Duplicate => return self.refuse(Some(Medium::Haptic), DropCause::Duplicate),
             Sighting::TooOld => return self.refuse(Some(Medium::Haptic), DropCause::TooLate),
-        };
+        }
         self.stats.samples += 1;
         let (number, payload) = &mut self.payloads[(sequence % Self::PAYLOADS) as usize];
         *number = sequence;

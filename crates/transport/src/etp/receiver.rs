@@ -1,11 +1,7 @@
 //! What a receiver remembers: which packets came, and when it reports.
 
-use taut_core::{DropCause, Duration, Time};
+use taut_core::{DropCause, Duration, ReplayWindow, Sighting, Time, nearest};
 use taut_wire::etp::{Data, Feedback};
-
-/// How far behind the highest sequence number a late packet is still told from a duplicate.
-pub(super) const WINDOW: u64 = 1_024;
-const WORD: u64 = u64::BITS as u64;
 
 /// Sees every data packet of one sender.
 #[derive(Debug)]
@@ -16,18 +12,14 @@ pub(super) struct Receiver {
     last_report: Option<Time>,
 }
 
-/// Since the first packet. Sequence numbers are extended to 64 bits, beginning at 2³², so that a packet may be older
-/// than the first.
+/// Since the first packet.
 #[derive(Debug)]
 struct Seen {
-    lowest: u64,
-    highest: u64,
-    received: u64,
+    /// Sequence numbers are extended to 64 bits, beginning at 2³², so that a packet may be older than the first.
+    window: ReplayWindow<17>,
     /// The `clock_us` of the highest, and when it came.
     echo_us: u32,
     arrived: Time,
-    /// A bit for each of the last [`WINDOW`] numbers (RFC 4303 section 3.4.3).
-    window: [u64; (WINDOW / WORD) as usize],
 }
 
 impl Receiver {
@@ -37,10 +29,7 @@ impl Receiver {
 
     /// Counts the packet, or says why it is of no use.
     pub(super) fn accept(&mut self, now: Time, data: &Data<'_>) -> Result<(), DropCause> {
-        match &mut self.seen {
-            Some(seen) => seen.accept(now, data)?,
-            None => self.seen = Some(Seen::new(now, data)),
-        }
+        self.seen.get_or_insert_with(|| Seen::new(now)).accept(now, data)?;
         if data.feedback_wanted && self.due.is_none() {
             self.due = Some(self.last_report.map_or(now, |last| now.max(last + self.interval)));
         }
@@ -59,78 +48,36 @@ impl Receiver {
         self.due = None;
         self.last_report = Some(now);
         Some(Feedback {
-            highest: seen.highest as u32,
+            highest: seen.window.next().wrapping_sub(1) as u32,
             echo_us: seen.echo_us,
             hold_us: now.saturating_since(seen.arrived).as_micros_u32(),
-            received: seen.received as u32,
-            lost: seen.lost() as u32,
+            received: seen.window.count() as u32,
+            lost: seen.window.missing() as u32,
         })
     }
 
     /// Packets received, each once, and packets missing.
     pub(super) fn counts(&self) -> (u64, u64) {
-        self.seen.as_ref().map_or((0, 0), |seen| (seen.received, seen.lost()))
+        self.seen.as_ref().map_or((0, 0), |seen| (seen.window.count(), seen.window.missing()))
     }
 }
 
 impl Seen {
-    fn new(now: Time, data: &Data<'_>) -> Self {
-        let first = (1 << 32) + u64::from(data.sequence);
-        let mut this = Self {
-            lowest: first,
-            highest: first,
-            received: 1,
-            echo_us: data.clock_us,
-            arrived: now,
-            window: [0; (WINDOW / WORD) as usize],
-        };
-        this.mark(first);
-        this
+    fn new(now: Time) -> Self {
+        Self { window: ReplayWindow::new(), echo_us: 0, arrived: now }
     }
 
     fn accept(&mut self, now: Time, data: &Data<'_>) -> Result<(), DropCause> {
-        let ahead = data.sequence.wrapping_sub(self.highest as u32) as i32;
-        let sequence = self.highest.wrapping_add_signed(i64::from(ahead));
-        if ahead > 0 {
-            for skipped in 1..=u64::from(ahead.unsigned_abs()).min(WINDOW) {
-                self.clear(self.highest + skipped);
-            }
-            self.highest = sequence;
-            self.echo_us = data.clock_us;
-            self.arrived = now;
-        } else if self.highest - sequence >= WINDOW {
-            return Err(DropCause::TooLate);
-        } else if self.is_marked(sequence) {
-            return Err(DropCause::Duplicate);
+        let near = self.window.highest().unwrap_or(1 << 32 | u64::from(data.sequence));
+        // As far behind as that is too late by any measure.
+        let sequence = nearest(near, data.sequence, 32).ok_or(DropCause::TooLate)?;
+        match self.window.record(sequence) {
+            Sighting::Newest => (self.echo_us, self.arrived) = (data.clock_us, now),
+            Sighting::Reordered => {}
+            Sighting::Duplicate => return Err(DropCause::Duplicate),
+            Sighting::TooOld => return Err(DropCause::TooLate),
         }
-        self.mark(sequence);
-        self.lowest = self.lowest.min(sequence);
-        self.received += 1;
         Ok(())
-    }
-
-    fn lost(&self) -> u64 {
-        self.highest - self.lowest + 1 - self.received
-    }
-
-    fn slot(sequence: u64) -> (usize, u64) {
-        let bit = sequence % WINDOW;
-        ((bit / WORD) as usize, 1 << (bit % WORD))
-    }
-
-    fn mark(&mut self, sequence: u64) {
-        let (word, bit) = Self::slot(sequence);
-        self.window[word] |= bit;
-    }
-
-    fn clear(&mut self, sequence: u64) {
-        let (word, bit) = Self::slot(sequence);
-        self.window[word] &= !bit;
-    }
-
-    fn is_marked(&self, sequence: u64) -> bool {
-        let (word, bit) = Self::slot(sequence);
-        self.window[word] & bit != 0
     }
 }
 
@@ -140,6 +87,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    const WINDOW: u64 = ReplayWindow::<17>::SPAN;
     const MS: Duration = Duration::from_millis(1);
 
     fn data(sequence: u32) -> Data<'static> {

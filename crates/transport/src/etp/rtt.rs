@@ -1,6 +1,6 @@
 //! The round-trip time: smoothed, and its minimum over a sliding window.
 
-use taut_core::{Duration, Time};
+use taut_core::{Duration, RttEstimator, Time};
 
 const BUCKETS: usize = 10;
 const SAMPLES: usize = 4;
@@ -8,9 +8,7 @@ const SAMPLES: usize = 4;
 /// Smoothed as by RFC 6298 section 2 (α = 1/8, β = 1/4), with the minimum of late and that of long, which the adaptive gap compares.
 #[derive(Debug)]
 pub(super) struct Rtt {
-    smoothed: Option<Duration>,
-    latest: Duration,
-    variation: Duration,
+    estimator: RttEstimator,
     /// The latest samples, whatever the time between two reports.
     last: [Duration; SAMPLES],
     next: usize,
@@ -22,9 +20,7 @@ impl Rtt {
     /// The minima reach back by `recent` and `long`, give or take a tenth.
     pub(super) fn new(recent: Duration, long: Duration) -> Self {
         Self {
-            smoothed: None,
-            latest: Duration::ZERO,
-            variation: Duration::ZERO,
+            estimator: RttEstimator::default(),
             last: [Duration::MAX; SAMPLES],
             next: 0,
             recent: Least::of(recent),
@@ -33,43 +29,36 @@ impl Rtt {
     }
 
     pub(super) fn sample(&mut self, now: Time, rtt: Duration) {
-        if let Some(smoothed) = self.smoothed {
-            self.variation = (self.variation.saturating_mul(3) + smoothed.abs_diff(rtt)) / 4;
-        }
+        self.estimator.record(rtt);
         self.last[self.next] = rtt;
         self.next = (self.next + 1) % SAMPLES;
-        self.smoothed = Some(match self.smoothed {
-            None => rtt,
-            Some(smoothed) => (smoothed.saturating_mul(7) + rtt) / 8,
-        });
-        self.latest = rtt;
         self.recent.sample(now, rtt);
         self.long.sample(now, rtt);
     }
 
     /// `None` before the first sample.
     pub(super) fn smoothed(&self) -> Option<Duration> {
-        self.smoothed
+        self.estimator.srtt()
     }
 
     /// Is the latest sample below the smoothed value?
     pub(super) fn is_falling(&self) -> bool {
-        self.smoothed.is_some_and(|smoothed| self.latest < smoothed)
+        self.smoothed().is_some_and(|smoothed| self.estimator.latest() < smoothed)
     }
 
     /// `None` before the first sample.
     pub(super) fn min(&self) -> Option<Duration> {
-        self.smoothed.map(|_| self.long.get())
+        self.smoothed().map(|_| self.long.get())
     }
 
     /// By how much the least RTT of late is above the least of long: what stands in queues. What jitter adds comes and goes.
     pub(super) fn rise(&self) -> Duration {
-        self.smoothed.map_or(Duration::ZERO, |_| self.of_late().saturating_sub(self.long.get()))
+        self.smoothed().map_or(Duration::ZERO, |_| self.of_late().saturating_sub(self.long.get()))
     }
 
     /// Mean deviation from the smoothed value.
     pub(super) fn variation(&self) -> Duration {
-        self.variation
+        self.estimator.rttvar()
     }
 
     fn of_late(&self) -> Duration {

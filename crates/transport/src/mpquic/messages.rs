@@ -243,7 +243,7 @@ impl Messages {
                 events.push_back(Event::Refused(DropCause::Duplicate));
                 continue;
             }
-            self.seen.mark(number);
+            self.seen.record(number);
             self.counts.received += 1;
             events.push_back(Event::Received { data: data.to_vec(), path, stream });
         }

@@ -1,6 +1,6 @@
 //! The two formats of a packet, seen as one.
 
-use taut_core::{DropCause, Duration, Time};
+use taut_core::{DropCause, Duration, Time, nearest};
 use taut_wire::mtip::compatible::{self, Sublink};
 use taut_wire::mtip::{self, Echo, Verdict};
 
@@ -116,11 +116,7 @@ impl Codec {
 
     /// The number whose low bits these are, nearest to `near`.
     pub(super) fn expand(&self, near: u64, low: u32) -> Option<u64> {
-        let ahead = match self.published {
-            Some(_) => i64::from((low as u16).wrapping_sub(near as u16) as i16),
-            None => i64::from(low.wrapping_sub(near as u32) as i32),
-        };
-        near.checked_add_signed(ahead)
+        nearest(near, low, if self.is_published() { 16 } else { 32 })
     }
 
     /// The sender's clock when it sent the packet, and the packet.

@@ -197,7 +197,7 @@ impl Path {
             self.overdue.remove(at)
         };
         if let Some(flight) = flight.filter(|flight| !flight.probe && self.answers.is_new(flight.number)) {
-            self.answers.mark(flight.number);
+            self.answers.record(flight.number);
         }
         self.stats.acknowledged += 1;
         self.ever.1 += 1;

@@ -170,12 +170,12 @@ impl Mtip {
         } else if deadline.is_some_and(|deadline| age > deadline) {
             Verdict::Late
         } else {
-            self.receiver.seen.mark(number);
+            self.receiver.seen.record(number);
             Verdict::OnTime
         };
         let on_path = self.receiver.on_path(id);
         if on_path.is_new(number) {
-            on_path.mark(number);
+            on_path.record(number);
         }
         let before = on_path.before(number);
         let ack = Answer { verdict, number, elsewhere: false, before, echo, arrived: now, one_way };

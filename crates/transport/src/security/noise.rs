@@ -5,7 +5,7 @@ use blake2::{Blake2s256, Blake2sMac, Digest};
 use snow::params::NoiseParams;
 use snow::resolvers::BoxedCryptoResolver;
 use snow::{HandshakeState, StatelessTransportState};
-use taut_core::{DropCause, Time};
+use taut_core::{DropCause, Sighting, Time, nearest};
 use zeroize::Zeroizing;
 
 use super::cookie::CookieKey;
@@ -286,7 +286,7 @@ impl Keys {
         out: &mut Vec<u8>,
     ) -> Result<(Opened, bool), DropCause> {
         self.decrypt(nonce, sealed, out)?;
-        let newest = self.window.mark(nonce & !CONTROL);
+        let newest = self.window.record(nonce & !CONTROL) == Sighting::Newest;
         Ok((opened(nonce, out)?, newest))
     }
 
@@ -312,10 +312,7 @@ impl Keys {
 
     /// The counter nearest to what is expected next whose low 16 bits are these.
     pub(crate) fn expand(&self, low: u16) -> u64 {
-        let expected = self.window.next();
-        // The signed distance of the low bits: from 2^15 back to 2^15 − 1 ahead.
-        let ahead = i64::from(low.wrapping_sub(expected as u16) as i16);
-        expected.checked_add_signed(ahead).unwrap_or(u64::from(low))
+        nearest(self.window.next(), low.into(), 16).unwrap_or(low.into())
     }
 }
 

@@ -64,7 +64,7 @@ use std::collections::VecDeque;
 
 use taut_core::{
     Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError, Time,
-    Transmit, Transport, earliest,
+    Transmit, Transport, earliest, nearest,
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
@@ -508,7 +508,7 @@ impl Transport for Tcp {
 
 /// The sequence number nearest to `near` that looks like this on the wire.
 fn widen(wire: u32, near: u64) -> u64 {
-    near.wrapping_add_signed(i64::from(wire.wrapping_sub(near as u32) as i32))
+    nearest(near, wire, 32).unwrap_or(wire.into())
 }
 
 /// The clock of the timestamps option, milliseconds.
