@@ -163,17 +163,22 @@ fn a_datagram_that_waited_in_the_kernel_is_told_with_the_time_of_its_arrival() {
         let mut driver = driver();
         let config = UdpPortConfig::new().kernel_stamps(kernel_stamps);
         driver.add(Mirror::default(), UdpPort::new(server, config).unwrap()).unwrap();
-        // The first socket of a system that asks for stamps is given them a little later.
-        std::thread::sleep(StdDuration::from_millis(50));
-        let sent = driver.clock().now();
-        client.send_to(b"early", server_address).unwrap();
-        let arrived_by = driver.clock().now();
-        std::thread::sleep(StdDuration::from_millis(20));
-        let events = turn_until(&mut driver, |events| !events.is_empty());
-        let Told::Datagram { at, .. } = events[0].1 else { panic!("{events:?}") };
-        let slack = Duration::from_micros(100); // Two clocks are compared.
-        assert!(at + slack >= sent);
-        assert_eq!(at <= arrived_by + slack, kernel_stamps, "{sent} {at} {arrived_by}");
+        // Two clocks are compared.
+        let slack = Duration::from_micros(100);
+        let mut is_stamped = || {
+            let sent = driver.clock().now();
+            client.send_to(b"early", server_address).unwrap();
+            let arrived_by = driver.clock().now();
+            std::thread::sleep(StdDuration::from_millis(20));
+            let events = turn_until(&mut driver, |events| !events.is_empty());
+            let Told::Datagram { at, .. } = events[0].1 else { panic!("{events:?}") };
+            assert!(at + slack >= sent);
+            at <= arrived_by + slack
+        };
+        // The first socket of a system that asks for stamps is given them later, when the system has time for that.
+        let tries = if kernel_stamps { 200 } else { 1 };
+        let stamped = (0..tries).any(|_| is_stamped());
+        assert_eq!(stamped, kernel_stamps);
     }
 }
 
