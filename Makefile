@@ -119,10 +119,10 @@ traces: build $(TRACES)/video.ivf ## Video, force and commands of 241 s as pcap,
 
 evidence: build ## Measure anew what `taut recommend` rests on: thousands of runs, minutes
 	"$(TAUT)" evidence $(sort $(wildcard scenarios/recommend/*.toml)) --seeds 1..3 > "$(CARGO_TARGET_DIR)/evidence.json"
-	cp "$(CARGO_TARGET_DIR)/evidence.json" crates/lab/evidence/transports.json
+	cp "$(CARGO_TARGET_DIR)/evidence.json" crates/advise/evidence/transports.json
 	"$(TAUT)" evidence scenarios/two-5g-links.toml --seeds 1..3 > "$(CARGO_TARGET_DIR)/paths.json"
-	cp "$(CARGO_TARGET_DIR)/paths.json" crates/lab/evidence/paths.json
-	@echo "commit crates/lab/evidence/*.json; taut must be built anew to have it"
+	cp "$(CARGO_TARGET_DIR)/paths.json" crates/advise/evidence/paths.json
+	@echo "commit crates/advise/evidence/*.json; taut must be built anew to have it"
 
 # Half a gigabyte of libraries, in target/: not for `make test`.
 $(STATS_VENV)/ready: stats/requirements.txt

@@ -7,9 +7,9 @@ use taut_core::Seed;
 use taut_io::NamespaceError;
 use taut_io::emulate::EmulatorError;
 use taut_lab::job;
-use taut_lab::report::{comparison_text, written_text};
 use taut_lab::scenario::{Scenario, Variant};
 use taut_real::{Between, Cancel, Options, RealError, possible};
+use taut_report::{comparison_text, written_text};
 
 use crate::host::{OnSignal, Scheduling};
 use crate::progress::Bar;

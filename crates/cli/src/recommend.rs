@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use taut_advise::evidence::{Condition, Evidence, PathEvidence, sha256_of};
+use taut_advise::recommend::{Need, Os, Security, recommend as decide, recommendation_text};
 use taut_core::{Bitrate, Duration, Probability};
-use taut_lab::evidence::{Condition, Evidence, PathEvidence, sha256_of};
-use taut_lab::recommend::{Need, Os, Security, recommend as decide, recommendation_text};
 use taut_lab::scenario::Scenario;
 
 use crate::progress::Bar;

@@ -7,10 +7,10 @@ use clap::Args;
 use taut_core::Seed;
 use taut_lab::campaign::check_seeds;
 use taut_lab::job;
-use taut_lab::report::{campaign_table_text, campaign_text, run_text, written_text};
-use taut_lab::result::RunResult;
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Choices, Scenario, ScenarioError, Setting, Variant};
+use taut_report::result::RunResult;
+use taut_report::{campaign_table_text, campaign_text, run_text, written_text};
 
 use crate::progress::Bar;
 use crate::{Ended, print, print_json};

@@ -7,13 +7,12 @@ use rayon::prelude::*;
 use taut_core::Seed;
 
 use crate::metrics::{Moments, percent};
-use crate::result::{
-    CampaignResult, CommandsResult, EmergencyResult, LimitResult, LimitTally, Measure, MediumResult,
-    ModelMeasure, ModelRow, RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult, VideoResult,
-    radio_mj,
-};
 use crate::run::{RunError, run};
 use crate::scenario::{Direction, Scenario, Variant};
+use taut_report::result::{
+    CampaignResult, CommandsResult, EmergencyResult, LimitTally, Measure, MediumResult, ModelMeasure,
+    ModelRow, RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult, VideoResult, radio_mj,
+};
 
 /// One run of a campaign: which variant, which seed, and what it found. Its series are left out.
 #[derive(Clone, Debug)]
@@ -150,42 +149,6 @@ fn limits(runs: &[&RunResult]) -> Vec<LimitTally> {
         }
     }
     tallies
-}
-
-impl LimitTally {
-    fn of(seed: u64, limit: &LimitResult) -> Self {
-        let mut tally = Self {
-            stream: limit.stream.clone(),
-            quantity: limit.quantity.clone(),
-            unit: limit.unit.clone(),
-            limit: limit.limit,
-            failed: 0,
-            not_judged: 0,
-            worst: None,
-            worst_seed: seed,
-        };
-        tally.add(seed, limit);
-        tally
-    }
-
-    fn add(&mut self, seed: u64, limit: &LimitResult) {
-        self.failed += u64::from(!limit.met);
-        match limit.value {
-            None => {
-                if self.not_judged == 0 {
-                    self.worst_seed = seed;
-                }
-                self.not_judged += 1;
-            }
-            Some(value) if self.worst.is_none_or(|worst| value > worst) => {
-                self.worst = Some(value);
-                if self.not_judged == 0 {
-                    self.worst_seed = seed;
-                }
-            }
-            Some(_) => {}
-        }
-    }
 }
 
 /// Every measure of any run, in the order in which they first appear, over the runs that have it.

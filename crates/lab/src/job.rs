@@ -5,22 +5,10 @@ use std::path::{Path, PathBuf};
 use taut_core::Seed;
 
 use crate::campaign::{self, CampaignRun, campaign};
-use crate::report;
-use crate::result::{CampaignResult, ComparedRun, ComparisonResult, Input, RunResult};
 use crate::run::{Extras, Inputs, Kind, Output, Owner, RunError, run, run_reading, settle};
 use crate::scenario::{Scenario, Variant, unreadable};
-
-/// The files that came of a run or a campaign.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Those that were written.
-    pub files: Vec<PathBuf>,
-    /// Those of an earlier run in the same folder that belonged to the report that was replaced: they are gone.
-    pub removed: Vec<PathBuf>,
-    /// Results of other runs in the same folder, and files of others that have names as taut's: they have nothing to do with
-    /// the report there now.
-    pub unrelated: Vec<PathBuf>,
-}
+use taut_report::result::{CampaignResult, ComparedRun, ComparisonResult, Input, RunResult};
+use taut_report::{self as report, Written};
 
 /// Runs one scenario without variants with one seed; with a folder, writes `run.json`, `report.html`, the figures and the
 /// extras there, all or none of them.

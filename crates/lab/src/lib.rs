@@ -2,13 +2,9 @@
 
 pub mod campaign;
 pub mod demo;
-pub mod evidence;
 pub mod hand;
 pub mod job;
 mod metrics;
-pub mod recommend;
-pub mod report;
-pub mod result;
 pub mod robot;
 pub mod run;
 pub mod scenario;

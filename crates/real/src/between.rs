@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use taut_core::{Duration, Seed};
 use taut_io::Namespace;
 use taut_io::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
-use taut_lab::result::{Input, Ran};
 use taut_lab::run::{Inputs, Way, session_links};
 use taut_lab::scenario::Scenario;
+use taut_report::result::{Input, Ran};
 
 use crate::{Options, RealError};
 

@@ -8,9 +8,9 @@ use taut_io::tcp::{KernelTcp, KernelTcpConfig};
 use taut_io::{
     Alarm, Clock, Driver, DriverConfig, Machine, Namespace, NamespaceError, Port, UdpPort, UdpPortConfig,
 };
-use taut_lab::result::RunResult;
 use taut_lab::run::{CommandEnd, CommandEnds, Inputs, KernelEnds, RunError, Way, command_links};
 use taut_lab::scenario::{Commands, MptcpScheduler, Scenario, TransportSpec};
+use taut_report::result::RunResult;
 
 use crate::between::way;
 use crate::{Between, Cancel, Options, RealError};

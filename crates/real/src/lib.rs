@@ -1,7 +1,7 @@
 //! The lab's scenarios over real sockets: the network in the middle is real, and so is the time.
 //!
 //! [`run`] takes the same [`Scenario`](taut_lab::scenario::Scenario) and seed as the simulator and gives the same
-//! [`RunResult`](taut_lab::result::RunResult). What is simulated there is real here:
+//! [`RunResult`](taut_report::result::RunResult). What is simulated there is real here:
 //!
 //! | | simulated | real |
 //! | --- | --- | --- |

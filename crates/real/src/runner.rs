@@ -15,10 +15,10 @@ use taut_io::session::{
 use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
-use taut_lab::result::RunResult;
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::run::{Notes, account, settings};
 use taut_lab::scenario::{Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_report::result::RunResult;
 use taut_transport::identity::{Identity, Trust};
 
 use crate::between::Network;

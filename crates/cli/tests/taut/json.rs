@@ -13,11 +13,11 @@ const PAGE: &str = include_str!("../../../../docs/json.md");
 
 /// Where the keys of results and of reports come from.
 const SOURCES: [(&str, &[&str]); 8] = [
-    (include_str!("../../../lab/src/result.rs"), &RUN),
-    (include_str!("../../../lab/src/result/commands.rs"), &RUN),
-    (include_str!("../../../lab/src/result/comparison.rs"), &RUN),
-    (include_str!("../../../lab/src/result/teleop.rs"), &RUN),
-    (include_str!("../../../lab/src/result/video.rs"), &RUN),
+    (include_str!("../../../report/src/result.rs"), &RUN),
+    (include_str!("../../../report/src/result/commands.rs"), &RUN),
+    (include_str!("../../../report/src/result/comparison.rs"), &RUN),
+    (include_str!("../../../report/src/result/teleop.rs"), &RUN),
+    (include_str!("../../../report/src/result/video.rs"), &RUN),
     (include_str!("../../../session/src/status.rs"), &LINES),
     (include_str!("../../../session/src/counters.rs"), &LINES),
     (include_str!("../../../session/src/latency.rs"), &LINES),

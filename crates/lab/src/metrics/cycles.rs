@@ -6,8 +6,8 @@ use taut_core::{Address, Duration, FlowId, Time};
 
 use super::distribution::Moments;
 use super::observer::Watch;
-use crate::result::CycleResult;
 use crate::scenario::Direction;
+use taut_report::result::{CycleResult, MOST_LOSSES};
 
 /// Which flow, and the delay of which direction's haptic samples.
 #[derive(Clone, Copy, Debug)]
@@ -60,9 +60,6 @@ struct Group {
     ceiling: Moments,
     recovery: Moments,
 }
-
-/// So many losses in one window, and more, share the last row.
-pub(crate) const MOST_LOSSES: u64 = 10;
 
 impl Cycles {
     pub(super) fn new(watched: CycleWatch, watch: Watch) -> Self {

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use taut_core::Duration;
 
-use crate::result::Distribution;
+use taut_report::result::Distribution;
 
 /// Most points of a cumulative distribution in a result.
 const CDF_POINTS: usize = 200;

@@ -7,8 +7,8 @@ use super::distribution::Summary;
 use super::observer::Watch;
 use super::percent;
 use super::series::Buckets;
-use crate::result::{FlowResult, Series};
 use crate::run::FlowInfo;
+use taut_report::result::{FlowResult, Series};
 
 /// Packets of one flow, from node to node.
 #[derive(Clone, Debug)]

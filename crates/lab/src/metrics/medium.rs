@@ -9,8 +9,8 @@ use super::observer::Watch;
 use super::percent;
 use super::seconds::Seconds;
 use super::series::Buckets;
-use crate::result::{MediumResult, Series};
 use crate::scenario::Direction;
+use taut_report::result::{MediumResult, Series};
 
 /// Counts, delays and jitter of one medium.
 #[derive(Clone, Debug)]

@@ -11,13 +11,9 @@ mod series;
 mod skew;
 mod video;
 
-pub(crate) use cycles::{CycleSummary, CycleWatch, MOST_LOSSES};
+pub(crate) use cycles::{CycleSummary, CycleWatch};
 pub(crate) use distribution::{Moments, Summary};
 pub(crate) use observer::{Metrics, StreamKey, Watch};
 pub(crate) use series::Buckets;
+pub(crate) use taut_report::result::percent;
 pub(crate) use video::VideoWatch;
-
-/// `part` of `whole`, per cent; `None` of nothing.
-pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
-}

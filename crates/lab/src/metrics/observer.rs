@@ -13,9 +13,9 @@ use super::seconds::Seconds;
 use super::series::Buckets;
 use super::skew::Skews;
 use super::video::{VideoMetrics, VideoWatch};
-use crate::result::{FlowResult, MediumResult, Refusals, Series, SkewResult, VideoResult};
 use crate::run::FlowInfo;
 use crate::scenario::Direction;
+use taut_report::result::{FlowResult, MediumResult, Refusals, Series, SkewResult, VideoResult};
 
 /// Which part of a run counts, and how finely its course is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

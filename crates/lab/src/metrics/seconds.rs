@@ -3,7 +3,7 @@
 use taut_core::Time;
 
 use super::distribution::Moments;
-use crate::result::BucketMeans;
+use taut_report::result::BucketMeans;
 
 /// Seconds that are open at once. Values come by the time of what they are about, which may be a little out of order: by as
 /// much as delays differ.

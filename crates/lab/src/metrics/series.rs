@@ -2,7 +2,7 @@
 
 use taut_core::{Duration, Time};
 
-use crate::result::Series;
+use taut_report::result::Series;
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {

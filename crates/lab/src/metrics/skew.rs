@@ -3,7 +3,7 @@
 use taut_core::{Duration, Medium};
 
 use super::distribution::Summary;
-use crate::result::{Distribution, SkewResult};
+use taut_report::result::{Distribution, SkewResult};
 
 /// Delay of the second medium less the latest delay of the first, at each delivery of the second.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use super::distribution::Summary;
 use super::observer::Watch;
 use super::percent;
 use super::skew::Signed;
-use crate::result::{FrameRate, Opinion, VideoResult};
+use taut_report::result::{FrameRate, Opinion, VideoResult};
 
 /// Which video, and what it is to be seen with.
 #[derive(Clone, Debug)]

@@ -13,10 +13,10 @@ use super::rtp_replay::{Recorded, RtpReplay, video_of};
 use super::video::{Haptics, RtpSource, codec};
 use super::{signals, transports};
 use crate::metrics::VideoWatch;
-use crate::result::{FlowOwner, FlowPart};
 use crate::scenario::{
     Cross, HapticTraffic, ReplayTraffic, RtpSender, RtpTraffic, Scenario, TcpSpec, Traffic, VideoTraffic,
 };
+use taut_report::result::{FlowOwner, FlowPart};
 
 /// One of the flows that an entry of cross traffic makes.
 struct One<'a> {

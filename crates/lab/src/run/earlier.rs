@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::inputs::RunError;
 use super::{EVENTS, PACKETS, SAMPLES};
-use crate::report;
-use crate::result::Input;
+use taut_report as report;
+use taut_report::result::Input;
 
 /// What the files of a folder belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

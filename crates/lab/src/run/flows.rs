@@ -10,7 +10,7 @@ use taut_core::{
 };
 use taut_transport::stack::Stack;
 
-use crate::result::FlowOwner;
+use taut_report::result::FlowOwner;
 
 /// One flow of packets; its number is its place in the list of flows.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::recordings::what_is_absent;
-use crate::result::Input;
 use crate::scenario::{Scenario, unreadable};
+use taut_report::result::Input;
 
 /// Why a run cannot be done: one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,13 +8,13 @@ use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow,
 
 use super::flows::FlowInfo;
 use crate::metrics::{CycleSummary, CycleWatch};
-use crate::result::{
-    EmergencyResult, FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure,
-    ModelResult, ModelRow, TeleopResult,
-};
 use crate::scenario::{
     self, Cross, Direction, ElementSpec, LinkSpec, Model, MultiplexerSpec, SamplerSpec, Scenario, Session,
     Stream, Traffic, VideoSource,
+};
+use taut_report::result::{
+    EmergencyResult, FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure,
+    ModelResult, ModelRow, TeleopResult,
 };
 
 /// Of the real encode, where nothing scales it.

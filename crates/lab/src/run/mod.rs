@@ -43,10 +43,10 @@ pub use qdiscs::{Hop, Qdiscs, qdiscs};
 pub use teleop::{Notes, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
-use crate::result::{Conservation, FlowOwner, LinkResult, MediumResult, RunResult, Verdict};
 use crate::scenario::Scenario;
 use files::Files;
 use links::LinkInfo;
+use taut_report::result::{Conservation, FlowOwner, Input, LinkResult, MediumResult, RunResult, Verdict};
 use teleop::own::Watcher;
 
 /// Every packet of a run.
@@ -55,6 +55,21 @@ const PACKETS: &str = "packets.pcapng";
 const EVENTS: &str = "events.jsonl";
 /// Every delivered sample of a run.
 const SAMPLES: &str = "samples.parquet";
+
+/// A result in which nothing was measured.
+fn blank(scenario: &Scenario, seed: u64, inputs: Vec<Input>) -> RunResult {
+    RunResult {
+        taut: env!("CARGO_PKG_VERSION").to_owned(),
+        title: scenario.title.clone(),
+        description: scenario.description.clone(),
+        seed,
+        duration_s: scenario.duration.as_secs_f64(),
+        warmup_s: scenario.warmup.as_secs_f64(),
+        scenario: scenario.to_toml(),
+        inputs,
+        ..RunResult::default()
+    }
+}
 
 /// What to write besides the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -211,7 +226,7 @@ impl Stage {
             conservation,
             series,
             media,
-            ..RunResult::of(scenario, seed.get(), self.inputs.list())
+            ..blank(scenario, seed.get(), self.inputs.list())
         })
     }
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use taut_core::Seed;
-use taut_lab::result::{ModelMeasure, RunResult};
 use taut_lab::run::run;
 use taut_lab::scenario::{Scenario, Setting};
+use taut_report::result::{ModelMeasure, RunResult};
 
 /// R in Mbit/s without TCP, and the CBR that makes it.
 const LOADS: [(&str, &str); 5] =

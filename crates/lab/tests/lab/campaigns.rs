@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use taut_lab::campaign::campaign;
-use taut_lab::report::{campaign_html, campaign_text};
-use taut_lab::result::CampaignResult;
 use taut_lab::scenario::{Scenario, Setting};
+use taut_report::result::CampaignResult;
+use taut_report::{campaign_html, campaign_text};
 
 use crate::world::short;
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use taut_core::Seed;
 use taut_lab::job::single;
-use taut_lab::result::{CommandsResult, RunResult};
 use taut_lab::run::{Extras, run};
 use taut_lab::scenario::{Scenario, Setting};
+use taut_report::result::{CommandsResult, RunResult};
 
 use crate::world::{done, recordings};
 

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use taut_lab::result::{RunResult, VideoResult};
 use taut_lab::scenario::{Scenario, Setting};
+use taut_report::result::{RunResult, VideoResult};
 
 use crate::world::done;
 

@@ -11,13 +11,11 @@ mod commands;
 #[cfg(test)]
 mod elements;
 #[cfg(test)]
-mod evidence;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
 mod haptic_video;
 #[cfg(test)]
-mod recommend;
 #[cfg(test)]
 mod recordings;
 #[cfg(test)]

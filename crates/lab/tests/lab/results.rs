@@ -1,9 +1,9 @@
 //! What a result says, and what it leaves out because nothing was measured.
 
 use serde_json::Value;
-use taut_lab::report::{run_html, run_text};
-use taut_lab::result::{FlowOwner, FlowPart, FlowResult, RunResult};
 use taut_lab::scenario::Direction;
+use taut_report::result::{FlowOwner, FlowPart, FlowResult, RunResult};
+use taut_report::{run_html, run_text};
 
 use crate::world::{done, medium, short};
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use taut_core::Seed;
-use taut_lab::result::{RunResult, StreamResult, TeleopResult};
 use taut_lab::run::run;
 use taut_lab::scenario::{Scenario, Setting};
+use taut_report::result::{RunResult, StreamResult, TeleopResult};
 
 use crate::world::{done, medium};
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use taut_core::Seed;
-use taut_lab::result::{MediumResult, RunResult};
 use taut_lab::run::run;
 use taut_lab::scenario::Scenario;
+use taut_report::result::{MediumResult, RunResult};
 
 /// A short session in both directions on one link; `{chain}`, `{session}` and `{backward}` are filled in.
 const SHORT: &str = r#"title = "short"
@@ -41,7 +41,7 @@ pub(crate) fn done(what: &str, scenario: &Scenario) -> RunResult {
     assert!(books.holds && books.violations.is_empty(), "{what}: {:?}", books.violations);
     let dropped: u64 = books.dropped.values().sum();
     assert_eq!(books.sent + books.duplicated, books.delivered + dropped + books.held, "{what}");
-    let flows = |of: fn(&taut_lab::result::FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
+    let flows = |of: fn(&taut_report::result::FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
     assert_eq!((flows(|f| f.sent), flows(|f| f.delivered)), (books.sent, books.delivered), "{what}");
     for medium in &result.media {
         check_medium(what, medium);

@@ -8,8 +8,8 @@ use taut_transport::mtip::ChoiceStats;
 
 use super::bound::Clairvoyant;
 use crate::metrics::{Summary, percent};
-use crate::result::{ChoicesResult, CommandsResult, PathResult};
 use crate::scenario::{Commands, Scenario};
+use taut_report::result::{ChoicesResult, CommandsResult, PathResult};
 
 /// Shared by both ends, and read when the run is over.
 #[derive(Clone, Debug)]

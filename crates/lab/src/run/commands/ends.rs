@@ -14,13 +14,13 @@ use super::books::Books;
 use super::node::{Receiver, Sender};
 use super::{direction, slot, stack};
 use crate::metrics::percent;
-use crate::result::{FlowOwner, FlowResult, Input, PathResult, RunResult};
 use crate::run::flows::{Counted, Counters};
 use crate::run::inputs::{Inputs, RunError};
 use crate::run::links::{build_chain, directions};
 use crate::run::teleop::{Way, conservation};
 use crate::run::transports::PORTS;
 use crate::scenario::{Commands, Scenario};
+use taut_report::result::{FlowOwner, FlowResult, Input, PathResult, RunResult};
 
 /// A transport with a socket of its own in place of the model: at the sender's end, and at the receiver's.
 pub type KernelEnds = [Box<dyn Transport>; 2];
@@ -115,7 +115,7 @@ impl CommandEnd {
 
 impl CommandBooks {
     /// The result of a run, both ends of which were dropped, and what each path carried there and back. It is one that
-    /// [`Ran::Real`](crate::result::Ran::Real).
+    /// [`Ran::Real`](taut_report::result::Ran::Real).
     pub fn account(
         &self,
         scenario: &Scenario,
@@ -130,12 +130,12 @@ impl CommandBooks {
         let sum = |at: usize| carried.iter().map(|ways| &ways[at]).fold(Way::default(), add);
         let both = [sum(0), sum(1)];
         RunResult {
-            ran: crate::result::Ran::Real,
-            verdict: crate::result::Verdict { met: true, limits: Vec::new() },
+            ran: taut_report::result::Ran::Real,
+            verdict: taut_report::result::Verdict { met: true, limits: Vec::new() },
             flows: flows(scenario, &both),
             conservation: conservation(&both, Vec::new()),
             commands: Some(commands),
-            ..RunResult::of(scenario, seed, inputs)
+            ..crate::run::blank(scenario, seed, inputs)
         }
     }
 }

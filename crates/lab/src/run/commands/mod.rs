@@ -13,9 +13,9 @@ use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::settings;
 use super::transports::{Carries, End, PORTS};
-use crate::result::{CommandsResult, FlowOwner};
 use crate::scenario::{Commands, Direction, Scenario};
 pub use ends::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
+use taut_report::result::{CommandsResult, FlowOwner};
 
 use books::Books;
 use bound::Clairvoyant;

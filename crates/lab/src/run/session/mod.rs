@@ -18,11 +18,11 @@ use super::inputs::{Inputs, RunError};
 use super::settings;
 use super::transports::{Carries, End, PORTS};
 use crate::metrics::StreamKey;
-use crate::result::FlowOwner;
 use crate::scenario::{Direction, MultiplexerSpec, Scenario, Session, Stream};
 use carried::Carried;
 use devices::Devices;
 pub(super) use devices::vp8_frames;
+use taut_report::result::FlowOwner;
 
 /// Adds operator and robot; flow 0 is forward, flow 1 backward.
 pub(super) fn add(

@@ -12,11 +12,11 @@ use super::books::{Book, Moment};
 use super::notes::{Note, Notes};
 use super::record::{Record, Shared};
 use crate::metrics::{Metrics, StreamKey, Watch, percent};
-use crate::result::{
-    Conservation, FlowOwner, FlowResult, Input, Ran, RunResult, TeleopResult, Verdict, WireResult,
-};
 use crate::run::judge;
 use crate::scenario::{Direction, Scenario};
+use taut_report::result::{
+    Conservation, FlowOwner, FlowResult, Input, Ran, RunResult, TeleopResult, Verdict, WireResult,
+};
 use taut_transport::stack::Side;
 
 /// What one direction of the network between the ends carried.
@@ -110,7 +110,7 @@ pub fn account(
         teleop: Some(teleop),
         series,
         media,
-        ..RunResult::of(scenario, seed, inputs)
+        ..crate::run::blank(scenario, seed, inputs)
     }
 }
 

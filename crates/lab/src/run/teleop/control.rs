@@ -20,7 +20,7 @@ use taut_core::{Duration, Time};
 use crate::demo::Vector;
 use crate::hand::{dot, norm};
 use crate::metrics::{Buckets, Moments, Watch};
-use crate::result::{ControlResult, Series};
+use taut_report::result::{ControlResult, Series};
 
 /// A hand does not move a device faster than this by itself, m/s.
 const RUNAWAY: f64 = 1.5;

@@ -34,10 +34,10 @@ use super::transports::PORTS;
 use super::{cross, links, settings};
 use crate::hand::SimulatedHand;
 use crate::metrics::{StreamKey, Watch};
-use crate::result::{FlowOwner, Series, TeleopResult};
 use crate::robot::SimulatedArm;
 use crate::scenario::{ClockSpec, Direction, Scenario, Teleop, TransportSpec};
 use links::LinkInfo;
+use taut_report::result::{FlowOwner, Series, TeleopResult};
 
 pub(in crate::run) use self::account::conservation;
 pub use self::account::{Way, account};

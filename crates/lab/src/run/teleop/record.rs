@@ -11,8 +11,8 @@ use super::checker::{Checker, STREAMS};
 use super::control::Control;
 use super::own::SharedQueues;
 use crate::metrics::{Summary, Watch, percent};
-use crate::result::{EmergencyResult, Series, StreamResult, TeleopResult, WatchdogResult, WireResult};
 use crate::scenario::{Direction, Teleop};
+use taut_report::result::{EmergencyResult, Series, StreamResult, TeleopResult, WatchdogResult, WireResult};
 
 /// One record for both ends of a session. Nodes live on one thread.
 pub(super) type Shared = Rc<RefCell<Record>>;

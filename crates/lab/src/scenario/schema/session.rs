@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration};
+pub use taut_report::result::Direction;
 
 use super::defaults;
 use super::transport::TransportSpec;
@@ -239,24 +240,4 @@ pub struct NetworkAwareSpec {
     /// Most samples a packet, 1 to 16.
     #[serde(default = "defaults::four")]
     pub max_samples: u32,
-}
-
-/// A session's two directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// Operator to robot.
-    Forward,
-    /// Robot to operator.
-    Backward,
-}
-
-impl Direction {
-    /// Its name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-        }
-    }
 }

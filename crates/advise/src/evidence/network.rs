@@ -6,7 +6,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::{Condition, Evidence, EvidenceError, EvidenceSet, hex, points};
-use crate::scenario::Scenario;
+use taut_lab::scenario::Scenario;
 
 /// What the shipped evidence is made with: the session and its carriers are taken from here.
 const GRID: &str = include_str!("../../../../scenarios/recommend/grid.toml");
@@ -23,7 +23,7 @@ impl Condition {
     /// round trip of more than a third of a second it runs for longer.
     ///
     /// ```
-    /// use taut_lab::evidence::Condition;
+    /// use taut_advise::evidence::Condition;
     /// use taut_lab::scenario::Scenario;
     /// let network = Condition {
     ///     loss_percent: 0.4,

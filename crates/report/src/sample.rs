@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::result::Direction;
 use crate::result::*;
-use crate::scenario::Direction;
 
 const DURATION_S: f64 = 500.0;
 

@@ -16,9 +16,9 @@ pub use condition::{Carrier, Condition};
 pub use figures::{Figures, Way};
 pub use paths::{PathEvidence, PathPoint};
 
-use crate::campaign::campaign;
-use crate::result::RunResult;
-use crate::scenario::{Scenario, Variant};
+use taut_lab::campaign::campaign;
+use taut_lab::scenario::{Scenario, Variant};
+use taut_report::result::RunResult;
 
 /// The evidence that taut was built with: `make evidence` writes it anew.
 const SHIPPED: &str = include_str!("../../evidence/transports.json");
@@ -73,7 +73,7 @@ impl Evidence {
     /// # Errors
     /// When the file that it was built with is not evidence.
     pub fn shipped() -> Result<Self, EvidenceError> {
-        Self::parse("crates/lab/evidence/transports.json", SHIPPED)
+        Self::parse("crates/advise/evidence/transports.json", SHIPPED)
     }
 
     /// From the text of a file.

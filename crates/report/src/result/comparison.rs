@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Direction, percent};
 use super::{Distribution, Ran, RunResult};
-use crate::metrics::percent;
-use crate::scenario::Direction;
 
 /// Real runs of a scenario, each beside the simulated one with the same variant and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,19 +10,42 @@ mod video;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use commands::radio_mj;
-pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult};
+pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult, radio_mj};
 pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
 pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
 
 pub use video::{Opinion, VideoResult};
 
-use crate::scenario::{Direction, Scenario};
+/// A session's two directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Operator to robot.
+    Forward,
+    /// Robot to operator.
+    Backward,
+}
+
+impl Direction {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+        }
+    }
+}
+
+/// `part` of `whole`, per cent; `None` of nothing.
+pub fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+}
 
 /// One run of one scenario with one seed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The version of taut that made it.
     pub taut: String,
@@ -97,35 +120,6 @@ impl Ran {
 
     fn is_simulated(&self) -> bool {
         *self == Self::Simulated
-    }
-}
-
-impl RunResult {
-    /// A result in which nothing was measured.
-    pub(crate) fn of(scenario: &Scenario, seed: u64, inputs: Vec<Input>) -> Self {
-        Self {
-            taut: env!("CARGO_PKG_VERSION").to_owned(),
-            title: scenario.title.clone(),
-            description: scenario.description.clone(),
-            seed,
-            ran: Ran::Simulated,
-            duration_s: scenario.duration.as_secs_f64(),
-            warmup_s: scenario.warmup.as_secs_f64(),
-            scenario: scenario.to_toml(),
-            inputs,
-            verdict: Verdict::default(),
-            media: Vec::new(),
-            teleop: None,
-            commands: None,
-            skews: Vec::new(),
-            videos: Vec::new(),
-            refusals: Vec::new(),
-            flows: Vec::new(),
-            links: Vec::new(),
-            models: Vec::new(),
-            conservation: Conservation::default(),
-            series: Vec::new(),
-        }
     }
 }
 
@@ -382,6 +376,9 @@ pub struct ModelResult {
     pub cycles: Vec<CycleResult>,
 }
 
+/// Cycles with so many losses, and more, share the last row.
+pub const MOST_LOSSES: u64 = 10;
+
 /// TCP's cycles with so many losses, each from the beginning of one fast recovery to the beginning of the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CycleResult {
@@ -558,6 +555,44 @@ pub struct LimitTally {
     pub worst: Option<f64>,
     /// The first seed of the worst run: one that could not be judged, or else the one with the largest value.
     pub worst_seed: u64,
+}
+
+impl LimitTally {
+    /// Of the first run.
+    pub fn of(seed: u64, limit: &LimitResult) -> Self {
+        let mut tally = Self {
+            stream: limit.stream.clone(),
+            quantity: limit.quantity.clone(),
+            unit: limit.unit.clone(),
+            limit: limit.limit,
+            failed: 0,
+            not_judged: 0,
+            worst: None,
+            worst_seed: seed,
+        };
+        tally.add(seed, limit);
+        tally
+    }
+
+    /// And of another.
+    pub fn add(&mut self, seed: u64, limit: &LimitResult) {
+        self.failed += u64::from(!limit.met);
+        match limit.value {
+            None => {
+                if self.not_judged == 0 {
+                    self.worst_seed = seed;
+                }
+                self.not_judged += 1;
+            }
+            Some(value) if self.worst.is_none_or(|worst| value > worst) => {
+                self.worst = Some(value);
+                if self.not_judged == 0 {
+                    self.worst_seed = seed;
+                }
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 /// One measure over several seeds.

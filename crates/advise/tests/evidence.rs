@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use taut_advise::evidence::{Carrier, Evidence, PathEvidence, sha256_of};
 use taut_core::Seed;
-use taut_lab::evidence::{Carrier, Evidence, PathEvidence, sha256_of};
 use taut_lab::scenario::Scenario;
 
 const ANEW: &str = "the evidence is of another taut: run `make evidence`, and look at the difference";
@@ -127,5 +127,5 @@ fn the_evidence_of_several_paths_is_what_its_runs_say_today() {
     let point = evidence.points.iter().find(|point| point.variant == "deadline, b link failure").unwrap();
     assert_eq!(evidence.again(point, &scenario).unwrap(), *point, "{}: {ANEW}", evidence.command(point));
     let text = evidence.to_json().unwrap();
-    assert_eq!(text, std::fs::read_to_string(scenario_file("crates/lab/evidence/paths.json")).unwrap());
+    assert_eq!(text, std::fs::read_to_string(scenario_file("crates/advise/evidence/paths.json")).unwrap());
 }

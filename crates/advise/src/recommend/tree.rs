@@ -26,8 +26,8 @@ type Question = (&'static str, String, fn(&Need, &Estimate) -> Answer);
 /// Holds every carrier that was measured against the need.
 ///
 /// ```
-/// use taut_lab::evidence::{Condition, Evidence};
-/// use taut_lab::recommend::{Need, recommend};
+/// use taut_advise::evidence::{Condition, Evidence};
+/// use taut_advise::recommend::{Need, recommend};
 /// let evidence = Evidence::shipped()?;
 /// let network = Condition {
 ///     loss_percent: 1.0,

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::result::{MediumResult, RunResult};
-use crate::scenario::Direction;
+use taut_lab::scenario::Direction;
+use taut_report::result::{MediumResult, RunResult};
 
 /// The worst over the seeds, rounded up to four digits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::campaign::{failures, passes, variant_name};
 use super::format::{ABSENT, cycle_losses, spaced};
 use super::{commands, comparison, teleop, video};
-use crate::job::Written;
+use crate::Written;
 use crate::result::{
     CampaignResult, ComparisonResult, CycleResult, LimitResult, Measure, MediumResult, ModelResult,
     RunResult, VariantResult,

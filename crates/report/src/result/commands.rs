@@ -120,7 +120,7 @@ pub struct PathResult {
 const JOULES_PER_MBIT: (f64, f64) = (0.43839, 0.05197);
 
 /// What the sender's radio spends on what left there and came back, mJ.
-pub(crate) fn radio_mj(there: PathResult, back: PathResult) -> f64 {
+pub fn radio_mj(there: PathResult, back: PathResult) -> f64 {
     let mbit = |path: PathResult| path.bytes as f64 * 8.0 / 1e6;
     (mbit(there) * JOULES_PER_MBIT.0 + mbit(back) * JOULES_PER_MBIT.1) * 1e3
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{rounded_up, worst};
 use super::{EvidenceError, digest_of, json, run_command, sha256_of};
-use crate::campaign::campaign;
-use crate::result::RunResult;
-use crate::scenario::{Commands, MpquicPaths, MtipMode, MtipPolicy, Scenario, TransportSpec, Variant};
+use taut_lab::campaign::campaign;
+use taut_lab::scenario::{Commands, MpquicPaths, MtipMode, MtipPolicy, Scenario, TransportSpec, Variant};
+use taut_report::result::RunResult;
 
 /// What taut was built with; `make evidence` writes it anew.
 const SHIPPED: &str = include_str!("../../evidence/paths.json");
@@ -81,7 +81,7 @@ impl PathEvidence {
     /// When the file that it was built with is not such.
     pub fn shipped() -> Result<Self, EvidenceError> {
         serde_json::from_str(SHIPPED).map_err(|e| {
-            EvidenceError(format!("crates/lab/evidence/paths.json is not evidence of paths: {e}"))
+            EvidenceError(format!("crates/advise/evidence/paths.json is not evidence of paths: {e}"))
         })
     }
 

@@ -17,6 +17,7 @@ mod distributions;
 mod format;
 mod headline;
 mod page;
+pub mod result;
 mod run;
 mod run_figures;
 #[cfg(test)]
@@ -30,11 +31,24 @@ mod timeline;
 mod video;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use crate::result::{CampaignResult, ComparisonResult, RunResult};
 
+/// The files that came of a run or a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Those that were written.
+    pub files: Vec<PathBuf>,
+    /// Those of an earlier run in the same folder that belonged to the report that was replaced: they are gone.
+    pub removed: Vec<PathBuf>,
+    /// Results of other runs in the same folder, and files of others that have names as taut's: they have nothing to do with
+    /// the report there now.
+    pub unrelated: Vec<PathBuf>,
+}
+
 /// How every figure's file begins.
-pub(crate) const FIGURE_BEGINS: &str = chart::BEGINS;
+pub const FIGURE_BEGINS: &str = chart::BEGINS;
 
 pub use headline::campaign_table_text;
 pub use text::{campaign_text, comparison_text, run_text, written_text};

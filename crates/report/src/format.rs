@@ -1,6 +1,6 @@
 //! Numbers, names and markup as a reader sees them: the only place where a report turns a float into text.
 
-use crate::metrics::MOST_LOSSES;
+use crate::result::MOST_LOSSES;
 use crate::result::{CycleResult, MediumResult};
 
 /// What stands for a quantity that is absent, or that is not a number.

@@ -59,8 +59,8 @@ impl Need {
     /// The limits of haptics (Gokhale et al., see [`taut_qos::limits`]) over this network, without further wishes.
     ///
     /// ```
-    /// use taut_lab::evidence::Condition;
-    /// use taut_lab::recommend::Need;
+    /// use taut_advise::evidence::Condition;
+    /// use taut_advise::recommend::Need;
     /// let network = Condition {
     ///     loss_percent: 1.0,
     ///     burst: 1.0,

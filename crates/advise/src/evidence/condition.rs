@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{
+use taut_lab::scenario::{
     Distribution, ElementSpec, LossSpec, QuicSpec, Scenario, SctpSpec, TcpSpec, TransportSpec,
 };
 
@@ -60,7 +60,7 @@ impl Condition {
 }
 
 fn one_way(scenario: &Scenario, (from, to): (&str, &str)) -> Result<Condition, String> {
-    let leads = |link: &&crate::scenario::LinkSpec| {
+    let leads = |link: &&taut_lab::scenario::LinkSpec| {
         let directed = link.from.as_deref() == Some(from) && link.to.as_deref() == Some(to);
         directed || link.between.as_ref().is_some_and(|ends| ends.iter().all(|end| end == from || end == to))
     };

@@ -1,7 +1,7 @@
 //! Recommendations, from evidence made up for the purpose.
 
-use taut_lab::evidence::{Carrier, Condition, Evidence, EvidenceSet, Figures, Point, Way};
-use taut_lab::recommend::{Need, Os, Security, recommend, recommendation_text};
+use taut_advise::evidence::{Carrier, Condition, Evidence, EvidenceSet, Figures, Point, Way};
+use taut_advise::recommend::{Need, Os, Security, recommend, recommendation_text};
 
 fn carrier(transport: &str, reliable: bool) -> Carrier {
     Carrier { transport: transport.to_owned(), reliable, ccid: None }
