@@ -40,16 +40,14 @@ impl OperatorDevice for Hand {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let [robot, fingerprint] = std::env::args()
-        .skip(1)
-        .collect::<Vec<_>>()
-        .try_into()
-        .map_err(|_| "operator ADDRESS FINGERPRINT")?;
+    let identity = Identity::open("operator.key")?;
+    let usage = format!("operator ADDRESS FINGERPRINT; this end's is {}", identity.fingerprint());
+    let [robot, fingerprint] = std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| usage)?;
     let battery = Receiver::<Battery>::new(Channel::telemetry("battery"));
     let lamp = Sender::<Lamp>::new(Channel::command("lamp"));
     let operator = Operator::builder()
         .connect(robot)
-        .identity(Identity::open("operator.key")?)
+        .identity(identity)
         .trust(fingerprint.parse()?)
         .resumes_at_start()
         .device(Hand(0.0))

@@ -27,8 +27,9 @@ impl Json for Lamp {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let [listen, operator] =
-        std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| "robot ADDRESS FINGERPRINT")?;
+    let identity = Identity::open("robot.key")?;
+    let usage = format!("robot ADDRESS FINGERPRINT; this end's is {}", identity.fingerprint());
+    let [listen, operator] = std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| usage)?;
     // In place of an arm: it is at once where it is told to be.
     let arm = Arc::new(Mutex::new(State::at([0.0, 0.0, 0.2])));
     let (moved, measured) = (Arc::clone(&arm), arm);
@@ -42,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lamp = Receiver::<Lamp>::new(Channel::command("lamp"));
     let robot = Robot::builder()
         .listen(listen)
-        .identity(Identity::open("robot.key")?)
+        .identity(identity)
         .trust(operator.parse()?)
         .keeps_stops_in("robot.stops")
         .device(limits, device)

@@ -207,7 +207,7 @@ fn a_hand_that_reads_nothing_new_panics_or_blocks_stops_the_robot() {
 #[test]
 fn one_stop_that_panics_or_hangs_does_not_keep_other_devices_from_being_stopped() {
     let (builder, _, identity) = robot();
-    let (arm, base) = (Arm::called("arm", false), Arm::called("base", false));
+    let (arm, base) = (Arm::new(), Arm::new());
     let drive =
         TwistLimits::new().linear(0.5).linear_acceleration(1.0).angular(1.0).angular_acceleration(2.0);
     let robot =
@@ -224,7 +224,7 @@ fn one_stop_that_panics_or_hangs_does_not_keep_other_devices_from_being_stopped(
     told(robot.events(), |event| matches!(event, RobotEvent::DeviceFailed(why) if why.contains("`stop` of")));
 
     let (builder, _, identity) = crate::world::robot();
-    let (arm, base) = (Arm::called("arm", false), Arm::called("base", false));
+    let (arm, base) = (Arm::new(), Arm::new());
     let robot =
         builder.device(limits(), Handed(Arc::clone(&arm))).motion("base", drive, Base(Arc::clone(&base)));
     let robot = robot.start().unwrap();

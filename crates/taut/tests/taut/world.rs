@@ -33,7 +33,6 @@ pub(crate) enum Mood {
 
 /// An arm that is at once where it is told to be, and remembers.
 pub(crate) struct Arm {
-    pub(crate) name: &'static str,
     pub(crate) mood: Mutex<Mood>,
     let_go: (Mutex<bool>, Condvar),
     pub(crate) blocked: AtomicBool,
@@ -48,12 +47,11 @@ pub(crate) struct Arm {
 
 impl Arm {
     pub(crate) fn new() -> Arc<Self> {
-        Self::called("arm", false)
+        Self::with_lease(false)
     }
 
-    pub(crate) fn called(name: &'static str, leases: bool) -> Arc<Self> {
+    pub(crate) fn with_lease(leases: bool) -> Arc<Self> {
         Arc::new(Self {
-            name,
             mood: Mutex::new(Mood::Obeys),
             let_go: (Mutex::new(false), Condvar::new()),
             blocked: AtomicBool::new(false),
