@@ -182,6 +182,11 @@ impl Body {
             return Err(why);
         }
         self.enabled.store(true, Ordering::SeqCst);
+        if !self.is_open() {
+            // Somebody stopped it meanwhile: what was enabled after that is stopped as well.
+            self.stop_all(StopCause::Host, false);
+            return Err(DeviceFailure::Stopped("it is being stopped".to_owned()));
+        }
         Ok(())
     }
 

@@ -32,6 +32,10 @@ pub use limits::{GripperLimits, JointLimits, StateLimits, TwistLimits};
 pub use message::Json;
 pub use message::{Encoding, Failure, Message, Schema};
 pub use motion::{Gripper, Joints, Motion, State, Twist};
-pub use operator::{Operator, OperatorBuilder, OperatorEvent, OperatorMachine};
-pub use robot::{Robot, RobotBuilder, RobotEvent, RobotMachine};
+#[cfg(feature = "sockets")]
+pub use operator::Operator;
+pub use operator::{OperatorBuilder, OperatorEvent, OperatorMachine};
+#[cfg(feature = "sockets")]
+pub use robot::Robot;
+pub use robot::{RobotBuilder, RobotEvent, RobotMachine};
 pub use status::{ChannelStatus, RobotState, Status, StopCause};

@@ -22,6 +22,7 @@ use crate::status::Status;
 ///
 /// A link that is lost is connected again for five seconds; the robot stays stopped meanwhile, and afterwards until it is resumed. When
 /// this is dropped, it says goodbye, and the robot stops.
+#[must_use = "dropped, it ends at once"]
 pub struct Operator {
     running: Running<OperatorMachine<Hand>>,
     told: Arc<Told>,

@@ -24,6 +24,7 @@ pub(crate) const REPORTS: Duration = Duration::from_millis(100);
 /// A robot that runs, on a thread of ours; one operator follows another. Made by [`RobotBuilder::start`].
 ///
 /// When it is dropped, its devices are stopped first, then the operator is told, for two seconds at most.
+#[must_use = "dropped, it ends at once"]
 pub struct Robot {
     running: Running<RobotMachine<Plant>>,
     body: Arc<Body>,

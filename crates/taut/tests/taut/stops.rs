@@ -263,3 +263,27 @@ fn a_robot_stops_within_the_watchdogs_time_when_its_operator_is_silent() {
     let [x, ..] = arm.position();
     assert!((0.0..=0.1).contains(&x), "never beyond what was asked: {x}");
 }
+
+#[test]
+fn a_waker_that_panics_ends_the_session_and_stops_the_device() {
+    use std::future::Future;
+    use std::task::{Context, Wake, Waker};
+
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a bug of the runtime's");
+        }
+    }
+    let arm = Arm::new();
+    let (robot, operator) = moving(&arm);
+    while robot.events().try_recv().is_ok() {}
+    {
+        let mut next = std::pin::pin!(robot.events().next());
+        assert!(next.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Panics)))).is_pending());
+    }
+    operator.stop();
+    until("it ends", || robot.has_ended());
+    assert!(arm.was_stopped(StopCause::Emergency) && arm.was_stopped(StopCause::Host));
+    assert!(matches!(robot.join(), Err(taut::Error::Panicked(why)) if why.contains("the runtime's")));
+}
