@@ -1,3 +1,5 @@
+//! The least that a robot is.
+
 use taut::{Identity, Robot, StateLimits, robot_device};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

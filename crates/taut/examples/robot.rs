@@ -34,7 +34,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arm = Arc::new(Mutex::new(State::at([0.0, 0.0, 0.2])));
     let (moved, measured) = (Arc::clone(&arm), arm);
     let device = robot_device(
-        move |target: &State, _lease| Ok(*moved.lock().map_err(|_| "poisoned")? = *target),
+        move |target: &State, _lease| {
+            *moved.lock().map_err(|_| "poisoned")? = *target;
+            Ok(())
+        },
         move || measured.lock().ok().map(|state| *state),
         |cause| println!("stopped: {}", cause.name()),
     );
