@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// The thread of a session, and the way to it.
 pub(crate) struct Running<M: Machine> {
     pub(crate) remote: Remote<M>,
-    ended: Receiver<()>,
+    ended: Mutex<Receiver<()>>,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
@@ -54,7 +55,7 @@ where
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
         let thread = thread.map_err(|error| Error::System(format!("a thread: {error}")))?;
         match begun.recv() {
-            Ok(remote) => Ok(Self { remote, ended, thread: Some(thread) }),
+            Ok(remote) => Ok(Self { remote, ended: Mutex::new(ended), thread: Some(thread) }),
             Err(_) => Err(outcome(thread).err().unwrap_or(Error::System("it ended at once".to_owned()))),
         }
     }
@@ -80,7 +81,8 @@ where
 
     /// Waits for the goodbye. A thread that is held up is left to itself.
     pub(crate) fn leave(&mut self) {
-        if self.ended.recv_timeout(GOODBYE) == Err(RecvTimeoutError::Disconnected) {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if ended.recv_timeout(GOODBYE) == Err(RecvTimeoutError::Disconnected) {
             let _ = self.join(); // Nobody asks any more.
         }
     }

@@ -18,8 +18,8 @@ use crate::port::Port;
 use crate::status::Status;
 use crate::time::{at, since_zero};
 
-/// An operator without sockets, threads and clock: the caller has these. Made by [`OperatorBuilder::build`]; driven as a
-/// [`RobotMachine`](crate::RobotMachine) is. When this is dropped, the hand lets go of its force, and the robot's watchdog stops the robot.
+/// An operator without sockets, threads and clock: the caller has these. Made by [`OperatorBuilder::build`], on the thread that drives it, as a
+/// [`RobotMachine`](crate::RobotMachine) is driven. When this is dropped, the hand lets go of its force, and the robot's watchdog stops the robot.
 pub struct OperatorMachine {
     agent: taut_agent::Operator<Stack, Hand>,
     told: Arc<Told>,

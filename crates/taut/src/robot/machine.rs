@@ -17,7 +17,7 @@ use crate::host::{Addresses, Inbox, Maker, rng};
 use crate::status::Status;
 use crate::time::{at, ours, since_zero};
 
-/// A robot without sockets, threads and clock: the caller has these. Made by [`RobotBuilder::build`].
+/// A robot without sockets, threads and clock: the caller has these. Made by [`RobotBuilder::build`], on the thread that drives it.
 ///
 /// `now` is a reading of a clock that never goes back, since any moment of your choice: the same for all calls. After every
 /// `handle_…` call [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event) until both give `None`, then

@@ -147,3 +147,17 @@ fn who_connects_to_nobody_is_told_what_to_do() {
         "{error}"
     );
 }
+
+#[test]
+fn handles_are_shared_by_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<taut::Robot>();
+    shared::<taut::Operator>();
+    shared::<Sender<Twist>>();
+    shared::<Receiver<Twist>>();
+    shared::<taut::Events<taut::RobotEvent>>();
+    fn moved<T: Send>() {}
+    // A machine belongs to the thread that builds it; what builds it does not.
+    moved::<RobotBuilder>();
+    moved::<OperatorBuilder>();
+}
