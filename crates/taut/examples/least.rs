@@ -3,8 +3,12 @@
 use taut::{Identity, Robot, StateLimits, robot_device};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let limits =
-        StateLimits::new().position([-0.3; 3], [0.3; 3]).velocity(0.25).force(20.0).stiffness(2_000.0);
+    let limits = StateLimits::new()
+        .position([-0.3; 3], [0.3; 3])
+        .velocity(0.25)
+        .angular_velocity(0.5)
+        .force(20.0)
+        .stiffness(2_000.0);
     let robot = Robot::builder()
         .listen("0.0.0.0:4433")
         .identity(Identity::open("robot.key")?)

@@ -41,7 +41,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         move || measured.lock().ok().map(|state| *state),
         |cause| println!("stopped: {}", cause.name()),
     );
-    let limits = StateLimits::new().position([-0.3; 3], [0.3; 3]).velocity(0.25).force(20.0).stiffness(500.0);
+    let limits = StateLimits::new()
+        .position([-0.3; 3], [0.3; 3])
+        .velocity(0.25)
+        .angular_velocity(0.5)
+        .force(20.0)
+        .stiffness(500.0);
     let battery = Sender::<Battery>::new(Channel::telemetry("battery"));
     let lamp = Receiver::<Lamp>::new(Channel::command("lamp"));
     let robot = Robot::builder()

@@ -30,14 +30,16 @@ macro_rules! limits {
     )*};
 }
 
-/// Of a device that a [`State`](crate::State) moves. Position, velocity and force have to be set, and the
-/// [stiffness](Self::stiffness) unless the device [limits its force](crate::RobotDevice::limit_force) itself.
+/// Of a device that a [`State`](crate::State) moves. Position, velocity, angular velocity and force have to be set, and the
+/// [stiffness](Self::stiffness) unless the device [limits its force](crate::RobotDevice::limit_force) itself. The gripper of a state is
+/// passed on as it is: one with limits moves by [`Gripper`](crate::Gripper).
 ///
 /// ```
 /// use taut::StateLimits;
 /// let limits = StateLimits::new()
 ///     .position([-0.3, -0.3, 0.05], [0.3, 0.3, 0.5])
 ///     .velocity(0.25)
+///     .angular_velocity(0.5)
 ///     .force(20.0)
 ///     .stiffness(2_000.0);
 /// ```
@@ -80,7 +82,7 @@ impl StateLimits {
         force;
         /// The largest change of the velocity, m/s². Default: none.
         acceleration;
-        /// The largest angular speed, rad/s; for a device that measures its orientation. Default: none.
+        /// The largest angular speed, rad/s, by the robot's own clock, from how it measures itself turned; 0 where it does not turn.
         angular_velocity;
         /// Of the device's position controller, N/m: the commanded position stays within force / stiffness of the measured one.
         stiffness;
@@ -95,15 +97,17 @@ impl StateLimits {
     fn session(&self) -> Result<MotionLimits, String> {
         let known = self.position.filter(|corners| corners.iter().flatten().all(|part| part.is_finite()));
         let place = known.map_or((None, "StateLimits::position"), |_| (Some(0.0), ""));
-        let [_, velocity, force] =
-            all([place, (self.velocity, "StateLimits::velocity"), (self.force, "StateLimits::force")])?;
+        let [_, velocity, angular_velocity, force] = all([
+            place,
+            (self.velocity, "StateLimits::velocity"),
+            (self.angular_velocity, "StateLimits::angular_velocity"),
+            (self.force, "StateLimits::force"),
+        ])?;
         let [least, largest] = known.unwrap_or_default();
         let mut limits = MotionLimits::new().position(least, largest).velocity(velocity).force(force);
+        limits = limits.angular_velocity(angular_velocity);
         if let Some(acceleration) = self.acceleration {
             limits = limits.acceleration(acceleration);
-        }
-        if let Some(velocity) = self.angular_velocity {
-            limits = limits.angular_velocity(velocity);
         }
         if let Some(stiffness) = self.stiffness {
             limits = limits.stiffness(stiffness);
@@ -304,9 +308,13 @@ mod tests {
     fn what_is_missing_infinite_negative_or_no_number_is_named() {
         let some = StateLimits::new().position([0.0; 3], [1.0; 3]).velocity(f32::INFINITY);
         let why = some.checked().unwrap_err();
-        assert_eq!(why, "set StateLimits::velocity, StateLimits::force, each to a finite number from 0 up");
-        let why = some.velocity(0.1).force(f32::NAN).checked().unwrap_err();
+        assert_eq!(
+            why,
+            "set StateLimits::velocity, StateLimits::angular_velocity, StateLimits::force, each to a finite number from 0 up"
+        );
+        let why = some.velocity(0.1).angular_velocity(0.1).force(f32::NAN).checked().unwrap_err();
         assert!(why.contains("force") && !why.contains("velocity"), "{why}");
+        let some = some.angular_velocity(0.1);
         assert!(some.velocity(0.1).force(-1.0).checked().is_err());
         let endless =
             StateLimits::new().position([0.0; 3], [1.0, f32::INFINITY, 1.0]).velocity(0.1).force(1.0);

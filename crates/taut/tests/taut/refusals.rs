@@ -40,12 +40,19 @@ fn a_robot_without_identity_trust_address_device_or_a_place_for_stops_does_not_s
 fn nothing_moves_without_limits() {
     let (builder, ..) = robot();
     let why = refused(builder.device(StateLimits::new(), arm()));
-    assert!(why.contains("position") && why.contains("velocity") && why.contains("force"), "{why}");
+    assert!(
+        why.contains("position")
+            && why.contains("::velocity")
+            && why.contains("::angular_velocity")
+            && why.contains("force"),
+        "{why}"
+    );
     let (builder, ..) = robot();
     let why = refused(builder.device(limits().velocity(f32::INFINITY), arm()));
     assert!(why.contains("StateLimits::velocity"), "{why}");
     let (builder, ..) = robot();
-    let no_stiffness = StateLimits::new().position([-0.3; 3], [0.3; 3]).velocity(0.5).force(20.0);
+    let no_stiffness =
+        StateLimits::new().position([-0.3; 3], [0.3; 3]).velocity(0.5).angular_velocity(0.5).force(20.0);
     let why = refused(builder.device(no_stiffness, arm()));
     assert!(why.contains("StateLimits::stiffness") && why.contains("limit_force"), "{why}");
     let (builder, ..) = robot();

@@ -287,3 +287,54 @@ fn a_waker_that_panics_ends_the_session_and_stops_the_device() {
     assert!(arm.was_stopped(StopCause::Emergency) && arm.was_stopped(StopCause::Host));
     assert!(matches!(robot.join(), Err(taut::Error::Panicked(why)) if why.contains("the runtime's")));
 }
+
+#[test]
+fn whatever_the_hand_asks_the_device_is_told_no_more_than_its_limits_allow() {
+    use std::sync::Mutex;
+    use taut::{OperatorDevice, State, robot_device};
+
+    struct Wild(u32);
+    impl OperatorDevice for Wild {
+        fn sample(&mut self) -> Option<State> {
+            self.0 += 1;
+            let far = if self.0 % 2 == 0 { 1e9 } else { -1e9 };
+            let turned = if self.0 % 3 == 0 { [0.0, 1.0, 0.0, 0.0] } else { [1.0, 0.0, 0.0, 0.0] };
+            Some(
+                State::at([far; 3])
+                    .with_orientation_wxyz(turned)
+                    .with_velocity([far; 3])
+                    .with_force([far; 3]),
+            )
+        }
+        fn feel(&mut self, _: &State) {}
+        fn lost(&mut self) {}
+    }
+    let told = Arc::new(Mutex::new(vec![State::at([0.0, 0.0, 0.2])]));
+    let (moved, measured) = (Arc::clone(&told), Arc::clone(&told));
+    let device = robot_device(
+        move |target: &State, _| {
+            moved.lock().unwrap().push(*target);
+            Ok(())
+        },
+        move || measured.lock().unwrap().last().copied(),
+        |_| (),
+    );
+    let (builder, _, identity) = robot();
+    let robot = builder.device(limits(), device).start().unwrap();
+    let operator = operator(&robot, identity).device(Wild(0)).resumes_at_start().start().unwrap();
+    until("it moves", || told.lock().unwrap().len() > 300);
+    drop((operator, robot));
+    let told = told.lock().unwrap();
+    let length = |vector: [f32; 3]| vector.iter().map(|part| part * part).sum::<f32>().sqrt();
+    for pair in told.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        assert!(to.position.iter().all(|part| part.abs() <= 0.3), "{to:?}");
+        assert!(length(to.velocity) <= 0.5001 && length(to.force) <= 20.01, "{to:?}");
+        // 50 ms count of a silence, however long.
+        let way: [f32; 3] = std::array::from_fn(|i| to.position[i] - from.position[i]);
+        assert!(length(way) <= 0.5 * 0.05 + 1e-4, "{from:?} {to:?}");
+        let same: f32 = (0..4).map(|i| from.orientation_wxyz[i] * to.orientation_wxyz[i]).sum();
+        let turn = 2.0 * same.abs().min(1.0).acos();
+        assert!(turn <= 0.5 * 0.05 + 2e-3, "{turn} rad: {from:?} {to:?}");
+    }
+}

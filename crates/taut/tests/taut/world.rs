@@ -167,7 +167,12 @@ impl OperatorDevice for Still {
 }
 
 pub(crate) fn limits() -> StateLimits {
-    StateLimits::new().position([-0.3; 3], [0.3; 3]).velocity(0.5).force(20.0).stiffness(500.0)
+    StateLimits::new()
+        .position([-0.3; 3], [0.3; 3])
+        .velocity(0.5)
+        .angular_velocity(0.5)
+        .force(20.0)
+        .stiffness(500.0)
 }
 
 /// Two identities, and a robot's builder that trusts the operator's.
