@@ -297,8 +297,8 @@ fn whatever_the_hand_asks_the_device_is_told_no_more_than_its_limits_allow() {
     impl OperatorDevice for Wild {
         fn sample(&mut self) -> Option<State> {
             self.0 += 1;
-            let far = if self.0 % 2 == 0 { 1e9 } else { -1e9 };
-            let turned = if self.0 % 3 == 0 { [0.0, 1.0, 0.0, 0.0] } else { [1.0, 0.0, 0.0, 0.0] };
+            let far = if self.0.is_multiple_of(2) { 1e9 } else { -1e9 };
+            let turned = if self.0.is_multiple_of(3) { [0.0, 1.0, 0.0, 0.0] } else { [1.0, 0.0, 0.0, 0.0] };
             Some(
                 State::at([far; 3])
                     .with_orientation_wxyz(turned)
