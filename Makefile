@@ -81,11 +81,14 @@ test: ## All that CI runs: lint, tests, doc tests, links and examples in the doc
 lint: ## Format, clippy, API documentation, licences; all without warnings
 	$(call need,$(BUILD_NEEDS))
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --features taut/stream --locked -- -D warnings
 	@# What `make demo` builds.
 	cargo clippy -p taut-cli --no-default-features --locked -- -D warnings
+	@# The library without sockets, for a loop of one's own.
+	cargo clippy -p taut --no-default-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	.ci/licences
+	.ci/package
 
 bench: ## Measure the speed of the hot paths, then of real sockets; see docs/performance.md
 	$(call need,$(BUILD_NEEDS))
@@ -152,7 +155,7 @@ fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuz
 			cargo +nightly fuzz run --features targets $$target -- -max_total_time=$(SECONDS_EACH) -max_len=4096; \
 	done
 
-doc: ## Build the API documentation: target/doc/taut_core/index.html
+doc: ## Build the API documentation: target/doc/taut/index.html
 	cargo doc --workspace --no-deps --locked
 
 deny: ## Check licences, bans and sources by cargo-deny, and advisories, which fail it

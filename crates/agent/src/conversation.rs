@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use taut_core::{PathId, Transport};
 use taut_transport::mtip::ChoiceReport;
+use taut_transport::stack::Stack;
 pub use taut_transport::stack::Trouble;
 use taut_transport::stranger::ShownKey;
 
@@ -25,6 +26,32 @@ pub trait Conversation: Transport {
     fn choices(&self) -> Option<ChoiceReport>;
     /// Bytes of streams that were sent and received, and that no port counts; `None` where ports count them.
     fn stream_bytes(&self) -> Option<(u64, u64)>;
+}
+
+/// As far as the stack knows by itself: on a host that wakes it when it is due, and whose port counts bytes.
+impl Conversation for Stack {
+    fn trouble(&self) -> Trouble {
+        Self::trouble(self)
+    }
+    fn wakes_early(&self) -> bool {
+        false
+    }
+    fn lingers(&self) -> bool {
+        Self::lingers(self)
+    }
+    fn busy(&self) -> u64 {
+        Self::busy(self)
+    }
+    fn take_stranger(&mut self) -> Option<Refused> {
+        let stranger = Self::take_stranger(self)?;
+        Some(Refused { path: Some(stranger.path), address: None, key: stranger.key })
+    }
+    fn choices(&self) -> Option<ChoiceReport> {
+        Self::choices(self)
+    }
+    fn stream_bytes(&self) -> Option<(u64, u64)> {
+        None
+    }
 }
 
 /// Who was refused at a robot.

@@ -5,10 +5,9 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use taut_core::{Ecn, PathId, Transmit};
+use taut_core::{Ecn, PathHeard, PathId, PathTable, Transmit};
 use taut_wire::dccp::{Addresses, PROTOCOL, fill_checksum, verify_checksum};
 
-use super::path::{Heard, PathTable};
 use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received};
 use crate::Clock;
 
@@ -119,7 +118,7 @@ impl DccpPort {
                 self.stats.bytes_received += (len - offset) as u64;
                 let (at, start, len) = (clock.now(), begin + offset, len - offset);
                 buffers.read = at;
-                let Heard { path, origin, is_reused } = heard;
+                let PathHeard { path, origin, is_reused } = heard;
                 buffers.datagrams.push(Received { at, path, origin, is_reused, ecn, start, len });
             }
         }
@@ -132,7 +131,7 @@ impl DccpPort {
         bytes: &[u8],
         from: IpAddr,
         uses: &dyn Fn(PathId) -> bool,
-    ) -> Option<(usize, Ecn, Heard)> {
+    ) -> Option<(usize, Ecn, PathHeard)> {
         // A raw IPv4 socket is given the IP header, an IPv6 one is not (raw(7), ipv6(7)).
         let (offset, ecn) = match self.local {
             SocketAddr::V4(_) => {

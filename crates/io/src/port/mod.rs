@@ -1,7 +1,6 @@
 //! What a machine's datagrams leave and arrive through.
 
 mod dccp;
-mod path;
 mod socket;
 mod udp;
 

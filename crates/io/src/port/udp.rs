@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
 use quinn_udp::RecvMeta;
-use taut_core::{Duration, Ecn, PathId, Time, Transmit};
+use taut_core::{Duration, Ecn, PathHeard, PathId, PathTable, Time, Transmit};
 
-use super::path::{Heard, PathTable};
 use super::socket::Socket;
 use super::{Blocked, PortError, PortStats, ReceiveBuffers, Received};
 use crate::{Clock, WallTime};
@@ -317,7 +316,7 @@ impl UdpPort {
         meta: &RecvMeta,
         local: Option<IpAddr>,
         uses: &dyn Fn(PathId) -> bool,
-    ) -> Option<Heard> {
+    ) -> Option<PathHeard> {
         let heard = self.paths.heard(at, socket, meta.addr, local, uses);
         match heard {
             Some(heard) => self.stats.paths_reused += u64::from(heard.is_reused),
@@ -327,7 +326,14 @@ impl UdpPort {
     }
 
     /// Notes the datagrams in a chunk of the buffers: one, or several of one size that the kernel has put together.
-    fn take(&mut self, at: Time, meta: &RecvMeta, heard: Heard, chunk: usize, buffers: &mut ReceiveBuffers) {
+    fn take(
+        &mut self,
+        at: Time,
+        meta: &RecvMeta,
+        heard: PathHeard,
+        chunk: usize,
+        buffers: &mut ReceiveBuffers,
+    ) {
         let (stride, datagrams) = datagrams(meta);
         self.stats.datagrams_received += datagrams as u64;
         self.stats.bytes_received += meta.len as u64;

@@ -97,10 +97,7 @@ impl Conversation for Carrier {
                 let (address, key) = acceptor.take_stranger()?;
                 Some(Refused { path: None, address: Some(address), key })
             }
-            Self::Stack(stack) => {
-                let stranger = stack.take_stranger()?;
-                Some(Refused { path: Some(stranger.path), address: None, key: stranger.key })
-            }
+            Self::Stack(stack) => Conversation::take_stranger(stack),
             Self::Tcp(_) | Self::PlainTcp(_) | Self::Absent => None,
         }
     }

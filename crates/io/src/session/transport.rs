@@ -1,15 +1,7 @@
 //! What an endpoint speaks, and how it is set for sessions.
 
 use taut_agent::PATIENCE;
-use taut_core::{Bytes, Duration, Priority};
-use taut_transport::dccp::DccpConfig;
-use taut_transport::etp::EtpConfig;
-use taut_transport::mpquic::MpQuicConfig;
-use taut_transport::mtip::MtipConfig;
-use taut_transport::quic::QuicConfig;
-use taut_transport::sctp::SctpConfig;
 use taut_transport::stack::{StackSpec, TransportKind};
-use taut_transport::udp::UdpConfig;
 
 use crate::tcp::KernelTcpConfig;
 
@@ -47,42 +39,12 @@ impl From<KernelTcpConfig> for TransportConfig {
     }
 }
 
-/// What sealing adds to a datagram, [`taut_transport::security::Secured::OVERHEAD`], fits between this and Ethernet's
-/// 1472 B.
-const ROOM: Bytes = Bytes::new(1_400);
-
 impl From<TransportKind> for TransportConfig {
     fn from(kind: TransportKind) -> Self {
-        Self::Stack(match kind {
-            // A link that is silent for 2 s is gone: until then the robot lets nobody else in.
-            TransportKind::Quic => StackSpec::Quic(
-                QuicConfig::new().idle_timeout(Duration::from_secs(2)).keep_alive(Duration::from_millis(500)),
-            ),
-            TransportKind::Udp => StackSpec::Udp(UdpConfig::new().max_datagram(ROOM)),
-            TransportKind::Tcp => return Self::Tcp(KernelTcpConfig::new()),
-            // The kernel decides about its subflows.
-            TransportKind::Mptcp => return Self::Tcp(KernelTcpConfig::new().multipath(true)),
-            TransportKind::Sctp => StackSpec::Sctp(SctpConfig::new()),
-            TransportKind::Dccp => {
-                let config = DccpConfig::new().max_datagram(ROOM).expect("within its range");
-                StackSpec::Dccp(config.connect_timeout(PATIENCE))
-            }
-            // As QUIC: after 2 s without a sign of life on any path it is over.
-            TransportKind::Mtip => StackSpec::Mtip(
-                MtipConfig::new()
-                    .deadline(Duration::from_millis(200))
-                    .idle_timeout(Duration::from_secs(2))
-                    .emergency(Priority(0))
-                    .max_message(ROOM),
-            ),
-            TransportKind::Mpquic => {
-                StackSpec::Mpquic(MpQuicConfig::new().idle_timeout(Duration::from_secs(2)))
-            }
-            // States at 1 kHz. Acknowledgements and forces share the gap: what waits goes together.
-            TransportKind::Etp => {
-                StackSpec::Etp(EtpConfig::session(Duration::from_millis(1)).pack(true).max_datagram(ROOM))
-            }
-            TransportKind::EveryPath => StackSpec::EveryPath(UdpConfig::new().max_datagram(ROOM)),
-        })
+        match StackSpec::for_sessions(kind, PATIENCE) {
+            Some(spec) => Self::Stack(spec),
+            // Of Multipath TCP the kernel decides about its subflows.
+            None => Self::Tcp(KernelTcpConfig::new().multipath(kind == TransportKind::Mptcp)),
+        }
     }
 }

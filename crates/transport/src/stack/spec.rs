@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use taut_core::{Duration, Protocol};
+use taut_core::{Bytes, Duration, Priority, Protocol};
 
 use crate::dccp::DccpConfig;
 use crate::etp::EtpConfig;
@@ -135,7 +135,42 @@ pub enum StackSpec {
     EveryPath(UdpConfig),
 }
 
+/// What sealing adds to a datagram, [`Secured::OVERHEAD`](crate::security::Secured::OVERHEAD), fits between this and Ethernet's 1472 B.
+const ROOM: Bytes = Bytes::new(1_400);
+
 impl StackSpec {
+    /// As sessions over networks that nobody knows have it; `None` where there is a model, and over sockets the kernel's own.
+    /// `patience`: how long an operator tries to connect.
+    pub fn for_sessions(kind: TransportKind, patience: Duration) -> Option<Self> {
+        // A link that is silent for so long is gone: until then the robot lets nobody else in.
+        let gone = Duration::from_secs(2);
+        Some(match kind {
+            TransportKind::Quic => {
+                Self::Quic(QuicConfig::new().idle_timeout(gone).keep_alive(Duration::from_millis(500)))
+            }
+            TransportKind::Udp => Self::Udp(UdpConfig::new().max_datagram(ROOM)),
+            TransportKind::Tcp | TransportKind::Mptcp => return None,
+            TransportKind::Sctp => Self::Sctp(SctpConfig::new()),
+            TransportKind::Dccp => {
+                let config = DccpConfig::new().max_datagram(ROOM).expect("within its range");
+                Self::Dccp(config.connect_timeout(patience))
+            }
+            TransportKind::Mtip => Self::Mtip(
+                MtipConfig::new()
+                    .deadline(Duration::from_millis(200))
+                    .idle_timeout(gone)
+                    .emergency(Priority(0))
+                    .max_message(ROOM),
+            ),
+            TransportKind::Mpquic => Self::Mpquic(MpQuicConfig::new().idle_timeout(gone)),
+            // States at 1 kHz. Acknowledgements and forces share the gap: what waits goes together.
+            TransportKind::Etp => {
+                Self::Etp(EtpConfig::session(Duration::from_millis(1)).pack(true).max_datagram(ROOM))
+            }
+            TransportKind::EveryPath => Self::EveryPath(UdpConfig::new().max_datagram(ROOM)),
+        })
+    }
+
     /// Which transport.
     pub const fn kind(&self) -> TransportKind {
         match self {

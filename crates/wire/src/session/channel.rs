@@ -40,6 +40,7 @@ codes! {
     }
 
     /// How the bytes of a payload are to be read, as MCAP and Foxglove name it.
+    #[non_exhaustive]
     Encoding {
         /// This project's own compact formats.
         Taut = 0 "taut",

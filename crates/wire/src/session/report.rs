@@ -18,6 +18,7 @@ codes! {
     }
 
     /// Why a robot stopped last.
+    #[non_exhaustive]
     StopCause {
         /// It has not been told to move yet.
         Start = 0 "start",

@@ -2,53 +2,55 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use taut_core::{Origin, PathId, Time};
+use crate::{Origin, PathId, Time};
 
-/// Addresses by path. Bounded: a stranger can fill it, but displaces nobody that the machine knows to be its peer, and keeps
+/// Addresses by path, for whoever has sockets. Bounded: a stranger can fill it, but displaces nobody that the machine knows to be its peer, and keeps
 /// no place for which there is a newcomer.
 #[derive(Debug)]
-pub(crate) struct PathTable {
-    entries: Vec<Entry>,
+pub struct PathTable {
+    entries: Vec<PathEntry>,
     limit: usize,
     /// Where the last datagram came from: the next one most likely does too.
     last: usize,
 }
 
+/// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub struct PathEntry {
     /// Which of the port's sockets.
-    pub(crate) socket: usize,
+    pub socket: usize,
     /// The peer.
-    pub(crate) remote: SocketAddr,
+    pub remote: SocketAddr,
     /// The address of ours that the peer sent to, where the socket is bound to all of them. `None` matches any.
-    pub(crate) local: Option<IpAddr>,
+    pub local: Option<IpAddr>,
     /// When a datagram came from there.
     heard: Time,
     /// It was there from the beginning.
     stays: bool,
     /// The machine sent there: it knows this peer, or answered somebody who may be nobody.
-    pub(crate) answered: bool,
+    pub answered: bool,
 }
 
 /// The path of a datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
-    pub(crate) path: PathId,
+pub struct PathHeard {
+    /// Its number.
+    pub path: PathId,
     /// The address, when it is new here.
-    pub(crate) origin: Option<Origin>,
+    pub origin: Option<Origin>,
     /// The number was another address's until now.
-    pub(crate) is_reused: bool,
+    pub is_reused: bool,
 }
 
 impl PathTable {
     /// A table of at most `limit` paths, from 1 to 256.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         Self { entries: Vec::new(), limit: limit.clamp(1, 256), last: 0 }
     }
 
     /// A path that is there from the beginning and stays. `None`: the table is full.
-    pub(crate) fn add(&mut self, socket: usize, remote: SocketAddr) -> Option<PathId> {
-        let entry = Entry { socket, remote, local: None, heard: Time::ZERO, stays: true, answered: true };
+    pub fn add(&mut self, socket: usize, remote: SocketAddr) -> Option<PathId> {
+        let entry = PathEntry { socket, remote, local: None, heard: Time::ZERO, stays: true, answered: true };
         (self.entries.len() < self.limit).then(|| {
             self.entries.push(entry);
             id(self.entries.len() - 1)
@@ -56,17 +58,18 @@ impl PathTable {
     }
 
     /// Where it leads, as people write it: an IPv4 address that came through an IPv6 socket is one.
-    pub(crate) fn remote(&self, path: PathId) -> Option<SocketAddr> {
+    pub fn remote(&self, path: PathId) -> Option<SocketAddr> {
         let remote = self.entries.get(usize::from(path.0))?.remote;
         Some(SocketAddr::new(remote.ip().to_canonical(), remote.port()))
     }
 
-    pub(crate) fn get_mut(&mut self, path: PathId) -> Option<&mut Entry> {
+    /// To change it.
+    pub fn get_mut(&mut self, path: PathId) -> Option<&mut PathEntry> {
         self.entries.get_mut(usize::from(path.0))
     }
 
     /// The peer of `socket`, when it has exactly one.
-    pub(crate) fn only_remote_of(&self, socket: usize) -> Option<SocketAddr> {
+    pub fn only_remote_of(&self, socket: usize) -> Option<SocketAddr> {
         let mut remotes =
             self.entries.iter().filter(|entry| entry.socket == socket).map(|entry| entry.remote);
         let first = remotes.next()?;
@@ -75,15 +78,15 @@ impl PathTable {
 
     /// The path of a datagram that arrived. One that is new takes a free place, or that of the one heard least recently among
     /// those that the machine does not use: first of those to which it never sent. `None` when there is none.
-    pub(crate) fn heard(
+    pub fn heard(
         &mut self,
         now: Time,
         socket: usize,
         remote: SocketAddr,
         local: Option<IpAddr>,
         uses: &dyn Fn(PathId) -> bool,
-    ) -> Option<Heard> {
-        let is = |entry: &Entry| {
+    ) -> Option<PathHeard> {
+        let is = |entry: &PathEntry| {
             entry.socket == socket
                 && entry.remote == remote
                 && (entry.local.is_none() || entry.local == local)
@@ -93,7 +96,7 @@ impl PathTable {
             self.last = match self.entries.iter().position(is) {
                 Some(index) => index,
                 None => {
-                    let new = Entry { socket, remote, local, heard: now, stays: false, answered: false };
+                    let new = PathEntry { socket, remote, local, heard: now, stays: false, answered: false };
                     is_reused = self.entries.len() == self.limit;
                     origin = Some(Origin::new(remote, local, socket));
                     self.place(new, uses)?
@@ -101,15 +104,15 @@ impl PathTable {
             };
         }
         self.entries[self.last].heard = now;
-        Some(Heard { path: id(self.last), origin, is_reused })
+        Some(PathHeard { path: id(self.last), origin, is_reused })
     }
 
-    fn place(&mut self, entry: Entry, uses: &dyn Fn(PathId) -> bool) -> Option<usize> {
+    fn place(&mut self, entry: PathEntry, uses: &dyn Fn(PathId) -> bool) -> Option<usize> {
         if self.entries.len() < self.limit {
             self.entries.push(entry);
             return Some(self.entries.len() - 1);
         }
-        let free = |(index, old): &(usize, &Entry)| !(old.stays || old.answered && uses(id(*index)));
+        let free = |(index, old): &(usize, &PathEntry)| !(old.stays || old.answered && uses(id(*index)));
         let places = self.entries.iter().enumerate().filter(free);
         let (index, _) = places.min_by_key(|(_, old)| (old.answered, old.heard))?;
         self.entries[index] = entry;

@@ -1,0 +1,137 @@
+//! What a loop of the caller's own needs instead of sockets: addresses as paths, and transports one after the other.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use getrandom::SysRng;
+use rand_core::{Rng as _, UnwrapErr};
+use taut_agent::PATIENCE;
+use taut_core::{PathHeard, PathId, PathTable, Rng, Seed, Time};
+use taut_transport::entropy::Entropy;
+use taut_transport::security::SecurityConfig;
+use taut_transport::stack::{Part, Protection, Randomness, Side, Stack, StackSpec, TransportKind};
+
+use crate::common::Known;
+use crate::error::Error;
+use crate::time::ours;
+
+/// Addresses that are remembered; one that is not in use gives way to a newcomer.
+const PATHS: usize = 64;
+
+/// Makes transports.
+pub(crate) struct Maker {
+    spec: StackSpec,
+    side: Side,
+    protection: Protection,
+}
+
+impl Maker {
+    /// `unix` is the wall clock at `now`, since 1970: what an end says must be newer than in its earlier lives.
+    pub(crate) fn new(known: Known, side: Side, now: Duration, unix: Duration) -> Result<Self, Error> {
+        let Known { identity, trust, kind } = known;
+        if side == Side::Opens && trust.len() != 1 {
+            return Err(Error::invalid("trust", "an operator trusts exactly one robot"));
+        }
+        let spec = StackSpec::for_sessions(kind, PATIENCE).filter(|_| kind != TransportKind::Tcp);
+        let spec = spec.ok_or(Error::invalid(
+            "transport",
+            "tcp is the kernel's: `start` has it, `build` has the others",
+        ))?;
+        let epoch = ours(unix.saturating_sub(now)).as_nanos();
+        let config = SecurityConfig::new().epoch(epoch).give_up(PATIENCE);
+        let protection = Protection::new(identity.0, trust).config(config);
+        Ok(Self { spec, side, protection })
+    }
+
+    pub(crate) fn make(&self) -> Result<Stack, Error> {
+        let made = Stack::new(self.spec.clone(), self.side, Some(self.protection.clone()), OsRandomness);
+        made.map_err(|error| Error::invalid("transport", error))
+    }
+}
+
+/// That of the operating system.
+struct OsRandomness;
+
+impl Randomness for OsRandomness {
+    fn entropy(&mut self, _: Part) -> Entropy {
+        Entropy::new(UnwrapErr(SysRng))
+    }
+    fn rng(&mut self, part: Part) -> Rng {
+        rng(part.name())
+    }
+}
+
+/// Numbers that nobody can guess, and that need not be secret.
+pub(crate) fn rng(name: &str) -> Rng {
+    Seed::new(UnwrapErr(SysRng).next_u64()).stream(name)
+}
+
+/// Addresses by the numbers of their paths.
+#[derive(Debug)]
+pub(crate) struct Addresses(PathTable);
+
+impl Addresses {
+    /// Those of an operator: the robot's.
+    pub(crate) fn to(remote: Option<SocketAddr>) -> Self {
+        let mut table = PathTable::new(PATHS);
+        if let Some(remote) = remote {
+            table.add(0, remote);
+        }
+        Self(table)
+    }
+
+    pub(crate) fn heard(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        uses: &dyn Fn(PathId) -> bool,
+    ) -> Option<PathHeard> {
+        self.0.heard(now, 0, from, None, uses)
+    }
+
+    /// Where a datagram of this path goes.
+    pub(crate) fn answer(&mut self, path: PathId) -> Option<SocketAddr> {
+        let entry = self.0.get_mut(path)?;
+        entry.answered = true;
+        Some(entry.remote)
+    }
+}
+
+/// Commands of other threads for a machine that its caller drives.
+#[derive(Debug)]
+pub(crate) struct Inbox<C>(Arc<Mutex<VecDeque<C>>>);
+
+impl<C> Clone for Inbox<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// Commands that wait at most.
+const CAPACITY: usize = 1_024;
+
+impl<C> Inbox<C> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// False when it is full.
+    pub(crate) fn push(&self, command: C) -> bool {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = waiting.len() < CAPACITY;
+        if fits {
+            waiting.push_back(command);
+        }
+        fits
+    }
+
+    pub(crate) fn pop(&self) -> Option<C> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}

@@ -1,0 +1,41 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(missing_docs)]
+
+mod body;
+mod channel;
+mod common;
+mod device;
+mod error;
+mod handle;
+mod host;
+mod identity;
+mod limits;
+mod message;
+mod motion;
+mod operator;
+mod port;
+mod queue;
+mod robot;
+#[cfg(feature = "sockets")]
+mod running;
+mod status;
+mod time;
+
+pub use channel::Channel;
+pub use device::{FnDevice, OperatorDevice, RobotDevice, robot_device};
+pub use error::{Error, RecvError, SendError};
+pub use handle::{Events, Receiver, Sender};
+pub use identity::{Fingerprint, Identity};
+pub use limits::{GripperLimits, JointLimits, StateLimits, TwistLimits};
+#[cfg(feature = "json")]
+pub use message::Json;
+pub use message::{Encoding, Failure, Message, Schema};
+pub use motion::{Gripper, Joints, Motion, State, Twist};
+#[cfg(feature = "sockets")]
+pub use operator::Operator;
+pub use operator::{OperatorBuilder, OperatorEvent, OperatorMachine};
+#[cfg(feature = "sockets")]
+pub use robot::Robot;
+pub use robot::{RobotBuilder, RobotEvent, RobotMachine};
+pub use status::{ChannelStatus, RobotState, Status, StopCause};

@@ -1,0 +1,189 @@
+//! How an operator is set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use taut_agent::{OperatorSettings, ResumePolicy};
+use taut_session::{Direction, OperatorConfig};
+
+use super::event::Told;
+use super::hand::Hand;
+use crate::common::{Common, Known, declare, period};
+use crate::device::OperatorDevice;
+use crate::error::Error;
+use crate::handle::{Receiver, Sender};
+use crate::identity::{Fingerprint, Identity};
+use crate::message::Message;
+use crate::port::{Port, Ports};
+use crate::time::ours;
+
+/// Sets an operator; also by `Operator::builder()`.
+///
+/// | setting | default |
+/// | --- | --- |
+/// | [`connect`](Self::connect), [`identity`](Self::identity), [`trust`](Self::trust) | none: have to be set |
+/// | [`device`](Self::device) | none: messages of [motion](crate::Channel::motion) alone move the robot |
+/// | [`transport`](Self::transport) | `"quic"` |
+/// | [`rate`](Self::rate) | 1000 Hz |
+/// | [`deadline`](Self::deadline) | 200 ms |
+/// | [`force_limit`](Self::force_limit) | 5 N |
+/// | [`resumes_at_start`](Self::resumes_at_start) | no |
+#[derive(Default)]
+#[must_use = "a builder does nothing before `start` or `build`"]
+pub struct OperatorBuilder {
+    pub(super) common: Common,
+    pub(super) connect: Option<String>,
+    pub(super) record: Option<Option<String>>,
+    device: Option<Box<dyn OperatorDevice>>,
+    rate: Option<u32>,
+    deadline: Option<Duration>,
+    force_limit: Option<f32>,
+    resumes: bool,
+    channels: Vec<Arc<Port>>,
+}
+
+/// What an operator is made of.
+pub(super) struct Parts {
+    pub(super) known: Known,
+    pub(super) session: OperatorConfig,
+    pub(super) settings: OperatorSettings,
+    pub(super) hand: Hand,
+    pub(super) told: Arc<Told>,
+}
+
+impl OperatorBuilder {
+    /// Nothing is set yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where the robot listens, `HOST:PORT`.
+    pub fn connect(mut self, address: impl Into<String>) -> Self {
+        self.connect = Some(address.into());
+        self
+    }
+
+    /// Who this operator is.
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.common.identity = Some(identity);
+        self
+    }
+
+    /// The one robot that it speaks with.
+    pub fn trust(mut self, robot: Fingerprint) -> Self {
+        self.common.trust(robot);
+        self
+    }
+
+    /// As [the robot's](crate::RobotBuilder::transport). Default: `"quic"`.
+    pub fn transport(mut self, name: impl Into<String>) -> Self {
+        self.common.transport = Some(name.into());
+        self
+    }
+
+    /// An interface, such as `"wwan0"`, or an address from which to connect, instead of wherever the routes lead. Repeatable with `"mtip"` and
+    /// `"mpquic"`, which use all of them at once; they may come and go.
+    #[cfg(feature = "sockets")]
+    pub fn path(mut self, interface: impl Into<String>) -> Self {
+        self.common.paths.push(interface.into());
+        self
+    }
+
+    /// The file in which an emergency stop that was not acknowledged survives this process: it is sent first the next time. Default: it does
+    /// not.
+    #[cfg(feature = "sockets")]
+    pub fn keeps_stops_in(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.common.state = Some(path.into());
+        self
+    }
+
+    /// For a loop of your own: what [`OperatorEvent::Keep`](crate::OperatorEvent::Keep) gave last in the life before this one; `None`: there
+    /// was none. From then on each change comes as such an event.
+    pub fn record(mut self, last: Option<String>) -> Self {
+        self.record = Some(last);
+        self
+    }
+
+    /// What the hand holds. It is sampled from the first resume on.
+    pub fn device(mut self, device: impl OperatorDevice) -> Self {
+        self.device = Some(Box::new(device));
+        self
+    }
+
+    /// How often the device is sampled; 1 to 10 000 Hz. Default: 1000.
+    pub fn rate(mut self, hz: u32) -> Self {
+        self.rate = Some(hz);
+        self
+    }
+
+    /// The age at which a state of the device is worthless, wherever it is. Default: 200 ms.
+    pub fn deadline(mut self, age: Duration) -> Self {
+        self.deadline = Some(age);
+        self
+    }
+
+    /// The largest force that the hand is given, N: what it and the device bear. Default: 5 N.
+    pub fn force_limit(mut self, newtons: f32) -> Self {
+        self.force_limit = Some(newtons);
+        self
+    }
+
+    /// Lets the robot move when the session begins, without being asked; once, and never after an emergency stop. Default: only
+    /// [`resume`](crate::Operator::resume) does.
+    pub fn resumes_at_start(mut self) -> Self {
+        self.resumes = true;
+        self
+    }
+
+    /// Messages to the robot; over a [channel of motion](crate::Channel::motion) they move it.
+    pub fn sends<M: Message>(mut self, sender: &Sender<M>) -> Self {
+        self.channels.push(Arc::clone(&sender.port));
+        self
+    }
+
+    /// Messages from the robot.
+    pub fn receives<M: Message>(mut self, receiver: &Receiver<M>) -> Self {
+        self.channels.push(Arc::clone(&receiver.port));
+        self
+    }
+
+    /// Checks everything, and puts it together.
+    pub(super) fn parts(&mut self) -> Result<Parts, Error> {
+        let known = self.common.known()?;
+        if known.trust.len() != 1 {
+            return Err(Error::invalid("trust", "an operator speaks with one robot: name one fingerprint"));
+        }
+        let force = self.force_limit.unwrap_or(5.0);
+        if !(force.is_finite() && force >= 0.0) {
+            return Err(Error::invalid("force_limit", format!("{force} N is not a finite number from 0 up")));
+        }
+        let rate = self.rate.unwrap_or(1_000);
+        let settings =
+            OperatorSettings::new(ours(period(rate)?)).reports_by_time(taut_core::Duration::from_millis(100));
+        let policy = if self.resumes { ResumePolicy::Start } else { ResumePolicy::Never };
+        let mut session = OperatorConfig::new().rate(rate).feedback_force(force);
+        if let Some(deadline) = self.deadline {
+            session = session.deadline(ours(deadline));
+        }
+        let mut ports = Ports::default();
+        for port in std::mem::take(&mut self.channels) {
+            session = declare(session, &port, Direction::ToRobot, OperatorConfig::channel)?;
+            ports.0.push(Some(port));
+        }
+        let there = (self.connect.clone().unwrap_or_default(), known.kind.name());
+        let told = Arc::new(Told::new(ports, self.record.is_some(), there));
+        let settings = settings.resumes(policy);
+        Ok(Parts { known, session, settings, hand: Hand::new(self.device.take()), told })
+    }
+
+    pub(super) fn address(&self) -> Result<&str, Error> {
+        let how = "say where the robot listens by `connect(\"host:port\")`";
+        self.connect.as_deref().ok_or(Error::Missing { what: "the address", how })
+    }
+}
+
+impl std::fmt::Debug for OperatorBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OperatorBuilder").field("common", &self.common).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,50 @@
+//! The user's device as the session's.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use taut_agent::Sample;
+use taut_core::Time;
+
+use crate::device::OperatorDevice;
+use crate::motion::State;
+
+/// A device, or none: then nothing is sampled, and messages alone move the robot.
+pub(crate) struct Hand {
+    device: Option<Box<dyn OperatorDevice>>,
+    last: State,
+    readings: u64,
+}
+
+impl Hand {
+    pub(crate) fn new(device: Option<Box<dyn OperatorDevice>>) -> Self {
+        Self { device, last: State::default(), readings: 0 }
+    }
+}
+
+impl taut_agent::OperatorDevice for Hand {
+    fn sample(&mut self, now: Time) -> Option<Sample> {
+        // What the device did not read anew has an old number, and is not sent.
+        if let Some(state) = self.device.as_mut().and_then(|device| device.sample()) {
+            (self.last, self.readings) = (state, self.readings + 1);
+        }
+        Some(Sample { state: self.last.made_at(now), reading: self.readings })
+    }
+
+    fn skip(&mut self, periods: u64) -> u64 {
+        if self.device.is_some() { periods } else { 0 }
+    }
+
+    fn feel(&mut self, _: Time, state: &taut_session::State) {
+        if let Some(device) = &mut self.device {
+            device.feel(&State::of_session(state));
+        }
+    }
+
+    fn lost(&mut self) {
+        let Some(device) = &mut self.device else { return };
+        // It is called while a panic unwinds, too: a second one would end the process.
+        if catch_unwind(AssertUnwindSafe(|| device.lost())).is_err() {
+            self.device = None;
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The end with the hand.
+
+mod builder;
+mod event;
+mod hand;
+mod machine;
+#[cfg(feature = "sockets")]
+mod running;
+
+pub use self::builder::OperatorBuilder;
+pub use self::event::OperatorEvent;
+pub use self::machine::OperatorMachine;
+#[cfg(feature = "sockets")]
+pub use self::running::Operator;

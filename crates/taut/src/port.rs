@@ -1,0 +1,165 @@
+//! One end of a channel, between the user's handle and the session.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use taut_session::motion::Motion;
+use taut_session::{ChannelEvent, ChannelKind, Direction};
+
+use crate::channel::Channel;
+use crate::error::{Error, SendError};
+use crate::message::{Message, Schema};
+use crate::queue::Queue;
+
+/// Messages or events that wait for their reader at most.
+pub(crate) const WAITING: usize = 256;
+
+/// Hands a payload to the session; false when it does not keep up.
+pub(crate) type Outlet = Box<dyn Fn(Vec<u8>) -> bool + Send + Sync>;
+
+/// One end of a channel, shared by a handle and the session.
+pub(crate) struct Port {
+    pub(crate) channel: Channel,
+    schema: Schema,
+    /// This end does.
+    pub(crate) sends: bool,
+    taken: AtomicBool,
+    state: Mutex<State>,
+    outlet: OnceLock<Outlet>,
+    pub(crate) came: Queue<Vec<u8>>,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    NotStarted,
+    Waits,
+    Open,
+    Refused(String),
+    Ended,
+}
+
+impl Port {
+    pub(crate) fn new(channel: Channel, schema: Schema, sends: bool) -> Arc<Self> {
+        Arc::new(Self {
+            channel,
+            schema,
+            sends,
+            taken: AtomicBool::new(false),
+            state: Mutex::new(State::NotStarted),
+            outlet: OnceLock::new(),
+            came: Queue::new(WAITING),
+        })
+    }
+
+    /// As it is declared by the end that sends `direction`.
+    pub(crate) fn declared(&self, sends: Direction) -> taut_session::Channel {
+        let receives = if sends == Direction::ToRobot { Direction::ToOperator } else { Direction::ToRobot };
+        self.channel.declared(&self.schema, if self.sends { sends } else { receives })
+    }
+
+    /// It belongs to one session.
+    pub(crate) fn take(&self) -> Result<(), Error> {
+        if self.taken.swap(true, Ordering::AcqRel) {
+            let why = format!("`{}` is used already: make another sender or receiver", self.channel.name);
+            return Err(Error::invalid("channel", why));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn moves(&self) -> bool {
+        self.channel.kind == ChannelKind::Motion
+    }
+
+    pub(crate) fn start(&self, outlet: Outlet) {
+        let _ = self.outlet.set(outlet); // It is taken once.
+        self.set(State::Waits);
+    }
+
+    /// What its payload moves; `None`: nothing, or a number in it is not finite.
+    pub(crate) fn motion(&self, payload: &[u8]) -> Option<Motion> {
+        let schema = taut_session::motion::Schema::from_name(self.schema.name())?;
+        Motion::parse(schema, payload).ok().filter(Motion::is_finite)
+    }
+
+    fn set(&self, state: State) {
+        let mut known = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*known, State::Ended) {
+            *known = state;
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state(), State::Open)
+    }
+
+    fn state(&self) -> State {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn send<M: Message>(&self, message: &M) -> Result<(), SendError> {
+        let name = || self.channel.name.clone();
+        match self.state() {
+            State::NotStarted => return Err(SendError::NotStarted(name())),
+            State::Waits => return Err(SendError::NotConnected(name())),
+            State::Refused(why) => return Err(SendError::Refused { channel: name(), why }),
+            State::Ended => return Err(SendError::Ended),
+            State::Open => {}
+        }
+        let mut payload = Vec::new();
+        message.encode(&mut payload).map_err(|error| SendError::Unwritable(error.to_string()))?;
+        let (bytes, largest) = (payload.len(), self.channel.largest);
+        if bytes > largest {
+            return Err(SendError::TooLarge { channel: name(), bytes, largest });
+        }
+        if self.moves() && self.motion(&payload).is_none() {
+            return Err(SendError::Unwritable("it is no motion, or a number in it is not finite".to_owned()));
+        }
+        let taken = self.outlet.get().is_some_and(|outlet| outlet(payload));
+        if taken { Ok(()) } else { Err(SendError::Full) }
+    }
+}
+
+/// The ends of all channels of a session, by their number there; `None`: a device's.
+#[derive(Default)]
+pub(crate) struct Ports(pub(crate) Vec<Option<Arc<Port>>>);
+
+impl Ports {
+    fn get(&self, at: u8) -> Option<&Port> {
+        self.0.get(usize::from(at))?.as_deref()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Port> {
+        self.0.iter().flatten().map(|port| &**port)
+    }
+
+    /// Passes on what a channel has to tell; gives the name of one that stays closed, and why.
+    pub(crate) fn notice(&self, event: &ChannelEvent, motion: &[String]) -> Option<(String, String)> {
+        match event {
+            ChannelEvent::Opened { channel } => self.get(channel.0)?.set(State::Open),
+            ChannelEvent::Received { channel, payload, .. } => {
+                self.get(channel.0)?.came.push(payload.clone())
+            }
+            ChannelEvent::Refused { channel, why } => {
+                let why = why.to_string();
+                let Some(port) = self.get(channel.0) else {
+                    return motion.get(usize::from(channel.0)).map(|name| (name.clone(), why));
+                };
+                port.set(State::Refused(why.clone()));
+                return Some((port.channel.name.clone(), why));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    pub(crate) fn disconnected(&self) {
+        self.all().for_each(|port| port.set(State::Waits));
+    }
+
+    pub(crate) fn end(&self) {
+        for port in self.all() {
+            port.set(State::Ended);
+            port.came.end();
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! How a robot is set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use taut_session::{Channel, ChannelId, Direction, LimitPolicy, MotionLimits, RobotConfig, motion};
+
+use super::event::Told;
+use crate::body::{Body, Moved, Part, Plant, Typed};
+use crate::common::{Common, Known, declare, period};
+use crate::device::RobotDevice;
+use crate::error::Error;
+use crate::handle::{Receiver, Sender};
+use crate::identity::{Fingerprint, Identity};
+use crate::limits::sealed::{Checked, Held};
+use crate::message::Message;
+use crate::motion::{Motion, State};
+use crate::port::{Port, Ports};
+use crate::time::ours;
+
+/// Sets a robot; also by `Robot::builder()`.
+///
+/// | setting | default |
+/// | --- | --- |
+/// | [`identity`](Self::identity), [`trust`](Self::trust) | none: have to be set |
+/// | [`device`](Self::device), [`motion`](Self::motion) | none: one has to be there, each with its limits |
+/// | [`listen`](Self::listen), and [`keeps_stops_in`](Self::keeps_stops_in) or [`forgets_stops`](Self::forgets_stops) | none: have to be set for [`start`](Self::start) |
+/// | [`transport`](Self::transport) | `"quic"` |
+/// | [`watchdog`](Self::watchdog) | 100 ms |
+/// | [`rate`](Self::rate) | 1000 Hz |
+/// | [`hold_to_run`](Self::hold_to_run) | no |
+#[derive(Default)]
+#[must_use = "a builder does nothing before `start` or `build`"]
+pub struct RobotBuilder {
+    pub(super) common: Common,
+    pub(super) listen: Option<String>,
+    pub(super) forgets_stops: bool,
+    pub(super) record: Option<Option<String>>,
+    watchdog: Option<Duration>,
+    rate: Option<u32>,
+    hold_to_run: bool,
+    hands: Vec<Limited>,
+    channels: Vec<Declared>,
+}
+
+/// A device and what it is held to.
+struct Limited {
+    name: String,
+    held: Result<Held, String>,
+    device: Arc<dyn Moved>,
+}
+
+enum Declared {
+    Port(Arc<Port>),
+    Motion(Limited, motion::Schema),
+}
+
+/// What a robot is made of.
+pub(super) struct Parts {
+    pub(super) known: Known,
+    pub(super) session: RobotConfig,
+    pub(super) body: Arc<Body>,
+    pub(super) plant: Plant,
+    pub(super) told: Arc<Told>,
+}
+
+/// The watchdog's time.
+const WATCHDOG: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(5);
+
+impl RobotBuilder {
+    /// Nothing is set yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Who this robot is.
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.common.identity = Some(identity);
+        self
+    }
+
+    /// An operator that may have the robot; one at a time has it. Repeatable.
+    pub fn trust(mut self, operator: Fingerprint) -> Self {
+        self.common.trust(operator);
+        self
+    }
+
+    /// Where to listen: `"0.0.0.0:4433"` is port 4433 of every address, and port 0 any that is free.
+    pub fn listen(mut self, address: impl Into<String>) -> Self {
+        self.listen = Some(address.into());
+        self
+    }
+
+    /// `"quic"`, `"udp"`, `"tcp"`, `"sctp"`, `"dccp"`, `"etp"`, `"mtip"` or `"mpquic"`; the operator's has to be the same. All of them are
+    /// encrypted and authenticated. Default: `"quic"`.
+    pub fn transport(mut self, name: impl Into<String>) -> Self {
+        self.common.transport = Some(name.into());
+        self
+    }
+
+    /// An interface, such as `"wwan0"`, or an address on which to listen, instead of all. Repeatable with `"mtip"` and `"mpquic"`.
+    #[cfg(feature = "sockets")]
+    pub fn path(mut self, interface: impl Into<String>) -> Self {
+        self.common.paths.push(interface.into());
+        self
+    }
+
+    /// The file in which a latched stop survives this process, made when there is none. A robot that did not end in order starts with a
+    /// latched stop, and the operator [resets](crate::Operator::reset) it.
+    #[cfg(feature = "sockets")]
+    pub fn keeps_stops_in(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.common.state = Some(path.into());
+        self
+    }
+
+    /// A latched stop does not survive this process: for simulations and tests.
+    pub fn forgets_stops(mut self) -> Self {
+        self.forgets_stops = true;
+        self
+    }
+
+    /// For a loop of your own: what [`RobotEvent::Keep`](crate::RobotEvent::Keep) gave last in the life before this one; `None`: there was
+    /// none. From then on each change comes as such an event.
+    pub fn record(mut self, last: Option<String>) -> Self {
+        self.record = Some(last);
+        self
+    }
+
+    /// So long after the last motion that was applied was *made* the robot stops, until the operator resumes; 10 ms to 5 s. What the
+    /// motion takes on its way counts. Default: 100 ms. It cannot be switched off.
+    pub fn watchdog(mut self, silence: Duration) -> Self {
+        self.watchdog = Some(silence);
+        self
+    }
+
+    /// The robot moves only while the operator's enabling input is held. Default: no.
+    pub fn hold_to_run(mut self) -> Self {
+        self.hold_to_run = true;
+        self
+    }
+
+    /// How often devices are measured, and what they measure is fed back; 1 to 10 000 Hz. Default: 1000.
+    pub fn rate(mut self, hz: u32) -> Self {
+        self.rate = Some(hz);
+        self
+    }
+
+    /// What the [operator's device](crate::OperatorBuilder::device) moves; what it measures is what the operator feels.
+    pub fn device(mut self, limits: crate::StateLimits, device: impl RobotDevice<State>) -> Self {
+        let name = "the device".to_owned();
+        self.hands.push(Limited { name, held: limits.checked(), device: Typed::new(device) });
+        self
+    }
+
+    /// What moves by a [channel of motion](crate::Channel::motion) of this name. A robot stops as a whole, all its devices together.
+    pub fn motion<M: Motion>(
+        mut self,
+        channel: impl Into<String>,
+        limits: M::Limits,
+        device: impl RobotDevice<M>,
+    ) -> Self {
+        let schema = motion::Schema::from_name(M::SCHEMA.name()).expect("every motion has one");
+        let limited = Limited { name: channel.into(), held: limits.checked(), device: Typed::new(device) };
+        self.channels.push(Declared::Motion(limited, schema));
+        self
+    }
+
+    /// Messages to the operator.
+    pub fn sends<M: Message>(mut self, sender: &Sender<M>) -> Self {
+        self.channels.push(Declared::Port(Arc::clone(&sender.port)));
+        self
+    }
+
+    /// Messages from the operator. What you do by them is held to no limits and stopped by no watchdog: motion is for
+    /// [`motion`](Self::motion).
+    pub fn receives<M: Message>(mut self, receiver: &Receiver<M>) -> Self {
+        self.channels.push(Declared::Port(Arc::clone(&receiver.port)));
+        self
+    }
+
+    /// Checks everything, and puts it together.
+    pub(super) fn parts(&mut self) -> Result<Parts, Error> {
+        let known = self.common.known()?;
+        let watchdog = self.watchdog.unwrap_or(Duration::from_millis(100));
+        if !WATCHDOG.contains(&watchdog) {
+            return Err(Error::invalid("watchdog", format!("{watchdog:?} is not from 10 ms to 5 s")));
+        }
+        let period = period(self.rate.unwrap_or(1_000))?;
+        let mut session = RobotConfig::new().watchdog(ours(watchdog)).hold_to_run(self.hold_to_run);
+        let (mut parts, mut ports, mut names) = (Vec::new(), Ports::default(), Vec::new());
+        session = session.limits(self.hand(&mut parts)?);
+        for declared in std::mem::take(&mut self.channels) {
+            match declared {
+                Declared::Port(port) => {
+                    session = declare(session, &port, Direction::ToOperator, RobotConfig::channel)?;
+                    names.push(port.channel.name.clone());
+                    ports.0.push(Some(port));
+                }
+                Declared::Motion(limited, schema) => {
+                    let (held, mut part) = limited.checked()?;
+                    let channel = Channel::motion_of(&*part.name, schema);
+                    let declared = session.motion(channel, held.limits);
+                    session = declared.map_err(|error| Error::invalid("channel", error))?;
+                    part.channel = Some(ChannelId(ports.0.len() as u8));
+                    names.push(part.name.clone());
+                    parts.push(part);
+                    ports.0.push(None);
+                }
+            }
+        }
+        if parts.is_empty() {
+            let how = "name what moves, with its limits, by `device(…)` or `motion(…)`";
+            return Err(Error::Missing { what: "a device", how });
+        }
+        let body = Body::new(parts);
+        let plant = Plant::new(Arc::clone(&body), period);
+        Ok(Parts { known, session, body, plant, told: Arc::new(Told::new(ports, names)) })
+    }
+
+    /// The device that states move, and its limits. Where there is none, no state is taken.
+    fn hand(&mut self, parts: &mut Vec<Part>) -> Result<MotionLimits, Error> {
+        let mut hands = std::mem::take(&mut self.hands).into_iter();
+        let (first, second) = (hands.next(), hands.next());
+        if second.is_some() {
+            let why = "there is one already; others move by `motion(…)`";
+            return Err(Error::invalid("device", why));
+        }
+        let nowhere = MotionLimits::new().position([0.0; 3], [0.0; 3]).velocity(0.0).force(0.0);
+        let Some(first) = first else { return Ok(nowhere.policy(LimitPolicy::Refuse)) };
+        let (held, part) = first.checked()?;
+        parts.push(part);
+        match held.limits {
+            motion::Limits::State(limits) => Ok(limits),
+            _ => unreachable!("limits of states are those of states"),
+        }
+    }
+}
+
+impl Limited {
+    fn checked(self) -> Result<(Held, Part), Error> {
+        let Self { name, held, device } = self;
+        let refused = |why| Error::Limits { device: name.clone(), why };
+        let held = held.map_err(refused)?;
+        if let Some(newtons) = held.own_force
+            && !device.limit_force(newtons)
+        {
+            let why = format!(
+                "nothing keeps its controller to {newtons} N when a position is out of reach: set StateLimits::stiffness, or \
+                 have RobotDevice::limit_force do it"
+            );
+            return Err(refused(why));
+        }
+        Ok((held, Part { name, channel: None, device }))
+    }
+}
+
+impl std::fmt::Debug for RobotBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RobotBuilder").field("common", &self.common).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,23 @@
+//! Durations of the standard library, and ours.
+
+use std::time::Duration;
+
+use taut_core::Time;
+
+/// Saturates at 584 years.
+pub(crate) fn ours(duration: Duration) -> taut_core::Duration {
+    taut_core::Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+pub(crate) const fn theirs(duration: taut_core::Duration) -> Duration {
+    Duration::from_nanos(duration.as_nanos())
+}
+
+/// A reading of the caller's clock.
+pub(crate) fn at(now: Duration) -> Time {
+    Time::ZERO + ours(now)
+}
+
+pub(crate) fn since_zero(time: Time) -> Duration {
+    theirs(time.saturating_since(Time::ZERO))
+}
