@@ -4,9 +4,8 @@ use taut_agent::PATIENCE;
 use taut_core::{Bytes, Duration, Priority};
 use taut_transport::dccp::DccpConfig;
 use taut_transport::etp::EtpConfig;
-use taut_transport::mpquic::MpQuicConfig;
 use taut_transport::mtip::MtipConfig;
-use taut_transport::quic::QuicConfig;
+use taut_transport::quic::{PathUse, QuicConfig};
 use taut_transport::sctp::SctpConfig;
 use taut_transport::stack::{StackSpec, TransportKind};
 use taut_transport::udp::UdpConfig;
@@ -75,9 +74,9 @@ impl From<TransportKind> for TransportConfig {
                     .emergency(Priority(0))
                     .max_message(ROOM),
             ),
-            TransportKind::Mpquic => {
-                StackSpec::Mpquic(MpQuicConfig::new().idle_timeout(Duration::from_secs(2)))
-            }
+            TransportKind::Mpquic => StackSpec::Mpquic(
+                QuicConfig::multipath(PathUse::FailOver).idle_timeout(Duration::from_secs(2)),
+            ),
             // States at 1 kHz. Acknowledgements and forces share the gap: what waits goes together.
             TransportKind::Etp => {
                 StackSpec::Etp(EtpConfig::session(Duration::from_millis(1)).pack(true).max_datagram(ROOM))

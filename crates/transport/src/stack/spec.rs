@@ -7,7 +7,6 @@ use taut_core::{Duration, Protocol};
 
 use crate::dccp::DccpConfig;
 use crate::etp::EtpConfig;
-use crate::mpquic::MpQuicConfig;
 use crate::mptcp::MptcpConfig;
 use crate::mtip::MtipConfig;
 use crate::quic::QuicConfig;
@@ -122,7 +121,7 @@ pub enum StackSpec {
     /// QUIC.
     Quic(QuicConfig),
     /// Multipath QUIC.
-    Mpquic(MpQuicConfig),
+    Mpquic(QuicConfig),
     /// SCTP over UDP.
     Sctp(SctpConfig),
     /// DCCP over UDP.
