@@ -3,7 +3,7 @@
 use taut_core::{Event, PathId, Time, Transport};
 use taut_transport::quic::{PathUse, QuicConfig};
 
-use crate::harness::{CLIENT, Net, SERVER, at_ms, ms};
+use super::harness::{CLIENT, Net, SERVER, at_ms, ms};
 
 fn open(config: QuicConfig) -> Net {
     let mut net = Net::new(config, 1);

@@ -6,8 +6,8 @@ use taut_transport::identity::Trust;
 use taut_transport::quic::{CloseReason, MpQuic, PathUse, QuicConfig};
 use taut_transport::service::Service;
 
+use super::harness::{CLIENT, Net, SERVER, at_ms, client, identity, ms};
 use crate::forge::{initial_close, of_no_connection, version_negotiation};
-use crate::harness::{CLIENT, Net, SERVER, at_ms, client, identity, ms};
 
 fn hello(net: &Net) -> (PathId, Vec<u8>) {
     let sent = net.sent.iter().rfind(|(_, end, _, data)| *end == CLIENT && data[0] & 0xf0 == 0xc0);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use taut_core::{Bytes, Duration, Event, Message, PathId, Probability, SendError, Time, Transport};
 use taut_transport::quic::{CloseReason, MAX_PATHS, PathUse, QuicConfig};
 
-use crate::harness::{CLIENT, Net, SERVER, at_ms, latency, ms};
+use super::harness::{CLIENT, Net, SERVER, at_ms, latency, ms};
 
 fn fail_over() -> QuicConfig {
     QuicConfig::multipath(PathUse::FailOver)

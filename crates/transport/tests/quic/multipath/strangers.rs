@@ -5,7 +5,7 @@ use taut_core::{DropCause, Duration, Event, Message, Origin, PathId, Time, Trans
 use taut_transport::quic::{CloseReason, PathUse, QuicConfig};
 use taut_transport::stranger::{ShownKey, Stranger};
 
-use crate::harness::{CLIENT, Net, SERVER, at_ms, client, identity, ms, server};
+use super::harness::{CLIENT, Net, SERVER, at_ms, client, identity, ms, server};
 
 #[test]
 fn both_sides_know_each_other_by_their_keys() {
