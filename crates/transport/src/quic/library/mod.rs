@@ -3,10 +3,11 @@
 //! Both descend from one code and have the same names for most things. What is the same is in [`library!`], what is not in
 //! [`quinn`] and [`noq`].
 
-/// What is the same in both, with the names of the crate: the endpoint. What is not, the module that calls this has:
-/// `endpoint`, `handle`, `tune`, `token_key`.
+/// What is the same in both, with the names of the crate: the endpoint. What is not: whether there are several paths, what an address
+/// is wrapped in, and what makes connection IDs, and what there is in more places than in the other, a `None`. The module that calls
+/// this has `tune` and `token_key`.
 macro_rules! library {
-    ($name:ident, $proto:ident, $multipath:literal) => {
+    ($name:ident, $proto:ident, $multipath:literal, $address:path, $shared:path $(, $none:expr)?) => {
         /// An endpoint, and what a client connects with.
         pub struct $name {
             endpoint: $proto::Endpoint,
@@ -22,11 +23,13 @@ macro_rules! library {
                 let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &keys.reset);
                 let mut config = $proto::EndpointConfig::new(Arc::new(reset_key));
                 config
+                    .cid_generator($shared(|| -> Box<dyn $proto::ConnectionIdGenerator> { Box::new(Lent) }))
                     .rng_seed(Some(keys.seed))
                     .supported_versions(vec![1])
                     // RFC 9287 would hide from middleboxes, and from Wireshark, that this is QUIC.
                     .grease_quic_bit(false);
-                Self { endpoint: endpoint(config, server.map(Arc::new)), client }
+                let endpoint = $proto::Endpoint::new(Arc::new(config), server.map(Arc::new), false $(, $none)?);
+                Self { endpoint, client }
             }
         }
 
@@ -76,7 +79,8 @@ macro_rules! library {
                 answer: &mut Vec<u8>,
             ) -> Found<Self> {
                 let mark = $proto::EcnCodepoint::from_bits(ecn.code_point());
-                match handle(&mut self.endpoint, clock::instant(now), from, mark, data, answer) {
+                let (now, from) = (clock::instant(now), $address(from));
+                match self.endpoint.handle(now, from $(, $none)?, mark, data, answer) {
                     Some($proto::DatagramEvent::ConnectionEvent($proto::ConnectionHandle(handle), event)) => {
                         Found::Connection(handle, event)
                     }
@@ -185,9 +189,9 @@ macro_rules! library {
     };
 }
 
-/// What is the same in both: a connection's half of [`Connection`].
+/// What is the same in both of a [`Connection`]; `one` is what one packet a call is written as.
 macro_rules! connection {
-    ($proto:ident) => {
+    ($proto:ident, $one:expr) => {
         type Event = $proto::ConnectionEvent;
         type Stream = $proto::StreamId;
 
@@ -212,6 +216,11 @@ macro_rules! connection {
                 $proto::Event::Stream($proto::StreamEvent::Readable { id }) => Happened::Streams(Some(id)),
                 other => special(other),
             })
+        }
+
+        fn packet(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<(SocketAddr, Ecn)> {
+            let sent = self.poll_transmit(clock::instant(now), $one, buffer)?;
+            Some((sent.destination, Ecn::from_code_point(sent.ecn.map_or(0, |mark| mark as u8))))
         }
 
         fn end(&mut self, now: Time, code: u32, reason: String) {

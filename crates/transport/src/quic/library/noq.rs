@@ -4,15 +4,11 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use noq_proto::congestion::Bbr3Config as Bbr;
 use noq_proto::crypto::HandshakeTokenKey;
-use noq_proto::{
-    DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, FourTuple, FrameStats, PathId, ServerConfig,
-    TransportConfig,
-};
+use noq_proto::{FourTuple, FrameStats, PathId, TransportConfig};
 use taut_core::{Bitrate, DropCause, Duration, Ecn, Time};
 
 use super::{Connection, Found, Handle, Happened, Keys, Library, SUITE};
@@ -24,23 +20,7 @@ use crate::quic::server::MAX_HANDSHAKES;
 use crate::quic::tls::SERVER_NAME;
 use crate::quic::{DATAGRAM_BUFFER, LANES, MAX_PATHS, QuicConfig};
 
-library!(Noq, noq_proto, true);
-
-fn endpoint(mut config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {
-    config.cid_generator(Arc::new(|| Box::new(Lent)));
-    Endpoint::new(Arc::new(config), server, false)
-}
-
-fn handle(
-    endpoint: &mut Endpoint,
-    now: Instant,
-    from: SocketAddr,
-    mark: Option<EcnCodepoint>,
-    data: BytesMut,
-    answer: &mut Vec<u8>,
-) -> Option<DatagramEvent> {
-    endpoint.handle(now, FourTuple::from_remote(from), mark, data, answer)
-}
+library!(Noq, noq_proto, true, FourTuple::from_remote, Arc::new);
 
 fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
     transport
@@ -62,14 +42,9 @@ fn special(event: noq_proto::Event) -> Happened<noq_proto::StreamId> {
 }
 
 impl Connection for noq_proto::Connection {
-    connection!(noq_proto);
+    connection!(noq_proto, NonZeroUsize::MIN);
 
     type Frames = FrameStats;
-
-    fn packet(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<(SocketAddr, Ecn)> {
-        let sent = self.poll_transmit(clock::instant(now), NonZeroUsize::MIN, buffer)?;
-        Some((sent.destination, Ecn::from_code_point(sent.ecn.map_or(0, |mark| mark as u8))))
-    }
 
     /// None when its first path has been abandoned.
     fn remote(&self) -> Option<SocketAddr> {

@@ -1,14 +1,14 @@
 //! `quinn-proto`: one path, acknowledgements in every packet.
 
 use std::any::Any;
+use std::convert::identity;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use quinn_proto::TransportConfig;
 use quinn_proto::congestion::BbrConfig as Bbr;
 use quinn_proto::crypto::HandshakeTokenKey;
-use quinn_proto::{DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
 use ring::hkdf;
 use taut_core::{Bitrate, DropCause, Duration, Ecn, Time};
 
@@ -21,23 +21,7 @@ use crate::quic::server::MAX_HANDSHAKES;
 use crate::quic::tls::SERVER_NAME;
 use crate::quic::{DATAGRAM_BUFFER, LANES, QuicConfig};
 
-library!(Quinn, quinn_proto, false);
-
-fn endpoint(mut config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {
-    config.cid_generator(|| Box::new(Lent));
-    Endpoint::new(Arc::new(config), server, false, None)
-}
-
-fn handle(
-    endpoint: &mut Endpoint,
-    now: Instant,
-    from: SocketAddr,
-    mark: Option<EcnCodepoint>,
-    data: BytesMut,
-    answer: &mut Vec<u8>,
-) -> Option<DatagramEvent> {
-    endpoint.handle(now, from, None, mark, data, answer)
-}
+library!(Quinn, quinn_proto, false, identity, identity, None);
 
 fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
     transport.keep_alive_interval(Some(std_duration(config.keep_alive)));
@@ -52,14 +36,9 @@ fn special(_: quinn_proto::Event) -> Happened<quinn_proto::StreamId> {
 }
 
 impl Connection for quinn_proto::Connection {
-    connection!(quinn_proto);
+    connection!(quinn_proto, 1);
 
     type Frames = u64;
-
-    fn packet(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<(SocketAddr, Ecn)> {
-        let sent = self.poll_transmit(clock::instant(now), 1, buffer)?;
-        Some((sent.destination, Ecn::from_code_point(sent.ecn.map_or(0, |mark| mark as u8))))
-    }
 
     fn remote(&self) -> Option<SocketAddr> {
         Some(self.remote_address())
