@@ -11,7 +11,7 @@ use taut_io::proxy::{ProxyConfig, ProxyLocal, ProxyMachine};
 use taut_io::session::Carrier;
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
-use taut_transport::mpquic::{MpQuic, MpQuicConfig, PathUse};
+use taut_transport::quic::{MpQuic, PathUse, QuicConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Secured, SecurityConfig};
 use taut_transport::stack::Bare;
@@ -52,11 +52,11 @@ pub fn sctp(data: &[u8]) {
 /// Multipath QUIC over two paths, with copies on both. Whatever strangers send on a third one is refused, and nothing that they said
 /// is delivered; the session goes on.
 pub fn mpquic(data: &[u8]) {
-    let (config, seed) = (MpQuicConfig::new().path_use(PathUse::Duplicate), Seed::new(1));
+    let (config, seed) = (QuicConfig::multipath(PathUse::Duplicate), Seed::new(1));
     let [operator, robot] = ["operator", "robot"].map(|name| Identity::from_seed(seed, name));
     let (entropy, trust) =
         (|name| Entropy::seeded(seed, name), |of: &Identity| Trust::only(of.fingerprint()));
-    let mut a = MpQuic::client(config, &operator, trust(&robot), entropy("a"));
+    let mut a = MpQuic::client(config.clone(), &operator, trust(&robot), entropy("a"));
     let b = MpQuic::server(config, &robot, trust(&operator), entropy("b"));
     (0..2).for_each(|path| assert!(a.add_path(Time::ZERO, PathId(path))));
     let mut pair = Pair::connected([a, b]);

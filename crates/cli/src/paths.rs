@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use taut_core::{Duration, PathEstimate, PathId, Priority, Probability, Time};
 use taut_io::session::{Endpoint, PathNote, PathSpec, StackSpec, TransportConfig, TransportKind};
 use taut_report::result::ChoicesResult;
-use taut_transport::mpquic::PathUse;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
+use taut_transport::quic::PathUse;
 
 use crate::host::json_line;
 use crate::streams::print;

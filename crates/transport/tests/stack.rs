@@ -7,10 +7,9 @@ use taut_transport::dccp::DccpConfig;
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::EtpConfig;
 use taut_transport::identity::{Identity, Trust};
-use taut_transport::mpquic::MpQuicConfig;
 use taut_transport::mptcp::MptcpConfig;
 use taut_transport::mtip::MtipConfig;
-use taut_transport::quic::QuicConfig;
+use taut_transport::quic::{PathUse, QuicConfig};
 use taut_transport::sctp::SctpConfig;
 use taut_transport::security::SecurityConfig;
 use taut_transport::service::Service;
@@ -46,7 +45,7 @@ fn specs() -> Vec<StackSpec> {
         StackSpec::Tcp(TcpConfig::default()),
         StackSpec::SpacedTcp { tcp: TcpConfig::default(), gap: MS },
         StackSpec::Quic(QuicConfig::new()),
-        StackSpec::Mpquic(MpQuicConfig::new()),
+        StackSpec::Mpquic(QuicConfig::multipath(PathUse::FailOver)),
         StackSpec::Sctp(SctpConfig::new()),
         StackSpec::Dccp(DccpConfig::new()),
         StackSpec::Mtip(MtipConfig::new()),

@@ -14,8 +14,7 @@ use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Fingerprint, Identity, Trust};
-use taut_transport::mpquic::{MpQuic, MpQuicConfig};
-use taut_transport::quic::{Quic, QuicConfig};
+use taut_transport::quic::{MpQuic, PathUse, Quic, QuicConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
 use taut_transport::tcp::{Tcp, TcpConfig};
@@ -102,9 +101,9 @@ fn quic() -> [Quic; 2] {
 }
 
 fn mpquic() -> [MpQuic; 2] {
-    let config = MpQuicConfig::new();
+    let config = QuicConfig::multipath(PathUse::FailOver);
     let trust = Trust::only(fingerprint("robot"));
-    let mut client = MpQuic::client(config, &identity("operator"), trust, entropy("c"));
+    let mut client = MpQuic::client(config.clone(), &identity("operator"), trust, entropy("c"));
     assert!(client.add_path(taut_core::Time::ZERO, PathId(0)));
     let trust = Trust::only(fingerprint("operator"));
     [client, MpQuic::server(config, &identity("robot"), trust, entropy("s"))]

@@ -12,8 +12,7 @@ use taut_io::session::{Endpoint, TransportKind};
 use taut_io::{Driver, DriverConfig};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
-use taut_transport::mpquic::{MpQuic, MpQuicConfig};
-use taut_transport::quic::{Quic, QuicConfig};
+use taut_transport::quic::{MpQuic, PathUse, Quic, QuicConfig};
 use taut_transport::security::{Secured, SecurityConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 
@@ -29,7 +28,9 @@ fn hello(kind: TransportKind, number: u64) -> Vec<u8> {
     let (trust, now) = (Trust::only(robot), Time::from_nanos(1));
     let mut stranger: Box<dyn Transport> = match kind {
         TransportKind::Quic => Box::new(Quic::client(QuicConfig::new(), &me, trust, entropy)),
-        TransportKind::Mpquic => Box::new(MpQuic::client(MpQuicConfig::new(), &me, trust, entropy)),
+        TransportKind::Mpquic => {
+            Box::new(MpQuic::client(QuicConfig::multipath(PathUse::FailOver), &me, trust, entropy))
+        }
         _ => {
             let config = SecurityConfig::new().multipath(kind.is_multipath());
             Box::new(Secured::initiator(config, &me, robot, entropy, Udp::new(UdpConfig::new())))

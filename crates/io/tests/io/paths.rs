@@ -14,8 +14,8 @@ use taut_io::session::{
 use taut_io::{Clock, Driver, DriverConfig, Namespace};
 use taut_session::{OperatorConfig, OperatorEvent, RobotConfig, State};
 use taut_transport::identity::Trust;
-use taut_transport::mpquic::{MpQuicConfig, PathUse};
 use taut_transport::mtip::{MtipConfig, Policy};
+use taut_transport::quic::{PathUse, QuicConfig};
 
 use crate::machines::{Rock, namespaces};
 
@@ -73,7 +73,7 @@ impl From<Policy> for Over {
 
 impl From<PathUse> for Over {
     fn from(path_use: PathUse) -> Self {
-        let config = MpQuicConfig::new().path_use(path_use).idle_timeout(Duration::from_secs(2));
+        let config = QuicConfig::multipath(path_use).idle_timeout(Duration::from_secs(2));
         Self(StackSpec::Mpquic(config).into())
     }
 }

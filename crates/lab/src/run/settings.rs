@@ -5,10 +5,9 @@ use taut_core::{Duration, PathId, Priority};
 use taut_session::{Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
-use taut_transport::mpquic::{MpQuicConfig, PathUse};
 use taut_transport::mptcp::{MptcpConfig, Scheduler};
 use taut_transport::mtip::{self, Clocks, Mode, MtipConfig, Policy, Target};
-use taut_transport::quic::{Congestion, Paced, QuicConfig};
+use taut_transport::quic::{Congestion, Paced, PathUse, QuicConfig};
 use taut_transport::sctp::SctpConfig;
 use taut_transport::stack::StackSpec;
 use taut_transport::tcp::TcpConfig;
@@ -99,15 +98,12 @@ fn dccp(spec: &DccpSpec) -> DccpConfig {
     DccpConfig::new().ccids(&[ccid]).expect("one profile")
 }
 
-fn mpquic_config(spec: &MpquicSpec) -> MpQuicConfig {
+fn mpquic_config(spec: &MpquicSpec) -> QuicConfig {
     let path_use = match spec.paths {
         MpquicPaths::FailOver => PathUse::FailOver,
         MpquicPaths::Duplicate => PathUse::Duplicate,
     };
-    MpQuicConfig::new()
-        .path_use(path_use)
-        .path_idle_timeout(spec.path_idle_timeout)
-        .keep_alive(spec.keep_alive)
+    QuicConfig::multipath(path_use).path_idle_timeout(spec.path_idle_timeout).keep_alive(spec.keep_alive)
 }
 
 fn mtip_config(spec: &MtipSpec, needs: Needs) -> MtipConfig {

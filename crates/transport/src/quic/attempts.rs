@@ -14,13 +14,13 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// 9000 section 6.2), by a handshake with a key of his own. So it is tried again, for three quarters of a second; then the last
 /// reason is believed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Attempts {
+pub(super) struct Attempts {
     ended: u32,
 }
 
 impl Attempts {
     /// One was ended: when to try again, unless that was the last.
-    pub(crate) fn again(&mut self, now: Time, reason: &CloseReason) -> Option<Time> {
+    pub(super) fn again(&mut self, now: Time, reason: &CloseReason) -> Option<Time> {
         // Nobody has to forge that nothing came.
         if matches!(reason, CloseReason::TimedOut | CloseReason::Local) || self.ended + 1 >= MOST {
             return None;

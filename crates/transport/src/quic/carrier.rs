@@ -3,22 +3,24 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use quinn_proto::{Connection, Datagram, Dir, ReadError, SendDatagramError, StreamId as QuicStream};
+use noq_proto::PathId as QuicPath;
 use taut_core::{
     Bitrate, DropCause, Event, Message, PathId, Priority, Reliability, SendError, StreamId, Time,
 };
 
 use super::congestion::{Bucket, Congestion};
-use super::frame::{FrameError, Reassembler, emit_datagram_header, emit_header, parse_datagram};
+use super::copies::Copies;
+use super::frame::{FrameError, MAX_HEADER, Reassembler, emit_datagram_header, emit_header, parse_datagram};
+use super::library::Connection;
 use super::outgoing::Outgoing;
-use super::{DATAGRAM_BUFFER, LANES, QuicConfig};
+use super::{LANES, QuicConfig};
 
 /// What is urgent: neither rate nor queue holds it back.
 const EMERGENCY: Priority = Priority(0);
+/// Bytes of a sample's number, by which its copies are known where there are several paths.
+pub(super) const NUMBER: usize = 8;
 /// How much of a reliable message is given to QUIC at once where a rate is kept: after each piece, samples may go.
 const PIECE: usize = 4_000;
-/// What quinn says is free in its buffer of datagrams while none is in it.
-const IDLE_SPACE: usize = DATAGRAM_BUFFER - size_of::<Datagram>();
 
 /// How far a handshake is, and so what may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +35,12 @@ pub(super) enum Stage {
 
 /// The messages of one conversation.
 #[derive(Debug)]
-pub(super) struct Carrier {
+pub(super) struct Carrier<C: Connection> {
     outgoing: Outgoing,
-    lanes: BTreeMap<u16, Lane>,
-    incoming: BTreeMap<QuicStream, Reassembler>,
+    /// Where there are several paths.
+    pub(super) copies: Option<Copies>,
+    lanes: BTreeMap<u16, Lane<C::Stream>>,
+    incoming: BTreeMap<C::Stream, Reassembler>,
     max_message: usize,
     /// Where messages are held to a rate.
     bucket: Option<Bucket>,
@@ -56,12 +60,13 @@ pub(super) struct Counts {
     pub(super) abandoned: u64,
     pub(super) received: u64,
     pub(super) received_early: u64,
+    pub(super) duplicates: u64,
 }
 
 /// A QUIC stream that we send on.
 #[derive(Debug)]
-struct Lane {
-    stream: QuicStream,
+struct Lane<S> {
+    stream: S,
     priority: Priority,
     /// What QUIC has not taken yet of the message at work, its header included: the two go in one packet.
     rest: Bytes,
@@ -69,12 +74,13 @@ struct Lane {
     blocked: bool,
 }
 
-impl Carrier {
-    pub(super) fn new(config: &QuicConfig) -> Self {
+impl<C: Connection> Carrier<C> {
+    pub(super) fn new(config: &QuicConfig, multipath: bool) -> Self {
         // The longest message fits in any case.
         let reliable = config.send_buffer.max(config.max_message + taut_core::Bytes::new(1_000));
         Self {
             outgoing: Outgoing::new(config.queue, reliable),
+            copies: multipath.then(|| Copies::new(config.path_use)),
             lanes: BTreeMap::new(),
             incoming: BTreeMap::new(),
             max_message: config.max_message.get() as usize,
@@ -105,24 +111,30 @@ impl Carrier {
     }
 
     /// Gives QUIC what it can send now. Samples one at a time: what QUIC cannot send at once it would keep, and let
-    /// grow old, in a queue of its own where the newest does not win.
+    /// grow old, in a queue of its own where the newest does not win. `open` are the paths that a copy may take.
     pub(super) fn hand_over(
         &mut self,
         now: Time,
         stage: Stage,
-        quic: &mut Connection,
+        quic: &mut C,
+        open: &[QuicPath],
         events: &mut VecDeque<Event>,
     ) {
         self.wake = None;
         self.lanes.values_mut().for_each(|lane| lane.blocked = false);
         let early = stage == Stage::Early;
-        let rate = Bitrate::from_bps(quic.congestion_state().metrics().pacing_rate.unwrap_or(u64::MAX));
-        let mut free = quic.datagrams().send_buffer_space() >= IDLE_SPACE;
+        let allowed = self.bucket.and_then(|_| quic.allowance().1);
+        let rate = allowed.unwrap_or(Bitrate::from_bps(u64::MAX));
+        let (mut free, waits_for_copies) = match &mut self.copies {
+            Some(copies) => copies.go_on(quic, open),
+            None => (!quic.holds_sample(), false),
+        };
         loop {
             let ready = self.bucket.is_none_or(|bucket| bucket.ready_at(rate) <= now);
             let sample = |priority| match early {
                 true => priority != EMERGENCY && free && ready,
-                false => priority == EMERGENCY || (free && ready),
+                false if priority == EMERGENCY => free || !waits_for_copies,
+                false => free && ready,
             };
             let may_go = |priority| stage == Stage::Open && (ready || priority == EMERGENCY);
             let sample_waits = self.outgoing.urgent_sample(sample);
@@ -143,7 +155,7 @@ impl Carrier {
                 Reliability::Unreliable => {
                     charge(&mut self.bucket, now, rate, message.data.len());
                     free = false;
-                    self.send_sample(quic, message, early, events);
+                    self.send_sample(quic, message, early, open, events);
                 }
             }
         }
@@ -154,36 +166,38 @@ impl Carrier {
 
     fn send_sample(
         &mut self,
-        quic: &mut Connection,
+        quic: &mut C,
         message: Message,
         early: bool,
+        open: &[QuicPath],
         events: &mut VecDeque<Event>,
     ) {
-        let mut frame = Vec::with_capacity(message.data.len() + super::frame::MAX_HEADER);
+        let mut frame = Vec::with_capacity(NUMBER + MAX_HEADER + message.data.len());
+        if let Some(copies) = &mut self.copies {
+            frame.extend_from_slice(&copies.next_number().to_be_bytes());
+        }
         emit_datagram_header(message.stream, &mut frame);
         frame.extend_from_slice(&message.data);
-        let cause = match quic.datagrams().send(frame.into(), false) {
-            Ok(()) => {
-                self.counts.sent += 1;
-                if early {
-                    self.counts.sent_early += 1;
-                    self.early.push(message.tag);
-                }
-                return;
-            }
-            Err(SendDatagramError::Blocked(_)) => DropCause::SendBufferFull,
-            // The peer takes shorter ones than we do, or none.
-            Err(_) => DropCause::Abandoned,
+        let sent = match &mut self.copies {
+            Some(copies) => copies.send(quic, frame.into(), open),
+            None => quic.send_sample(frame.into()),
         };
-        self.counts.unsendable += 1;
-        events.push_back(Event::Dropped { tag: message.tag, cause });
+        if let Err(cause) = sent {
+            self.counts.unsendable += 1;
+            return events.push_back(Event::Dropped { tag: message.tag, cause });
+        }
+        self.counts.sent += 1;
+        if early {
+            self.counts.sent_early += 1;
+            self.early.push(message.tag);
+        }
     }
 
     /// Begins to write a message into its lane, which is idle.
-    fn write(&mut self, quic: &mut Connection, message: Message, events: &mut VecDeque<Event>) {
+    fn write(&mut self, quic: &mut C, message: Message, events: &mut VecDeque<Event>) {
         let number = lane_of(message.stream);
         if !self.lanes.contains_key(&number) {
-            let Some(stream) = quic.streams().open(Dir::Uni) else {
+            let Some(stream) = quic.open_stream() else {
                 self.counts.unsendable += 1;
                 let cause = DropCause::Abandoned;
                 return events.push_back(Event::Dropped { tag: message.tag, cause });
@@ -194,22 +208,23 @@ impl Carrier {
         let lane = self.lanes.get_mut(&number).expect("it was inserted if missing");
         if lane.priority != message.priority {
             lane.priority = message.priority;
-            let _ = quic.send_stream(lane.stream).set_priority(-i32::from(message.priority.0));
+            quic.prioritise(lane.stream, -i32::from(message.priority.0));
         }
-        let mut frame = Vec::with_capacity(super::frame::MAX_HEADER + message.data.len());
+        let mut frame = Vec::with_capacity(MAX_HEADER + message.data.len());
         emit_header(message.stream, message.data.len(), &mut frame);
         frame.extend_from_slice(&message.data);
         lane.rest = Bytes::from(frame);
         self.counts.sent += 1;
+        self.copies.iter_mut().for_each(|copies| copies.sent += 1);
     }
 
     /// Tells which samples went in vain before the handshake was complete.
-    pub(super) fn settle_early(&mut self, quic: &mut Connection, events: &mut VecDeque<Event>) {
+    pub(super) fn settle_early(&mut self, quic: &mut C, events: &mut VecDeque<Event>) {
         let mut lost = std::mem::take(&mut self.early);
-        if quic.accepted_0rtt() {
+        if quic.took_early() {
             return;
         }
-        if quic.datagrams().send_buffer_space() < IDLE_SPACE {
+        if quic.holds_sample() {
             lost.pop(); // It did not go yet.
         }
         self.early = lost;
@@ -226,12 +241,24 @@ impl Carrier {
     /// Takes samples that arrived.
     pub(super) fn receive_datagrams(
         &mut self,
-        quic: &mut Connection,
+        quic: &mut C,
         path: PathId,
         events: &mut VecDeque<Event>,
     ) -> Result<(), FrameError> {
-        while let Some(datagram) = quic.datagrams().recv() {
-            let (stream, data) = parse_datagram(&datagram)?;
+        while let Some(frame) = quic.receive_sample() {
+            let rest = match &mut self.copies {
+                None => &frame[..],
+                Some(copies) => {
+                    let (number, rest) = frame.split_first_chunk::<NUMBER>().ok_or(FrameError::Truncated)?;
+                    if !copies.is_first(u64::from_be_bytes(*number)) {
+                        self.counts.duplicates += 1;
+                        events.push_back(Event::Refused(DropCause::Duplicate));
+                        continue;
+                    }
+                    rest
+                }
+            };
+            let (stream, data) = parse_datagram(rest)?;
             self.counts.received += 1;
             self.counts.received_early += u64::from(quic.is_handshaking());
             events.push_back(Event::Received { data: data.to_vec(), path, stream });
@@ -242,12 +269,12 @@ impl Carrier {
     /// Takes what arrived on new streams, and on `readable`.
     pub(super) fn receive_streams(
         &mut self,
-        quic: &mut Connection,
-        readable: Option<QuicStream>,
+        quic: &mut C,
+        readable: Option<C::Stream>,
         path: PathId,
         events: &mut VecDeque<Event>,
     ) -> Result<(), FrameError> {
-        while let Some(stream) = quic.streams().accept(Dir::Uni) {
+        while let Some(stream) = quic.accept_stream() {
             self.incoming.insert(stream, Reassembler::new(self.max_message));
             self.receive_stream(quic, stream, path, events)?;
         }
@@ -256,49 +283,42 @@ impl Carrier {
 
     fn receive_stream(
         &mut self,
-        quic: &mut Connection,
-        stream: QuicStream,
+        quic: &mut C,
+        stream: C::Stream,
         path: PathId,
         events: &mut VecDeque<Event>,
     ) -> Result<(), FrameError> {
         let Some(reassembler) = self.incoming.get_mut(&stream) else { return Ok(()) };
-        let mut source = quic.recv_stream(stream);
-        let Ok(mut chunks) = source.read(true) else { return Ok(()) };
-        let result = loop {
-            match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => {
-                    reassembler.push(&chunk.bytes);
-                    match take_messages(reassembler, path, events) {
-                        Ok(count) => self.counts.received += count,
-                        Err(error) => break Err(error),
-                    }
-                }
-                Err(ReadError::Blocked) => break Ok(()),
-                Ok(None) | Err(ReadError::Reset(_)) => {
-                    self.incoming.remove(&stream);
-                    break Ok(());
-                }
+        let counts = &mut self.counts;
+        let ended = quic.read(stream, |bytes| {
+            reassembler.push(bytes);
+            while let Some((stream, data)) = reassembler.next_message()? {
+                counts.received += 1;
+                events.push_back(Event::Received { data, path, stream });
             }
-        };
-        let _ = chunks.finalize();
-        result
+            Ok(())
+        })?;
+        if ended {
+            self.incoming.remove(&stream);
+        }
+        Ok(())
     }
 
     /// Everything that waits is dropped.
     pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) {
         self.counts.abandoned += self.outgoing.abandon(events);
+        self.copies.iter_mut().for_each(Copies::abandon);
         self.lanes.clear();
         self.incoming.clear();
         self.wake = None;
     }
 }
 
-impl Lane {
+impl<S: Copy> Lane<S> {
     /// Gives QUIC up to `limit` bytes more; says how many it took.
-    fn write(&mut self, quic: &mut Connection, limit: usize) -> usize {
+    fn write<C: Connection<Stream = S>>(&mut self, quic: &mut C, limit: usize) -> usize {
         let length = self.rest.len().min(limit);
-        let mut piece = [self.rest.slice(..length)];
-        let taken = quic.send_stream(self.stream).write_chunks(&mut piece).map_or(0, |done| done.bytes);
+        let taken = quic.write(self.stream, self.rest.slice(..length));
         let _ = self.rest.split_to(taken);
         self.blocked = taken < length;
         taken
@@ -310,7 +330,7 @@ fn lane_of(stream: StreamId) -> u16 {
     stream.0 % LANES
 }
 
-fn most_urgent(lanes: &mut BTreeMap<u16, Lane>) -> Option<&mut Lane> {
+fn most_urgent<S>(lanes: &mut BTreeMap<u16, Lane<S>>) -> Option<&mut Lane<S>> {
     lanes.values_mut().filter(|lane| !lane.rest.is_empty() && !lane.blocked).min_by_key(|lane| lane.priority)
 }
 
@@ -318,17 +338,4 @@ fn charge(bucket: &mut Option<Bucket>, now: Time, rate: Bitrate, bytes: usize) {
     if let Some(bucket) = bucket {
         bucket.take(now, rate, bytes);
     }
-}
-
-fn take_messages(
-    reassembler: &mut Reassembler,
-    path: PathId,
-    events: &mut VecDeque<Event>,
-) -> Result<u64, FrameError> {
-    let mut count = 0;
-    while let Some((stream, data)) = reassembler.next_message()? {
-        count += 1;
-        events.push_back(Event::Received { data, path, stream });
-    }
-    Ok(count)
 }

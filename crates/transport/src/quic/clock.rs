@@ -11,18 +11,18 @@ use taut_core::{Duration, Time};
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// That time as quinn wants it.
-pub(crate) fn instant(time: Time) -> Instant {
+pub(super) fn instant(time: Time) -> Instant {
     *EPOCH + std::time::Duration::from_nanos(time.as_nanos())
 }
 
 /// That instant as the driver wants it.
-pub(crate) fn time(instant: Instant) -> Time {
+pub(super) fn time(instant: Instant) -> Time {
     let nanos = instant.saturating_duration_since(*EPOCH).as_nanos();
     Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// That length of time as quinn wants it.
-pub(crate) fn std_duration(duration: Duration) -> std::time::Duration {
+pub(super) fn std_duration(duration: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(duration.as_nanos())
 }
 

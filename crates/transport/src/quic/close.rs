@@ -1,6 +1,5 @@
 //! Why a conversation ended.
 
-use quinn_proto::{ConnectionError, TransportErrorCode, VarInt};
 use taut_core::printable;
 
 /// Why nothing flows any more.
@@ -43,52 +42,67 @@ impl CloseReason {
 }
 
 /// Codes of ours in a CONNECTION_CLOSE frame of the application (RFC 9000 section 19.19).
-pub(crate) const GOODBYE: VarInt = VarInt::from_u32(0);
-pub(crate) const BUSY: VarInt = VarInt::from_u32(1);
-pub(crate) const BAD_FRAME: VarInt = VarInt::from_u32(2);
-pub(crate) const UNTRUSTED: VarInt = VarInt::from_u32(3);
+pub(super) const GOODBYE: u32 = 0;
+pub(super) const BUSY: u32 = 1;
+pub(super) const BAD_FRAME: u32 = 2;
+pub(super) const UNTRUSTED: u32 = 3;
 
-/// The alert of TLS that says so (RFC 9001 sections 4.8 and 8.1).
-pub(crate) const NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
-
-impl From<ConnectionError> for CloseReason {
-    fn from(error: ConnectionError) -> Self {
-        match &error {
-            ConnectionError::TimedOut => Self::TimedOut,
-            ConnectionError::Reset => Self::Restarted,
-            ConnectionError::LocallyClosed => Self::Local,
-            ConnectionError::ApplicationClosed(close) => match close.error_code {
-                GOODBYE => Self::Peer,
-                BUSY => Self::Busy,
-                UNTRUSTED => Self::NotTrusted,
-                _ => Self::of_peer(&error),
-            },
-            ConnectionError::ConnectionClosed(close) => match close.error_code {
-                // During a handshake, the reason of the application is not sent but replaced (RFC 9000 section 10.2.3);
-                // there it has no other than that somebody was faster.
-                TransportErrorCode::CONNECTION_REFUSED | TransportErrorCode::APPLICATION_ERROR => Self::Busy,
-                code if is_about_identity(code) => Self::NotTrusted,
-                code if u64::from(code) == NO_APPLICATION_PROTOCOL => Self::OtherService,
-                TransportErrorCode::NO_ERROR => Self::Peer,
-                _ => Self::of_peer(&error),
-            },
-            ConnectionError::TransportError(problem) if is_about_identity(problem.code) => {
-                Self::PeerUntrusted
-            }
-            _ => Self::of_peer(&error),
-        }
+/// The peer's, by its code.
+fn said_by_application(code: u64, error: &impl std::fmt::Display) -> CloseReason {
+    match u32::try_from(code) {
+        Ok(GOODBYE) => CloseReason::Peer,
+        Ok(BUSY) => CloseReason::Busy,
+        Ok(UNTRUSTED) => CloseReason::NotTrusted,
+        _ => CloseReason::of_peer(error),
     }
 }
 
-/// Is it an alert of TLS (RFC 9001 section 4.8) that says so: bad_certificate (42) to access_denied (49), decrypt_error
-/// (51), certificate_required (116)?
-fn is_about_identity(code: TransportErrorCode) -> bool {
-    is_alert_about_identity(u64::from(code))
+/// That of the peer's QUIC (RFC 9000 section 20.1).
+fn said_by_transport(code: u64, error: &impl std::fmt::Display) -> CloseReason {
+    match code {
+        NO_ERROR => CloseReason::Peer,
+        // During a handshake, the reason of the application is not sent but replaced (section 10.2.3); there it has no other
+        // than that somebody was faster.
+        CONNECTION_REFUSED | APPLICATION_ERROR => CloseReason::Busy,
+        NO_APPLICATION_PROTOCOL => CloseReason::OtherService,
+        code if is_about_identity(code) => CloseReason::NotTrusted,
+        _ => CloseReason::of_peer(error),
+    }
 }
 
-pub(crate) fn is_alert_about_identity(code: u64) -> bool {
+const NO_ERROR: u64 = 0;
+const CONNECTION_REFUSED: u64 = 2;
+const APPLICATION_ERROR: u64 = 12;
+/// The alert of TLS that says so (RFC 9001 sections 4.8 and 8.1).
+const NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
+
+/// Is it an alert of TLS (RFC 9001 section 4.8) that says so: bad_certificate (42) to access_denied (49), decrypt_error
+/// (51), certificate_required (116)?
+fn is_about_identity(code: u64) -> bool {
     matches!(code.checked_sub(0x100), Some(42..=49 | 51 | 116))
 }
+
+/// The errors of both libraries have the same form.
+macro_rules! from_error {
+    ($($proto:ident),+) => {$(
+        impl From<$proto::ConnectionError> for CloseReason {
+            fn from(error: $proto::ConnectionError) -> Self {
+                use $proto::ConnectionError as Error;
+                match &error {
+                    Error::TimedOut => Self::TimedOut,
+                    Error::Reset => Self::Restarted,
+                    Error::LocallyClosed => Self::Local,
+                    Error::ApplicationClosed(close) => said_by_application(close.error_code.into_inner(), &error),
+                    Error::ConnectionClosed(close) => said_by_transport(close.error_code.into(), &error),
+                    Error::TransportError(problem) if is_about_identity(problem.code.into()) => Self::PeerUntrusted,
+                    _ => Self::of_peer(&error),
+                }
+            }
+        }
+    )+};
+}
+
+from_error!(quinn_proto, noq_proto);
 
 #[cfg(test)]
 mod tests {
@@ -96,9 +110,9 @@ mod tests {
 
     #[test]
     fn alerts_about_keys_are_told_from_others() {
-        assert!(is_about_identity(TransportErrorCode::crypto(49)));
-        assert!(is_about_identity(TransportErrorCode::crypto(116)));
-        assert!(!is_about_identity(TransportErrorCode::crypto(40)));
-        assert!(!is_about_identity(TransportErrorCode::CONNECTION_REFUSED));
+        assert!(is_about_identity(0x100 + 49));
+        assert!(is_about_identity(0x100 + 116));
+        assert!(!is_about_identity(0x100 + 40));
+        assert!(!is_about_identity(CONNECTION_REFUSED));
     }
 }

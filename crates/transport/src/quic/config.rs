@@ -1,17 +1,24 @@
 //! What can be chosen about a QUIC connection.
 
-use std::sync::Arc;
-
-use quinn_proto::{AckFrequencyConfig, IdleTimeout, TransportConfig, VarInt};
 use taut_core::{Bytes, Duration};
 
-use super::LANES;
-use super::clock::std_duration;
 use super::congestion::Congestion;
 use super::tls::Resumption;
 use crate::service::Service;
 
-/// Choices for a [`Quic`](super::Quic). Both sides may choose differently but for `max_message`.
+/// What several paths are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathUse {
+    /// The first one carries everything, the others wait: what the protocol has by itself (PATH_STATUS_AVAILABLE and
+    /// PATH_STATUS_BACKUP).
+    #[default]
+    FailOver,
+    /// Every sample goes over every path, and the receiver takes the first copy. Reliable messages go once.
+    Duplicate,
+}
+
+/// Choices for a [`Quic`](super::Quic) or [`MpQuic`](super::MpQuic). Both sides may choose differently but for `max_message`
+/// and `certificates`.
 #[derive(Clone, Debug)]
 pub struct QuicConfig {
     pub(super) congestion: Congestion,
@@ -21,8 +28,8 @@ pub struct QuicConfig {
     pub(super) send_buffer: Bytes,
     pub(super) idle_timeout: Duration,
     pub(super) keep_alive: Duration,
-    pub(super) ack_delay: Duration,
-    pub(super) ack_every: u32,
+    /// How long, and how many.
+    pub(super) acks: Option<(Duration, u32)>,
     pub(super) reordering: u32,
     pub(super) initial_rtt: Duration,
     pub(super) retry: bool,
@@ -32,7 +39,13 @@ pub struct QuicConfig {
     pub(super) key_log: bool,
     pub(super) service: Service,
     pub(super) instance: u128,
+    pub(super) path_use: PathUse,
+    pub(super) path_idle_timeout: Duration,
+    pub(super) reopen: Duration,
 }
+
+/// What is asked of the peer where nothing else is chosen.
+const ACKS: (Duration, u32) = (Duration::from_millis(5), 2);
 
 impl Default for QuicConfig {
     fn default() -> Self {
@@ -44,8 +57,7 @@ impl Default for QuicConfig {
             send_buffer: Bytes::new(1 << 19),
             idle_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(1),
-            ack_delay: Duration::from_millis(5),
-            ack_every: 2,
+            acks: Some(ACKS),
             reordering: 16,
             initial_rtt: Duration::from_millis(100),
             retry: false,
@@ -55,14 +67,50 @@ impl Default for QuicConfig {
             key_log: false,
             service: Service::Session,
             instance: 0,
+            path_use: PathUse::default(),
+            path_idle_timeout: Duration::from_millis(500),
+            reopen: Duration::from_secs(1),
         }
     }
 }
 
 impl QuicConfig {
-    /// The defaults.
+    /// The defaults of one path.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Those of several paths, which are for what `path_use` says. Other than [`Self::new`]: [`Congestion::NewReno`] on each path,
+    /// acknowledgements and reordering as RFC 9000 and 9002 have them, and a keep-alive of 100 ms.
+    pub fn multipath(path_use: PathUse) -> Self {
+        Self {
+            path_use,
+            // CUBIC computes with the system's `cbrt`; for small messages at a steady pace the two are alike.
+            congestion: Congestion::NewReno,
+            acks: None,
+            reordering: 3,
+            keep_alive: Duration::from_millis(100),
+            ..Self::default()
+        }
+    }
+
+    /// What several paths are for. Default [`PathUse::FailOver`].
+    pub fn path_use(mut self, path_use: PathUse) -> Self {
+        self.path_use = path_use;
+        self
+    }
+
+    /// After how long a silence on one of several paths it is abandoned, and another one takes over. Default 500 ms; from 20 ms to
+    /// 1 min. It is at least three probe timeouts (RFC 9000 section 10.1), and should be several keep-alive intervals.
+    pub fn path_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.path_idle_timeout = timeout.clamp(Duration::from_millis(20), Duration::from_secs(60));
+        self
+    }
+
+    /// Client: how long after one of several paths was abandoned it is opened anew. Default 1 s; from 10 ms to 1 min.
+    pub fn reopen(mut self, after: Duration) -> Self {
+        self.reopen = after.clamp(Duration::from_millis(10), Duration::from_secs(60));
+        self
     }
 
     /// Who decides how much is sent. Default [`Congestion::Paced`].
@@ -121,24 +169,27 @@ impl QuicConfig {
         self
     }
 
-    /// After how long without anything to say a PING keeps the connection alive. Default 1 s; at least 10 ms. Chosen
-    /// above the idle timeout it does not.
+    /// After how long without anything to say a PING keeps the connection alive; of several paths each is pinged so often, by both
+    /// sides, for a path that only one of them pings dies of silence. Default 1 s, of several paths 100 ms; from 5 ms to 10 min.
+    /// Chosen above the idle timeout it does not.
     pub fn keep_alive(mut self, interval: Duration) -> Self {
-        self.keep_alive = interval.max(Duration::from_millis(10));
+        self.keep_alive = interval.clamp(Duration::from_millis(5), Duration::from_secs(600));
         self
     }
 
     /// How long the peer may withhold an acknowledgement (draft-ietf-quic-ack-frequency-11). Default 5 ms; from 1 ms
-    /// to 25 ms. Shorter finds losses sooner, longer saves packets on the way back.
+    /// to 25 ms. Shorter finds losses sooner, longer saves packets on the way back. Of several paths nothing is asked, unless it is chosen.
     pub fn ack_delay(mut self, delay: Duration) -> Self {
-        self.ack_delay = delay.clamp(Duration::from_millis(1), Duration::from_millis(25));
+        let (_, every) = self.acks.unwrap_or(ACKS);
+        self.acks = Some((delay.clamp(Duration::from_millis(1), Duration::from_millis(25)), every));
         self
     }
 
     /// At the latest how many packets the peer acknowledges together. Default 2, as RFC 9000 section 13.2.2 has it;
     /// from 1 to 100.
     pub fn ack_every(mut self, packets: u32) -> Self {
-        self.ack_every = packets.clamp(1, 100);
+        let (delay, _) = self.acks.unwrap_or(ACKS);
+        self.acks = Some((delay, packets.clamp(1, 100)));
         self
     }
 
@@ -197,38 +248,5 @@ impl QuicConfig {
     pub fn key_log(mut self, key_log: bool) -> Self {
         self.key_log = key_log;
         self
-    }
-
-    /// Quinn's half of it.
-    pub(super) fn transport(&self) -> Arc<TransportConfig> {
-        let integer = |value: u64| VarInt::from_u64(value).expect("within limits");
-        let mut acks = AckFrequencyConfig::default();
-        acks.max_ack_delay(Some(std_duration(self.ack_delay)));
-        acks.ack_eliciting_threshold((self.ack_every - 1).into());
-        acks.reordering_threshold((self.reordering - 1).into());
-        let window = self.max_message.get().max(1 << 18);
-        let idle = IdleTimeout::try_from(std_duration(self.idle_timeout)).expect("within limits");
-        let mut transport = TransportConfig::default();
-        transport
-            .congestion_controller_factory(self.congestion.factory())
-            .ack_frequency_config(Some(acks))
-            .packet_threshold(self.reordering)
-            .max_idle_timeout(Some(idle))
-            .keep_alive_interval(Some(std_duration(self.keep_alive)))
-            .initial_rtt(std_duration(self.initial_rtt))
-            .initial_mtu(self.max_datagram.get() as u16)
-            .min_mtu(self.max_datagram.get() as u16)
-            .mtu_discovery_config(None)
-            .enable_segmentation_offload(false)
-            .max_concurrent_uni_streams(u32::from(LANES).into())
-            .max_concurrent_bidi_streams(0_u32.into())
-            .stream_receive_window(integer(window))
-            .receive_window(integer(window * 2))
-            .send_window(self.send_buffer.get().max(window))
-            .datagram_receive_buffer_size(Some(1 << 16))
-            .datagram_send_buffer_size(super::DATAGRAM_BUFFER)
-            // The spin bit tells bystanders the round trip, and helps nobody here.
-            .allow_spin(false);
-        Arc::new(transport)
     }
 }

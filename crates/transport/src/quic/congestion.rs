@@ -4,10 +4,6 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration as StdDuration, Instant};
 
-use quinn_proto::RttEstimator;
-use quinn_proto::congestion::{
-    BbrConfig, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,
-};
 use taut_core::{Bitrate, Bytes, Duration, Time};
 
 /// Who decides how much is sent.
@@ -15,28 +11,18 @@ use taut_core::{Bitrate, Bytes, Duration, Time};
 pub enum Congestion {
     /// A rate that the session needs, within limits. The default.
     Paced(Paced),
-    /// RFC 9438, quinn's.
+    /// RFC 9438, the library's.
     Cubic,
-    /// RFC 9002 section 7, quinn's.
+    /// RFC 9002 section 7, the library's.
     NewReno,
-    /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), quinn's, which calls it experimental.
+    /// The library's BBR, experimental: version 1 (draft-cardwell-iccrg-bbr-congestion-control-00) on one path, version 3
+    /// (draft-ietf-ccwg-bbr) on several. It draws random numbers of the system, so that no two runs are the same.
     Bbr,
 }
 
 impl Default for Congestion {
     fn default() -> Self {
         Self::Paced(Paced::new())
-    }
-}
-
-impl Congestion {
-    pub(super) fn factory(self) -> Arc<dyn ControllerFactory + Send + Sync> {
-        match self {
-            Self::Paced(paced) => Arc::new(paced),
-            Self::Cubic => Arc::new(CubicConfig::default()),
-            Self::NewReno => Arc::new(NewRenoConfig::default()),
-            Self::Bbr => Arc::new(BbrConfig::default()),
-        }
     }
 }
 
@@ -93,19 +79,10 @@ impl Paced {
     }
 }
 
-impl ControllerFactory for Paced {
-    fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
-        let rate = self.ceiling.as_bps().min(2 * self.floor.as_bps());
-        let epoch = Epoch { began: now, arrived: 0, lost: 0, marked: false, silent: false };
-        let (mtu, rtt) = (u64::from(mtu), StdDuration::ZERO);
-        Box::new(State { config: *self, mtu, rtt, rate, epoch, lossy: false })
-    }
-}
-
 /// How long an epoch lasts at least.
 const EPOCH: StdDuration = StdDuration::from_millis(100);
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct State {
     config: Paced,
     mtu: u64,
@@ -117,7 +94,7 @@ struct State {
     lossy: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Epoch {
     began: Instant,
     /// Bytes acknowledged.
@@ -131,6 +108,13 @@ struct Epoch {
 }
 
 impl State {
+    fn new(config: Paced, now: Instant, mtu: u16) -> Self {
+        let rate = config.ceiling.as_bps().min(2 * config.floor.as_bps());
+        let epoch = Epoch { began: now, arrived: 0, lost: 0, marked: false, silent: false };
+        let (mtu, rtt) = (u64::from(mtu), StdDuration::ZERO);
+        Self { config, mtu, rtt, rate, epoch, lossy: false }
+    }
+
     fn reconsider(&mut self, now: Instant) {
         let length = now.saturating_duration_since(self.epoch.began);
         if length < EPOCH.max(self.rtt) {
@@ -158,23 +142,19 @@ impl State {
     }
 }
 
-impl Controller for State {
-    fn on_ack(&mut self, now: Instant, _: Instant, bytes: u64, _: bool, rtt: &RttEstimator) {
-        self.rtt = rtt.get();
+impl State {
+    fn acknowledged(&mut self, now: Instant, bytes: u64, rtt: StdDuration) {
+        self.rtt = rtt;
         self.epoch.arrived += bytes;
         self.reconsider(now);
     }
 
-    fn on_congestion_event(&mut self, now: Instant, _: Instant, persistent: bool, lost: u64) {
+    /// A mark is said by a loss of nothing.
+    fn congested(&mut self, now: Instant, persistent: bool, lost: u64) {
         self.epoch.lost += lost;
-        // quinn says so by a loss of nothing.
         self.epoch.marked |= lost == 0;
         self.epoch.silent |= persistent;
         self.reconsider(now);
-    }
-
-    fn on_mtu_update(&mut self, mtu: u16) {
-        self.mtu = u64::from(mtu);
     }
 
     /// Wide enough never to be the limit: what is lost counts as under way until its loss is found, two round trips
@@ -183,26 +163,75 @@ impl Controller for State {
         let seconds = 2.0 * self.rtt.as_secs_f64() + 0.2;
         ((self.rate as f64 * seconds / 8.0) as u64).max(32 * self.mtu)
     }
-
-    fn metrics(&self) -> ControllerMetrics {
-        let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = self.window();
-        metrics.pacing_rate = Some(self.rate);
-        metrics
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
-    }
-
-    fn initial_window(&self) -> u64 {
-        self.window()
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
 }
+
+/// What the libraries ask of a controller is the same but for numbers of packets, and for where a rate is told: noq would hold
+/// packets to a `pacing_rate`, in bytes, while messages are held to it already.
+macro_rules! controller {
+    ($proto:ident, $rate:ident $(, $number:tt)?) => {
+        impl $proto::congestion::ControllerFactory for Paced {
+            fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn $proto::congestion::Controller> {
+                Box::new(State::new(*self, now, mtu))
+            }
+        }
+
+        impl $proto::congestion::Controller for State {
+            fn on_ack(
+                &mut self,
+                now: Instant,
+                _: Instant,
+                bytes: u64,
+                $($number: u64,)?
+                _: bool,
+                rtt: &$proto::RttEstimator,
+            ) {
+                self.acknowledged(now, bytes, rtt.get());
+            }
+
+            fn on_congestion_event(
+                &mut self,
+                now: Instant,
+                _: Instant,
+                persistent: bool,
+                $($number: bool,)?
+                lost: u64,
+                $($number: u64,)?
+            ) {
+                self.congested(now, persistent, lost);
+            }
+
+            fn on_mtu_update(&mut self, mtu: u16) {
+                self.mtu = u64::from(mtu);
+            }
+
+            fn window(&self) -> u64 {
+                State::window(self)
+            }
+
+            fn metrics(&self) -> $proto::congestion::ControllerMetrics {
+                let mut metrics = $proto::congestion::ControllerMetrics::default();
+                metrics.congestion_window = State::window(self);
+                metrics.$rate = Some(self.rate);
+                metrics
+            }
+
+            fn clone_box(&self) -> Box<dyn $proto::congestion::Controller> {
+                Box::new(self.clone())
+            }
+
+            fn initial_window(&self) -> u64 {
+                State::window(self)
+            }
+
+            fn into_any(self: Box<Self>) -> Box<dyn Any> {
+                self
+            }
+        }
+    };
+}
+
+controller!(quinn_proto, pacing_rate);
+controller!(noq_proto, bandwidth_estimate, _);
 
 /// A token bucket in time: when the next message may go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -235,7 +264,7 @@ mod tests {
     use super::*;
 
     fn state(config: Paced, now: Instant) -> State {
-        *Arc::new(config).build(now, 1200).into_any().downcast().unwrap()
+        State::new(config, now, 1200)
     }
 
     /// Epochs of 100 ms in which 125 kB arrive, 10 Mbit/s, and so much is lost.
@@ -245,7 +274,7 @@ mod tests {
             now += EPOCH;
             state.epoch.arrived += 125_000;
             if lost > 0 {
-                state.on_congestion_event(now, now, false, lost);
+                state.congested(now, false, lost);
             } else {
                 state.reconsider(now);
             }
@@ -285,7 +314,7 @@ mod tests {
         let mut state = state(Paced::new(), base);
         let now = epochs(&mut state, base, 20, 0);
         state.epoch.arrived = 125_000;
-        state.on_congestion_event(now + EPOCH, now, false, 0);
+        state.congested(now + EPOCH, false, 0);
         assert_eq!(state.rate, 8_500_000);
     }
 
@@ -293,9 +322,8 @@ mod tests {
     fn silence_means_the_floor() {
         let base = clock::instant(Time::ZERO);
         let mut state = state(Paced::new(), base);
-        state.on_congestion_event(base + EPOCH, base, true, 9_000);
+        state.congested(base + EPOCH, true, 9_000);
         assert_eq!(state.rate, 1_500_000);
-        assert_eq!(state.metrics().pacing_rate, Some(1_500_000));
     }
 
     #[test]

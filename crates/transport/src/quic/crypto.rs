@@ -6,10 +6,10 @@
 //! thread, for as long as the call lasts.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use curve25519_dalek::montgomery::MontgomeryPoint;
-use quinn_proto::{ConnectionId, ConnectionIdGenerator, TimeSource};
+use noq_proto::crypto::{CryptoError, HandshakeTokenKey};
+use ring::{aead, hkdf};
 use rustls::crypto::ring::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_CHACHA20_POLY1305_SHA256};
 use rustls::crypto::ring::default_provider;
 use rustls::crypto::{
@@ -23,14 +23,14 @@ use taut_core::Time;
 use crate::entropy::Entropy;
 
 /// Bytes of our connection IDs.
-pub(crate) const CONNECTION_ID: usize = 8;
+pub(super) const CONNECTION_ID: usize = 8;
 
 thread_local! {
     static LENT: RefCell<Option<(Entropy, Time)>> = const { RefCell::new(None) };
 }
 
 /// Does `work` with `entropy` and `now` lent to this thread.
-pub(crate) fn lend<R>(entropy: &mut Option<Entropy>, now: Time, work: impl FnOnce() -> R) -> R {
+pub(super) fn lend<R>(entropy: &mut Option<Entropy>, now: Time, work: impl FnOnce() -> R) -> R {
     let own = entropy.take().expect("it is back whenever no call is under way");
     // What is there already belongs to a connection further up this thread, and gets its place back.
     let outer = LENT.replace(Some((own, now)));
@@ -40,7 +40,7 @@ pub(crate) fn lend<R>(entropy: &mut Option<Entropy>, now: Time, work: impl FnOnc
 }
 
 /// Fills `bytes` from what is lent; fails when nothing is.
-pub(crate) fn draw(bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
+pub(super) fn draw(bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
     LENT.with_borrow_mut(|lent| {
         let (entropy, _) = lent.as_mut().ok_or(GetRandomFailed)?;
         for chunk in bytes.chunks_mut(8) {
@@ -51,7 +51,7 @@ pub(crate) fn draw(bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
 }
 
 /// The time on the clock of the driver, which TLS and QUIC use for the age of tickets and tokens alone.
-pub(crate) fn age() -> std::time::Duration {
+pub(super) fn age() -> std::time::Duration {
     let now = LENT.with_borrow(|lent| lent.as_ref().map_or(Time::ZERO, |(_, now)| *now));
     // Any epoch does: each side compares with its own clock only. Well above zero, for rustls subtracts.
     std::time::Duration::from_secs(1_000_000_000) + std::time::Duration::from_nanos(now.as_nanos())
@@ -69,7 +69,7 @@ pub(super) fn provider() -> CryptoProvider {
 
 /// Randomness and time, as lent.
 #[derive(Debug)]
-pub(crate) struct Lent;
+pub(super) struct Lent;
 
 impl SecureRandom for Lent {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
@@ -83,31 +83,11 @@ impl TimeProvider for Lent {
     }
 }
 
-impl TimeSource for Lent {
-    fn now(&self) -> std::time::SystemTime {
-        std::time::UNIX_EPOCH + age()
-    }
-}
-
-impl ConnectionIdGenerator for Lent {
-    fn generate_cid(&mut self) -> ConnectionId {
-        random_connection_id::<CONNECTION_ID>()
-    }
-
-    fn cid_len(&self) -> usize {
-        CONNECTION_ID
-    }
-
-    fn cid_lifetime(&self) -> Option<std::time::Duration> {
-        None
-    }
-}
-
 /// An unpredictable connection ID of `LENGTH` bytes, at most 20.
-pub(crate) fn random_connection_id<const LENGTH: usize>() -> ConnectionId {
+pub(super) fn random_id<const LENGTH: usize>() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     draw(&mut bytes).expect("whoever makes a connection ID has lent entropy");
-    ConnectionId::new(&bytes)
+    bytes
 }
 
 /// X25519 (RFC 7748 section 6.1) with secrets from what is lent; *ring*'s would ask the operating system.
@@ -157,14 +137,37 @@ impl ActiveKeyExchange for Exchange {
     }
 }
 
-/// What makes connection IDs, for quinn's endpoint.
-pub(super) fn connection_ids() -> impl Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static {
-    || Box::new(Lent)
+/// Seals the tokens of Retry packets (RFC 9000 section 8.1.2), for noq: AES-256-GCM, with a key for each token.
+pub(super) struct RetryTokens(hkdf::Prk);
+
+impl RetryTokens {
+    pub(super) fn new(secret: [u8; 32]) -> Self {
+        Self(hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&secret))
+    }
+
+    /// The only nonce of this key is zero.
+    fn key(&self, nonce: u128) -> Result<(aead::LessSafeKey, aead::Nonce), CryptoError> {
+        let mut key = [0; 32];
+        let (nonce, zero) = (nonce.to_le_bytes(), aead::Nonce::assume_unique_for_key([0; 12]));
+        let info = [&nonce[..]];
+        let output = self.0.expand(&info, hkdf::HKDF_SHA256).map_err(|_| CryptoError)?;
+        output.fill(&mut key).map_err(|_| CryptoError)?;
+        let key = aead::UnboundKey::new(&aead::AES_256_GCM, &key).map_err(|_| CryptoError)?;
+        Ok((aead::LessSafeKey::new(key), zero))
+    }
 }
 
-/// The clock and the source of connection IDs of a connection's first packet.
-pub(super) fn first_connection_id() -> Arc<dyn Fn() -> ConnectionId + Send + Sync> {
-    Arc::new(random_connection_id::<20>)
+impl HandshakeTokenKey for RetryTokens {
+    fn seal(&self, nonce: u128, data: &mut Vec<u8>) -> Result<(), CryptoError> {
+        let (key, zero) = self.key(nonce)?;
+        key.seal_in_place_append_tag(zero, aead::Aad::empty(), data).map_err(|_| CryptoError)
+    }
+
+    fn open<'a>(&self, nonce: u128, data: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
+        let (key, zero) = self.key(nonce)?;
+        let opened = key.open_in_place(zero, aead::Aad::empty(), data).map_err(|_| CryptoError)?;
+        Ok(opened)
+    }
 }
 
 #[cfg(test)]
@@ -219,5 +222,14 @@ mod tests {
         let mut at_once = [0; 32];
         lend(&mut seeded(), Time::ZERO, || Lent.fill(&mut at_once)).unwrap();
         assert_eq!(drawn.concat(), at_once);
+    }
+
+    #[test]
+    fn a_token_is_opened_by_who_sealed_it() {
+        let (ours, others) = (RetryTokens::new([1; 32]), RetryTokens::new([2; 32]));
+        let mut token = b"an address".to_vec();
+        assert!(ours.seal(7, &mut token).is_ok());
+        assert!(ours.open(8, &mut token.clone()).is_err() && others.open(7, &mut token.clone()).is_err());
+        assert!(matches!(ours.open(7, &mut token), Ok(b"an address")));
     }
 }

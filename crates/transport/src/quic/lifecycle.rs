@@ -1,89 +1,121 @@
-//! How a conversation begins, moves and ends: what quinn reports, and what we make of it.
+//! How a conversation begins, moves and ends: what QUIC reports, and what we make of it.
 
-use quinn_proto::{ConnectionHandle, StreamEvent};
-use taut_core::{DropCause, Event, Time};
+use taut_core::{DropCause, Duration, Event, PathId, Time};
 
 use super::frame::FrameError;
-use super::{CloseReason, Quic, Role, State, clock, close, tls};
+use super::library::{Connection as Quic, Happened, Library};
+use super::{CloseReason, Connection, Conversation, Role, State, close, tls};
 
-impl Quic {
+/// Where there are several paths: an attempt to connect has so long before the next path is tried; twice that when all were tried
+/// once.
+const ATTEMPT: Duration = Duration::from_secs(1);
+
+impl<L: Library> Conversation<L> {
+    /// When a client tries to connect, the first time or once more.
+    pub(super) fn next_attempt(&self) -> Option<Time> {
+        let Role::Client(hello) = &self.role else { return None };
+        let paths = if L::MULTIPATH { self.paths.count() } else { 1 };
+        // Each path is tried twice; the last attempt ends by itself.
+        let more = hello.made == 0 || hello.again || paths > 1 && hello.made < 2 * paths;
+        hello.next.filter(|_| paths > 0 && more && self.state == State::Waiting)
+    }
+
+    /// A client's first steps, and once more when somebody ended them, or over the next path when they were not answered.
+    pub(super) fn start(&mut self, now: Time) {
+        if self.next_attempt().is_none_or(|at| at > now) {
+            return;
+        }
+        let Role::Client(hello) = &mut self.role else { return };
+        if L::MULTIPATH && hello.made > 0 {
+            self.paths.rotate();
+        }
+        let round = u64::from(hello.made / self.paths.count().max(1));
+        hello.next = Some(now + ATTEMPT * (round + 1));
+        hello.made += 1;
+        hello.again = false;
+        for before in self.connections.drain(..) {
+            self.library.forget(before.handle);
+        }
+        let to = self.address(self.paths.first().unwrap_or(self.path));
+        let (handle, quic) = self.library.connect(now, to);
+        self.connections.push(Connection::new(handle, quic, now, true));
+    }
+
     /// Passes on what connections and endpoint have for each other and for us, and looks when to be called next.
     pub(super) fn settle(&mut self, now: Time) {
         for index in 0..self.connections.len() {
             loop {
-                let connection = &mut self.connections[index];
-                if let Some(event) = connection.quic.poll_endpoint_events() {
-                    if let Some(event) = self.endpoint.handle_event(connection.handle, event) {
-                        connection.quic.handle_event(event);
-                    }
-                } else if let Some(event) = connection.quic.poll() {
-                    self.on_event(now, index, event);
-                } else {
-                    break;
+                let Connection { handle, quic, .. } = &mut self.connections[index];
+                if self.library.relay(*handle, quic) {
+                    continue;
                 }
+                let Some(happened) = quic.next() else { break };
+                self.on_happened(now, index, happened);
             }
         }
         self.connections.retain(|connection| !connection.quic.is_drained());
-        if let State::Open(handle) = self.state {
+        if L::MULTIPATH {
+            self.keep_paths(now);
+        } else if self.open().is_some() {
             self.move_on(now);
-            self.follow(handle);
+            self.follow();
         }
-        self.find_deadline();
+        self.find_deadline(now);
     }
 
     /// Moves a client to its next path, as soon as the server has confirmed the handshake.
     fn move_on(&mut self, now: Time) {
         let (Some(path), Some(connection)) = (self.next_path, self.connections.first_mut()) else { return };
-        if connection.quic.stats().frame_rx.handshake_done == 0 {
-            return;
-        }
-        self.next_path = None;
-        if path != self.path {
-            // RFC 9000 section 9.4: what was learned about the old path says nothing about the new one.
-            connection.quic.path_changed(clock::instant(now));
-            connection.quic.local_address_changed();
+        if path == self.path {
+            self.next_path = None;
+        } else if connection.quic.moves(now) {
+            self.next_path = None;
             self.path_before = std::mem::replace(&mut self.path, path);
             self.events.extend([Event::PathDown(self.path_before), Event::PathUp(path)]);
         }
     }
 
-    fn on_event(&mut self, now: Time, index: usize, event: quinn_proto::Event) {
+    fn on_happened(&mut self, now: Time, index: usize, happened: Happened<<L::Connection as Quic>::Stream>) {
         let open = self.state == State::Open(self.connections[index].handle);
-        let received = match event {
-            quinn_proto::Event::Connected => return self.on_connected(now, index),
-            quinn_proto::Event::ConnectionLost { reason } => return self.on_lost(now, index, reason.into()),
-            quinn_proto::Event::DatagramReceived if open || self.takes_early(index) => {
-                self.receive(index, None, false)
+        let received = match happened {
+            Happened::Connected => return self.on_connected(now, index),
+            Happened::Confirmed => {
+                self.paths.confirmed = true;
+                return;
             }
-            quinn_proto::Event::Stream(StreamEvent::Opened { .. }) if open => self.receive(index, None, true),
-            quinn_proto::Event::Stream(StreamEvent::Readable { id }) if open => {
-                self.receive(index, Some(id), true)
-            }
+            Happened::Lost(reason) => return self.on_lost(now, index, reason),
+            Happened::Path(event) if open => return self.on_path_event(now, index, event),
+            Happened::Samples if open || self.takes_early(index) => self.receive_samples(index),
+            Happened::Streams(readable) if open => self.receive_streams(index, readable),
             _ => return,
         };
         self.check(now, index, received);
     }
 
-    fn receive(
+    /// Where what a connection brings comes from.
+    fn source(&self, index: usize) -> PathId {
+        if L::MULTIPATH { self.arrival } else { self.remote(&self.connections[index]) }
+    }
+
+    fn receive_samples(&mut self, index: usize) -> Result<(), FrameError> {
+        let path = self.source(index);
+        self.carrier.receive_datagrams(&mut self.connections[index].quic, path, &mut self.events)
+    }
+
+    fn receive_streams(
         &mut self,
         index: usize,
-        readable: Option<quinn_proto::StreamId>,
-        streams: bool,
+        readable: Option<<L::Connection as Quic>::Stream>,
     ) -> Result<(), FrameError> {
-        let path = self.path_of(self.connections[index].quic.remote_address());
-        let quic = &mut self.connections[index].quic;
-        match streams {
-            true => self.carrier.receive_streams(quic, readable, path, &mut self.events),
-            false => self.carrier.receive_datagrams(quic, path, &mut self.events),
-        }
+        let path = self.source(index);
+        self.carrier.receive_streams(&mut self.connections[index].quic, readable, path, &mut self.events)
     }
 
     /// A peer that breaks our framing is told so and left.
     fn check(&mut self, now: Time, index: usize, received: Result<(), FrameError>) {
         let Err(error) = received else { return };
         let reason = error.to_string();
-        let quic = &mut self.connections[index].quic;
-        quic.close(clock::instant(now), close::BAD_FRAME, reason.clone().into());
+        self.connections[index].quic.end(now, close::BAD_FRAME, reason.clone());
         self.refuse(DropCause::Malformed);
         if self.state == State::Open(self.connections[index].handle) {
             self.finish(CloseReason::Protocol(reason));
@@ -91,13 +123,13 @@ impl Quic {
     }
 
     fn on_connected(&mut self, now: Time, index: usize) {
-        let path = self.path_of(self.connections[index].quic.remote_address());
+        let path = self.remote(&self.connections[index]);
         let connection = &mut self.connections[index];
-        let (handle, instant) = (connection.handle, clock::instant(now));
+        let (handle, began) = (connection.handle, connection.began);
         // TLS checked the key, but not when a session was resumed: trust may have been withdrawn since.
         let peer = tls::peer(&connection.quic, &self.config).filter(|peer| self.trust.contains(peer));
         let Some(peer) = peer else {
-            connection.quic.close(instant, close::UNTRUSTED, bytes::Bytes::new());
+            connection.quic.end(now, close::UNTRUSTED, String::new());
             self.refuse_stranger(path);
             if matches!(self.role, Role::Client(_)) {
                 self.finish(CloseReason::PeerUntrusted);
@@ -105,20 +137,27 @@ impl Quic {
             return;
         };
         if self.state != State::Waiting {
-            connection.quic.close(instant, close::BUSY, bytes::Bytes::new());
+            connection.quic.end(now, close::BUSY, String::new());
             return self.refuse_busy(path);
         }
+        let counted = connection.quic.counted();
         for other in self.connections.iter_mut().filter(|other| other.handle != handle) {
-            other.quic.close(instant, close::BUSY, bytes::Bytes::new());
+            other.quic.end(now, close::BUSY, String::new());
         }
         self.state = State::Open(handle);
         self.peer = Some(peer);
         self.path = path;
-        self.observed.handshake = Some(now - self.connections[index].began);
+        self.observed.handshake = Some(now - began);
+        self.observed.count(counted);
+        self.observed.traffic = self.connections[index].traffic;
         self.events.push_back(Event::Connected);
+        if L::MULTIPATH {
+            self.paths.begin(now, path, self.config.keep_alive);
+            self.events.push_back(Event::PathUp(path));
+        }
         self.carrier.settle_early(&mut self.connections[index].quic, &mut self.events);
         // What came before it was clear from whom.
-        let received = self.receive(index, None, false).and_then(|()| self.receive(index, None, true));
+        let received = self.receive_samples(index).and_then(|()| self.receive_streams(index, None));
         self.check(now, index, received);
     }
 
@@ -130,28 +169,23 @@ impl Quic {
             State::Closed(_) => false,
         };
         if reason == CloseReason::PeerUntrusted || !ours && !matches!(reason, CloseReason::TimedOut) {
-            let path = self.path_of(self.connections[index].quic.remote_address());
+            let path = self.remote(&self.connections[index]);
             self.refuse_stranger(path);
         }
         if !ours {
             return;
         }
-        let again = match &mut self.role {
-            Role::Client(hello) if self.state == State::Waiting => hello.attempts.again(now, &reason),
-            _ => None,
-        };
-        match (again, &mut self.role) {
-            (Some(_), Role::Client(hello)) => {
-                hello.next = again;
-                self.carrier.lose_early(&mut self.events);
-            }
-            _ => self.finish(reason),
+        if let (State::Waiting, Role::Client(hello)) = (&self.state, &mut self.role)
+            && let Some(again) = hello.ended.again(now, &reason)
+        {
+            (hello.next, hello.again) = (Some(again), true);
+            return self.carrier.lose_early(&mut self.events);
         }
+        self.finish(reason);
     }
 
     pub(super) fn finish(&mut self, reason: CloseReason) {
         if !matches!(self.state, State::Closed(_)) {
-            self.observed.last = self.quic_stats();
             self.state = State::Closed(reason);
             self.carrier.abandon(&mut self.events);
             self.events.push_back(Event::Closed);
@@ -159,9 +193,8 @@ impl Quic {
     }
 
     /// Notices when the conversation has moved.
-    fn follow(&mut self, handle: ConnectionHandle) {
-        let Some(index) = self.index(handle) else { return };
-        let path = self.path_of(self.connections[index].quic.remote_address());
+    fn follow(&mut self) {
+        let Some(path) = self.open().map(|connection| self.remote(connection)) else { return };
         if path != self.path {
             let old = std::mem::replace(&mut self.path, path);
             self.events.extend([Event::PathDown(old), Event::PathUp(path)]);

@@ -1,7 +1,8 @@
 //! QUIC (RFC 9000): reliable messages in streams, samples in datagrams, all of it encrypted and both sides known.
 //!
-//! The protocol is `quinn-proto`'s, a state machine as sans-IO as ours; TLS 1.3 is `rustls`'. What is here: who goes
-//! first, what is dropped, who is trusted, how time and chance get in, and one conversation as a [`Transport`].
+//! The protocol is `quinn-proto`'s on one path ([`Quic`]) and `noq-proto`'s on up to eight ([`MpQuic`]), state machines as sans-IO
+//! as ours; TLS 1.3 is `rustls`'. What is here is the same for both: who goes first, what is dropped, who is trusted, how time and
+//! chance get in, and one conversation as a [`Transport`](taut_core::Transport).
 //!
 //! | message | travels as |
 //! | --- | --- |
@@ -42,10 +43,19 @@
 //! its half of the handshake: only who has the keys of the session before can read them. Where the server does not take them, they are reported
 //! as dropped.
 //!
+//! # Several paths
+//!
+//! [`MpQuic`] speaks draft-ietf-quic-multipath. Its client opens the paths that its driver adds. The handshake takes the first of
+//! them, and the next one when no answer has come for a second. Both sides ping every path, for one that nobody uses dies; the client
+//! opens again what was abandoned. [`PathUse`] says what the paths are for. By itself the protocol has no choice of a path for each
+//! datagram, only paths that are available and others that stand by ([`PathUse::FailOver`]): when the first one falls silent, the
+//! next takes over after [`QuicConfig::path_idle_timeout`]. With [`PathUse::Duplicate`], samples carry a number, for the time of each
+//! copy its path alone is available, and the receiver gives on the first copy.
+//!
 //! # Determinism
 //!
 //! All randomness comes from the [`Entropy`] given, all time from the driver. With a seed, two runs are the same to
-//! the byte. (CUBIC and BBR compute with `cbrt` and the like of the system; [`Congestion::Paced`] and NewReno do not.)
+//! the byte, but for [`Congestion::Bbr`]. (CUBIC computes with the `cbrt` of the system.)
 //!
 //! ```
 //! use taut_core::{Datagram, Ecn, Event, Message, PathId, Seed, Time, Transport};
@@ -82,44 +92,84 @@
 //! assert_eq!(server.peer(), Some(operator.fingerprint()));
 //! # Ok::<(), taut_core::SendError>(())
 //! ```
+//!
+//! Over two paths:
+//!
+//! ```
+//! use taut_core::{Datagram, Ecn, Event, Message, PathId, Seed, Time, Transport};
+//! use taut_transport::entropy::Entropy;
+//! use taut_transport::identity::{Identity, Trust};
+//! use taut_transport::quic::{MpQuic, PathUse, QuicConfig};
+//!
+//! let seed = Seed::new(1);
+//! let (operator, robot) = (Identity::from_seed(seed, "operator"), Identity::from_seed(seed, "robot"));
+//! let config = || QuicConfig::multipath(PathUse::Duplicate);
+//! let trust = Trust::only(robot.fingerprint());
+//! let mut client = MpQuic::client(config(), &operator, trust, Entropy::seeded(seed, "client"));
+//! let trust = Trust::only(operator.fingerprint());
+//! let mut server = MpQuic::server(config(), &robot, trust, Entropy::seeded(seed, "server"));
+//! client.add_path(Time::ZERO, PathId(0));
+//! client.add_path(Time::ZERO, PathId(1));
+//!
+//! let mut received = 0;
+//! for tick in 0..1_000_u64 {
+//!     let now = Time::from_nanos(tick * 1_000_000);
+//!     if tick == 900 {
+//!         client.send(now, Message { data: b"pose".to_vec(), created: now, ..Message::default() })?;
+//!     }
+//!     for turn in 0..2 {
+//!         let (from, to) = if turn == 0 { (&mut client, &mut server) } else { (&mut server, &mut client) };
+//!         from.handle_timeout(now);
+//!         let mut data = Vec::new();
+//!         while let Some(transmit) = from.poll_transmit(now, &mut data) {
+//!             let path = transmit.path;
+//!             to.handle_input(now, Datagram { path, ecn: Ecn::NotCapable, data: &data, padding: 0 });
+//!             data.clear();
+//!         }
+//!     }
+//!     received += std::iter::from_fn(|| server.poll_event())
+//!         .filter(|event| matches!(event, Event::Received { .. }))
+//!         .count();
+//! }
+//! assert_eq!((received, server.stats().duplicates), (1, 1));
+//! # Ok::<(), taut_core::SendError>(())
+//! ```
 
-pub(crate) mod attempts;
+mod attempts;
 mod carrier;
-pub(crate) mod clock;
-pub(crate) mod close;
+mod clock;
+mod close;
 mod config;
 mod congestion;
-pub(crate) mod crypto;
+mod copies;
+mod crypto;
 pub mod frame;
+mod library;
 mod lifecycle;
-pub(crate) mod outgoing;
-pub(crate) mod server;
+mod outgoing;
+mod paths;
+mod server;
 mod stats;
-pub(crate) mod tls;
-pub(crate) mod turned_away;
+mod tls;
+mod transport;
+mod turned_away;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use quinn_proto::{
-    ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent,
-};
-use ring::hmac;
 use sha2::{Digest, Sha256};
-use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Reliability,
-    SendError, Time, Transmit, Transport, earliest,
-};
+use taut_core::{Bytes, Deadline, DropCause, Event, PathId, Time, earliest};
 
 use self::attempts::Attempts;
-use self::carrier::{Carrier, Stage};
+use self::carrier::{Carrier, NUMBER};
 pub use self::close::CloseReason;
-pub use self::config::QuicConfig;
+pub use self::config::{PathUse, QuicConfig};
 pub use self::congestion::{Congestion, Paced};
-use self::stats::Observed;
+use self::library::{Connection as _, Handle, Keys, Library, Noq, Quinn};
+use self::paths::Paths;
 pub use self::stats::QuicStats;
+use self::stats::{Observed, Traffic};
 use self::tls::KeyLines;
 pub use self::tls::Resumption;
 use self::turned_away::TurnedAway;
@@ -129,60 +179,77 @@ use crate::origins::Origins;
 use crate::service::Service;
 use crate::stranger::Stranger;
 
+/// Paths of one conversation at most.
+pub const MAX_PATHS: usize = 8;
 /// QUIC streams each way.
 const LANES: u16 = 8;
-/// Bytes of datagrams that quinn may keep; one sample is in it, or several urgent messages.
+/// Bytes of datagrams that QUIC may keep; one sample is in it, or several urgent messages.
 const DATAGRAM_BUFFER: usize = 1 << 16;
 /// Around an unreliable message: flags, connection ID, packet number and tag of the packet, type and length of the
-/// frame as quinn reckons them, and our header.
+/// frame as the library reckons them, and our header.
 const DATAGRAM_OVERHEAD: u64 = 1 + 8 + 4 + 16 + 9 + 4;
 /// In the first byte of a packet (RFC 9000 section 17); a stateless reset has it not.
-pub(crate) const LONG_HEADER: u8 = 0x80;
+const LONG_HEADER: u8 = 0x80;
 /// Answers to strangers that wait for the driver.
 const MAX_ANSWERS: usize = 16;
 
-/// One end of a QUIC conversation.
-pub struct Quic {
+/// One end of a QUIC conversation, on one path at a time.
+pub type Quic = Conversation<Quinn>;
+/// One end of a QUIC conversation on several paths.
+pub type MpQuic = Conversation<Noq>;
+
+/// One end of a QUIC conversation: a [`Quic`] or an [`MpQuic`].
+pub struct Conversation<L: Library> {
     config: QuicConfig,
     trust: Trust,
     /// `None` while it is lent out.
     entropy: Option<Entropy>,
-    endpoint: Endpoint,
+    library: L,
     role: Role,
-    connections: Vec<Connection>,
+    connections: Vec<Connection<L::Connection>>,
     state: State,
     peer: Option<Fingerprint>,
+    /// With one path: where it is.
     path: PathId,
     /// Where it was before it moved.
     path_before: PathId,
-    /// The server's clients'.
-    origins: Origins,
     /// A client's next path, until it may move.
     next_path: Option<PathId>,
-    carrier: Carrier,
+    /// Several paths.
+    paths: Paths,
+    /// The path of the datagram at work.
+    arrival: PathId,
+    /// The server's clients'.
+    origins: Origins,
+    carrier: Carrier<L::Connection>,
     events: VecDeque<Event>,
     /// What the endpoint says to those who have no connection.
     answers: VecDeque<(PathId, Vec<u8>)>,
+    /// The packet at work: the libraries want an empty buffer, and the driver may have something in its own.
+    packet: Vec<u8>,
     /// Handshakes had to make room: until then, who knows of a connection that is not there is not told so. It may begin anew
     /// at the same place, which a stateless reset would end.
     silent_until: Time,
-    observed: Observed,
+    observed: Observed<<L::Connection as library::Connection>::Frames>,
     turned_away: TurnedAway,
     key_lines: Arc<KeyLines>,
     deadline: Option<Deadline>,
 }
 
 enum Role {
-    Client(Box<Hello>),
+    Client(Hello),
     Server,
 }
 
 /// A client's attempts to connect.
 struct Hello {
-    config: ClientConfig,
-    /// When the next one begins: the first with the call that brings the time. `None`: there is one under way, or no more is made.
+    /// When the next one begins: the first with the call that brings the time. `None`: no more.
     next: Option<Time>,
-    attempts: Attempts,
+    made: u32,
+    /// Those that somebody ended.
+    ended: Attempts,
+    /// One was, and the next one is due whatever the number of attempts.
+    again: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -190,91 +257,26 @@ enum State {
     /// No conversation yet; a client's attempt, if any, is the only connection.
     Waiting,
     /// The conversation is over this connection.
-    Open(ConnectionHandle),
+    Open(Handle),
     Closed(CloseReason),
 }
 
-struct Connection {
-    handle: ConnectionHandle,
-    quic: quinn_proto::Connection,
+struct Connection<C> {
+    handle: Handle,
+    quic: C,
     began: Time,
     /// A server's: the client has shown that it is where it says, by a Retry.
     validated: bool,
+    traffic: Traffic,
+}
+
+impl<C> Connection<C> {
+    fn new(handle: Handle, quic: C, began: Time, validated: bool) -> Self {
+        Self { handle, quic, began, validated, traffic: Traffic::default() }
+    }
 }
 
 impl Quic {
-    /// Connects to whichever of `trust` is at the other end of path 0 (or see [`Self::set_path`]).
-    pub fn client(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
-        let key_lines = Arc::new(KeyLines::default());
-        let key_log = config.key_log.then(|| key_lines.clone() as _);
-        let tls = tls::client_config(identity, &trust, &config, key_log);
-        let mut client = ClientConfig::new(Arc::new(tls));
-        client.transport_config(config.transport()).initial_dst_cid_provider(crypto::first_connection_id());
-        let hello = Hello { config: client, next: Some(Time::ZERO), attempts: Attempts::default() };
-        let role = Role::Client(Box::new(hello));
-        Self::new(config, identity, trust, entropy, role, None, key_lines)
-    }
-
-    /// Waits for one of `trust`.
-    pub fn server(config: QuicConfig, identity: &Identity, trust: Trust, entropy: Entropy) -> Self {
-        let key_lines = Arc::new(KeyLines::default());
-        let key_log = config.key_log.then(|| key_lines.clone() as _);
-        let (tls, untrusted) = tls::server_config(identity, &trust, &config, key_log);
-        let server = Some(server::config(&config, identity, tls));
-        let quic = Self::new(config, identity, trust, entropy, Role::Server, server, key_lines);
-        Self { turned_away: TurnedAway::by(untrusted), ..quic }
-    }
-
-    fn new(
-        config: QuicConfig,
-        identity: &Identity,
-        trust: Trust,
-        mut entropy: Entropy,
-        role: Role,
-        server: Option<Arc<quinn_proto::ServerConfig>>,
-        key_lines: Arc<KeyLines>,
-    ) -> Self {
-        // RFC 9000 section 10.3.2: from a secret that outlives the process, so that a peer learns of a restart.
-        let end = if matches!(role, Role::Server) { "server" } else { "client" };
-        let purpose = purpose("stateless reset", end, config.service, config.instance);
-        let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &derive(identity, &purpose));
-        let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
-        endpoint
-            .rng_seed(Some(*entropy.key()))
-            .cid_generator(crypto::connection_ids())
-            .supported_versions(vec![1])
-            // RFC 9287 would hide from middleboxes, and from Wireshark, that this is QUIC.
-            .grease_quic_bit(false);
-        let deadline = matches!(role, Role::Client(_)).then(|| Deadline::new(Time::ZERO, "connect"));
-        Self {
-            carrier: Carrier::new(&config),
-            config,
-            trust,
-            entropy: Some(entropy),
-            endpoint: Endpoint::new(Arc::new(endpoint), server, false, None),
-            role,
-            connections: Vec::new(),
-            state: State::Waiting,
-            peer: None,
-            path: PathId(0),
-            path_before: PathId(0),
-            origins: Origins::default(),
-            next_path: None,
-            events: VecDeque::new(),
-            answers: VecDeque::new(),
-            silent_until: Time::ZERO,
-            observed: Observed::default(),
-            turned_away: TurnedAway::default(),
-            key_lines,
-            deadline,
-        }
-    }
-
-    /// Who is at the other end; `None` before [`Event::Connected`].
-    pub fn peer(&self) -> Option<Fingerprint> {
-        self.peer
-    }
-
     /// The path that datagrams go to.
     pub fn path(&self) -> PathId {
         self.path
@@ -293,10 +295,81 @@ impl Quic {
             }
         }
     }
+}
 
-    /// The longest unreliable message that is sent: 1158 B with datagrams of 1200 B.
+impl MpQuic {
+    /// The paths that carry messages now.
+    pub fn paths(&self) -> impl Iterator<Item = PathId> {
+        self.paths.up()
+    }
+}
+
+impl<L: Library> Conversation<L> {
+    /// Connects to whichever of `trust` is at the other end: of path 0 (or see [`Quic::set_path`]); of the first path that is
+    /// added, where there are several.
+    pub fn client(config: QuicConfig, identity: &Identity, trust: Trust, mut entropy: Entropy) -> Self {
+        let key_lines = Arc::new(KeyLines::default());
+        let tls = tls::client(identity, &trust, &config, L::MULTIPATH, key_lines.clone());
+        let library = L::client(&config, &keys::<L>(&config, identity, "client", &mut entropy), tls);
+        let hello = Hello { next: Some(Time::ZERO), made: 0, ended: Attempts::default(), again: false };
+        Self::new(config, trust, entropy, library, Role::Client(hello), key_lines)
+    }
+
+    /// Waits for one of `trust`, and for the paths that it opens.
+    pub fn server(config: QuicConfig, identity: &Identity, trust: Trust, mut entropy: Entropy) -> Self {
+        let key_lines = Arc::new(KeyLines::default());
+        let (tls, untrusted) = tls::server(identity, &trust, &config, L::MULTIPATH, key_lines.clone());
+        let library = L::server(&config, &keys::<L>(&config, identity, "server", &mut entropy), tls);
+        let quic = Self::new(config, trust, entropy, library, Role::Server, key_lines);
+        Self { turned_away: TurnedAway::by(untrusted), ..quic }
+    }
+
+    fn new(
+        config: QuicConfig,
+        trust: Trust,
+        entropy: Entropy,
+        library: L,
+        role: Role,
+        key_lines: Arc<KeyLines>,
+    ) -> Self {
+        let mut quic = Self {
+            carrier: Carrier::new(&config, L::MULTIPATH),
+            config,
+            trust,
+            entropy: Some(entropy),
+            library,
+            role,
+            connections: Vec::new(),
+            state: State::Waiting,
+            peer: None,
+            path: PathId(0),
+            path_before: PathId(0),
+            next_path: None,
+            paths: Paths::default(),
+            arrival: PathId(0),
+            origins: Origins::default(),
+            events: VecDeque::new(),
+            answers: VecDeque::new(),
+            packet: Vec::new(),
+            silent_until: Time::ZERO,
+            observed: Observed::new(),
+            turned_away: TurnedAway::default(),
+            key_lines,
+            deadline: None,
+        };
+        quic.find_deadline(Time::ZERO);
+        quic
+    }
+
+    /// Who is at the other end; `None` before [`Event::Connected`].
+    pub fn peer(&self) -> Option<Fingerprint> {
+        self.peer
+    }
+
+    /// The longest unreliable message that is sent: 1158 B with datagrams of 1200 B, 1150 B on several paths.
     pub fn max_unreliable(&self) -> Bytes {
-        Bytes::new(self.config.max_datagram.get() - DATAGRAM_OVERHEAD)
+        let number = if L::MULTIPATH { NUMBER as u64 } else { 0 };
+        Bytes::new(self.config.max_datagram.get() - DATAGRAM_OVERHEAD - number)
     }
 
     /// Why nothing flows any more; `None` while it may.
@@ -331,49 +404,39 @@ impl Quic {
         result
     }
 
-    /// A client's first steps, and once more when somebody ended them.
-    fn start(&mut self, now: Time) {
-        let Role::Client(hello) = &mut self.role else { return };
-        if self.state != State::Waiting || hello.next.take_if(|next| *next <= now).is_none() {
-            return;
-        }
-        for before in self.connections.drain(..) {
-            self.endpoint.handle_event(before.handle, EndpointEvent::drained());
-        }
-        let config = hello.config.clone();
-        let started = self.endpoint.connect(
-            clock::instant(now),
-            config,
-            self.origins.address(PathId(0)),
-            tls::SERVER_NAME,
-        );
-        let (handle, quic) =
-            started.expect("a valid name, address and version, and connection IDs in plenty");
-        self.connections.push(Connection { handle, quic, began: now, validated: true });
-    }
-
-    fn index(&self, handle: ConnectionHandle) -> Option<usize> {
+    fn index(&self, handle: Handle) -> Option<usize> {
         self.connections.iter().position(|connection| connection.handle == handle)
     }
 
-    /// Where the address that quinn knows is a path of ours. A client's peer has one address only.
-    fn path_of(&self, address: SocketAddr) -> PathId {
-        match self.role {
-            Role::Server => self.origins.path_at(address).unwrap_or(self.path),
-            Role::Client(_) => self.path,
-        }
+    /// The conversation's connection.
+    fn open(&self) -> Option<&Connection<L::Connection>> {
+        let State::Open(handle) = self.state else { return None };
+        self.index(handle).map(|index| &self.connections[index])
     }
 
-    fn find_deadline(&mut self) {
+    /// What QUIC knows as the address of what is behind `path`. A client's peer has one address only, unless it has several paths.
+    fn address(&self, path: PathId) -> SocketAddr {
+        let one = !L::MULTIPATH && matches!(self.role, Role::Client(_));
+        self.origins.address(if one { PathId(0) } else { path })
+    }
+
+    /// The path on which a connection's first packets come, as far as that is known.
+    fn remote(&self, connection: &Connection<L::Connection>) -> PathId {
+        let client = matches!(self.role, Role::Client(_));
+        let known = connection.quic.remote().filter(|_| L::MULTIPATH || !client);
+        let otherwise = if L::MULTIPATH { self.arrival } else { self.path };
+        known.and_then(|address| self.origins.path_at(address)).unwrap_or(otherwise)
+    }
+
+    fn find_deadline(&mut self, now: Time) {
         let paced = self.carrier.wake().map(|at| Deadline::new(at, "paced"));
-        let next = match &self.role {
-            Role::Client(hello) if self.state == State::Waiting => hello.next,
-            _ => None,
-        };
-        let first = earliest(paced, next.map(|at| Deadline::new(at, "connect")));
+        let starts = self.next_attempt().map(|at| Deadline::new(at.max(now), "connect"));
+        let client = matches!(self.role, Role::Client(_));
+        let open = matches!(self.state, State::Open(_));
+        let paths = self.paths.next_time(client).filter(|_| open).map(|at| Deadline::new(at, "paths"));
+        let first = earliest(earliest(paced, starts), paths);
         self.deadline = self.connections.iter_mut().fold(first, |first, connection| {
-            let at = connection.quic.poll_timeout().map(clock::time);
-            earliest(first, at.map(|at| Deadline::new(at, "quic")))
+            earliest(first, connection.quic.due().map(|at| Deadline::new(at, "quic")))
         });
     }
 
@@ -400,187 +463,23 @@ impl Quic {
             self.answers.push_back((path, data));
         }
     }
-
-    fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.start(now);
-        if let Some((path, data)) = self.answers.pop_front() {
-            buffer.extend_from_slice(&data);
-            return Some(Transmit { path, ..Transmit::default() });
-        }
-        for index in 0..self.connections.len() {
-            let connection = &mut self.connections[index];
-            let early = connection.quic.is_handshaking() && connection.quic.has_0rtt();
-            let client = matches!(self.role, Role::Client(_)) && self.state == State::Waiting;
-            let stage = if self.state == State::Open(connection.handle) {
-                Some(Stage::Open)
-            } else if client && early {
-                Some(Stage::Early)
-            } else {
-                self.answers_early(index).then_some(Stage::Answering)
-            };
-            let connection = &mut self.connections[index];
-            if let Some(stage) = stage {
-                self.carrier.hand_over(now, stage, &mut connection.quic, &mut self.events);
-            }
-            if let Some(transmit) = connection.quic.poll_transmit(clock::instant(now), 1, buffer) {
-                let path = self.path_of(transmit.destination);
-                return Some(Transmit {
-                    path,
-                    ecn: Ecn::from_code_point(transmit.ecn.map_or(0, |mark| mark as u8)),
-                    padding: 0,
-                });
-            }
-        }
-        self.settle(now);
-        None
-    }
-
-    fn input(&mut self, now: Time, input: Datagram<'_>) {
-        self.start(now);
-        let whole = input.data.len() + input.padding as usize;
-        if whole > usize::from(u16::MAX) {
-            return self.refuse(DropCause::Malformed);
-        }
-        let mut data = BytesMut::with_capacity(whole);
-        data.extend_from_slice(input.data);
-        data.resize(whole, 0);
-        let from = match self.role {
-            Role::Client(_) => self.origins.address(PathId(0)),
-            Role::Server => self.origins.address(input.path),
-        };
-        let mut answer = Vec::new();
-        let instant = clock::instant(now);
-        match self.endpoint.handle(
-            instant,
-            from,
-            None,
-            EcnCodepoint::from_bits(input.ecn.code_point()),
-            data,
-            &mut answer,
-        ) {
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                let Some(index) = self.index(handle) else { return };
-                let judged = self.state == State::Open(handle);
-                let quic = &mut self.connections[index].quic;
-                let before = judged.then(|| quic.stats());
-                quic.handle_event(event);
-                let cause = before.and_then(|before| self.observed.judge(&before, &quic.stats(), input.data));
-                if let Some(cause) = cause {
-                    self.refuse(cause);
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => self.on_incoming(now, input.path, incoming),
-            // A reset, or another version is offered.
-            Some(DatagramEvent::Response(_)) => {
-                let is_reset = answer.first().is_some_and(|first| first & LONG_HEADER == 0);
-                if !is_reset || now >= self.silent_until {
-                    self.answer(input.path, answer);
-                }
-                self.refuse_stranger(input.path);
-            }
-            None => self.refuse(DropCause::Malformed),
-        }
-        self.settle(now);
-        self.gauges(now);
-    }
 }
 
-impl Transport for Quic {
-    fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        if matches!(self.state, State::Closed(_)) {
-            return Err(SendError::Closed);
-        }
-        let size = Bytes::new(message.data.len() as u64);
-        let limit = match message.reliability {
-            Reliability::Reliable => self.config.max_message,
-            Reliability::Unreliable => self.max_unreliable(),
-        };
-        if size > limit {
-            return Err(SendError::TooLarge { size, limit });
-        }
-        if message.is_late(now) {
-            return Err(SendError::TooLate);
-        }
-        self.carrier.offer(message, &mut self.events)
-    }
-
-    fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        self.lent(now, |quic| quic.input(now, input));
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        self.lent(now, |quic| {
-            quic.start(now);
-            for connection in &mut quic.connections {
-                connection.quic.handle_timeout(clock::instant(now));
-            }
-            quic.settle(now);
-        });
-    }
-
-    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.lent(now, |quic| quic.transmit(now, buffer))
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    fn poll_timeout(&self) -> Option<Deadline> {
-        self.deadline
-    }
-
-    /// Smoothed (RFC 9002 section 5.3).
-    fn round_trip(&self) -> Option<Duration> {
-        let State::Open(handle) = self.state else { return None };
-        let connection = self.connections.iter().find(|connection| connection.handle == handle)?;
-        u64::try_from(connection.quic.rtt().as_nanos()).ok().map(Duration::from_nanos)
-    }
-
-    fn close(&mut self, now: Time) {
-        for connection in &mut self.connections {
-            let goodbye = bytes::Bytes::new();
-            connection.quic.close(clock::instant(now), close::GOODBYE, goodbye);
-        }
-        self.finish(CloseReason::Local);
-        self.lent(now, |quic| quic.settle(now));
-    }
-
-    fn set_origin(&mut self, path: PathId, origin: Origin) {
-        if matches!(self.role, Role::Server) {
-            self.origins.set(path, origin);
-        }
-    }
-
-    fn remove_path(&mut self, _: Time, path: PathId) {
-        self.origins.forget(path);
-    }
-
-    /// Also the path before: until the new one is validated it may go back there (RFC 9000 section 9.3.2).
-    fn uses_path(&self, path: PathId) -> bool {
-        let mut remotes = self.connections.iter().map(|connection| connection.quic.remote_address());
-        path == self.path || path == self.path_before || remotes.any(|remote| self.path_of(remote) == path)
-    }
-
-    /// It follows its peer by itself.
-    fn add_path(&mut self, _: Time, _: PathId) -> bool {
-        false
-    }
-}
-
-impl std::fmt::Debug for Quic {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Quic").field("state", &self.state).field("peer", &self.peer).finish_non_exhaustive()
-    }
+/// The keys of an end. RFC 9000 section 10.3.2: from a secret that outlives the process, so that a peer learns of a restart.
+fn keys<L: Library>(config: &QuicConfig, identity: &Identity, end: &str, entropy: &mut Entropy) -> Keys {
+    let paths = if L::MULTIPATH { "multipath " } else { "" };
+    let of =
+        |what| derive(identity, &purpose(&format!("{paths}{what}"), end, config.service, config.instance));
+    Keys { reset: of("stateless reset"), token: of("retry token"), seed: *entropy.key() }
 }
 
 /// What a key is for, and at which end: those of one identity have different ones, so that none gives out what is another's.
-pub(crate) fn purpose(what: &str, end: &str, service: Service, instance: u128) -> String {
+fn purpose(what: &str, end: &str, service: Service, instance: u128) -> String {
     format!("{what} of {} {end} {instance:032x}", service.name())
 }
 
 /// A key for one purpose that comes from the identity's secret.
-pub(crate) fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
+fn derive(identity: &Identity, purpose: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"taut quic ");
     hash.update(purpose.as_bytes());

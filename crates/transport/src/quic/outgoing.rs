@@ -8,7 +8,7 @@ use taut_core::{Bytes, DropCause, Event, Message, Priority, Reliability, SendErr
 /// Reliable ones wait by stream, in order, bounded in bytes; of equally urgent ones, that which was offered first goes first,
 /// so that no stream waits for another to run dry.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
+pub(super) struct Outgoing {
     samples: BTreeMap<Priority, VecDeque<Message>>,
     /// Each with its number among all that were offered.
     streams: BTreeMap<StreamId, VecDeque<(u64, Message)>>,
@@ -17,15 +17,15 @@ pub(crate) struct Outgoing {
     sample_limit: usize,
     reliable_bytes: u64,
     reliable_limit: Bytes,
-    pub(crate) superseded: u64,
-    pub(crate) too_late: u64,
+    pub(super) superseded: u64,
+    pub(super) too_late: u64,
 }
 
 /// What a reliable message costs in the queue besides its bytes, so that empty ones cannot pile up.
 const OVERHEAD: u64 = 64;
 
 impl Outgoing {
-    pub(crate) fn new(sample_limit: usize, reliable_limit: Bytes) -> Self {
+    pub(super) fn new(sample_limit: usize, reliable_limit: Bytes) -> Self {
         Self {
             samples: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -39,7 +39,7 @@ impl Outgoing {
         }
     }
 
-    pub(crate) fn push(&mut self, message: Message, events: &mut VecDeque<Event>) -> Result<(), SendError> {
+    pub(super) fn push(&mut self, message: Message, events: &mut VecDeque<Event>) -> Result<(), SendError> {
         match message.reliability {
             Reliability::Reliable => {
                 let size = message.data.len() as u64 + OVERHEAD;
@@ -63,7 +63,7 @@ impl Outgoing {
 
     /// The next message that may go: `sample` and `stream` say whether one of that priority, or of that stream, may.
     /// Drops what is too late on the way.
-    pub(crate) fn pop(
+    pub(super) fn pop(
         &mut self,
         now: Time,
         sample: impl Fn(Priority) -> bool,
@@ -97,18 +97,18 @@ impl Outgoing {
     }
 
     /// How urgent the most urgent unreliable message is that may go.
-    pub(crate) fn urgent_sample(&self, may_go: impl Fn(Priority) -> bool) -> Option<Priority> {
+    pub(super) fn urgent_sample(&self, may_go: impl Fn(Priority) -> bool) -> Option<Priority> {
         let waiting = self.samples.iter().filter(|(_, queue)| !queue.is_empty());
         waiting.map(|(priority, _)| *priority).find(|priority| may_go(*priority))
     }
 
     /// Is there anything that waits?
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.sample_count == 0 && self.reliable_bytes == 0
     }
 
     /// Everything is dropped.
-    pub(crate) fn abandon(&mut self, events: &mut VecDeque<Event>) -> u64 {
+    pub(super) fn abandon(&mut self, events: &mut VecDeque<Event>) -> u64 {
         let before = events.len();
         let reliable = std::mem::take(&mut self.streams).into_values().flatten().map(|(_, message)| message);
         let all = reliable.chain(std::mem::take(&mut self.samples).into_values().flatten());

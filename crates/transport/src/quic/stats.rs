@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use quinn_proto::{ConnectionStats, FrameStats};
-use taut_core::{Bytes, DropCause, Duration, Event, Time};
+use taut_core::{Bitrate, Bytes, DropCause, Duration, Event, Time, Transport};
 
-use super::{Quic, State};
+use super::library::{Connection as _, Library};
+use super::{Conversation, LONG_HEADER};
 
-/// What went through a [`Quic`]. In messages, where nothing else is said.
+/// What went through a [`Quic`](super::Quic) or [`MpQuic`](super::MpQuic). In messages, where nothing else is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuicStats {
     /// Taken by `send`.
@@ -16,6 +16,9 @@ pub struct QuicStats {
     pub sent: u64,
     /// Of these, before the handshake was complete.
     pub sent_early: u64,
+    /// Copies of what was given to QUIC, the first included: more than that where each path carries one. What QUIC sends again is
+    /// not counted.
+    pub copies: u64,
     /// Dropped because the queue of samples was full.
     pub superseded: u64,
     /// Dropped because they were older than their deadline when it was their turn.
@@ -28,11 +31,13 @@ pub struct QuicStats {
     pub received: u64,
     /// Of these, before the handshake was complete.
     pub received_early: u64,
+    /// Copies refused because the message was there already.
+    pub duplicates: u64,
     /// Datagrams and handshakes of strangers, and packets that failed to authenticate.
     pub refused: u64,
     /// Packets that came a second time.
     pub replayed: u64,
-    /// Packets sent.
+    /// Datagrams sent.
     pub packets_sent: u64,
     /// Packets sent and lost.
     pub packets_lost: u64,
@@ -53,9 +58,9 @@ const GAUGE_INTERVAL: Duration = Duration::from_millis(50);
 /// How many packets back a replayed one is told from a forged one; both are refused.
 const REMEMBERED: usize = 256;
 
-/// What is watched besides what quinn counts.
-#[derive(Debug, Default)]
-pub(super) struct Observed {
+/// What is watched besides messages.
+#[derive(Debug)]
+pub(super) struct Observed<F> {
     pub(super) handshake: Option<Duration>,
     refused: u64,
     replayed: u64,
@@ -63,11 +68,44 @@ pub(super) struct Observed {
     accepted: VecDeque<u64>,
     gauged: [f64; 4],
     next_gauge: Time,
-    /// Of the connection that ended.
-    pub(super) last: ConnectionStats,
+    /// Of the conversation.
+    pub(super) traffic: Traffic,
+    /// Frames received in it.
+    frames: F,
+    packets_lost: u64,
 }
 
-impl Observed {
+/// UDP payloads of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) datagrams_sent: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) bytes_received: u64,
+}
+
+impl<F: PartialEq + Default> Observed<F> {
+    pub(super) fn new() -> Self {
+        Self {
+            handshake: None,
+            refused: 0,
+            replayed: 0,
+            accepted: VecDeque::new(),
+            gauged: [0.0; 4],
+            next_gauge: Time::ZERO,
+            traffic: Traffic::default(),
+            frames: F::default(),
+            packets_lost: 0,
+        }
+    }
+
+    /// What was counted by now; says whether frames were received since this was called last.
+    pub(super) fn count(&mut self, (frames, lost): (F, u64)) -> bool {
+        self.packets_lost = lost;
+        let changed = frames != self.frames;
+        self.frames = frames;
+        changed
+    }
+
     pub(super) fn refused(&mut self, cause: DropCause) {
         match cause {
             DropCause::Replayed => self.replayed += 1,
@@ -76,16 +114,11 @@ impl Observed {
     }
 
     /// Was the packet of any use? Every packet has a frame, so one that brought none was forged, or seen before.
-    pub(super) fn judge(
-        &mut self,
-        before: &ConnectionStats,
-        after: &ConnectionStats,
-        packet: &[u8],
-    ) -> Option<DropCause> {
+    pub(super) fn judge(&mut self, counted: (F, u64), packet: &[u8]) -> Option<DropCause> {
         // Packets of the handshake are sent again as long as their keys may be needed; the keys are gone.
-        let handshake = packet.first().is_some_and(|first| first & 0x80 != 0);
+        let handshake = packet.first().is_some_and(|first| first & LONG_HEADER != 0);
         let tag = packet.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        if frames(&after.frame_rx) != frames(&before.frame_rx) {
+        if self.count(counted) {
             self.accepted.truncate(REMEMBERED - 1);
             self.accepted.push_front(tag);
             return None;
@@ -96,54 +129,47 @@ impl Observed {
     }
 }
 
-impl Quic {
+impl<L: Library> Conversation<L> {
     /// What went through it.
     pub fn stats(&self) -> QuicStats {
         let counts = self.carrier.counts;
-        let quic = self.quic_stats();
+        let Traffic { datagrams_sent, bytes_sent, bytes_received } = self.observed.traffic;
+        let (cwnd, _) = self.open().map_or((0, None), |connection| connection.quic.allowance());
         QuicStats {
             offered: counts.offered,
             sent: counts.sent,
             sent_early: counts.sent_early,
+            copies: self.carrier.copies.as_ref().map_or(counts.sent, |copies| copies.sent),
             superseded: self.carrier.superseded(),
             too_late: self.carrier.too_late(),
             abandoned: counts.abandoned,
             unsendable: counts.unsendable,
             received: counts.received,
             received_early: counts.received_early,
+            duplicates: counts.duplicates,
             refused: self.observed.refused,
             replayed: self.observed.replayed,
-            packets_sent: quic.path.sent_packets,
-            packets_lost: quic.path.lost_packets,
-            bytes_sent: Bytes::new(quic.udp_tx.bytes),
-            bytes_received: Bytes::new(quic.udp_rx.bytes),
-            rtt: Duration::from_nanos(quic.path.rtt.as_nanos() as u64),
-            cwnd: Bytes::new(quic.path.cwnd),
+            packets_sent: datagrams_sent,
+            packets_lost: self.observed.packets_lost,
+            bytes_sent: Bytes::new(bytes_sent),
+            bytes_received: Bytes::new(bytes_received),
+            rtt: self.round_trip().unwrap_or_default(),
+            cwnd: Bytes::new(cwnd),
             handshake: self.observed.handshake,
         }
     }
 
-    pub(super) fn quic_stats(&self) -> ConnectionStats {
-        let open = self.connections.iter().find(|connection| self.state == State::Open(connection.handle));
-        open.map_or(self.observed.last, |connection| connection.quic.stats())
-    }
-
     /// Reports numbers that moved: `rtt_ms`, `cwnd_bytes`, `lost_packets`, and `pacing_bps` where there is a rate.
     pub(super) fn gauges(&mut self, now: Time) {
-        let State::Open(handle) = self.state else { return };
-        if now < self.observed.next_gauge {
-            return;
-        }
-        let Some(index) = self.index(handle) else { return };
+        let Some(connection) = self.open().filter(|_| now >= self.observed.next_gauge) else { return };
+        let (cwnd, rate) = connection.quic.allowance();
+        let rtt = connection.quic.smoothed_rtt().unwrap_or_default();
         self.observed.next_gauge = now + GAUGE_INTERVAL;
-        let quic = &self.connections[index].quic;
-        let stats = quic.stats();
-        let pacing = quic.congestion_state().metrics().pacing_rate.unwrap_or(0);
         let values = [
-            ("rtt_ms", stats.path.rtt.as_secs_f64() * 1e3),
-            ("cwnd_bytes", stats.path.cwnd as f64),
-            ("lost_packets", stats.path.lost_packets as f64),
-            ("pacing_bps", pacing as f64),
+            ("rtt_ms", rtt.as_millis_f64()),
+            ("cwnd_bytes", cwnd as f64),
+            ("lost_packets", self.observed.packets_lost as f64),
+            ("pacing_bps", rate.map_or(0, Bitrate::as_bps) as f64),
         ];
         for ((name, value), last) in values.into_iter().zip(&mut self.observed.gauged) {
             if value.to_bits() != last.to_bits() {
@@ -152,32 +178,4 @@ impl Quic {
             }
         }
     }
-}
-
-fn frames(stats: &FrameStats) -> u64 {
-    let FrameStats { acks, ack_frequency, crypto, connection_close, data_blocked, datagram, .. } = *stats;
-    let rest = stats.immediate_ack
-        + stats.max_data
-        + stats.max_stream_data
-        + stats.max_streams_bidi
-        + stats.max_streams_uni
-        + stats.new_connection_id
-        + stats.new_token
-        + stats.path_challenge
-        + stats.path_response
-        + stats.ping
-        + stats.reset_stream
-        + stats.retire_connection_id
-        + stats.stream_data_blocked
-        + stats.streams_blocked_bidi
-        + stats.streams_blocked_uni
-        + stats.stop_sending
-        + stats.stream;
-    acks + ack_frequency
-        + crypto
-        + connection_close
-        + data_blocked
-        + datagram
-        + rest
-        + u64::from(stats.handshake_done)
 }

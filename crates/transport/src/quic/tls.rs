@@ -7,7 +7,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, ClientSessionMemoryCache, ResolvesClientCert};
 use rustls::crypto::ring::sign::any_eddsa_type;
@@ -23,20 +22,23 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 
 use super::QuicConfig;
 use super::crypto::{Lent, provider};
+use super::library::Connection;
 use crate::certificate;
 use crate::identity::{Fingerprint, Identity, Trust};
 use crate::service::Service;
 
 /// What the two sides agree that they speak (RFC 7301).
-const fn protocol(service: Service) -> &'static [u8] {
-    match service {
-        Service::Session => b"taut/1",
-        Service::Proxy => b"taut-proxy/1",
+const fn protocol(service: Service, multipath: bool) -> &'static [u8] {
+    match (service, multipath) {
+        (Service::Session, false) => b"taut/1",
+        (Service::Session, true) => b"taut-mp/1",
+        (Service::Proxy, false) => b"taut-proxy/1",
+        (Service::Proxy, true) => b"taut-mp-proxy/1",
     }
 }
 
 /// Under which name tickets are kept; it is not sent.
-pub(crate) const SERVER_NAME: &str = certificate::NAME;
+pub(super) const SERVER_NAME: &str = certificate::NAME;
 /// QUIC knows no other value than this and 0 (RFC 9001 section 4.6.1).
 const EARLY_DATA: u32 = u32::MAX;
 /// Sessions that a server remembers.
@@ -141,26 +143,17 @@ impl Credentials {
     }
 }
 
-/// A client's half of TLS, for quinn.
-pub(super) fn client_config(
-    identity: &Identity,
-    trust: &Trust,
-    config: &QuicConfig,
-    key_log: Option<Arc<dyn KeyLog>>,
-) -> QuicClientConfig {
-    let tls = client_tls(identity, trust, config, key_log);
-    QuicClientConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there")
-}
-
 /// A client's half of TLS.
-pub(crate) fn client_tls(
+pub(super) fn client(
     identity: &Identity,
     trust: &Trust,
     config: &QuicConfig,
-    key_log: Option<Arc<dyn KeyLog>>,
+    multipath: bool,
+    key_log: Arc<KeyLines>,
 ) -> rustls::ClientConfig {
     let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
-    let protocol = protocol(config.service).to_vec();
+    let protocol = protocol(config.service, multipath).to_vec();
+    let keeps_keys = config.key_log;
     let resumption = config.resumption.as_ref();
     let mut config = rustls::ClientConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
         .with_protocol_versions(&[&TLS13])
@@ -175,33 +168,23 @@ pub(crate) fn client_tls(
         Some(resumption) => rustls::client::Resumption::store(resumption.0.client.clone()),
         None => rustls::client::Resumption::disabled(),
     };
-    if let Some(key_log) = key_log {
+    if keeps_keys {
         config.key_log = key_log;
     }
     config
 }
 
-/// A server's half of TLS, for quinn; and whom it refuses.
-pub(super) fn server_config(
-    identity: &Identity,
-    trust: &Trust,
-    config: &QuicConfig,
-    key_log: Option<Arc<dyn KeyLog>>,
-) -> (QuicServerConfig, Untrusted) {
-    let (tls, untrusted) = server_tls(identity, trust, config, key_log);
-    let tls = QuicServerConfig::try_from(tls).expect("AES-128-GCM, which initial packets need, is there");
-    (tls, untrusted)
-}
-
 /// A server's half of TLS; and whom it refuses.
-pub(crate) fn server_tls(
+pub(super) fn server(
     identity: &Identity,
     trust: &Trust,
     config: &QuicConfig,
-    key_log: Option<Arc<dyn KeyLog>>,
+    multipath: bool,
+    key_log: Arc<KeyLines>,
 ) -> (rustls::ServerConfig, Untrusted) {
     let (credentials, early_data) = (credentials(identity, trust, config), config.early_data);
-    let protocol = protocol(config.service).to_vec();
+    let protocol = protocol(config.service, multipath).to_vec();
+    let keeps_keys = config.key_log;
     let resumption = config.resumption.as_ref();
     let mut config = rustls::ServerConfig::builder_with_details(Arc::new(provider()), Arc::new(Lent))
         .with_protocol_versions(&[&TLS13])
@@ -216,7 +199,7 @@ pub(crate) fn server_tls(
         }
         None => config.send_tls13_tickets = 0,
     }
-    if let Some(key_log) = key_log {
+    if keeps_keys {
         config.key_log = key_log;
     }
     (config, credentials.verifier.untrusted.clone())
@@ -231,13 +214,8 @@ fn credentials(identity: &Identity, trust: &Trust, config: &QuicConfig) -> Arc<C
 }
 
 /// Who is at the other end, as far as TLS has found out.
-pub(super) fn peer(connection: &quinn_proto::Connection, config: &QuicConfig) -> Option<Fingerprint> {
-    peer_of(connection.crypto_session().peer_identity()?, config)
-}
-
-/// Whose identity TLS shows.
-pub(crate) fn peer_of(identity: Box<dyn std::any::Any>, config: &QuicConfig) -> Option<Fingerprint> {
-    let keys = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+pub(super) fn peer(connection: &impl Connection, config: &QuicConfig) -> Option<Fingerprint> {
+    let keys = connection.identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
     Form::of(config).fingerprint(keys.first()?)
 }
 
@@ -266,10 +244,10 @@ struct Verifier {
 
 /// Whose key was shown last and is not trusted: rustls forgets it. It clones as a handle.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Untrusted(Arc<Mutex<Option<Fingerprint>>>);
+pub(super) struct Untrusted(Arc<Mutex<Option<Fingerprint>>>);
 
 impl Untrusted {
-    pub(crate) fn take(&self) -> Option<Fingerprint> {
+    pub(super) fn take(&self) -> Option<Fingerprint> {
         self.last().take()
     }
 
@@ -306,6 +284,37 @@ impl Verifier {
     }
 }
 
+/// What the two traits of verifiers ask alike: signatures of TLS 1.3 by Ed25519 keys.
+macro_rules! signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Err(tls12())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            key: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            self.check_signature(message, key, signature)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            vec![SignatureScheme::ED25519]
+        }
+
+        fn requires_raw_public_keys(&self) -> bool {
+            self.form == Form::RawPublicKey
+        }
+    };
+}
+
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
@@ -318,31 +327,7 @@ impl ServerCertVerifier for Verifier {
         self.check(key).map(|()| ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(tls12())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        key: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.check_signature(message, key, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        self.form == Form::RawPublicKey
-    }
+    signatures!();
 }
 
 impl ClientCertVerifier for Verifier {
@@ -359,31 +344,7 @@ impl ClientCertVerifier for Verifier {
         self.check(key).map(|()| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(tls12())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        key: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.check_signature(message, key, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        self.form == Form::RawPublicKey
-    }
+    signatures!();
 }
 
 fn tls12() -> Error {

@@ -8,10 +8,9 @@ use taut_core::{
 use super::{EveryPath, Part, Protection, Randomness, Side, StackError, StackSpec, by_match};
 use crate::dccp::Dccp;
 use crate::etp::{Etp, Gap};
-use crate::mpquic::MpQuic;
 use crate::mptcp::{self, Mptcp};
 use crate::mtip::Mtip;
-use crate::quic::Quic;
+use crate::quic::{MpQuic, Quic};
 use crate::sctp::Sctp;
 use crate::tcp::{Tcp, TcpConfig};
 use crate::udp::Udp;

@@ -3,7 +3,6 @@
 use super::{Bare, Stack};
 use crate::dccp::DccpStats;
 use crate::etp::{EtpStats, Sampling};
-use crate::mpquic::MpQuicStats;
 use crate::mptcp::MptcpStats;
 use crate::mtip::MtipStats;
 use crate::quic::QuicStats;
@@ -128,7 +127,7 @@ fn of_mtip(stats: &MtipStats) -> Vec<Count> {
     ]
 }
 
-fn of_mpquic(stats: &MpQuicStats) -> Vec<Count> {
+fn of_mpquic(stats: &QuicStats) -> Vec<Count> {
     vec![
         ("offered", stats.offered),
         ("sent", stats.sent),
@@ -137,7 +136,7 @@ fn of_mpquic(stats: &MpQuicStats) -> Vec<Count> {
         ("too_late", stats.too_late),
         ("received", stats.received),
         ("duplicates", stats.duplicates),
-        ("refused", stats.refused),
+        ("refused", stats.refused + stats.replayed),
     ]
 }
 

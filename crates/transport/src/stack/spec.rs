@@ -7,10 +7,9 @@ use taut_core::{Bytes, Duration, Priority, Protocol};
 
 use crate::dccp::DccpConfig;
 use crate::etp::EtpConfig;
-use crate::mpquic::MpQuicConfig;
 use crate::mptcp::MptcpConfig;
 use crate::mtip::MtipConfig;
-use crate::quic::QuicConfig;
+use crate::quic::{PathUse, QuicConfig};
 use crate::sctp::SctpConfig;
 use crate::tcp::TcpConfig;
 use crate::udp::UdpConfig;
@@ -122,7 +121,7 @@ pub enum StackSpec {
     /// QUIC.
     Quic(QuicConfig),
     /// Multipath QUIC.
-    Mpquic(MpQuicConfig),
+    Mpquic(QuicConfig),
     /// SCTP over UDP.
     Sctp(SctpConfig),
     /// DCCP over UDP.
@@ -162,7 +161,9 @@ impl StackSpec {
                     .emergency(Priority(0))
                     .max_message(ROOM),
             ),
-            TransportKind::Mpquic => Self::Mpquic(MpQuicConfig::new().idle_timeout(gone)),
+            TransportKind::Mpquic => {
+                Self::Mpquic(QuicConfig::multipath(PathUse::FailOver).idle_timeout(gone))
+            }
             // States at 1 kHz. Acknowledgements and forces share the gap: what waits goes together.
             TransportKind::Etp => {
                 Self::Etp(EtpConfig::session(Duration::from_millis(1)).pack(true).max_datagram(ROOM))

@@ -9,6 +9,7 @@ mod forged;
 mod handshake;
 mod harness;
 mod moving;
+mod multipath;
 mod order;
 mod resumed;
 mod strangers;

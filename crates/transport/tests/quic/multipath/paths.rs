@@ -1,18 +1,18 @@
 //! Paths that are dead from the start, that are taken away, and that come back.
 
 use taut_core::{Event, PathId, Time, Transport};
-use taut_transport::mpquic::{MpQuicConfig, PathUse};
+use taut_transport::quic::{PathUse, QuicConfig};
 
-use crate::harness::{CLIENT, Net, SERVER, at_ms, ms};
+use super::harness::{CLIENT, Net, SERVER, at_ms, ms};
 
-fn open(config: MpQuicConfig) -> Net {
+fn open(config: QuicConfig) -> Net {
     let mut net = Net::new(config, 1);
     net.run_until(at_ms(1_000));
     net
 }
 
-fn uses() -> [MpQuicConfig; 2] {
-    [PathUse::FailOver, PathUse::Duplicate].map(|path_use| MpQuicConfig::new().path_use(path_use))
+fn uses() -> [QuicConfig; 2] {
+    [PathUse::FailOver, PathUse::Duplicate].map(QuicConfig::multipath)
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_first_path_that_is_dead_costs_a_second_and_not_the_conversation() {
 
 #[test]
 fn nobody_who_answers_ends_in_closed() {
-    let mut net = Net::new(MpQuicConfig::new(), 1);
+    let mut net = Net::new(QuicConfig::multipath(PathUse::FailOver), 1);
     net.ways.iter_mut().for_each(|way| way.cut = Some((Time::ZERO, Time::MAX)));
     net.run_until(at_ms(30_000));
     assert_eq!(net.count(CLIENT, |event| *event == Event::Closed), 1);

@@ -3,12 +3,11 @@
 use taut_core::{Event, PathId, Seed};
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::Trust;
-use taut_transport::mpquic::{MpQuic, MpQuicConfig};
-use taut_transport::quic::CloseReason;
+use taut_transport::quic::{CloseReason, MpQuic, PathUse, QuicConfig};
 use taut_transport::service::Service;
 
+use super::harness::{CLIENT, Net, SERVER, at_ms, client, identity, ms};
 use crate::forge::{initial_close, of_no_connection, version_negotiation};
-use crate::harness::{CLIENT, Net, SERVER, at_ms, client, identity, ms};
 
 fn hello(net: &Net) -> (PathId, Vec<u8>) {
     let sent = net.sent.iter().rfind(|(_, end, _, data)| *end == CLIENT && data[0] & 0xf0 == 0xc0);
@@ -22,7 +21,7 @@ fn connected(net: &Net, end: usize) -> bool {
 #[test]
 fn a_forged_end_of_an_attempt_ends_that_attempt_and_the_next_one_connects() {
     for forge in [|hello: &[u8]| initial_close(hello, true), |hello: &[u8]| version_negotiation(hello)] {
-        let mut net = Net::new(MpQuicConfig::new(), 1);
+        let mut net = Net::new(QuicConfig::multipath(PathUse::FailOver), 1);
         net.run_until(at_ms(1));
         let (path, first) = hello(&net);
         net.deliver(CLIENT, path, &forge(&first));
@@ -34,7 +33,7 @@ fn a_forged_end_of_an_attempt_ends_that_attempt_and_the_next_one_connects() {
 
 #[test]
 fn who_ends_every_attempt_is_believed_and_what_he_says_may_be_printed() {
-    let mut net = Net::new(MpQuicConfig::new(), 1);
+    let mut net = Net::new(QuicConfig::multipath(PathUse::FailOver), 1);
     net.ways.iter_mut().for_each(|way| way.cut = Some((at_ms(0), at_ms(60_000))));
     for _ in 0..5 {
         net.run_until(net.now + ms(450));
@@ -48,7 +47,7 @@ fn who_ends_every_attempt_is_believed_and_what_he_says_may_be_printed() {
 
 #[test]
 fn nobody_ends_a_session_who_only_overhears() {
-    let mut net = Net::new(MpQuicConfig::new(), 1);
+    let mut net = Net::new(QuicConfig::multipath(PathUse::FailOver), 1);
     net.run_until(at_ms(1));
     let (path, first) = hello(&net);
     net.run_until(at_ms(500));
@@ -75,16 +74,16 @@ fn nobody_ends_a_session_who_only_overhears() {
     assert!(net.ends.iter().all(|end| end.close_reason().is_none()));
 }
 
-fn robot(config: MpQuicConfig) -> MpQuic {
+fn robot(config: QuicConfig) -> MpQuic {
     let trust = Trust::only(identity("operator").fingerprint());
     MpQuic::server(config, &identity("robot"), trust, Entropy::seeded(Seed::new(7), "robot"))
 }
 
 #[test]
 fn no_two_servers_of_one_identity_give_out_the_same_token_of_a_reset() {
-    let config = MpQuicConfig::new;
-    let token = |config: MpQuicConfig| {
-        let mut net = Net::between([client(config, "operator", 1), robot(config)], 1);
+    let config = || QuicConfig::multipath(PathUse::FailOver);
+    let token = |config: QuicConfig| {
+        let mut net = Net::between([client(config.clone(), "operator", 1), robot(config)], 1);
         net.deliver(SERVER, PathId(0), &of_no_connection([5; 8]));
         let reset = &net.sent.first().expect("it says that there is no such connection").3;
         reset[reset.len() - 16..].to_vec()
@@ -99,7 +98,7 @@ fn no_two_servers_of_one_identity_give_out_the_same_token_of_a_reset() {
 #[test]
 fn a_proxy_does_not_get_into_a_robot_and_is_told_why() {
     for (asks, offers) in [(Service::Proxy, Service::Session), (Service::Session, Service::Proxy)] {
-        let config = |service| MpQuicConfig::new().service(service);
+        let config = |service| QuicConfig::multipath(PathUse::FailOver).service(service);
         let mut net = Net::between([client(config(asks), "operator", 1), robot(config(offers))], 1);
         net.run_until(at_ms(4_000));
         assert_eq!(net.ends[CLIENT].close_reason(), Some(&CloseReason::OtherService));

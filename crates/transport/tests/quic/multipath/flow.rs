@@ -2,17 +2,16 @@
 
 use proptest::prelude::*;
 use taut_core::{Bytes, Duration, Event, Message, PathId, Probability, SendError, Time, Transport};
-use taut_transport::mpquic::{MAX_PATHS, MpQuicConfig, PathUse};
-use taut_transport::quic::CloseReason;
+use taut_transport::quic::{CloseReason, MAX_PATHS, PathUse, QuicConfig};
 
-use crate::harness::{CLIENT, Net, SERVER, at_ms, latency, ms};
+use super::harness::{CLIENT, Net, SERVER, at_ms, latency, ms};
 
-fn fail_over() -> MpQuicConfig {
-    MpQuicConfig::new()
+fn fail_over() -> QuicConfig {
+    QuicConfig::multipath(PathUse::FailOver)
 }
 
-fn duplicate() -> MpQuicConfig {
-    MpQuicConfig::new().path_use(PathUse::Duplicate)
+fn duplicate() -> QuicConfig {
+    QuicConfig::multipath(PathUse::Duplicate)
 }
 
 fn share(of: f64) -> Probability {
@@ -20,7 +19,7 @@ fn share(of: f64) -> Probability {
 }
 
 /// With both paths open.
-fn open(config: MpQuicConfig, seed: u64) -> Net {
+fn open(config: QuicConfig, seed: u64) -> Net {
     let mut net = Net::new(config, seed);
     net.run_until(at_ms(1_000));
     for end in [CLIENT, SERVER] {
@@ -114,7 +113,7 @@ fn at_1_khz_copies_survive_a_dead_path_whoever_sends_them() {
 
 /// The first path dies for a second and is opened again; then the other one dies. A robot answers at 1 kHz what comes at 500 Hz:
 /// what did not arrive at each end, and the longest silence there.
-fn lost_of_both(config: MpQuicConfig, seed: u64) -> [(usize, Duration); 2] {
+fn lost_of_both(config: QuicConfig, seed: u64) -> [(usize, Duration); 2] {
     let mut net = open(config, seed);
     net.ways.iter_mut().for_each(|way| way.delay = Duration::from_micros(50));
     let first = at_ms(3_000 + seed * 7);

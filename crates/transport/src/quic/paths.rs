@@ -1,10 +1,12 @@
-//! Paths: opened by the client, pinged by both, opened again when they were abandoned.
+//! Several paths: opened by the client, pinged by both, opened again when they were abandoned.
 
 use noq_proto::{ClosePathError, Connection, FourTuple, PathEvent, PathId as QuicPath, PathStatus, VarInt};
 use taut_core::{Duration, Event, PathId, Time};
 
-use super::config::{MpQuicConfig, PathUse};
-use super::{MAX_PATHS, MpQuic, Role, State, clock};
+use super::config::{PathUse, QuicConfig};
+use super::copies::Copies;
+use super::library::{Connection as _, Library};
+use super::{Conversation, MAX_PATHS, Role, State, clock};
 use crate::origins::Origins;
 
 /// What the peer is told when a path is no more: nothing in particular (APPLICATION_ABANDON_PATH's code is ours).
@@ -112,12 +114,12 @@ impl Paths {
     }
 }
 
-impl MpQuic {
+impl<L: Library> Conversation<L> {
     /// Opens and pings what is due.
     pub(super) fn keep_paths(&mut self, now: Time) {
         let State::Open(handle) = self.state else { return };
         let Some(index) = self.index(handle) else { return };
-        let quic = &mut self.connections[index].quic;
+        let Some(quic) = self.connections[index].quic.multipath() else { return };
         if !quic.is_multipath_negotiated() {
             self.paths.next_ping = None;
             return;
@@ -146,7 +148,8 @@ impl MpQuic {
         }
         match (self.state.clone(), &mut self.role) {
             (State::Open(handle), _) => {
-                let quic = self.index(handle).map(|index| &mut self.connections[index].quic);
+                let index = self.index(handle);
+                let quic = index.and_then(|index| self.connections[index].quic.multipath());
                 if let (Some(path), Some(quic)) = (place.quic, quic)
                     && let Err(ClosePathError::LastOpenPath) =
                         quic.close_path(clock::instant(now), path, GONE)
@@ -156,7 +159,7 @@ impl MpQuic {
             }
             // The next one takes the handshake, at once.
             (State::Waiting, Role::Client(hello)) if had_hello => {
-                (hello.next, hello.attempts) = (Some(now), 0);
+                (hello.next, hello.made) = (Some(now), 0);
             }
             _ => {}
         }
@@ -164,7 +167,8 @@ impl MpQuic {
     }
 
     pub(super) fn on_path_event(&mut self, now: Time, index: usize, event: PathEvent) {
-        let quic = &mut self.connections[index].quic;
+        let Some(quic) = self.connections[index].quic.multipath() else { return };
+        let steers = self.carrier.copies.as_ref().is_some_and(Copies::steers);
         match event {
             PathEvent::Established { id, .. } => {
                 let Ok(four) = quic.network_path(id) else { return };
@@ -191,15 +195,15 @@ impl MpQuic {
                 // Of paths that all stand by noq uses whichever has room, and acknowledgements leave on one that has died. The
                 // server does as the client says.
                 if client
-                    && !self.messages.steers()
+                    && !steers
                     && let Some(next) = self.paths.open().first()
                 {
-                    let _ = self.connections[index].quic.set_path_status(*next, PathStatus::Available);
+                    let _ = quic.set_path_status(*next, PathStatus::Available);
                 }
             }
             // What is sent takes the way that the peer's last words took, acknowledgements above all: on a path that died they
             // would be lost, and the peer's window on the other one would fill. Who sends copies has a way for each.
-            PathEvent::RemoteStatus { id, status, .. } if !self.messages.steers() => {
+            PathEvent::RemoteStatus { id, status, .. } if !steers => {
                 let _ = quic.set_path_status(id, status);
             }
             _ => {}
@@ -207,7 +211,7 @@ impl MpQuic {
     }
 }
 
-fn open(now: Time, quic: &mut Connection, place: &mut Place, origins: &Origins, config: &MpQuicConfig) {
+fn open(now: Time, quic: &mut Connection, place: &mut Place, origins: &Origins, config: &QuicConfig) {
     let status = match config.path_use {
         PathUse::FailOver => PathStatus::Backup,
         PathUse::Duplicate => PathStatus::Available,

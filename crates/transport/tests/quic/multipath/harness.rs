@@ -7,7 +7,7 @@ use taut_core::{
 };
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
-use taut_transport::mpquic::{MpQuic, MpQuicConfig};
+use taut_transport::quic::{MpQuic, QuicConfig};
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
@@ -24,12 +24,12 @@ pub(crate) fn identity(name: &str) -> Identity {
     Identity::from_seed(Seed::new(7), name)
 }
 
-pub(crate) fn client(config: MpQuicConfig, name: &str, seed: u64) -> MpQuic {
+pub(crate) fn client(config: QuicConfig, name: &str, seed: u64) -> MpQuic {
     let trust = Trust::only(identity("robot").fingerprint());
     MpQuic::client(config, &identity(name), trust, Entropy::seeded(Seed::new(seed), name))
 }
 
-pub(crate) fn server(config: MpQuicConfig, seed: u64) -> MpQuic {
+pub(crate) fn server(config: QuicConfig, seed: u64) -> MpQuic {
     let trust = Trust::only(identity("operator").fingerprint());
     MpQuic::server(config, &identity("robot"), trust, Entropy::seeded(Seed::new(seed), "robot"))
 }
@@ -77,8 +77,8 @@ pub(crate) struct Net {
 
 impl Net {
     /// Two paths of 4 and 5 ms.
-    pub(crate) fn new(config: MpQuicConfig, seed: u64) -> Self {
-        Self::between([client(config, "operator", seed), server(config, seed)], seed)
+    pub(crate) fn new(config: QuicConfig, seed: u64) -> Self {
+        Self::between([client(config.clone(), "operator", seed), server(config, seed)], seed)
     }
 
     pub(crate) fn between(mut ends: [MpQuic; 2], seed: u64) -> Self {

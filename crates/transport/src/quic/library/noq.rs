@@ -1,0 +1,84 @@
+//! `noq-proto`: several paths (draft-ietf-quic-multipath).
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use noq_proto::congestion::Bbr3Config as Bbr;
+use noq_proto::crypto::HandshakeTokenKey;
+use noq_proto::{FourTuple, FrameStats, PathId, TransportConfig};
+use taut_core::{Bitrate, DropCause, Duration, Ecn, Time};
+
+use super::{Connection, Found, Handle, Happened, Keys, Library, SUITE};
+use crate::quic::clock::{self, std_duration};
+use crate::quic::congestion::Congestion;
+use crate::quic::crypto::{CONNECTION_ID, Lent, RetryTokens, age, random_id};
+use crate::quic::frame::FrameError;
+use crate::quic::server::MAX_HANDSHAKES;
+use crate::quic::tls::SERVER_NAME;
+use crate::quic::{DATAGRAM_BUFFER, LANES, MAX_PATHS, QuicConfig};
+
+library!(Noq, noq_proto, true, FourTuple::from_remote, Arc::new);
+
+fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
+    transport
+        .max_concurrent_multipath_paths(MAX_PATHS as u32)
+        .default_path_max_idle_timeout(Some(std_duration(config.path_idle_timeout)))
+        .default_path_keep_alive_interval(Some(std_duration(config.keep_alive)));
+}
+
+fn token_key(secret: [u8; 32]) -> Arc<dyn HandshakeTokenKey> {
+    Arc::new(RetryTokens::new(secret))
+}
+
+fn special(event: noq_proto::Event) -> Happened<noq_proto::StreamId> {
+    match event {
+        noq_proto::Event::HandshakeConfirmed => Happened::Confirmed,
+        noq_proto::Event::Path(event) => Happened::Path(event),
+        _ => Happened::Other,
+    }
+}
+
+impl Connection for noq_proto::Connection {
+    connection!(noq_proto, NonZeroUsize::MIN);
+
+    type Frames = FrameStats;
+
+    /// None when its first path has been abandoned.
+    fn remote(&self) -> Option<SocketAddr> {
+        self.network_path(PathId::ZERO).ok().map(|four| four.remote())
+    }
+
+    /// It opens a path instead.
+    fn moves(&mut self, _: Time) -> bool {
+        false
+    }
+
+    fn multipath(&mut self) -> Option<&mut noq_proto::Connection> {
+        Some(self)
+    }
+
+    fn smoothed_rtt(&self) -> Option<Duration> {
+        let fastest = self.paths().into_iter().filter_map(|path| self.rtt(path)).min()?;
+        u64::try_from(fastest.as_nanos()).ok().map(Duration::from_nanos)
+    }
+
+    fn allowance(&self) -> (u64, Option<Bitrate>) {
+        let states = self.paths().into_iter().filter_map(|path| self.congestion_state(path));
+        let metrics = states.map(|state| state.metrics()).max_by_key(|metrics| metrics.bandwidth_estimate);
+        metrics.map_or((0, None), |metrics| {
+            (metrics.congestion_window, metrics.bandwidth_estimate.map(Bitrate::from_bps))
+        })
+    }
+
+    fn counted(&mut self) -> (Self::Frames, u64) {
+        let stats = self.stats();
+        (stats.frame_rx, stats.lost_packets)
+    }
+
+    fn write(&mut self, stream: Self::Stream, data: Bytes) -> usize {
+        self.send_stream(stream).write_chunks(&mut &mut [data][..]).unwrap_or(0)
+    }
+}
