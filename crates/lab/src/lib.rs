@@ -3,6 +3,7 @@
 pub mod campaign;
 pub mod demo;
 pub mod evidence;
+mod generator;
 pub mod hand;
 pub mod job;
 mod metrics;

@@ -2,7 +2,7 @@
 
 use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
 use taut_core::{Duration, PathId, Priority};
-use taut_session::{Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
+use taut_session::{Channel, Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
 use taut_transport::mpquic::{MpQuicConfig, PathUse};
@@ -185,10 +185,17 @@ pub fn operator(teleop: &Teleop) -> OperatorConfig {
         .reliable(teleop.reliable)
         .window(teleop.window)
         .feedback_force(teleop.device_force as f32);
-    match teleop.deadline {
+    let config = match teleop.deadline {
         Some(deadline) => config.deadline(deadline),
         None => config.no_deadline(),
-    }
+    };
+    channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
+}
+
+const CHECKED: &str = "a scenario's channels are declared once when it is read";
+
+fn channels(teleop: &Teleop) -> impl Iterator<Item = Channel> {
+    teleop.channels.iter().map(|channel| channel.channel.channel().expect(CHECKED))
 }
 
 /// What stands around the operator's session.
@@ -208,7 +215,7 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         Some(spec) if spec.least == spec.largest => Processing::Fixed(spec.least),
         Some(spec) => Processing::Uniform { least: spec.least, largest: spec.largest },
     };
-    RobotConfig::new()
+    let config = RobotConfig::new()
         .codec(codec(teleop))
         .watchdog(teleop.watchdog)
         .max_age(teleop.oldest())
@@ -217,5 +224,6 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         .processing(processing)
         .queue(teleop.queue)
         .order(order(teleop))
-        .feedback_rate(teleop.feedback.max(1))
+        .feedback_rate(teleop.feedback.max(1));
+    channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
 }

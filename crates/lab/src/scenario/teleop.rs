@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Duration, Probability};
 
+use super::channel::{self, TeleopChannel};
 use super::schema::TransportSpec;
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
 
@@ -108,6 +109,9 @@ pub struct Teleop {
     /// The robot's clock; without it, off by chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robot_clock: Option<ClockSpec>,
+    /// Channels beside states and feedback, and what is sent over them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<TeleopChannel>,
 }
 
 impl Teleop {
@@ -286,7 +290,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(format!("teleop.environment.{kind}.damping"), damping, 0.0, 100.0)?;
         within(format!("teleop.environment.{kind}.friction"), friction, 0.0, 2.0)?;
     }
-    Ok(())
+    channel::check(teleop)
 }
 
 const fn one() -> u8 {
