@@ -24,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Duration, Time};
-use taut_session::motion::{self, Motion};
+use taut_session::motion;
 use taut_session::{ChannelId, Direction, State};
 
 use super::lines::{LONGEST, MessageLine, MotionOf, Splitter, StateLine, line};
@@ -349,7 +349,7 @@ mod tests {
     use crate::device::messages::{LineChannel, tests::channel};
     use std::sync::mpsc::channel as pipe;
     use taut_session::Delivery;
-    use taut_session::motion::Schema;
+    use taut_session::motion::{Motion, Schema};
 
     const ARM: ChannelId = ChannelId(0);
     const BATTERY: ChannelId = ChannelId(2);
