@@ -89,9 +89,9 @@ pub(crate) struct Arguments {
     /// Drop states beyond a limit, instead of bringing them within it
     #[arg(long)]
     refuse: bool,
-    /// The bytes of the session: native, or omni71 for peers that know nothing else
+    /// The bytes of the session: native, or omni71 for peers that know nothing else, its samples padded to LENGTH by omni71:LENGTH
     #[arg(long, default_value = "native", value_parser = parse_codec)]
-    codec: Codec,
+    codec: Coding,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
@@ -126,11 +126,24 @@ pub(crate) struct Arguments {
     scheduling: Scheduling,
 }
 
-pub(crate) fn parse_codec(text: &str) -> Result<Codec, String> {
-    match text {
-        "native" => Ok(Codec::Native),
-        "omni71" => Ok(Codec::Omni71),
-        _ => Err(format!("`{text}` is not a codec; there are native, omni71")),
+/// Argument `--codec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Coding {
+    pub(crate) codec: Codec,
+    /// Of omni71, padding included.
+    pub(crate) sample_length: usize,
+}
+
+pub(crate) fn parse_codec(text: &str) -> Result<Coding, String> {
+    let omni71 = |sample_length| Ok(Coding { codec: Codec::Omni71, sample_length });
+    match text.split_once(':') {
+        None if text == "native" => Ok(Coding { codec: Codec::Native, sample_length: 0 }),
+        None if text == "omni71" => omni71(71),
+        Some(("omni71", length)) => match length.parse() {
+            Ok(length @ 71..=1_000) => omni71(length),
+            _ => Err(format!("`{length}` is not 71 to 1000 bytes of a sample; write omni71:256")),
+        },
+        _ => Err(format!("`{text}` is not a codec; there are native, omni71, omni71:LENGTH")),
     }
 }
 
@@ -188,13 +201,14 @@ impl Arguments {
 
     /// `stiffness` is that of the device.
     fn config(&self, stiffness: Option<f32>) -> Result<RobotConfig, String> {
-        channels::check_codec(self.codec, self.channels.as_ref())?;
-        if self.hold_to_run && self.codec == Codec::Omni71 {
+        channels::check_codec(self.codec.codec, self.channels.as_ref())?;
+        if self.hold_to_run && self.codec.codec == Codec::Omni71 {
             return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
         }
         let limits = self.limits()?;
         let session = RobotConfig::new()
-            .codec(self.codec)
+            .codec(self.codec.codec)
+            .sample_length(self.codec.sample_length)
             .watchdog(self.watchdog)
             .max_age(self.max_age.unwrap_or(self.watchdog))
             .hold_to_run(self.hold_to_run)

@@ -17,7 +17,7 @@ use taut_io::session::{
     TransportKind, operate,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
+use taut_session::{OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
@@ -29,7 +29,7 @@ use crate::identity::Plaintext;
 use crate::input::{Device, Input};
 use crate::lines::{LineTaker, Opened, Shown};
 use crate::paths::{self, Paths};
-use crate::robot::parse_codec;
+use crate::robot::{Coding, parse_codec};
 use crate::streams::Form;
 use crate::{Ended, button, last_stop, state, streams};
 
@@ -87,9 +87,9 @@ pub(crate) struct Arguments {
     /// When to let the robot move without being asked; after an emergency stop never
     #[arg(long, value_enum, default_value = "never")]
     resume: Resume,
-    /// The bytes of the session: native, or omni71 for peers that know nothing else
+    /// The bytes of the session: native, or omni71 for peers that know nothing else, its samples padded to LENGTH by omni71:LENGTH
     #[arg(long, default_value = "native", value_parser = parse_codec)]
-    codec: Codec,
+    codec: Coding,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
@@ -195,7 +195,7 @@ impl Arguments {
         if self.tui && self.input.reads_stdin() {
             return Err("--input lines and --tui both need standard input; use --input exec:COMMAND".into());
         }
-        channels::check_codec(self.codec, self.channels.as_ref())?;
+        channels::check_codec(self.codec.codec, self.channels.as_ref())?;
         let priority = match self.priority {
             Urgency::Normal => Priority::Normal,
             Urgency::High => Priority::High,
@@ -226,7 +226,8 @@ impl Arguments {
         // What is to arrive whatever happens does not make way for what is newer.
         let order = if self.reliable { Order::Fifo } else { Order::Newest };
         let session = OperatorConfig::new()
-            .codec(self.codec)
+            .codec(self.codec.codec)
+            .sample_length(self.codec.sample_length)
             .rate(self.rate)
             .deadline(self.deadline)
             .reliable(self.reliable)

@@ -159,12 +159,7 @@ fn a_robot_does_not_start_without_limits_for_what_moves_it_and_errors_name_file_
     let good = example("toml", "[[channel]]");
     world.write("good.toml", good);
     world.write("unlimited.toml", &good[..good.find("[limits").unwrap()]);
-    world.write(
-        "typo.toml",
-        &good
-            .replace("kind = \"telemetry\"", "kind = \"telemetrie\"")
-            .replace("kind = \"feedback\"", "kind = \"feed\""),
-    );
+    world.write("typo.toml", good.replace("kind = \"feedback\"", "kind = \"feed\""));
     let robot = "robot --listen 127.0.0.1:0 --transport udp --plaintext";
     for (arguments, told) in [
         (

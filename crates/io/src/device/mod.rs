@@ -21,6 +21,7 @@ mod messages;
 mod motion;
 mod orders;
 mod process;
+mod splitter;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The session of operator and robot: on the page of a run, and as text.
 
-use super::format::{ABSENT, capitalised, causes, count, escape, number, optional};
+use super::format::{ABSENT, capitalised, causes, count, escape, number, optional, spaced};
 use super::page::{Table, warning};
 use crate::result::{
     ChannelResult, ControlResult, Distribution, EmergencyResult, RunResult, StreamResult, TeleopResult,
@@ -228,9 +228,15 @@ pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>
     tables
 }
 
+/// Counts by cause for a terminal.
+fn plain(counts: &std::collections::BTreeMap<String, u64>) -> String {
+    let each = counts.iter().filter(|(_, n)| **n > 0).map(|(why, n)| format!("{} {n}", spaced(why)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
 fn channel_row(channel: &ChannelResult) -> Vec<String> {
     let age = |age: &Distribution| format!("age {:.3} / {:.3} ms (50 / 99 %)", age.p50, age.p99);
-    let dropped = Some(causes(&channel.dropped)).filter(|text| !text.is_empty());
+    let dropped = Some(plain(&channel.dropped)).filter(|text| !text.is_empty());
     let mut row = vec![
         format!("{}, {}", channel.name, channel.direction.name()),
         format!("made {}", channel.made),
@@ -256,7 +262,7 @@ fn stream_row(stream: &StreamResult) -> Vec<String> {
         latency,
     ];
     let split = |what: &str, counts: &std::collections::BTreeMap<String, u64>| {
-        (!counts.is_empty()).then(|| format!("{what}: {}", causes(counts)))
+        (!counts.is_empty()).then(|| format!("{what}: {}", plain(counts)))
     };
     row.extend(split("dropped", &stream.dropped));
     row.extend(split("refused", &stream.refused));

@@ -178,6 +178,7 @@ fn order(teleop: &Teleop) -> Order {
 pub fn operator(teleop: &Teleop) -> OperatorConfig {
     let config = OperatorConfig::new()
         .codec(codec(teleop))
+        .sample_length(teleop.sample_length.get() as usize)
         .rate(teleop.rate)
         .adaptive(teleop.adaptive)
         .queue(teleop.queue)
@@ -189,6 +190,7 @@ pub fn operator(teleop: &Teleop) -> OperatorConfig {
         Some(deadline) => config.deadline(deadline),
         None => config.no_deadline(),
     };
+    let config = config.channel_rate(teleop.channel_rate);
     channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
 }
 
@@ -217,6 +219,7 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
     };
     let config = RobotConfig::new()
         .codec(codec(teleop))
+        .sample_length(teleop.sample_length.get() as usize)
         .watchdog(teleop.watchdog)
         .max_age(teleop.oldest())
         // The scenario's own rate is what is studied.
@@ -225,5 +228,6 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         .queue(teleop.queue)
         .order(order(teleop))
         .feedback_rate(teleop.feedback.max(1));
+    let config = config.channel_rate(teleop.channel_rate);
     channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
 }
