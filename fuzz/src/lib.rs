@@ -183,13 +183,15 @@ pub fn dccp(data: &[u8]) {
     assert!(again.options().eq(view.options()) && again.data() == view.data());
 }
 
-/// State samples of a haptic device, and their acknowledgements. Every one has one form.
+/// State samples of a haptic device, and their acknowledgements. Every one has one form, but for a sample's padding.
 pub fn omni71(data: &[u8]) {
     let mut bytes = Vec::new();
     match (omni71_wire::Repr::parse(data), omni71_wire::Ack::parse(data)) {
         (Ok(sample), _) => {
             assert_eq!(sample.is_finite(), !bytes_hold_a_number_that_is_not_finite(&data[16..68]));
             sample.emit(&mut bytes);
+            assert_eq!(data.get(..bytes.len()), Some(&bytes[..]));
+            return;
         }
         (_, Ok(ack)) => ack.emit(&mut bytes),
         _ => return,

@@ -12,8 +12,27 @@ pub struct Sample {
     /// Where it is. Its time of creation is when it was asked.
     pub state: State,
     /// The device's own count, or time, of its readings. One that does not change says that the device read nothing new, whether or
-    /// not its values change: such a sample is not sent, and the robot's watchdog stops the robot.
+    /// not its values change: such a sample is not sent, and the robot's watchdog stops the robot. 0: it has read nothing yet.
     pub reading: u64,
+}
+
+/// What a device has for the peer, over a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceMessage {
+    /// The bytes of a message.
+    Payload {
+        /// Over which of the channels that this end declared.
+        channel: ChannelId,
+        /// Them.
+        payload: Vec<u8>,
+    },
+    /// Motion, of the channel's schema: from an operator's device what to do, from a robot's where it is.
+    Motion {
+        /// Over which of the channels that this end declared.
+        channel: ChannelId,
+        /// That.
+        motion: Motion,
+    },
 }
 
 /// A device in the operator's hand: a haptic device, a simulated hand, a recording. It is asked, and tells nothing by itself. No
@@ -28,6 +47,10 @@ pub trait OperatorDevice {
     fn feel(&mut self, now: Time, state: &State);
     /// Nothing fresh is known of the robot: let go of the last force. It may be said again, also when nothing was felt.
     fn lost(&mut self);
+    /// A message of a channel came. It does not wait for whoever reads that.
+    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]);
+    /// The next thing that it has for a channel; asked once a period while channels are open, until there is no more.
+    fn poll_message(&mut self, now: Time) -> Option<DeviceMessage>;
 }
 
 /// A device that plays states, one a period, and feels nothing.
@@ -54,6 +77,10 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
     }
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
+        None
+    }
 }
 
 /// Where to go, and for how long without hearing more.
@@ -81,8 +108,13 @@ pub enum DeviceFailure {
     Ended(String),
     /// It reads or writes no more. It does not come back.
     Closed,
-    /// So many lines of it so far were no report.
-    Junk(u64),
+    /// A line of it was no report.
+    Junk {
+        /// So many so far.
+        lines: u64,
+        /// What is wrong with this one.
+        why: String,
+    },
     /// It did not read what it was told before its lease was over.
     NotTaken,
     /// It stopped by itself, and says why.
@@ -103,7 +135,9 @@ impl fmt::Display for DeviceFailure {
         match self {
             Self::Ended(how) => write!(f, "its process ended: {how}"),
             Self::Closed => f.write_str("it closed its input or its output"),
-            Self::Junk(lines) => write!(f, "it wrote what is no report: {lines} lines so far"),
+            Self::Junk { lines, why } => {
+                write!(f, "it wrote what is no report, {lines} lines so far: {}", printable(why).at_most(200))
+            }
             Self::NotTaken => f.write_str("it did not read in time what it was told"),
             // Whoever wrote this is not to write to a terminal.
             Self::Stopped(why) => write!(f, "it stopped by itself: {}", printable(why)),
@@ -135,6 +169,10 @@ pub trait RobotDevice {
     fn stop(&mut self, cause: StopCause);
     /// One [period](Self::period) passes; what was measured since it was asked last.
     fn measure(&mut self) -> Option<Measured>;
+    /// A message of a channel came, moving or not. It does not wait for whoever reads that.
+    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]);
+    /// The next thing that it has for a channel; asked once a period, until there is no more.
+    fn poll_message(&mut self) -> Option<DeviceMessage>;
     /// Is what was measured last told to the operator?
     fn feeds_back(&mut self) -> bool;
     /// What went wrong since it was asked last. What cannot be mended is told every time.
@@ -162,6 +200,12 @@ impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
     fn lost(&mut self) {
         (**self).lost();
     }
+    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
+        (**self).receive(channel, age, payload);
+    }
+    fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
+        (**self).poll_message(now)
+    }
 }
 
 impl<P: RobotDevice + ?Sized> RobotDevice for Box<P> {
@@ -182,6 +226,12 @@ impl<P: RobotDevice + ?Sized> RobotDevice for Box<P> {
     }
     fn measure(&mut self) -> Option<Measured> {
         (**self).measure()
+    }
+    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
+        (**self).receive(channel, age, payload);
+    }
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        (**self).poll_message()
     }
     fn feeds_back(&mut self) -> bool {
         (**self).feeds_back()

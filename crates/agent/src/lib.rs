@@ -56,6 +56,8 @@
 //! #     fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool { false }
 //! #     fn stop(&mut self, _: StopCause) {}
 //! #     fn measure(&mut self) -> Option<Measured> { Some(Measured { state: State::at(Time::ZERO), controller_force: None }) }
+//! #     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+//! #     fn poll_message(&mut self) -> Option<DeviceMessage> { None }
 //! #     fn feeds_back(&mut self) -> bool { true }
 //! #     fn failure(&mut self) -> Option<DeviceFailure> { None }
 //! #     fn lease(&self) -> bool { true }
@@ -100,7 +102,9 @@ mod robot;
 use taut_core::Duration;
 
 pub use conversation::{Conversation, Refused, Trouble};
-pub use device::{DeviceFailure, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint};
+pub use device::{
+    DeviceFailure, DeviceMessage, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint,
+};
 pub use lease::Lease;
 pub use observer::{Observed, SessionObserver, Watched};
 pub use operator::{
@@ -108,6 +112,9 @@ pub use operator::{
     ResumePolicy, RoundTrips, SampleFrom, Standing,
 };
 pub use robot::{DeviceReport, Robot, RobotCommand, RobotNote};
+
+/// A device is asked for so many messages at once; the others wait for the next period.
+const MOST_MESSAGES: usize = 256;
 
 /// A goodbye that takes longer does not arrive any more.
 pub const GOODBYE: Duration = Duration::from_millis(1_500);

@@ -7,7 +7,7 @@ use taut_core::{
     Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, StreamId, Time, Transmit,
     Transport,
 };
-use taut_session::{ClockEstimate, OperatorEvent, RobotEvent, State, StateError};
+use taut_session::{ChannelId, ClockEstimate, OperatorEvent, RobotEvent, SendRefused, State, StateError};
 
 use crate::Measured;
 
@@ -33,6 +33,15 @@ pub enum Observed<'a> {
     StopPressed {
         /// States.
         waiting: usize,
+    },
+    /// A message was made for a channel of this end's; its number or why it was not taken. Comes before it is sent.
+    Message {
+        /// Which channel.
+        channel: ChannelId,
+        /// Of its payload.
+        bytes: usize,
+        /// That.
+        taken: Result<u64, SendRefused>,
     },
     /// The operator's session told something.
     Operator(&'a OperatorEvent),

@@ -10,6 +10,8 @@ use taut_core::{Duration, Time, printable};
 use taut_io::session::Remote;
 use taut_io::{Alarm, Clock, Machine};
 
+use crate::lines::LineTaker;
+
 /// What a line means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Word<C> {
@@ -192,11 +194,36 @@ impl<C: Clone> Button<C> {
 /// The clock goes on while the machine is suspended, poll(2) does not: it is looked at so often at least.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Takes the button on standard input to a session, on a thread of its own, until standard input ends.
+/// Parts bytes into lines that begin with `{` and those of a button. Sans-IO.
+#[derive(Debug, Default)]
+struct Router {
+    /// Within a line, whose it is.
+    json: Option<bool>,
+}
+
+impl Router {
+    /// Gives each run of bytes, and whether it is of lines that begin with `{`.
+    fn part<'a>(&mut self, mut bytes: &'a [u8], mut each: impl FnMut(bool, &'a [u8])) {
+        while let Some(first) = bytes.first() {
+            let json = *self.json.get_or_insert(*first == b'{');
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let (run, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+            each(json, run);
+            if end.is_some() {
+                self.json = None;
+            }
+            bytes = rest;
+        }
+    }
+}
+
+/// Takes the button on standard input to a session, on a thread of its own, until standard input ends. Lines that begin with `{` go
+/// to `lines`, where there is such.
 pub(crate) fn listen<M>(
     words: &'static [(&'static str, Word<M::Command>)],
     heartbeat: Option<Duration>,
     remote: Remote<M>,
+    lines: Option<LineTaker>,
 ) -> Result<(), String>
 where
     M: Machine + 'static,
@@ -206,9 +233,19 @@ where
     let work = move || {
         let clock = Clock::start();
         let mut button = Button::new(clock.now(), words, heartbeat);
-        let mut words = Words::default();
+        let (mut words, mut router, mut lines) = (Words::default(), Router::default(), lines);
         while !button.has_ended() {
-            wait_and_read(&mut button, &clock);
+            wait_and_read(&mut button, &clock, |button, now, bytes| match &mut lines {
+                None => button.handle_input(now, bytes),
+                Some(lines) => {
+                    router.part(
+                        bytes,
+                        |json, run| {
+                            if json { lines.take(run) } else { button.handle_input(now, run) }
+                        },
+                    )
+                }
+            });
             button.handle_timeout(clock.now());
             while let Some(press) = button.poll() {
                 let taken = tell(&remote, &press);
@@ -220,7 +257,11 @@ where
     thread.map(drop).map_err(|error| format!("a thread: {error}"))
 }
 
-fn wait_and_read<C: Clone>(button: &mut Button<C>, clock: &Clock) {
+fn wait_and_read<C: Clone>(
+    button: &mut Button<C>,
+    clock: &Clock,
+    mut take: impl FnMut(&mut Button<C>, Time, &[u8]),
+) {
     let wait = button.poll_timeout().map(|due| due.saturating_since(clock.now()).min(LOOK));
     // One nanosecond more than nothing: a timeout of zero is for those who do not wait.
     let wait = wait.map(|wait| Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as i64 + 1 });
@@ -234,7 +275,7 @@ fn wait_and_read<C: Clone>(button: &mut Button<C>, clock: &Clock) {
     };
     match read {
         Ok(0) => button.handle_end(Loss::Ended),
-        Ok(count) => button.handle_input(clock.now(), &bytes[..count]),
+        Ok(count) => take(button, clock.now(), &bytes[..count]),
         Err(Errno::INTR | Errno::AGAIN) => {}
         Err(error) => button.handle_end(Loss::Failed(io::Error::from(error).to_string())),
     }
@@ -286,6 +327,18 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_device_are_parted_from_those_of_the_button_however_they_are_cut() {
+        let text = b"e\n{\"a\":\"e\"}\nr\n{}\n{";
+        for piece in [1, 3, 100] {
+            let (mut router, mut json, mut words) = (Router::default(), Vec::new(), Vec::new());
+            for bytes in text.chunks(piece) {
+                router.part(bytes, |is_json, run| if is_json { &mut json } else { &mut words }.extend(run));
+            }
+            assert_eq!((&json[..], &words[..]), (&b"{\"a\":\"e\"}\n{}\n{"[..], &b"e\nr\n"[..]));
+        }
+    }
 
     const WORDS: [(&str, Word<u8>); 5] = [
         ("e", Word::Stop),

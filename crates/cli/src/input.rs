@@ -8,11 +8,15 @@ use taut_lab::hand::SimulatedHand;
 use taut_session::{Priority, State};
 use taut_trace::{Data, Signals};
 
-/// `demo`, `demo:SEED` or `trace:FILE`.
+/// `demo`, `demo:SEED`, `trace:FILE`, `exec:COMMAND` or `lines`.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Demo(Seed),
     Trace(String),
+    /// A command, which writes lines.
+    Process(String),
+    /// Lines on standard input.
+    Lines,
 }
 
 impl FromStr for Input {
@@ -25,7 +29,13 @@ impl FromStr for Input {
                 Ok(Self::Demo(Seed::new(seed)))
             }
             Some(("trace", file)) if !file.is_empty() => Ok(Self::Trace(file.to_owned())),
-            _ => Err(format!("`{text}` is no input; write demo, demo:SEED or trace:FILE")),
+            Some(("exec", command)) if !command.trim().is_empty() => {
+                Ok(Self::Process(command.trim().to_owned()))
+            }
+            None if text == "lines" => Ok(Self::Lines),
+            _ => {
+                Err(format!("`{text}` is no input; write demo, demo:SEED, trace:FILE, exec:COMMAND or lines"))
+            }
         }
     }
 }
@@ -34,26 +44,34 @@ impl FromStr for Input {
 pub(crate) type Device = Box<dyn OperatorDevice + Send>;
 
 impl Input {
-    /// The device; its recording is over after one lap unless it `repeats`. `channels` names those of x, y, z, and of the
-    /// velocity along them, where the recording's own names do not tell.
+    /// Are there lines on standard input?
+    pub(crate) const fn reads_stdin(&self) -> bool {
+        matches!(self, Self::Lines)
+    }
+
+    /// The device, if it is not lines; its recording is over after one lap unless it `repeats`. `columns` names those of x, y, z, and
+    /// of the velocity along them, where the recording's own names do not tell.
     pub(crate) fn open(
         &self,
         period: Duration,
-        channels: &[String],
+        columns: &[String],
         repeats: bool,
         priority: Priority,
-    ) -> Result<Device, String> {
+    ) -> Result<Option<Device>, String> {
         let file = match self {
-            Self::Demo(seed) => return Ok(Box::new(SimulatedHand::new(*seed, period).priority(priority))),
+            Self::Demo(seed) => {
+                return Ok(Some(Box::new(SimulatedHand::new(*seed, period).priority(priority))));
+            }
             Self::Trace(file) => file,
+            Self::Process(_) | Self::Lines => return Ok(None),
         };
-        let states = recorded(file, period, channels)?.into_iter();
+        let states = recorded(file, period, columns)?.into_iter();
         let urgent = move |state| State { priority, ..state };
-        Ok(if repeats {
+        Ok(Some(if repeats {
             Box::new(Playback::new(states.cycle().map(urgent)))
         } else {
             Box::new(Playback::new(states.map(urgent)))
-        })
+        }))
     }
 }
 
@@ -77,7 +95,7 @@ fn recorded(file: &str, period: Duration, channels: &[String]) -> Result<Vec<Sta
     let columns = if channels.is_empty() {
         guessed(&signals).ok_or_else(|| {
             format!(
-                "{file}: which channels are x, y and z? Name them by --channels; there are {}",
+                "{file}: which columns are x, y and z? Name them by --columns; there are {}",
                 known(&signals)
             )
         })?
@@ -105,7 +123,7 @@ fn known(signals: &Signals) -> String {
 /// One to three positions, or three positions and three velocities.
 fn named<'a>(signals: &'a Signals, channels: &[String]) -> Result<Columns<'a>, String> {
     if channels.len() > 3 && channels.len() != 6 {
-        return Err("--channels takes one to three positions, or three positions and three velocities".into());
+        return Err("--columns takes one to three positions, or three positions and three velocities".into());
     }
     let find = |name: &String| {
         let channel = signals.channel(name);

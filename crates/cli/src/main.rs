@@ -4,6 +4,8 @@
 #[cfg(feature = "sockets")]
 mod button;
 #[cfg(feature = "sockets")]
+mod channels;
+#[cfg(feature = "sockets")]
 mod device;
 #[cfg(feature = "sockets")]
 mod emulate;
@@ -19,6 +21,8 @@ mod input;
 mod kernel;
 #[cfg(feature = "sockets")]
 mod last_stop;
+#[cfg(feature = "sockets")]
+mod lines;
 #[cfg(feature = "sockets")]
 mod operator;
 #[cfg(feature = "sockets")]

@@ -17,11 +17,12 @@ use taut_io::session::{
     Endpoint, Remote, RobotMachine, RobotRecord, Security, ServeConfig, Told, TransportKind, serve,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, Status};
+use taut_session::{Codec, LimitPolicy, MotionLimits, RobotConfig, RobotEvent, Status};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
 use crate::button::Word;
+use crate::channels::{self, Channels};
 use crate::device::{Moved, Ready};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
@@ -31,6 +32,7 @@ use crate::watchdog::Watchdogs;
 use crate::{Ended, button, last_stop, state, streams};
 
 #[derive(Args)]
+#[command(after_long_help = channels::HELP)]
 pub(crate) struct Arguments {
     /// Where to listen: 0.0.0.0:4433 is port 4433 of every address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address)]
@@ -87,9 +89,9 @@ pub(crate) struct Arguments {
     /// Drop states beyond a limit, instead of bringing them within it
     #[arg(long)]
     refuse: bool,
-    /// The bytes of the session: native, or omni71 for peers that know nothing else
+    /// The bytes of the session: native, or omni71 for peers that know nothing else, its samples padded to LENGTH by omni71:LENGTH
     #[arg(long, default_value = "native", value_parser = parse_codec)]
-    codec: Codec,
+    codec: Coding,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
@@ -97,6 +99,9 @@ pub(crate) struct Arguments {
     /// $XDG_STATE_HOME, or of ~/.local/state
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// The channels of the session beside states, in a file that both ends share; see the end of --help
+    #[arg(long, value_name = "FILE")]
+    channels: Option<Channels>,
     #[command(flatten)]
     plaintext: Plaintext,
     /// Print what happens as JSON Lines
@@ -121,11 +126,24 @@ pub(crate) struct Arguments {
     scheduling: Scheduling,
 }
 
-pub(crate) fn parse_codec(text: &str) -> Result<Codec, String> {
-    match text {
-        "native" => Ok(Codec::Native),
-        "omni71" => Ok(Codec::Omni71),
-        _ => Err(format!("`{text}` is not a codec; there are native, omni71")),
+/// Argument `--codec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Coding {
+    pub(crate) codec: Codec,
+    /// Of omni71, padding included.
+    pub(crate) sample_length: usize,
+}
+
+pub(crate) fn parse_codec(text: &str) -> Result<Coding, String> {
+    let omni71 = |sample_length| Ok(Coding { codec: Codec::Omni71, sample_length });
+    match text.split_once(':') {
+        None if text == "native" => Ok(Coding { codec: Codec::Native, sample_length: 0 }),
+        None if text == "omni71" => omni71(71),
+        Some(("omni71", length)) => match length.parse() {
+            Ok(length @ 71..=1_000) => omni71(length),
+            _ => Err(format!("`{length}` is not 71 to 1000 bytes of a sample; write omni71:256")),
+        },
+        _ => Err(format!("`{text}` is not a codec; there are native, omni71, omni71:LENGTH")),
     }
 }
 
@@ -183,17 +201,24 @@ impl Arguments {
 
     /// `stiffness` is that of the device.
     fn config(&self, stiffness: Option<f32>) -> Result<RobotConfig, String> {
-        if self.hold_to_run && self.codec == Codec::Omni71 {
+        channels::check_codec(self.codec.codec, self.channels.as_ref())?;
+        if self.hold_to_run && self.codec.codec == Codec::Omni71 {
             return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
         }
         let limits = self.limits()?;
-        Ok(RobotConfig::new()
-            .codec(self.codec)
+        let session = RobotConfig::new()
+            .codec(self.codec.codec)
+            .sample_length(self.codec.sample_length)
             .watchdog(self.watchdog)
             .max_age(self.max_age.unwrap_or(self.watchdog))
             .hold_to_run(self.hold_to_run)
             .limits(stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness)))
-            .feedback_deadline(self.feedback_deadline))
+            .feedback_deadline(self.feedback_deadline);
+        self.channels().for_robot(session)
+    }
+
+    fn channels(&self) -> Channels {
+        self.channels.clone().unwrap_or_default()
     }
 
     fn record(&self) -> Result<RobotRecord, String> {
@@ -221,7 +246,8 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
     last_stop::end_on_panic();
-    arguments.limits()?;
+    arguments.config(None)?;
+    let channels = arguments.channels();
     let security = arguments.security()?;
     let fingerprint = security.fingerprint();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
@@ -230,7 +256,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let address = endpoint.local_addr().map_err(|error| error.to_string())?;
     let driver_config = arguments.scheduling.driver();
-    let ready = arguments.robot.start(arguments.device_limits())?;
+    let ready = arguments.robot.start(arguments.device_limits(), &channels)?;
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }
@@ -239,7 +265,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let config = ServeConfig::new(arguments.config(ready.device.stiffness())?)
         .reports_by_time(arguments.every)
         .record(record);
-    let (description, about) = (ready.description(), about(&ready));
+    let (description, about, drops) = (ready.description(), about(&ready), ready.drops.clone());
     let (stopper, device) = (ready.device.stopper(), ready.device);
     last_stop::arm(move |cause| stopper.stop(cause))?;
     let capabilities = endpoint.capabilities();
@@ -248,19 +274,24 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote| begun.tell(remote);
-        // Who listens too slowly misses some.
-        let tell = &mut |at, note| drop(notes.try_send((at, note)));
+        // Who listens too slowly misses some. Messages are the device's.
+        let tell = &mut |at, note| {
+            if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
+            {
+                drop(notes.try_send((at, note)));
+            }
+        };
         serve(driver, &endpoint, config, device, started, tell).map_err(|error| error.to_string())
     };
     let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| remote.send(RobotCommand::Close)))?;
     if arguments.commands {
-        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone())?;
+        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone(), None)?;
     }
     let remote = session.remote.clone();
     let watching = watchdogs.start(move || remote.turns())?;
-    let mut out = Output::new(arguments.json);
+    let mut out = Output::new(arguments.json, channels);
     out.listening(clock.now(), address, arguments.transport, fingerprint.as_ref(), &about, latch);
     if !arguments.json {
         print(&format!("{description}\n"));
@@ -273,6 +304,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     }
     let status = session.join()?;
     watching.end();
+    if let Some(drops) = drops {
+        channels::tell_drops(clock.now(), &drops.read(), arguments.json);
+    }
     out.summary(clock.now(), &status);
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -24,8 +24,9 @@ pub(crate) enum Form {
     Json(Clock),
 }
 
-/// Pieces of text that wait at most, of a line or a few each.
+/// Pieces of text that wait at most, of a line or a few each; and their bytes: a message of a channel may be long.
 const CAPACITY: usize = 1_024;
+const CAPACITY_BYTES: usize = 32 << 20;
 /// What is missing is said after so long, also when nothing new is to be written.
 const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 /// At its end a command waits so long for what is left.
@@ -88,6 +89,8 @@ struct Queue {
     items: SyncSender<Item>,
     /// Lines that found no place.
     dropped: &'static AtomicU64,
+    /// Bytes that wait.
+    bytes: &'static AtomicUsize,
 }
 
 impl Queue {
@@ -95,18 +98,25 @@ impl Queue {
         let (items, queue) = sync_channel(CAPACITY);
         // Both live as long as the process.
         let dropped: &'static AtomicU64 = Box::leak(Box::default());
+        let bytes: &'static AtomicUsize = Box::leak(Box::default());
         let work = move || {
             let mut sink = |bytes: &[u8]| write_some(&stream(), bytes);
-            run(&queue, dropped, &mut Lines::new(form), &mut sink);
+            run(&queue, dropped, bytes, &mut Lines::new(form), &mut sink);
         };
         spawn_unprivileged(name, || (), work).map_err(|error| format!("a thread: {error}"))?;
-        Ok(Self { items, dropped })
+        Ok(Self { items, dropped, bytes })
     }
 
     fn push(&self, text: String) {
-        if let Err(TrySendError::Full(Item::Text(text)) | TrySendError::Disconnected(Item::Text(text))) =
-            self.items.try_send(Item::Text(text))
+        let length = text.len();
+        if self.bytes.fetch_add(length, Ordering::Relaxed) + length > CAPACITY_BYTES {
+            self.bytes.fetch_sub(length, Ordering::Relaxed);
+            self.dropped.fetch_add(count(&text), Ordering::Relaxed);
+        } else if let Err(
+            TrySendError::Full(Item::Text(text)) | TrySendError::Disconnected(Item::Text(text)),
+        ) = self.items.try_send(Item::Text(text))
         {
+            self.bytes.fetch_sub(length, Ordering::Relaxed);
             self.dropped.fetch_add(count(&text), Ordering::Relaxed);
         }
     }
@@ -127,6 +137,7 @@ impl Queue {
 fn run(
     queue: &Receiver<Item>,
     dropped: &AtomicU64,
+    bytes: &AtomicUsize,
     lines: &mut Lines,
     sink: &mut dyn FnMut(&[u8]) -> io::Result<usize>,
 ) {
@@ -137,7 +148,10 @@ fn run(
         };
         lines.missing += dropped.swap(0, Ordering::Relaxed);
         match item {
-            Ok(Item::Text(text)) => lines.put(&text, sink),
+            Ok(Item::Text(text)) => {
+                bytes.fetch_sub(text.len(), Ordering::Relaxed);
+                lines.put(&text, sink);
+            }
             Ok(Item::Done(done)) => {
                 lines.confess(sink);
                 let _ = done.try_send(()); // Nobody has to wait.
@@ -275,10 +289,11 @@ mod tests {
         let (reader, writer): (_, &'static io::PipeWriter) = (reader, Box::leak(Box::new(writer)));
         let (items, queue) = sync_channel(CAPACITY);
         let dropped: &'static AtomicU64 = Box::leak(Box::default());
-        let output = Queue { items, dropped };
+        let bytes: &'static AtomicUsize = Box::leak(Box::default());
+        let output = Queue { items, dropped, bytes };
         std::thread::spawn(move || {
             let mut sink = |bytes: &[u8]| write_some(writer, bytes);
-            run(&queue, dropped, &mut Lines::new(Form::Text), &mut sink);
+            run(&queue, dropped, bytes, &mut Lines::new(Form::Text), &mut sink);
         });
         // More than the pipe and the queue hold; nobody reads.
         let line = format!("{}\n", "x".repeat(1_000));

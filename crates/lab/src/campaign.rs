@@ -361,6 +361,15 @@ fn session(run: &RunResult, teleop: &TeleopResult, values: &mut Values) {
         push("emergency stop, most added to the round trip", "ms", added);
         push("emergency stops not acknowledged", "", Some(unanswered as f64));
     }
+    for channel in &teleop.channels {
+        let name = format!("channel {} {}", channel.name, channel.direction.name());
+        let age = channel.age_ms.as_ref();
+        let mut push = |what: &str, unit, value| push(&format!("{name}: {what}"), unit, value);
+        push("delivered", "%", percent(channel.delivered, channel.made));
+        push("rate", "Mbit/s", rate(channel.bytes));
+        push("age p50", "ms", age.map(|age| age.p50));
+        push("age p99", "ms", age.map(|age| age.p99));
+    }
     push("watchdog stops", "", Some(teleop.watchdogs.len() as f64));
     push("watchdog, largest silence", "ms", silence);
     if let Some(control) = &teleop.control {

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use taut_agent::{OperatorDevice, Sample};
+use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Duration, Probability, Rng, Seed, Time};
-use taut_session::{Priority, State};
+use taut_session::{ChannelId, Direction, Priority, State};
 
 use crate::demo::Vector;
 use crate::demo::operator::Operator as Person;
 use crate::demo::plant::{Body, PlantConfig};
+use crate::generator::Generators;
 use crate::scenario::Teleop;
 
 /// An operator's hand and the device in it, which is stepped when it is asked.
@@ -44,6 +45,7 @@ pub struct SimulatedHand {
     left: Option<u64>,
     until: Time,
     over: Arc<AtomicBool>,
+    generators: Generators,
 }
 
 impl SimulatedHand {
@@ -57,7 +59,8 @@ impl SimulatedHand {
     /// The one of a run with this seed: the same states in the same order, as long as no force comes back.
     pub fn of_run(teleop: &Teleop, seed: Seed) -> Self {
         let hand = Self::of(seed, teleop.device_force);
-        Self { step: teleop.period, high: teleop.high, ..hand }
+        let generators = Generators::new(teleop, seed, Direction::ToRobot);
+        Self { step: teleop.period, high: teleop.high, generators, ..hand }
     }
 
     fn of(seed: Seed, limit: f64) -> Self {
@@ -77,6 +80,7 @@ impl SimulatedHand {
             left: None,
             until: Time::MAX,
             over: Arc::default(),
+            generators: Generators::default(),
         }
     }
 
@@ -169,6 +173,12 @@ impl OperatorDevice for SimulatedHand {
 
     fn lost(&mut self) {
         self.force = [0.0; 3];
+    }
+
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+
+    fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
+        if self.over.load(Ordering::Relaxed) { None } else { self.generators.poll(now) }
     }
 }
 

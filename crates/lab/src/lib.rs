@@ -2,6 +2,7 @@
 
 pub mod campaign;
 pub mod demo;
+mod generator;
 pub mod hand;
 pub mod job;
 mod metrics;

@@ -260,7 +260,7 @@ impl Setup<'_> {
         let address = (self.network.robot_address, PORT).into();
         let endpoint =
             Endpoint::listen(self.transport(), address, self.security("robot", trusted), &self.clock)?;
-        let device = InProcess::new(SimulatedArm::of_run(self.teleop, SimulatedRobot::REST));
+        let device = InProcess::new(SimulatedArm::of_run(self.teleop, self.seed, SimulatedRobot::REST));
         let config = ServeConfig::new(settings::robot(self.teleop)).observed(Box::new(notes.clone()));
         let driver = self.driver()?;
         let started = |remote| drop(started.send(remote));

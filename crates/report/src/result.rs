@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult, radio_mj};
 pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
-pub use teleop::{ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult};
+pub use teleop::{
+    ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult,
+};
 
 pub use video::{Opinion, VideoResult};
 

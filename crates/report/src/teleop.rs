@@ -1,8 +1,10 @@
 //! The session of operator and robot: on the page of a run, and as text.
 
-use super::format::{ABSENT, capitalised, causes, count, escape, number, optional};
+use super::format::{ABSENT, capitalised, causes, count, escape, number, optional, spaced};
 use super::page::{Table, warning};
-use crate::result::{ControlResult, Distribution, EmergencyResult, RunResult, StreamResult, TeleopResult};
+use crate::result::{
+    ChannelResult, ControlResult, Distribution, EmergencyResult, RunResult, StreamResult, TeleopResult,
+};
 
 /// The section; nothing when the run has no such session.
 pub(super) fn html(run: &RunResult) -> String {
@@ -14,6 +16,7 @@ pub(super) fn html(run: &RunResult) -> String {
     html.push_str(&overview(run, teleop));
     html.push_str(&streams(&teleop.streams));
     html.push_str(&latencies(&teleop.streams));
+    html.push_str(&channels(&teleop.channels, run.duration_s));
     html.push_str(&emergencies(&teleop.emergencies));
     let mut table = Table::new("Stops by the watchdog").number("at", "s").number("silence", "ms");
     for stop in teleop.watchdogs.iter().take(MOST_ROWS) {
@@ -58,7 +61,7 @@ fn overview(run: &RunResult, teleop: &TeleopResult) -> String {
         let megabits = |bytes: u64| number(bytes as f64 * 8.0 / 1e6 / run.duration_s, 4);
         let unit = "Mbit/s".to_owned();
         table.row(&[
-            format!("states and feedback that arrived, {name}"),
+            format!("states, feedback and messages that arrived, {name}"),
             megabits(wire.payload),
             unit.clone(),
         ]);
@@ -103,6 +106,31 @@ fn latencies(streams: &[StreamResult]) -> String {
         row.extend([d.min, d.mean, d.p50, d.p95, d.p99, d.p999, d.max].map(|value| number(value, 5)));
         row.push(optional(stream.jitter_ms, 4));
         table.row(&row);
+    }
+    table.html()
+}
+
+fn channels(channels: &[ChannelResult], seconds: f64) -> String {
+    let mut table = Table::new("What became of the messages of channels").text("channel").text("direction");
+    table =
+        table.text("delivery").number("made", "").number("delivered", "").text("dropped").number("lost", "");
+    table = table.number("rate delivered", "Mbit/s").number("age, median", "ms").number("age, 99 %", "ms");
+    for channel in channels {
+        let age = |of: fn(&Distribution) -> f64| optional(channel.age_ms.as_ref().map(of), 4);
+        table.row(&[
+            escape(&channel.name),
+            channel.direction.name().to_owned(),
+            escape(&channel.delivery),
+            count(channel.made),
+            count(channel.delivered),
+            Some(causes(&channel.dropped))
+                .filter(|text| !text.is_empty())
+                .unwrap_or_else(|| ABSENT.to_owned()),
+            count(channel.lost),
+            number(channel.bytes as f64 * 8.0 / 1e6 / seconds, 4),
+            age(|age| age.p50),
+            age(|age| age.p99),
+        ]);
     }
     table.html()
 }
@@ -179,6 +207,7 @@ pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>
     let mut tables = vec![
         (format!("session over {}", teleop.transport), session.iter().filter_map(with_unit).collect()),
         ("states by stream".to_owned(), teleop.streams.iter().map(stream_row).collect()),
+        ("messages by channel".to_owned(), teleop.channels.iter().map(channel_row).collect()),
         (
             "emergency stops".to_owned(),
             teleop.emergencies.iter().take(MOST_ROWS).map(emergency_row).collect(),
@@ -199,6 +228,27 @@ pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>
     tables
 }
 
+/// Counts by cause for a terminal.
+fn plain(counts: &std::collections::BTreeMap<String, u64>) -> String {
+    let each = counts.iter().filter(|(_, n)| **n > 0).map(|(why, n)| format!("{} {n}", spaced(why)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn channel_row(channel: &ChannelResult) -> Vec<String> {
+    let age = |age: &Distribution| format!("age {:.3} / {:.3} ms (50 / 99 %)", age.p50, age.p99);
+    let dropped = Some(plain(&channel.dropped)).filter(|text| !text.is_empty());
+    let mut row = vec![
+        format!("{}, {}", channel.name, channel.direction.name()),
+        format!("made {}", channel.made),
+        format!("delivered {}", channel.delivered),
+        format!("{} B", channel.bytes),
+        format!("lost {}", channel.lost),
+        channel.age_ms.as_ref().map_or_else(String::new, age),
+    ];
+    row.extend(dropped.map(|causes| format!("dropped: {causes}")));
+    row
+}
+
 fn stream_row(stream: &StreamResult) -> Vec<String> {
     let one_way = stream.one_way_ms.as_ref();
     let latency =
@@ -212,7 +262,7 @@ fn stream_row(stream: &StreamResult) -> Vec<String> {
         latency,
     ];
     let split = |what: &str, counts: &std::collections::BTreeMap<String, u64>| {
-        (!counts.is_empty()).then(|| format!("{what}: {}", causes(counts)))
+        (!counts.is_empty()).then(|| format!("{what}: {}", plain(counts)))
     };
     row.extend(split("dropped", &stream.dropped));
     row.extend(split("refused", &stream.refused));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use taut_core::{Bitrate, Bytes, Duration};
+use taut_wire::omni71::STATE_LEN;
 
 use crate::channel::{Channel, ChannelError, declare};
 use crate::codec::Codec;
@@ -13,6 +14,8 @@ use crate::safety::Latch;
 const MS: Duration = Duration::from_millis(1);
 /// IPv4 and UDP.
 const HEADERS: Bytes = Bytes::new(28);
+/// What every transport carries in one datagram, whatever seals it.
+const LARGEST_SAMPLE: usize = 1_000;
 /// What most uplinks carry beside motion.
 const CHANNEL_RATE: Bitrate = Bitrate::from_bps(10_000_000);
 
@@ -26,6 +29,7 @@ const CHANNEL_RATE: Bitrate = Bitrate::from_bps(10_000_000);
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatorConfig {
     pub(crate) codec: Codec,
+    pub(crate) sample_length: usize,
     pub(crate) rate: u32,
     pub(crate) least_rate: u32,
     pub(crate) adaptive: bool,
@@ -46,6 +50,7 @@ impl Default for OperatorConfig {
     fn default() -> Self {
         Self {
             codec: Codec::Native,
+            sample_length: STATE_LEN,
             rate: 1000,
             least_rate: 125,
             adaptive: true,
@@ -73,6 +78,12 @@ impl OperatorConfig {
     /// The bytes of the session. Default: native.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
+        self
+    }
+
+    /// Bytes of a sample in `omni71`, padded with zeros: 71 to 1000. Those of a peer may have any length. Default 71.
+    pub fn sample_length(mut self, bytes: usize) -> Self {
+        self.sample_length = bytes.clamp(STATE_LEN, LARGEST_SAMPLE);
         self
     }
 
@@ -205,6 +216,7 @@ pub enum Processing {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RobotConfig {
     pub(crate) codec: Codec,
+    pub(crate) sample_length: usize,
     pub(crate) watchdog: Duration,
     pub(crate) max_age: Option<Duration>,
     pub(crate) hold_to_run: bool,
@@ -230,6 +242,7 @@ impl Default for RobotConfig {
     fn default() -> Self {
         Self {
             codec: Codec::Native,
+            sample_length: STATE_LEN,
             watchdog: MS * 100,
             max_age: None,
             hold_to_run: false,
@@ -262,6 +275,12 @@ impl RobotConfig {
     /// The bytes of the session. Default: native.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
+        self
+    }
+
+    /// Bytes of a sample in `omni71`, padded with zeros: 71 to 1000. Those of a peer may have any length. Default 71.
+    pub fn sample_length(mut self, bytes: usize) -> Self {
+        self.sample_length = bytes.clamp(STATE_LEN, LARGEST_SAMPLE);
         self
     }
 

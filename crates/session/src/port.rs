@@ -4,6 +4,7 @@ use taut_core::{
     Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Priority, Reliability, SendError,
     StreamId, Time, Transmit, Transport,
 };
+use taut_wire::omni71::STATE_LEN;
 use taut_wire::session::{Body, DataHeader, Error, Frame, Role};
 
 use crate::channel::Channels;
@@ -25,6 +26,8 @@ const CHANNEL_TAG: u64 = 1 << 63;
 pub(crate) struct Port<T> {
     pub(crate) transport: T,
     pub(crate) codec: Codec,
+    /// Of `omni71`, padding included.
+    pub(crate) sample_length: usize,
     role: Role,
     /// Of this session; 0 before there is one.
     pub(crate) session: u32,
@@ -103,7 +106,15 @@ pub(crate) enum Heard {
 
 impl<T: Transport> Port<T> {
     pub(crate) fn new(transport: T, codec: Codec, role: Role) -> Self {
-        Self { transport, codec, role, session: 0, traffic: Traffic::default(), spare: Vec::new() }
+        Self {
+            transport,
+            codec,
+            sample_length: STATE_LEN,
+            role,
+            session: 0,
+            traffic: Traffic::default(),
+            spare: Vec::new(),
+        }
     }
 
     /// Sends a frame. What the codec has no bytes for is not said.
@@ -124,6 +135,9 @@ impl<T: Transport> Port<T> {
         }
         let mut data = self.buffer();
         self.codec.emit(session, body, &mut data);
+        if self.codec == Codec::Omni71 && data.len() == STATE_LEN {
+            data.resize(self.sample_length, 0);
+        }
         // Emergencies, high, then both streams of normal alike.
         self.send_bytes(now, data, Priority(parcel.stream.min(2)), parcel)
     }

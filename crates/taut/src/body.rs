@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use taut_agent::{DeviceFailure, Measured, SetPoint};
+use taut_agent::{DeviceFailure, DeviceMessage, Measured, SetPoint};
 use taut_core::Time;
 use taut_session::motion;
 use taut_session::{ChannelId, StopCause};
@@ -279,6 +279,11 @@ impl taut_agent::RobotDevice for Plant {
     }
     fn feeds_back(&mut self) -> bool {
         self.has_hand
+    }
+    /// Messages go by [`Sender`](crate::Sender) and [`Receiver`](crate::Receiver).
+    fn receive(&mut self, _: ChannelId, _: Option<taut_core::Duration>, _: &[u8]) {}
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        None
     }
     fn failure(&mut self) -> Option<DeviceFailure> {
         let failed = self.body.failed.lock().unwrap_or_else(PoisonError::into_inner).take();

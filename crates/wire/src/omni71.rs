@@ -15,6 +15,8 @@
 //! | 69 | close gripper | `u8`, 0 or 1 |
 //! | 70 | priority | `u8`, 0 normal, 1 high, 2 emergency |
 //!
+//! What follows the 71 bytes of a sample is padding, which is not looked at: the source put 256 bytes on the wire.
+//!
 //! An acknowledgement is the sequence and the timestamp of the sample, echoed. The two are told apart by their length.
 //!
 //! Any bits are a number to the parser, not-a-number and the infinities included: whether a sample may move a robot is
@@ -56,8 +58,8 @@ mod field {
 /// Why bytes are neither a sample nor an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Not the length of what was asked for.
-    #[error("{found} bytes where exactly {needed} are needed")]
+    /// Not the length of what was asked for: of a sample the least.
+    #[error("{found} bytes where {needed} are needed")]
     Length {
         /// What it needs.
         needed: usize,
@@ -82,13 +84,13 @@ pub enum Error {
 pub struct View<'a>(&'a [u8; STATE_LEN]);
 
 impl<'a> View<'a> {
-    /// Looks at `bytes` as a sample.
+    /// Looks at `bytes` as a sample, and whatever padding.
     ///
     /// # Errors
-    /// When they are not 71 bytes, or a flag or the priority has a value that does not exist.
+    /// When they are less than 71 bytes, or a flag or the priority has a value that does not exist.
     pub fn new_checked(bytes: &'a [u8]) -> Result<Self, Error> {
-        let length = |_| Error::Length { needed: STATE_LEN, found: bytes.len() };
-        let bytes: &[u8; STATE_LEN] = bytes.try_into().map_err(length)?;
+        let length = Error::Length { needed: STATE_LEN, found: bytes.len() };
+        let bytes: &[u8; STATE_LEN] = bytes.first_chunk().ok_or(length)?;
         for at in [field::LOCKED, field::CLOSE_GRIPPER] {
             if bytes[at] > 1 {
                 return Err(Error::Flag { at, value: bytes[at] });
@@ -348,9 +350,17 @@ mod tests {
         assert_eq!(changed(69, 255), Error::Flag { at: 69, value: 255 });
         assert_eq!(changed(70, 3), Error::Priority(3));
         assert_eq!(Repr::parse(&GOLDEN[..70]), Err(Error::Length { needed: 71, found: 70 }));
-        assert_eq!(Repr::parse(&[0; 72]), Err(Error::Length { needed: 71, found: 72 }));
         assert_eq!(Ack::parse(&GOLDEN_ACK[..15]), Err(Error::Length { needed: 16, found: 15 }));
         assert_eq!(Ack::parse(&GOLDEN), Err(Error::Length { needed: 16, found: 71 }));
+    }
+
+    #[test]
+    fn what_follows_a_sample_is_not_looked_at() {
+        for length in [72, 256, 1_400] {
+            let mut bytes = GOLDEN.to_vec();
+            bytes.resize(length, 0xff);
+            assert_eq!(Repr::parse(&bytes), Ok(golden()));
+        }
     }
 
     #[test]
@@ -377,9 +387,9 @@ mod tests {
                 bytes[field::LOCKED..].copy_from_slice(&tail);
             }
             if let Ok(repr) = Repr::parse(&bytes) {
-                prop_assert_eq!(emitted(&repr), bytes);
+                prop_assert_eq!(&emitted(&repr)[..], &bytes[..STATE_LEN]);
             } else {
-                prop_assert!(bytes.len() != STATE_LEN || tail[0] > 1 || tail[1] > 1 || tail[2] > 2 || !sized);
+                prop_assert!(!sized || tail[0] > 1 || tail[1] > 1 || tail[2] > 2);
             }
         }
     }

@@ -11,7 +11,8 @@ mod silence;
 use std::collections::VecDeque;
 
 use taut_core::{Datagram, Deadline, Duration, PathId, Rng, Time, Transmit, earliest};
-use taut_session::{OperatorEvent, OperatorLife, ResumeError, State};
+use taut_session::motion::Motion;
+use taut_session::{ChannelEvent, ChannelId, OperatorEvent, OperatorLife, ResumeError, State};
 
 pub use self::connecting::PATIENCE;
 use self::connecting::{Connecting, Step};
@@ -25,7 +26,10 @@ pub use self::silence::Standing;
 use self::silence::{Change, Silence};
 use crate::device::Held;
 use crate::observer::Eye;
-use crate::{Alarm, Conversation, GOODBYE, Observed, OperatorDevice, SessionObserver, Watched};
+use crate::{
+    Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, OperatorDevice, SessionObserver,
+    Watched,
+};
 
 /// An operator, the device in its hand, and a clock that asks the device at a rate: sans-IO, over any transport.
 ///
@@ -45,6 +49,8 @@ pub struct Operator<T, D: OperatorDevice> {
     resuming: Resuming,
     reports: Reports,
     silence: Silence,
+    /// While channels are open: when the device is asked next for what it has for them.
+    next_exchange: Option<Time>,
     /// Until when the enabling input counts as held, where it comes by commands.
     held_until: Time,
     /// Where the robot is, and what it feels while that is fresh.
@@ -89,6 +95,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             resuming: Resuming::new(&settings),
             reports: Reports::new(&settings),
             silence: Silence::default(),
+            next_exchange: None,
             held_until: Time::ZERO,
             robot_position: [0.0; 3],
             robot_force: None,
@@ -176,6 +183,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         self.closing = Some(Closing { until: now + GOODBYE, progress: Some(self.progress(now)) });
         self.connecting.end();
         self.sampler.end();
+        self.next_exchange = None;
         self.resuming.end();
         self.let_go();
         self.session.close(now);
@@ -237,6 +245,33 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         self.sampler.sent(taken.is_ok());
     }
 
+    /// Takes what the device has for channels, when it is time.
+    fn exchange(&mut self, now: Time) {
+        if self.next_exchange.is_none_or(|due| now < due) {
+            return;
+        }
+        self.next_exchange = Some(now + self.settings.period);
+        for _ in 0..MOST_MESSAGES {
+            match self.device.0.poll_message(now) {
+                Some(DeviceMessage::Payload { channel, payload }) => self.send(now, channel, &payload),
+                Some(DeviceMessage::Motion { channel, motion }) => self.send_motion(now, channel, &motion),
+                None => break,
+            }
+        }
+    }
+
+    /// Why one is refused is in the counters.
+    fn send(&mut self, now: Time, channel: ChannelId, payload: &[u8]) {
+        let taken = self.session.send(now, channel, now, payload);
+        self.eye.show(now, Observed::Message { channel, bytes: payload.len(), taken });
+    }
+
+    fn send_motion(&mut self, now: Time, channel: ChannelId, motion: &Motion) {
+        let motion = motion.with_enabling(self.is_held(now, motion.enabling()));
+        let taken = self.session.send_motion(now, channel, now, &motion);
+        self.eye.show(now, Observed::Message { channel, bytes: motion.len(), taken });
+    }
+
     /// Does the enabling input count as held, of a device that says so or not? Where there is a key for it, that decides.
     fn is_held(&self, now: Time, says: bool) -> bool {
         self.settings.hold.map_or(says, |_| now < self.held_until)
@@ -273,7 +308,14 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             OperatorEvent::EmergencyStopped { kept, .. } => self.keep(!kept),
             OperatorEvent::WasReset => self.keep(false),
             OperatorEvent::FeedbackLost => self.let_go(),
+            OperatorEvent::Channel(ChannelEvent::Opened { .. }) => {
+                self.next_exchange.get_or_insert(now);
+            }
+            OperatorEvent::Channel(ChannelEvent::Received { channel, age, ref payload, .. }) => {
+                self.device.0.receive(channel, age, payload);
+            }
             OperatorEvent::Closed => {
+                self.next_exchange = None;
                 self.connecting.closed(now);
                 self.silence.closed();
                 self.let_go();
@@ -372,6 +414,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         }
         self.resume(now);
         self.sample(now);
+        self.exchange(now);
         self.look(now);
     }
 
@@ -390,14 +433,12 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.held_until = now;
                 Ok(())
             }
-            // Why one is refused is in the counters.
             OperatorCommand::Send { channel, payload } => {
-                let _ = self.session.send(now, channel, now, &payload);
+                self.send(now, channel, &payload);
                 Ok(())
             }
             OperatorCommand::Move { channel, motion } => {
-                let motion = motion.with_enabling(self.is_held(now, motion.enabling()));
-                let _ = self.session.send_motion(now, channel, now, &motion);
+                self.send_motion(now, channel, &motion);
                 Ok(())
             }
             OperatorCommand::Close => {
@@ -456,6 +497,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         let ends = ends.map(|closing| Deadline::new(closing.until, "goodbye"));
         let own = earliest(self.sampler.poll_timeout(), self.resuming.poll_timeout());
         let own = earliest(own, earliest(self.reports.poll_timeout(), silent));
+        let own = earliest(own, self.next_exchange.map(|at| Deadline::new(at, "messages")));
         let own = earliest(own, earliest(self.connecting.poll_timeout(self.now), ends));
         earliest(self.session.poll_timeout(), own)
     }

@@ -90,7 +90,7 @@ impl Sampler {
 
     /// Did the device read anything new?
     pub(super) fn is_new(&mut self, sample: &Sample) -> bool {
-        let is_new = self.reading.replace(sample.reading) != Some(sample.reading);
+        let is_new = sample.reading != 0 && self.reading.replace(sample.reading) != Some(sample.reading);
         *(if is_new { &mut self.made } else { &mut self.stale }) += 1;
         is_new
     }

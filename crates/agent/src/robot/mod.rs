@@ -7,7 +7,7 @@ mod report;
 use std::collections::VecDeque;
 
 use taut_core::{Datagram, Deadline, DropCause, Duration, PathId, Rng, Time, Transmit, earliest};
-use taut_session::{RobotConfig, RobotEvent, RobotLife, State, Status, StopCause};
+use taut_session::{ChannelEvent, ChannelId, RobotConfig, RobotEvent, RobotLife, State, Status, StopCause};
 use taut_transport::stranger::is_remembered;
 
 pub use self::note::{RobotCommand, RobotNote};
@@ -16,8 +16,8 @@ pub use self::report::DeviceReport;
 use crate::device::Kept;
 use crate::observer::Eye;
 use crate::{
-    Alarm, Conversation, DeviceFailure, GOODBYE, Observed, Refused, RobotDevice, SessionObserver, SetPoint,
-    Watched,
+    Alarm, Conversation, DeviceFailure, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, Refused,
+    RobotDevice, SessionObserver, SetPoint, Watched,
 };
 
 /// A robot and what moves, asked at its rate; what it measures is fed back while there is an operator. Sans-IO, over any
@@ -212,10 +212,25 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 self.eye.show(now, Observed::Feedback(&state, taken));
             }
         }
+        for _ in 0..MOST_MESSAGES {
+            let Some(message) = self.device.0.poll_message() else { break };
+            match message {
+                DeviceMessage::Payload { channel, payload } => self.send(now, channel, &payload),
+                DeviceMessage::Motion { channel, motion } => {
+                    self.session.measure_motion(now, channel, &motion);
+                }
+            }
+        }
         // Did it stop, or fail? Then the session stands as well.
         if let Some(failure) = self.device.0.failure() {
             self.device_failed(now, failure);
         }
+    }
+
+    /// Why one is refused is in the counters.
+    fn send(&mut self, now: Time, channel: ChannelId, payload: &[u8]) {
+        let taken = self.session.send(now, channel, now, payload);
+        self.eye.show(now, Observed::Message { channel, bytes: payload.len(), taken });
     }
 
     fn device_failed(&mut self, now: Time, failure: DeviceFailure) {
@@ -275,6 +290,9 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 }
                 self.applied = Some((now - age).max(self.applied.unwrap_or(Time::ZERO)));
                 return None;
+            }
+            RobotEvent::Channel(ChannelEvent::Received { channel, age, ref payload, .. }) => {
+                self.device.0.receive(channel, age, payload);
             }
             RobotEvent::Stop { why } => {
                 self.device.0.stop(why);
@@ -336,8 +354,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                     self.notes.push_back(RobotNote::NotKept);
                 }
             }
-            // Why one is refused is in the counters.
-            RobotCommand::Send { channel, payload } => _ = self.session.send(now, channel, now, &payload),
+            RobotCommand::Send { channel, payload } => self.send(now, channel, &payload),
             RobotCommand::Measured { channel, motion } => self.session.measure_motion(now, channel, &motion),
             RobotCommand::Close => {
                 self.closing.get_or_insert(now + GOODBYE);

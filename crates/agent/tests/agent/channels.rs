@@ -1,6 +1,8 @@
 //! Messages and motion of channels, through both agents to the device.
 
-use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, ResumePolicy, RobotCommand, RobotNote};
+use taut_agent::{
+    DeviceMessage, OperatorCommand, OperatorNote, OperatorSettings, ResumePolicy, RobotCommand, RobotNote,
+};
 use taut_session::motion::{JointLimits, Joints, JointsLimits, Motion, Schema as MotionSchema};
 use taut_session::{
     Channel, ChannelEvent, ChannelId, ChannelKind, Direction, Encoding, OperatorConfig, OperatorEvent,
@@ -12,7 +14,7 @@ use crate::world::{MS, World};
 const BATTERY: ChannelId = ChannelId(0);
 const ARM: ChannelId = ChannelId(1);
 
-fn world() -> World {
+fn configs() -> (OperatorConfig, RobotConfig) {
     let schema = Schema::new("Battery", Encoding::Json);
     let battery = Channel::new("battery", Direction::ToOperator, ChannelKind::Telemetry, schema);
     let arm = Channel::motion_of("arm/servo_jp", MotionSchema::Joints);
@@ -20,8 +22,12 @@ fn world() -> World {
     let operator =
         OperatorConfig::new().channel(battery.clone()).and_then(|config| config.channel(arm.clone()));
     let robot = RobotConfig::new().channel(battery).and_then(|config| config.motion(arm, limits));
-    let settings = OperatorSettings::new(MS).resumes(ResumePolicy::Start);
-    World::of(settings, operator.expect("both fit"), robot.expect("both fit"))
+    (operator.expect("both fit"), robot.expect("both fit"))
+}
+
+fn world() -> World {
+    let (operator, robot) = configs();
+    World::of(OperatorSettings::new(MS).resumes(ResumePolicy::Start), operator, robot)
 }
 
 fn joints(at: f32) -> Motion {
@@ -64,4 +70,39 @@ fn a_message_of_the_robots_host_reaches_the_operators_and_motion_reaches_the_dev
         0,
         "what happens a thousand times a second is not told"
     );
+}
+
+#[test]
+fn devices_exchange_messages_and_motion_of_channels_in_both_directions() {
+    const ASK: ChannelId = ChannelId(2);
+    let ask = Channel::new(
+        "lights",
+        Direction::ToRobot,
+        ChannelKind::Command,
+        Schema::new("Lights", Encoding::Json),
+    );
+    let settings = OperatorSettings::new(MS).resumes(ResumePolicy::Start);
+    let (operator, robot) = configs();
+    let operator = operator.channel(ask.clone()).expect("it fits");
+    let robot = robot.channel(ask).expect("it fits");
+    let mut world = World::of(settings, operator, robot);
+    world.run(300);
+    let on = DeviceMessage::Payload { channel: ASK, payload: b"on".to_vec() };
+    let measured = DeviceMessage::Motion { channel: ARM, motion: joints(0.2) };
+    let level = DeviceMessage::Payload { channel: BATTERY, payload: b"87".to_vec() };
+    world.hand.with(|hand| hand.gives.push_back(on));
+    world.arm.with(|arm| arm.gives.extend([measured, level]));
+    for _ in 0..20 {
+        let there = DeviceMessage::Motion { channel: ARM, motion: joints(0.2) };
+        world.hand.with(|hand| hand.gives.push_back(there));
+        world.run(1);
+    }
+    world.run(50);
+    assert_eq!(world.arm.with(|arm| arm.received.clone()), [(ASK, b"on".to_vec())]);
+    assert_eq!(world.hand.with(|hand| hand.received.clone()), [(BATTERY, b"87".to_vec())]);
+    // It begins where the device says that it is.
+    let Some((Motion::Joints(first), _)) = world.arm.with(|arm| arm.driven.first().cloned()) else {
+        panic!("joints")
+    };
+    assert!((first.position()[0] - 0.2).abs() < 1e-6, "{first:?}");
 }

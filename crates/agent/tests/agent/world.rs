@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use taut_agent::{
-    Conversation, DeviceFailure, Measured, Operator, OperatorDevice, OperatorNote, OperatorSettings, Refused,
-    ResumePolicy, Robot, RobotDevice, RobotNote, Sample, SetPoint, Trouble,
+    Conversation, DeviceFailure, DeviceMessage, Measured, Operator, OperatorDevice, OperatorNote,
+    OperatorSettings, Refused, ResumePolicy, Robot, RobotDevice, RobotNote, Sample, SetPoint, Trouble,
 };
 use taut_core::{
     Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit,
@@ -134,6 +134,9 @@ pub(crate) struct Hand {
     pub(crate) felt: u64,
     pub(crate) force: Option<[f32; 3]>,
     pub(crate) lost: u64,
+    /// What it has for channels, and what came.
+    pub(crate) gives: VecDeque<DeviceMessage>,
+    pub(crate) received: Vec<(ChannelId, Vec<u8>)>,
 }
 
 impl OperatorDevice for Seen<Hand> {
@@ -154,6 +157,12 @@ impl OperatorDevice for Seen<Hand> {
     fn lost(&mut self) {
         self.with(|hand| (hand.lost, hand.force) = (hand.lost + 1, None));
     }
+    fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
+        self.with(|hand| hand.received.push((channel, payload.to_vec())));
+    }
+    fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
+        self.with(|hand| hand.gives.pop_front())
+    }
 }
 
 /// An arm that writes down what it is told.
@@ -166,6 +175,9 @@ pub(crate) struct Arm {
     pub(crate) stops: Vec<StopCause>,
     /// By channels of motion, and for how long.
     pub(crate) driven: Vec<(Motion, Duration)>,
+    /// What it has for channels, and what came.
+    pub(crate) gives: VecDeque<DeviceMessage>,
+    pub(crate) received: Vec<(ChannelId, Vec<u8>)>,
     /// Said once.
     pub(crate) fails: Option<DeviceFailure>,
     /// Said whenever it is to move.
@@ -205,6 +217,12 @@ impl RobotDevice for Seen<Arm> {
         self.with(|arm| arm.measured += 1);
         let state = State { force: [0.0, 0.0, 2.0], ..State::at(Time::ZERO) };
         Some(Measured { state, controller_force: None })
+    }
+    fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
+        self.with(|arm| arm.received.push((channel, payload.to_vec())));
+    }
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        self.with(|arm| arm.gives.pop_front())
     }
     fn feeds_back(&mut self) -> bool {
         true

@@ -7,9 +7,11 @@ use std::str::FromStr;
 use taut_agent::RobotDevice;
 use taut_core::Duration;
 use taut_io::device::lines::DeviceLimits;
-use taut_io::device::{InProcess, ProcessDevice, Stoppable};
+use taut_io::device::{DeviceDrops, InProcess, ProcessDevice, Stoppable};
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::scenario::{Environment, Surface};
+
+use crate::channels::Channels;
 
 pub(crate) use self::process::{Arguments, device};
 
@@ -79,24 +81,37 @@ pub(crate) struct Ready {
     pub(crate) device: Box<dyn Stoppable + Send>,
     pub(crate) name: String,
     pub(crate) limits: DeviceLimits,
+    /// Of messages, where it is a command.
+    pub(crate) drops: Option<DeviceDrops>,
 }
 
 impl Moved {
-    /// Starts it with its limits. A real device, and a command that may be one, is not moved without them.
+    /// Starts it with its limits and channels. A real device, and a command that may be one, is not moved without limits.
     ///
     /// # Errors
     /// One line: which limit is missing or cannot be kept, or why the device did not start.
-    pub(crate) fn start(&self, limits: DeviceLimits) -> Result<Ready, String> {
+    pub(crate) fn start(&self, limits: DeviceLimits, channels: &Channels) -> Result<Ready, String> {
+        let mut drops = None;
         let (device, name): (Box<dyn Stoppable + Send>, _) = match self {
-            Self::Simulated(simulated) => (Box::new(InProcess::new(simulated.start())), simulated.name()),
+            Self::Simulated(simulated) => {
+                if let [first, ..] = channels.motion()[..] {
+                    return Err(format!(
+                        "--channels: {first:?} is motion, and the simulated robot is moved by states alone; name a device of \
+                         your own, --robot exec:COMMAND, or leave the channel out"
+                    ));
+                }
+                (Box::new(InProcess::new(simulated.start())), simulated.name())
+            }
             Self::Process(command) => {
                 all_there(&limits)?;
-                let device = ProcessDevice::start(command, limits).map_err(|error| error.to_string())?;
+                let device = ProcessDevice::start(command, limits, &channels.lines());
+                let device = device.map_err(|error| error.to_string())?;
                 let name = device.name();
+                drops = Some(device.message_drops());
                 (Box::new(device), name)
             }
         };
-        let mut ready = Ready { device, name, limits };
+        let mut ready = Ready { device, name, limits, drops };
         if ready.device.is_real() {
             all_there(&limits)?;
         }
@@ -167,18 +182,19 @@ mod tests {
     fn what_is_not_simulated_here_names_the_limits_that_it_lacks() {
         let device: Moved = "exec:exit 1".parse().unwrap();
         let some = DeviceLimits { velocity: Some(0.5), ..DeviceLimits::default() };
-        let error = device.start(some).err().unwrap();
+        let error = device.start(some, &Channels::default()).err().unwrap();
         assert!(error.ends_with("--position-limit, --force-limit are missing"), "{error}");
         assert!("exec:".parse::<Moved>().is_err() && "arm".parse::<Moved>().is_err());
     }
 
     #[test]
     fn a_simulated_arm_says_that_it_has_no_limits_or_which() {
-        let ready = "sim".parse::<Moved>().unwrap().start(DeviceLimits::default()).unwrap();
+        let ready =
+            "sim".parse::<Moved>().unwrap().start(DeviceLimits::default(), &Channels::default()).unwrap();
         assert!(ready.description().contains("WITHOUT LIMITS"), "{}", ready.description());
         assert_eq!(ready.warning(), None);
         let limits = DeviceLimits { force: Some(20.0), ..DeviceLimits::default() };
-        let ready = "sim:wall".parse::<Moved>().unwrap().start(limits).unwrap();
+        let ready = "sim:wall".parse::<Moved>().unwrap().start(limits, &Channels::default()).unwrap();
         assert_eq!(ready.description(), "moves sim:wall, which is simulated, within 20 N");
     }
 
@@ -192,9 +208,9 @@ mod tests {
             );
             hello.parse::<Moved>().unwrap()
         };
-        let error = device(false).start(limits).err().unwrap();
+        let error = device(false).start(limits, &Channels::default()).err().unwrap();
         assert!(error.contains("cannot keep to --force-limit 20"), "{error}");
-        let ready = device(true).start(limits).unwrap();
+        let ready = device(true).start(limits, &Channels::default()).unwrap();
         assert!(ready.warning().is_some_and(|warning| warning.starts_with("`arm` keeps no lease")));
         assert_eq!(ready.description(), "moves arm within -1,-1,-1 to 1,1,1 m, 0.5 m/s, 20 N");
     }

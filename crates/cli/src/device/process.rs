@@ -148,6 +148,8 @@ impl Device {
                 self.note(json!({ "event": "told", "told": told }));
                 self.stop("told");
             }
+            // It has nothing to do with messages of channels.
+            Some(Order::Message(_)) => self.note(json!({ "event": "told", "told": told })),
             // Whoever says what nobody understands may have meant a stop.
             _ => {
                 self.note(json!({ "event": "junk" }));

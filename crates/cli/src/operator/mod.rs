@@ -17,21 +17,24 @@ use taut_io::session::{
     TransportKind, operate,
 };
 use taut_io::{Clock, Driver};
-use taut_session::{Codec, OperatorConfig, OperatorEvent, Order, Priority};
+use taut_session::{OperatorConfig, OperatorEvent, Order, Priority};
 use taut_transport::identity::{Fingerprint, Trust};
 
 use self::output::Output;
 pub(crate) use self::output::too_slow;
 use crate::button::Word;
+use crate::channels::{self, Channels};
 use crate::host::{self, Begun, OnSignal, Scheduling, every};
 use crate::identity::Plaintext;
 use crate::input::{Device, Input};
+use crate::lines::{LineTaker, Opened, Shown};
 use crate::paths::{self, Paths};
-use crate::robot::parse_codec;
+use crate::robot::{Coding, parse_codec};
 use crate::streams::Form;
 use crate::{Ended, button, last_stop, state, streams};
 
 #[derive(Args)]
+#[command(after_long_help = channels::HELP)]
 pub(crate) struct Arguments {
     /// Where the robot listens
     #[arg(long, value_name = "HOST:PORT")]
@@ -50,12 +53,16 @@ pub(crate) struct Arguments {
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
     #[arg(long)]
     raw: bool,
-    /// What the device does: trace:FILE (CSV or MCAP), or demo or demo:SEED, a simulated hand
+    /// What the device does: trace:FILE (CSV or MCAP); demo or demo:SEED, a simulated hand; exec:COMMAND, a device that is a
+    /// command; or lines: JSON Lines on standard input, beside the words of --commands
     #[arg(long, default_value = "demo")]
     input: Input,
-    /// The recording's channels for x, y, z and, it may be, the velocity along them
+    /// The channels of the session beside states, in a file that both ends share; see the end of --help
+    #[arg(long, value_name = "FILE")]
+    channels: Option<Channels>,
+    /// The recording's columns for x, y, z and, it may be, the velocity along them
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    channels: Vec<String>,
+    columns: Vec<String>,
     /// Play the recording over and over
     #[arg(long)]
     repeat: bool,
@@ -80,9 +87,9 @@ pub(crate) struct Arguments {
     /// When to let the robot move without being asked; after an emergency stop never
     #[arg(long, value_enum, default_value = "never")]
     resume: Resume,
-    /// The bytes of the session: native, or omni71 for peers that know nothing else
+    /// The bytes of the session: native, or omni71 for peers that know nothing else, its samples padded to LENGTH by omni71:LENGTH
     #[arg(long, default_value = "native", value_parser = parse_codec)]
-    codec: Codec,
+    codec: Coding,
     /// The file of this host's identity, as for `taut identity`
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
@@ -179,13 +186,28 @@ impl Arguments {
         Duration::from_nanos(1_000_000_000 / u64::from(self.rate))
     }
 
-    fn device(&self) -> Result<Device, String> {
+    fn channels(&self) -> Channels {
+        self.channels.clone().unwrap_or_default()
+    }
+
+    /// The device, and what it has to do with lines.
+    fn device(&self, clock: Clock) -> Result<Opened, String> {
+        if self.tui && self.input.reads_stdin() {
+            return Err("--input lines and --tui both need standard input; use --input exec:COMMAND".into());
+        }
+        channels::check_codec(self.codec.codec, self.channels.as_ref())?;
         let priority = match self.priority {
             Urgency::Normal => Priority::Normal,
             Urgency::High => Priority::High,
             Urgency::Emergency => Priority::Emergency,
         };
-        self.input.open(self.period(), &self.channels, self.repeat, priority)
+        let device = self.input.open(self.period(), &self.columns, self.repeat, priority)?;
+        let shown = match (self.tui, self.json) {
+            (true, _) => Shown::Nowhere,
+            (_, true) => Shown::Json(clock),
+            (_, false) => Shown::Text(clock),
+        };
+        crate::lines::open(&self.input, device, &self.channels(), shown)
     }
 
     fn record(&self, own: Option<&Fingerprint>) -> Result<OperatorRecord, String> {
@@ -204,12 +226,14 @@ impl Arguments {
         // What is to arrive whatever happens does not make way for what is newer.
         let order = if self.reliable { Order::Fifo } else { Order::Newest };
         let session = OperatorConfig::new()
-            .codec(self.codec)
+            .codec(self.codec.codec)
+            .sample_length(self.codec.sample_length)
             .rate(self.rate)
             .deadline(self.deadline)
             .reliable(self.reliable)
             .feedback_force(self.force_limit)
             .order(order);
+        let session = self.channels().for_operator(session)?;
         let agent = OperatorSettings::new(self.period()).resumes(match self.resume {
             Resume::Never => ResumePolicy::Never,
             Resume::Start => ResumePolicy::Start,
@@ -282,9 +306,10 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
     last_stop::end_on_panic();
-    let (device, security) = (arguments.device()?, arguments.security()?);
+    let security = arguments.security()?;
     let own = security.fingerprint();
     let config = arguments.config(own.as_ref())?;
+    let Opened { device, lines: taker, drops } = arguments.device(clock)?;
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let endpoint = Endpoint::connect(transport, remote, security, &clock);
@@ -295,8 +320,13 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote| begun.tell(remote);
-        // Who listens too slowly misses some.
-        let tell = &mut |at, note| drop(notes.try_send((at, note)));
+        // Who listens too slowly misses some. Messages are the device's.
+        let tell = &mut |at, note| {
+            if !matches!(&note, Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) if !channels::is_told(event))
+            {
+                drop(notes.try_send((at, note)));
+            }
+        };
         operate(driver, &endpoint, config, device, started, tell)
     };
     let session = match Session::start(arguments.scheduling, kept, work)? {
@@ -306,7 +336,11 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     };
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
-    let ended = if arguments.tui { tui::show(session, arguments, clock) } else { lines(session, arguments) }?;
+    let ended =
+        if arguments.tui { tui::show(session, arguments, clock) } else { lines(session, arguments, taker) }?;
+    if let Some(drops) = drops {
+        channels::tell_drops(clock.now(), &drops.read(), arguments.json);
+    }
     match ended {
         Ok((at, progress)) => {
             Output::new(arguments.json).summary(at, &progress);
@@ -331,9 +365,10 @@ fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>
 type Outcome = Result<(Time, Progress), OperateError>;
 
 /// Prints line by line.
-fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
-    if arguments.commands {
-        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone())?;
+fn lines(session: Session, arguments: &Arguments, taker: Option<LineTaker>) -> Result<Outcome, String> {
+    let channels = arguments.channels();
+    if arguments.commands || taker.is_some() {
+        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone(), taker)?;
     }
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, told) in &session.notes {
@@ -347,7 +382,9 @@ fn lines(session: Session, arguments: &Arguments) -> Result<Outcome, String> {
         };
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
-        if connected {
+        if let OperatorNote::Event(OperatorEvent::Channel(event)) = &note {
+            channels.tell(at, event, arguments.json);
+        } else if connected {
             out.note(at, &note);
         }
     }

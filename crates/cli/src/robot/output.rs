@@ -9,6 +9,7 @@ use taut_io::session::TransportKind;
 use taut_session::{Latch, RobotEvent, Status, patience};
 use taut_transport::identity::Fingerprint;
 
+use crate::channels::Channels;
 use crate::host::json_line;
 use crate::operator::too_slow;
 use crate::recent::{self, Recent};
@@ -17,12 +18,13 @@ use crate::streams::print;
 
 pub(super) struct Output {
     json: bool,
+    channels: Channels,
     recent: Recent,
 }
 
 impl Output {
-    pub(super) fn new(json: bool) -> Self {
-        Self { json, recent: Recent::over(1) }
+    pub(super) fn new(json: bool, channels: Channels) -> Self {
+        Self { json, channels, recent: Recent::over(1) }
     }
 
     pub(super) fn listening(
@@ -57,6 +59,9 @@ impl Output {
     }
 
     pub(super) fn note(&mut self, at: Time, note: &RobotNote) {
+        if let RobotNote::Event(RobotEvent::Channel(event)) = note {
+            return self.channels.tell(at, event, self.json);
+        }
         let recent = match note {
             RobotNote::Progress(status) => Some(self.recent.of(status)),
             _ => None,

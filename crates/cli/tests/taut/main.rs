@@ -5,6 +5,8 @@ mod arguments;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod channels;
+#[cfg(test)]
 mod commands;
 #[cfg(test)]
 mod confinement;

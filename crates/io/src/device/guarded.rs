@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
+use taut_agent::{DeviceFailure, DeviceMessage, Measured, RobotDevice, SetPoint};
 use taut_core::Duration;
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, StopCause};
@@ -63,6 +63,14 @@ impl<P: RobotDevice> RobotDevice for Guarded<P> {
 
     fn measure(&mut self) -> Option<Measured> {
         self.device.measure()
+    }
+
+    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
+        self.device.receive(channel, age, payload);
+    }
+
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        self.device.poll_message()
     }
 
     fn feeds_back(&mut self) -> bool {
@@ -166,6 +174,14 @@ impl<P: RobotDevice> RobotDevice for InProcess<P> {
         self.device.measure()
     }
 
+    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
+        self.device.receive(channel, age, payload);
+    }
+
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        self.device.poll_message()
+    }
+
     fn feeds_back(&mut self) -> bool {
         self.device.feeds_back()
     }
@@ -222,6 +238,10 @@ mod tests {
             self.enabled = false;
         }
         fn measure(&mut self) -> Option<Measured> {
+            None
+        }
+        fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+        fn poll_message(&mut self) -> Option<DeviceMessage> {
             None
         }
         fn feeds_back(&mut self) -> bool {

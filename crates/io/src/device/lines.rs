@@ -6,6 +6,8 @@
 //! {"limits":{"position":[[-0.2,-0.2,0],[0.2,0.2,0.3]],"velocity":0.5,"force":20}}
 //! {"enable":{}}
 //! {"apply":{"position":[0,0,0],"orientation_wxyz":[1,0,0,0],"velocity":[0,0,0],"force":[0,0,0],"gripper":0,"lease_ms":100}}
+//! {"drive":{"channel":"arm/servo_jp","joints":{"position_rad":[0,0]},"lease_ms":100}}
+//! {"message":{"channel":"lights","age_ms":3.1,"payload":{"on":true}}}
 //! {"stop":"watchdog"}
 //! ```
 //!
@@ -14,19 +16,28 @@
 //! ```text
 //! {"hello":{"name":"arm","stiffness":3000,"lease":true,"limits_force":true,"real":true}}
 //! {"position":[0,0,0],"orientation_wxyz":[1,0,0,0],"velocity":[0,0,0],"force":[0,0,0],"gripper":0,"controller_force":[0,0,0]}
+//! {"measured":{"channel":"arm/servo_jp","joints":{"position_rad":[0,0]}}}
+//! {"message":{"channel":"battery","payload":{"percent":87}}}
 //! {"stopped":"lease"}
 //! ```
 //!
 //! Positions are in m, velocities in m/s, forces in N, stiffness in N/m; a gripper is open at 0 and closed at 65535.
-//! [`LONGEST`] bytes are the longest line.
+//! Motion of channels has [names with units](MotionLine). [`LONGEST`] bytes are the longest line, but of a message from it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use taut_agent::{Measured, SetPoint};
 use taut_core::{Duration, Time};
 use taut_session::State;
 
-/// Bytes of a line, without what ends it. A longer one is junk.
-pub const LONGEST: usize = 2_048;
+use super::base64;
+pub use super::motion::{GripperLine, JointsLine, MotionLine, StateLine, TwistLine};
+pub use super::splitter::Splitter;
+
+/// Bytes of a line, without what ends it: it fits into one page of a pipe. A longer one is junk.
+pub const LONGEST: usize = 4_000;
+/// Bytes of a part of a message that goes to a device: as text they fit into a line.
+const PART: usize = 2_400;
 
 /// A line to a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +49,10 @@ pub enum Order {
     Enable {},
     /// Go there.
     Apply(Apply),
+    /// Move so, as a channel of motion says.
+    Drive(Drive),
+    /// A message of a channel, or a part of it.
+    Message(MessageLine),
     /// Stop, and stay until `enable`; why, by the name of a [`StopCause`](taut_session::StopCause). A device stops
     /// whatever is said here.
     Stop(String),
@@ -74,6 +89,109 @@ pub struct Apply {
     pub lease_ms: f64,
 }
 
+/// Motion of a channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Drive {
+    /// Its name.
+    pub channel: String,
+    /// What to do.
+    #[serde(flatten)]
+    pub motion: MotionLine,
+    /// So long from now the device may go on by itself.
+    pub lease_ms: f64,
+}
+
+/// Where the device is, as a channel of motion says it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MotionOf {
+    /// Its name.
+    pub channel: String,
+    /// Where it is, or what to do.
+    #[serde(flatten)]
+    pub motion: MotionLine,
+}
+
+/// A message of a channel, or a part of it: its payload as it is where that is JSON, or else by `base64`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessageLine {
+    /// Its name.
+    pub channel: String,
+    /// How old it is, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<f64>,
+    /// JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Json>,
+    /// Any bytes: RFC 4648, section 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+    /// The next message line of this channel goes on with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+}
+
+/// JSON, as it was written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Json(Box<RawValue>);
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+impl Json {
+    /// `None` where the bytes are none.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        // The ends of lines in it are white space: in strings there are none (RFC 8259, section 7).
+        let text = text.replace(['\n', '\r'], " ");
+        RawValue::from_string(text.trim().to_owned()).ok().map(Self)
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl MessageLine {
+    /// All of a message, in one line of whatever length.
+    pub fn whole(channel: &str, is_json: bool, age: Option<Duration>, payload: &[u8]) -> Self {
+        let json = if is_json { Json::new(payload) } else { None };
+        Self {
+            channel: channel.to_owned(),
+            age_ms: age.map(Duration::as_millis_f64),
+            base64: json.is_none().then(|| base64::encode(payload)),
+            payload: json,
+            more: false,
+        }
+    }
+
+    /// The first line of a message whose `payload` may be too long for one, and how many bytes of it that has.
+    pub fn first(channel: &str, is_json: bool, age: Option<Duration>, payload: &[u8]) -> (Self, usize) {
+        let part = &payload[..payload.len().min(PART)];
+        let is_whole = part.len() == payload.len();
+        (Self { more: !is_whole, ..Self::whole(channel, is_json && is_whole, age, part) }, part.len())
+    }
+
+    /// The payload.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn bytes(self) -> Result<Vec<u8>, String> {
+        match (self.payload, self.base64) {
+            (Some(json), None) => Ok(json.text().as_bytes().to_vec()),
+            (None, Some(text)) => {
+                base64::decode(&text).ok_or_else(|| "`base64` is not what RFC 4648 says".to_owned())
+            }
+            _ => Err("a message has `payload` (JSON) or `base64`".to_owned()),
+        }
+    }
+}
+
 /// A line from a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -87,6 +205,11 @@ pub enum Report {
     Stopped {
         /// That word.
         stopped: String,
+    },
+    /// Where it is, by a channel of motion.
+    Measured {
+        /// That.
+        measured: MotionOf,
     },
     /// What it measured.
     Measurement(Measurement),
@@ -210,48 +333,35 @@ pub(super) enum Said {
     Hello(Hello),
     Stopped(String),
     Measured(Measured),
+    Motion(MotionOf),
+    Message(MessageLine),
 }
 
-/// A line of a device; `None` when it is none.
-pub(super) fn said(line: &[u8]) -> Option<Said> {
-    Some(match serde_json::from_slice(line).ok()? {
+/// A message from a device. It stands alone: JSON as it is cannot be one of several kinds of lines.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MessageReport {
+    message: MessageLine,
+}
+
+/// A line of a device.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn said(line: &[u8]) -> Result<Said, String> {
+    if line.starts_with(b"{\"message\"") {
+        let told = serde_json::from_slice(line).map(|MessageReport { message }| Said::Message(message));
+        return told.map_err(|error| error.to_string());
+    }
+    let report = serde_json::from_slice(line).map_err(|_| "it is none of the lines that a device writes")?;
+    Ok(match report {
         Report::Hello { hello } => Said::Hello(hello),
         Report::Stopped { stopped } => Said::Stopped(stopped),
-        Report::Measurement(measurement) => Said::Measured(measurement.measured()?),
+        Report::Measured { measured } => Said::Motion(measured),
+        Report::Measurement(measurement) => {
+            Said::Measured(measurement.measured().ok_or("a number in it is not finite")?)
+        }
     })
-}
-
-/// Cuts bytes into lines of bounded length. Sans-IO.
-#[derive(Debug, Default)]
-pub struct Splitter {
-    line: Vec<u8>,
-    /// The present one is too long: its rest is left out.
-    overlong: bool,
-}
-
-impl Splitter {
-    /// Takes bytes, and gives every line that they complete: `None` for one that is longer than [`LONGEST`].
-    pub fn take(&mut self, mut bytes: &[u8], mut each: impl FnMut(Option<&[u8]>)) {
-        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-            self.keep(&bytes[..end]);
-            let line = (!std::mem::take(&mut self.overlong)).then_some(&self.line[..]);
-            each(line);
-            self.line.clear();
-            bytes = &bytes[end + 1..];
-        }
-        self.keep(bytes);
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        if self.line.len() + bytes.len() > LONGEST {
-            self.overlong = true;
-        }
-        if self.overlong {
-            self.line.clear();
-        } else {
-            self.line.extend_from_slice(bytes);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -282,8 +392,8 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_is_junk() {
-        assert!(said(br#"{"position":[1e39,0,0]}"#).is_none());
-        assert!(said(br#"{"position":[0,0,0],"controller_force":[0,0,-1e99]}"#).is_none());
+        assert!(said(br#"{"position":[1e39,0,0]}"#).is_err());
+        assert!(said(br#"{"position":[0,0,0],"controller_force":[0,0,-1e99]}"#).is_err());
         let order = order(br#"{"apply":{"position":[1e39,0,0],"orientation_wxyz":[1,0,0,0],"velocity":[0,0,0],"force":[0,0,0],"gripper":0,"lease_ms":1}}"#);
         assert!(!matches!(order, Some(Order::Apply(apply)) if apply.point().is_some()));
     }
@@ -293,25 +403,56 @@ mod tests {
         let hello = said(
             br#"{"hello":{"name":"arm","stiffness":3000,"lease":true,"limits_force":true,"real":false}}"#,
         );
-        assert!(matches!(hello, Some(Said::Hello(Hello { lease: true, real: false, .. }))), "{hello:?}");
+        assert!(matches!(hello, Ok(Said::Hello(Hello { lease: true, real: false, .. }))), "{hello:?}");
         let least = said(br#"{"position":[0.1,0,0]}"#);
-        assert!(matches!(least, Some(Said::Measured(Measured { controller_force: None, .. }))), "{least:?}");
-        assert_eq!(said(br#"{"stopped":"lease"}"#), Some(Said::Stopped("lease".to_owned())));
+        assert!(matches!(least, Ok(Said::Measured(Measured { controller_force: None, .. }))), "{least:?}");
+        assert_eq!(said(br#"{"stopped":"lease"}"#), Ok(Said::Stopped("lease".to_owned())));
         for junk in ["", "hello", "{}", r#"{"position":[0,0]}"#, "[]", "\u{1b}[2J"] {
-            assert!(said(junk.as_bytes()).is_none(), "{junk}");
+            assert!(said(junk.as_bytes()).is_err(), "{junk}");
         }
     }
 
     #[test]
-    fn lines_come_whole_however_the_bytes_come_and_a_long_one_is_left_out() {
-        let text = format!("one\n{}\n\ntwo\nrest", "x".repeat(LONGEST + 1));
-        for piece in [1, 7, 4_096] {
-            let (mut splitter, mut lines) = (Splitter::default(), Vec::new());
-            for bytes in text.as_bytes().chunks(piece) {
-                splitter.take(bytes, |line| lines.push(line.map(<[u8]>::to_vec)));
+    fn messages_are_json_as_it_is_or_bytes_as_text_and_long_ones_come_in_parts() {
+        let written = |line: &MessageLine| serde_json::to_string(&Order::Message(line.clone())).unwrap();
+        let pretty = b"{\n \"b\": 1.50,\r\n \"a\": 9007199254740993}\n";
+        let (line, bytes) = MessageLine::first("lights", true, None, pretty);
+        assert_eq!(
+            (written(&line).as_str(), bytes),
+            (
+                r#"{"message":{"channel":"lights","payload":{  "b": 1.50,   "a": 9007199254740993}}}"#,
+                pretty.len()
+            )
+        );
+        assert_eq!(super::order(written(&line).as_bytes()), Some(Order::Message(line.clone())));
+        let (line, _) = MessageLine::first("lights", true, Some(Duration::from_micros(1_500)), b"\xffno");
+        assert_eq!(written(&line), r#"{"message":{"channel":"lights","age_ms":1.5,"base64":"/25v"}}"#);
+
+        let long = format!("[{}1]", "10,".repeat(2_000)).into_bytes();
+        let (mut joined, mut lines) = (Vec::new(), 0);
+        loop {
+            let (line, bytes) = MessageLine::first(&"\u{1}".repeat(64), true, None, &long[joined.len()..]);
+            assert!(super::line(&Order::Message(line.clone())).len() <= LONGEST);
+            (lines, joined) = (lines + 1, [joined, line.clone().bytes().unwrap()].concat());
+            assert!(bytes > 0);
+            if !line.more {
+                break;
             }
-            let expected = [Some(b"one".to_vec()), None, Some(Vec::new()), Some(b"two".to_vec())];
-            assert_eq!(lines, expected, "pieces of {piece}");
         }
+        assert_eq!((lines, joined), (3, long));
+    }
+
+    #[test]
+    fn a_device_gives_messages_and_says_where_its_joints_are() {
+        let told = said(br#"{"message":{"channel":"battery","payload":{"percent":87.0}}}"#).unwrap();
+        let Said::Message(message) = told else { panic!("{told:?}") };
+        assert_eq!(message.bytes().unwrap(), br#"{"percent":87.0}"#);
+        let told = said(br#"{"measured":{"channel":"arm","joints":{"position_rad":[1]}}}"#);
+        assert!(matches!(told, Ok(Said::Motion(MotionOf { motion: MotionLine::Joints(_), .. }))), "{told:?}");
+        let error = said(br#"{"message":{"channel":"battery","payloud":1}}"#).unwrap_err();
+        assert!(error.contains("payloud") && error.contains("base64"), "{error}");
+        assert!(said(br#"{"message":{"channel":"battery"}}"#).is_ok_and(|told| {
+            matches!(told, Said::Message(message) if message.clone().bytes().is_err())
+        }));
     }
 }

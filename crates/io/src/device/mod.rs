@@ -7,15 +7,21 @@
 //! | [`Guarded`] | a device and its deadman, as one device |
 //! | [`InProcess`] | a device of this process that looks whether somebody stopped it: a simulation |
 //! | [`ProcessDevice`] | a device in a process of its own, told and read by JSON [`lines`] |
+//! | [`LineInput`] | an operator's device that is a command, or lines on standard input |
 //!
 //! Three things stop a device whose session is late, each without the others: the session's watchdog, the deadman beside
 //! it in the same process, and the [lease](taut_agent::Lease) in the device, which alone remains when that process is frozen or killed.
 
+pub mod base64;
 mod deadman;
 mod guarded;
+mod input;
 pub mod lines;
+mod messages;
+mod motion;
 mod orders;
 mod process;
+mod splitter;
 
 use std::sync::Arc;
 
@@ -24,6 +30,8 @@ use taut_session::StopCause;
 
 pub use self::deadman::{Deadman, Fed, Look, Switch};
 pub use self::guarded::{Guarded, InProcess};
+pub use self::input::{InputLines, InputTold, LineInput, lines_of};
+pub use self::messages::{DeviceDrops, Drops, LineChannel, LineChannels};
 pub use self::process::{ProcessDevice, ProcessError};
 
 /// Stops a device, from any thread.

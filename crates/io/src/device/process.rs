@@ -11,14 +11,15 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 use rustix::pipe::fcntl_setpipe_size;
-use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
+use taut_agent::{DeviceFailure, DeviceMessage, Measured, RobotDevice, SetPoint};
 use taut_core::{Duration, printable};
 use taut_session::motion::Motion;
-use taut_session::{ChannelId, StopCause};
+use taut_session::{ChannelId, Direction, StopCause};
 
 use crate::privileges::spawn_unprivileged;
 
-use super::lines::{DeviceLimits, Hello, Order, Said, Splitter, line, said};
+use super::lines::{DeviceLimits, Hello, LONGEST, MessageLine, MotionOf, Order, Said, Splitter, line, said};
+use super::messages::{Content, DeviceDrops, Drops, LineChannels, Messages, longest_line};
 use super::orders::Orders;
 use super::{Stoppable, Stopper};
 use crate::Clock;
@@ -74,6 +75,8 @@ struct Inner {
     /// The way in; `None` once it is closed.
     input: Option<OwnedFd>,
     orders: Orders,
+    /// What it gave for channels, and where it said that it is.
+    given: Messages,
     newest: Option<Measured>,
     /// Since it was asked last.
     failure: Option<DeviceFailure>,
@@ -86,11 +89,12 @@ struct Inner {
 }
 
 impl ProcessDevice {
-    /// Starts `command` by `sh -c`, waits until it has said what it is, and tells it its limits.
+    /// Starts `command` by `sh -c`, waits until it has said what it is, and tells it its limits. Its lines know `channels` by their
+    /// names: all that the robot declared, in that order.
     ///
     /// # Errors
     /// See [`ProcessError`].
-    pub fn start(command: &str, limits: DeviceLimits) -> Result<Self, ProcessError> {
+    pub fn start(command: &str, limits: DeviceLimits, channels: &LineChannels) -> Result<Self, ProcessError> {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = shell.spawn()?;
@@ -101,7 +105,8 @@ impl ProcessDevice {
         let waits = input.try_clone()?;
         let inner = Inner {
             input: Some(input),
-            orders: Orders::default(),
+            orders: Orders::new(channels.clone()),
+            given: Messages::new(channels.clone()),
             newest: None,
             failure: None,
             lasting: None,
@@ -113,8 +118,9 @@ impl ProcessDevice {
         let shared = Arc::new(Shared { inner: Mutex::new(inner), wake: Wakeup::new()? });
         let (hello_sender, hellos) = sync_channel(1);
         let (ended_sender, ended) = sync_channel(1);
-        let theirs = Arc::clone(&shared);
-        let listen = move || theirs.listen(output, child, &hello_sender, &ended_sender);
+        let (theirs, longest) = (Arc::clone(&shared), longest_line(channels, Direction::ToOperator));
+        let splitter = Splitter::new(longest.max(LONGEST));
+        let listen = move || theirs.listen(output, splitter, child, &hello_sender, &ended_sender);
         spawn_unprivileged("taut device in", || (), listen)?;
         let theirs = Arc::clone(&shared);
         let writer = spawn_unprivileged("taut device out", || (), move || theirs.write(waits))?;
@@ -145,6 +151,15 @@ impl ProcessDevice {
         self.shared.lock().orders.dropped()
     }
 
+    /// What was dropped between it and the session, from now on and whenever it is asked.
+    pub fn message_drops(&self) -> DeviceDrops {
+        let shared = Arc::clone(&self.shared);
+        DeviceDrops::new(move || {
+            let inner = shared.lock();
+            Drops { to_device: inner.orders.message_drops(), from_device: inner.given.drops() }
+        })
+    }
+
     /// Lines of it that were no report.
     pub fn junk(&self) -> u64 {
         self.shared.lock().junk
@@ -169,9 +184,9 @@ impl RobotDevice for ProcessDevice {
         true
     }
 
-    /// Its lines know states alone.
-    fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
-        false
+    fn drive(&mut self, channel: ChannelId, motion: &Motion, lease: Duration) -> bool {
+        self.shared.tell(|orders| orders.drive(Clock::since_boot(), channel, motion, lease));
+        true
     }
 
     fn stop(&mut self, cause: StopCause) {
@@ -180,6 +195,15 @@ impl RobotDevice for ProcessDevice {
 
     fn measure(&mut self) -> Option<Measured> {
         self.shared.lock().newest.take()
+    }
+
+    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
+        self.shared.tell(|orders| orders.message(Clock::since_boot(), channel, age, payload));
+    }
+
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        let next = self.shared.lock().given.pop(Clock::since_boot());
+        next.map(|waiting| waiting.message())
     }
 
     fn feeds_back(&mut self) -> bool {
@@ -292,11 +316,12 @@ impl Shared {
     fn listen(
         &self,
         mut output: ChildStdout,
+        mut splitter: Splitter,
         mut child: Child,
         hello: &SyncSender<Hello>,
         ended: &SyncSender<()>,
     ) {
-        let (mut splitter, mut buffer) = (Splitter::default(), [0; ONE_PAGE]);
+        let mut buffer = [0; ONE_PAGE];
         let mut greeted = false;
         loop {
             let count = match output.read(&mut buffer) {
@@ -305,12 +330,14 @@ impl Shared {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => break,
             };
-            splitter.take(&buffer[..count], |line| match line.and_then(said) {
-                Some(Said::Hello(first)) if !greeted => {
-                    greeted = true;
-                    let _ = hello.try_send(first); // Nobody waits for a second one.
+            splitter.take(&buffer[..count], |line| {
+                match line.map_or_else(|| Err("a line of it is too long".to_owned()), said) {
+                    Ok(Said::Hello(first)) if !greeted => {
+                        greeted = true;
+                        let _ = hello.try_send(first); // Nobody waits for a second one.
+                    }
+                    said => self.lock().hear(said),
                 }
-                said => self.lock().hear(said),
             });
         }
         self.lock().close();
@@ -326,15 +353,39 @@ impl Inner {
         self.lasting.get_or_insert(DeviceFailure::Closed);
     }
 
-    fn hear(&mut self, said: Option<Said>) {
-        match said {
-            Some(Said::Measured(measured)) => self.newest = Some(measured),
-            Some(Said::Stopped(why)) => self.failure = Some(DeviceFailure::Stopped(why)),
-            Some(Said::Hello(_)) | None => {
-                self.junk += 1;
-                self.failure = Some(DeviceFailure::Junk(self.junk));
+    fn hear(&mut self, said: Result<Said, String>) {
+        let heard = said.and_then(|said| match said {
+            Said::Measured(measured) => {
+                self.newest = Some(measured);
+                Ok(())
             }
+            Said::Stopped(why) => {
+                self.failure = Some(DeviceFailure::Stopped(why));
+                Ok(())
+            }
+            Said::Motion(measured) => self.hear_motion(measured),
+            Said::Message(message) => self.hear_message(message),
+            Said::Hello(_) => Err("it said hello before".to_owned()),
+        });
+        if let Err(why) = heard {
+            self.junk += 1;
+            self.failure = Some(DeviceFailure::Junk { lines: self.junk, why });
         }
+    }
+
+    fn hear_motion(&mut self, MotionOf { channel, motion }: MotionOf) -> Result<(), String> {
+        let (id, known) = self.given.find(&channel, Direction::ToRobot)?;
+        if known.motion != Some(motion.schema()) {
+            return Err(format!("channel `{channel}` is no motion of {}", motion.schema().name()));
+        }
+        self.given.push(Clock::since_boot(), id, None, Content::Motion(motion.motion()?));
+        Ok(())
+    }
+
+    fn hear_message(&mut self, message: MessageLine) -> Result<(), String> {
+        let (id, _) = self.given.find(&message.channel, Direction::ToOperator)?;
+        self.given.push(Clock::since_boot(), id, None, Content::Payload(message.bytes()?));
+        Ok(())
     }
 
     /// Writes what can be written now.

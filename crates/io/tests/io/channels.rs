@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration as StdDuration, Instant};
 
 use taut_agent::{
-    DeviceFailure, Measured, OperatorCommand, OperatorNote, OperatorSettings, ResumePolicy, RobotCommand,
-    RobotDevice, RobotNote, SetPoint,
+    DeviceFailure, DeviceMessage, Measured, OperatorCommand, OperatorNote, OperatorSettings, ResumePolicy,
+    RobotCommand, RobotDevice, RobotNote, SetPoint,
 };
 use taut_core::{Duration, Time};
 use taut_io::device::{Stoppable, Stopper};
@@ -62,6 +62,10 @@ impl RobotDevice for Arm {
     fn measure(&mut self) -> Option<Measured> {
         None
     }
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        None
+    }
     fn feeds_back(&mut self) -> bool {
         false
     }
@@ -103,6 +107,10 @@ impl taut_agent::OperatorDevice for Resting {
     }
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
+        None
+    }
 }
 
 /// The operator's end, until it is told to close; what comes over channels goes to `events`.

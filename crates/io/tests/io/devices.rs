@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration as StdDuration;
 
 use taut_agent::{
-    DeviceFailure, Measured, OperatorCommand, OperatorSettings, Playback, ResumePolicy, RobotCommand,
-    RobotDevice, RobotNote, SetPoint,
+    DeviceFailure, DeviceMessage, Measured, OperatorCommand, OperatorSettings, Playback, ResumePolicy,
+    RobotCommand, RobotDevice, RobotNote, SetPoint,
 };
 use taut_core::{Duration, Time};
 use taut_io::device::{Stoppable, Stopper};
@@ -67,6 +67,10 @@ impl RobotDevice for Blocking {
     }
     fn measure(&mut self) -> Option<Measured> {
         Some(Measured { state: State::at(Time::ZERO), controller_force: None })
+    }
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        None
     }
     fn feeds_back(&mut self) -> bool {
         true

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
+use taut_agent::{DeviceFailure, DeviceMessage, Measured, RobotDevice, SetPoint};
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
 use taut_io::device::{Stoppable, Stopper};
 use taut_io::{Alarm, Driver, Machine, MachineId, Namespace};
@@ -234,6 +234,10 @@ impl RobotDevice for Rock {
     fn stop(&mut self, _: StopCause) {}
     fn measure(&mut self) -> Option<Measured> {
         Some(Measured { state: State::at(Time::ZERO), controller_force: None })
+    }
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        None
     }
     fn feeds_back(&mut self) -> bool {
         true

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use taut_agent::{DeviceFailure, Lease, Measured, RobotDevice, SetPoint};
-use taut_core::{Duration, Time};
+use taut_agent::{DeviceFailure, DeviceMessage, Lease, Measured, RobotDevice, SetPoint};
+use taut_core::{Duration, Seed, Time};
 use taut_session::motion::Motion;
-use taut_session::{ChannelId, State, StopCause};
+use taut_session::{ChannelId, Direction, State, StopCause};
 
 use super::SimulatedRobot;
+use crate::generator::Generators;
 use crate::scenario::Teleop;
 
 /// A [`SimulatedRobot`] that keeps its lease by its own time, of which every step is one period. It holds when that is over,
@@ -25,6 +26,7 @@ pub struct SimulatedArm {
     passed: Duration,
     /// When this is set, it ends.
     over: Arc<AtomicBool>,
+    generators: Generators,
 }
 
 impl SimulatedArm {
@@ -39,14 +41,17 @@ impl SimulatedArm {
             feedback: Some(period),
             passed: Duration::ZERO,
             over: Arc::default(),
+            generators: Generators::default(),
         }
     }
 
-    /// The one of a run, at rest at `position`.
-    pub fn of_run(teleop: &Teleop, position: [f64; 3]) -> Self {
+    /// The one of a run with this seed, at rest at `position`.
+    pub fn of_run(teleop: &Teleop, seed: Seed, position: [f64; 3]) -> Self {
         let every = (teleop.feedback > 0).then(|| 1_000_000_000 / u64::from(teleop.feedback));
         let robot = SimulatedRobot::new(&teleop.environment, position);
-        Self::new(robot, teleop.period).feeds_back_every(every.map(Duration::from_nanos))
+        let generators = Generators::new(teleop, seed, Direction::ToOperator);
+        let arm = Self::new(robot, teleop.period).feeds_back_every(every.map(Duration::from_nanos));
+        Self { generators, ..arm }
     }
 
     /// What it feels goes back so often, on average; `None`: not at all. Default: every period.
@@ -138,6 +143,12 @@ impl RobotDevice for SimulatedArm {
         // What is over counts for the next, but it does not pile up.
         self.passed = (self.passed - every).min(every);
         true
+    }
+
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        if self.over.load(Ordering::Relaxed) { None } else { self.generators.poll(self.now) }
     }
 
     fn failure(&mut self) -> Option<DeviceFailure> {

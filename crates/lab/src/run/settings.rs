@@ -2,7 +2,7 @@
 
 use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
 use taut_core::{Duration, PathId, Priority};
-use taut_session::{Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
+use taut_session::{Channel, Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
 use taut_transport::mptcp::{MptcpConfig, Scheduler};
@@ -174,6 +174,7 @@ fn order(teleop: &Teleop) -> Order {
 pub fn operator(teleop: &Teleop) -> OperatorConfig {
     let config = OperatorConfig::new()
         .codec(codec(teleop))
+        .sample_length(teleop.sample_length.get() as usize)
         .rate(teleop.rate)
         .adaptive(teleop.adaptive)
         .queue(teleop.queue)
@@ -181,10 +182,18 @@ pub fn operator(teleop: &Teleop) -> OperatorConfig {
         .reliable(teleop.reliable)
         .window(teleop.window)
         .feedback_force(teleop.device_force as f32);
-    match teleop.deadline {
+    let config = match teleop.deadline {
         Some(deadline) => config.deadline(deadline),
         None => config.no_deadline(),
-    }
+    };
+    let config = config.channel_rate(teleop.channel_rate);
+    channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
+}
+
+const CHECKED: &str = "a scenario's channels are declared once when it is read";
+
+fn channels(teleop: &Teleop) -> impl Iterator<Item = Channel> {
+    teleop.channels.iter().map(|channel| channel.channel.channel().expect(CHECKED))
 }
 
 /// What stands around the operator's session.
@@ -204,8 +213,9 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         Some(spec) if spec.least == spec.largest => Processing::Fixed(spec.least),
         Some(spec) => Processing::Uniform { least: spec.least, largest: spec.largest },
     };
-    RobotConfig::new()
+    let config = RobotConfig::new()
         .codec(codec(teleop))
+        .sample_length(teleop.sample_length.get() as usize)
         .watchdog(teleop.watchdog)
         .max_age(teleop.oldest())
         // The scenario's own rate is what is studied.
@@ -213,5 +223,7 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         .processing(processing)
         .queue(teleop.queue)
         .order(order(teleop))
-        .feedback_rate(teleop.feedback.max(1))
+        .feedback_rate(teleop.feedback.max(1));
+    let config = config.channel_rate(teleop.channel_rate);
+    channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
 }

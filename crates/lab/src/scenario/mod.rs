@@ -1,6 +1,7 @@
 //! Experiments as data: the schema, reading it with errors that say where, and changing single keys.
 
 mod axes;
+mod channel;
 mod explain;
 mod json_schema;
 mod place;
@@ -19,6 +20,10 @@ use std::path::{Component, Path, PathBuf};
 use taut_core::printable;
 
 pub use axes::{Axis, AxisValue, Choice, Choices};
+pub use channel::{
+    ChannelSpec, DeliverySpec, EncodingSpec, KindSpec, MakesSpec, SizesSpec, TeleopChannel, UniformSizes,
+    WaySpec,
+};
 pub use json_schema::json_schema;
 pub use schema::*;
 pub use set::Setting;

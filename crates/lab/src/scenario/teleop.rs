@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taut_core::{Duration, Probability};
+use taut_core::{Bitrate, Bytes, Duration, Probability};
 
+use super::channel::{self, TeleopChannel};
 use super::schema::TransportSpec;
 use super::validate::{Checked, LONGEST, MOST_PATHS, check_transport, fault, vertex, within};
 
@@ -30,6 +31,10 @@ pub struct Teleop {
     /// The bytes of the session.
     #[serde(default)]
     pub codec: CodecSpec,
+    /// Of `omni71`, the length of a sample, padding included. 71B to 1kB.
+    #[serde(default = "seventy_one")]
+    #[schemars(with = "String")]
+    pub sample_length: Bytes,
     /// The device makes a state every period. 10us to 1s.
     #[serde(default = "one_millisecond")]
     #[schemars(with = "String")]
@@ -108,6 +113,13 @@ pub struct Teleop {
     /// The robot's clock; without it, off by chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robot_clock: Option<ClockSpec>,
+    /// All messages of channels together go no faster than this, at each end. 10kbit to 100Gbit.
+    #[serde(default = "ten_megabits")]
+    #[schemars(with = "String")]
+    pub channel_rate: Bitrate,
+    /// Channels beside states and feedback, and what is sent over them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<TeleopChannel>,
 }
 
 impl Teleop {
@@ -253,6 +265,9 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     within(key("queue"), teleop.queue, 1, 100_000)?;
     within(key("feedback"), teleop.feedback, 0, 100_000)?;
     within(key("device_force"), teleop.device_force, 0.001, 1000.0)?;
+    within(key("sample_length"), teleop.sample_length, seventy_one(), Bytes::new(1_000))?;
+    let (slow, fast) = (Bitrate::from_bps(10_000), Bitrate::from_bps(100_000_000_000));
+    within(key("channel_rate"), teleop.channel_rate, slow, fast)?;
     within(key("watchdog"), teleop.watchdog, MS, MINUTE)?;
     within(key("resume_after"), teleop.resume_after.unwrap_or_default(), Duration::ZERO, LONGEST)?;
     if let Some(stop_within) = teleop.stop_within {
@@ -286,7 +301,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(format!("teleop.environment.{kind}.damping"), damping, 0.0, 100.0)?;
         within(format!("teleop.environment.{kind}.friction"), friction, 0.0, 2.0)?;
     }
-    Ok(())
+    channel::check(teleop)
 }
 
 const fn one() -> u8 {
@@ -296,6 +311,14 @@ const fn one() -> u8 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 const fn is_one(paths: &u8) -> bool {
     *paths == 1
+}
+
+const fn seventy_one() -> Bytes {
+    Bytes::new(71)
+}
+
+const fn ten_megabits() -> Bitrate {
+    Bitrate::from_bps(10_000_000)
 }
 
 const fn yes() -> bool {

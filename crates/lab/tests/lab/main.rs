@@ -5,6 +5,8 @@ mod bounds;
 #[cfg(test)]
 mod campaigns;
 #[cfg(test)]
+mod channels;
+#[cfg(test)]
 mod combinations;
 #[cfg(test)]
 mod commands;

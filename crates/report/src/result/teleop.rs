@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Direction;
 use super::Distribution;
 
 /// A session of operator and robot, seen from outside.
@@ -45,6 +46,9 @@ pub struct TeleopResult {
     pub rtt_jitter_ms: Option<f64>,
     /// What went over the wire, forward and backward, in the whole run.
     pub wire: [WireResult; 2],
+    /// The channels of the scenario, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelResult>,
     /// Every press of the emergency stop.
     pub emergencies: Vec<EmergencyResult>,
     /// Every time that the watchdog stopped the robot while the operator sent.
@@ -92,6 +96,29 @@ pub struct StreamResult {
     pub jitter_ms: Option<f64>,
 }
 
+/// The messages of one channel: `made = delivered + dropped + lost`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChannelResult {
+    /// Its name.
+    pub name: String,
+    /// Which way.
+    pub direction: Direction,
+    /// `"newest"`, `"deadline"` or `"reliable"`.
+    pub delivery: String,
+    /// Messages that its sender made.
+    pub made: u64,
+    /// Of these, that were given to the receiver's device.
+    pub delivered: u64,
+    /// Dropped at either end, by cause.
+    pub dropped: BTreeMap<String, u64>,
+    /// Lost on the network, or under way at the end.
+    pub lost: u64,
+    /// Bytes of those that were delivered.
+    pub bytes: u64,
+    /// How old they were then, in milliseconds.
+    pub age_ms: Option<Distribution>,
+}
+
 /// One direction of a session on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WireResult {
@@ -99,7 +126,7 @@ pub struct WireResult {
     pub packets: u64,
     /// Their bytes, all headers included.
     pub bytes: u64,
-    /// Bytes of states (feedback) that arrived, each once.
+    /// Bytes of states (feedback) and of messages of channels that arrived, each once.
     pub payload: u64,
     /// payload / bytes, per cent; absent when nothing was sent.
     pub efficiency_percent: Option<f64>,

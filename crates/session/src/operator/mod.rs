@@ -132,6 +132,7 @@ impl<T: Transport> Operator<T> {
     pub fn new(transport: T, config: OperatorConfig, mut rng: Rng) -> Self {
         let adapter = RateAdapter::new(config.rate, config.least_rate, config.adaptive);
         let mut port = Port::new(transport, config.codec, Role::Operator);
+        port.sample_length = config.sample_length;
         let native = config.codec == Codec::Native;
         port.session = if native { (rng.next_u64() >> 32) as u32 | 1 } else { 1 };
         Self {

@@ -128,6 +128,7 @@ impl<T: Transport> Robot<T> {
     /// A robot over `transport`. `rng` draws the first epoch of its stops and simulated processing times.
     pub fn new(transport: T, config: RobotConfig, mut rng: Rng) -> Self {
         let mut port = Port::new(transport, config.codec, Role::Robot);
+        port.sample_length = config.sample_length;
         port.session = u32::from(config.codec == Codec::Omni71);
         let interval = Duration::from_nanos(1_000_000_000 / u64::from(config.feedback_rate));
         let epoch = (rng.next_u64() >> 32) as u32;

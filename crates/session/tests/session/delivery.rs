@@ -201,9 +201,18 @@ fn a_slow_robot_in_order_fills_its_queue_and_drops_the_oldest() {
 }
 
 #[test]
-fn the_source_s_71_bytes_carry_a_session_too() {
-    let (operator, robot) =
-        (OperatorConfig::new().codec(Codec::Omni71), RobotConfig::new().codec(Codec::Omni71));
+fn the_source_s_71_bytes_carry_a_session_too_and_so_do_its_256() {
+    // The robot's own samples are as long as it says, whatever the operator's are.
+    let [short, long] = [71, 256].map(the_source_s_samples_carry_a_session);
+    // With the headers of IPv4 and UDP.
+    let (found, expected) = (long / short, (256.0 + 28.0) / (71.0 + 28.0));
+    assert!((found - expected).abs() < 0.01, "{short} bit/s with 71 bytes, {long} bit/s with 256");
+}
+
+/// Of so many bytes; bits per second that the operator sends.
+fn the_source_s_samples_carry_a_session(length: usize) -> f64 {
+    let operator = OperatorConfig::new().codec(Codec::Omni71).sample_length(length);
+    let robot = RobotConfig::new().codec(Codec::Omni71);
     let mut world = World::new(udp, operator, robot, delays(MS * 5), Log::default());
     world.clocks = [Clock { offset: MS * 5_000, drift_ppb: 10_000 }, Clock::default()];
     world.start();
@@ -225,6 +234,7 @@ fn the_source_s_71_bytes_carry_a_session_too() {
     assert_eq!((status.success, status.unmatched_echoes), (1.0, 0));
     assert!((10.0..10.3).contains(&status.rtt.p50_ms), "{:?}", status.rtt);
     assert!(world.observer.operator_at(|event| matches!(event, OperatorEvent::Feedback { .. })).is_some());
+    world.operator.status(world.local(OPERATOR)).throughput_bps
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use taut_agent::Sample;
+use taut_agent::{DeviceMessage, Sample};
 use taut_core::Time;
+use taut_session::ChannelId;
 
 use crate::device::OperatorDevice;
 use crate::motion::State;
@@ -38,6 +39,13 @@ impl taut_agent::OperatorDevice for Hand {
         if let Some(device) = &mut self.device {
             device.feel(&State::of_session(state));
         }
+    }
+
+    /// Messages go by [`Sender`](crate::Sender) and [`Receiver`](crate::Receiver).
+    fn receive(&mut self, _: ChannelId, _: Option<taut_core::Duration>, _: &[u8]) {}
+
+    fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
+        None
     }
 
     fn lost(&mut self) {

@@ -7,8 +7,13 @@ use taut_session::State;
 const HELLO_LINE: &str = r#"{"hello":{"name":"script","lease":true,"limits_force":true,"real":false}}"#;
 
 fn start(script: &str) -> ProcessDevice {
+    start_with(script, &Arc::from([]))
+}
+
+fn start_with(script: &str, channels: &LineChannels) -> ProcessDevice {
     let command = format!("echo '{HELLO_LINE}'; {script}");
-    ProcessDevice::start(&command, DeviceLimits { force: Some(20.0), ..DeviceLimits::default() }).unwrap()
+    let limits = DeviceLimits { force: Some(20.0), ..DeviceLimits::default() };
+    ProcessDevice::start(&command, limits, channels).unwrap()
 }
 
 fn point(x: f32, lease: Duration) -> SetPoint {
@@ -73,7 +78,7 @@ fn what_it_measures_is_read_and_junk_is_counted_and_told() {
     assert!((measured.state.velocity[2] - 2.0).abs() < 1e-6, "{measured:?}");
     assert_eq!(measured.controller_force, Some([3.0, 0.0, 0.0]));
     wait_for(|| (device.junk() == 2).then_some(()));
-    assert_eq!(device.failure(), Some(DeviceFailure::Junk(2)));
+    assert!(matches!(device.failure(), Some(DeviceFailure::Junk { lines: 2, .. })));
     assert_eq!(device.failure(), None, "it is told once");
 }
 
@@ -131,8 +136,72 @@ fn a_device_that_does_not_read_is_told_of_and_the_stop_waits_for_no_reader() {
 #[test]
 fn a_device_that_says_no_hello_does_not_start() {
     let limits = DeviceLimits::default();
-    let error = ProcessDevice::start("exit 1", limits).unwrap_err();
+    let error = ProcessDevice::start("exit 1", limits, &Arc::from([])).unwrap_err();
     assert!(matches!(error, ProcessError::Failed(_)), "{error}");
-    let error = ProcessDevice::start("/nowhere/arm", limits).unwrap_err().to_string();
+    let error = ProcessDevice::start("/nowhere/arm", limits, &Arc::from([])).unwrap_err().to_string();
     assert!(error.contains("127"), "{error}");
+}
+
+fn channels() -> LineChannels {
+    use crate::device::messages::{LineChannel, tests::channel};
+    use taut_session::Delivery;
+    use taut_session::motion::Schema;
+    let arm = LineChannel { motion: Some(Schema::Joints), ..channel("arm", Delivery::Newest) };
+    let map = LineChannel { largest: 100_000, ..channel("map", Delivery::Reliable) };
+    let battery = LineChannel {
+        is_json: true,
+        direction: Direction::ToOperator,
+        largest: 20_000,
+        ..channel("battery", Delivery::Reliable)
+    };
+    Arc::from([arm, map, battery])
+}
+
+#[test]
+fn a_device_is_driven_by_channels_and_exchanges_messages_longer_than_a_line() {
+    let heard = Heard::new("driven");
+    let long = "9".repeat(15_000);
+    let script = format!(
+        r#"echo '{{"message":{{"channel":"battery","payload":[{long}]}}}}'
+        echo '{{"measured":{{"channel":"arm","joints":{{"position_rad":[0.5]}}}}}}'; cat > {}"#,
+        heard.0.display()
+    );
+    let mut device = start_with(&script, &channels());
+    let mut given = Vec::new();
+    wait_for(|| {
+        given.extend(std::iter::from_fn(|| device.poll_message()));
+        (given.len() == 2).then_some(())
+    });
+    assert!(given.iter().any(|message| {
+        matches!(message, DeviceMessage::Payload { channel: ChannelId(2), payload } if payload.len() == 15_002)
+    }));
+    assert!(
+        given.iter().any(|message| matches!(message, DeviceMessage::Motion { channel: ChannelId(0), .. }))
+    );
+    device.enable().unwrap();
+    let motion = Motion::Joints(taut_session::motion::Joints::new(&[0.75]).unwrap());
+    assert!(device.drive(ChannelId(0), &motion, Duration::from_secs(30)));
+    let map: Vec<u8> = (0..10_000u32).map(|at| (at * 7) as u8).collect();
+    device.receive(ChannelId(1), Some(Duration::ZERO), &map);
+    wait_for(|| heard.lines().iter().any(|line| line.contains("drive")).then_some(()));
+    wait_for(|| (heard.lines().iter().filter(|line| line.contains("base64")).count() == 5).then_some(()));
+    let lines = heard.lines();
+    assert!(lines.iter().any(|line| {
+        line.starts_with(r#"{"drive":{"channel":"arm","joints":{"position_rad":[0.75]},"lease_ms":"#)
+    }));
+    let parts = lines.iter().filter_map(|line| match super::super::lines::order(line.as_bytes()) {
+        Some(Order::Message(part)) => part.bytes().ok(),
+        _ => None,
+    });
+    assert_eq!(parts.collect::<Vec<_>>().concat(), map);
+    assert_eq!(device.message_drops().read(), Drops::default());
+    drop(device);
+}
+
+#[test]
+fn a_device_that_names_a_channel_that_is_not_there_is_told_of() {
+    let script = r#"echo '{"message":{"channel":"batery","payload":1}}'; cat > /dev/null"#;
+    let mut device = start_with(script, &channels());
+    let Some(DeviceFailure::Junk { why, .. }) = wait_for(|| device.failure()).into() else { panic!("junk") };
+    assert_eq!(why, "there is no channel `batery` to_operator; there are: battery");
 }

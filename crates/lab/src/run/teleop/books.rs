@@ -84,6 +84,12 @@ impl Book {
                 }
             }
             Note::Feedback(taken) => self.fed_back(now, taken),
+            Note::Channel(channel, happened) => {
+                let mut record = self.record.borrow_mut();
+                let bytes = record.channels.write(now, channel, happened);
+                let way = if self.side == Side::Opens { Direction::Backward } else { Direction::Forward };
+                record.brought(way, bytes);
+            }
             Note::Robot(event, clock) => self.hear_robot(moment, &event, clock),
         }
     }

@@ -2,6 +2,7 @@
 
 mod account;
 mod books;
+mod channels;
 mod checker;
 mod control;
 mod node;
@@ -114,7 +115,7 @@ fn add_life(
                 Agent::Operator(Box::new(operator), Script::new(teleop, own))
             }
             Side::Waits => {
-                let arm = SimulatedArm::of_run(teleop, hand.position()).feeds_back_until(over.clone());
+                let arm = SimulatedArm::of_run(teleop, seed, hand.position()).feeds_back_until(over.clone());
                 let session = settings::robot(teleop).headers(headers);
                 Agent::Robot(Box::new(Robot::new(begins, (wire, rng), session, arm).observed(observer)))
             }

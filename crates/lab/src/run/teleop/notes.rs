@@ -3,10 +3,11 @@
 
 use taut_agent::{Observed, SessionObserver};
 use taut_core::Time;
-use taut_session::{ClockEstimate, Codec, OperatorEvent, RobotEvent, State, StateError};
+use taut_session::{ChannelId, ClockEstimate, Codec, OperatorEvent, RobotEvent, State, StateError};
 
 use taut_transport::stack::Side;
 
+use super::channels::{Happened, happened};
 use super::wire::{self, Seen};
 use crate::demo::Vector;
 use crate::run::settings;
@@ -27,6 +28,7 @@ pub(super) enum Note {
     Arm([Vector; 2]),
     Feedback(Result<u64, StateError>),
     Robot(RobotEvent, Option<ClockEstimate>),
+    Channel(ChannelId, Happened),
 }
 
 /// Whose notes, and in what bytes its frames are.
@@ -52,6 +54,12 @@ impl Scribe {
             Observed::Transport(event) => Note::Seen(wire::seen(self.codec, self.side, event)?),
             // It has been seen as a frame.
             Observed::Operator(OperatorEvent::Feedback { .. }) => return None,
+            Observed::Message { channel, taken, .. } => Note::Channel(channel, Happened::Made(taken)),
+            Observed::Operator(OperatorEvent::Channel(event))
+            | Observed::Robot(RobotEvent::Channel(event), _) => {
+                let (channel, happened) = happened(event)?;
+                Note::Channel(channel, happened)
+            }
             Observed::Operator(event) => Note::Operator(event.clone()),
             Observed::Robot(event, clock) => Note::Robot(event.clone(), clock),
             Observed::Measured(measured) => {

@@ -7,12 +7,15 @@ use std::rc::Rc;
 use taut_core::{Bytes, DropCause, Duration, PacketMeta, Time};
 use taut_session::StopCause;
 
+use super::channels::ChannelBooks;
 use super::checker::{Checker, STREAMS};
 use super::control::Control;
 use super::own::SharedQueues;
 use crate::metrics::{Summary, Watch, percent};
 use crate::scenario::{Direction, Teleop};
-use taut_report::result::{EmergencyResult, Series, StreamResult, TeleopResult, WatchdogResult, WireResult};
+use taut_report::result::{
+    Distribution, EmergencyResult, Series, StreamResult, TeleopResult, WatchdogResult, WireResult,
+};
 
 /// One record for both ends of a session. Nodes live on one thread.
 pub(super) type Shared = Rc<RefCell<Record>>;
@@ -31,6 +34,10 @@ impl Latencies {
         if let Some(before) = self.before.replace(latency) {
             self.jitter.record(latency.abs_diff(before));
         }
+    }
+
+    pub(super) fn result(&self) -> Option<Distribution> {
+        self.summary.to_result()
     }
 }
 
@@ -87,6 +94,7 @@ pub(super) struct Record {
     pub(super) allowed_hz: f64,
     /// Forward and backward.
     wire: [WireResult; 2],
+    pub(super) channels: ChannelBooks,
 }
 
 impl Record {
@@ -117,6 +125,7 @@ impl Record {
             clock: None,
             allowed_hz: f64::from(teleop.rate),
             wire: Default::default(),
+            channels: ChannelBooks::new(teleop, watch),
         }
     }
 
@@ -269,6 +278,7 @@ impl Record {
             wire: self
                 .wire
                 .map(|wire| WireResult { efficiency_percent: percent(wire.payload, wire.bytes), ..wire }),
+            channels: self.channels.to_result(teleop),
             emergencies: self.emergencies.clone(),
             watchdogs: self.watchdogs.clone(),
             resumed: self.resumed,
@@ -313,7 +323,7 @@ impl Record {
     }
 }
 
-fn by_name(counts: &[u64; DropCause::ALL.len()]) -> BTreeMap<String, u64> {
+pub(super) fn by_name(counts: &[u64; DropCause::ALL.len()]) -> BTreeMap<String, u64> {
     let counted = DropCause::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
     counted.map(|(cause, count)| (cause.name().to_owned(), *count)).collect()
 }

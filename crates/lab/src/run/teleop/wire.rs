@@ -61,8 +61,8 @@ pub(super) enum Seen {
     Gauge { name: &'static str, value: f64 },
 }
 
-/// The tag of what is neither state nor feedback.
-const NO_TAG: u64 = u64::MAX;
+/// In the tag of what is neither state nor feedback.
+const NO_STATE: u64 = 1 << 63;
 
 /// Reads a frame that arrived at this side by itself: whoever judges the session does not ask it.
 pub(super) fn read(codec: Codec, side: Side, data: &[u8], stream: u16) -> Option<Seen> {
@@ -101,9 +101,9 @@ pub(super) fn seen(codec: Codec, side: Side, event: &Event) -> Option<Seen> {
     }
 }
 
-/// What a message's number says: those of what is neither state nor feedback are all the same.
+/// What a message's number says: that of what is neither state nor feedback has the highest bit.
 pub(super) fn sent(tag: u64, stream: u16) -> Option<Seen> {
-    (tag != NO_TAG).then_some(Seen::Sent { sequence: tag, stream: stream as u8 })
+    (tag & NO_STATE == 0).then_some(Seen::Sent { sequence: tag, stream: stream as u8 })
 }
 
 /// What carries a session: as on sockets, but that nobody else asks for the robot.

@@ -1,0 +1,381 @@
+//! Argument `--channels FILE`: the channels of a session, in one file for both ends.
+
+mod limits;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use taut_core::{Bitrate, Time};
+use taut_io::device::{Drops, LineChannel, LineChannels};
+use taut_lab::scenario::{ChannelSpec, EncodingSpec};
+use taut_session::motion::{Limits, Schema};
+use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, RobotConfig};
+use toml::{Spanned, Value};
+
+use self::limits::{limits, needed};
+use crate::host::json_line;
+use crate::streams::print;
+
+/// The file, as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    channel_rate: Option<Bitrate>,
+    #[serde(default)]
+    channel: Vec<Spanned<ChannelSpec>>,
+    #[serde(default)]
+    limits: BTreeMap<String, Spanned<Value>>,
+}
+
+/// The channels of an end. None, where no file is named.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Channels {
+    file: PathBuf,
+    rate: Option<Bitrate>,
+    list: Vec<Declared>,
+    /// For errors: a channel's limits, and their line.
+    limits: BTreeMap<String, (usize, Value)>,
+}
+
+#[derive(Clone, Debug)]
+struct Declared {
+    line: usize,
+    spec: ChannelSpec,
+    channel: Channel,
+    motion: Option<Schema>,
+}
+
+/// The largest file that is read.
+const LONGEST: u64 = 1 << 20;
+
+impl FromStr for Channels {
+    type Err = String;
+    fn from_str(path: &str) -> Result<Self, String> {
+        Self::parse(Path::new(path), &read(Path::new(path))?)
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let cannot = |error: std::io::Error| format!("{}: {error}", path.display());
+    let length = std::fs::metadata(path).map_err(cannot)?.len();
+    if length > LONGEST {
+        return Err(format!("{} is longer than 1 MiB", path.display()));
+    }
+    std::fs::read_to_string(path).map_err(cannot)
+}
+
+impl Channels {
+    fn parse(path: &Path, text: &str) -> Result<Self, String> {
+        let line_at = |at: usize| text[..at.min(text.len())].lines().count().max(1);
+        let place = |line: usize, what: &str| format!("{}:{line}: {what}", path.display());
+        let File { channel_rate: rate, channel, limits } = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_at(span.start + 1));
+            place(line, error.message())
+        })?;
+        if channel.is_empty() {
+            return Err(place(
+                1,
+                "no channel is declared; each begins with a line [[channel]], then name and kind",
+            ));
+        }
+        let mut list = Vec::new();
+        for entry in channel {
+            let line = line_at(entry.span().start + 1);
+            let mut spec = entry.into_inner();
+            let wrong = |why: String| place(line, &format!("channel {:?}: {why}", spec.name));
+            if let Some(name) = spec.definition.as_ref().and_then(|text| text.strip_prefix('@')) {
+                let beside = path.parent().unwrap_or(Path::new("")).join(name);
+                let text = read(&beside).map_err(|error| wrong(format!("definition: {error}")))?;
+                spec.definition = Some(text);
+            }
+            let channel = spec.channel().map_err(wrong)?;
+            let motion = spec.motion().map_err(wrong)?;
+            list.push(Declared { line, channel, motion, spec });
+        }
+        let limits = limits.into_iter().map(|(name, value)| {
+            let line = line_at(value.span().start + 1);
+            (name, (line, value.into_inner()))
+        });
+        let channels = Self { file: path.to_owned(), rate, list, limits: limits.collect() };
+        let unknown = channels.limits.iter().find(|(name, _)| {
+            !channels.list.iter().any(|known| known.motion.is_some() && known.spec.name == **name)
+        });
+        if let Some((name, (line, _))) = unknown {
+            return Err(channels
+                .place(*line, &format!("limits.{name:?}: there is no channel of kind motion of that name")));
+        }
+        channels.for_operator(OperatorConfig::new())?;
+        Ok(channels)
+    }
+
+    fn place(&self, line: usize, what: &str) -> String {
+        format!("{}:{line}: {what}", self.file.display())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Those of kind motion, by name.
+    pub(crate) fn motion(&self) -> Vec<&str> {
+        let moving = self.list.iter().filter(|known| known.motion.is_some());
+        moving.map(|known| &*known.spec.name).collect()
+    }
+
+    /// The name of a channel by its place.
+    fn name(&self, channel: ChannelId) -> &str {
+        self.list.get(usize::from(channel.0)).map_or("?", |known| &known.spec.name)
+    }
+
+    /// Prints that one of them is open, or why not.
+    pub(crate) fn tell(&self, at: Time, event: &ChannelEvent, json: bool) {
+        let (channel, why) = match event {
+            ChannelEvent::Opened { channel } => (*channel, None),
+            ChannelEvent::Refused { channel, why } => (*channel, Some(why.to_string())),
+            _ => return,
+        };
+        let name = self.name(channel);
+        if json {
+            let more = [("channel", json!(name)), ("open", json!(why.is_none())), ("why", json!(why))];
+            return print(&json_line("channel", at, more));
+        }
+        if let Some(why) = why {
+            print(&format!("{:>9.3} s  channel {name:?} stays closed: {why}\n", at.as_secs_f64()));
+        }
+    }
+
+    /// The operator's session with them.
+    pub(crate) fn for_operator(&self, session: OperatorConfig) -> Result<OperatorConfig, String> {
+        let session = match self.rate {
+            Some(rate) => session.channel_rate(rate),
+            None => session,
+        };
+        self.list.iter().try_fold(session, |session, known| {
+            let declared = session.channel(known.channel.clone());
+            declared.map_err(|error| self.place(known.line, &error.to_string()))
+        })
+    }
+
+    /// The robot's session with them: what moves it has limits.
+    pub(crate) fn for_robot(&self, session: RobotConfig) -> Result<RobotConfig, String> {
+        let session = match self.rate {
+            Some(rate) => session.channel_rate(rate),
+            None => session,
+        };
+        self.list.iter().try_fold(session, |session, known| {
+            let channel = known.channel.clone();
+            let declared = match known.motion {
+                Some(schema) => session.motion(channel, self.limits_of(known, schema)?),
+                None => session.channel(channel),
+            };
+            declared.map_err(|error| self.place(known.line, &error.to_string()))
+        })
+    }
+
+    fn limits_of(&self, known: &Declared, schema: Schema) -> Result<Limits, String> {
+        let name = &known.spec.name;
+        let Some((line, table)) = self.limits.get(name) else {
+            let what = format!(
+                "channel {name:?} moves the robot, which does not take it without limits: add a table [limits.{name:?}] with {}",
+                needed(schema)
+            );
+            return Err(self.place(known.line, &what));
+        };
+        limits(schema, table.clone())
+            .map_err(|why| self.place(*line, &format!("limits.{name:?}: {}", why.trim())))
+    }
+
+    /// As lines of devices know them.
+    pub(crate) fn lines(&self) -> LineChannels {
+        let line = |known: &Declared| {
+            let spec = &known.spec;
+            LineChannel {
+                name: spec.name.clone(),
+                direction: spec.way().expect("it was declared"),
+                motion: known.motion,
+                is_json: spec.bytes() == EncodingSpec::Json,
+                delivery: spec.fate(),
+                deadline: spec.oldest(),
+                priority: spec.urgency(),
+                largest: spec.most().get() as usize,
+            }
+        };
+        Arc::from_iter(self.list.iter().map(line))
+    }
+}
+
+/// How such a file is written.
+pub(crate) const HELP: &str = "\
+Channels (--channels FILE): a TOML file that both ends have the same. Each channel begins with [[channel]]:
+
+  [[channel]]
+  name = \"battery\"            # up to 64 bytes
+  kind = \"telemetry\"          # motion, feedback, command, audio, video, telemetry, bulk
+  direction = \"to_operator\"   # or to_robot; by default as the kind says
+  schema = \"Battery\"          # what it is; by default the name
+  encoding = \"json\"           # json, raw, cdr, protobuf; taut for motion
+  definition = \"@bat.json\"    # the schema's text, or @ and the file that has it; by default none
+  delivery = \"newest\"         # newest, deadline, reliable; by default as the kind says
+  deadline = \"2s\"             # the age at which a message is worthless; \"0s\": none
+  priority = 5                 # 0 goes first, 7 last
+  rate = 2                     # messages per second at most
+  largest = \"200B\"            # the longest message
+
+Name and kind are needed, the rest has defaults. What moves the robot has kind motion, schema taut/State, taut/Joints, taut/Twist or
+taut/Gripper, and at the robot limits, without which that does not start:
+
+  [[channel]]
+  name = \"arm/servo_jp\"
+  kind = \"motion\"
+  schema = \"taut/Joints\"
+
+  [limits.\"arm/servo_jp\"]
+  joints = 2
+  position = [-2.9, 2.9]       # rad; or a pair for each joint
+  velocity = 1.0               # rad/s; or a number for each joint
+  effort = 20.0                # N·m
+
+Before the first channel, channel_rate = \"4Mbit\" says how fast all of them together go from each end at most; by default 10Mbit. It is to
+be less than what the network carries: a state would wait behind the rest.
+
+Lines of devices that use them: docs/devices.md. All keys and defaults: docs/teleoperate.md.";
+
+/// Does anybody need to know? What becomes of each message is summed up.
+pub(crate) const fn is_told(event: &ChannelEvent) -> bool {
+    matches!(event, ChannelEvent::Opened { .. } | ChannelEvent::Refused { .. })
+}
+
+/// Only native sessions have channels.
+pub(crate) fn check_codec(codec: Codec, channels: Option<&Channels>) -> Result<(), String> {
+    match channels {
+        Some(_) if codec != Codec::Native => Err("--channels: omni71 has none; leave out --codec".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Says what was dropped between a device and its session, if anything was.
+pub(crate) fn tell_drops(at: Time, drops: &Drops, json: bool) {
+    if *drops == Drops::default() {
+        return;
+    }
+    if json {
+        let more = [("to_device", json!(drops.to_device)), ("from_device", json!(drops.from_device))];
+        return print(&json_line("messages_dropped", at, more));
+    }
+    for (way, channels) in [("to", &drops.to_device), ("from", &drops.from_device)] {
+        for (name, causes) in channels {
+            let causes: Vec<String> =
+                causes.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+            print(&format!(
+                "messages of {name:?} dropped on the way {way} the device: {}\n",
+                causes.join(", ")
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: &str = r#"
+[[channel]]
+name = "arm/servo_jp"
+kind = "motion"
+schema = "taut/Joints"
+
+[[channel]]
+name = "battery"
+kind = "telemetry"
+rate = 2
+
+[limits."arm/servo_jp"]
+joints = 2
+position = [[-2.9, 2.9], [-1.0, 1.0]]
+velocity = 1.0
+effort = 20.0
+"#;
+
+    fn parse(text: &str) -> Result<Channels, String> {
+        Channels::parse(Path::new("channels.toml"), text)
+    }
+
+    fn robot(text: &str) -> Result<RobotConfig, String> {
+        parse(text).and_then(|channels| channels.for_robot(RobotConfig::new()))
+    }
+
+    #[test]
+    fn one_file_is_both_ends_and_the_robot_has_limits_for_what_moves_it() {
+        let channels = parse(BOTH).unwrap();
+        assert_eq!((channels.motion(), channels.name(ChannelId(1))), (vec!["arm/servo_jp"], "battery"));
+        assert!(robot(BOTH).is_ok());
+        let lines = channels.lines();
+        assert!(lines[1].is_json && lines[0].motion == Some(Schema::Joints));
+        // The operator needs no limits; the robot does not start without.
+        let without = &BOTH[..BOTH.find("[limits").unwrap()];
+        assert!(parse(without).is_ok());
+        let error = robot(without).unwrap_err();
+        assert!(error.starts_with("channels.toml:2: channel \"arm/servo_jp\" moves the robot"), "{error}");
+        assert!(
+            error.contains("[limits.\"arm/servo_jp\"] with joints, position, velocity and effort"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line_and_what_to_do() {
+        let with = |from: &str, to: &str| robot(&BOTH.replace(from, to)).unwrap_err();
+        for (error, line, what) in [
+            (with("kind = \"telemetry\"", "kind = \"telemetri\""), 9, "unknown variant `telemetri`"),
+            (with("rate = 2", "rat = 2"), 10, "unknown field `rat`, expected one of"),
+            (with("taut/Joints", "taut/Joint"), 2, "schema = one of taut/State, taut/Joints"),
+            (
+                with("name = \"battery\"", "name = \"arm/servo_jp\"\ndirection = \"to_robot\""),
+                7,
+                "declared twice",
+            ),
+            (with("kind = \"telemetry\"", "kind = \"bulk\""), 7, "say direction"),
+            (with("rate = 2", "rate = 0"), 7, "rate: is 0.001 to 100000"),
+            (with("effort = 20.0", ""), 12, "missing field `effort`; needed are joints, position"),
+            (with("effort = 20.0", "effort = inf"), 12, "inf is no limit"),
+            (with("velocity = 1.0", "velocity = [1.0]"), 12, "velocity is one value for all of the 2 joints"),
+            (with("joints = 2", "joints = 0"), 12, "list of 0"),
+            (with("[limits.\"arm/servo_jp\"]", "[limits.\"arm\"]"), 12, "there is no channel of kind motion"),
+            (with("rate = 2", "definition = \"@nowhere.json\""), 7, "nowhere.json"),
+        ] {
+            assert!(error.starts_with(&format!("channels.toml:{line}: ")), "{error}");
+            assert!(error.contains(what), "{error}");
+        }
+        assert!(parse("").unwrap_err().contains("[[channel]]"));
+    }
+
+    #[test]
+    fn all_channels_together_go_at_the_files_rate() {
+        let session = |text: &str| parse(text).unwrap().for_operator(OperatorConfig::new()).unwrap();
+        let slow = session(&format!("channel_rate = \"4Mbit\"\n{BOTH}"));
+        assert_eq!(slow, session(BOTH).channel_rate(Bitrate::from_bps(4_000_000)));
+        assert!(
+            parse(&format!("channel_rate = \"4\"\n{BOTH}")).unwrap_err().starts_with("channels.toml:1: ")
+        );
+    }
+
+    #[test]
+    fn every_schema_has_its_limits() {
+        for (schema, table) in [
+            ("taut/State", "position = [[0, 0, 0], [1, 1, 1]]\nvelocity = 0.5\nforce = 20"),
+            ("taut/Twist", "linear_velocity = 0.5\nangular_velocity = 1"),
+            ("taut/Gripper", "speed = 2\neffort = 30\nrefuse = true"),
+            ("taut/Joints", "joints = 7\nposition = [-2, 2]\nvelocity = 1\neffort = 10\nstep = 0.1"),
+        ] {
+            let text = format!(
+                "[[channel]]\nname = \"m\"\nkind = \"motion\"\nschema = \"{schema}\"\n[limits.m]\n{table}\n"
+            );
+            assert!(robot(&text).is_ok(), "{schema}: {:?}", robot(&text).err());
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! An operator's device by lines, and what comes over channels as lines.
+
+use std::io;
+
+use serde_json::{Value, json};
+use taut_core::{Duration, Time, printable};
+use taut_io::Clock;
+use taut_io::device::lines::{MessageLine, Splitter};
+use taut_io::device::{DeviceDrops, InputLines, InputTold, LineInput, lines_of};
+
+use crate::channels::Channels;
+use crate::host::json_line;
+use crate::input::{Device, Input};
+use crate::streams::print;
+
+/// The operator's device, and what else there is of it.
+pub(crate) struct Opened {
+    pub(crate) device: Device,
+    /// Where lines of standard input go.
+    pub(crate) lines: Option<LineTaker>,
+    pub(crate) drops: Option<DeviceDrops>,
+}
+
+/// How what comes is told, where no command is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shown {
+    Text(Clock),
+    Json(Clock),
+    /// The whole terminal is something else.
+    Nowhere,
+}
+
+/// `device` makes states, unless the input is lines.
+pub(crate) fn open(
+    input: &Input,
+    device: Option<Device>,
+    channels: &Channels,
+    shown: Shown,
+) -> Result<Opened, String> {
+    let known = channels.lines();
+    let cannot = |error: io::Error| format!("the input: {error}");
+    let device = match (input, device) {
+        (Input::Process(command), _) => {
+            let mut grumble = Grumble::default();
+            LineInput::start(command, &known, move |why| grumble.say(why)).map_err(cannot)?
+        }
+        (_, Some(device)) if channels.is_empty() => return Ok(Opened { device, lines: None, drops: None }),
+        (_, device) => {
+            let input = LineInput::new(device, &known);
+            if !matches!(shown, Shown::Nowhere) {
+                input.tells(move |told| tell(shown, told)).map_err(cannot)?;
+            }
+            input
+        }
+    };
+    let lines = input.reads_stdin().then(|| LineTaker {
+        splitter: lines_of(&known),
+        lines: device.lines(),
+        grumble: Grumble::default(),
+    });
+    let drops = Some(device.message_drops());
+    Ok(Opened { device: Box::new(device), lines, drops })
+}
+
+/// Takes the JSON Lines of standard input.
+pub(crate) struct LineTaker {
+    splitter: Splitter,
+    lines: InputLines,
+    grumble: Grumble,
+}
+
+impl LineTaker {
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let Self { splitter, lines, grumble } = self;
+        splitter.take(bytes, |line| {
+            if let Err(why) = lines.take(line) {
+                grumble.say(&why);
+            }
+        });
+    }
+}
+
+/// Says what is wrong with an input, once a second: a noisy one fills no disk.
+#[derive(Debug, Default)]
+struct Grumble {
+    next: Time,
+    unsaid: u64,
+}
+
+impl Grumble {
+    fn say(&mut self, why: &str) {
+        let now = Clock::since_boot();
+        if now < self.next {
+            self.unsaid += 1;
+            return;
+        }
+        self.next = now + Duration::from_secs(1);
+        let before = match std::mem::take(&mut self.unsaid) {
+            0 => String::new(),
+            count => format!(" (and {count} lines before, for this or another reason)"),
+        };
+        crate::say(&format!("the input: {}{before}", printable(why)));
+    }
+}
+
+/// Prints a message that came. True: tell more.
+fn tell(shown: Shown, told: InputTold) -> bool {
+    let InputTold::Message(message) = told else { return true };
+    match shown {
+        Shown::Json(clock) => print(&json_line("message", clock.now(), as_json(message))),
+        Shown::Text(clock) => {
+            let what = match (&message.payload, &message.base64) {
+                (Some(json), _) => printable(json.text()).at_most(200).to_string(),
+                (None, text) => format!("{} B of base64", text.as_ref().map_or(0, String::len)),
+            };
+            print(&format!(
+                "{:>9.3} s  {}: {what}\n",
+                clock.now().as_secs_f64(),
+                printable(&message.channel)
+            ));
+        }
+        Shown::Nowhere => {}
+    }
+    true
+}
+
+fn as_json(message: MessageLine) -> Vec<(&'static str, Value)> {
+    let payload = message.payload.and_then(|json| serde_json::from_str(json.text()).ok());
+    let payload = payload.map(|payload: Value| ("payload", payload));
+    let bytes = message.base64.map(|text| ("base64", json!(text)));
+    let mut more = vec![("channel", json!(message.channel)), ("age_ms", json!(message.age_ms))];
+    more.extend(payload.into_iter().chain(bytes));
+    more
+}

@@ -1,0 +1,346 @@
+//! Channels, as a file declares them: of a session over sockets, and of one that is simulated.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use taut_core::{Bytes, Duration};
+use taut_session::motion::Schema as MotionSchema;
+use taut_session::{
+    Channel, ChannelKind, Delivery, Direction, Encoding, OperatorConfig, RobotConfig, Schema,
+};
+
+use super::teleop::{CodecSpec, Teleop};
+use super::validate::{Checked, fault, within};
+
+/// A channel of a session of operator and robot. It is open when both ends declare the same name, direction, kind, schema, encoding and
+/// definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelSpec {
+    /// Its name, such as `arm/servo_jp`: 1 to 64 bytes, once in each direction.
+    pub name: String,
+    /// What it is for; the other keys' defaults follow from it.
+    pub kind: KindSpec,
+    /// Which way; without it, motion and commands go to the robot, feedback, video and telemetry to the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<WaySpec>,
+    /// What its payloads are, by a name: `taut/State`, `taut/Joints`, `taut/Twist` or `taut/Gripper` where they move the robot. Without
+    /// it, the channel's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// The bytes of its payloads; without it, `taut` for motion, `raw` for video, audio and bulk, and `json` for the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<EncodingSpec>,
+    /// The text that defines the schema, of which both ends have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// What becomes of messages that are lost or overtaken; without it, that of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliverySpec>,
+    /// The age at which a message is worthless, to 1h; 0s: messages do not age. Without it, that of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub deadline: Option<Duration>,
+    /// Which channel goes first: 0, ahead of the others, to 7. Without it, that of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// Messages per second at most. 0.001 to 100000. Without it, no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// The largest payload. 1B to 16MB. Without it, that of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub largest: Option<Bytes>,
+}
+
+/// What a channel is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KindSpec {
+    /// What moves the robot, within limits that the robot has for it: newest, 200 ms, priority 0, 4 kB.
+    Motion,
+    /// What the robot measures: newest, 200 ms, priority 1, 4 kB.
+    Feedback,
+    /// Pictures: deadline, 300 ms, priority 4, 1 MB.
+    Video,
+    /// Sound: deadline, 200 ms, priority 3, 64 kB.
+    Audio,
+    /// What has to arrive in order: reliable, priority 2, 64 kB.
+    Command,
+    /// What is looked at: newest, without a deadline, priority 5, 64 kB.
+    Telemetry,
+    /// What has time: reliable, priority 7, 1 MB.
+    Bulk,
+}
+
+/// Which way messages of a channel go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaySpec {
+    /// From the operator.
+    ToRobot,
+    /// From the robot.
+    ToOperator,
+}
+
+/// The bytes of a channel's payloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EncodingSpec {
+    /// taut's own, of what moves a robot.
+    Taut,
+    /// Of ROS 2.
+    Cdr,
+    /// Protocol Buffers.
+    Protobuf,
+    /// JSON.
+    Json,
+    /// Any.
+    Raw,
+}
+
+/// What becomes of messages that are lost or overtaken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliverySpec {
+    /// A newer one supersedes those that wait; what is lost is lost.
+    Newest,
+    /// Repeated while there is time.
+    Deadline,
+    /// Repeated until it arrives, in order.
+    Reliable,
+}
+
+impl ChannelSpec {
+    /// Which way its messages go.
+    ///
+    /// # Errors
+    /// When neither it nor its kind says so.
+    pub fn way(&self) -> Result<Direction, String> {
+        Ok(match (self.direction, self.kind) {
+            (Some(WaySpec::ToRobot), _) | (None, KindSpec::Motion | KindSpec::Command) => Direction::ToRobot,
+            (Some(WaySpec::ToOperator), _)
+            | (None, KindSpec::Feedback | KindSpec::Video | KindSpec::Telemetry) => Direction::ToOperator,
+            (None, KindSpec::Audio | KindSpec::Bulk) => {
+                return Err("say direction = \"to_robot\" or \"to_operator\"".to_owned());
+            }
+        })
+    }
+
+    /// The bytes of its payloads.
+    pub fn bytes(&self) -> EncodingSpec {
+        self.encoding.unwrap_or(match self.kind {
+            KindSpec::Motion => EncodingSpec::Taut,
+            KindSpec::Video | KindSpec::Audio | KindSpec::Bulk => EncodingSpec::Raw,
+            KindSpec::Feedback | KindSpec::Command | KindSpec::Telemetry => EncodingSpec::Json,
+        })
+    }
+
+    /// What its payloads are.
+    pub fn schema_name(&self) -> &str {
+        self.schema.as_deref().unwrap_or(&self.name)
+    }
+
+    /// What becomes of its messages.
+    pub fn fate(&self) -> Delivery {
+        match self.delivery {
+            Some(DeliverySpec::Newest) => Delivery::Newest,
+            Some(DeliverySpec::Deadline) => Delivery::Deadline,
+            Some(DeliverySpec::Reliable) => Delivery::Reliable,
+            None => match self.kind {
+                KindSpec::Motion | KindSpec::Feedback | KindSpec::Telemetry => Delivery::Newest,
+                KindSpec::Video | KindSpec::Audio => Delivery::Deadline,
+                KindSpec::Command | KindSpec::Bulk => Delivery::Reliable,
+            },
+        }
+    }
+
+    /// The age at which a message is worthless, as it is declared.
+    pub fn oldest(&self) -> Option<Duration> {
+        let ms = Duration::from_millis;
+        let default = match self.kind {
+            KindSpec::Motion | KindSpec::Feedback | KindSpec::Audio => ms(200),
+            KindSpec::Video => ms(300),
+            KindSpec::Command | KindSpec::Telemetry | KindSpec::Bulk => Duration::ZERO,
+        };
+        Some(self.deadline.unwrap_or(default)).filter(|age| !age.is_zero())
+    }
+
+    /// Which channel goes first.
+    pub fn urgency(&self) -> u8 {
+        self.priority.unwrap_or(match self.kind {
+            KindSpec::Motion => 0,
+            KindSpec::Feedback => 1,
+            KindSpec::Command => 2,
+            KindSpec::Audio => 3,
+            KindSpec::Video => 4,
+            KindSpec::Telemetry => 5,
+            KindSpec::Bulk => 7,
+        })
+    }
+
+    /// The largest payload.
+    pub fn most(&self) -> Bytes {
+        self.largest.unwrap_or(Bytes::new(match self.kind {
+            KindSpec::Motion | KindSpec::Feedback => 4_000,
+            KindSpec::Command | KindSpec::Audio | KindSpec::Telemetry => 64_000,
+            KindSpec::Video | KindSpec::Bulk => 1_000_000,
+        }))
+    }
+
+    /// What moves by it.
+    ///
+    /// # Errors
+    /// When it is motion of another schema than a robot can be moved by.
+    pub fn motion(&self) -> Result<Option<MotionSchema>, String> {
+        if self.kind != KindSpec::Motion {
+            return Ok(None);
+        }
+        let schema = MotionSchema::from_name(self.schema_name());
+        let schema = schema.filter(|_| self.bytes() == EncodingSpec::Taut);
+        schema.map(Some).ok_or_else(|| {
+            let names: Vec<&str> = MotionSchema::ALL.iter().map(|schema| schema.name()).collect();
+            format!("a channel of kind motion has schema = one of {}, encoding = \"taut\"", names.join(", "))
+        })
+    }
+
+    /// As a session declares it.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what is allowed.
+    pub fn channel(&self) -> Result<Channel, String> {
+        self.motion()?;
+        self.check().map_err(|(key, message)| format!("{key}: {message}"))?;
+        let encoding = match self.bytes() {
+            EncodingSpec::Taut => Encoding::Taut,
+            EncodingSpec::Cdr => Encoding::Cdr,
+            EncodingSpec::Protobuf => Encoding::Protobuf,
+            EncodingSpec::Json => Encoding::Json,
+            EncodingSpec::Raw => Encoding::Raw,
+        };
+        let kind = match self.kind {
+            KindSpec::Motion => ChannelKind::Motion,
+            KindSpec::Feedback => ChannelKind::Feedback,
+            KindSpec::Video => ChannelKind::Video,
+            KindSpec::Audio => ChannelKind::Audio,
+            KindSpec::Command => ChannelKind::Command,
+            KindSpec::Telemetry => ChannelKind::Telemetry,
+            KindSpec::Bulk => ChannelKind::Bulk,
+        };
+        let schema = Schema::new(self.schema_name(), encoding);
+        let schema = match &self.definition {
+            Some(text) => schema.definition(text),
+            None => schema,
+        };
+        let channel = Channel::new(&self.name, self.way()?, kind, schema)
+            .delivery(self.fate())
+            .priority(self.urgency())
+            .largest(self.most());
+        let channel = match self.oldest() {
+            Some(age) => channel.deadline(age),
+            None => channel.no_deadline(),
+        };
+        Ok(match self.rate {
+            Some(hz) => channel.rate(hz),
+            None => channel,
+        })
+    }
+
+    /// The key that is out of its range, and what that is.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let within = |key, is: bool, range: &str| if is { Ok(()) } else { Err((key, range.to_owned())) };
+        let deadline = self.deadline.unwrap_or_default();
+        within("deadline", deadline <= Duration::from_secs(3_600), "is 0s (none) to 1h")?;
+        within("priority", self.urgency() <= 7, "is 0 (first) to 7")?;
+        let rate = self.rate.unwrap_or(1.0);
+        within("rate", (0.001..=100_000.0).contains(&rate), "is 0.001 to 100000 messages per second")?;
+        within("largest", (1..=16_000_000).contains(&self.most().get()), "is 1B to 16MB")
+    }
+}
+
+/// A channel of a simulated session, and what is sent over it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TeleopChannel {
+    /// As both ends declare it. Of any kind but motion: the simulated arm is moved by states.
+    pub channel: ChannelSpec,
+    /// The messages that its sender makes.
+    pub makes: MakesSpec,
+}
+
+/// Messages that are made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MakesSpec {
+    /// So many per second, as far as the device is asked so often: once a `period`. 0.001 to 100000.
+    pub rate: f64,
+    /// How long they are.
+    pub sizes: SizesSpec,
+}
+
+/// How long messages are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum SizesSpec {
+    /// All alike. To the channel's largest.
+    Constant(#[schemars(with = "String")] Bytes),
+    /// Any between, each as likely.
+    Uniform(UniformSizes),
+    /// These, over and over: those of a recording.
+    Listed(#[schemars(with = "Vec<String>")] Vec<Bytes>),
+}
+
+/// Sizes of which each is as likely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UniformSizes {
+    /// The least.
+    #[schemars(with = "String")]
+    pub least: Bytes,
+    /// The largest. From `least` to the channel's.
+    #[schemars(with = "String")]
+    pub largest: Bytes,
+}
+
+pub(super) fn check(teleop: &Teleop) -> Checked {
+    let (mut operator, mut robot) = (OperatorConfig::new(), RobotConfig::new());
+    if teleop.codec == CodecSpec::Omni71 && !teleop.channels.is_empty() {
+        return fault("teleop.channels", "omni71 has no channels; they need codec = \"native\"");
+    }
+    for (at, TeleopChannel { channel, makes }) in teleop.channels.iter().enumerate() {
+        let key = format!("teleop.channels.{at}");
+        if channel.kind == KindSpec::Motion {
+            return fault(
+                format!("{key}.channel.kind"),
+                "the simulated arm is moved by states, not by channels",
+            );
+        }
+        if let Err((name, message)) = channel.check() {
+            return fault(format!("{key}.channel.{name}"), message);
+        }
+        let declared = channel.channel().and_then(|declared| {
+            operator = operator.clone().channel(declared.clone()).map_err(|error| error.to_string())?;
+            robot = robot.clone().channel(declared).map_err(|error| error.to_string())?;
+            Ok(())
+        });
+        if let Err(message) = declared {
+            return fault(format!("{key}.channel"), message);
+        }
+        within(format!("{key}.makes.rate"), makes.rate, 0.001, 100_000.0)?;
+        let (sizes, most) = (format!("{key}.makes.sizes"), channel.most());
+        let byte = Bytes::new(1);
+        match &makes.sizes {
+            SizesSpec::Constant(size) => within(format!("{sizes}.constant"), *size, byte, most)?,
+            SizesSpec::Uniform(UniformSizes { least, largest }) => {
+                within(format!("{sizes}.uniform.least"), *least, byte, most)?;
+                within(format!("{sizes}.uniform.largest"), *largest, *least, most)?;
+            }
+            SizesSpec::Listed(list) => {
+                within(format!("{sizes}.listed"), list.len(), 1, 100_000)?;
+                for (place, size) in list.iter().enumerate() {
+                    within(format!("{sizes}.listed.{place}"), *size, byte, most)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
