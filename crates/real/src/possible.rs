@@ -1,8 +1,9 @@
 //! What real sockets cannot do is refused by the name of its key.
 
 use taut_core::Seed;
-use taut_lab::run::{Inputs, RunError, session_links};
-use taut_lab::scenario::{Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_io::tcp::KernelTcp;
+use taut_lab::run::{Inputs, RunError, path_links};
+use taut_lab::scenario::{MptcpScheduler, MptcpSpec, Scenario, TcpSpec, Teleop, TransportSpec};
 
 /// Can this scenario (without variants) run over real sockets?
 ///
@@ -23,22 +24,40 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
             "over real sockets there is one link, between operator and robot",
         );
     }
-    if let Some(commands) = &scenario.commands {
-        return match &scenario.teleop {
-            Some(_) => refuse("commands", "beside a session they are simulated only"),
-            None => crate::commands::possible(scenario, commands),
-        };
+    if scenario.commands.is_some() && scenario.teleop.is_some() {
+        return refuse("commands", "beside a session they are simulated only");
     }
-    session_links(scenario, Seed::new(1), &mut Inputs::default())?;
-    let Some(teleop) = &scenario.teleop else { return Ok(()) };
-    match session(teleop) {
-        Some((key, message)) => refuse(&format!("teleop.{key}"), message),
-        None => Ok(()),
+    path_links(scenario, Seed::new(1), &mut Inputs::default())?;
+    let (of, found) = match (&scenario.teleop, &scenario.commands) {
+        (Some(teleop), _) => ("teleop", session(teleop)),
+        (None, Some(commands)) => ("commands", crate::commands::possible(commands)),
+        (None, None) => return Ok(()),
+    };
+    found.map_or(Ok(()), |(key, message)| refuse(&format!("{of}.{key}"), &message))
+}
+
+/// What of Multipath TCP cannot be: the kernel's is all that there is.
+pub(crate) fn multipath_tcp(spec: MptcpSpec) -> Option<(&'static str, String)> {
+    if !matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) {
+        let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
+        return Some(("transport.mptcp.scheduler", message.to_owned()));
     }
+    let missing = KernelTcp::has_multipath().err()?;
+    Some(("transport.mptcp", format!("this kernel has no Multipath TCP: {missing}")))
 }
 
 /// What of a session cannot be.
-fn session(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
+fn session(teleop: &Teleop) -> Option<(&'static str, String)> {
+    if let TransportSpec::Mptcp(spec) = teleop.transport
+        && let Some(found) = multipath_tcp(spec)
+    {
+        return Some(found);
+    }
+    settings(teleop).map(|(key, message)| (key, message.to_owned()))
+}
+
+/// Which of its settings cannot be.
+fn settings(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
     let clock =
         "over real sockets both ends read the one clock of this host, so that one-way latency is exact";
     let button = "buttons are pressed by script in simulations only";
@@ -57,13 +76,7 @@ fn session(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
     if teleop.resume_after.is_some() {
         return Some(("resume_after", button));
     }
-    if teleop.paths > 1 {
-        return Some(("paths", "a session over several paths is simulated only; [commands] take several"));
-    }
     match teleop.transport {
-        TransportSpec::Mptcp(_) => {
-            Some(("transport.mptcp", "the model is simulated only; [commands] take the kernel's"))
-        }
         TransportSpec::Etp(etp) if etp.tcp.is_some() => {
             Some(("transport.etp.tcp", "a gap above the kernel's TCP is simulated only"))
         }

@@ -1,5 +1,6 @@
 //! One run.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +10,8 @@ use taut_agent::{Observed, OperatorCommand, OperatorNote, Progress, RobotCommand
 use taut_core::{Duration, Seed, Time};
 use taut_io::device::InProcess;
 use taut_io::session::{
-    Credentials, Endpoint, OperateConfig, OperatorMachine, Remote, RobotMachine, Security, ServeConfig, Told,
-    TransportConfig, operate, serve,
+    Credentials, Endpoint, OperateConfig, OperatorMachine, PathSpec, Remote, RobotMachine, Security,
+    ServeConfig, Told, TransportConfig, operate, serve,
 };
 use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
@@ -134,6 +135,9 @@ pub fn run(
     }
     let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
     let (network, middle) = options.between.join(scenario, seed, options)?;
+    if let TransportSpec::Mptcp(_) = teleop.transport {
+        network.announce_paths()?;
+    }
     let setup = Setup { scenario, teleop, seed, options, network: &network, clock: Clock::start() };
     let made = Arc::new(AtomicU64::new(0));
     let ended = setup.run(&made, cancel, progress);
@@ -141,9 +145,9 @@ pub fn run(
         return Err(RealError::Interrupted);
     }
     let (ends, began, missed) = ended?;
-    let mut ways = middle.stop()?;
-    ways[0].counters.insert("missed_by_the_device".to_owned(), missed);
-    let result = account(scenario, seed.get(), began, ends, &ways, network.inputs.clone());
+    let mut paths = middle.stop()?;
+    paths[0][0].counters.insert("missed_by_the_device".to_owned(), missed);
+    let result = account(scenario, seed.get(), began, ends, &paths, network.inputs.clone());
     Ok(RunResult { ran: options.between.ran(), ..result })
 }
 
@@ -257,9 +261,13 @@ impl Setup<'_> {
 
     fn robot(&self, notes: &Shared, started: Sender<RobotRemote>) -> Result<(), RealError> {
         let trusted = Trust::only(Identity::from_seed(self.seed, "operator").fingerprint());
-        let address = (self.network.robot_address, PORT).into();
-        let endpoint =
-            Endpoint::listen(self.transport(), address, self.security("robot", trusted), &self.clock)?;
+        // Subflows of Multipath TCP come to each of its addresses, other packets to one.
+        let address = match self.teleop.transport {
+            TransportSpec::Mptcp(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            _ => self.address(),
+        };
+        let security = self.security("robot", trusted);
+        let endpoint = Endpoint::listen(self.transport(), (address, PORT).into(), security, &self.clock)?;
         let device = InProcess::new(SimulatedArm::of_run(self.teleop, SimulatedRobot::REST));
         let config = ServeConfig::new(settings::robot(self.teleop)).observed(Box::new(notes.clone()));
         let driver = self.driver()?;
@@ -275,9 +283,10 @@ impl Setup<'_> {
         started: Sender<OperatorRemote>,
     ) -> Result<Progress, RealError> {
         let trusted = Trust::only(Identity::from_seed(self.seed, "robot").fingerprint());
-        let remote = (self.network.robot_address, PORT).into();
+        let remote = (self.address(), PORT).into();
         let security = self.security("operator", trusted);
-        let endpoint = Endpoint::connect(self.transport(), remote, security, &self.clock)?;
+        let endpoint =
+            Endpoint::connect(self.transport(), remote, security, &self.clock)?.over(&self.interfaces())?;
         let agent = settings::agent(self.teleop, self.scenario.drain.max(Duration::from_secs(1)));
         let agent = agent.reports_by_time(PROGRESS);
         let config = OperateConfig::new(settings::operator(self.teleop), agent);
@@ -308,9 +317,24 @@ impl Setup<'_> {
         Security::PlaintextAnywhere
     }
 
+    /// The robot's, whichever path leads there.
+    fn address(&self) -> IpAddr {
+        self.network.paths[0].robot
+    }
+
+    /// Where the paths of the session begin, where it has several; the kernel's Multipath TCP finds its own.
+    fn interfaces(&self) -> Vec<PathSpec> {
+        let uses = self.teleop.transport.is_multipath()
+            && !matches!(self.teleop.transport, TransportSpec::Mptcp(_))
+            && self.network.paths.len() > 1;
+        let paths = self.network.paths.iter().filter(|_| uses);
+        paths.map(|path| PathSpec::Interface(path.device.clone())).collect()
+    }
+
     fn transport(&self) -> TransportConfig {
         match &self.teleop.transport {
             TransportSpec::Tcp(spec) => kernel_tcp(spec).into(),
+            TransportSpec::Mptcp(spec) => kernel_tcp(&spec.subflow).multipath(true).into(),
             _ => settings::session(self.teleop).into(),
         }
     }

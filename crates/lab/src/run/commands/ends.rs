@@ -1,23 +1,19 @@
 //! Both ends of a flow of commands, for whoever drives them over real sockets.
 
-use std::collections::BTreeMap;
-
 use taut_core::{
     Address, Bytes, Datagram, Deadline, FlowId, Node, Packet, PacketMeta, Protocol, Seed, Time, Transmit,
     Transport,
 };
-use taut_link::Chain;
 use taut_sim::Peer;
 use taut_transport::stack::{Bare, Side};
 
 use super::books::Books;
 use super::node::{Receiver, Sender};
-use super::{direction, slot, stack};
+use super::{direction, stack};
 use crate::metrics::percent;
 use crate::result::{FlowOwner, FlowResult, Input, PathResult, RunResult};
 use crate::run::flows::{Counted, Counters};
-use crate::run::inputs::{Inputs, RunError};
-use crate::run::links::{build_chain, directions};
+use crate::run::inputs::RunError;
 use crate::run::teleop::{Way, conservation};
 use crate::run::transports::PORTS;
 use crate::scenario::{Commands, Scenario};
@@ -127,8 +123,7 @@ impl CommandBooks {
         let path = |way: &Way| PathResult { packets: way.entered, bytes: way.entered_bytes };
         commands.there = carried.iter().map(|ways| path(&ways[0])).collect();
         commands.back = carried.iter().map(|ways| path(&ways[1])).collect();
-        let sum = |at: usize| carried.iter().map(|ways| &ways[at]).fold(Way::default(), add);
-        let both = [sum(0), sum(1)];
+        let both = Way::of_all(carried);
         RunResult {
             ran: crate::result::Ran::Real,
             verdict: crate::result::Verdict { met: true, limits: Vec::new() },
@@ -138,23 +133,6 @@ impl CommandBooks {
             ..RunResult::of(scenario, seed, inputs)
         }
     }
-}
-
-fn add(mut sum: Way, way: &Way) -> Way {
-    sum.entered += way.entered;
-    sum.entered_bytes += way.entered_bytes;
-    sum.left += way.left;
-    sum.left_bytes += way.left_bytes;
-    sum.duplicated += way.duplicated;
-    for (cause, count) in &way.dropped {
-        *sum.dropped.entry(cause.clone()).or_default() += count;
-    }
-    for (name, count) in &way.counters {
-        // How late the latest of the paths was.
-        let known: &mut u64 = sum.counters.entry(name.clone()).or_default();
-        *known = (*known).max(*count);
-    }
-    sum
 }
 
 fn flows(scenario: &Scenario, ways: &[Way; 2]) -> Vec<FlowResult> {
@@ -175,39 +153,4 @@ fn flows(scenario: &Scenario, ways: &[Way; 2]) -> Vec<FlowResult> {
     };
     let ends = [(Side::Opens, "commands", &ways[0]), (Side::Waits, "commands answers", &ways[1])];
     ends.into_iter().map(flow).collect()
-}
-
-/// The links of a scenario between the ends of its commands, one for each path, there and back, in the order of paths; those
-/// beyond its paths are left out. What is random in them is as in a simulated run with this seed.
-///
-/// # Errors
-/// When there are no commands, or too few such links, or others: then the key is named.
-pub fn command_links(
-    scenario: &Scenario,
-    seed: Seed,
-    inputs: &mut Inputs,
-) -> Result<Vec<[Chain; 2]>, RunError> {
-    let commands = scenario.commands.as_ref().ok_or_else(|| RunError::key("commands", "there are none"))?;
-    let ends = [commands.from.as_str(), commands.to.as_str()];
-    let mut paths = Vec::new();
-    for (name, link) in &scenario.links {
-        let key = format!("links.{name}");
-        let mut ways = BTreeMap::new();
-        for (label, from, to) in directions(name, link) {
-            ways.insert([from, to], build_chain(&link.chain, &label, &key, seed, slot(scenario), inputs)?);
-        }
-        match (ways.remove(&ends), ways.remove(&[ends[1], ends[0]])) {
-            (Some(there), Some(back)) => paths.push([there, back]),
-            _ => {
-                let message = "over real sockets each link of commands is one between their ends, both ways";
-                return Err(RunError::key(key, message));
-            }
-        }
-    }
-    let (count, there) = (usize::from(commands.paths), paths.len());
-    if there < count {
-        return Err(RunError::key("commands.paths", format!("is {count}; there are {there} links")));
-    }
-    paths.truncate(count);
-    Ok(paths)
 }

@@ -15,7 +15,7 @@ use super::settings;
 use super::transports::{Carries, End, PORTS};
 use crate::result::{CommandsResult, FlowOwner};
 use crate::scenario::{Commands, Direction, Scenario};
-pub use ends::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
+pub use ends::{CommandBooks, CommandEnd, CommandEnds, KernelEnds};
 
 use books::Books;
 use bound::Clairvoyant;
