@@ -18,7 +18,6 @@
 //! [`possible`] tells without running anything.
 
 mod between;
-mod commands;
 mod netem;
 mod possible;
 mod runner;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use taut_io::{Dumbbell, Namespace, NamespaceError, Toward};
-use taut_lab::run::{Hop, Qdiscs, RunError, Way, qdiscs};
+use taut_lab::run::{Hop, PathEnds, Qdiscs, RunError, Way, qdiscs};
 use taut_lab::scenario::Scenario;
 
 use crate::RealError;
@@ -17,11 +17,11 @@ const ETHERNET: u64 = 14;
 /// Two hosts, and on each path two routers, whose devices have the qdiscs of the scenario's links.
 pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     let ways = qdiscs(scenario)?;
-    let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
-    let dumbbell = Dumbbell::new(teleop.paths)?;
-    for (toward, from) in [(Toward::There, &teleop.operator), (Toward::Back, &teleop.robot)] {
-        let mut parallel = ways.iter().filter(|way| way.from == *from);
-        for path in 0..teleop.paths {
+    let PathEnds { ends, paths: count, .. } = PathEnds::of(scenario)?;
+    let dumbbell = Dumbbell::new(count)?;
+    for (toward, from) in [Toward::There, Toward::Back].into_iter().zip(ends) {
+        let mut parallel = ways.iter().filter(|way| way.from == from);
+        for path in 0..count {
             let way = parallel.next().ok_or_else(|| RunError::Key {
                 key: "links".to_owned(),
                 message: "the kernel needs a link there and one back for every path".to_owned(),
@@ -29,14 +29,14 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
             install(way, dumbbell.devices(path, toward))?;
         }
     }
-    let paths = (0..teleop.paths).map(|path| {
+    let paths = (0..count).map(|path| {
         let [operator, robot] = Dumbbell::addresses(path).map(IpAddr::V4);
         Path { device: Dumbbell::device(path), operator, robot }
     });
     // Namespaces are descriptors: these are the same ones.
     let (operator, robot) = (dumbbell.a().share()?, dumbbell.b().share()?);
     let network = Network { operator, robot, paths: paths.collect(), inputs: Vec::new() };
-    Ok((network, Box::new(Disciplines { dumbbell, paths: teleop.paths })))
+    Ok((network, Box::new(Disciplines { dumbbell, paths: count })))
 }
 
 fn install(way: &Qdiscs, devices: [(&Namespace, String); 3]) -> Result<(), NamespaceError> {

@@ -3,7 +3,7 @@
 use taut_core::Seed;
 use taut_io::tcp::KernelTcp;
 use taut_lab::run::{Inputs, RunError, path_links};
-use taut_lab::scenario::{MptcpScheduler, MptcpSpec, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_lab::scenario::{MptcpScheduler, Scenario, TcpSpec, Teleop, TransportSpec};
 
 /// Can this scenario (without variants) run over real sockets?
 ///
@@ -29,69 +29,59 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
     }
     path_links(scenario, Seed::new(1), &mut Inputs::default())?;
     let (of, found) = match (&scenario.teleop, &scenario.commands) {
-        (Some(teleop), _) => ("teleop", session(teleop)),
-        (None, Some(commands)) => ("commands", crate::commands::possible(commands)),
+        (Some(teleop), _) => ("teleop", settings(teleop).or_else(|| transport(&teleop.transport))),
+        (None, Some(commands)) if commands.bare => ("commands", Some(("bare", BARE.to_owned()))),
+        (None, Some(commands)) => ("commands", transport(&commands.transport)),
         (None, None) => return Ok(()),
     };
     found.map_or(Ok(()), |(key, message)| refuse(&format!("{of}.{key}"), &message))
 }
 
-/// What of Multipath TCP cannot be: the kernel's is all that there is.
-pub(crate) fn multipath_tcp(spec: MptcpSpec) -> Option<(&'static str, String)> {
-    if !matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) {
-        let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
-        return Some(("transport.mptcp.scheduler", message.to_owned()));
-    }
-    let missing = KernelTcp::has_multipath().err()?;
-    Some(("transport.mptcp", format!("this kernel has no Multipath TCP: {missing}")))
-}
+const BARE: &str = "without a session they are simulated only: set it to false";
 
-/// What of a session cannot be.
-fn session(teleop: &Teleop) -> Option<(&'static str, String)> {
-    if let TransportSpec::Mptcp(spec) = teleop.transport
-        && let Some(found) = multipath_tcp(spec)
-    {
-        return Some(found);
-    }
-    settings(teleop).map(|(key, message)| (key, message.to_owned()))
-}
-
-/// Which of its settings cannot be.
-fn settings(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
+/// Which of a session's settings cannot be.
+fn settings(teleop: &Teleop) -> Option<(&'static str, String)> {
     let clock =
         "over real sockets both ends read the one clock of this host, so that one-way latency is exact";
     let button = "buttons are pressed by script in simulations only";
-    if teleop.operator_clock.is_some() {
-        return Some(("operator_clock", clock));
-    }
-    if teleop.robot_clock.is_some() {
-        return Some(("robot_clock", clock));
-    }
-    if !teleop.stops.is_empty() {
-        return Some(("stops", button));
-    }
-    if !teleop.resumes.is_empty() {
-        return Some(("resumes", button));
-    }
-    if teleop.resume_after.is_some() {
-        return Some(("resume_after", button));
-    }
-    match teleop.transport {
+    let (key, message) = match teleop {
+        Teleop { operator_clock: Some(_), .. } => ("operator_clock", clock),
+        Teleop { robot_clock: Some(_), .. } => ("robot_clock", clock),
+        Teleop { stops, .. } if !stops.is_empty() => ("stops", button),
+        Teleop { resumes, .. } if !resumes.is_empty() => ("resumes", button),
+        Teleop { resume_after: Some(_), .. } => ("resume_after", button),
+        _ => return None,
+    };
+    Some((key, message.to_owned()))
+}
+
+/// What of a transport cannot be.
+fn transport(spec: &TransportSpec) -> Option<(&'static str, String)> {
+    let (key, message) = match *spec {
+        TransportSpec::Mptcp(spec)
+            if !matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) =>
+        {
+            let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
+            ("transport.mptcp.scheduler", message.to_owned())
+        }
+        TransportSpec::Mptcp(_) => {
+            let missing = KernelTcp::has_multipath().err()?;
+            ("transport.mptcp", format!("this kernel has no Multipath TCP: {missing}"))
+        }
         TransportSpec::Etp(etp) if etp.tcp.is_some() => {
-            Some(("transport.etp.tcp", "a gap above the kernel's TCP is simulated only"))
+            ("transport.etp.tcp", "a gap above the kernel's TCP is simulated only".to_owned())
         }
         TransportSpec::Tcp(tcp)
             if ![TcpSpec::default(), TcpSpec::linux()]
                 .contains(&TcpSpec { congestion: TcpSpec::default().congestion, ..tcp }) =>
         {
-            Some((
-                "transport.tcp",
-                "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, or give those of \
-                 Linux: counted = \"segments\", rack = true, min_rto = \"200ms\"",
-            ))
+            let message = "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, or give \
+                           those of Linux: counted = \"segments\", rack = true, min_rto = \"200ms\"";
+            ("transport.tcp", message.to_owned())
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((key, message))
 }
 
 #[cfg(test)]
@@ -124,7 +114,7 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
 
     #[test]
     fn commands_over_parallel_links_are_possible_and_what_is_not_is_named() {
-        for transport in ["udp", "every_path", "{ mtip = {} }", "{ mptcp = {} }", "{ mpquic = {} }"] {
+        for transport in ["udp", "every_path", "tcp", "quic", "{ mtip = {} }", "{ mpquic = {} }"] {
             assert_eq!(told(&[&format!("commands.transport={transport}")]), Ok(()), "{transport}");
         }
         assert_eq!(told(&["commands.paths=1"]), Ok(()), "the first of the links");
@@ -133,7 +123,7 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
                 "commands.transport={ mptcp = { scheduler = \"redundant\" } }",
                 "commands.transport.mptcp.scheduler",
             ),
-            ("commands.transport={ quic = {} }", "commands.transport"),
+            ("commands.bare=true", "commands.bare"),
             ("commands.paths=3", "commands.paths"),
             ("cross.video.traffic={ poisson = { rate = \"1Mbit\", packet = \"1200B\" } }", "cross.video"),
         ] {

@@ -9,6 +9,7 @@ mod settings;
 mod silence;
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use taut_core::{Datagram, Deadline, Duration, PathId, Rng, Time, Transmit, earliest};
 use taut_session::{OperatorEvent, OperatorLife, ResumeError, State};
@@ -25,7 +26,9 @@ pub use self::silence::Standing;
 use self::silence::{Change, Silence};
 use crate::device::Held;
 use crate::observer::Eye;
-use crate::{Alarm, Conversation, GOODBYE, Observed, OperatorDevice, SessionObserver, Watched};
+use crate::{
+    Alarm, Conversation, GOODBYE, MessageSource, Observed, OperatorDevice, SessionObserver, Watched,
+};
 
 /// An operator, the device in its hand, and a clock that asks the device at a rate: sans-IO, over any transport.
 ///
@@ -55,7 +58,18 @@ pub struct Operator<T, D: OperatorDevice> {
     /// Not told yet.
     notes: VecDeque<OperatorNote>,
     closing: Option<Closing>,
+    source: Source,
     eye: Eye,
+}
+
+/// What is said beside the device's samples, where anybody says anything.
+#[derive(Default)]
+struct Source(Option<Box<dyn MessageSource>>);
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Source").field(&self.0.is_some()).finish()
+    }
 }
 
 /// It was closed here.
@@ -95,6 +109,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             kept: 0,
             notes: VecDeque::new(),
             closing: None,
+            source: Source::default(),
             eye: Eye::default(),
         }
     }
@@ -103,6 +118,12 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     pub fn observed(mut self, observer: Box<dyn SessionObserver>) -> Self {
         self.eye = Eye::new(observer);
         self.session.transport_mut().watch(true);
+        self
+    }
+
+    /// Asks `source`, too, with every sample of the device. Default: nobody.
+    pub fn says(mut self, source: Box<dyn MessageSource>) -> Self {
+        self.source = Source(Some(source));
         self
     }
 
@@ -165,6 +186,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             robot_position: self.robot_position,
             robot_force: self.robot_force,
             choices: self.transport().choices(),
+            copies: self.transport().copies(),
         }
     }
 
@@ -217,6 +239,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 if late > 0 {
                     self.sampler.missed(self.device.0.skip(late));
                 }
+                self.say(now);
                 self.device.0.sample(now)
             }
         };
@@ -235,6 +258,14 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         let taken = self.session.send_state(now, state);
         self.eye.show(now, Observed::Made(&state, taken));
         self.sampler.sent(taken.is_ok());
+    }
+
+    /// Sends what there is to say. Why something is refused is in the counters.
+    fn say(&mut self, now: Time) {
+        while let Some((channel, payload)) = self.source.0.as_mut().and_then(|source| source.message(now)) {
+            let taken = self.session.send(now, channel, now, &payload);
+            self.eye.show(now, Observed::Said(channel, taken));
+        }
     }
 
     /// Does the enabling input count as held, of a device that says so or not? Where there is a key for it, that decides.

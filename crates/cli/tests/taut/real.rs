@@ -12,6 +12,8 @@ use crate::world::World;
 const TRANSPORTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/transports.toml");
 const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/session-paths.toml");
 
+const COMMANDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/paths-that-fail.toml");
+
 /// Can namespaces be made here? Prints why not.
 fn possible() -> bool {
     match Namespace::new() {
@@ -112,6 +114,34 @@ fn a_session_goes_over_several_paths_for_real_beside_its_twin() {
         let run: Value = serde_json::from_slice(&run).unwrap();
         let (sent, arrived) = (&run["flows"][0]["sent"], &run["teleop"]["arrived"]);
         assert!(sent.as_u64().unwrap() >= paths * arrived.as_u64().unwrap(), "{folder}: {sent}, {arrived}");
+    }
+}
+
+#[test]
+fn commands_are_a_session_over_several_paths_for_real_beside_its_twin() {
+    if !possible() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("real-commands");
+    let protocols = "protocol=every path,protocol=deadline,protocol=MPQUIC copies,condition=comes back";
+    let ended = world
+        .command(&format!("run {COMMANDS} --real --json -q --set duration=2s --set deadline=200ms"))
+        .args(["--only", protocols, "--set", "links.a.chain=[{delay=\"4ms\"}]"])
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let runs = result["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3);
+    for run in runs {
+        let name = run["variant"].as_str().unwrap();
+        let in_time = |of: &str| run[of]["in_time_percent"].as_f64().unwrap();
+        assert_eq!(in_time("simulated"), 100.0, "{name}");
+        assert!(in_time("real") > 30.0, "{name}: {run}");
+        let p50 = run["real"]["one_way_ms"]["p50"].as_f64().unwrap();
+        assert!((4.0..100.0).contains(&p50), "{name}: {p50} ms");
+        assert!(run["real"]["copies"].as_f64().unwrap() >= 1.0, "{name}: {run}");
     }
 }
 

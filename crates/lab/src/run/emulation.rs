@@ -91,6 +91,34 @@ fn operator(scenario: &Scenario) -> Option<&str> {
     session.or(scenario.teleop.as_ref().map(|teleop| teleop.operator.as_str()))
 }
 
+/// Who stands at the two ends of a scenario's paths: those of its `[teleop]` session, or of its `[commands]`.
+#[derive(Clone, Copy, Debug)]
+pub struct PathEnds<'a> {
+    /// Whose they are: `"teleop"` or `"commands"`.
+    pub of: &'static str,
+    /// The operator's place, and the robot's.
+    pub ends: [&'a str; 2],
+    /// Paths between them.
+    pub paths: u8,
+}
+
+impl<'a> PathEnds<'a> {
+    /// Those of `scenario`.
+    ///
+    /// # Errors
+    /// When it has neither.
+    pub fn of(scenario: &'a Scenario) -> Result<Self, RunError> {
+        if let Some(teleop) = &scenario.teleop {
+            return Ok(Self { of: "teleop", ends: [&teleop.operator, &teleop.robot], paths: teleop.paths });
+        }
+        if let Some(commands) = &scenario.commands {
+            return Ok(Self { of: "commands", ends: [&commands.from, &commands.to], paths: commands.paths });
+        }
+        let message = "there is none; only sessions of [teleop] and [commands] run over real sockets";
+        Err(RunError::key("teleop", message))
+    }
+}
+
 /// The links of a scenario between the two ends of its `[teleop]` session or its `[commands]`, a pair for each of their paths, there and
 /// back: path i is the i-th link by name that leads there, with the i-th that leads back. Those beyond the paths are left out.
 /// What is random in them is as in a simulated run with this seed.
@@ -98,14 +126,7 @@ fn operator(scenario: &Scenario) -> Option<&str> {
 /// # Errors
 /// When there are no such ends, fewer links than paths, or links elsewhere: then the key is named.
 pub fn path_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Result<Vec<[Chain; 2]>, RunError> {
-    let (of, ends, count) = match (&scenario.teleop, &scenario.commands) {
-        (Some(teleop), _) => ("teleop", [&*teleop.operator, &*teleop.robot], teleop.paths),
-        (None, Some(commands)) => ("commands", [&*commands.from, &*commands.to], commands.paths),
-        (None, None) => {
-            let message = "there is none; only sessions of [teleop] and [commands] run over real sockets";
-            return Err(RunError::key("teleop", message));
-        }
-    };
+    let PathEnds { of, ends, paths } = PathEnds::of(scenario)?;
     let [mut there, mut back] = [Vec::new(), Vec::new()];
     for (name, link) in &scenario.links {
         for (label, from, to) in directions(name, link) {
@@ -118,7 +139,7 @@ pub fn path_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Resul
             ways.push(build_chain(&link.chain, &label, &key, seed, slot(scenario), inputs)?);
         }
     }
-    let (count, pairs) = (usize::from(count), there.len().min(back.len()));
+    let (count, pairs) = (usize::from(paths), there.len().min(back.len()));
     match pairs {
         0 => Err(RunError::key("links", "real sockets need a link there and one back")),
         _ if pairs < count => {
