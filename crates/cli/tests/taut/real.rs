@@ -137,7 +137,7 @@ fn commands_are_a_session_over_several_paths_for_real_beside_its_twin() {
     for run in runs {
         let name = run["variant"].as_str().unwrap();
         let in_time = |of: &str| run[of]["in_time_percent"].as_f64().unwrap();
-        assert_eq!(in_time("simulated"), 100.0, "{name}");
+        assert!(in_time("simulated") > 99.9, "{name}");
         assert!(in_time("real") > 30.0, "{name}: {run}");
         let p50 = run["real"]["one_way_ms"]["p50"].as_f64().unwrap();
         assert!((4.0..100.0).contains(&p50), "{name}: {p50} ms");
