@@ -24,6 +24,8 @@ pub trait Conversation: Transport {
     fn take_stranger(&mut self) -> Option<Refused>;
     /// How messages were spread over paths and why, in the conversation at hand; `None` where nothing is chosen.
     fn choices(&self) -> Option<ChoiceReport>;
+    /// Messages that were to be sent, and copies of them that were; `None` where nobody counts.
+    fn copies(&self) -> Option<(u64, u64)>;
     /// Bytes of streams that were sent and received, and that no port counts; `None` where ports count them.
     fn stream_bytes(&self) -> Option<(u64, u64)>;
 }
@@ -48,6 +50,9 @@ impl Conversation for Stack {
     }
     fn choices(&self) -> Option<ChoiceReport> {
         Self::choices(self)
+    }
+    fn copies(&self) -> Option<(u64, u64)> {
+        Self::copies(self)
     }
     fn stream_bytes(&self) -> Option<(u64, u64)> {
         None

@@ -83,6 +83,12 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
     }
 }
 
+/// What an operator says beside where its device is: messages of channels, made when they are asked for.
+pub trait MessageSource {
+    /// What is said at `now`; asked with every sample, again and again until there is nothing. `None`: not now.
+    fn message(&mut self, now: Time) -> Option<(ChannelId, Vec<u8>)>;
+}
+
 /// Where to go, and for how long without hearing more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SetPoint {

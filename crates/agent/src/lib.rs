@@ -46,6 +46,7 @@
 //! #     fn busy(&self) -> u64 { 0 }
 //! #     fn take_stranger(&mut self) -> Option<Refused> { None }
 //! #     fn choices(&self) -> Option<taut_transport::mtip::ChoiceReport> { None }
+//! #     fn copies(&self) -> Option<(u64, u64)> { None }
 //! #     fn stream_bytes(&self) -> Option<(u64, u64)> { None }
 //! # }
 //! # struct Rock;
@@ -103,7 +104,8 @@ use taut_core::Duration;
 
 pub use conversation::{Conversation, Refused, Trouble};
 pub use device::{
-    DeviceFailure, DeviceMessage, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint,
+    DeviceFailure, DeviceMessage, Measured, MessageSource, OperatorDevice, Playback, RobotDevice, Sample,
+    SetPoint,
 };
 pub use lease::Lease;
 pub use observer::{Observed, SessionObserver, Watched};

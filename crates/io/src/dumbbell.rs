@@ -1,25 +1,31 @@
-//! Two hosts, and two routers between them whose devices have qdiscs.
+//! Two hosts, and two routers on each path between them, whose devices have qdiscs.
 
 use std::net::Ipv4Addr;
 
 use crate::{Namespace, NamespaceError};
 
-/// Two hosts and a router each, in namespaces of their own, joined by pairs of Ethernet devices (veth(4)):
+/// Two hosts, and on each path between them two routers, all in namespaces of their own, joined by pairs of Ethernet devices
+/// (veth(4)):
 ///
 /// ```text
-/// a ─── near ─── far ─── b          10.99.1.1 … 10.99.2.1
+///    ┌─ near ─── far ─┐
+/// a ─┤                ├─ b          path p: 10.97.p.1 … 10.99.p.1
+///    └─ near ─── far ─┘
 /// ```
 ///
 /// A packet leaves through three devices, each of which may have qdiscs (tc(8)): its host's, that of the router beside
 /// it, and that of the other router. Without any, it takes no time that matters. Neighbours are entered by hand, since an
 /// ARP request would take its place in a queue, and nothing is segmented by a device, since a queue would take many
 /// packets for one.
+///
+/// A host's packets to any address of the other take the path of the device that their socket is bound to; without one, that of
+/// the address.
 #[derive(Debug)]
 pub struct Dumbbell {
     a: Namespace,
-    near: Namespace,
-    far: Namespace,
     b: Namespace,
+    /// Of each path the router beside `a`, and that beside `b`.
+    routers: Vec<[Namespace; 2]>,
 }
 
 /// A device of a [`Dumbbell`], by the way of packets.
@@ -31,30 +37,58 @@ pub enum Toward {
     Back,
 }
 
-impl Dumbbell {
-    /// The address of `a`.
-    pub const A: Ipv4Addr = Ipv4Addr::new(10, 99, 1, 1);
-    /// The address of `b`.
-    pub const B: Ipv4Addr = Ipv4Addr::new(10, 99, 2, 1);
+/// Path p has the networks 10.97.p.0/24 of `a` and its router, 10.98.p.0/24 of the routers, 10.99.p.0/24 of `b` and its router.
+const AT_A: u8 = 97;
+const BETWEEN: u8 = 98;
+const AT_B: u8 = 99;
 
-    /// A new one, without qdiscs.
+impl Dumbbell {
+    /// A new one, without qdiscs, with so many paths.
     ///
     /// # Errors
     /// As [`Namespace::new`].
-    pub fn new() -> Result<Self, NamespaceError> {
-        let [a, near, far, b] = [Namespace::new()?, Namespace::new()?, Namespace::new()?, Namespace::new()?];
-        pair((&a, "to-near"), (&near, "to-a"), 1)?;
-        pair((&near, "to-far"), (&far, "to-near"), 3)?;
-        pair((&b, "to-far"), (&far, "to-b"), 2)?;
-        a.ip("route add default via 10.99.1.2")?;
-        near.ip("route add default via 10.99.3.2")?;
-        far.ip("route add default via 10.99.3.1")?;
-        b.ip("route add default via 10.99.2.2")?;
-        for router in [&near, &far] {
-            let forwards = router.run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
-            forwards.map_err(NamespaceError::refused("forwarding packets"))?;
+    pub fn new(paths: u8) -> Result<Self, NamespaceError> {
+        let mut this = Self { a: Namespace::new()?, b: Namespace::new()?, routers: Vec::new() };
+        this.a.accepts_from_everywhere()?;
+        this.b.accepts_from_everywhere()?;
+        for path in 0..paths {
+            this.add_path(path)?;
         }
-        Ok(Self { a, near, far, b })
+        Ok(this)
+    }
+
+    fn add_path(&mut self, path: u8) -> Result<(), NamespaceError> {
+        let (near, far) = (Namespace::new()?, Namespace::new()?);
+        let device = &Self::device(path);
+        pair((&self.a, device), (&near, "to-a"), (AT_A, path))?;
+        pair((&near, "to-far"), (&far, "to-near"), (BETWEEN, path))?;
+        pair((&self.b, device), (&far, "to-b"), (AT_B, path))?;
+        let metric = u32::from(path) + 1;
+        for (host, own, other) in [(&self.a, AT_A, AT_B), (&self.b, AT_B, AT_A)] {
+            let gateway = format!("10.{own}.{path}.2");
+            host.ip(&format!("route add 10.{other}.{path}.0/24 via {gateway}"))?;
+            host.ip(&format!("route add default via {gateway} dev {device} metric {metric}"))?;
+        }
+        // All addresses of a host are behind the router beside it.
+        near.ip(&format!("route add 10.{AT_A}.0.0/16 via 10.{AT_A}.{path}.1"))?;
+        near.ip(&format!("route add 10.{AT_B}.0.0/16 via 10.{BETWEEN}.{path}.2"))?;
+        far.ip(&format!("route add 10.{AT_A}.0.0/16 via 10.{BETWEEN}.{path}.1"))?;
+        far.ip(&format!("route add 10.{AT_B}.0.0/16 via 10.{AT_B}.{path}.1"))?;
+        for router in [&near, &far] {
+            router.set_ipv4("ip_forward", "1")?;
+        }
+        self.routers.push([near, far]);
+        Ok(())
+    }
+
+    /// What the device of a path is called, at both hosts.
+    pub fn device(path: u8) -> String {
+        format!("path{path}")
+    }
+
+    /// The addresses of `a` and `b` on a path.
+    pub const fn addresses(path: u8) -> [Ipv4Addr; 2] {
+        [Ipv4Addr::new(10, AT_A, path, 1), Ipv4Addr::new(10, AT_B, path, 1)]
     }
 
     /// The first host.
@@ -67,27 +101,31 @@ impl Dumbbell {
         &self.b
     }
 
-    /// The two hosts, and the routers, which go on as long as their namespaces are kept.
-    pub fn split(self) -> (Namespace, Namespace, [Namespace; 2]) {
-        (self.a, self.b, [self.near, self.far])
-    }
-
-    /// The three devices that a packet leaves through on this way, in this order, each with its namespace.
-    pub fn devices(&self, way: Toward) -> [(&Namespace, &'static str); 3] {
-        match way {
-            Toward::There => [(&self.a, "to-near"), (&self.near, "to-far"), (&self.far, "to-b")],
-            Toward::Back => [(&self.b, "to-far"), (&self.far, "to-near"), (&self.near, "to-a")],
-        }
+    /// The three devices that a packet leaves through on this way over a path, in this order, each with its namespace.
+    ///
+    /// # Panics
+    /// When there is no such path.
+    pub fn devices(&self, path: u8, way: Toward) -> [(&Namespace, String); 3] {
+        let [near, far] = &self.routers[usize::from(path)];
+        let [host, inner, outer] = match way {
+            Toward::There => [(&self.a, ""), (near, "to-far"), (far, "to-b")],
+            Toward::Back => [(&self.b, ""), (far, "to-near"), (near, "to-a")],
+        };
+        [(host.0, Self::device(path)), (inner.0, inner.1.to_owned()), (outer.0, outer.1.to_owned())]
     }
 }
 
-/// A pair of devices, `left` with the address 10.99.`network`.1 and `right` with .2.
-fn pair(left: (&Namespace, &str), right: (&Namespace, &str), network: u8) -> Result<(), NamespaceError> {
-    let address = |host: u8| format!("10.99.{network}.{host}");
+/// A pair of devices in the network 10.`kind`.`path`, `left` with the address .1 and `right` with .2.
+fn pair(
+    left: (&Namespace, &str),
+    right: (&Namespace, &str),
+    (kind, path): (u8, u8),
+) -> Result<(), NamespaceError> {
+    let address = |host: u8| format!("10.{kind}.{path}.{host}");
     let (one, two) = (format!("{}/24", address(1)), format!("{}/24", address(2)));
     Namespace::join((left.0, left.1, &one), (right.0, right.1, &two))?;
     for (number, (namespace, device)) in [(1, left), (2, right)] {
-        let hardware = |host: u8| format!("02:00:00:00:{network:02x}:{host:02x}");
+        let hardware = |host: u8| format!("02:00:00:{kind:02x}:{path:02x}:{host:02x}");
         namespace.ip(&format!("link set dev {device} address {} gso_max_segs 1", hardware(number)))?;
         let other = 3 - number;
         namespace.ip(&format!(
@@ -104,21 +142,51 @@ mod tests {
     use super::*;
     use std::net::UdpSocket;
 
+    /// `None`, with the reason printed, where namespaces cannot be made.
+    fn dumbbell(paths: u8) -> Option<Dumbbell> {
+        match Dumbbell::new(paths) {
+            Err(error) if error.lacks_means() => {
+                println!("skipped: {error}");
+                None
+            }
+            made => Some(made.unwrap()),
+        }
+    }
+
     #[test]
     fn a_datagram_crosses_both_routers_and_nothing_leads_out() {
-        let dumbbell = match Dumbbell::new() {
-            Err(error) if error.lacks_means() => {
-                return println!("skipped: {error}");
-            }
-            made => made.unwrap(),
-        };
-        let a = dumbbell.a().run(|| UdpSocket::bind((Dumbbell::A, 7))).unwrap().unwrap();
-        let b = dumbbell.b().run(|| UdpSocket::bind((Dumbbell::B, 7))).unwrap().unwrap();
+        let Some(dumbbell) = dumbbell(1) else { return };
+        let [here, there] = Dumbbell::addresses(0);
+        let a = dumbbell.a().run(|| UdpSocket::bind((here, 7))).unwrap().unwrap();
+        let b = dumbbell.b().run(|| UdpSocket::bind((there, 7))).unwrap().unwrap();
         b.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
-        a.send_to(b"hello", (Dumbbell::B, 7)).unwrap();
-        assert_eq!(b.recv_from(&mut [0; 20]).unwrap(), (5, (Dumbbell::A, 7).into()));
-        for (namespace, device) in dumbbell.devices(Toward::Back) {
+        a.send_to(b"hello", (there, 7)).unwrap();
+        assert_eq!(b.recv_from(&mut [0; 20]).unwrap(), (5, (here, 7).into()));
+        for (namespace, device) in dumbbell.devices(0, Toward::Back) {
             assert!(namespace.ip(&format!("link show dev {device}")).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_socket_of_a_device_takes_its_path_to_any_address_and_answers_come_back_over_it() {
+        let Some(dumbbell) = dumbbell(3) else { return };
+        let there = Dumbbell::addresses(0)[1];
+        let b = dumbbell.b().run(|| UdpSocket::bind((there, 7))).unwrap().unwrap();
+        b.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+        for path in 0..3 {
+            let bound = dumbbell.a().run(|| {
+                let socket = UdpSocket::bind("0.0.0.0:0")?;
+                let device = Dumbbell::device(path);
+                socket2::SockRef::from(&socket).bind_device(Some(device.as_bytes()))?;
+                std::io::Result::Ok(socket)
+            });
+            let a = bound.unwrap().unwrap();
+            a.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+            a.send_to(b"hello", (there, 7)).unwrap();
+            let (len, from) = b.recv_from(&mut [0; 20]).unwrap();
+            assert_eq!((len, from.ip()), (5, Dumbbell::addresses(path)[0].into()), "path {path}");
+            b.send_to(b"yes", from).unwrap();
+            assert_eq!(a.recv_from(&mut [0; 20]).unwrap(), (3, (there, 7).into()), "path {path}");
         }
     }
 }

@@ -209,6 +209,24 @@ impl Namespace {
         Err(NamespaceError::Command { program, arguments: arguments.to_owned(), message })
     }
 
+    /// Sets a value of IPv4 in it, by its name below `/proc/sys/net/ipv4`: `ip_forward`.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it may not be set.
+    pub fn set_ipv4(&self, name: &str, value: &str) -> Result<(), NamespaceError> {
+        let set = self.run(|| std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value))?;
+        set.map_err(NamespaceError::refused("a setting of a network namespace"))
+    }
+
+    /// Devices that are made in it from now on take packets also from addresses that another device leads to, as a host with
+    /// several paths to one address has to (`rp_filter`, RFC 3704).
+    ///
+    /// # Errors
+    /// When it may not be set.
+    pub fn accepts_from_everywhere(&self) -> Result<(), NamespaceError> {
+        ["all", "default"].into_iter().try_for_each(|of| self.set_ipv4(&format!("conf/{of}/rp_filter"), "0"))
+    }
+
     /// Joins two namespaces by a pair of Ethernet devices (veth(4)), each of which gets an address with its prefix length,
     /// such as `10.0.0.1/24`. It goes when either namespace goes.
     ///

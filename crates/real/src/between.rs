@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use taut_core::{Duration, Seed};
-use taut_io::Namespace;
 use taut_io::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
-use taut_lab::run::{Inputs, Way, session_links};
+use taut_io::{Namespace, NamespaceError};
+use taut_lab::run::{Inputs, Way, path_links};
 use taut_lab::scenario::Scenario;
 use taut_report::result::{Input, Ran};
 
@@ -22,16 +22,26 @@ pub enum Between {
     Netem,
 }
 
-/// Two namespaces that are joined. They go with this value.
+/// Two namespaces that are joined by one path or several. They go with this value.
 pub struct Network {
     /// Where the operator's sockets are opened.
     pub operator: Namespace,
     /// Where the robot's are.
     pub robot: Namespace,
-    /// The robot's address.
-    pub robot_address: IpAddr,
+    /// Each with a device of its own at both ends. What leaves through that reaches any of the robot's addresses over it.
+    pub paths: Vec<Path>,
     /// The files that the links read.
     pub inputs: Vec<Input>,
+}
+
+/// One path between two namespaces.
+pub struct Path {
+    /// What its device is called, at both ends.
+    pub device: String,
+    /// The operator's address on it.
+    pub operator: IpAddr,
+    /// The robot's.
+    pub robot: IpAddr,
 }
 
 /// Two namespaces and what carries packets between them.
@@ -39,11 +49,11 @@ pub type Joined = (Network, Box<dyn Middle>);
 
 /// Something that carries packets, at work until it is stopped or dropped.
 pub trait Middle {
-    /// Ends it: what it carried from the operator to the robot, and back.
+    /// Ends it: what each path carried from the operator to the robot, and back.
     ///
     /// # Errors
     /// When it could not go on before.
-    fn stop(self: Box<Self>) -> Result<[Way; 2], RealError>;
+    fn stop(self: Box<Self>) -> Result<Vec<[Way; 2]>, RealError>;
 }
 
 impl Between {
@@ -88,37 +98,63 @@ impl std::str::FromStr for Between {
     }
 }
 
+impl Network {
+    /// Lets Multipath TCP (RFC 8684) use every path: a connection begins on the first, the robot announces its other
+    /// addresses, and subflows follow (ip-mptcp(8)).
+    pub(crate) fn announce_paths(&self) -> Result<(), NamespaceError> {
+        for end in [&self.operator, &self.robot] {
+            end.ip("mptcp limits set subflows 8 add_addr_accepted 8")?;
+        }
+        let mut others = self.paths.iter().skip(1);
+        others.try_for_each(|path| {
+            self.robot.ip(&format!("mptcp endpoint add {} signal", path.robot)).map(drop)
+        })
+    }
+}
+
 /// How the namespaces are called for `ip netns`: `PREFIX-PID-NUMBER`.
 const PREFIX: &str = "taut-real";
-const OPERATOR: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 79, 0, 1));
-const ROBOT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2));
 /// The emulator wakes up so long before a packet is due, and spins.
 const EARLY: Duration = Duration::from_micros(100);
 
 fn emulator(scenario: &Scenario, seed: Seed, options: &Options) -> Result<Joined, RealError> {
     let mut inputs = Inputs::default();
-    let links = session_links(scenario, seed, &mut inputs)?;
+    let links = path_links(scenario, seed, &mut inputs)?;
     let (operator, robot) = (Namespace::named(PREFIX)?, Namespace::named(PREFIX)?);
-    let a = Tun::new(&operator, &TunConfig::new("to-robot", OPERATOR, 24))?;
-    let b = Tun::new(&robot, &TunConfig::new("to-operator", ROBOT, 24))?;
+    // The robot has one address for the operator, whichever path it is reached over.
+    operator.accepts_from_everywhere()?;
     let early = if options.spins() { EARLY } else { Duration::ZERO };
-    let emulator = Emulator::new(links.there.1, links.back.1).early(early).thread(options.thread());
-    let running = emulator.spawn(a, b)?;
-    options.warn(running.warnings());
-    let network = Network { operator, robot, robot_address: ROBOT, inputs: inputs.list() };
+    let (mut paths, mut running) = (Vec::new(), Vec::new());
+    for (number, [there, back]) in (0..).zip(links) {
+        let address = |end| IpAddr::V4(Ipv4Addr::new(10, 79, number, end));
+        let path = Path { device: format!("path{number}"), operator: address(1), robot: address(2) };
+        let a = Tun::new(&operator, &TunConfig::new(&path.device, path.operator, 24))?;
+        let b = Tun::new(&robot, &TunConfig::new(&path.device, path.robot, 24))?;
+        // For sockets that are bound to this device.
+        operator.ip(&format!("route add default dev {} metric {}", path.device, u32::from(number) + 1))?;
+        let emulator = Emulator::new(there, back).early(early).thread(options.thread()).spawn(a, b)?;
+        options.warn(emulator.warnings());
+        paths.push(path);
+        running.push(emulator);
+    }
+    let network = Network { operator, robot, paths, inputs: inputs.list() };
     Ok((network, Box::new(Emulated(running))))
 }
 
-struct Emulated(RunningEmulator);
+/// An emulator for each path.
+struct Emulated(Vec<RunningEmulator>);
 
 impl Middle for Emulated {
-    fn stop(self: Box<Self>) -> Result<[Way; 2], RealError> {
-        let stats = self.0.stop()?;
-        Ok([way(&stats.up), way(&stats.down)])
+    fn stop(self: Box<Self>) -> Result<Vec<[Way; 2]>, RealError> {
+        let stop = |path: RunningEmulator| {
+            let stats = path.stop()?;
+            Ok([way(&stats.up), way(&stats.down)])
+        };
+        self.0.into_iter().map(stop).collect()
     }
 }
 
-pub(crate) fn way(stats: &DirectionStats) -> Way {
+fn way(stats: &DirectionStats) -> Way {
     let dropped = stats.dropped.iter().map(|(cause, count)| (cause.name().to_owned(), *count));
     let late = |percentile| stats.lateness_at(percentile).as_nanos() / 1_000;
     let counters = [

@@ -10,7 +10,7 @@
 //! | session, transports, security | the state machines | the same ones, on sockets |
 //! | TCP | a model | the kernel's |
 //! | links | the link chain | the same chain in real time, or whatever stands [`Between`] |
-//! | paths of a flow of commands | links | a pair of devices and an emulator for each |
+//! | paths | links | a pair of devices for each, and what stands between those |
 //! | Multipath TCP | a model | the kernel's |
 //! | hand, robot | models, stepped in virtual time | the same models, stepped in real time |
 //!
@@ -18,12 +18,11 @@
 //! [`possible`] tells without running anything.
 
 mod between;
-mod commands;
 mod netem;
 mod possible;
 mod runner;
 
-pub use between::{Between, Joined, Middle, Network};
+pub use between::{Between, Joined, Middle, Network, Path};
 pub use possible::possible;
 pub use runner::{Cancel, Options, run};
 

@@ -4,40 +4,44 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use taut_io::{Dumbbell, Namespace, NamespaceError, Toward};
-use taut_lab::run::{Hop, Qdiscs, RunError, Way, qdiscs};
+use taut_lab::run::{Hop, PathEnds, Qdiscs, RunError, Way, qdiscs};
 use taut_lab::scenario::Scenario;
 
 use crate::RealError;
-use crate::between::{Joined, Middle, Network};
+use crate::between::{Joined, Middle, Network, Path};
 
 const HOPS: [Hop; 3] = [Hop::Host, Hop::Near, Hop::Far];
 /// A packet's Ethernet header.
 const ETHERNET: u64 = 14;
 
-/// Two hosts and two routers, whose devices have the qdiscs of the scenario's links.
+/// Two hosts, and on each path two routers, whose devices have the qdiscs of the scenario's links.
 pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     let ways = qdiscs(scenario)?;
-    let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
-    let dumbbell = Dumbbell::new()?;
-    for (toward, from) in [(Toward::There, &teleop.operator), (Toward::Back, &teleop.robot)] {
-        let way = ways.iter().find(|way| way.from == *from);
-        let way = way.ok_or_else(|| RunError::Key {
-            key: "links".to_owned(),
-            message: "the kernel needs a link there and one back".to_owned(),
-        })?;
-        install(way, dumbbell.devices(toward))?;
+    let PathEnds { ends, paths: count, .. } = PathEnds::of(scenario)?;
+    let dumbbell = Dumbbell::new(count)?;
+    for (toward, from) in [Toward::There, Toward::Back].into_iter().zip(ends) {
+        let mut parallel = ways.iter().filter(|way| way.from == from);
+        for path in 0..count {
+            let way = parallel.next().ok_or_else(|| RunError::Key {
+                key: "links".to_owned(),
+                message: "the kernel needs a link there and one back for every path".to_owned(),
+            })?;
+            install(way, dumbbell.devices(path, toward))?;
+        }
     }
-    let (operator, robot, routers) = dumbbell.split();
-    let robot_address = IpAddr::V4(Dumbbell::B);
+    let paths = (0..count).map(|path| {
+        let [operator, robot] = Dumbbell::addresses(path).map(IpAddr::V4);
+        Path { device: Dumbbell::device(path), operator, robot }
+    });
     // Namespaces are descriptors: these are the same ones.
-    let hosts = [operator.share()?, robot.share()?];
-    let network = Network { operator, robot, robot_address, inputs: Vec::new() };
-    Ok((network, Box::new(Disciplines { hosts, routers })))
+    let (operator, robot) = (dumbbell.a().share()?, dumbbell.b().share()?);
+    let network = Network { operator, robot, paths: paths.collect(), inputs: Vec::new() };
+    Ok((network, Box::new(Disciplines { dumbbell, paths: count })))
 }
 
-fn install(way: &Qdiscs, devices: [(&Namespace, &str); 3]) -> Result<(), NamespaceError> {
+fn install(way: &Qdiscs, devices: [(&Namespace, String); 3]) -> Result<(), NamespaceError> {
     for (hop, (namespace, device)) in HOPS.into_iter().zip(devices) {
-        for arguments in way.commands(hop, device) {
+        for arguments in way.commands(hop, &device) {
             namespace.tc(&arguments)?;
         }
     }
@@ -45,25 +49,26 @@ fn install(way: &Qdiscs, devices: [(&Namespace, &str); 3]) -> Result<(), Namespa
 }
 
 struct Disciplines {
-    hosts: [Namespace; 2],
-    routers: [Namespace; 2],
+    dumbbell: Dumbbell,
+    paths: u8,
 }
 
 impl Middle for Disciplines {
-    fn stop(self: Box<Self>) -> Result<[Way; 2], RealError> {
-        let ([operator, robot], [near, far]) = (&self.hosts, &self.routers);
-        Ok([
-            carried([(operator, "to-near"), (near, "to-far"), (far, "to-b")], (robot, "to-far"))?,
-            carried([(robot, "to-far"), (far, "to-near"), (near, "to-a")], (operator, "to-near"))?,
-        ])
+    fn stop(self: Box<Self>) -> Result<Vec<[Way; 2]>, RealError> {
+        let carried = |path| {
+            let [there, back] =
+                [Toward::There, Toward::Back].map(|toward| self.dumbbell.devices(path, toward));
+            Ok([carried(&there, &back[0])?, carried(&back, &there[0])?])
+        };
+        (0..self.paths).map(carried).collect()
     }
 }
 
 /// What the devices on a way, and the one at which it ends, have counted.
-fn carried(way: [(&Namespace, &str); 3], end: (&Namespace, &str)) -> Result<Way, RealError> {
-    let [_, sent] = counters(way[0].0, way[0].1)?;
-    let [received, _] = counters(end.0, end.1)?;
-    let [before, queue, after] = way.map(|(namespace, device)| dropped(namespace, device));
+fn carried(way: &[(&Namespace, String); 3], end: &(&Namespace, String)) -> Result<Way, RealError> {
+    let [_, sent] = counters(way[0].0, &way[0].1)?;
+    let [received, _] = counters(end.0, &end.1)?;
+    let [before, queue, after] = way.each_ref().map(|(namespace, device)| dropped(namespace, device));
     let (before, lost) = (before?, after?);
     let causes = [("random loss", before + lost), ("queue full", queue?)];
     let bytes = |(packets, bytes): (u64, u64)| bytes.saturating_sub(ETHERNET * packets);

@@ -1,8 +1,9 @@
 //! What real sockets cannot do is refused by the name of its key.
 
 use taut_core::Seed;
-use taut_lab::run::{Inputs, RunError, session_links};
-use taut_lab::scenario::{Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_io::tcp::KernelTcp;
+use taut_lab::run::{Inputs, RunError, path_links};
+use taut_lab::scenario::{MptcpScheduler, Scenario, TcpSpec, Teleop, TransportSpec};
 
 /// Can this scenario (without variants) run over real sockets?
 ///
@@ -23,62 +24,64 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
             "over real sockets there is one link, between operator and robot",
         );
     }
-    if let Some(commands) = &scenario.commands {
-        return match &scenario.teleop {
-            Some(_) => refuse("commands", "beside a session they are simulated only"),
-            None => crate::commands::possible(scenario, commands),
-        };
+    if scenario.commands.is_some() && scenario.teleop.is_some() {
+        return refuse("commands", "beside a session they are simulated only");
     }
-    session_links(scenario, Seed::new(1), &mut Inputs::default())?;
-    let Some(teleop) = &scenario.teleop else { return Ok(()) };
-    match session(teleop) {
-        Some((key, message)) => refuse(&format!("teleop.{key}"), message),
-        None => Ok(()),
-    }
+    path_links(scenario, Seed::new(1), &mut Inputs::default())?;
+    let (of, found) = match (&scenario.teleop, &scenario.commands) {
+        (Some(teleop), _) => ("teleop", settings(teleop).or_else(|| transport(&teleop.transport))),
+        (None, Some(commands)) if commands.bare => ("commands", Some(("bare", BARE.to_owned()))),
+        (None, Some(commands)) => ("commands", transport(&commands.transport)),
+        (None, None) => return Ok(()),
+    };
+    found.map_or(Ok(()), |(key, message)| refuse(&format!("{of}.{key}"), &message))
 }
 
-/// What of a session cannot be.
-fn session(teleop: &Teleop) -> Option<(&'static str, &'static str)> {
+const BARE: &str = "without a session they are simulated only: set it to false";
+
+/// Which of a session's settings cannot be.
+fn settings(teleop: &Teleop) -> Option<(&'static str, String)> {
     let clock =
         "over real sockets both ends read the one clock of this host, so that one-way latency is exact";
     let button = "buttons are pressed by script in simulations only";
-    if teleop.operator_clock.is_some() {
-        return Some(("operator_clock", clock));
-    }
-    if teleop.robot_clock.is_some() {
-        return Some(("robot_clock", clock));
-    }
-    if !teleop.stops.is_empty() {
-        return Some(("stops", button));
-    }
-    if !teleop.resumes.is_empty() {
-        return Some(("resumes", button));
-    }
-    if teleop.resume_after.is_some() {
-        return Some(("resume_after", button));
-    }
-    if teleop.paths > 1 {
-        return Some(("paths", "a session over several paths is simulated only; [commands] take several"));
-    }
-    match teleop.transport {
+    let (key, message) = match teleop {
+        Teleop { operator_clock: Some(_), .. } => ("operator_clock", clock),
+        Teleop { robot_clock: Some(_), .. } => ("robot_clock", clock),
+        Teleop { stops, .. } if !stops.is_empty() => ("stops", button),
+        Teleop { resumes, .. } if !resumes.is_empty() => ("resumes", button),
+        Teleop { resume_after: Some(_), .. } => ("resume_after", button),
+        _ => return None,
+    };
+    Some((key, message.to_owned()))
+}
+
+/// What of a transport cannot be.
+fn transport(spec: &TransportSpec) -> Option<(&'static str, String)> {
+    let (key, message) = match *spec {
+        TransportSpec::Mptcp(spec)
+            if !matches!(spec.scheduler, MptcpScheduler::Minrtt | MptcpScheduler::Linux) =>
+        {
+            let message = "the kernel's Multipath TCP has one of its own: name linux, or minrtt";
+            ("transport.mptcp.scheduler", message.to_owned())
+        }
         TransportSpec::Mptcp(_) => {
-            Some(("transport.mptcp", "the model is simulated only; [commands] take the kernel's"))
+            let missing = KernelTcp::has_multipath().err()?;
+            ("transport.mptcp", format!("this kernel has no Multipath TCP: {missing}"))
         }
         TransportSpec::Etp(etp) if etp.tcp.is_some() => {
-            Some(("transport.etp.tcp", "a gap above the kernel's TCP is simulated only"))
+            ("transport.etp.tcp", "a gap above the kernel's TCP is simulated only".to_owned())
         }
         TransportSpec::Tcp(tcp)
             if ![TcpSpec::default(), TcpSpec::linux()]
                 .contains(&TcpSpec { congestion: TcpSpec::default().congestion, ..tcp }) =>
         {
-            Some((
-                "transport.tcp",
-                "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, or give those of \
-                 Linux: counted = \"segments\", rack = true, min_rto = \"200ms\"",
-            ))
+            let message = "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, or give \
+                           those of Linux: counted = \"segments\", rack = true, min_rto = \"200ms\"";
+            ("transport.tcp", message.to_owned())
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((key, message))
 }
 
 #[cfg(test)]
@@ -111,7 +114,7 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
 
     #[test]
     fn commands_over_parallel_links_are_possible_and_what_is_not_is_named() {
-        for transport in ["udp", "every_path", "{ mtip = {} }", "{ mptcp = {} }", "{ mpquic = {} }"] {
+        for transport in ["udp", "every_path", "tcp", "quic", "{ mtip = {} }", "{ mpquic = {} }"] {
             assert_eq!(told(&[&format!("commands.transport={transport}")]), Ok(()), "{transport}");
         }
         assert_eq!(told(&["commands.paths=1"]), Ok(()), "the first of the links");
@@ -120,7 +123,7 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
                 "commands.transport={ mptcp = { scheduler = \"redundant\" } }",
                 "commands.transport.mptcp.scheduler",
             ),
-            ("commands.transport={ quic = {} }", "commands.transport"),
+            ("commands.bare=true", "commands.bare"),
             ("commands.paths=3", "commands.paths"),
             ("cross.video.traffic={ poisson = { rate = \"1Mbit\", packet = \"1200B\" } }", "cross.video"),
         ] {

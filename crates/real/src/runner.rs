@@ -1,27 +1,34 @@
 //! One run.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
-use taut_agent::{Observed, OperatorCommand, OperatorNote, Progress, RobotCommand, SessionObserver};
+use taut_agent::{
+    Observed, OperatorCommand, OperatorDevice, OperatorNote, Progress, RobotCommand, RobotDevice,
+    SessionObserver,
+};
 use taut_core::{Duration, Seed, Time};
 use taut_io::device::InProcess;
 use taut_io::session::{
-    Credentials, Endpoint, OperateConfig, OperatorMachine, Remote, RobotMachine, Security, ServeConfig, Told,
-    TransportConfig, operate, serve,
+    Credentials, Endpoint, OperateConfig, OperatorMachine, PathSpec, Remote, RobotMachine, Security,
+    ServeConfig, Told, TransportConfig, operate, serve,
 };
 use taut_io::tcp::KernelTcpConfig;
 use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
-use taut_lab::run::{Notes, account, settings};
-use taut_lab::scenario::{Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_lab::run::{
+    CommandMaker, CommandNotes, CommandRun, Notes, StillHand, StillRobot, Way, account, account_commands,
+    settings,
+};
+use taut_lab::scenario::{Commands, Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
 use taut_report::result::RunResult;
 use taut_transport::identity::{Identity, Trust};
 
-use crate::between::Network;
+use crate::between::{Middle, Network};
 use crate::{Between, RealError, possible};
 
 /// How scenarios are run for real.
@@ -129,55 +136,105 @@ pub fn run(
     if cancel.is_cancelled() {
         return Err(RealError::Interrupted);
     }
-    if let Some(commands) = &scenario.commands {
-        return crate::commands::run(scenario, commands, seed, options, cancel, progress);
-    }
-    let teleop = scenario.teleop.as_ref().expect("nothing else is possible");
+    let job = match (&scenario.teleop, &scenario.commands) {
+        (Some(teleop), _) => Job::Teleop(teleop),
+        (None, Some(commands)) => Job::Commands(commands),
+        (None, None) => unreachable!("nothing else is possible"),
+    };
     let (network, middle) = options.between.join(scenario, seed, options)?;
-    let setup = Setup { scenario, teleop, seed, options, network: &network, clock: Clock::start() };
-    let made = Arc::new(AtomicU64::new(0));
-    let ended = setup.run(&made, cancel, progress);
-    if cancel.is_cancelled() {
-        return Err(RealError::Interrupted);
+    if let TransportSpec::Mptcp(_) = job.transport() {
+        network.announce_paths()?;
     }
-    let (ends, began, missed) = ended?;
-    let mut ways = middle.stop()?;
-    ways[0].counters.insert("missed_by_the_device".to_owned(), missed);
-    let result = account(scenario, seed.get(), began, ends, &ways, network.inputs.clone());
+    let setup = Setup { scenario, job, seed, options, network: &network, clock: Clock::start() };
+    let result = match job {
+        Job::Teleop(teleop) => {
+            let notes = [Notes::of_operator(teleop), Notes::of_robot(teleop)];
+            let (ended, ends) = setup.run(notes, cancel, progress)?;
+            let paths = ended.carried(middle)?;
+            account(scenario, seed.get(), ended.began, ends, &paths, network.inputs.clone())
+        }
+        Job::Commands(commands) => {
+            let (ended, ends) = setup.run(<[CommandNotes; 2]>::default(), cancel, progress)?;
+            let paths = ended.carried(middle)?;
+            let Ended { began, progress } = ended;
+            let choices = progress.choices.map(|report| report.stats);
+            let inputs = network.inputs.clone();
+            let run = CommandRun { began, paths, copies: progress.copies, choices, inputs };
+            account_commands(scenario, commands, seed.get(), ends, run)
+        }
+    };
     Ok(RunResult { ran: options.between.ran(), ..result })
+}
+
+/// What the session carries.
+#[derive(Clone, Copy)]
+enum Job<'a> {
+    Teleop(&'a Teleop),
+    Commands(&'a Commands),
+}
+
+impl Job<'_> {
+    fn transport(&self) -> &TransportSpec {
+        match self {
+            Self::Teleop(teleop) => &teleop.transport,
+            Self::Commands(commands) => &commands.transport,
+        }
+    }
 }
 
 /// What both ends need.
 struct Setup<'a> {
     scenario: &'a Scenario,
-    teleop: &'a Teleop,
+    job: Job<'a>,
     seed: Seed,
     options: &'a Options,
     network: &'a Network,
     clock: Clock,
 }
 
-type RobotRemote = Remote<RobotMachine<InProcess<SimulatedArm>>>;
-type OperatorRemote = Remote<OperatorMachine<SimulatedHand>>;
+/// How it went.
+struct Ended {
+    began: Time,
+    progress: Progress,
+}
 
-/// The notes of one end: taken on its thread, and read when that has ended.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Notes>>);
-
-impl Shared {
-    fn new(notes: Notes) -> Self {
-        Self(Arc::new(Mutex::new(notes)))
-    }
-
-    /// Whoever took them has gone; `empty` takes their place.
-    fn take(self, empty: Notes) -> Notes {
-        std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), empty)
+impl Ended {
+    /// What each path carried, and how many messages the device did not make because this host was late.
+    fn carried(&self, middle: Box<dyn Middle>) -> Result<Vec<[Way; 2]>, RealError> {
+        let mut paths = middle.stop()?;
+        paths[0][0].counters.insert("missed_by_the_device".to_owned(), self.progress.missed);
+        Ok(paths)
     }
 }
 
-impl SessionObserver for Shared {
+type Hand = Box<dyn OperatorDevice + Send>;
+type Arm = Box<dyn RobotDevice + Send>;
+type RobotRemote = Remote<RobotMachine<InProcess<Arm>>>;
+type OperatorRemote = Remote<OperatorMachine<Hand>>;
+
+/// The notes of one end: taken on its thread, and read when that has ended.
+struct Shared<N>(Arc<Mutex<Option<N>>>);
+
+impl<N> Shared<N> {
+    fn new(notes: N) -> Self {
+        Self(Arc::new(Mutex::new(Some(notes))))
+    }
+
+    fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    /// Once, when whoever took them has gone.
+    fn take(self) -> N {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().expect("they are read once")
+    }
+}
+
+impl<N: SessionObserver> SessionObserver for Shared<N> {
     fn on_event(&mut self, now: Time, event: Observed<'_>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).on_event(now, event);
+        if let Some(notes) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            notes.on_event(now, event);
+        }
     }
 }
 
@@ -188,41 +245,44 @@ const PROGRESS: Duration = Duration::from_millis(50);
 const PORT: u16 = 4_433;
 
 impl Setup<'_> {
-    /// Runs both ends, each on a thread of its own; gives their notes, when it began, and how many states the device did not
-    /// make because this host was late.
-    fn run(
+    /// Runs both ends, each on a thread of its own; gives their notes.
+    fn run<N: SessionObserver + Send + 'static>(
         &self,
-        made: &Arc<AtomicU64>,
+        notes: [N; 2],
         cancel: &Cancel,
         progress: &mut dyn FnMut(f64),
-    ) -> Result<([Notes; 2], Time, u64), RealError> {
-        let operator = Shared::new(Notes::of_operator(self.teleop));
-        let robot = Shared::new(Notes::of_robot(self.teleop));
-        let (began, missed) = std::thread::scope(|scope| {
+    ) -> Result<(Ended, [N; 2]), RealError> {
+        let [operator, robot] = notes.map(Shared::new);
+        let asked = AtomicU64::new(0);
+        let ended = std::thread::scope(|scope| {
             let (sender, remotes) = channel();
+            let observer = Box::new(robot.share());
             let robot_end = scope.spawn(|| {
-                self.network.robot.run(|| self.robot(&robot, sender)).map_err(RealError::from).flatten()
+                self.network.robot.run(|| self.robot(observer, sender)).map_err(RealError::from).flatten()
             });
             let Ok(robot_remote) = remotes.recv() else {
                 return Err(join(robot_end).err().unwrap_or(RealError::Interrupted));
             };
             let (sender, remotes) = channel();
             let began = self.clock.now();
-            let operator_end = scope.spawn(|| {
+            let (observer, asked) = (Box::new(operator.share()), &asked);
+            let operator_end = scope.spawn(move || {
                 self.network
                     .operator
-                    .run(|| self.operator(&operator, made, sender))
+                    .run(|| self.operator(began, observer, asked, sender))
                     .map_err(RealError::from)
                     .flatten()
             });
-            self.watch(&operator_end, &remotes, made, cancel, progress);
+            self.watch(&operator_end, &remotes, asked, cancel, progress);
             let ended = join(operator_end);
             robot_remote.send(RobotCommand::Close);
             join(robot_end)?;
-            Ok((began, ended?.missed))
-        })?;
-        let none = || Notes::of_robot(self.teleop);
-        Ok(([operator.take(none()), robot.take(none())], began, missed))
+            Ok(Ended { began, progress: ended? })
+        });
+        if cancel.is_cancelled() {
+            return Err(RealError::Interrupted);
+        }
+        Ok((ended?, [operator.take(), robot.take()]))
     }
 
     /// Until the operator has ended; asks it to when the run is cancelled.
@@ -230,7 +290,7 @@ impl Setup<'_> {
         &self,
         operator: &ScopedJoinHandle<'_, Result<Progress, RealError>>,
         remotes: &Receiver<OperatorRemote>,
-        made: &AtomicU64,
+        asked: &AtomicU64,
         cancel: &Cancel,
         progress: &mut dyn FnMut(f64),
     ) {
@@ -242,27 +302,47 @@ impl Setup<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(LOOK),
             }
-            progress((made.load(Ordering::Relaxed) as f64 / limit as f64).min(1.0));
+            progress((asked.load(Ordering::Relaxed) as f64 / limit as f64).min(1.0));
             if let (true, Some(remote)) = (cancel.is_cancelled(), &remote) {
                 remote.send(OperatorCommand::Close);
             }
         }
     }
 
-    /// States that the device makes.
+    /// How often the device is asked.
     fn limit(&self) -> u64 {
-        let within = self.scenario.duration / self.teleop.period;
-        self.teleop.messages.map_or(within, |messages| messages.min(within)).max(1)
+        let times = match self.job {
+            Job::Teleop(teleop) => {
+                let within = self.scenario.duration / teleop.period;
+                teleop.messages.map_or(within, |messages| messages.min(within))
+            }
+            Job::Commands(commands) => (self.scenario.duration + self.scenario.drain) / commands.period,
+        };
+        times.max(1)
     }
 
-    fn robot(&self, notes: &Shared, started: Sender<RobotRemote>) -> Result<(), RealError> {
+    fn robot(
+        &self,
+        observer: Box<dyn SessionObserver + Send>,
+        started: Sender<RobotRemote>,
+    ) -> Result<(), RealError> {
         let trusted = Trust::only(Identity::from_seed(self.seed, "operator").fingerprint());
-        let address = (self.network.robot_address, PORT).into();
-        let endpoint =
-            Endpoint::listen(self.transport(), address, self.security("robot", trusted), &self.clock)?;
-        let device = InProcess::new(SimulatedArm::of_run(self.teleop, self.seed, SimulatedRobot::REST));
-        let config = ServeConfig::new(settings::robot(self.teleop)).observed(Box::new(notes.clone()));
-        let driver = self.driver()?;
+        // Subflows of Multipath TCP come to each of its addresses, other packets to one.
+        let address = match self.job.transport() {
+            TransportSpec::Mptcp(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            _ => self.address(),
+        };
+        let security = self.security("robot", trusted);
+        let endpoint = Endpoint::listen(self.transport(), (address, PORT).into(), security, &self.clock)?;
+        let (arm, session): (Arm, _) = match self.job {
+            Job::Teleop(teleop) => (
+                Box::new(SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST)),
+                settings::robot(teleop),
+            ),
+            Job::Commands(commands) => (Box::new(StillRobot), settings::commanded(commands)),
+        };
+        let config = ServeConfig::new(session).observed(observer);
+        let (driver, device) = (self.driver()?, InProcess::new(arm));
         let started = |remote| drop(started.send(remote));
         serve(driver, &endpoint, config, device, started, &mut |_, _| {})?;
         Ok(())
@@ -270,24 +350,36 @@ impl Setup<'_> {
 
     fn operator(
         &self,
-        notes: &Shared,
-        made: &AtomicU64,
+        began: Time,
+        observer: Box<dyn SessionObserver + Send>,
+        asked: &AtomicU64,
         started: Sender<OperatorRemote>,
     ) -> Result<Progress, RealError> {
         let trusted = Trust::only(Identity::from_seed(self.seed, "robot").fingerprint());
-        let remote = (self.network.robot_address, PORT).into();
+        let remote = (self.address(), PORT).into();
         let security = self.security("operator", trusted);
-        let endpoint = Endpoint::connect(self.transport(), remote, security, &self.clock)?;
-        let agent = settings::agent(self.teleop, self.scenario.drain.max(Duration::from_secs(1)));
-        let agent = agent.reports_by_time(PROGRESS);
-        let config = OperateConfig::new(settings::operator(self.teleop), agent);
-        let config = config.observed(Box::new(notes.clone()));
-        let hand = SimulatedHand::of_run(self.teleop, self.seed).ends_after(Some(self.limit()));
+        let endpoint =
+            Endpoint::connect(self.transport(), remote, security, &self.clock)?.over(&self.interfaces())?;
+        let drain = self.scenario.drain.max(Duration::from_secs(1));
+        let (hand, config): (Hand, _) = match self.job {
+            Job::Teleop(teleop) => {
+                let hand = SimulatedHand::of_run(teleop, self.seed).ends_after(Some(self.limit()));
+                let agent = settings::agent(teleop, drain).reports_by_time(PROGRESS);
+                (Box::new(hand), OperateConfig::new(settings::operator(teleop), agent))
+            }
+            Job::Commands(commands) => {
+                let maker = CommandMaker::of_run(self.scenario, commands, began);
+                let agent = settings::commanding(commands, drain).reports_by_time(PROGRESS);
+                let config = OperateConfig::new(settings::commander(commands), agent).says(Box::new(maker));
+                (Box::new(StillHand::of_run(self.scenario, began)), config)
+            }
+        };
+        let config = config.observed(observer);
         let driver = self.driver()?;
         let started = |remote| drop(started.send(remote));
         let tell = &mut |_, told| {
             if let Told::Note(OperatorNote::Progress(progress)) = told {
-                made.store(progress.made, Ordering::Relaxed);
+                asked.store(progress.made + progress.stale, Ordering::Relaxed);
             }
         };
         Ok(operate(driver, &endpoint, config, hand, started, tell)?)
@@ -300,18 +392,36 @@ impl Setup<'_> {
 
     /// In the clear there is nobody else in the namespaces.
     fn security(&self, name: &str, trust: Trust) -> Security {
-        if self.teleop.secure
-            || matches!(self.teleop.transport, TransportSpec::Quic(_) | TransportSpec::Mpquic(_))
-        {
+        let secure = matches!(self.job, Job::Teleop(teleop) if teleop.secure);
+        if secure || matches!(self.job.transport(), TransportSpec::Quic(_) | TransportSpec::Mpquic(_)) {
             return Credentials { identity: Identity::from_seed(self.seed, name), trust }.into();
         }
         Security::PlaintextAnywhere
     }
 
+    /// The robot's, whichever path leads there.
+    fn address(&self) -> IpAddr {
+        self.network.paths[0].robot
+    }
+
+    /// Where the paths of the session begin, where it has several; the kernel's Multipath TCP finds its own.
+    fn interfaces(&self) -> Vec<PathSpec> {
+        let transport = self.job.transport();
+        let uses = transport.is_multipath()
+            && !matches!(transport, TransportSpec::Mptcp(_))
+            && self.network.paths.len() > 1;
+        let paths = self.network.paths.iter().filter(|_| uses);
+        paths.map(|path| PathSpec::Interface(path.device.clone())).collect()
+    }
+
     fn transport(&self) -> TransportConfig {
-        match &self.teleop.transport {
+        match self.job.transport() {
             TransportSpec::Tcp(spec) => kernel_tcp(spec).into(),
-            _ => settings::session(self.teleop).into(),
+            TransportSpec::Mptcp(spec) => kernel_tcp(&spec.subflow).multipath(true).into(),
+            _ => match self.job {
+                Job::Teleop(teleop) => settings::session(teleop).into(),
+                Job::Commands(commands) => settings::commands(commands, false).into(),
+            },
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Every stack that can be specified is built, and carries messages both ways.
 
-use taut_core::{
-    Bytes, Datagram, Duration, Ecn, Event, Message, PathId, Protocol, Rng, Seed, Time, Transport,
-};
+use taut_core::{Datagram, Duration, Ecn, Event, Message, PathId, Protocol, Rng, Seed, Time, Transport};
 use taut_transport::dccp::DccpConfig;
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::EtpConfig;
@@ -17,7 +15,7 @@ use taut_transport::stack::{
     Bare, Part, Protection, Randomness, Side, Stack, StackError, StackSpec, TransportKind, Trouble,
 };
 use taut_transport::tcp::TcpConfig;
-use taut_transport::udp::{Udp, UdpConfig};
+use taut_transport::udp::UdpConfig;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -137,7 +135,7 @@ fn noise_is_around_datagrams_or_around_the_messages_of_a_stream() {
         };
         assert!(fits, "{stack:?}");
         assert_eq!(stack.serves_again(), matches!(stack, Stack::Secured(_)));
-        assert_eq!((stack.busy(), stack.is_open(), stack.owns_its_socket()), (0, false, false));
+        assert_eq!((stack.busy(), stack.is_open()), (0, false));
     }
 }
 
@@ -174,14 +172,4 @@ fn an_operator_learns_what_stands_in_the_way() {
         }
     }
     assert!(matches!(operator.trouble(), Trouble::Ended(why) if why.contains("proxy")));
-}
-
-#[test]
-fn a_transport_of_ones_own_is_called_through_its_box() {
-    let mut stack = Stack::from(Bare::External(Box::new(Udp::new(UdpConfig::new()))));
-    assert!(stack.owns_its_socket() && stack.counts().is_empty() && stack.copies().is_none());
-    assert_eq!(stack.poll_event(), Some(Event::Connected));
-    let long = Message { data: vec![0; 2_000], ..Message::default() };
-    let (size, limit) = (Bytes::new(2_000), Bytes::new(1_472));
-    assert_eq!(stack.send(Time::ZERO, long), Err(taut_core::SendError::TooLarge { size, limit }));
 }

@@ -9,6 +9,7 @@ mod settings;
 mod silence;
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use taut_core::{Datagram, Deadline, Duration, PathId, Rng, Time, Transmit, earliest};
 use taut_session::motion::Motion;
@@ -27,8 +28,8 @@ use self::silence::{Change, Silence};
 use crate::device::Held;
 use crate::observer::Eye;
 use crate::{
-    Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, OperatorDevice, SessionObserver,
-    Watched,
+    Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, MessageSource, Observed, OperatorDevice,
+    SessionObserver, Watched,
 };
 
 /// An operator, the device in its hand, and a clock that asks the device at a rate: sans-IO, over any transport.
@@ -61,7 +62,18 @@ pub struct Operator<T, D: OperatorDevice> {
     /// Not told yet.
     notes: VecDeque<OperatorNote>,
     closing: Option<Closing>,
+    source: Source,
     eye: Eye,
+}
+
+/// What is said beside the device's samples, where anybody says anything.
+#[derive(Default)]
+struct Source(Option<Box<dyn MessageSource>>);
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Source").field(&self.0.is_some()).finish()
+    }
 }
 
 /// It was closed here.
@@ -102,6 +114,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             kept: 0,
             notes: VecDeque::new(),
             closing: None,
+            source: Source::default(),
             eye: Eye::default(),
         }
     }
@@ -110,6 +123,12 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     pub fn observed(mut self, observer: Box<dyn SessionObserver>) -> Self {
         self.eye = Eye::new(observer);
         self.session.transport_mut().watch(true);
+        self
+    }
+
+    /// Asks `source`, too, with every sample of the device. Default: nobody.
+    pub fn says(mut self, source: Box<dyn MessageSource>) -> Self {
+        self.source = Source(Some(source));
         self
     }
 
@@ -172,6 +191,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             robot_position: self.robot_position,
             robot_force: self.robot_force,
             choices: self.transport().choices(),
+            copies: self.transport().copies(),
         }
     }
 
@@ -225,6 +245,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 if late > 0 {
                     self.sampler.missed(self.device.0.skip(late));
                 }
+                self.say(now);
                 self.device.0.sample(now)
             }
         };
@@ -270,6 +291,14 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         let motion = motion.with_enabling(self.is_held(now, motion.enabling()));
         let taken = self.session.send_motion(now, channel, now, &motion);
         self.eye.show(now, Observed::Message { channel, bytes: motion.len(), taken });
+    }
+
+    /// Sends what there is to say. Why something is refused is in the counters.
+    fn say(&mut self, now: Time) {
+        while let Some((channel, payload)) = self.source.0.as_mut().and_then(|source| source.message(now)) {
+            let taken = self.session.send(now, channel, now, &payload);
+            self.eye.show(now, Observed::Said(channel, taken));
+        }
     }
 
     /// Does the enabling input count as held, of a device that says so or not? Where there is a key for it, that decides.

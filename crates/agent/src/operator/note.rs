@@ -61,6 +61,8 @@ pub struct Progress {
     pub robot_force: Option<[f32; 3]>,
     /// How messages were spread over paths, and why: [`Conversation::choices`](crate::Conversation::choices).
     pub choices: Option<ChoiceReport>,
+    /// Messages, and copies of them that were sent: [`Conversation::copies`](crate::Conversation::copies).
+    pub copies: Option<(u64, u64)>,
 }
 
 /// Round trips of some time.

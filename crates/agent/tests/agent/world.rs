@@ -95,6 +95,9 @@ impl Conversation for Line {
     fn take_stranger(&mut self) -> Option<Refused> {
         None
     }
+    fn copies(&self) -> Option<(u64, u64)> {
+        None
+    }
     fn choices(&self) -> Option<ChoiceReport> {
         None
     }

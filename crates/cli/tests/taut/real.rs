@@ -10,6 +10,9 @@ use crate::sessions::ONE_AT_A_TIME;
 use crate::world::World;
 
 const TRANSPORTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/transports.toml");
+const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/session-paths.toml");
+
+const COMMANDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/paths-that-fail.toml");
 
 /// Can namespaces be made here? Prints why not.
 fn possible() -> bool {
@@ -73,6 +76,73 @@ fn every_transport_carries_a_session_for_real_beside_its_twin() {
         serde_json::from_slice(&world.read("out/runs/01-udp-baseline/seed-1-real.json")).unwrap();
     assert_eq!(run["ran"], "real");
     world.read("out/runs/01-udp-baseline/seed-1-simulated.json");
+}
+
+#[test]
+fn a_session_goes_over_several_paths_for_real_beside_its_twin() {
+    if !possible() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("real-paths");
+    let short = "--set messages=400 --set duration=1s --set drain=2s";
+    let ended = world.taut(&format!(
+        "run {PATHS} --real --only condition=two,condition=three {short} --json --out out -q"
+    ));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let result: Value = serde_json::from_str(&ended.out).unwrap();
+    let runs = result["runs"].as_array().unwrap();
+    if ended.err.contains("leaves out `MPTCP, two`: teleop.transport.mptcp: this kernel has no") {
+        println!("skipped: {}", ended.err);
+    } else {
+        assert_eq!(runs.len(), 10);
+    }
+    for run in runs {
+        let (name, real) = (run["variant"].as_str().unwrap(), &run["real"]);
+        assert_eq!((real["ran"].as_str(), real["made"].as_u64()), (Some("real"), Some(400)), "{name}");
+        assert_eq!(real["violations"], serde_json::json!([]), "{name}");
+        let arrived = real["delivered_percent"].as_f64().unwrap();
+        assert!(arrived > 30.0, "{name}: {arrived} % arrived");
+        // The shortest path takes 5 ms. How late a host with other work wakes up is not ours to say.
+        let p50 = real["one_way_ms"]["p50"].as_f64().unwrap();
+        assert!((5.0..100.0).contains(&p50), "{name}: {p50} ms");
+        let twin = run["simulated"]["one_way_ms"]["p50"].as_f64().unwrap();
+        assert!((5.0..5.2).contains(&twin), "{name}: {twin} ms in the simulation");
+    }
+    for (folder, paths) in [("07-every-path-two", 2), ("08-every-path-three", 3)] {
+        let run = world.read(&format!("out/runs/{folder}/seed-1-real.json"));
+        let run: Value = serde_json::from_slice(&run).unwrap();
+        let (sent, arrived) = (&run["flows"][0]["sent"], &run["teleop"]["arrived"]);
+        assert!(sent.as_u64().unwrap() >= paths * arrived.as_u64().unwrap(), "{folder}: {sent}, {arrived}");
+    }
+}
+
+#[test]
+fn commands_are_a_session_over_several_paths_for_real_beside_its_twin() {
+    if !possible() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("real-commands");
+    let protocols = "protocol=every path,protocol=deadline,protocol=MPQUIC copies,condition=comes back";
+    let ended = world
+        .command(&format!("run {COMMANDS} --real --json -q --set duration=2s --set deadline=200ms"))
+        .args(["--only", protocols, "--set", "links.a.chain=[{delay=\"4ms\"}]"])
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let runs = result["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3);
+    for run in runs {
+        let name = run["variant"].as_str().unwrap();
+        let in_time = |of: &str| run[of]["in_time_percent"].as_f64().unwrap();
+        assert!(in_time("simulated") > 99.9, "{name}");
+        assert!(in_time("real") > 30.0, "{name}: {run}");
+        let p50 = run["real"]["one_way_ms"]["p50"].as_f64().unwrap();
+        assert!((4.0..100.0).contains(&p50), "{name}: {p50} ms");
+        assert!(run["real"]["copies"].as_f64().unwrap() >= 1.0, "{name}: {run}");
+    }
 }
 
 #[test]

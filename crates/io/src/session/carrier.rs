@@ -109,6 +109,13 @@ impl Conversation for Carrier {
         }
     }
 
+    fn copies(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Stack(stack) => stack.copies(),
+            _ => None,
+        }
+    }
+
     fn stream_bytes(&self) -> Option<(u64, u64)> {
         // What the kernel's TCP was given and gave, no port counts.
         let stats = match self {

@@ -133,10 +133,9 @@ impl Endpoint {
     ) -> Result<Self, EndpointError> {
         let (transport, security) = (transport.into(), security.into());
         security.check(address)?;
-        let socket = if transport.kind() == TransportKind::Tcp {
-            TcpListener::bind(address).map(Socket::Listener)
-        } else {
-            UdpSocket::bind(address).map(Socket::Datagrams)
+        let socket = match &transport {
+            TransportConfig::Tcp(config) => KernelTcp::listener(address, config).map(Socket::Listener),
+            TransportConfig::Stack(_) => UdpSocket::bind(address).map(Socket::Datagrams),
         };
         let socket = socket.map_err(|error| of_bind(address, error))?;
         Self::new(transport, security, socket, None, clock)

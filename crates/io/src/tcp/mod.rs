@@ -138,6 +138,14 @@ impl KernelTcp {
         Ok(this)
     }
 
+    /// Does the kernel have Multipath TCP?
+    ///
+    /// # Errors
+    /// When it has none, or none is allowed (`net.mptcp.enabled`).
+    pub fn has_multipath() -> io::Result<()> {
+        socket::multipath()
+    }
+
     /// A socket for [`KernelTcp::server`] at an address. For plain TCP any listener will do.
     ///
     /// # Errors

@@ -41,6 +41,11 @@ fn new(address: SocketAddr, config: &KernelTcpConfig) -> io::Result<Socket> {
     Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))
 }
 
+/// Asks for a socket of Multipath TCP.
+pub(super) fn multipath() -> io::Result<()> {
+    Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).map(drop)
+}
+
 /// Sets every option that the configuration asks for.
 pub(super) fn set_up(stream: &TcpStream, config: &KernelTcpConfig) -> io::Result<()> {
     let socket = SockRef::from(stream);

@@ -3,6 +3,7 @@
 use taut_core::Seed;
 use taut_link::Chain;
 
+use super::commands::slot;
 use super::inputs::{Inputs, RunError};
 use super::links::{build_chain, directions};
 use crate::scenario::Scenario;
@@ -90,53 +91,69 @@ fn operator(scenario: &Scenario) -> Option<&str> {
     session.or(scenario.teleop.as_ref().map(|teleop| teleop.operator.as_str()))
 }
 
-/// The two directions between the ends of a session, for whoever drives them, with their names in results.
-#[derive(Debug)]
-pub struct SessionLinks {
-    /// From the operator to the robot.
-    pub there: (String, Chain),
-    /// From the robot to the operator.
-    pub back: (String, Chain),
+/// Who stands at the two ends of a scenario's paths: those of its `[teleop]` session, or of its `[commands]`.
+#[derive(Clone, Copy, Debug)]
+pub struct PathEnds<'a> {
+    /// Whose they are: `"teleop"` or `"commands"`.
+    pub of: &'static str,
+    /// The operator's place, and the robot's.
+    pub ends: [&'a str; 2],
+    /// Paths between them.
+    pub paths: u8,
 }
 
-/// The links of a scenario in which nothing but a `[teleop]` session stands at the ends of one link, or of two, one for each
-/// way. What is random in them is as in a simulated run with this seed.
+impl<'a> PathEnds<'a> {
+    /// Those of `scenario`.
+    ///
+    /// # Errors
+    /// When it has neither.
+    pub fn of(scenario: &'a Scenario) -> Result<Self, RunError> {
+        if let Some(teleop) = &scenario.teleop {
+            return Ok(Self { of: "teleop", ends: [&teleop.operator, &teleop.robot], paths: teleop.paths });
+        }
+        if let Some(commands) = &scenario.commands {
+            return Ok(Self { of: "commands", ends: [&commands.from, &commands.to], paths: commands.paths });
+        }
+        let message = "there is none; only sessions of [teleop] and [commands] run over real sockets";
+        Err(RunError::key("teleop", message))
+    }
+}
+
+/// The links of a scenario between the two ends of its `[teleop]` session or its `[commands]`, a pair for each of their paths, there and
+/// back: path i is the i-th link by name that leads there, with the i-th that leads back. Those beyond the paths are left out.
+/// What is random in them is as in a simulated run with this seed.
 ///
 /// # Errors
-/// When there is no such session, or there are other links: then the key is named.
-pub fn session_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Result<SessionLinks, RunError> {
-    let Some(teleop) = &scenario.teleop else {
-        return Err(RunError::key(
-            "teleop",
-            "there is none; only sessions of [teleop] run over real sockets",
-        ));
-    };
-    let ends = (teleop.operator.as_str(), teleop.robot.as_str());
-    let (mut there, mut back) = (None, None);
+/// When there are no such ends, fewer links than paths, or links elsewhere: then the key is named.
+pub fn path_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Result<Vec<[Chain; 2]>, RunError> {
+    let PathEnds { of, ends, paths } = PathEnds::of(scenario)?;
+    let [mut there, mut back] = [Vec::new(), Vec::new()];
     for (name, link) in &scenario.links {
         for (label, from, to) in directions(name, link) {
-            let way = match (from, to) {
+            let ways = match [from, to] {
                 way if way == ends => &mut there,
-                (from, to) if (to, from) == ends => &mut back,
+                [from, to] if [to, from] == ends => &mut back,
                 _ => return Err(elsewhere(name, from, to)),
             };
-            if way.is_some() {
-                return Err(RunError::key(format!("links.{name}"), "is a second link for the same way"));
-            }
-            let chain = build_chain(&link.chain, &label, &format!("links.{name}"), seed, None, inputs)?;
-            *way = Some((label, chain));
+            let key = format!("links.{name}");
+            ways.push(build_chain(&link.chain, &label, &key, seed, slot(scenario), inputs)?);
         }
     }
-    match (there, back) {
-        (Some(there), Some(back)) => Ok(SessionLinks { there, back }),
-        _ => Err(RunError::key("links", "real sockets need a link there and one back")),
+    let (count, pairs) = (usize::from(paths), there.len().min(back.len()));
+    match pairs {
+        0 => Err(RunError::key("links", "real sockets need a link there and one back")),
+        _ if pairs < count => {
+            let message =
+                format!("is {count}; there are {} links there and {} back", there.len(), back.len());
+            Err(RunError::key(format!("{of}.paths"), message))
+        }
+        _ => Ok(there.into_iter().zip(back).map(|(there, back)| [there, back]).take(count).collect()),
     }
 }
 
 fn elsewhere(name: &str, from: &str, to: &str) -> RunError {
-    let message = format!(
-        "leads from {from} to {to}; over real sockets there is one link between operator and robot and no other"
-    );
+    let message =
+        format!("leads from {from} to {to}; over real sockets every link is one between the two ends");
     RunError::key(format!("links.{name}"), message)
 }
 

@@ -33,9 +33,9 @@ use std::collections::BTreeMap;
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
-pub use commands::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
+pub use commands::{CommandMaker, CommandNotes, CommandRun, StillHand, StillRobot, account_commands};
 pub(crate) use earlier::{Kind, Owner, settle};
-pub use emulation::{LinkPair, SessionLinks, link_name, link_pair, session_links};
+pub use emulation::{LinkPair, PathEnds, link_name, link_pair, path_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;

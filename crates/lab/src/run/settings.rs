@@ -1,8 +1,11 @@
 //! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
 use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
-use taut_core::{Duration, PathId, Priority};
-use taut_session::{Channel, Codec, MotionLimits, OperatorConfig, Order, Processing, RobotConfig};
+use taut_core::{Bitrate, Bytes, Duration, PathId, Priority};
+use taut_session::{
+    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order,
+    Processing, RobotConfig, Schema,
+};
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
 use taut_transport::mptcp::{MptcpConfig, Scheduler};
@@ -15,8 +18,9 @@ use taut_transport::udp::UdpConfig;
 
 use super::transports::tcp_config;
 use crate::scenario::{
-    CodecSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipClocks, MtipMode,
-    MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, Teleop, TransportSpec,
+    CodecSpec, Commands, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipClocks,
+    MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, Teleop,
+    TransportSpec,
 };
 
 /// What carries a session of operator and robot.
@@ -25,6 +29,12 @@ pub fn session(teleop: &Teleop) -> StackSpec {
         &teleop.transport,
         Needs { period: Some(period(teleop)), deadline: teleop.deadline, explain: false },
     )
+}
+
+/// What carries commands. `explain`: each choice of paths is kept until it is read.
+pub fn commands(commands: &Commands, explain: bool) -> StackSpec {
+    // There is no stop in such a session that would go ahead of all.
+    stack(&commands.transport, Needs { period: None, deadline: Some(commands.deadline), explain })
 }
 
 /// What a transport is to know of what it carries.
@@ -194,6 +204,34 @@ const CHECKED: &str = "a scenario's channels are declared once when it is read";
 
 fn channels(teleop: &Teleop) -> impl Iterator<Item = Channel> {
     teleop.channels.iter().map(|channel| channel.channel.channel().expect(CHECKED))
+}
+
+/// The only channel of a session that carries commands.
+fn channel(commands: &Commands) -> Channel {
+    let schema = Schema::new("command", Encoding::Raw);
+    let channel = Channel::new("commands", Direction::ToRobot, ChannelKind::Command, schema);
+    channel.delivery(Delivery::Deadline).deadline(commands.deadline).largest(commands.size)
+}
+
+/// Of a session around a command, and more.
+const FRAME_HEADER: u64 = 64;
+
+/// The session of the end that sends commands.
+pub fn commander(commands: &Commands) -> OperatorConfig {
+    // Twice what they need: what is repeated goes as well.
+    let rate = Bytes::new(2 * (commands.size.get() + FRAME_HEADER)) / commands.period;
+    let config = OperatorConfig::new().channel(channel(commands)).expect("it has a name and a deadline");
+    config.channel_rate(rate.max(Bitrate::from_bps(10_000_000)))
+}
+
+/// The session of the end that takes them.
+pub fn commanded(commands: &Commands) -> RobotConfig {
+    RobotConfig::new().channel(channel(commands)).expect("it has a name and a deadline")
+}
+
+/// What stands around the session of the end that sends commands.
+pub fn commanding(commands: &Commands, drain: Duration) -> OperatorSettings {
+    OperatorSettings::new(commands.period).samples_from(SampleFrom::Connected).drains(drain)
 }
 
 /// What stands around the operator's session.

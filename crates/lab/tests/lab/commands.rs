@@ -17,7 +17,7 @@ fn over(transport: &str, settings: &[&str]) -> CommandsResult {
     };
     let text = format!(
         "title = \"two paths\"\nduration = \"20s\"\nwarmup = \"1s\"\n[links.a]\n{}\n[links.b]\n{}\n\
-         [commands]\nfrom = \"controller\"\nto = \"robot\"\ntransport = {transport}\n",
+         [commands]\nfrom = \"controller\"\nto = \"robot\"\nbare = true\ntransport = {transport}\n",
         link("4ms", r#", { cut = { at = "10s" } }"#),
         link("4500us", ""),
     );
@@ -25,6 +25,45 @@ fn over(transport: &str, settings: &[&str]) -> CommandsResult {
     let scenario = Scenario::parse("two paths", &text).unwrap_or_else(|e| panic!("{e}"));
     let result: RunResult = done(transport, &scenario.with(&settings).unwrap_or_else(|e| panic!("{e}")));
     result.commands.expect("there are commands")
+}
+
+/// The same in a session with one channel.
+fn in_a_session(transport: &str) -> CommandsResult {
+    over(transport, &["commands.bare=false"])
+}
+
+#[test]
+fn commands_are_a_session_with_one_channel_over_every_transport() {
+    // 9 of the 19 seconds that count: the rest has no path.
+    let single = |transport| in_a_session(transport).in_time_percent.unwrap();
+    for transport in ["\"udp\"", "\"quic\"", "{ etp = {} }", "{ tcp = {} }", "\"sctp\"", "\"dccp\""] {
+        let in_time = single(transport);
+        assert!((in_time - 100.0 * 9.0 / 19.0).abs() < 1.0, "{transport}: {in_time} %");
+    }
+    for (transport, least, copies) in [
+        (r#""every_path""#, 100.0, 2.0),
+        (r#"{ mtip = { policy = "all" } }"#, 100.0, 2.0),
+        (r#"{ mtip = { policy = "adaptive" } }"#, 99.5, 2.0),
+        (r#"{ mtip = { policy = "deadline" } }"#, 99.8, 1.3),
+        (r#"{ mpquic = { paths = "duplicate" } }"#, 100.0, 2.0),
+        (r#"{ mpquic = {} }"#, 96.0, 1.0),
+        (r#"{ mptcp = { subflow = { min_rto = "200ms" } } }"#, 98.0, 1.1),
+    ] {
+        let result = in_a_session(transport);
+        assert!(result.in_time_percent.unwrap() >= least, "{transport}: {result:?}");
+        assert!(result.copies.unwrap() <= copies, "{transport}: {:?}", result.copies);
+        assert!((4.0..5.0).contains(&result.latency_ms.as_ref().unwrap().p50), "{transport}: {result:?}");
+        // It acknowledges, and the clocks are compared.
+        assert!(result.back.iter().any(|path| path.packets > 0), "{transport}");
+        assert_eq!(result.refused, 0, "{transport}");
+    }
+}
+
+#[test]
+fn a_session_sends_nothing_that_cannot_arrive_in_time() {
+    let result = over("\"udp\"", &["commands.bare=false", "commands.deadline=3ms"]);
+    assert_eq!((result.received, result.bound_percent), (0, Some(0.0)), "{result:?}");
+    assert!(result.there[0].packets < result.sent / 2, "{result:?}");
 }
 
 #[test]
@@ -49,7 +88,7 @@ fn over_equal_links(transport: &str, more: &str, settings: &[&str]) -> CommandsR
     };
     let text = format!(
         "title = \"bound\"\nduration = \"10s\"\n{}{}[commands]\nfrom = \"controller\"\nto = \"robot\"\n\
-         period = \"10ms\"\ntransport = {transport}\n",
+         period = \"10ms\"\nbare = true\ntransport = {transport}\n",
         link("a", "4ms"),
         link("b", "8ms"),
     );
@@ -134,7 +173,7 @@ fn every_choice_of_paths_is_in_the_events_and_their_sums_are_in_the_result() {
     let text = "title = \"choices\"\nduration = \"5s\"\n\
                 [links.a]\nbetween = [\"c\", \"r\"]\nchain = [{ delay = \"4ms\" }, { cut = { at = \"3s\" } }]\n\
                 [links.b]\nbetween = [\"c\", \"r\"]\nchain = [{ delay = \"4500us\" }]\n\
-                [commands]\nfrom = \"c\"\nto = \"r\"\ntransport = { mtip = { policy = \"deadline\" } }\n";
+                [commands]\nfrom = \"c\"\nto = \"r\"\nbare = true\ntransport = { mtip = { policy = \"deadline\" } }\n";
     let scenario = Scenario::parse("choices", text).unwrap_or_else(|e| panic!("{e}"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("choices");
     let _ = std::fs::remove_dir_all(&folder);
@@ -188,7 +227,7 @@ fn what_the_receiver_may_assume_of_clocks_decides_what_is_late() {
             )
         });
         let text = format!(
-            "title = \"asymmetry\"\nduration = \"5s\"\nwarmup = \"1s\"\n{}[commands]\nfrom = \"c\"\nto = \"r\"\n\
+            "title = \"asymmetry\"\nduration = \"5s\"\nwarmup = \"1s\"\n{}[commands]\nfrom = \"c\"\nto = \"r\"\nbare = true\n\
              transport = {{ mtip = {{ clocks = \"{clocks}\" }} }}\n",
             links.concat(),
         );

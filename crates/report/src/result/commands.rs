@@ -17,15 +17,15 @@ pub struct CommandsResult {
     pub deadline_ms: f64,
     /// Commands made after the warm-up.
     pub sent: u64,
-    /// Of these, given to the application.
+    /// Of these, arrived: given to the application, or refused by the session as late.
     pub received: u64,
-    /// Of these, not later than the deadline.
+    /// Of these, given to the application and not later than the deadline.
     pub in_time: u64,
-    /// Of these, later.
+    /// Of these, the others.
     pub late: u64,
     /// Given to the application once more than once.
     pub delivered_again: u64,
-    /// In the whole run, not taken by the transport.
+    /// In the whole run, not taken by the session, or with `bare` by the transport.
     pub refused: u64,
     /// in_time / sent, per cent; absent when none was sent.
     pub in_time_percent: Option<f64>,

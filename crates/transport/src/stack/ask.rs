@@ -40,11 +40,6 @@ impl Stack {
         self.bare().overhead() + around
     }
 
-    /// Does it do its own input and output, so that it wants to be called whenever its socket is ready, and not only when it is due?
-    pub fn owns_its_socket(&self) -> bool {
-        matches!(self.bare(), Bare::External(_))
-    }
-
     /// Does it choose paths by deadlines? Then it is to be told the deadline of each message.
     pub fn keeps_deadlines(&self) -> bool {
         matches!(self.bare(), Bare::Mtip(_))

@@ -40,11 +40,9 @@ pub enum Bare {
     Mptcp(Mptcp),
     /// A datagram on every path.
     EveryPath(EveryPath),
-    /// One that is not of this crate. It has a socket of its own, a byte stream: it wants to be called whenever that is ready.
-    External(Box<dyn Transport>),
 }
 
-by_match!(Bare: Udp, Etp, Tcp, SpacedTcp, Quic, Mpquic, Sctp, Dccp, Mtip, Mptcp, EveryPath, External);
+by_match!(Bare: Udp, Etp, Tcp, SpacedTcp, Quic, Mpquic, Sctp, Dccp, Mtip, Mptcp, EveryPath);
 
 /// The end of a connection that is at this side.
 macro_rules! end {
@@ -106,7 +104,7 @@ impl Bare {
 
     pub(super) const fn protocol(&self) -> Protocol {
         match self {
-            Self::Tcp(_) | Self::SpacedTcp(_) | Self::Mptcp(_) | Self::External(_) => Protocol::Tcp,
+            Self::Tcp(_) | Self::SpacedTcp(_) | Self::Mptcp(_) => Protocol::Tcp,
             _ => Protocol::Udp,
         }
     }
@@ -115,7 +113,7 @@ impl Bare {
         Bytes::new(match self {
             Self::Udp(_) | Self::EveryPath(_) => UDP_IP,
             Self::Etp(_) => UDP_IP + taut_wire::etp::DATA_HEADER_LEN as u64,
-            Self::Tcp(_) | Self::SpacedTcp(_) | Self::External(_) => TCP_IP,
+            Self::Tcp(_) | Self::SpacedTcp(_) => TCP_IP,
             Self::Mptcp(_) => TCP_IP + mptcp::HEADER as u64,
             // Of the datagrams that they send, what a message may not fill.
             Self::Quic(quic) => ETHERNET.saturating_sub(quic.max_unreliable()).get(),
@@ -139,7 +137,6 @@ impl Bare {
             Self::Mtip(_) => "mtip",
             Self::Mptcp(_) => "mptcp",
             Self::EveryPath(_) => "every_path",
-            Self::External(_) => "external",
         }
     }
 }

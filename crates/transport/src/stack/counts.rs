@@ -31,7 +31,6 @@ impl Stack {
             Bare::Mtip(mtip) => of_mtip(&mtip.stats()),
             Bare::Mptcp(mptcp) => of_mptcp(&mptcp.stats()),
             Bare::EveryPath(every) => vec![("offered", every.offered())],
-            Bare::External(_) => Vec::new(),
         };
         match self {
             Self::Plain(_) => {}

@@ -1,12 +1,14 @@
 //! Which commands arrived, when, and what they cost on each path.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use taut_core::{Bytes, Duration, PathId, Time};
 use taut_transport::mtip::ChoiceStats;
 
 use super::bound::Clairvoyant;
+use super::notes::Note;
 use crate::metrics::{Summary, percent};
 use crate::scenario::{Commands, Scenario};
 use taut_report::result::{ChoicesResult, CommandsResult, PathResult};
@@ -18,10 +20,11 @@ pub(super) struct Books(Rc<RefCell<Counts>>);
 #[derive(Debug)]
 struct Counts {
     deadline: Duration,
-    period: Duration,
     warmup: Duration,
-    /// By number: whether it is counted, and has arrived.
-    commands: Vec<State>,
+    /// By number: when it was made, and whether it is counted, and has arrived.
+    commands: Vec<(Time, State)>,
+    /// Their numbers, by those that the session gave them.
+    taken: BTreeMap<u64, u64>,
     in_time: u64,
     late: u64,
     /// Deliveries of what was delivered already.
@@ -60,9 +63,9 @@ impl Books {
         let paths = vec![PathResult::default(); usize::from(commands.paths)];
         Self(Rc::new(RefCell::new(Counts {
             deadline: commands.deadline,
-            period: commands.period,
             warmup: scenario.warmup,
             commands: Vec::new(),
+            taken: BTreeMap::new(),
             in_time: 0,
             late: 0,
             again: 0,
@@ -82,7 +85,7 @@ impl Books {
     pub(super) fn made(&self, now: Time) -> u64 {
         let mut books = self.0.borrow_mut();
         let counts = now >= Time::ZERO + books.warmup;
-        books.commands.push(if counts { State::UnderWay } else { State::Ignored });
+        books.commands.push((now, if counts { State::UnderWay } else { State::Ignored }));
         books.made = counts.then_some(now).or(books.made);
         books.commands.len() as u64 - 1
     }
@@ -92,21 +95,41 @@ impl Books {
         self.0.borrow_mut().refused += 1;
     }
 
-    /// The application has a command.
-    pub(super) fn delivered(&self, now: Time, number: u64, created: Time) {
+    /// An end of a session noted this.
+    pub(super) fn write(&self, now: Time, note: Note) {
+        let number = |sequence| self.0.borrow().taken.get(&sequence).copied();
+        match note {
+            Note::Made(Some(sequence)) => {
+                let number = self.made(now);
+                self.0.borrow_mut().taken.insert(sequence, number);
+            }
+            Note::Made(None) => {
+                self.made(now);
+                self.refused();
+            }
+            Note::Came { sequence, used } => {
+                if let Some(number) = number(sequence) {
+                    self.delivered(now, number, used);
+                }
+            }
+        }
+    }
+
+    /// A command arrived; does the application have it? What was refused as late counts as late.
+    pub(super) fn delivered(&self, now: Time, number: u64, used: bool) {
         let books = &mut *self.0.borrow_mut();
         match books.commands.get_mut(number as usize) {
-            Some(state @ State::UnderWay) => {
-                let took = now.saturating_since(created);
+            Some((created, state @ State::UnderWay)) => {
+                let took = now.saturating_since(*created);
                 let since = books.arrived.map_or(Duration::ZERO, |last| now.saturating_since(last));
                 (books.gap, books.arrived) = (books.gap.max(since), Some(now));
                 books.latency.record(took);
-                let in_time = took <= books.deadline;
+                let in_time = used && took <= books.deadline;
                 *state = if in_time { State::InTime } else { State::Late };
                 *if in_time { &mut books.in_time } else { &mut books.late } += 1;
             }
-            Some(State::InTime | State::Late) => books.again += 1,
-            Some(State::Ignored) | None => {}
+            Some((_, State::InTime | State::Late)) => books.again += 1,
+            Some((_, State::Ignored)) | None => {}
         }
     }
 
@@ -129,20 +152,18 @@ impl Books {
     /// Commands that somebody who knows the future would have had in time: those that were, and those that could have been.
     fn deliverable(&self, clairvoyant: &Clairvoyant) -> u64 {
         let books = self.0.borrow();
-        let deliverable = |(number, state): &(usize, &State)| match state {
+        let deliverable = |(created, state): &&(Time, State)| match state {
             State::Ignored => false,
             State::InTime => true,
-            State::UnderWay | State::Late => {
-                clairvoyant.could_deliver(Time::ZERO + books.period * *number as u64)
-            }
+            State::UnderWay | State::Late => clairvoyant.could_deliver(*created),
         };
-        books.commands.iter().enumerate().filter(deliverable).count() as u64
+        books.commands.iter().filter(deliverable).count() as u64
     }
 
     pub(super) fn result(&self, transport: &str, clairvoyant: Option<&Clairvoyant>) -> CommandsResult {
         let deliverable = clairvoyant.map(|clairvoyant| self.deliverable(clairvoyant));
         let books = self.0.borrow();
-        let sent = books.commands.iter().filter(|state| **state != State::Ignored).count() as u64;
+        let sent = books.commands.iter().filter(|(_, state)| *state != State::Ignored).count() as u64;
         let received = books.in_time + books.late;
         let in_time_percent = percent(books.in_time, sent);
         let bound_percent = deliverable.and_then(|deliverable| percent(deliverable, sent));

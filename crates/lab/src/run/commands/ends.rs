@@ -1,213 +1,105 @@
-//! Both ends of a flow of commands, for whoever drives them over real sockets.
+//! Who makes commands and who takes them: devices that do nothing, for an operator and a robot whose session has one channel.
 
-use std::collections::BTreeMap;
-
-use taut_core::{
-    Address, Bytes, Datagram, Deadline, FlowId, Node, Packet, PacketMeta, Protocol, Seed, Time, Transmit,
-    Transport,
+use taut_agent::{
+    DeviceFailure, DeviceMessage, Measured, MessageSource, OperatorDevice, RobotDevice, Sample, SetPoint,
 };
-use taut_link::Chain;
-use taut_sim::Peer;
-use taut_transport::stack::{Bare, Side};
+use taut_core::{Duration, Time};
+use taut_session::motion::Motion;
+use taut_session::{ChannelId, State, StopCause};
 
-use super::books::Books;
-use super::node::{Receiver, Sender};
-use super::{direction, slot, stack};
-use crate::metrics::percent;
-use crate::run::flows::{Counted, Counters};
-use crate::run::inputs::{Inputs, RunError};
-use crate::run::links::{build_chain, directions};
-use crate::run::teleop::{Way, conservation};
-use crate::run::transports::PORTS;
 use crate::scenario::{Commands, Scenario};
-use taut_report::result::{FlowOwner, FlowResult, Input, PathResult, RunResult};
 
-/// A transport with a socket of its own in place of the model: at the sender's end, and at the receiver's.
-pub type KernelEnds = [Box<dyn Transport>; 2];
-
-/// Both ends of a scenario's commands, with the same makers, transports and books as in a simulated run. Their time zero is
-/// when the run begins.
-pub struct CommandEnds {
-    /// The end that makes commands.
-    pub sender: CommandEnd,
-    /// The end that takes them.
-    pub receiver: CommandEnd,
-    /// What both write into.
-    pub books: CommandBooks,
+/// A hand that does not move: its readings stand still, and no state is sent after the first.
+#[derive(Clone, Copy, Debug)]
+pub struct StillHand {
+    until: Time,
 }
 
-/// One end: a state machine with the five verbs of [`Transport`].
-pub struct CommandEnd(Box<dyn Node>);
-
-/// What was made and what arrived.
-pub struct CommandBooks(Books, String);
-
-impl CommandEnds {
-    /// Those of `commands`. What is random in them is as in a simulated run with this seed. `kernel` carries the commands
-    /// where the scenario's transport is a model of what only a kernel has.
-    ///
-    /// # Errors
-    /// When the transport's settings cannot be.
-    pub fn new(
-        scenario: &Scenario,
-        commands: &Commands,
-        seed: Seed,
-        kernel: Option<KernelEnds>,
-    ) -> Result<Self, RunError> {
-        let books = Books::new(commands, scenario);
-        let [near, far] = match kernel {
-            Some(ends) => ends.map(|end| Bare::External(end).into()),
-            None => [stack(commands, Side::Opens, seed, false)?, stack(commands, Side::Waits, seed, false)?],
-        };
-        let stop = Time::ZERO + scenario.duration;
-        let counted = |stack| Counted::new(stack, Counters::default());
-        let sender = Sender::new(counted(near), peer(), commands, stop, books.clone());
-        let receiver = Receiver::new(counted(far), peer(), books.clone());
-        let books = CommandBooks(books, commands.transport.name().to_owned());
-        Ok(Self { sender: CommandEnd(Box::new(sender)), receiver: CommandEnd(Box::new(receiver)), books })
+impl StillHand {
+    /// It is there until what the scenario's commands left on their way has had its time; the run began at `began`.
+    pub fn of_run(scenario: &Scenario, began: Time) -> Self {
+        Self { until: began + scenario.duration + scenario.drain }
     }
 }
 
-/// There are no addresses but those of sockets.
-fn peer() -> Peer {
-    let (source_port, destination_port) = PORTS;
-    let (address, flow, protocol) = (Address(0), FlowId(0), Protocol::Udp);
-    Peer { address, source_port, destination_port, flow, protocol, dscp: 0 }
-}
-
-impl CommandEnd {
-    /// A datagram arrived.
-    pub fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        let size = Bytes::new(28 + input.data.len() as u64 + u64::from(input.padding));
-        let meta = PacketMeta {
-            size,
-            protocol: Protocol::Udp,
-            ecn: input.ecn,
-            path: input.path,
-            ..PacketMeta::default()
-        };
-        self.0.handle_input(now, Packet { meta, payload: input.data.to_vec() });
+impl OperatorDevice for StillHand {
+    fn sample(&mut self, now: Time) -> Option<Sample> {
+        (now < self.until).then(|| Sample { state: State::at(now), reading: 0 })
     }
-
-    /// The deadline has come, or a socket of the transport's own is ready.
-    pub fn handle_timeout(&mut self, now: Time) {
-        self.0.handle_timeout(now);
+    fn skip(&mut self, periods: u64) -> u64 {
+        periods
     }
-
-    /// The next datagram to send; its bytes are appended to `buffer`.
-    pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let packet = self.0.poll_transmit(now)?;
-        buffer.extend_from_slice(&packet.payload);
-        let padding = Peer::padding(&packet);
-        Some(Transmit { path: packet.meta.path, ecn: packet.meta.ecn, padding })
-    }
-
-    /// Forgets what happened: the books know what matters. True when there was something.
-    pub fn poll_event(&mut self) -> bool {
-        self.0.poll_event().is_some()
-    }
-
-    /// When it wants to be called, and why.
-    pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.0.poll_timeout()
+    fn feel(&mut self, _: Time, _: &State) {}
+    fn lost(&mut self) {}
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
+        None
     }
 }
 
-impl CommandBooks {
-    /// The result of a run, both ends of which were dropped, and what each path carried there and back. It is one that
-    /// [`Ran::Real`](taut_report::result::Ran::Real).
-    pub fn account(
-        &self,
-        scenario: &Scenario,
-        seed: u64,
-        carried: &[[Way; 2]],
-        inputs: Vec<Input>,
-    ) -> RunResult {
-        let mut commands = self.0.result(&self.1, None);
-        let path = |way: &Way| PathResult { packets: way.entered, bytes: way.entered_bytes };
-        commands.there = carried.iter().map(|ways| path(&ways[0])).collect();
-        commands.back = carried.iter().map(|ways| path(&ways[1])).collect();
-        let sum = |at: usize| carried.iter().map(|ways| &ways[at]).fold(Way::default(), add);
-        let both = [sum(0), sum(1)];
-        RunResult {
-            ran: taut_report::result::Ran::Real,
-            verdict: taut_report::result::Verdict { met: true, limits: Vec::new() },
-            flows: flows(scenario, &both),
-            conservation: conservation(&both, Vec::new()),
-            commands: Some(commands),
-            ..crate::run::blank(scenario, seed, inputs)
-        }
+/// Makes a command whenever it is asked: so many bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandMaker {
+    size: usize,
+    until: Time,
+    last: Option<Time>,
+}
+
+impl CommandMaker {
+    /// As the scenario's commands are; the run began at `began`.
+    pub fn of_run(scenario: &Scenario, commands: &Commands, began: Time) -> Self {
+        Self { size: commands.size.get() as usize, until: began + scenario.duration, last: None }
     }
 }
 
-fn add(mut sum: Way, way: &Way) -> Way {
-    sum.entered += way.entered;
-    sum.entered_bytes += way.entered_bytes;
-    sum.left += way.left;
-    sum.left_bytes += way.left_bytes;
-    sum.duplicated += way.duplicated;
-    for (cause, count) in &way.dropped {
-        *sum.dropped.entry(cause.clone()).or_default() += count;
+impl MessageSource for CommandMaker {
+    fn message(&mut self, now: Time) -> Option<(ChannelId, Vec<u8>)> {
+        let is_due = now < self.until && self.last.replace(now) != Some(now);
+        is_due.then(|| (ChannelId(0), vec![0; self.size]))
     }
-    for (name, count) in &way.counters {
-        // How late the latest of the paths was.
-        let known: &mut u64 = sum.counters.entry(name.clone()).or_default();
-        *known = (*known).max(*count);
-    }
-    sum
 }
 
-fn flows(scenario: &Scenario, ways: &[Way; 2]) -> Vec<FlowResult> {
-    let rate = |bytes: u64| bytes as f64 * 8.0 / scenario.duration.as_secs_f64();
-    let flow = |(side, name, way): (Side, &str, &Way)| FlowResult {
-        name: name.to_owned(),
-        owner: FlowOwner::Commands(direction(side)),
-        kind: "commands".to_owned(),
-        sent: way.entered,
-        delivered: way.left,
-        dropped: way.dropped.clone(),
-        loss_percent: percent(way.dropped.values().sum(), way.entered),
-        sent_bps: rate(way.entered_bytes),
-        delivered_bps: rate(way.left_bytes),
-        efficiency: None,
-        delay_ms: None,
-        counters: way.counters.clone(),
-    };
-    let ends = [(Side::Opens, "commands", &ways[0]), (Side::Waits, "commands answers", &ways[1])];
-    ends.into_iter().map(flow).collect()
-}
+/// A robot on which nothing moves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StillRobot;
 
-/// The links of a scenario between the ends of its commands, one for each path, there and back, in the order of paths; those
-/// beyond its paths are left out. What is random in them is as in a simulated run with this seed.
-///
-/// # Errors
-/// When there are no commands, or too few such links, or others: then the key is named.
-pub fn command_links(
-    scenario: &Scenario,
-    seed: Seed,
-    inputs: &mut Inputs,
-) -> Result<Vec<[Chain; 2]>, RunError> {
-    let commands = scenario.commands.as_ref().ok_or_else(|| RunError::key("commands", "there are none"))?;
-    let ends = [commands.from.as_str(), commands.to.as_str()];
-    let mut paths = Vec::new();
-    for (name, link) in &scenario.links {
-        let key = format!("links.{name}");
-        let mut ways = BTreeMap::new();
-        for (label, from, to) in directions(name, link) {
-            ways.insert([from, to], build_chain(&link.chain, &label, &key, seed, slot(scenario), inputs)?);
-        }
-        match (ways.remove(&ends), ways.remove(&[ends[1], ends[0]])) {
-            (Some(there), Some(back)) => paths.push([there, back]),
-            _ => {
-                let message = "over real sockets each link of commands is one between their ends, both ways";
-                return Err(RunError::key(key, message));
-            }
-        }
+impl RobotDevice for StillRobot {
+    fn period(&self) -> Duration {
+        Duration::from_millis(100)
     }
-    let (count, there) = (usize::from(commands.paths), paths.len());
-    if there < count {
-        return Err(RunError::key("commands.paths", format!("is {count}; there are {there} links")));
+    fn enable(&mut self) -> Result<(), DeviceFailure> {
+        Ok(())
     }
-    paths.truncate(count);
-    Ok(paths)
+    fn apply(&mut self, _: &SetPoint) -> bool {
+        true
+    }
+    fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
+        false
+    }
+    fn stop(&mut self, _: StopCause) {}
+    fn measure(&mut self) -> Option<Measured> {
+        None
+    }
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn poll_message(&mut self) -> Option<DeviceMessage> {
+        None
+    }
+    fn feeds_back(&mut self) -> bool {
+        false
+    }
+    fn failure(&mut self) -> Option<DeviceFailure> {
+        None
+    }
+    fn lease(&self) -> bool {
+        true
+    }
+    fn stiffness(&self) -> Option<f32> {
+        None
+    }
+    fn limit_force(&mut self, _: f32) -> bool {
+        true
+    }
+    fn is_real(&self) -> bool {
+        false
+    }
 }

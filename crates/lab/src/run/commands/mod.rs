@@ -1,11 +1,13 @@
 //! A flow of commands over one path or several: who sends, who receives, and what was in time.
 
+mod bare;
 mod books;
 mod bound;
 mod ends;
-mod node;
+mod notes;
+mod session;
 
-use taut_core::{Address, Duration, Seed, Time};
+use taut_core::{Address, Duration, Node, Seed, Time};
 use taut_sim::{Network, Peer};
 use taut_transport::stack::{Side, Stack};
 
@@ -14,12 +16,14 @@ use super::inputs::{Inputs, RunError};
 use super::settings;
 use super::transports::{Carries, End, PORTS};
 use crate::scenario::{Commands, Direction, Scenario};
-pub use ends::{CommandBooks, CommandEnd, CommandEnds, KernelEnds, command_links};
+pub use ends::{CommandMaker, StillHand, StillRobot};
+pub use notes::{CommandNotes, CommandRun, account_commands};
 use taut_report::result::{CommandsResult, FlowOwner};
 
+use bare::{Receiver, Sender};
 use books::Books;
 use bound::Clairvoyant;
-use node::{Receiver, Sender};
+use session::{SessionNode, Stacks};
 
 /// A flow of commands whose ends are in the network.
 pub(super) struct CommandFlow {
@@ -62,40 +66,51 @@ pub(super) fn add(
     let books = Books::new(commands, scenario);
     let sender = network.next_address();
     let receiver = Address(sender.0 + 1);
-    let (near, far) = PORTS;
+    let (near_port, far_port) = PORTS;
     let mut end = |side: Side, other: Address, (source_port, destination_port)| {
         let explain = explain && side == Side::Opens;
-        let stack = stack(commands, side, seed, explain)?;
+        let counters = Counters::default();
+        let commands = commands.clone();
+        let mut stacks =
+            Stacks { commands, side, seed, life: String::new(), explain, counters: counters.clone() };
+        let stack = stacks.next()?;
         let (owner, flow) = (FlowOwner::Commands(direction(side)), taut_core::FlowId(flows.len() as u32));
         let name = match side {
             Side::Opens => "commands",
             Side::Waits => "commands answers",
         };
-        let (name, counters) = (name.to_owned(), Counters::default());
+        let name = name.to_owned();
         let from = if side == Side::Opens { sender } else { receiver };
-        flows.push(FlowInfo { name, owner, kind: "commands", sender: from, counters: counters.clone() });
-        let (protocol, address) = (stack.protocol(), other);
+        flows.push(FlowInfo { name, owner, kind: "commands", sender: from, counters });
+        let (protocol, address) = (stack.stack().protocol(), other);
         let peer = Peer { address, source_port, destination_port, flow, protocol, dscp: 0 };
-        Ok::<_, RunError>((super::flows::Counted::new(stack, counters), peer))
+        Ok::<_, RunError>(((stack, peer), stacks))
     };
-    let (stack, peer) = end(Side::Opens, receiver, (near, far))?;
-    let stop = Time::ZERO + scenario.duration;
-    let node = Sender::new(stack, peer, commands, stop, books.clone());
-    network.node("commander", from, Box::new(node));
-    let (stack, peer) = end(Side::Waits, sender, (far, near))?;
-    network.node("commanded", to, Box::new(Receiver::new(stack, peer, books.clone())));
+    let (near, near_stacks) = end(Side::Opens, receiver, (near_port, far_port))?;
+    let (far, far_stacks) = end(Side::Waits, sender, (far_port, near_port))?;
+    let [near, far]: [Box<dyn Node>; 2] = if commands.bare {
+        let stop = Time::ZERO + scenario.duration;
+        [
+            Box::new(Sender::new(near, commands, stop, books.clone())),
+            Box::new(Receiver::new(far, books.clone())),
+        ]
+    } else {
+        [(near, near_stacks), (far, far_stacks)]
+            .map(|(end, stacks)| Box::new(SessionNode::new(scenario, end, stacks, books.clone())) as _)
+    };
+    network.node("commander", from, near);
+    network.node("commanded", to, far);
     network.flow(sender, receiver);
     network.flow(receiver, sender);
     let clairvoyant = Clairvoyant::new(scenario, commands, seed, inputs)?;
     Ok(Some(CommandFlow { books, clairvoyant, transport: commands.transport.name().to_owned() }))
 }
 
-/// The stack of one end. `explain`: each choice of paths is kept until it is read.
-fn stack(commands: &Commands, side: Side, seed: Seed, explain: bool) -> Result<Stack, RunError> {
-    let end =
-        End { carries: Carries::Commands, side, secure: false, life: String::new(), paths: commands.paths };
-    let needs = settings::Needs { deadline: Some(commands.deadline), explain, period: None };
-    end.stack(settings::stack(&commands.transport, needs), seed)
+/// The stack of one end in one of its lives. `explain`: each choice of paths is kept until it is read.
+fn stack(commands: &Commands, side: Side, seed: Seed, life: &str, explain: bool) -> Result<Stack, RunError> {
+    let (carries, life) = (Carries::Commands, life.to_owned());
+    let end = End { carries, side, secure: false, life, paths: commands.paths };
+    end.stack(settings::commands(commands, explain), seed)
 }
 
 fn direction(side: Side) -> Direction {

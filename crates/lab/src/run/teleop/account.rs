@@ -19,7 +19,7 @@ use taut_report::result::{
 };
 use taut_transport::stack::Side;
 
-/// What one direction of the network between the ends carried.
+/// What one direction of the network between the ends carried, or one path of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
     /// IP packets that entered.
@@ -39,6 +39,31 @@ pub struct Way {
 }
 
 impl Way {
+    /// What all paths carried together, there and back.
+    pub(in crate::run) fn of_all(paths: &[[Self; 2]]) -> [Self; 2] {
+        let mut sums = [Self::default(), Self::default()];
+        for path in paths {
+            sums.iter_mut().zip(path).for_each(|(sum, way)| sum.add(way));
+        }
+        sums
+    }
+
+    fn add(&mut self, way: &Self) {
+        self.entered += way.entered;
+        self.entered_bytes += way.entered_bytes;
+        self.left += way.left;
+        self.left_bytes += way.left_bytes;
+        self.duplicated += way.duplicated;
+        for (cause, count) in &way.dropped {
+            *self.dropped.entry(cause.clone()).or_default() += count;
+        }
+        for (name, count) in &way.counters {
+            // How late the latest of the paths was.
+            let known = self.counters.entry(name.clone()).or_default();
+            *known = (*known).max(*count);
+        }
+    }
+
     fn dropped_in_all(&self) -> u64 {
         self.dropped.values().sum()
     }
@@ -52,7 +77,7 @@ impl Way {
 const OPERATOR: Address = Address(0);
 const ROBOT: Address = Address(1);
 
-/// The result of a session that began at `began`, from the notes of both ends and what the network carried there and back.
+/// The result of a session that began at `began`, from the notes of both ends and what each path carried there and back.
 /// It is one that [`Ran::Real`].
 ///
 /// # Panics
@@ -62,9 +87,10 @@ pub fn account(
     seed: u64,
     began: Time,
     ends: [Notes; 2],
-    network: &[Way; 2],
+    paths: &[[Way; 2]],
     inputs: Vec<Input>,
 ) -> RunResult {
+    let network = &Way::of_all(paths);
     let teleop = scenario.teleop.as_ref().expect("only sessions run for real");
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let record: Shared = Rc::new(RefCell::new(Record::new(teleop, watch)));
@@ -202,7 +228,7 @@ messages = 3
         let scenario = Scenario::parse("notes.toml", SCENARIO).unwrap();
         let way = Way { entered: 4, entered_bytes: 400, left: 3, ..Way::default() };
         let ends = notes(scenario.teleop.as_ref().unwrap());
-        let run = account(&scenario, 7, at(5_000), ends, &[way.clone(), way], Vec::new());
+        let run = account(&scenario, 7, at(5_000), ends, &[[way.clone(), way]], Vec::new());
         let teleop = run.teleop.unwrap();
         assert_eq!((run.ran, run.seed, teleop.made, teleop.arrived), (Ran::Real, 7, 3, 2));
         assert_eq!((teleop.handshake_ms, teleop.streams[0].lost), (Some(2.0), 1));

@@ -47,6 +47,8 @@ impl Scribe {
     pub(super) fn note(self, event: Observed<'_>) -> Option<Note> {
         Some(match event {
             Observed::Made(state, taken) => Note::Made { state: *state, taken },
+            // A session of states says nothing else.
+            Observed::Said(..) => return None,
             Observed::DeviceDone => Note::Finished,
             Observed::ResumePressed => Note::ResumePressed,
             Observed::StopPressed { waiting } => Note::StopPressed(waiting),

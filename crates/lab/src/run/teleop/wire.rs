@@ -128,6 +128,9 @@ impl Conversation for Wire {
     fn choices(&self) -> Option<ChoiceReport> {
         self.stack().choices()
     }
+    fn copies(&self) -> Option<(u64, u64)> {
+        self.stack().copies()
+    }
     fn stream_bytes(&self) -> Option<(u64, u64)> {
         None
     }

@@ -7,7 +7,7 @@ use taut_core::{Bytes, Duration, Probability};
 use super::defaults;
 use super::transport::{TcpSpec, TransportSpec};
 
-/// Commands of one size at equal distances, one way. Parallel links between the two vertices are its paths: path i is the
+/// Commands of one size at equal distances, one way: a session with one channel. Parallel links between the two vertices are its paths: path i is the
 /// i-th of them by name, both ways.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +34,9 @@ pub struct Commands {
     /// How many paths there are. 1 to 8.
     #[serde(default = "paths")]
     pub paths: u8,
+    /// Straight over the transport, without a session around them: to compare transports by themselves. Simulated only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bare: bool,
 }
 
 /// MTIP.

@@ -1,4 +1,4 @@
-//! The nodes that send and receive commands.
+//! The nodes that send and receive commands without a session, straight over a transport.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ struct End {
 }
 
 impl Sender {
-    pub(super) fn new(stack: Counted, peer: Peer, commands: &Commands, stop: Time, books: Books) -> Self {
+    pub(super) fn new((stack, peer): (Counted, Peer), commands: &Commands, stop: Time, books: Books) -> Self {
         let deadline = stack.stack().keeps_deadlines().then_some(commands.deadline);
         let end = End { stack, peer, books, back: false, events: VecDeque::new() };
         let (size, period) = (commands.size.get() as usize, commands.period);
@@ -67,7 +67,7 @@ impl Drop for Sender {
 }
 
 impl Receiver {
-    pub(super) fn new(stack: Counted, peer: Peer, books: Books) -> Self {
+    pub(super) fn new((stack, peer): (Counted, Peer), books: Books) -> Self {
         Self(End { stack, peer, books, back: true, events: VecDeque::new() })
     }
 }
@@ -84,7 +84,7 @@ impl End {
 
     fn handle_timeout(&mut self, now: Time) {
         let is_due = self.stack.poll_timeout().is_some_and(|deadline| deadline.at <= now);
-        if is_due || self.stack.stack().owns_its_socket() {
+        if is_due {
             self.stack.handle_timeout(now);
         }
         self.drain(now);
@@ -102,13 +102,10 @@ impl End {
     }
 
     fn receive(&mut self, now: Time, data: &[u8]) {
-        let Some(([number, created], _)) = data.split_first_chunk::<16>().map(|(head, rest)| {
-            let half = |at: usize| u64::from_be_bytes(head[at..at + 8].try_into().expect("8 of 16 bytes"));
-            ([half(0), half(8)], rest)
-        }) else {
+        let Some((number, _)) = data.split_first_chunk::<8>() else {
             return self.events.push_back(NodeEvent::Refused(None, DropCause::Malformed));
         };
-        self.books.delivered(now, number, Time::from_nanos(created));
+        self.books.delivered(now, u64::from_be_bytes(*number), true);
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
