@@ -50,7 +50,7 @@
 //! opens again what was abandoned. [`PathUse`] says what the paths are for. By itself the protocol has no choice of a path for each
 //! datagram, only paths that are available and others that stand by ([`PathUse::FailOver`]): when the first one falls silent, the
 //! next takes over after [`QuicConfig::path_idle_timeout`]. With [`PathUse::Duplicate`], samples carry a number, for the time of each
-//! copy its path alone is available, and the receiver gives on the first copy.
+//! copy its path alone is available, and the receiver gives on the first copy; a sample of priority 0 waits for the copy at work.
 //!
 //! # Determinism
 //!

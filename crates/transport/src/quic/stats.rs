@@ -45,9 +45,9 @@ pub struct QuicStats {
     pub bytes_sent: Bytes,
     /// UDP payload received.
     pub bytes_received: Bytes,
-    /// The smoothed round trip; zero before it was measured.
+    /// The smoothed round trip; zero while there is no conversation.
     pub rtt: Duration,
-    /// What may be under way.
+    /// What may be under way; zero while there is no conversation.
     pub cwnd: Bytes,
     /// From the first packet to [`Event::Connected`].
     pub handshake: Option<Duration>,

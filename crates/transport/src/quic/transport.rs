@@ -155,7 +155,12 @@ impl<L: Library> Transport for Conversation<L> {
     fn handle_timeout(&mut self, now: Time) {
         self.lent(now, |quic| {
             quic.start(now);
-            quic.connections.iter_mut().for_each(|connection| connection.quic.on_time(now));
+            for connection in &mut quic.connections {
+                connection.quic.on_time(now);
+                if quic.state == State::Open(connection.handle) {
+                    quic.observed.count(connection.quic.counted());
+                }
+            }
             quic.settle(now);
         });
     }
