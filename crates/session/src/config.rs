@@ -7,14 +7,12 @@ use taut_core::{Bitrate, Bytes, Duration};
 use crate::channel::{Channel, ChannelError, declare};
 use crate::codec::Codec;
 use crate::motion::{Limits, MotionLimits};
-use crate::queue::Order;
 use crate::safety::Latch;
+use crate::sending::Order;
 
 const MS: Duration = Duration::from_millis(1);
 /// IPv4 and UDP.
 const HEADERS: Bytes = Bytes::new(28);
-/// What most uplinks carry beside motion.
-const CHANNEL_RATE: Bitrate = Bitrate::from_bps(10_000_000);
 
 /// Settings of an [`Operator`](crate::Operator).
 ///
@@ -39,7 +37,7 @@ pub struct OperatorConfig {
     pub(crate) feedback_force: f32,
     pub(crate) headers: Bytes,
     pub(crate) channels: Vec<Channel>,
-    pub(crate) channel_rate: Bitrate,
+    pub(crate) channel_rate: Option<Bitrate>,
 }
 
 impl Default for OperatorConfig {
@@ -59,7 +57,7 @@ impl Default for OperatorConfig {
             feedback_force: 5.0,
             headers: HEADERS,
             channels: Vec::new(),
-            channel_rate: CHANNEL_RATE,
+            channel_rate: None,
         }
     }
 }
@@ -169,10 +167,10 @@ impl OperatorConfig {
         Ok(self)
     }
 
-    /// Channels send no faster than this, all together, so that what is long is no burst in the network's queues; at least
-    /// 10 kbit/s. Default 10 Mbit/s.
+    /// Channels but those of motion and feedback send no faster than this, all together, whatever the path carries; at least 10 kbit/s.
+    /// Default: as fast as the path carries beside states.
     pub fn channel_rate(mut self, rate: Bitrate) -> Self {
-        self.channel_rate = rate.max(Bitrate::from_bps(10_000));
+        self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
         self
     }
 }
@@ -216,6 +214,7 @@ pub struct RobotConfig {
     pub(crate) order: Order,
     pub(crate) feedback_rate: u32,
     pub(crate) feedback_deadline: Duration,
+    pub(crate) window: bool,
     pub(crate) command_age: Duration,
     pub(crate) takeover: Duration,
     pub(crate) status_interval: Duration,
@@ -223,7 +222,7 @@ pub struct RobotConfig {
     pub(crate) headers: Bytes,
     pub(crate) channels: Vec<Channel>,
     pub(crate) guarded: BTreeMap<u8, Limits>,
-    pub(crate) channel_rate: Bitrate,
+    pub(crate) channel_rate: Option<Bitrate>,
 }
 
 impl Default for RobotConfig {
@@ -241,6 +240,7 @@ impl Default for RobotConfig {
             order: Order::Newest,
             feedback_rate: 1000,
             feedback_deadline: MS * 200,
+            window: true,
             command_age: MS * 1000,
             takeover: MS * 1000,
             status_interval: MS * 50,
@@ -248,7 +248,7 @@ impl Default for RobotConfig {
             headers: HEADERS,
             channels: Vec::new(),
             guarded: BTreeMap::new(),
-            channel_rate: CHANNEL_RATE,
+            channel_rate: None,
         }
     }
 }
@@ -345,6 +345,12 @@ impl RobotConfig {
         self
     }
 
+    /// Hold feedback back while it alone fills the path's queue, as [`OperatorConfig::window`] does with states? Default: yes.
+    pub fn window(mut self, yes: bool) -> Self {
+        self.window = yes;
+        self
+    }
+
     /// The age at which a resume is not obeyed any more: nobody expects it to move. Default 1 s.
     pub fn command_age(mut self, age: Duration) -> Self {
         self.command_age = age;
@@ -399,10 +405,10 @@ impl RobotConfig {
         Ok(self)
     }
 
-    /// Channels send no faster than this, all together, so that what is long is no burst in the network's queues; at least
-    /// 10 kbit/s. Default 10 Mbit/s.
+    /// Channels but those of motion and feedback send no faster than this, all together, whatever the path carries; at least 10 kbit/s.
+    /// Default: as fast as the path carries beside states.
     pub fn channel_rate(mut self, rate: Bitrate) -> Self {
-        self.channel_rate = rate.max(Bitrate::from_bps(10_000));
+        self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
         self
     }
 }

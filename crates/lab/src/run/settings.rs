@@ -218,4 +218,5 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         .queue(teleop.queue)
         .order(order(teleop))
         .feedback_rate(teleop.feedback.max(1))
+        .window(teleop.window)
 }
