@@ -6,6 +6,7 @@ use taut_core::{Bitrate, Bytes, Duration};
 
 use crate::channel::{Channel, ChannelError, declare};
 use crate::codec::Codec;
+use crate::congestion::Congestion;
 use crate::motion::{Limits, MotionLimits};
 use crate::safety::Latch;
 use crate::sending::Order;
@@ -32,6 +33,7 @@ pub struct OperatorConfig {
     pub(crate) order: Order,
     pub(crate) reliable: bool,
     pub(crate) window: bool,
+    pub(crate) congestion: Congestion,
     pub(crate) clock_interval: Duration,
     pub(crate) feedback_watchdog: Duration,
     pub(crate) feedback_force: f32,
@@ -52,6 +54,7 @@ impl Default for OperatorConfig {
             order: Order::Newest,
             reliable: false,
             window: true,
+            congestion: Congestion::default(),
             clock_interval: MS * 100,
             feedback_watchdog: MS * 100,
             feedback_force: 5.0,
@@ -127,6 +130,12 @@ impl OperatorConfig {
     /// them? Default: yes. Costs nothing where the path carries the states.
     pub fn window(mut self, yes: bool) -> Self {
         self.window = yes;
+        self
+    }
+
+    /// By which law it is found how much the path carries. Default: [`Congestion::OwnQueue`].
+    pub fn congestion(mut self, law: Congestion) -> Self {
+        self.congestion = law;
         self
     }
 
@@ -215,6 +224,7 @@ pub struct RobotConfig {
     pub(crate) feedback_rate: u32,
     pub(crate) feedback_deadline: Duration,
     pub(crate) window: bool,
+    pub(crate) congestion: Congestion,
     pub(crate) command_age: Duration,
     pub(crate) takeover: Duration,
     pub(crate) status_interval: Duration,
@@ -241,6 +251,7 @@ impl Default for RobotConfig {
             feedback_rate: 1000,
             feedback_deadline: MS * 200,
             window: true,
+            congestion: Congestion::default(),
             command_age: MS * 1000,
             takeover: MS * 1000,
             status_interval: MS * 50,
@@ -348,6 +359,12 @@ impl RobotConfig {
     /// Hold feedback back while it alone fills the path's queue, as [`OperatorConfig::window`] does with states? Default: yes.
     pub fn window(mut self, yes: bool) -> Self {
         self.window = yes;
+        self
+    }
+
+    /// By which law it is found how much the path carries. Default: [`Congestion::OwnQueue`].
+    pub fn congestion(mut self, law: Congestion) -> Self {
+        self.congestion = law;
         self
     }
 

@@ -55,6 +55,7 @@ pub use channel::{
 };
 pub use codec::Codec;
 pub use config::{OperatorConfig, Processing, RobotConfig};
+pub use congestion::Congestion;
 pub use counters::StreamSummary;
 pub use latency::LatencySummary;
 pub use life::{OperatorLife, RobotLife};

@@ -16,8 +16,9 @@ use taut_transport::udp::UdpConfig;
 
 use super::transports::tcp_config;
 use crate::scenario::{
-    CodecSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipClocks, MtipMode,
-    MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, Teleop, TransportSpec,
+    CodecSpec, CongestionSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec,
+    MtipClocks, MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec,
+    Teleop, TransportSpec,
 };
 
 /// What carries a session of operator and robot.
@@ -174,6 +175,13 @@ fn order(teleop: &Teleop) -> Order {
     }
 }
 
+fn congestion(teleop: &Teleop) -> taut_session::Congestion {
+    match teleop.congestion_control {
+        CongestionSpec::OwnQueue => taut_session::Congestion::OwnQueue,
+        CongestionSpec::Scream { target } => taut_session::Congestion::Scream(target),
+    }
+}
+
 /// The operator's session.
 pub fn operator(teleop: &Teleop) -> OperatorConfig {
     let config = OperatorConfig::new()
@@ -184,6 +192,7 @@ pub fn operator(teleop: &Teleop) -> OperatorConfig {
         .order(order(teleop))
         .reliable(teleop.reliable)
         .window(teleop.window)
+        .congestion(congestion(teleop))
         .feedback_force(teleop.device_force as f32);
     match teleop.deadline {
         Some(deadline) => config.deadline(deadline),
@@ -219,4 +228,5 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         .order(order(teleop))
         .feedback_rate(teleop.feedback.max(1))
         .window(teleop.window)
+        .congestion(congestion(teleop))
 }

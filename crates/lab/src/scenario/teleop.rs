@@ -49,9 +49,12 @@ pub struct Teleop {
     /// Are lost states sent again, where the transport can?
     #[serde(default)]
     pub reliable: bool,
-    /// Are states held back while the session alone fills the path's queue? Off, to see what a transport does by itself.
+    /// Are states and feedback held back while the session alone fills the path's queue? Off, to see what a transport does by itself.
     #[serde(default = "yes")]
     pub window: bool,
+    /// By which law.
+    #[serde(default, skip_serializing_if = "CongestionSpec::is_default")]
+    pub congestion_control: CongestionSpec,
     /// The run is judged by its emergency stops, and by nothing else: each is to be acknowledged so long after the round
     /// trip of the path at most. 0 to 1s. Without it, the run is judged by the limits of its media.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,6 +129,27 @@ pub enum CodecSpec {
     Native,
     /// The source's samples of 71 bytes.
     Omni71,
+}
+
+/// By which law an end of a session judges how much its path carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CongestionSpec {
+    /// taut's own: nothing is held back until a queue is found to be the session's own.
+    #[default]
+    OwnQueue,
+    /// SCReAM v2.
+    Scream {
+        /// Its queue's longest delay. 1ms to 1s.
+        #[schemars(with = "String")]
+        target: Duration,
+    },
+}
+
+impl CongestionSpec {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Which of the waiting states goes next.
@@ -250,6 +274,9 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(key("max_age"), max_age, MS, Duration::from_secs(3600))?;
     }
     within(key("rate"), teleop.rate, 1, 100_000)?;
+    if let CongestionSpec::Scream { target } = teleop.congestion_control {
+        within(key("congestion_control.scream.target"), target, MS, SECOND)?;
+    }
     within(key("queue"), teleop.queue, 1, 100_000)?;
     within(key("feedback"), teleop.feedback, 0, 100_000)?;
     within(key("device_force"), teleop.device_force, 0.001, 1000.0)?;

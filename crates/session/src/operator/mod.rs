@@ -136,6 +136,7 @@ impl<T: Transport> Operator<T> {
             reliable: config.reliable,
             acknowledged: true,
             window: config.window,
+            congestion: config.congestion,
             channel_rate: config.channel_rate,
             headers: config.headers,
         };

@@ -133,6 +133,7 @@ impl<T: Transport> Robot<T> {
             reliable: false,
             acknowledged: config.codec == Codec::Native,
             window: config.window,
+            congestion: config.congestion,
             channel_rate: config.channel_rate,
             headers: config.headers,
         };

@@ -15,7 +15,7 @@ use self::queue::Outbox;
 pub(crate) use self::queue::{Dropped, StateQueue, Waiting};
 use self::tracker::{Outcome, Tracker};
 use crate::channel::{Channels, Ready};
-use crate::congestion::{Arrived, Flight};
+use crate::congestion::{Arrived, Congestion, Controller};
 use crate::port::{CHANNEL_PRIORITY, CHANNEL_STREAM, Parcel, Port, channel_tag};
 use crate::state::{Priority, State};
 
@@ -30,7 +30,7 @@ pub(crate) struct Sending {
     outbox: Outbox,
     pub(crate) channels: Channels,
     tracker: Tracker,
-    flight: Flight,
+    controller: Controller,
     next_sequence: u64,
     /// A cap on channels, and when it lets the next frame go.
     next_capped: Time,
@@ -52,8 +52,9 @@ pub(crate) struct Settings {
     pub(crate) reliable: bool,
     /// The peer acknowledges them.
     pub(crate) acknowledged: bool,
-    /// No more goes than the path carries.
+    /// No more goes than the path carries, by this law.
     pub(crate) window: bool,
+    pub(crate) congestion: Congestion,
     pub(crate) channel_rate: Option<Bitrate>,
     /// What the driver adds to each.
     pub(crate) headers: Bytes,
@@ -90,13 +91,19 @@ pub(crate) struct News {
 /// Bytes of a state with its headers, as far as the share of the path is concerned that is theirs.
 const STATE: u64 = 100;
 
+impl Settings {
+    fn controller(&self) -> Controller {
+        Controller::new(self.congestion, self.window && self.acknowledged)
+    }
+}
+
 impl Sending {
     pub(crate) fn new(settings: Settings, channels: Channels) -> Self {
         Self {
             outbox: Outbox::new(settings.queue, settings.order, settings.interval),
             channels,
             tracker: Tracker::new(),
-            flight: Flight::new(settings.window && settings.acknowledged),
+            controller: settings.controller(),
             next_sequence: 1,
             next_capped: Time::ZERO,
             dropped: Vec::new(),
@@ -107,7 +114,7 @@ impl Sending {
 
     /// There is another peer, over another path.
     pub(crate) fn restart(&mut self) {
-        self.flight = Flight::new(self.settings.window && self.settings.acknowledged);
+        self.controller = self.settings.controller();
     }
 
     /// The next state, with its number and until when it is of use.
@@ -119,7 +126,7 @@ impl Sending {
     /// Takes it. One of priority emergency is given back, to go at once.
     pub(crate) fn take(&mut self, now: Time, item: Waiting) -> Option<Waiting> {
         self.next_sequence += 1;
-        self.flight.made(now, STATE);
+        self.controller.made(now, STATE);
         if item.state.priority == Priority::Emergency {
             return Some(item);
         }
@@ -156,7 +163,7 @@ impl Sending {
         mut sent: impl FnMut(u8),
     ) {
         while self.outbox.len() > 0
-            && self.flight.admits(now)
+            && self.controller.admits(now)
             && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
         {
             if self.transmit(now, port, &item, stream, &mut body) {
@@ -191,7 +198,7 @@ impl Sending {
             Ok(bytes) => {
                 // What is urgent waits for no window, but is under way like the rest.
                 let bytes = bytes as u64 + self.settings.headers.get();
-                let place = self.flight.sent(now, bytes, false);
+                let place = self.controller.sent(now, bytes, false);
                 if self.settings.acknowledged {
                     let place = (place, bytes as u32);
                     self.outcomes.extend(self.tracker.sent(now, sequence, place, wire.created_ns, stream));
@@ -199,7 +206,7 @@ impl Sending {
                 true
             }
             Err(error) => {
-                self.flight.refused(STATE);
+                self.controller.refused(STATE);
                 self.dropped.push(item.dropped(error.cause()));
                 false
             }
@@ -209,14 +216,14 @@ impl Sending {
     /// Sends what channels have ready, most urgent first.
     fn pump_channels<T: Transport>(&mut self, now: Time, port: &mut Port<T>, pace: Pace) {
         while let Some(lost) = self.channels.poll_lost(now, pace.timeout) {
-            self.flight.lost(lost.place);
+            self.controller.lost(lost.place);
         }
         self.channels.forget_late(now);
         let way = pace.rtt.unwrap_or(Duration::ZERO) / 2;
-        while self.flight.admits(now) {
+        while self.controller.admits(now) {
             let more = self.channels.has_more()
                 && now >= self.next_capped
-                && self.flight.admits_more(now, self.channels.under_way());
+                && self.controller.admits_more(now, self.channels.under_way());
             let mut data = port.buffer();
             let rate = (self.channel_rate(), way);
             let Some(ready) = self.channels.poll(now, port.session, more, rate, &mut data) else {
@@ -237,7 +244,7 @@ impl Sending {
         match port.send_bytes(now, data, Urgency(CHANNEL_PRIORITY + ready.priority), parcel) {
             Ok(length) => {
                 let bytes = length as u64 + self.settings.headers.get();
-                let place = self.flight.sent(now, bytes, !ready.live);
+                let place = self.controller.sent(now, bytes, !ready.live);
                 if let Some(rate) = self.settings.channel_rate.filter(|_| !ready.live) {
                     self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(bytes));
                 }
@@ -250,7 +257,7 @@ impl Sending {
     /// Bytes per second that channels may send, as far as is known.
     fn channel_rate(&self) -> Option<f64> {
         let cap = self.settings.channel_rate.map(|rate| rate.as_bps() as f64 / 8.0);
-        self.flight.rate_left().into_iter().chain(cap).min_by(f64::total_cmp)
+        self.controller.rate_left().into_iter().chain(cap).min_by(f64::total_cmp)
     }
 
     /// What channels may send, once it was found: an encoder's rate.
@@ -274,13 +281,13 @@ impl Sending {
             let rtt = now.saturating_since(outcome.sent).saturating_sub(report.held);
             let (place, bytes) = (outcome.place, outcome.bytes.into());
             let there = way(report.arrived, outcome.sent);
-            self.flight.acknowledged(now, &Arrived { place, bytes, rtt, there }, packet);
+            self.controller.acknowledged(now, &Arrived { place, bytes, rtt, there }, packet);
             self.outcomes.push(outcome);
             News { sent: outcome.sent, rtt }
         });
         for i in (0..32).filter(|i| report.seen >> i & 1 != 0) {
             if let Some(outcome) = sequence.checked_sub(1 + i).and_then(|before| self.tracker.seen(before)) {
-                self.flight.seen(outcome.place, outcome.bytes.into());
+                self.controller.seen(outcome.place, outcome.bytes.into());
                 self.outcomes.push(outcome);
             }
         }
@@ -295,17 +302,17 @@ impl Sending {
         arrived: Option<PeerTime>,
         packet: impl Fn() -> Option<Duration>,
     ) {
-        let flight = &mut self.flight;
+        let controller = &mut self.controller;
         self.channels.acknowledged(now, ack, |sent, rtt| {
             if !sent.live {
-                flight.more_arrived(sent.bytes);
+                controller.more_arrived(sent.bytes);
             }
             if let Some(rtt) = rtt {
                 let there = way(arrived, sent.at);
                 let arrived = Arrived { place: sent.place, bytes: sent.bytes, rtt, there };
-                flight.acknowledged(now, &arrived, &packet);
+                controller.acknowledged(now, &arrived, &packet);
             } else {
-                flight.seen(sent.place, sent.bytes);
+                controller.seen(sent.place, sent.bytes);
             }
         });
     }
@@ -335,7 +342,7 @@ impl Sending {
     /// The transport dropped a frame of a channel that it had taken.
     pub(crate) fn data_dropped_by_transport(&mut self, now: Time, number: u64) {
         if let Some(dropped) = self.channels.dropped(now, number) {
-            self.flight.lost(dropped.place);
+            self.controller.lost(dropped.place);
         }
     }
 
@@ -347,16 +354,16 @@ impl Sending {
     /// When a state may go.
     pub(crate) fn poll_states(&self) -> Option<Deadline> {
         self.outbox.poll_timeout().map(|turn| {
-            let opens = self.flight.poll_timeout();
+            let opens = self.controller.poll_timeout();
             opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
         })
     }
 
     /// When channels have something to do.
     pub(crate) fn poll_channels(&self, timeout: Duration) -> Option<Deadline> {
-        let for_more = self.flight.opens_for_more(self.channels.under_way());
+        let for_more = self.controller.opens_for_more(self.channels.under_way());
         let for_more = for_more.map(|opens| opens.max(self.next_capped));
-        self.channels.poll_timeout(timeout, self.flight.poll_timeout(), for_more)
+        self.channels.poll_timeout(timeout, self.controller.poll_timeout(), for_more)
     }
 
     /// When either has.

@@ -3,12 +3,14 @@
 use taut_core::{Duration, Time};
 
 use super::least::Scatter;
-use super::{BEHIND, JITTER, LEAST_FRAMES, ROUNDS, SUSPICIOUS, TARGET};
+use super::{BEHIND, JITTER, LEAST_FRAMES, ROUNDS, STEADILY, SUSPICIOUS, TARGET};
 
 /// Rounds in a row with a standing delay, the bytes that were to go in them, those that arrived, and the time that took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
     pub(super) rounds: u32,
+    /// In which less arrived than was to go.
+    pub(super) behind: u32,
     /// The longest.
     pub(super) most: Duration,
     pub(super) wanted: u64,
@@ -65,6 +67,7 @@ impl Standing {
         *self = match measured.standing > SUSPICIOUS {
             true => Self {
                 rounds: self.rounds + 1,
+                behind: self.behind + u32::from(measured.arrived < measured.wanted),
                 most: self.most.max(measured.standing),
                 wanted: self.wanted + measured.wanted,
                 arrived: self.arrived + measured.arrived,
@@ -80,6 +83,12 @@ impl Standing {
     pub(super) fn is_behind(&self) -> bool {
         let missing = 1.0 - self.arrived as f64 / self.wanted.max(1) as f64;
         missing * f64::from(self.rounds).sqrt() >= BEHIND
+    }
+
+    /// Has it grown in so many more rounds than not that chance explains it no more?
+    pub(super) fn grows_steadily(&self) -> bool {
+        let rounds = f64::from(self.rounds);
+        2.0 * f64::from(self.behind) - rounds >= STEADILY * rounds.sqrt()
     }
 
     /// Did more arrive per second than was to go then?

@@ -26,7 +26,7 @@ pub(super) struct Room {
 
 /// Bytes per second of states, of the last two spans.
 #[derive(Debug, Default)]
-struct Claim {
+pub(in crate::congestion) struct Claim {
     began: Time,
     bytes: [u64; 2],
 }
@@ -84,13 +84,7 @@ impl Room {
 
     /// States of so many bytes were made.
     pub(super) fn claimed(&mut self, now: Time, bytes: u64) {
-        let claim = &mut self.claim;
-        if now.saturating_since(claim.began) >= SPAN {
-            let is_next = now.saturating_since(claim.began) < SPAN * 2;
-            claim.bytes = [0, if is_next { claim.bytes[0] } else { 0 }];
-            claim.began = now;
-        }
-        claim.bytes[0] += bytes;
+        self.claim.record(now, bytes);
     }
 
     /// A frame went, of the bytes per second of a window where there is one.
@@ -144,7 +138,17 @@ impl Room {
 }
 
 impl Claim {
-    fn rate(&self) -> f64 {
+    /// States of so many bytes were made.
+    pub(in crate::congestion) fn record(&mut self, now: Time, bytes: u64) {
+        if now.saturating_since(self.began) >= SPAN {
+            let is_next = now.saturating_since(self.began) < SPAN * 2;
+            self.bytes = [0, if is_next { self.bytes[0] } else { 0 }];
+            self.began = now;
+        }
+        self.bytes[0] += bytes;
+    }
+
+    pub(in crate::congestion) fn rate(&self) -> f64 {
         self.bytes[1] as f64 / SPAN.as_secs_f64()
     }
 }
