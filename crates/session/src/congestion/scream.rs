@@ -172,3 +172,63 @@ impl Scream {
         self.most = [self.under_way(), self.most[0]];
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Frames of 1000 B over a path that takes `service` for each and 20 ms besides: how many went in so long, and the longest wait.
+    fn run(scream: &mut Scream, service: Duration, from: Time, length: Duration) -> (u64, Duration) {
+        let (mut under_way, mut free_at) = (std::collections::VecDeque::new(), from);
+        let (mut now, mut count, mut longest) = (from, 0, Duration::ZERO);
+        while now < from + length {
+            now += MS / 10;
+            while let Some((at, sent, place)) =
+                under_way.pop_front_if(|due: &mut (Time, Time, u64)| due.0 <= now)
+            {
+                scream.acknowledged(at, &Arrived { place, bytes: 1_000, rtt: at - sent, there: None });
+            }
+            if scream.admits(now) {
+                let place = scream.sent(now, 1_000, false);
+                let begins = free_at.max(now);
+                longest = longest.max(begins - now);
+                free_at = begins + service;
+                under_way.push_back((free_at + MS * 20, now, place));
+                count += 1;
+            }
+        }
+        (count, longest)
+    }
+
+    #[test]
+    fn it_fills_a_path_and_keeps_its_queue_near_the_target() {
+        let mut scream = Scream::new(MS * 20);
+        run(&mut scream, MS, Time::ZERO + MS, MS * 5_000);
+        let (count, longest) = run(&mut scream, MS, Time::ZERO + MS * 5_100, MS * 5_000);
+        assert!(count > 4_000, "{count} of 5000 that fit");
+        assert!(longest <= MS * 30, "{longest}");
+    }
+
+    #[test]
+    fn in_silence_it_sends_a_little_and_a_loss_costs_three_tenths_once() {
+        let mut scream = Scream::new(MS * 20);
+        run(&mut scream, MS, Time::ZERO + MS, MS * 2_000);
+        let before = scream.window;
+        let place = scream.sent;
+        scream.lost(place);
+        scream.lost(place);
+        scream.update(Time::ZERO + MS * 3_000, 0.025);
+        assert!((scream.window - (before * LOSS).max(LEAST)).abs() < 1.0);
+        let mut sent = 0;
+        for ms in 4_000..5_000 {
+            let now = Time::ZERO + MS * ms;
+            if scream.admits(now) {
+                scream.sent(now, 1_000, false);
+                sent += 1;
+            }
+        }
+        assert!((40..80).contains(&sent), "{sent} a second, of which none is acknowledged");
+    }
+}
