@@ -240,8 +240,8 @@ taut/Gripper, and at the robot limits, without which that does not start:
   velocity = 1.0               # rad/s; or a number for each joint
   effort = 20.0                # N·m
 
-Before the first channel, channel_rate = \"4Mbit\" says how fast all of them together go from each end at most; by default 10Mbit. It is to
-be less than what the network carries: a state would wait behind the rest.
+Before the first channel, channel_rate = \"4Mbit\" is the most that all of them together send from each end, where that is to be less
+than what the network carries beside states.
 
 Lines of devices that use them: docs/devices.md. All keys and defaults: docs/teleoperate.md.";
 

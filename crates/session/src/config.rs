@@ -7,17 +7,16 @@ use taut_wire::omni71::STATE_LEN;
 
 use crate::channel::{Channel, ChannelError, declare};
 use crate::codec::Codec;
+use crate::congestion::Congestion;
 use crate::motion::{Limits, MotionLimits};
-use crate::queue::Order;
 use crate::safety::Latch;
+use crate::sending::Order;
 
 const MS: Duration = Duration::from_millis(1);
 /// IPv4 and UDP.
 const HEADERS: Bytes = Bytes::new(28);
 /// What every transport carries in one datagram, whatever seals it.
 const LARGEST_SAMPLE: usize = 1_000;
-/// What most uplinks carry beside motion.
-const CHANNEL_RATE: Bitrate = Bitrate::from_bps(10_000_000);
 
 /// Settings of an [`Operator`](crate::Operator).
 ///
@@ -38,12 +37,13 @@ pub struct OperatorConfig {
     pub(crate) order: Order,
     pub(crate) reliable: bool,
     pub(crate) window: bool,
+    pub(crate) congestion: Congestion,
     pub(crate) clock_interval: Duration,
     pub(crate) feedback_watchdog: Duration,
     pub(crate) feedback_force: f32,
     pub(crate) headers: Bytes,
     pub(crate) channels: Vec<Channel>,
-    pub(crate) channel_rate: Bitrate,
+    pub(crate) channel_rate: Option<Bitrate>,
 }
 
 impl Default for OperatorConfig {
@@ -59,12 +59,13 @@ impl Default for OperatorConfig {
             order: Order::Newest,
             reliable: false,
             window: true,
+            congestion: Congestion::default(),
             clock_interval: MS * 100,
             feedback_watchdog: MS * 100,
             feedback_force: 5.0,
             headers: HEADERS,
             channels: Vec::new(),
-            channel_rate: CHANNEL_RATE,
+            channel_rate: None,
         }
     }
 }
@@ -143,6 +144,12 @@ impl OperatorConfig {
         self
     }
 
+    /// By which law it is found how much the path carries. Default: [`Congestion::OwnQueue`].
+    pub fn congestion(mut self, law: Congestion) -> Self {
+        self.congestion = law;
+        self
+    }
+
     /// How often the clocks are compared; 1 ms to 10 s. Default 100 ms, 40 B each. Less often while requests are not
     /// answered.
     pub fn clock_interval(mut self, interval: Duration) -> Self {
@@ -180,10 +187,10 @@ impl OperatorConfig {
         Ok(self)
     }
 
-    /// Channels send no faster than this, all together, so that what is long is no burst in the network's queues; at least
-    /// 10 kbit/s. Default 10 Mbit/s.
+    /// Channels but those of motion and feedback send no faster than this, all together, whatever the path carries; at least 10 kbit/s.
+    /// Default: as fast as the path carries beside states.
     pub fn channel_rate(mut self, rate: Bitrate) -> Self {
-        self.channel_rate = rate.max(Bitrate::from_bps(10_000));
+        self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
         self
     }
 }
@@ -228,6 +235,8 @@ pub struct RobotConfig {
     pub(crate) order: Order,
     pub(crate) feedback_rate: u32,
     pub(crate) feedback_deadline: Duration,
+    pub(crate) window: bool,
+    pub(crate) congestion: Congestion,
     pub(crate) command_age: Duration,
     pub(crate) takeover: Duration,
     pub(crate) status_interval: Duration,
@@ -235,7 +244,7 @@ pub struct RobotConfig {
     pub(crate) headers: Bytes,
     pub(crate) channels: Vec<Channel>,
     pub(crate) guarded: BTreeMap<u8, Limits>,
-    pub(crate) channel_rate: Bitrate,
+    pub(crate) channel_rate: Option<Bitrate>,
 }
 
 impl Default for RobotConfig {
@@ -254,6 +263,8 @@ impl Default for RobotConfig {
             order: Order::Newest,
             feedback_rate: 1000,
             feedback_deadline: MS * 200,
+            window: true,
+            congestion: Congestion::default(),
             command_age: MS * 1000,
             takeover: MS * 1000,
             status_interval: MS * 50,
@@ -261,7 +272,7 @@ impl Default for RobotConfig {
             headers: HEADERS,
             channels: Vec::new(),
             guarded: BTreeMap::new(),
-            channel_rate: CHANNEL_RATE,
+            channel_rate: None,
         }
     }
 }
@@ -364,6 +375,18 @@ impl RobotConfig {
         self
     }
 
+    /// Hold feedback back while it alone fills the path's queue, as [`OperatorConfig::window`] does with states? Default: yes.
+    pub fn window(mut self, yes: bool) -> Self {
+        self.window = yes;
+        self
+    }
+
+    /// By which law it is found how much the path carries. Default: [`Congestion::OwnQueue`].
+    pub fn congestion(mut self, law: Congestion) -> Self {
+        self.congestion = law;
+        self
+    }
+
     /// The age at which a resume is not obeyed any more: nobody expects it to move. Default 1 s.
     pub fn command_age(mut self, age: Duration) -> Self {
         self.command_age = age;
@@ -418,10 +441,10 @@ impl RobotConfig {
         Ok(self)
     }
 
-    /// Channels send no faster than this, all together, so that what is long is no burst in the network's queues; at least
-    /// 10 kbit/s. Default 10 Mbit/s.
+    /// Channels but those of motion and feedback send no faster than this, all together, whatever the path carries; at least 10 kbit/s.
+    /// Default: as fast as the path carries beside states.
     pub fn channel_rate(mut self, rate: Bitrate) -> Self {
-        self.channel_rate = rate.max(Bitrate::from_bps(10_000));
+        self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
         self
     }
 }

@@ -6,10 +6,11 @@
 //! | concern | where | what it does |
 //! | --- | --- | --- |
 //! | bytes | [`Codec`] | our own frames ([`taut_wire::session`]), or the source's 71 bytes ([`taut_wire::omni71`]) |
-//! | priorities | `queue` | emergency at once, high, normal at its rate; bounded; the newest first |
-//! | deadlines | `queue`, [`Robot`] | age since creation: before queueing, before sending, on arrival, before use |
-//! | delivery | `tracker`, `rate` | acknowledgements, round trips, losses; the rate steps down and up |
-//! | queues of its own | `flight` | no more states under way than the path carries, so that a stop does not wait |
+//! | sending | `sending` | both ends alike: what waits, what goes when, what is under way, what arrived |
+//! | priorities | `sending::queue` | emergency at once, high, normal at its rate; bounded; the newest first |
+//! | deadlines | `sending::queue`, [`Robot`] | age since creation: before queueing, before sending, on arrival, before use |
+//! | delivery | `sending::tracker`, `rate` | acknowledgements, round trips, losses; the rate steps down and up |
+//! | queues of its own | `congestion` | no more under way than the path carries, all frames of a direction together, so that a stop does not wait |
 //! | clocks | [`ClockEstimator`] | offset and drift with a bound on their error |
 //! | channels | [`Channel`] | any other messages, declared by both ends: superseded, repeated while there is time, or reliable |
 //! | safety | `safety`, [`motion`] | watchdog, latched emergency stop, limits; beside the robot |
@@ -32,21 +33,20 @@ mod channel;
 mod codec;
 mod command;
 mod config;
+mod congestion;
 mod counters;
-mod flight;
 mod latency;
 mod life;
 pub mod motion;
 mod operator;
 mod port;
-mod queue;
 mod rate;
 mod robot;
 mod safety;
+mod sending;
 mod state;
 mod status;
 mod sync;
-mod tracker;
 mod window;
 
 pub use channel::{
@@ -54,14 +54,15 @@ pub use channel::{
 };
 pub use codec::Codec;
 pub use config::{OperatorConfig, Processing, RobotConfig};
+pub use congestion::Congestion;
 pub use counters::StreamSummary;
 pub use latency::LatencySummary;
 pub use life::{OperatorLife, RobotLife};
 pub use motion::{LimitPolicy, MotionLimits};
 pub use operator::{Operator, OperatorEvent, ResumeError, StateError};
-pub use queue::Order;
 pub use robot::{Robot, RobotEvent, patience};
 pub use safety::Latch;
+pub use sending::Order;
 pub use state::{Priority, State};
 pub use status::{ClockSummary, Status};
 pub use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};

@@ -7,7 +7,6 @@ use taut_core::{
 use taut_wire::omni71::STATE_LEN;
 use taut_wire::session::{Body, DataHeader, Error, Frame, Role};
 
-use crate::channel::Channels;
 use crate::codec::{Codec, Unreadable};
 
 /// A message of this tag is none of the caller's states.
@@ -17,8 +16,8 @@ const SPARE: usize = 8;
 /// Their longest: what a frame of a channel needs, with room.
 const LARGEST_SPARE: usize = 2_048;
 /// Channels' frames go on a stream of their own, after all that is the session's.
-const CHANNEL_STREAM: u8 = 3;
-const CHANNEL_PRIORITY: u8 = 3;
+pub(crate) const CHANNEL_STREAM: u8 = 3;
+pub(crate) const CHANNEL_PRIORITY: u8 = 3;
 /// Tags of channels' frames have this bit.
 const CHANNEL_TAG: u64 = 1 << 63;
 
@@ -117,8 +116,8 @@ impl<T: Transport> Port<T> {
         }
     }
 
-    /// Sends a frame. What the codec has no bytes for is not said.
-    pub(crate) fn send(&mut self, now: Time, body: &Body, parcel: Parcel) -> Result<(), SendError> {
+    /// Sends a frame; its bytes. What the codec has no bytes for is not said.
+    pub(crate) fn send(&mut self, now: Time, body: &Body, parcel: Parcel) -> Result<usize, SendError> {
         self.send_as(now, self.session, body, parcel)
     }
 
@@ -129,9 +128,9 @@ impl<T: Transport> Port<T> {
         session: u32,
         body: &Body,
         parcel: Parcel,
-    ) -> Result<(), SendError> {
+    ) -> Result<usize, SendError> {
         if !self.codec.has(body) {
-            return Ok(());
+            return Ok(0);
         }
         let mut data = self.buffer();
         self.codec.emit(session, body, &mut data);
@@ -164,8 +163,8 @@ impl<T: Transport> Port<T> {
         data: Vec<u8>,
         priority: Priority,
         parcel: Parcel,
-    ) -> Result<(), SendError> {
-        let bytes = data.len() as u64;
+    ) -> Result<usize, SendError> {
+        let bytes = data.len();
         let message = Message {
             data,
             created: parcel.created,
@@ -176,40 +175,8 @@ impl<T: Transport> Port<T> {
             tag: parcel.tag,
         };
         self.transport.send(now, message)?;
-        self.traffic.payload += bytes;
-        Ok(())
-    }
-
-    /// Sends what channels have ready, most urgent first, and tells the peer which of its frames arrived.
-    pub(crate) fn pump(
-        &mut self,
-        now: Time,
-        channels: &mut Channels,
-        rtt: Option<Duration>,
-        timeout: Duration,
-    ) {
-        if let Some(ack) = channels.poll_ack(now) {
-            // One that cannot go now is made up for by the next.
-            let _ = self.send(now, &Body::DataAck(ack), Parcel::passing(now, 1));
-        }
-        while channels.sends() {
-            let mut data = self.buffer();
-            let Some(ready) = channels.poll(now, self.session, rtt, timeout, &mut data) else {
-                return self.give_back(data);
-            };
-            let bytes = data.len();
-            let parcel = Parcel {
-                stream: CHANNEL_STREAM,
-                reliability: Reliability::Unreliable,
-                created: ready.created,
-                deadline: ready.deadline,
-                tag: channel_tag(ready.number),
-            };
-            match self.send_bytes(now, data, Priority(CHANNEL_PRIORITY + ready.priority), parcel) {
-                Ok(()) => channels.sent(now, &ready, bytes),
-                Err(error) => channels.refused(now, &ready, error.cause()),
-            }
-        }
+        self.traffic.payload += bytes as u64;
+        Ok(bytes)
     }
 
     pub(crate) fn handle_input(&mut self, now: Time, input: Datagram<'_>) {

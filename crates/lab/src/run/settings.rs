@@ -1,7 +1,7 @@
 //! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
 use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
-use taut_core::{Bitrate, Bytes, Duration, PathId, Priority};
+use taut_core::{Duration, PathId, Priority};
 use taut_session::{
     Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order,
     Processing, RobotConfig, Schema,
@@ -18,9 +18,9 @@ use taut_transport::udp::UdpConfig;
 
 use super::transports::tcp_config;
 use crate::scenario::{
-    CodecSpec, Commands, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler, MptcpSpec, MtipClocks,
-    MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec, TcpSpec, Teleop,
-    TransportSpec,
+    CodecSpec, Commands, CongestionSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler,
+    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec,
+    TcpSpec, Teleop, TransportSpec,
 };
 
 /// What carries a session of operator and robot.
@@ -180,6 +180,13 @@ fn order(teleop: &Teleop) -> Order {
     }
 }
 
+fn congestion(teleop: &Teleop) -> taut_session::Congestion {
+    match teleop.congestion_control {
+        CongestionSpec::OwnQueue => taut_session::Congestion::OwnQueue,
+        CongestionSpec::Scream { target } => taut_session::Congestion::Scream(target),
+    }
+}
+
 /// The operator's session.
 pub fn operator(teleop: &Teleop) -> OperatorConfig {
     let config = OperatorConfig::new()
@@ -191,12 +198,13 @@ pub fn operator(teleop: &Teleop) -> OperatorConfig {
         .order(order(teleop))
         .reliable(teleop.reliable)
         .window(teleop.window)
+        .congestion(congestion(teleop))
         .feedback_force(teleop.device_force as f32);
     let config = match teleop.deadline {
         Some(deadline) => config.deadline(deadline),
         None => config.no_deadline(),
     };
-    let config = config.channel_rate(teleop.channel_rate);
+    let config = teleop.channel_rate.into_iter().fold(config, OperatorConfig::channel_rate);
     channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
 }
 
@@ -213,15 +221,9 @@ fn channel(commands: &Commands) -> Channel {
     channel.delivery(Delivery::Deadline).deadline(commands.deadline).largest(commands.size)
 }
 
-/// Of a session around a command, and more.
-const FRAME_HEADER: u64 = 64;
-
 /// The session of the end that sends commands.
 pub fn commander(commands: &Commands) -> OperatorConfig {
-    // Twice what they need: what is repeated goes as well.
-    let rate = Bytes::new(2 * (commands.size.get() + FRAME_HEADER)) / commands.period;
-    let config = OperatorConfig::new().channel(channel(commands)).expect("it has a name and a deadline");
-    config.channel_rate(rate.max(Bitrate::from_bps(10_000_000)))
+    OperatorConfig::new().channel(channel(commands)).expect("it has a name and a deadline")
 }
 
 /// The session of the end that takes them.
@@ -261,7 +263,9 @@ pub fn robot(teleop: &Teleop) -> RobotConfig {
         .processing(processing)
         .queue(teleop.queue)
         .order(order(teleop))
-        .feedback_rate(teleop.feedback.max(1));
-    let config = config.channel_rate(teleop.channel_rate);
+        .feedback_rate(teleop.feedback.max(1))
+        .window(teleop.window)
+        .congestion(congestion(teleop));
+    let config = teleop.channel_rate.into_iter().fold(config, RobotConfig::channel_rate);
     channels(teleop).fold(config, |config, channel| config.channel(channel).expect(CHECKED))
 }

@@ -28,7 +28,9 @@ pub use json_schema::json_schema;
 pub use schema::*;
 pub use set::Setting;
 pub use shape::Shaping;
-pub use teleop::{ClockSpec, CodecSpec, Environment, OrderSpec, ProcessingSpec, Surface, Teleop};
+pub use teleop::{
+    ClockSpec, CodecSpec, CongestionSpec, Environment, OrderSpec, ProcessingSpec, Surface, Teleop,
+};
 
 /// What is wrong with a scenario: one line with the file, the line, the key and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -54,9 +54,12 @@ pub struct Teleop {
     /// Are lost states sent again, where the transport can?
     #[serde(default)]
     pub reliable: bool,
-    /// Are states held back while the session alone fills the path's queue? Off, to see what a transport does by itself.
+    /// Are states and feedback held back while the session alone fills the path's queue? Off, to see what a transport does by itself.
     #[serde(default = "yes")]
     pub window: bool,
+    /// By which law.
+    #[serde(default, skip_serializing_if = "CongestionSpec::is_default")]
+    pub congestion_control: CongestionSpec,
     /// The run is judged by its emergency stops, and by nothing else: each is to be acknowledged so long after the round
     /// trip of the path at most. 0 to 1s. Without it, the run is judged by the limits of its media.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,10 +116,10 @@ pub struct Teleop {
     /// The robot's clock; without it, off by chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robot_clock: Option<ClockSpec>,
-    /// All messages of channels together go no faster than this, at each end. 10kbit to 100Gbit.
-    #[serde(default = "ten_megabits")]
-    #[schemars(with = "String")]
-    pub channel_rate: Bitrate,
+    /// All messages of channels together go no faster than this, at each end, whatever the path carries. 10kbit to 100Gbit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub channel_rate: Option<Bitrate>,
     /// Channels beside states and feedback, and what is sent over them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<TeleopChannel>,
@@ -138,6 +141,27 @@ pub enum CodecSpec {
     Native,
     /// The source's samples of 71 bytes.
     Omni71,
+}
+
+/// By which law an end of a session judges how much its path carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CongestionSpec {
+    /// taut's own: nothing is held back until a queue is found to be the session's own.
+    #[default]
+    OwnQueue,
+    /// SCReAM v2.
+    Scream {
+        /// Its queue's longest delay. 1ms to 1s.
+        #[schemars(with = "String")]
+        target: Duration,
+    },
+}
+
+impl CongestionSpec {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Which of the waiting states goes next.
@@ -262,12 +286,15 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
         within(key("max_age"), max_age, MS, Duration::from_secs(3600))?;
     }
     within(key("rate"), teleop.rate, 1, 100_000)?;
+    if let CongestionSpec::Scream { target } = teleop.congestion_control {
+        within(key("congestion_control.scream.target"), target, MS, SECOND)?;
+    }
     within(key("queue"), teleop.queue, 1, 100_000)?;
     within(key("feedback"), teleop.feedback, 0, 100_000)?;
     within(key("device_force"), teleop.device_force, 0.001, 1000.0)?;
     within(key("sample_length"), teleop.sample_length, seventy_one(), Bytes::new(1_000))?;
     let (slow, fast) = (Bitrate::from_bps(10_000), Bitrate::from_bps(100_000_000_000));
-    within(key("channel_rate"), teleop.channel_rate, slow, fast)?;
+    within(key("channel_rate"), teleop.channel_rate.unwrap_or(slow), slow, fast)?;
     within(key("watchdog"), teleop.watchdog, MS, MINUTE)?;
     within(key("resume_after"), teleop.resume_after.unwrap_or_default(), Duration::ZERO, LONGEST)?;
     if let Some(stop_within) = teleop.stop_within {
@@ -315,10 +342,6 @@ const fn is_one(paths: &u8) -> bool {
 
 const fn seventy_one() -> Bytes {
     Bytes::new(71)
-}
-
-const fn ten_megabits() -> Bitrate {
-    Bitrate::from_bps(10_000_000)
 }
 
 const fn yes() -> bool {

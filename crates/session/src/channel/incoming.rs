@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use taut_core::{DropCause, LeakyBucket, Time, nearest};
-use taut_wire::session::{DataHeader, Delivery};
+use taut_wire::session::{DataAck, DataHeader, Delivery};
 
 use super::declare::Agreed;
 use super::{COUNTED, FRAGMENT, meter};
@@ -293,6 +293,8 @@ pub(super) fn unwrapped(newest: u64, low: u32) -> u64 {
 pub(super) struct Received {
     window: Window,
     largest: u64,
+    /// When that came.
+    came: Time,
     /// Frames since the last acknowledgement, and when that is due.
     pub(super) count: u32,
     pub(super) due: Option<Time>,
@@ -300,17 +302,24 @@ pub(super) struct Received {
 
 impl Received {
     /// False: it came before.
-    pub(super) fn record(&mut self, number: u32) -> bool {
+    pub(super) fn record(&mut self, now: Time, number: u32) -> bool {
         let number = unwrapped(self.largest, number);
-        self.largest = self.largest.max(number);
+        if number > self.largest {
+            (self.largest, self.came) = (number, now);
+        }
         self.window.record(number) != Sighting::Duplicate
     }
 
-    /// The highest, and a bit for each before it.
-    pub(super) fn seen(&self) -> (u32, u64) {
+    /// The highest and when it came, and a bit for each before it.
+    pub(super) fn seen(&self, now: Time) -> DataAck {
         let low = self.window.before(self.largest);
         let high = self.window.before(self.largest.saturating_sub(32));
-        ((self.largest % COUNTED) as u32, u64::from(low) | u64::from(high) << 32)
+        DataAck {
+            largest: (self.largest % COUNTED) as u32,
+            seen: u64::from(low) | u64::from(high) << 32,
+            received_us: (self.came.as_nanos() / 1_000) as u32,
+            held_us: now.saturating_since(self.came).as_micros_u32().min(u16::MAX.into()) as u16,
+        }
     }
 }
 

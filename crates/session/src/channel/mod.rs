@@ -7,8 +7,7 @@
 //! | `incoming` | messages put together again, judged by age, in order where that was promised |
 //! | `repeat` | which frames are under way, which are lost and go again |
 //!
-//! A message longer than [`FRAGMENT`] goes as fragments. Frames go at a rate, so that a long message is no burst in the network's
-//! queues: a stop would wait behind it.
+//! A message longer than [`FRAGMENT`] goes as fragments, when the session's congestion control lets them.
 
 mod declare;
 mod incoming;
@@ -18,14 +17,15 @@ mod repeat;
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
-use taut_core::{Bitrate, Bytes, Deadline, DropCause, Duration, LeakyBucket, Time, earliest};
-use taut_wire::session::{DataAck, DataHeader, Declaration, Direction, Role, WAITED_UNIT_US};
+use taut_core::{Deadline, DropCause, Duration, LeakyBucket, Time, earliest};
+use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Role, WAITED_UNIT_US};
 
 use self::declare::agree;
 pub(crate) use self::declare::declare;
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 use self::incoming::{Incoming, Outcome, Received, Whole};
 use self::outgoing::{Gone, Outgoing, Piece};
+pub(crate) use self::repeat::Sent;
 use self::repeat::{Fragment, UnderWay};
 use crate::counters::Drops;
 use crate::motion;
@@ -182,6 +182,8 @@ pub(crate) struct Ready {
     pub(crate) priority: u8,
     pub(crate) created: Time,
     pub(crate) deadline: Option<Duration>,
+    /// It is motion or feedback.
+    pub(crate) live: bool,
     channel: usize,
     piece: Piece,
 }
@@ -196,8 +198,8 @@ pub(crate) struct Channels {
     by_peer: BTreeMap<u8, usize>,
     /// Own places of those that this end sends, the most urgent first.
     order: Vec<usize>,
-    pace: Bitrate,
-    next_frame: Time,
+    /// A transport that was full is asked again then.
+    retry: Time,
     next_number: u64,
     under_way: UnderWay,
     received: Received,
@@ -228,13 +230,14 @@ const ACK_DELAY: Duration = Duration::from_millis(2);
 const ACK_EVERY: u32 = 8;
 /// A message is told to be no older than this when it is taken.
 const OLDEST: Duration = Duration::from_secs(30 * 60);
-/// A host that was late may make up for so long.
-const CATCH_UP: Duration = Duration::from_millis(1);
+/// The same where nothing is repeated, and only what the path carries is to be known.
+const LAZY_ACK_DELAY: Duration = Duration::from_millis(10);
+const LAZY_ACK_EVERY: u32 = 32;
 /// Where the transport is full, it is asked again.
 const TRANSPORT_FULL: Duration = Duration::from_millis(1);
 
 impl Channels {
-    pub(crate) fn new(role: Role, list: &[Channel], pace: Bitrate) -> Self {
+    pub(crate) fn new(role: Role, list: &[Channel]) -> Self {
         let away = match role {
             Role::Operator => Direction::ToRobot,
             Role::Robot => Direction::ToOperator,
@@ -251,8 +254,7 @@ impl Channels {
             list: list.to_vec(),
             by_peer: BTreeMap::new(),
             order,
-            pace,
-            next_frame: Time::ZERO,
+            retry: Time::ZERO,
             next_number: 1,
             under_way: UnderWay::default(),
             received: Received::default(),
@@ -339,19 +341,20 @@ impl Channels {
         !self.order.is_empty()
     }
 
-    /// What goes now, if anything may: the most urgent first. `rtt` and `timeout` are the session's; what it is made of is
-    /// appended to `buffer`.
-    pub(crate) fn poll(
-        &mut self,
-        now: Time,
-        session: u32,
-        rtt: Option<Duration>,
-        timeout: Duration,
-        buffer: &mut Vec<u8>,
-    ) -> Option<Ready> {
-        while let Some(lost) = self.under_way.poll_lost(now, timeout) {
-            self.lose(lost);
-        }
+    /// Bytes of frames that could have waited and whose fate is not known.
+    pub(crate) fn under_way(&self) -> u64 {
+        self.under_way.bytes()
+    }
+
+    /// The next frame that is lost; what is worth it goes again.
+    pub(crate) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
+        let lost = self.under_way.poll_lost(now, timeout)?;
+        self.lose(lost.fragment);
+        Some(lost)
+    }
+
+    /// Forgets what is too late to be sent.
+    pub(crate) fn forget_late(&mut self, now: Time) {
         for place in 0..self.order.len() {
             let at = self.order[place];
             if let End::Sends(out) = &mut self.ends[at] {
@@ -359,21 +362,50 @@ impl Channels {
             }
             self.tell(at);
         }
-        if now < self.next_frame {
+    }
+
+    /// Motion and feedback are made at a rate, as states are; everything else can wait.
+    fn is_live(&self, at: usize) -> bool {
+        matches!(self.list[at].kind, ChannelKind::Motion | ChannelKind::Feedback)
+    }
+
+    /// Does anything wait that can?
+    pub(crate) fn has_more(&self) -> bool {
+        self.order.iter().any(|at| !self.is_live(*at) && self.waits(*at))
+    }
+
+    fn waits(&self, at: usize) -> bool {
+        matches!(&self.ends[at], End::Sends(out) if out.has_more())
+    }
+
+    /// What goes now, the most urgent first; `more`: what can wait, too. A message that cannot arrive in time at these bytes per
+    /// second and after this `way` is not begun. What it is made of is appended to `buffer`.
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        session: u32,
+        more: bool,
+        (rate, way): (Option<f64>, Duration),
+        buffer: &mut Vec<u8>,
+    ) -> Option<Ready> {
+        if now < self.retry {
             return None;
         }
-        let (pace, way) = (self.pace, rtt.unwrap_or(Duration::ZERO) / 2);
+        let takes = |bytes: usize| {
+            rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(bytes as f64 / rate.max(1.0)))
+        };
         for place in 0..self.order.len() {
             let at = self.order[place];
-            let End::Sends(out) = &mut self.ends[at] else { continue };
-            let takes = |bytes: usize| pace.time_for(Bytes::new(bytes as u64));
-            let piece = out.next(now, takes, way, &mut self.gone);
-            if let Some(piece) = piece {
-                let ready = self.write(now, session, at, piece, buffer);
-                self.tell(at);
-                return Some(ready);
+            if !more && !self.is_live(at) {
+                continue;
             }
+            let End::Sends(out) = &mut self.ends[at] else { continue };
+            let piece = out.next(now, takes, way, &mut self.gone);
+            let ready = piece.map(|piece| self.write(now, session, at, piece, buffer));
             self.tell(at);
+            if ready.is_some() {
+                return ready;
+            }
         }
         None
     }
@@ -398,33 +430,29 @@ impl Channels {
             priority: self.list[at].priority,
             created: piece.created,
             deadline: piece.expires.map(|expires| expires.saturating_since(piece.created)),
+            live: self.is_live(at),
             channel: at,
             piece,
         }
     }
 
-    /// The transport took it, `bytes` long.
-    pub(crate) fn sent(&mut self, now: Time, ready: &Ready, bytes: usize) {
+    /// The transport took it, `bytes` long; in its `place` among all that this end sends.
+    pub(crate) fn sent(&mut self, now: Time, ready: &Ready, bytes: usize, place: (u64, u64)) {
         let End::Sends(out) = &mut self.ends[ready.channel] else { return };
         self.next_number += 1;
         out.sent(&ready.piece);
-        let tally = &mut self.tallies[ready.channel];
-        tally.bytes += bytes as u64;
+        self.tallies[ready.channel].bytes += bytes as u64;
         let fragment =
             Fragment { channel: ready.channel, sequence: ready.piece.sequence, index: ready.piece.index };
-        if out.agreed().is_some_and(|agreed| agreed.repeats())
-            && let Some(oldest) = self.under_way.sent(now, ready.number, fragment)
-        {
-            self.lose(oldest);
-        }
-        let takes = self.pace.time_for(Bytes::new(bytes as u64));
-        self.next_frame = self.next_frame.max(now - CATCH_UP) + takes;
+        let fragment = out.agreed().is_some_and(|agreed| agreed.repeats()).then_some(fragment);
+        let forgotten = self.under_way.sent(now, ready, place, fragment);
+        self.lose(forgotten);
     }
 
     /// The transport did not take it: never will it, or not now.
     pub(crate) fn refused(&mut self, now: Time, ready: &Ready, cause: DropCause) {
         if cause == DropCause::SendBufferFull {
-            self.next_frame = now + TRANSPORT_FULL;
+            self.retry = now + TRANSPORT_FULL;
             return;
         }
         if let End::Sends(out) = &mut self.ends[ready.channel] {
@@ -434,13 +462,15 @@ impl Channels {
     }
 
     /// The transport dropped a frame that it had taken.
-    pub(crate) fn dropped(&mut self, number: u64) {
-        if let Some(fragment) = self.under_way.take(number) {
-            self.lose(fragment);
-        }
+    pub(crate) fn dropped(&mut self, now: Time, number: u64) -> Option<Sent> {
+        let dropped = self.under_way.take(number)?;
+        self.retry = now + TRANSPORT_FULL;
+        self.lose(dropped.fragment);
+        Some(dropped)
     }
 
-    fn lose(&mut self, fragment: Fragment) {
+    fn lose(&mut self, fragment: Option<Fragment>) {
+        let Some(fragment) = fragment else { return };
         if let Some(End::Sends(out)) = self.ends.get_mut(fragment.channel) {
             self.tallies[fragment.channel].repeated += u64::from(out.lost(fragment.sequence, fragment.index));
         }
@@ -462,12 +492,12 @@ impl Channels {
             self.tell_of(at, outcome);
             return Ok(());
         }
-        let fresh = self.received.record(header.number);
-        if incoming.agreed().is_some_and(|agreed| agreed.repeats()) {
-            self.received.count += 1;
-            let due = if self.received.count >= ACK_EVERY || !fresh { now } else { now + ACK_DELAY };
-            self.received.due = Some(self.received.due.map_or(due, |known| known.min(due)));
-        }
+        let fresh = self.received.record(now, header.number);
+        let repeats = incoming.agreed().is_some_and(|agreed| agreed.repeats());
+        let (delay, every) = if repeats { (ACK_DELAY, ACK_EVERY) } else { (LAZY_ACK_DELAY, LAZY_ACK_EVERY) };
+        self.received.count += 1;
+        let due = if self.received.count >= every || !fresh && repeats { now } else { now + delay };
+        self.received.due = Some(self.received.due.map_or(due, |known| known.min(due)));
         if fresh {
             let waited = Duration::from_micros(u64::from(header.waited) * WAITED_UNIT_US);
             self.tallies[at].bytes += payload.len() as u64;
@@ -500,8 +530,13 @@ impl Channels {
         }
     }
 
-    /// The peer tells which frames arrived.
-    pub(crate) fn acknowledged(&mut self, ack: DataAck) {
+    /// The peer tells which frames arrived; `each` hears of those that are new, and of the highest how long it took.
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Time,
+        ack: DataAck,
+        mut each: impl FnMut(&Sent, Option<Duration>),
+    ) {
         let largest = incoming::unwrapped(self.next_number, ack.largest);
         // Nobody has seen what was not sent yet.
         if largest >= self.next_number {
@@ -509,7 +544,12 @@ impl Channels {
         }
         let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
         for number in std::iter::once(largest).chain(seen) {
-            let Some(Fragment { channel, sequence, index }) = self.under_way.take(number) else { continue };
+            let Some(sent) = self.under_way.take(number) else { continue };
+            let held = Duration::from_micros(ack.held_us.into());
+            let rtt = (number == largest).then(|| now.saturating_since(sent.at).saturating_sub(held));
+            rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
+            each(&sent, rtt);
+            let Some(Fragment { channel, sequence, index }) = sent.fragment else { continue };
             if let Some(End::Sends(out)) = self.ends.get_mut(channel) {
                 out.arrived(sequence, index, &mut self.gone);
             }
@@ -522,8 +562,7 @@ impl Channels {
     pub(crate) fn poll_ack(&mut self, now: Time) -> Option<DataAck> {
         self.received.due.take_if(|due| now >= *due)?;
         self.received.count = 0;
-        let (largest, seen) = self.received.seen();
-        Some(DataAck { largest, seen })
+        Some(self.received.seen(now))
     }
 
     /// The next motion that came.
@@ -566,16 +605,27 @@ impl Channels {
         self.events.pop_front()
     }
 
-    pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<Deadline> {
-        let mut sending = None;
-        let mut expires: Option<Time> = None;
+    /// When there is something to do. What is live goes when states do (`opens`), what can wait at `opens_for_more`; `None`: an
+    /// acknowledgement has to come first.
+    pub(crate) fn poll_timeout(
+        &self,
+        timeout: Duration,
+        opens: Option<Deadline>,
+        opens_for_more: Option<Time>,
+    ) -> Option<Deadline> {
+        let (mut sending, mut expires): (Option<Time>, Option<Time>) = (None, None);
         for at in &self.order {
             let End::Sends(out) = &self.ends[*at] else { continue };
-            if out.has_more() {
-                sending = Some(Deadline::new(self.next_frame, "channel"));
-            }
             expires = expires.into_iter().chain(out.expires()).min();
+            if out.has_more() {
+                let opens = match self.is_live(*at) {
+                    true => Some(opens.map_or(Time::ZERO, |opens| opens.at)),
+                    false => opens_for_more,
+                };
+                sending = sending.into_iter().chain(opens).min();
+            }
         }
+        let sending = sending.map(|at| Deadline::new(at.max(self.retry), "channel"));
         let late = expires.map(|at| Deadline::new(at, "channel deadline"));
         let lost = self.under_way.due(timeout).map(|at| Deadline::new(at, "channel repeat"));
         let ack = self.received.due.map(|at| Deadline::new(at, "channel acknowledgement"));

@@ -4,26 +4,54 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, Time};
 
-use super::ACK_DELAY;
+use super::{ACK_DELAY, LAZY_ACK_DELAY, Ready};
+use crate::latency::RoundTrip;
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fragment {
+pub(crate) struct Fragment {
     /// The channel's place.
     pub(super) channel: usize,
     pub(super) sequence: u64,
     pub(super) index: u16,
 }
 
+/// A frame that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    number: u64,
+    pub(crate) at: Time,
+    /// All bytes that the end had sent with it, and its own.
+    pub(crate) place: u64,
+    pub(crate) bytes: u64,
+    /// It was motion or feedback.
+    pub(crate) live: bool,
+    /// What it carried, where that goes again when it is lost.
+    pub(super) fragment: Option<Fragment>,
+    /// Its fate is not known.
+    waits: bool,
+}
+
+impl Sent {
+    /// Its bytes, where it could have waited.
+    fn can_wait(&self) -> u64 {
+        if self.live { 0 } else { self.bytes }
+    }
+}
+
 /// Frames whose fate is not known, in the order in which they were sent.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay {
-    /// Their numbers rise; `None`: its fate is known.
-    frames: VecDeque<(u64, Time, Option<Fragment>)>,
+    /// Their numbers rise.
+    frames: VecDeque<Sent>,
+    /// Bytes of those whose fate is not known, and that could have waited.
+    bytes: u64,
     /// The highest number that arrived.
     largest: u64,
     /// So often the timeout passed without an acknowledgement.
     doublings: u32,
+    /// Of frames: where a transport repeats or holds back, they take longer than what the session measures by.
+    round_trip: RoundTrip,
 }
 
 /// Frames that are remembered.
@@ -34,19 +62,51 @@ const MOST_DOUBLINGS: u32 = 5;
 const LONGEST: Duration = Duration::from_secs(2);
 
 impl UnderWay {
-    /// It was sent; gives back one that was forgotten for it.
-    pub(super) fn sent(&mut self, now: Time, number: u64, fragment: Fragment) -> Option<Fragment> {
-        self.frames.push_back((number, now, Some(fragment)));
+    /// Bytes that could have waited and whose fate is not known.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A frame was sent at `at`, in its `place`; gives back one that was forgotten for it.
+    pub(super) fn sent(
+        &mut self,
+        at: Time,
+        ready: &Ready,
+        (place, bytes): (u64, u64),
+        fragment: Option<Fragment>,
+    ) -> Option<Fragment> {
+        self.frames.push_back(Sent {
+            number: ready.number,
+            at,
+            place,
+            bytes,
+            live: ready.live,
+            fragment,
+            waits: true,
+        });
+        self.bytes += self.frames.back().map_or(0, Sent::can_wait);
         if self.frames.len() <= KEPT {
             return None;
         }
-        self.frames.pop_front().and_then(|(_, _, fragment)| fragment)
+        let forgotten = self.frames.pop_front().filter(|frame| frame.waits)?;
+        self.bytes -= forgotten.can_wait();
+        forgotten.fragment
     }
 
     /// Its fate is known now.
-    pub(super) fn take(&mut self, number: u64) -> Option<Fragment> {
-        let at = self.frames.binary_search_by_key(&number, |frame| frame.0).ok()?;
-        self.frames[at].2.take()
+    pub(super) fn take(&mut self, number: u64) -> Option<Sent> {
+        let at = self.frames.binary_search_by_key(&number, |frame| frame.number).ok()?;
+        let frame = &mut self.frames[at];
+        if !std::mem::take(&mut frame.waits) {
+            return None;
+        }
+        self.bytes -= frame.can_wait();
+        Some(*frame)
+    }
+
+    /// One took so long to be acknowledged.
+    pub(super) fn took(&mut self, rtt: Duration) {
+        self.round_trip.record(rtt);
     }
 
     /// Up to this one the peer has told what arrived.
@@ -57,34 +117,39 @@ impl UnderWay {
     }
 
     fn trim(&mut self) {
-        while self.frames.front().is_some_and(|frame| frame.2.is_none()) {
+        while self.frames.front().is_some_and(|frame| !frame.waits) {
             self.frames.pop_front();
         }
     }
 
-    fn patience(&self, timeout: Duration) -> Duration {
+    fn patience(&self, frame: &Sent, timeout: Duration) -> Duration {
         // The peer may take its time to acknowledge (RFC 9002 section 6.2.1).
-        let timeout = timeout + ACK_DELAY * 2;
+        let delay = if frame.fragment.is_some() { ACK_DELAY } else { LAZY_ACK_DELAY };
+        let own = self.round_trip.smoothed().map_or(Duration::ZERO, |_| self.round_trip.timeout());
+        let timeout = timeout.max(own) + delay * 2;
         timeout.saturating_mul(1 << self.doublings).min(LONGEST.max(timeout))
     }
 
     /// The next frame that is lost.
-    pub(super) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Fragment> {
+    pub(super) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
         self.trim();
-        let (number, sent, _) = *self.frames.front()?;
-        let overtaken = number + REORDERED <= self.largest;
+        let first = *self.frames.front()?;
+        let overtaken = first.number + REORDERED <= self.largest;
         if !overtaken {
-            if now < sent + self.patience(timeout) {
+            if now < first.at + self.patience(&first, timeout) {
                 return None;
             }
             self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
         }
-        self.frames.pop_front().and_then(|(_, _, fragment)| fragment)
+        self.frames.pop_front();
+        self.bytes -= first.can_wait();
+        Some(first)
     }
 
     /// When the first counts as lost.
     pub(super) fn due(&self, timeout: Duration) -> Option<Time> {
-        let first = self.frames.iter().find(|frame| frame.2.is_some())?;
-        Some(if first.0 + REORDERED <= self.largest { first.1 } else { first.1 + self.patience(timeout) })
+        let first = self.frames.iter().find(|frame| frame.waits)?;
+        let overtaken = first.number + REORDERED <= self.largest;
+        Some(if overtaken { first.at } else { first.at + self.patience(first, timeout) })
     }
 }

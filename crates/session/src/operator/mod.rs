@@ -6,26 +6,25 @@ mod send;
 
 use std::collections::VecDeque;
 
-use taut_core::{Datagram, Deadline, DropCause, Duration, Rng, Time, Transmit, Transport, earliest};
+use taut_core::{Bitrate, Datagram, Deadline, DropCause, Duration, Rng, Time, Transmit, Transport, earliest};
 use taut_wire::session::{Body, Hello, Limits, RobotState, Role, StopCause};
 
 pub use self::event::{OperatorEvent, ResumeError, StateError};
 use self::receive::{FeedbackWatch, RobotView};
+use self::send::Arrivals;
 use crate::channel::{ChannelId, Channels, SendRefused};
 use crate::codec::{Codec, OMNI71_COMMAND};
 use crate::command::{Kind, Pending};
 use crate::config::OperatorConfig;
 use crate::counters::{Counters, stream_of};
-use crate::flight::Flight;
 use crate::latency::{Latencies, RoundTrip};
 use crate::motion::Motion;
 use crate::port::{Heard, Parcel, Port};
-use crate::queue::{Dropped, Outbox, Waiting};
 use crate::rate::RateAdapter;
+use crate::sending::{Sending, Settings, Waiting};
 use crate::state::{Priority, State};
 use crate::status::{Account, Status};
 use crate::sync::ClockSync;
-use crate::tracker::Tracker;
 use taut_core::ClockEstimate;
 
 /// The operator's end of a session over any transport: sans-IO, with a transport's verbs towards its driver.
@@ -34,7 +33,7 @@ use taut_core::ClockEstimate;
 /// device, [`emergency_stop`](Self::emergency_stop) and [`resume`](Self::resume) for the buttons.
 ///
 /// ```
-/// use taut_core::{Datagram, Ecn, PathId, Seed, Time, Transport};
+/// use taut_core::{Bitrate, Datagram, Ecn, PathId, Seed, Time, Transport};
 /// use taut_session::{Operator, OperatorConfig, Robot, RobotConfig, RobotEvent, State};
 /// use taut_transport::udp::{Udp, UdpConfig};
 ///
@@ -79,12 +78,9 @@ pub struct Operator<T> {
     began: Option<Time>,
     events: VecDeque<OperatorEvent>,
 
-    outbox: Outbox,
-    dropped: Vec<Dropped>,
-    next_sequence: u64,
-    tracker: Tracker,
-    flight: Flight,
+    sending: Sending,
     adapter: RateAdapter,
+    arrivals: Arrivals,
 
     command: Option<Pending>,
     next_command: u64,
@@ -108,7 +104,6 @@ pub struct Operator<T> {
     rtt: Latencies,
     one_way: Latencies,
     counters: Counters,
-    channels: Channels,
 }
 
 /// The least time between two reports of a robot of another version.
@@ -134,18 +129,27 @@ impl<T: Transport> Operator<T> {
         let mut port = Port::new(transport, config.codec, Role::Operator);
         port.sample_length = config.sample_length;
         let native = config.codec == Codec::Native;
+        let sending = Settings {
+            queue: config.queue,
+            order: config.order,
+            interval: adapter.interval(),
+            deadline: config.deadline,
+            reliable: config.reliable,
+            acknowledged: true,
+            window: config.window,
+            congestion: config.congestion,
+            channel_rate: config.channel_rate,
+            headers: config.headers,
+        };
         port.session = if native { (rng.next_u64() >> 32) as u32 | 1 } else { 1 };
         Self {
             phase: Phase::Connecting,
             now: Time::ZERO,
             began: None,
             events: VecDeque::new(),
-            outbox: Outbox::new(config.queue, config.order, adapter.interval()),
-            dropped: Vec::new(),
-            next_sequence: 1,
-            tracker: Tracker::new(),
-            flight: Flight::new(config.window),
+            sending: Sending::new(sending, Channels::new(Role::Operator, &config.channels)),
             adapter,
+            arrivals: Arrivals::default(),
             command: None,
             next_command: if native { 1 } else { OMNI71_COMMAND | 1 },
             latched: false,
@@ -163,7 +167,6 @@ impl<T: Transport> Operator<T> {
             rtt: Latencies::default(),
             one_way: Latencies::default(),
             counters: Counters::default(),
-            channels: Channels::new(Role::Operator, &config.channels, config.channel_rate),
             config,
             port,
         }
@@ -178,20 +181,17 @@ impl<T: Transport> Operator<T> {
     pub fn send_state(&mut self, now: Time, state: State) -> Result<u64, StateError> {
         let enabling = self.enables(state.enabling);
         let state = State { created: state.created.min(now), enabling, ..state };
-        let expires = self.config.deadline.map(|deadline| state.created + deadline);
-        let item = Waiting { sequence: self.next_sequence, state, expires };
+        let item = self.sending.item(state);
         if let Err(error) = self.admit(now, &item) {
             self.counters.stream(stream_of(state.priority)).dropped.add(error.cause());
             return Err(error);
         }
-        self.next_sequence += 1;
-        if state.priority == Priority::Emergency {
-            self.transmit(now, &item, 0);
-        } else {
-            self.outbox.push(item, &mut self.dropped);
+        let sequence = item.sequence;
+        if let Some(urgent) = self.sending.take(now, item) {
+            self.transmit_urgent(now, &urgent);
         }
         self.settle(now);
-        Ok(item.sequence)
+        Ok(sequence)
     }
 
     /// Takes a message of a channel, made at `created`: a time that is still to come counts as `now`. Its number in the channel;
@@ -206,10 +206,10 @@ impl<T: Transport> Operator<T> {
         created: Time,
         payload: &[u8],
     ) -> Result<u64, SendRefused> {
-        if self.channels.motion(channel).is_some() {
-            return Err(self.channels.refuse(channel, SendRefused::OtherSchema));
+        if self.sending.channels.motion(channel).is_some() {
+            return Err(self.sending.channels.refuse(channel, SendRefused::OtherSchema));
         }
-        let sent = self.channels.send(now, channel, created, payload, false);
+        let sent = self.sending.channels.send(now, channel, created, payload, false);
         self.settle(now);
         sent
     }
@@ -227,7 +227,7 @@ impl<T: Transport> Operator<T> {
         motion: &Motion,
     ) -> Result<u64, SendRefused> {
         let enabling = self.enables(motion.enabling());
-        let refused = if self.channels.motion(channel) != Some(motion.schema()) {
+        let refused = if self.sending.channels.motion(channel) != Some(motion.schema()) {
             Some(SendRefused::OtherSchema)
         } else if self.latched {
             Some(SendRefused::Stopped)
@@ -235,12 +235,12 @@ impl<T: Transport> Operator<T> {
             (!motion.is_finite()).then_some(SendRefused::NotFinite)
         };
         if let Some(refused) = refused {
-            return Err(self.channels.refuse(channel, refused));
+            return Err(self.sending.channels.refuse(channel, refused));
         }
         let mut payload = Vec::with_capacity(motion.len());
         motion.with_enabling(enabling).emit(&mut payload);
         // That the enabling input is let go waits for no turn.
-        let sent = self.channels.send(now, channel, created, &payload, self.let_go);
+        let sent = self.sending.channels.send(now, channel, created, &payload, self.let_go);
         self.settle(now);
         sent
     }
@@ -281,8 +281,8 @@ impl<T: Transport> Operator<T> {
             }
             _ => self.begin_command(now, Kind::EmergencyStop, 0),
         }
-        self.channels.flush_motion(DropCause::Stopped);
-        self.outbox.flush(DropCause::Stopped, &mut self.dropped);
+        self.sending.channels.flush_motion(DropCause::Stopped);
+        self.sending.flush(DropCause::Stopped);
         self.settle(now);
     }
 
@@ -325,8 +325,8 @@ impl<T: Transport> Operator<T> {
         self.latched = false;
         self.was_held = false;
         self.let_go = false;
-        self.channels.flush_motion(DropCause::Stopped);
-        self.outbox.flush(DropCause::Stopped, &mut self.dropped);
+        self.sending.channels.flush_motion(DropCause::Stopped);
+        self.sending.flush(DropCause::Stopped);
         self.begin_command(now, Kind::Resume, self.robot.epoch);
         self.settle(now);
         Ok(())
@@ -337,9 +337,9 @@ impl<T: Transport> Operator<T> {
     pub fn reconnect(&mut self, now: Time, transport: T) -> T {
         let old = std::mem::replace(&mut self.port.transport, transport);
         self.phase = Phase::Connecting;
-        self.channels.close();
+        self.sending.channels.close();
         self.command.take_if(|pending| pending.kind != Kind::EmergencyStop);
-        self.outbox.flush(DropCause::Abandoned, &mut self.dropped);
+        self.sending.flush(DropCause::Abandoned);
         (self.hellos, self.greeted) = (0, None);
         self.settle(now);
         old
@@ -365,8 +365,8 @@ impl<T: Transport> Operator<T> {
     fn end(&mut self) {
         if self.phase != Phase::Closed {
             self.phase = Phase::Closed;
-            self.outbox.flush(DropCause::Abandoned, &mut self.dropped);
-            self.channels.close();
+            self.sending.flush(DropCause::Abandoned);
+            self.sending.channels.close();
             self.events.push_back(OperatorEvent::Closed);
         }
     }
@@ -393,7 +393,7 @@ impl<T: Transport> Operator<T> {
         self.listen(self.now);
         self.report_drops();
         let event = self.events.pop_front();
-        event.or_else(|| self.channels.poll_event().map(OperatorEvent::Channel))
+        event.or_else(|| self.sending.channels.poll_event().map(OperatorEvent::Channel))
     }
 
     /// When `handle_timeout` has something to do, and what.
@@ -406,12 +406,9 @@ impl<T: Transport> Operator<T> {
                 let command = self.command.as_ref().map(Pending::poll_timeout);
                 let sync = (self.config.codec == Codec::Native).then(|| self.sync.poll_timeout());
                 let watch = self.feedback.poll_timeout(self.config.feedback_watchdog);
-                let states = self.outbox.poll_timeout().map(|turn| {
-                    let opens = self.flight.poll_timeout();
-                    opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
-                });
-                let channels = self.channels.poll_timeout(self.round_trip.timeout());
-                earliest(earliest(command, states), earliest(earliest(sync, watch), channels))
+                let sending = self.sending.poll_timeout(self.round_trip.timeout());
+                let sending = earliest(sending, self.arrivals.poll_timeout());
+                earliest(earliest(command, sending), earliest(sync, watch))
             }
         };
         earliest(transport, own)
@@ -432,10 +429,10 @@ impl<T: Transport> Operator<T> {
         };
         Status {
             allowed_hz: self.adapter.hz(),
-            unmatched_echoes: self.tracker.unmatched() + self.sync.unmatched(),
+            unmatched_echoes: self.sending.unmatched() + self.sync.unmatched(),
             clock_steps: self.sync.steps(),
             emergency: self.latched,
-            channels: self.channels.summaries(),
+            channels: self.sending.channels.summaries(),
             ..account.operator()
         }
     }
@@ -460,9 +457,14 @@ impl<T: Transport> Operator<T> {
         self.round_trip.smoothed()
     }
 
+    /// What channels to the robot may send at present, once it was found: the rate for whatever makes pictures or sound for them.
+    pub fn channel_bitrate(&self) -> Option<Bitrate> {
+        self.sending.channel_bitrate()
+    }
+
     /// States that wait for their turn here.
     pub fn waiting(&self) -> usize {
-        self.outbox.len()
+        self.sending.waiting()
     }
 
     /// The transport, to look at.
@@ -485,16 +487,8 @@ impl<T: Transport> Operator<T> {
             Phase::Greeting => self.greet(now),
             Phase::Open => {
                 self.repeat_command(now);
-                while self.outbox.len() > 0
-                    && self.flight.admits(now)
-                    && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
-                {
-                    self.transmit(now, &item, stream);
-                }
                 self.compare_clocks(now);
-                let (rtt, timeout) = (self.round_trip.smoothed(), self.round_trip.timeout());
-                self.port.pump(now, &mut self.channels, rtt, timeout);
-                self.give_up(now);
+                self.pump(now);
                 if self.feedback.check(now, self.config.feedback_watchdog) {
                     self.events.push_back(OperatorEvent::FeedbackLost);
                 }
@@ -521,7 +515,7 @@ impl<T: Transport> Operator<T> {
                     self.events.push_back(OperatorEvent::Incompatible(error));
                 }
             }
-            Heard::Dropped { tag, cause } => self.dropped_by_transport(tag, cause),
+            Heard::Dropped { tag, cause } => self.dropped_by_transport(now, tag, cause),
             Heard::Refused(cause) => {
                 self.counters.refused.add(cause);
                 self.events.push_back(OperatorEvent::Refused(cause));
@@ -547,7 +541,7 @@ impl<T: Transport> Operator<T> {
     /// There is a session with a robot that is set so.
     fn open(&mut self, now: Time, robot: &Hello) {
         self.phase = Phase::Open;
-        self.channels.open(&robot.channels);
+        self.sending.channels.open(&robot.channels);
         self.began.get_or_insert(now);
         self.sync.restart(now);
         if let Some(pending) = &mut self.command {

@@ -11,6 +11,7 @@ use crate::codec::Codec;
 use crate::command::Kind;
 use crate::motion::shorten;
 use crate::port::Parcel;
+use crate::sending::{News, Report};
 use crate::state::State;
 use crate::sync::RelativeAge;
 use crate::window::{Sighting, Window, completed};
@@ -42,6 +43,11 @@ pub(super) struct FeedbackWatch {
 }
 
 impl FeedbackWatch {
+    /// Which feedback arrived.
+    pub(super) fn window(&self) -> &Window {
+        &self.window
+    }
+
     pub(super) fn poll_timeout(&self, watchdog: Duration) -> Option<Deadline> {
         self.fresh.map(|fresh| Deadline::new(fresh + watchdog, "feedback watchdog"))
     }
@@ -79,15 +85,25 @@ impl<T: Transport> Operator<T> {
             }
             (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),
             (Body::Feedback(feedback), Phase::Open) => self.handle_feedback(now, feedback),
-            (Body::DataAck(ack), Phase::Open) => self.channels.acknowledged(*ack),
+            (Body::DataAck(ack), Phase::Open) => {
+                let arrived = self.sync.peer_time(now, ack.received_us);
+                let transport = &self.port.transport;
+                self.sending.data_acknowledged(now, *ack, arrived, || transport.round_trip());
+            }
             (Body::Goodbye, Phase::Open) => {
                 self.port.transport.close(now);
                 self.end();
             }
             // What only operators say.
-            (Body::State(_) | Body::EmergencyStop(_) | Body::Resume(_) | Body::Reset(_), Phase::Open) => {
-                self.refuse(DropCause::Malformed);
-            }
+            (
+                Body::State(_)
+                | Body::AcknowledgingState(..)
+                | Body::Arrivals(_)
+                | Body::EmergencyStop(_)
+                | Body::Resume(_)
+                | Body::Reset(_),
+                Phase::Open,
+            ) => self.refuse(DropCause::Malformed),
         }
     }
 
@@ -102,7 +118,7 @@ impl<T: Transport> Operator<T> {
         self.heard = Some(now);
         let sync = &mut self.sync;
         let stamp = |created_us, waited| sync.stamp_of_micros(now, created_us, waited);
-        if let Err(cause) = self.channels.handle(now, header, payload, stamp) {
+        if let Err(cause) = self.sending.channels.handle(now, header, payload, stamp) {
             self.refuse(cause);
         }
     }
@@ -150,21 +166,18 @@ impl<T: Transport> Operator<T> {
     }
 
     fn handle_ack(&mut self, now: Time, ack: &Ack) {
-        let mut ack = *ack;
-        let arrived = match self.config.codec {
+        let (sequence, arrived) = match self.config.codec {
             Codec::Native => {
-                ack.sequence = completed(self.next_sequence, ack.sequence as u32);
-                self.sync.peer_time(now, (ack.received_ns / 1_000) as u32)
+                self.see(ack.epoch, ack.state, ack.cause);
+                let sequence = completed(self.sending.next_sequence(), ack.sequence as u32);
+                (sequence, self.sync.peer_time(now, (ack.received_ns / 1_000) as u32))
             }
-            Codec::Omni71 => None,
+            Codec::Omni71 => (ack.sequence, None),
         };
-        if self.config.codec == Codec::Native {
-            self.see(ack.epoch, ack.state, ack.cause);
-        }
-        let Some((sent, outcome)) = self.tracker.acknowledged(ack.sequence, ack.echo_ns) else { return };
-        if let Some(outcome) = outcome {
-            let held = Duration::from_micros(ack.held_us.into());
-            let rtt = now.saturating_since(sent).saturating_sub(held);
+        let held = Duration::from_micros(ack.held_us.into());
+        let report = Report { sequence, echo_ns: Some(ack.echo_ns), arrived, held, seen: ack.seen };
+        let transport = &self.port.transport;
+        if let Some(News { sent, rtt }) = self.sending.acknowledged(now, &report, || transport.round_trip()) {
             self.round_trip.record(rtt);
             self.rtt.record(rtt);
             self.sync.carried(now);
@@ -172,22 +185,9 @@ impl<T: Transport> Operator<T> {
             if let Some((clock, arrived)) = clock.zip(arrived) {
                 self.one_way.record(clock.to_local(arrived).saturating_since(sent));
             }
-            // Only of a clock that is known to run.
-            let there = arrived.map(|arrived| arrived.0.wrapping_sub(sent.as_nanos()) as i64);
-            let transport = &self.port.transport;
-            self.flight.acknowledged(now, outcome.number, rtt, there, || transport.round_trip());
-            self.account(now, outcome);
-            let (sequence, verdict) = (ack.sequence, ack.verdict);
-            self.events.push_back(OperatorEvent::Acknowledged { sequence, rtt, verdict });
+            self.events.push_back(OperatorEvent::Acknowledged { sequence, rtt, verdict: ack.verdict });
         }
-        for i in (0..32).filter(|i| ack.seen >> i & 1 != 0) {
-            if let Some(outcome) =
-                ack.sequence.checked_sub(1 + i).and_then(|before| self.tracker.seen(before))
-            {
-                self.flight.seen(outcome.number);
-                self.account(now, outcome);
-            }
-        }
+        self.account_all(now);
     }
 
     fn handle_answer(&mut self, now: Time, ack: &CommandAck) {
@@ -247,10 +247,13 @@ impl<T: Transport> Operator<T> {
             let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
             wire.created_ns = created.map_or(wire.created_ns, |created| created.0);
             if feedback.applied != 0 {
-                feedback.applied = completed(self.next_sequence, feedback.applied as u32);
+                feedback.applied = completed(self.sending.next_sequence(), feedback.applied as u32);
             }
         }
         let wire = &feedback.state;
+        if self.config.codec == Codec::Native {
+            self.arrivals.record(now, wire.sequence);
+        }
         let stream = self.counters.stream(wire.stream);
         stream.received += 1;
         let cause = match self.feedback.window.record(wire.sequence) {

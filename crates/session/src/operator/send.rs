@@ -1,16 +1,15 @@
 //! What the operator says: hellos, commands, states; and what becomes of the states.
 
-use taut_core::{DropCause, Duration, Reliability, Time, Transport};
-use taut_wire::session::{Body, Hello, Limits, RobotState, Role, StopCause};
+use taut_core::{Deadline, DropCause, Duration, Reliability, Time, Transport};
+use taut_wire::session::{self as wire, Body, Hello, Limits, RobotState, Role, StopCause};
 
 use super::{Operator, OperatorEvent, Phase};
 use crate::codec::Codec;
 use crate::command::Kind;
 use crate::counters::stream_of;
 use crate::port::{NO_TAG, Parcel, channel_number};
-use crate::queue::{Dropped, Waiting};
-use crate::state::Priority;
-use crate::tracker::Outcome;
+use crate::sending::{Dropped, Pace, Waiting};
+use crate::window::Window;
 
 /// Copies of an emergency stop after which the operator is told that nobody answers.
 const UNANSWERED: u32 = 10;
@@ -20,6 +19,52 @@ const RESUME_PATIENCE: Duration = Duration::from_secs(1);
 const EARLY: Duration = Duration::from_millis(5);
 /// The longest time between two hellos.
 const HELLO_LONGEST: Duration = Duration::from_secs(1);
+
+/// Feedback that arrived and of which the robot was not told.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    /// The newest, and when it came.
+    newest: Option<(u64, Time)>,
+    /// What has come since the robot was told last.
+    untold: u32,
+    due: Option<Time>,
+}
+
+/// The robot is told of feedback in the next state, or after so long in a frame of its own; and of no more at a time than can be told
+/// once more in the next one.
+const TELL_WITHIN: Duration = Duration::from_millis(10);
+const TELL_EVERY: u32 = 16;
+
+impl Arrivals {
+    /// Feedback of this number came, newer than all before or not.
+    pub(super) fn record(&mut self, now: Time, sequence: u64) {
+        self.newest = self.newest.filter(|newest| newest.0 > sequence).or(Some((sequence, now)));
+        self.untold += 1;
+        let due = if self.untold >= TELL_EVERY { now } else { now + TELL_WITHIN };
+        self.due = Some(self.due.map_or(due, |known| known.min(due)));
+    }
+
+    fn is_due(&self, now: Time) -> bool {
+        self.due.is_some_and(|due| now >= due)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Deadline> {
+        self.due.map(|due| Deadline::new(due, "acknowledgement"))
+    }
+
+    /// What the robot is to be told now, if anything is new.
+    fn take(&mut self, now: Time, window: &Window) -> Option<wire::Arrivals> {
+        self.due.take()?;
+        self.untold = 0;
+        let (sequence, came) = self.newest?;
+        Some(wire::Arrivals {
+            sequence: sequence as u16,
+            received_us: (came.as_nanos() / 1_000) as u32,
+            held_us: now.saturating_since(came).as_micros_u32().min(u16::MAX.into()) as u16,
+            seen: window.before(sequence),
+        })
+    }
+}
 
 impl<T: Transport> Operator<T> {
     /// Before the transport is connected, once: where it has early data (QUIC's 0-RTT), the hello travels in its first
@@ -57,7 +102,7 @@ impl<T: Transport> Operator<T> {
             deadline_us: self.config.deadline.map_or(0, |deadline| deadline.as_micros_u32().max(1)),
             hold_to_run: false,
             limits: Limits::default(),
-            channels: self.channels.declarations(),
+            channels: self.sending.channels.declarations(),
         }
     }
 
@@ -94,30 +139,54 @@ impl<T: Transport> Operator<T> {
         let _ = self.port.send(now, &body, parcel);
     }
 
-    pub(super) fn transmit(&mut self, now: Time, item: &Waiting, stream: u8) {
-        let Waiting { sequence, state, .. } = *item;
-        let wire = state.to_wire(now, sequence, stream, self.config.deadline);
-        let urgent = self.config.reliable || state.priority == Priority::Emergency;
-        let parcel = Parcel {
-            stream,
-            reliability: if urgent { Reliability::Reliable } else { Reliability::Unreliable },
-            created: state.created,
-            deadline: self.config.deadline,
-            tag: sequence,
+    /// A state of priority emergency goes at once.
+    pub(super) fn transmit_urgent(&mut self, now: Time, item: &Waiting) {
+        if self.sending.transmit(now, &mut self.port, item, 0, Body::State) {
+            self.counters.stream(0).sent += 1;
+        }
+    }
+
+    /// Sends what may go, and tells what became of what went.
+    pub(super) fn pump(&mut self, now: Time) {
+        let pace = Pace { rtt: self.round_trip.smoothed(), timeout: self.round_trip.timeout() };
+        let (arrivals, window, counters) = (&mut self.arrivals, self.feedback.window(), &mut self.counters);
+        let body = |state| match arrivals.take(now, window) {
+            Some(taken) => Body::AcknowledgingState(state, taken),
+            None => Body::State(state),
         };
-        match self.port.send(now, &Body::State(wire), parcel) {
-            Ok(()) => {
-                self.counters.stream(stream).sent += 1;
-                // What is urgent waits for no window, but is under way like the rest.
-                let number = self.flight.sent(now);
-                if let Some(outcome) = self.tracker.sent(now, (sequence, number), wire.created_ns, stream) {
-                    self.account(now, outcome);
+        self.sending.pump(now, &mut self.port, pace, body, |stream| counters.stream(stream).sent += 1);
+        if arrivals.is_due(now)
+            && let Some(taken) = arrivals.take(now, window)
+        {
+            let _ = self.port.send(now, &Body::Arrivals(taken), Parcel::passing(now, 1));
+        }
+        self.sending.give_up(now, pace.timeout.saturating_mul(2));
+        self.account_all(now);
+    }
+
+    /// It is known what became of some states.
+    pub(super) fn account_all(&mut self, now: Time) {
+        let Self { sending, counters, adapter, events, .. } = self;
+        let mut changed = false;
+        for outcome in sending.outcomes() {
+            let stream = counters.stream(outcome.stream);
+            match (outcome.delivered, outcome.late) {
+                (true, false) => stream.delivered += 1,
+                (true, true) => {
+                    stream.delivered += 1;
+                    stream.late += 1;
+                    stream.lost -= 1;
+                    continue;
                 }
+                (false, _) => stream.lost += 1,
             }
-            Err(error) => {
-                self.flight.refused();
-                self.dropped.push(item.dropped(error.cause()));
+            if adapter.record(now, outcome.sent, outcome.delivered) {
+                events.push_back(OperatorEvent::Rate { hz: adapter.hz() });
+                changed = true;
             }
+        }
+        if changed {
+            self.sending.set_interval(self.adapter.interval(), self.adapter.is_reduced());
         }
     }
 
@@ -129,48 +198,22 @@ impl<T: Transport> Operator<T> {
         }
     }
 
-    pub(super) fn give_up(&mut self, now: Time) {
-        let patience = self.round_trip.timeout().saturating_mul(2);
-        while let Some(outcome) = self.tracker.give_up(now, patience) {
-            self.account(now, outcome);
-        }
-    }
-
-    /// It is known what became of a state.
-    pub(super) fn account(&mut self, now: Time, outcome: Outcome) {
-        let stream = self.counters.stream(outcome.stream);
-        match (outcome.delivered, outcome.late) {
-            (true, false) => stream.delivered += 1,
-            (true, true) => {
-                stream.delivered += 1;
-                stream.late += 1;
-                stream.lost -= 1;
-                return;
-            }
-            (false, _) => stream.lost += 1,
-        }
-        if self.adapter.record(now, outcome.sent, outcome.delivered) {
-            self.outbox.set_interval(self.adapter.interval(), self.adapter.is_reduced());
-            self.events.push_back(OperatorEvent::Rate { hz: self.adapter.hz() });
-        }
-    }
-
     pub(super) fn report_drops(&mut self) {
-        for Dropped { sequence, priority, cause } in self.dropped.drain(..) {
+        for Dropped { sequence, priority, cause } in self.sending.dropped() {
             self.counters.stream(stream_of(priority)).dropped.add(cause);
             self.events.push_back(OperatorEvent::Dropped { sequence, cause });
         }
     }
 
     /// The transport dropped a message.
-    pub(super) fn dropped_by_transport(&mut self, tag: u64, cause: DropCause) {
+    pub(super) fn dropped_by_transport(&mut self, now: Time, tag: u64, cause: DropCause) {
         if let Some(number) = channel_number(tag) {
-            return self.channels.dropped(number);
+            return self.sending.data_dropped_by_transport(now, number);
         }
         if tag == NO_TAG {
             return;
         }
-        if let Some(stream) = self.tracker.dropped(tag) {
+        if let Some(stream) = self.sending.dropped_by_transport(tag) {
             let stream = self.counters.stream(stream);
             stream.sent -= 1;
             stream.dropped.add(cause);

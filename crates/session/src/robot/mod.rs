@@ -1,5 +1,6 @@
 //! The end that moves.
 
+mod acks;
 mod event;
 mod keep;
 mod motion;
@@ -8,17 +9,15 @@ mod receive;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Reliability, Rng, Time, Transmit, Transport, earliest,
-};
+use taut_core::{Bitrate, Datagram, Deadline, DropCause, Duration, Rng, Time, Transmit, Transport, earliest};
 use taut_wire::session::{
     Body, Feedback, RobotState, Role, STATUS_CAUSES, Status as Report, StopCause, Verdict,
 };
 
+use self::acks::Acks;
 pub use self::event::RobotEvent;
 use self::keep::Keeping;
 use self::processing::Processor;
-use self::receive::HeldAck;
 pub use self::receive::patience;
 use crate::channel::{ChannelId, Channels, SendRefused};
 use crate::codec::Codec;
@@ -29,9 +28,9 @@ use crate::motion::StateGuard;
 use crate::motion::{Guard, Limits, Motion};
 use crate::operator::StateError;
 use crate::port::{Heard, NO_TAG, Parcel, Port, channel_number};
-use crate::queue::{Dropped, Order, Outbox, Waiting};
 use crate::safety::{Latch, Safety, Source};
-use crate::state::{Priority, State};
+use crate::sending::{Dropped, Order, Pace, Sending, Settings, Waiting};
+use crate::state::State;
 use crate::status::{Account, Status};
 use crate::sync::{ClockSync, RelativeAge};
 use crate::window::Window;
@@ -88,9 +87,7 @@ pub struct Robot<T> {
     processor: Processor,
     dropped: Vec<Dropped>,
 
-    outbox: Outbox,
-    next_feedback: u64,
-    feedback_dropped: Vec<Dropped>,
+    sending: Sending,
     feedback_drops: Drops,
 
     next_status: Time,
@@ -99,9 +96,7 @@ pub struct Robot<T> {
     keeping: Keeping,
     /// The last reset: its copies are no resumes.
     last_reset: Option<u64>,
-    held_ack: Option<HeldAck>,
-    last_ack: Time,
-    last_feedback: Time,
+    acks: Acks,
     /// The age at which the operator says that its states are worthless, µs; 0 for never.
     state_deadline_us: u32,
     sync: ClockSync,
@@ -109,7 +104,6 @@ pub struct Robot<T> {
     rtt: Latencies,
     one_way: Latencies,
     counters: Counters,
-    channels: Channels,
 }
 
 /// A guard for each channel of motion.
@@ -132,6 +126,18 @@ impl<T: Transport> Robot<T> {
         port.session = u32::from(config.codec == Codec::Omni71);
         let interval = Duration::from_nanos(1_000_000_000 / u64::from(config.feedback_rate));
         let epoch = (rng.next_u64() >> 32) as u32;
+        let sending = Settings {
+            queue: config.queue,
+            order: Order::Newest,
+            interval,
+            deadline: Some(config.feedback_deadline),
+            reliable: false,
+            acknowledged: config.codec == Codec::Native,
+            window: config.window,
+            congestion: config.congestion,
+            channel_rate: config.channel_rate,
+            headers: config.headers,
+        };
         Self {
             now: Time::ZERO,
             safety: Safety::new(config.watchdog, epoch, config.latched),
@@ -149,25 +155,20 @@ impl<T: Transport> Robot<T> {
             guards: guards(&config),
             processor: Processor::new(config.processing, config.queue, config.order, rng),
             dropped: Vec::new(),
-            outbox: Outbox::new(config.queue, Order::Newest, interval),
-            next_feedback: 1,
-            feedback_dropped: Vec::new(),
+            sending: Sending::new(sending, Channels::new(Role::Robot, &config.channels)),
             feedback_drops: Drops::default(),
             next_status: Time::ZERO,
             next_refusal: Time::ZERO,
             next_foreign: Time::ZERO,
             keeping: Keeping::new(config.keeps_latch, config.latched),
             last_reset: None,
-            held_ack: None,
-            last_ack: Time::ZERO,
-            last_feedback: Time::ZERO,
+            acks: Acks::new(config.codec == Codec::Native),
             state_deadline_us: 0,
             sync: ClockSync::new(config.clock_interval),
             relative: RelativeAge::default(),
             rtt: Latencies::default(),
             one_way: Latencies::default(),
             counters: Counters::default(),
-            channels: Channels::new(Role::Robot, &config.channels, config.channel_rate),
             config,
             port,
         }
@@ -202,8 +203,7 @@ impl<T: Transport> Robot<T> {
         }
         self.measure(state.created, state.position);
         self.guard.measure_orientation(state.created, state.orientation_wxyz);
-        let expires = Some(state.created + self.config.feedback_deadline);
-        let item = Waiting { sequence: self.next_feedback, state, expires };
+        let item = self.sending.item(state);
         let error = if self.operator.is_none() || self.closed {
             Some(StateError::NotConnected)
         } else {
@@ -213,14 +213,12 @@ impl<T: Transport> Robot<T> {
             self.feedback_drops.add(error.cause());
             return Err(error);
         }
-        self.next_feedback += 1;
-        if state.priority == Priority::Emergency {
-            self.transmit(now, &item, 0);
-        } else {
-            self.outbox.push(item, &mut self.feedback_dropped);
+        let sequence = item.sequence;
+        if let Some(urgent) = self.sending.take(now, item) {
+            self.transmit_urgent(now, &urgent);
         }
         self.settle(now);
-        Ok(item.sequence)
+        Ok(sequence)
     }
 
     /// Takes a message of a channel, made at `created`: a time that is still to come counts as `now`. Its number in the channel;
@@ -236,7 +234,7 @@ impl<T: Transport> Robot<T> {
         payload: &[u8],
     ) -> Result<u64, SendRefused> {
         self.check(now);
-        let sent = self.channels.send(now, channel, created, payload, false);
+        let sent = self.sending.channels.send(now, channel, created, payload, false);
         self.settle(now);
         sent
     }
@@ -297,7 +295,6 @@ impl<T: Transport> Robot<T> {
         if !self.closed {
             self.closed = true;
             self.lose_operator(now, StopCause::LinkClosed);
-            self.outbox.flush(DropCause::Abandoned, &mut self.feedback_dropped);
             self.events.push_back(RobotEvent::Closed);
         }
     }
@@ -326,17 +323,16 @@ impl<T: Transport> Robot<T> {
         self.listen(self.now);
         self.report_drops();
         let event = self.events.pop_front();
-        event.or_else(|| self.channels.poll_event().map(RobotEvent::Channel))
+        event.or_else(|| self.sending.channels.poll_event().map(RobotEvent::Channel))
     }
 
     /// When `handle_timeout` has something to do, and what.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let own = earliest(self.safety.poll_timeout(), self.processor.poll_timeout());
-        let ack = self.held_ack.map(|held| Deadline::new(held.due, "acknowledgement"));
-        let own =
-            earliest(earliest(own, ack), earliest(self.outbox.poll_timeout(), self.keeping.poll_timeout()));
+        let own = earliest(earliest(own, self.acks.poll_timeout()), self.keeping.poll_timeout());
+        let own = earliest(own, self.sending.poll_states());
         let periodic = (self.operator.is_some() && self.config.codec == Codec::Native).then(|| {
-            let channels = self.channels.poll_timeout(self.sync.timeout());
+            let channels = self.sending.poll_channels(self.sync.timeout());
             let status = earliest(Some(Deadline::new(self.next_status, "status")), channels);
             earliest(status, Some(self.sync.poll_timeout()))
         });
@@ -382,7 +378,7 @@ impl<T: Transport> Robot<T> {
             unmatched_echoes: self.sync.unmatched(),
             clock_steps: self.sync.steps(),
             emergency: self.safety.state() == RobotState::Fault,
-            channels: self.channels.summaries(),
+            channels: self.sending.channels.summaries(),
             ..account.robot(self.window.missing())
         }
     }
@@ -395,6 +391,11 @@ impl<T: Transport> Robot<T> {
     /// The operator's clock against this one, once they were compared.
     pub fn clock(&self, now: Time) -> Option<ClockEstimate> {
         self.sync.estimate(now)
+    }
+
+    /// What channels to the operator may send at present, once it was found: the rate for the camera's encoder.
+    pub fn channel_bitrate(&self) -> Option<Bitrate> {
+        self.sending.channel_bitrate()
     }
 
     /// States that arrived and were neither applied nor dropped yet.
@@ -445,8 +446,10 @@ impl<T: Transport> Robot<T> {
             self.halt(now, why);
         }
         self.safety.leave(why);
-        self.channels.close();
-        (self.operator, self.held_ack) = (None, None);
+        self.sending.channels.close();
+        self.sending.flush(DropCause::Abandoned);
+        self.acks.forget();
+        self.operator = None;
         self.forget_unanswered();
     }
 
@@ -461,15 +464,11 @@ impl<T: Transport> Robot<T> {
         }
         if self.operator.is_some() && !self.closed {
             self.report(now);
-            if self.held_ack.is_some_and(|held| held.due <= now) {
+            if self.acks.is_due(now) {
                 self.send_ack(now);
             }
-            while let Some((item, stream)) = self.outbox.pop(now, &mut self.feedback_dropped) {
-                self.transmit(now, &item, stream);
-            }
             self.compare_clocks(now);
-            let (rtt, timeout) = (self.sync.smoothed_rtt(), self.sync.timeout());
-            self.port.pump(now, &mut self.channels, rtt, timeout);
+            self.pump(now);
         }
         self.report_drops();
     }
@@ -530,27 +529,24 @@ impl<T: Transport> Robot<T> {
         }
     }
 
-    fn transmit(&mut self, now: Time, item: &Waiting, stream: u8) {
-        let Waiting { sequence, state, .. } = *item;
-        let deadline = Some(self.config.feedback_deadline);
-        let state = state.to_wire(now, sequence, stream, deadline);
-        let parcel = Parcel {
-            stream,
-            reliability: Reliability::Unreliable,
-            created: item.state.created,
-            deadline,
-            tag: sequence,
-        };
-        self.last_feedback = now;
-        let ack = match self.config.codec {
-            Codec::Native => self.take_ack(now).map(|(ack, _)| ack),
-            Codec::Omni71 => None,
-        };
-        let body = Body::Feedback(Feedback { state, applied: self.applied, ack });
-        match self.port.send(now, &body, parcel) {
-            Ok(()) => self.counters.stream(stream).sent += 1,
-            Err(error) => self.feedback_dropped.push(item.dropped(error.cause())),
+    /// Feedback of priority emergency goes at once.
+    fn transmit_urgent(&mut self, now: Time, item: &Waiting) {
+        let ack = self.acks.take_along(now, &self.window);
+        let body = |state| Body::Feedback(Feedback { state, applied: self.applied, ack });
+        if self.sending.transmit(now, &mut self.port, item, 0, body) {
+            self.counters.stream(0).sent += 1;
         }
+    }
+
+    /// Sends what may go; the acknowledgement that waits travels along.
+    fn pump(&mut self, now: Time) {
+        let pace = Pace { rtt: self.sync.smoothed_rtt(), timeout: self.sync.timeout() };
+        let (applied, counters, acks) = (self.applied, &mut self.counters, &mut self.acks);
+        let body =
+            |state| Body::Feedback(Feedback { state, applied, ack: acks.take_along(now, &self.window) });
+        self.sending.pump(now, &mut self.port, pace, body, |stream| counters.stream(stream).sent += 1);
+        // Only the operator adapts to what became of its states.
+        drop(self.sending.outcomes());
     }
 
     fn report_drops(&mut self) {
@@ -558,7 +554,7 @@ impl<T: Transport> Robot<T> {
             self.counters.stream(crate::counters::stream_of(priority)).dropped.add(cause);
             self.events.push_back(RobotEvent::Dropped { sequence, cause });
         }
-        for Dropped { sequence, cause, .. } in self.feedback_dropped.drain(..) {
+        for Dropped { sequence, cause, .. } in self.sending.dropped() {
             self.feedback_drops.add(cause);
             self.events.push_back(RobotEvent::FeedbackDropped { sequence, cause });
         }
@@ -578,7 +574,7 @@ impl<T: Transport> Robot<T> {
             Heard::Foreign(error) => self.handle_foreign(now, error),
             Heard::Dropped { tag: NO_TAG, .. } => {}
             Heard::Dropped { tag, .. } if let Some(number) = channel_number(tag) => {
-                self.channels.dropped(number)
+                self.sending.data_dropped_by_transport(now, number)
             }
             Heard::Dropped { tag, cause } => {
                 self.feedback_drops.add(cause);

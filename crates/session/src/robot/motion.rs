@@ -12,10 +12,10 @@ use crate::sync::Stamp;
 impl<T: Transport> Robot<T> {
     /// Judges what came, and gives to the device what passes.
     pub(super) fn move_by_channels(&mut self, now: Time) {
-        while let Some(arrival) = self.channels.poll_motion() {
+        while let Some(arrival) = self.sending.channels.poll_motion() {
             let (channel, sequence) = (arrival.channel, arrival.sequence);
             match self.judge_motion(now, &arrival) {
-                Err(cause) => self.channels.discard(channel, sequence, cause),
+                Err(cause) => self.sending.channels.discard(channel, sequence, cause),
                 Ok((motion, stamp)) => {
                     let age = stamp.age.likely;
                     // The watchdog waits for motion, not for what was to become motion, and counts the time on its way.
@@ -30,7 +30,9 @@ impl<T: Transport> Robot<T> {
     /// A message says that the enabling input is not held: that stops a robot which demands it, however old the message is, whatever
     /// overtook it, and also while nobody knows how old that is.
     pub(super) fn check_release(&mut self, now: Time, header: &DataHeader, payload: &[u8]) {
-        let Some(schema) = self.channels.moves(header).filter(|_| self.config.hold_to_run) else { return };
+        let Some(schema) = self.sending.channels.moves(header).filter(|_| self.config.hold_to_run) else {
+            return;
+        };
         let releases = Motion::parse(schema, payload).is_ok_and(|motion| !motion.enabling());
         let created = self.sync.peer_time(now, header.created_us);
         let is_of_now = created.is_none_or(|created| created.0 >= self.floor_ns);

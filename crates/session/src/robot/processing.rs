@@ -3,7 +3,7 @@
 use taut_core::{Deadline, DropCause, Duration, Rng, Time};
 
 use crate::config::Processing;
-use crate::queue::{Dropped, Order, StateQueue, Waiting};
+use crate::sending::{Dropped, Order, StateQueue, Waiting};
 
 /// One server with a bounded queue in front: the states that arrive while the robot is busy.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
 //! What the operator says, as the robot understands it.
 
-use taut_core::{DropCause, Duration, Reliability, Time, Transport};
+use taut_core::{DropCause, Duration, Reliability, Time, Transport, nearest};
 use taut_wire::session::{
-    Ack, Answer, Body, ClockReply, ClockRequest, Command, CommandAck, DataHeader, Error, Frame, Hello,
-    RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
+    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, DataHeader, Error, Frame,
+    Hello, RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
 use crate::codec::{Codec, OMNI71_COMMAND};
 use crate::port::{Heard, Parcel};
-use crate::queue::Waiting;
+use crate::sending::{Report, Waiting};
 use crate::state::{Priority, State};
 use crate::sync::{Age, RelativeAge};
 use crate::window::{Sighting, Window, completed};
@@ -22,14 +22,6 @@ const BATCH: usize = 64;
 const LONGEST_ACK_SPACING: Duration = Duration::from_millis(10);
 /// The least time between two reports of a peer of another version.
 const FOREIGN_INTERVAL: Duration = Duration::from_secs(1);
-/// While there was feedback so lately, an acknowledgement waits so long for the next: it travels in there without a packet of its own.
-const FEEDS_BACK: Duration = Duration::from_millis(3);
-const TAKEN_ALONG: Duration = Duration::from_millis(2);
-/// How far back an acknowledgement may tell: half of what it could, in case that the next is lost.
-const COVERED: u64 = 16;
-/// How far back it can.
-const SEEN: u64 = 32;
-
 /// The largest age, and the watchdog, that a robot needs at least for motion that takes `age` to it, its uncertainty included: half
 /// as much again for what jitter and losses add, in whole hundredths of a second.
 ///
@@ -40,16 +32,6 @@ const SEEN: u64 = 32;
 pub fn patience(age: Duration) -> Duration {
     const UNIT: Duration = Duration::from_millis(10);
     UNIT * ((age + age / 2) / UNIT + 1)
-}
-
-/// An acknowledgement that waits for a newer one to take its place, until when.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HeldAck {
-    ack: Ack,
-    stream: u8,
-    /// The first state that nothing but this one tells of.
-    oldest: u64,
-    pub(super) due: Time,
 }
 
 impl<T: Transport> Robot<T> {
@@ -92,6 +74,11 @@ impl<T: Transport> Robot<T> {
         self.operator = Some(now);
         match &frame.body {
             Body::State(state) => self.handle_state(now, state),
+            Body::AcknowledgingState(state, arrivals) => {
+                self.handle_arrivals(now, *arrivals);
+                self.handle_state(now, state);
+            }
+            Body::Arrivals(arrivals) => self.handle_arrivals(now, *arrivals),
             Body::EmergencyStop(command) => self.handle_stop(now, command),
             // Early data (RFC 8446 section 8): nothing that comes in it sets a robot in motion.
             Body::Resume(_) if !self.connected => self.refuse(DropCause::Unauthenticated),
@@ -105,7 +92,11 @@ impl<T: Transport> Robot<T> {
                     self.rtt.record(rtt);
                 }
             }
-            Body::DataAck(ack) => self.channels.acknowledged(*ack),
+            Body::DataAck(ack) => {
+                let arrived = self.sync.peer_time(now, ack.received_us);
+                let transport = &self.port.transport;
+                self.sending.data_acknowledged(now, *ack, arrived, || transport.round_trip());
+            }
             Body::Goodbye => self.lose_operator(now, StopCause::OperatorLeft),
             // What only robots say.
             _ => self.refuse(DropCause::Malformed),
@@ -128,7 +119,7 @@ impl<T: Transport> Robot<T> {
         self.check_release(now, header, &payload);
         let sync = &mut self.sync;
         let stamp = |created_us, waited| sync.stamp_of_micros(now, created_us, waited);
-        if let Err(cause) = self.channels.handle(now, header, payload, stamp) {
+        if let Err(cause) = self.sending.channels.handle(now, header, payload, stamp) {
             self.refuse(cause);
         }
         self.move_by_channels(now);
@@ -150,7 +141,7 @@ impl<T: Transport> Robot<T> {
             }
             self.adopt(now, session);
             self.state_deadline_us = hello.deadline_us;
-            self.channels.open(&hello.channels);
+            self.sending.channels.open(&hello.channels);
         }
         self.operator = Some(now);
         let answer = Hello {
@@ -164,7 +155,7 @@ impl<T: Transport> Robot<T> {
             deadline_us: self.config.feedback_deadline.as_micros_u32().max(1),
             hold_to_run: self.config.hold_to_run,
             limits: self.config.limits.wire,
-            channels: self.channels.declarations(),
+            channels: self.sending.channels.declarations(),
         };
         // When it does not arrive, the operator says hello again. Unreliable, it may go before the handshake is over.
         let parcel = Parcel { reliability: Reliability::Unreliable, ..Parcel::urgent(now) };
@@ -180,6 +171,7 @@ impl<T: Transport> Robot<T> {
         self.relative = RelativeAge::default();
         self.sync.restart(now);
         self.last_reset = None;
+        self.sending.restart();
         self.safety.connect();
         self.next_status = now;
         self.events.push_back(RobotEvent::Connected { session });
@@ -432,21 +424,11 @@ impl<T: Transport> Robot<T> {
             state: self.safety.state(),
             cause: self.safety.cause(),
         };
-        // One acknowledgement tells of those before it as well, but that they were taken, and when, only of one.
-        // The one that waits may have taken the place of others: a robot that was late gets many states at one time.
-        let covers = |held: &HeldAck| {
-            let further = ack.sequence.wrapping_sub(held.ack.sequence);
-            (1..=COVERED).contains(&further) && ack.sequence.wrapping_sub(held.oldest) <= SEEN
-        };
-        if !self.held_ack.as_ref().is_none_or(covers) {
+        if self.acks.is_full(&ack) {
             self.send_ack(now);
         }
-        let (oldest, due) = match &self.held_ack {
-            Some(held) => (held.oldest, held.due),
-            None => (ack.sequence, self.next_ack(now)),
-        };
-        self.held_ack = Some(HeldAck { ack, stream: wire.stream, oldest, due });
-        if refused.is_some() || wire.stream < 2 || now >= due {
+        let (stream, spacing) = (wire.stream, self.ack_spacing());
+        if self.acks.hold(now, ack, stream, spacing) || refused.is_some() || stream < 2 {
             self.send_ack(now);
         }
     }
@@ -464,27 +446,23 @@ impl<T: Transport> Robot<T> {
         }
     }
 
-    /// When an acknowledgement goes that begins to wait: at once where the last one is long ago, unless feedback is about to take it
-    /// along.
-    fn next_ack(&self, now: Time) -> Time {
-        let spaced = self.last_ack + self.ack_spacing();
-        let is_native = self.config.codec == Codec::Native;
-        let feeds_back = is_native && now.saturating_since(self.last_feedback) < FEEDS_BACK;
-        if feeds_back { spaced.max(now + TAKEN_ALONG) } else { spaced }
-    }
-
-    /// The acknowledgement that waits, as it is at `now`.
-    pub(super) fn take_ack(&mut self, now: Time) -> Option<(Ack, u8)> {
-        let HeldAck { mut ack, stream, .. } = self.held_ack.take()?;
-        let held = now.as_nanos().saturating_sub(ack.received_ns) / 1_000;
-        ack.held_us = held.min(u64::from(u16::MAX)) as u16;
-        ack.seen = self.window.before(ack.sequence);
-        self.last_ack = now;
-        Some((ack, stream))
-    }
-
     pub(super) fn send_ack(&mut self, now: Time) {
-        let Some((ack, stream)) = self.take_ack(now) else { return };
+        let Some((ack, stream)) = self.acks.take(now, &self.window) else { return };
         let _ = self.port.send(now, &Body::Ack(ack), Parcel::passing(now, stream));
+    }
+
+    /// The operator tells of feedback that arrived.
+    fn handle_arrivals(&mut self, now: Time, arrivals: Arrivals) {
+        let known = self.sending.next_sequence();
+        let low = u32::from(arrivals.sequence);
+        let report = Report {
+            sequence: nearest(known, low, 16).unwrap_or(low.into()),
+            echo_ns: None,
+            arrived: self.sync.peer_time(now, arrivals.received_us),
+            held: Duration::from_micros(arrivals.held_us.into()),
+            seen: arrivals.seen,
+        };
+        let transport = &self.port.transport;
+        self.sending.acknowledged(now, &report, || transport.round_trip());
     }
 }

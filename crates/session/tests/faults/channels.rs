@@ -1,10 +1,11 @@
 //! Channels over every transport, as it is shipped.
 #![allow(clippy::unwrap_used)]
 
-use taut_link::Delay;
+use taut_core::{Bitrate, Bytes, Duration};
+use taut_link::{Bottleneck, Chain, Delay, DropTail};
 use taut_session::{
     Channel, ChannelEvent, ChannelId, ChannelKind, Direction, Encoding, OperatorConfig, OperatorEvent,
-    RobotConfig, RobotEvent, Schema,
+    RobotConfig, RobotEvent, Schema, StopCause,
 };
 
 use crate::carriers::Over;
@@ -51,3 +52,51 @@ fn a_channel_carries_messages_of_any_size_over_every_transport() {
         assert_eq!(at_operator.collect::<Vec<_>>(), sizes, "to the operator over {}", over.name());
     }
 }
+
+/// A file over a path of 1 Mbit/s, of which states take half: a stop waits for the frame that is being sent, and for nothing else.
+#[test]
+fn a_stop_overtakes_ten_megabytes_over_a_narrow_path() {
+    for over in [Over::Udp, Over::QuicDatagrams, Over::QuicStreams] {
+        let bulk =
+            Channel::new("file", Direction::ToRobot, ChannelKind::Bulk, Schema::new("x", Encoding::Raw));
+        let operator = OperatorConfig::new().channel(bulk.clone().largest(Bytes::new(2_500_000))).unwrap();
+        let robot = RobotConfig::new().channel(bulk.largest(Bytes::new(2_500_000))).unwrap();
+        let way = || {
+            let queue = DropTail::default().limit_bytes(Bytes::new(200_000));
+            Chain::new(vec![Bottleneck::new(RATE, queue).into(), Delay::new(MS * 10).into()])
+        };
+        let wide = [way(), Delay::new(MS * 10).into()];
+        let mut world = World::new(|end| over.end(end, 1, 0), operator, robot, wide, Log::default());
+        world.start();
+        (world.sampling, world.measuring) = (Some(MS * 2), Some(MS * 2));
+        for _ in 0..4 {
+            let now = world.local(OPERATOR);
+            world.operator.send(now, ChannelId(0), now, &vec![7; 2_500_000]).unwrap();
+        }
+        let mut longest = Duration::ZERO;
+        for press in 0..12 {
+            // It has found what the path carries by then.
+            let pressed = world.now + MS * if press == 0 { 3_000 } else { 1_500 } + MS / 10 * (7 * press);
+            world.run_until(pressed);
+            world.emergency_stop();
+            world.run_until(pressed + MS * 300);
+            let stop = |event: &&(taut_core::Time, RobotEvent)| {
+                event.0 >= pressed && matches!(event.1, RobotEvent::Stop { why: StopCause::Emergency })
+            };
+            let stopped = world.observer.robot.iter().find(stop).expect("it stops").0;
+            longest = longest.max(stopped - pressed);
+            world.reset();
+            world.run_until(pressed + MS * 500);
+            world.resume();
+        }
+        // Of a frame and of the stop: with headers and whatever seals them.
+        let serialised = RATE.time_for(Bytes::new(1_120)) + RATE.time_for(Bytes::new(120));
+        assert!(longest <= MS * 10 + serialised, "{longest} over {}", over.name());
+        let status = world.robot.status(world.local(ROBOT));
+        assert!(status.channels[0].bytes > 1_000_000, "{} over {}", status.channels[0].bytes, over.name());
+        // While a frame of 8 ms goes, the newest of four states waits.
+        assert!(status.messages > 3_000, "{} states over {}", status.messages, over.name());
+    }
+}
+
+const RATE: Bitrate = Bitrate::from_bps(1_000_000);

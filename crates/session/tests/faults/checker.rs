@@ -341,7 +341,7 @@ impl Observer for Checker {
         }
         let frame = Frame::parse(bytes).expect("only frames are sent");
         let sequence = match frame.body {
-            Body::State(state) if from == OPERATOR => {
+            Body::State(state) | Body::AcknowledgingState(state, _) if from == OPERATOR => {
                 assert!(state.is_finite(), "{state:?} left the operator");
                 self.fate(state.sequence).copies += 1;
                 state.sequence

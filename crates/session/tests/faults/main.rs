@@ -17,6 +17,7 @@ mod arm;
 mod carriers;
 mod channels;
 mod checker;
+mod controllers;
 #[path = "../harness/mod.rs"]
 mod harness;
 

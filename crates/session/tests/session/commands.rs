@@ -87,7 +87,7 @@ fn without_any_answer_the_operator_is_told_and_copies_become_rare() {
     world.start();
     world.run_until(at_ms(1_000));
     world.links[0] = Chain::from(Loss::bernoulli(Probability::ALWAYS, Seed::new(1).stream("cut")));
-    world.sampling = None;
+    (world.sampling, world.measuring) = (None, None);
     world.emergency_stop();
     let before = world.observer.datagrams[OPERATOR];
     world.run_until(at_ms(11_000));

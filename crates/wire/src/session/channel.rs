@@ -306,21 +306,34 @@ fn length_by(flags: u8) -> usize {
 /// | --- | --- | --- |
 /// | 8–10 | largest | the highest number, modulo 2²⁴ |
 /// | 11–18 | seen | bit *i*: the number *largest* − 1 − *i* has arrived |
+/// | 19–22 | received | when *largest* came, µs modulo 2³² |
+/// | 23–24 | held | µs from then until this left; 65 535 for anything longer |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataAck {
     /// The highest number that arrived, modulo 2²⁴.
     pub largest: u32,
     /// Bit *i*: the number `largest` − 1 − *i* has arrived too.
     pub seen: u64,
+    /// When the frame `largest` came, µs modulo 2³².
+    pub received_us: u32,
+    /// How long after that this left, µs.
+    pub held_us: u16,
 }
 
 impl DataAck {
     pub(super) fn parse(bytes: &[u8]) -> Self {
-        Self { largest: u24_at(bytes, 8), seen: u64_at(bytes, 11) }
+        Self {
+            largest: u24_at(bytes, 8),
+            seen: u64_at(bytes, 11),
+            received_us: u32_at(bytes, 19),
+            held_us: u16_at(bytes, 23),
+        }
     }
 
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&self.largest.to_be_bytes()[1..]);
         buffer.extend_from_slice(&self.seen.to_be_bytes());
+        buffer.extend_from_slice(&self.received_us.to_be_bytes());
+        buffer.extend_from_slice(&self.held_us.to_be_bytes());
     }
 }

@@ -20,7 +20,7 @@
 //!
 //! | kind | frame | length in bytes | from |
 //! | --- | --- | --- | --- |
-//! | 1 | [`State`]: pose, velocity, force, gripper | 73 | operator |
+//! | 1, 18 | [`State`]: pose, velocity, force, gripper; and an [`Arrivals`] | 73, 85 | operator |
 //! | 2 | [`Ack`] of a state | 30 | robot |
 //! | 3 | emergency stop, a [`Command`] | 36 | operator |
 //! | 4 | its acknowledgement, a [`CommandAck`] | 44 | robot |
@@ -35,7 +35,8 @@
 //! | 13 | goodbye | 8 | both |
 //! | 14 | reset of a latched stop, a [`Command`] | 36 | operator |
 //! | 15 | its acknowledgement, a [`CommandAck`] | 44 | robot |
-//! | 16 | which messages of channels arrived, a [`DataAck`] | 19 | both |
+//! | 16 | which messages of channels arrived, a [`DataAck`] | 25 | both |
+//! | 19 | which feedback arrived, an [`Arrivals`] | 20 | operator |
 //!
 //! ```
 //! use taut_wire::session::{Body, Command, Error, Frame};
@@ -46,7 +47,7 @@
 //! assert_eq!(Frame::parse(&bytes), Ok(frame));
 //!
 //! bytes[2] = 9;
-//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 3 }));
+//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 4 }));
 //! ```
 
 mod channel;
@@ -63,11 +64,11 @@ pub use channel::{
 pub use control::{
     Answer, ClockReply, ClockRequest, Command, CommandAck, Hello, Limits, RefusalReason, Role,
 };
-pub use report::{Ack, RobotState, STATUS_CAUSES, Status, StopCause, Verdict};
+pub use report::{Ack, Arrivals, RobotState, STATUS_CAUSES, Status, StopCause, Verdict};
 pub use state::{Feedback, Priority, State};
 
 /// The version that this module speaks.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
@@ -100,6 +101,10 @@ pub struct Frame {
 pub enum Body {
     /// The operator's device.
     State(State),
+    /// The same, and which feedback arrived.
+    AcknowledgingState(State, Arrivals),
+    /// Feedback arrived.
+    Arrivals(Arrivals),
     /// A state arrived.
     Ack(Ack),
     /// Stop, and stay stopped.
@@ -214,7 +219,9 @@ impl Frame {
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
             15 => Body::ResetAck(CommandAck::parse(bytes)?),
-            _ => Body::DataAck(DataAck::parse(bytes)),
+            16 => Body::DataAck(DataAck::parse(bytes)),
+            18 => Body::AcknowledgingState(State::parse(bytes)?, Arrivals::parse_at(bytes, state::LEN)),
+            _ => Body::Arrivals(Arrivals::parse_at(bytes, HEADER_LEN)),
         };
         Ok(Self { session, body })
     }
@@ -246,6 +253,11 @@ impl Body {
         buffer.extend_from_slice(&session.to_be_bytes());
         match self {
             Body::State(state) => state.emit(buffer),
+            Body::AcknowledgingState(state, arrivals) => {
+                state.emit(buffer);
+                arrivals.emit(buffer);
+            }
+            Body::Arrivals(arrivals) => arrivals.emit(buffer),
             Body::Ack(ack) => ack.emit(buffer),
             Body::EmergencyStop(command) | Body::Resume(command) | Body::Reset(command) => {
                 command.emit(buffer);
@@ -282,6 +294,8 @@ impl Body {
             Self::Reset(_) => 14,
             Self::ResetAck(_) => 15,
             Self::DataAck(_) => 16,
+            Self::AcknowledgingState(..) => 18,
+            Self::Arrivals(_) => 19,
         }
     }
 }
@@ -292,7 +306,7 @@ const HELLO: u8 = 9;
 /// The length of a frame of this kind; of a hello, the least.
 const fn length_of(kind: u8) -> Option<usize> {
     match kind {
-        1 => Some(73),
+        1 => Some(state::LEN),
         2 => Some(30),
         3 | 5 | 14 => Some(36),
         4 | 6 | 15 => Some(44),
@@ -303,8 +317,10 @@ const fn length_of(kind: u8) -> Option<usize> {
         11 => Some(77),
         12 => Some(9),
         13 => Some(HEADER_LEN),
-        16 => Some(19),
+        16 => Some(25),
         17 => Some(99),
+        18 => Some(state::LEN + 12),
+        19 => Some(20),
         _ => None,
     }
 }

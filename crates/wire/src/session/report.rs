@@ -157,6 +157,46 @@ impl Ack {
     }
 }
 
+/// Which of the robot's feedback arrived.
+///
+/// | bytes | field | unit, range |
+/// | --- | --- | --- |
+/// | 0–1 | sequence | the highest that arrived, modulo 2¹⁶ |
+/// | 2–5 | received | µs modulo 2³² |
+/// | 6–7 | held | µs from then until this left; 65 535 for anything longer |
+/// | 8–11 | seen | bit *i*: the feedback *sequence* − 1 − *i* has arrived |
+///
+/// These 12 bytes come at the end of a [`State`](super::State), or are the body of a frame of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrivals {
+    /// The highest that arrived, its low 16 bits.
+    pub sequence: u16,
+    /// When it did, µs modulo 2³².
+    pub received_us: u32,
+    /// How long after that this left, µs.
+    pub held_us: u16,
+    /// Bit *i*: the feedback `sequence` − 1 − *i* has arrived too.
+    pub seen: u32,
+}
+
+impl Arrivals {
+    pub(super) fn parse_at(bytes: &[u8], at: usize) -> Self {
+        Self {
+            sequence: u16_at(bytes, at),
+            received_us: u32_at(bytes, at + 2),
+            held_us: u16_at(bytes, at + 6),
+            seen: u32_at(bytes, at + 8),
+        }
+    }
+
+    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&self.sequence.to_be_bytes());
+        buffer.extend_from_slice(&self.received_us.to_be_bytes());
+        buffer.extend_from_slice(&self.held_us.to_be_bytes());
+        buffer.extend_from_slice(&self.seen.to_be_bytes());
+    }
+}
+
 const _: () = assert!(StopCause::ALL.len() <= 16 && RobotState::ALL.len() <= 16);
 
 /// The causes that [`Status::dropped`] counts, in its order.

@@ -64,6 +64,9 @@ pub struct State {
     pub force: [f32; 3],
 }
 
+/// Bytes of a frame that is a state alone.
+pub(super) const LEN: usize = 73;
+
 mod field {
     pub(super) const SEQUENCE: usize = 8;
     pub(super) const CREATED: usize = 12;
@@ -74,7 +77,7 @@ mod field {
     pub(super) const ORIENTATION: usize = 33;
     pub(super) const VELOCITY: usize = 49;
     pub(super) const FORCE: usize = 61;
-    pub(super) const APPLIED: usize = 73;
+    pub(super) const APPLIED: usize = super::LEN;
     pub(super) const ACK: usize = 77;
 }
 

@@ -48,7 +48,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-const STATE: &str = "74 73 03 01 00 00 00 07
+const STATE: &str = "74 73 04 01 00 00 00 07
     01 02 03 04  00 0f 42 40  00 10  15  ab cd
     3e 00 00 00 be 80 00 00 3f 00 00 00  00 00 00 00 3f 80 00 00 00 00 00 00 80 00 00 00
     3f 80 00 00 c0 00 00 00 40 40 00 00  40 80 00 00 c0 a0 00 00 40 c0 00 00";
@@ -118,7 +118,9 @@ fn golden() -> Vec<(String, Body)> {
     let feedback = Feedback { state: state(), applied: 12, ack: None };
     let feedback_hex = format!("{} 00 00 00 0c", STATE.split_at(23).1);
     let acknowledging_hex = format!("{feedback_hex} {ack_hex}");
-    let frame = |kind: u8, body: &str| format!("74 73 03 {kind:02x} 00 00 00 07 {body}");
+    let arrivals = Arrivals { sequence: 0x0102, received_us: 11, held_us: 12, seen: 0x8000_0001 };
+    let arrivals_hex = "01 02  00 00 00 0b  00 0c  80 00 00 01";
+    let frame = |kind: u8, body: &str| format!("74 73 04 {kind:02x} 00 00 00 07 {body}");
     vec![
         (STATE.to_owned(), Body::State(state())),
         (frame(2, ack_hex), Body::Ack(ack)),
@@ -136,10 +138,15 @@ fn golden() -> Vec<(String, Body)> {
         (frame(14, command_hex), Body::Reset(command)),
         (frame(15, answer_hex), Body::ResetAck(answer)),
         (
-            frame(16, "00 00 09  80 00 00 00 00 00 00 01"),
-            Body::DataAck(DataAck { largest: 9, seen: 1 << 63 | 1 }),
+            frame(16, "00 00 09  80 00 00 00 00 00 00 01  00 00 00 0b  00 0c"),
+            Body::DataAck(DataAck { largest: 9, seen: 1 << 63 | 1, received_us: 11, held_us: 12 }),
         ),
         (frame(17, &acknowledging_hex), Body::Feedback(Feedback { ack: Some(ack), ..feedback })),
+        (
+            frame(18, &format!("{} {arrivals_hex}", STATE.split_at(23).1)),
+            Body::AcknowledgingState(state(), arrivals),
+        ),
+        (frame(19, arrivals_hex), Body::Arrivals(arrivals)),
     ]
 }
 
@@ -162,7 +169,7 @@ fn golden_bytes_are_emitted() {
 
 #[test]
 fn another_version_is_a_clear_error_whatever_follows() {
-    for theirs in [0, 1, 2, 255] {
+    for theirs in [0, 1, 2, 3, 255] {
         let error = Error::UnsupportedVersion { theirs, ours: VERSION };
         assert_eq!(Frame::parse(&[b't', b's', theirs]), Err(error));
         assert_eq!(Frame::parse(&[b't', b's', theirs, 200, 1, 2, 3, 4, 5]), Err(error));
@@ -179,7 +186,7 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     };
     assert_eq!(changed(1, 0, b'T'), Error::Magic);
     assert_eq!(changed(1, 3, 0), Error::Kind(0));
-    assert_eq!(changed(1, 3, 18), Error::Kind(18));
+    assert_eq!(changed(1, 3, 20), Error::Kind(20));
     assert_eq!(changed(1, 7, 0), Error::Session);
     assert_eq!(changed(1, 18, 3), Error::Value { at: 18, value: 3 });
     assert_eq!(changed(1, 18, 0x40), Error::Value { at: 18, value: 0x40 });
@@ -318,7 +325,7 @@ proptest! {
 
     #[test]
     fn garbage_is_refused_or_read_back_the_same(
-        kind in 0u8..19,
+        kind in 0u8..21,
         mut bytes in prop::collection::vec(any::<u8>(), HEADER_LEN..MAX_LEN + 4),
         small in prop::bool::weighted(0.7),
     ) {

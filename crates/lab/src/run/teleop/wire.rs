@@ -69,7 +69,9 @@ pub(super) fn read(codec: Codec, side: Side, data: &[u8], stream: u16) -> Option
     let bytes = data.len();
     if codec == Codec::Native {
         return Some(match Frame::parse(data).ok()?.body {
-            Body::State(state) => Seen::State { sequence: state.sequence, stream: state.stream, bytes },
+            Body::State(state) | Body::AcknowledgingState(state, _) => {
+                Seen::State { sequence: state.sequence, stream: state.stream, bytes }
+            }
             Body::Feedback(feedback) => Seen::Feedback { sequence: feedback.state.sequence, bytes },
             Body::EmergencyStop(_) => Seen::Stop,
             Body::EmergencyStopAck(_) => Seen::StopAck,

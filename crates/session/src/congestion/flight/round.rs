@@ -1,14 +1,16 @@
-//! What a round trip of states tells.
+//! What a round trip tells.
 
 use taut_core::{Duration, Time};
 
 use super::least::Scatter;
-use super::{BEHIND, JITTER, LEAST_STATES, ROUNDS, SUSPICIOUS, TARGET};
+use super::{BEHIND, JITTER, LEAST_FRAMES, ROUNDS, STEADILY, SUSPICIOUS, TARGET};
 
-/// Rounds in a row with a standing delay, the states that were to go in them, those that arrived, and the time that took.
+/// Rounds in a row with a standing delay, the bytes that were to go in them, those that arrived, and the time that took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
     pub(super) rounds: u32,
+    /// In which less arrived than was to go.
+    pub(super) behind: u32,
     /// The longest.
     pub(super) most: Duration,
     pub(super) wanted: u64,
@@ -19,19 +21,23 @@ pub(super) struct Standing {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     pub(super) began: Time,
-    /// It ends when this state, or a newer one, is acknowledged.
+    /// It ends when this place, or a later one, is acknowledged.
     pub(super) ends: u64,
-    /// Least round trips of states and packets, and least times to the peer.
-    pub(super) states: Duration,
+    /// What the least round trips of frames and of packets, and the least time to the peer, were above the least of all.
+    pub(super) above: Duration,
     pub(super) packets: Duration,
-    pub(super) there: i64,
-    /// The states' round trips over time, s, and their times to the peer from that of the first on.
+    pub(super) there: Duration,
+    /// The frames' round trips over time, s, and their times to the peer from that of the first on.
     pub(super) scatter: [Scatter; 2],
     pub(super) origin: Option<i64>,
     pub(super) wanted: u64,
     pub(super) arrived: u64,
-    /// The window held a state back.
+    /// Frames that arrived.
+    pub(super) frames: u64,
+    /// The window held something back.
     pub(super) limited: bool,
+    /// Frames went that can wait.
+    pub(super) mixed: bool,
     /// How many times the window was under way when it began.
     pub(super) filled: f64,
 }
@@ -46,7 +52,8 @@ pub(super) struct Measured {
     pub(super) above: Duration,
     pub(super) chance: Duration,
     pub(super) standing: Duration,
-    /// States that were to go and those that arrived, and how long it took.
+    /// Bytes that were to go and those that arrived, how long it took, and the bytes of a frame.
+    pub(super) frame: f64,
     pub(super) wanted: u64,
     pub(super) arrived: u64,
     pub(super) length: Duration,
@@ -60,6 +67,7 @@ impl Standing {
         *self = match measured.standing > SUSPICIOUS {
             true => Self {
                 rounds: self.rounds + 1,
+                behind: self.behind + u32::from(measured.arrived < measured.wanted),
                 most: self.most.max(measured.standing),
                 wanted: self.wanted + measured.wanted,
                 arrived: self.arrived + measured.arrived,
@@ -77,12 +85,18 @@ impl Standing {
         missing * f64::from(self.rounds).sqrt() >= BEHIND
     }
 
+    /// Has it grown in so many more rounds than not that chance explains it no more?
+    pub(super) fn grows_steadily(&self) -> bool {
+        let rounds = f64::from(self.rounds);
+        2.0 * f64::from(self.behind) - rounds >= STEADILY * rounds.sqrt()
+    }
+
     /// Did more arrive per second than was to go then?
     pub(super) fn is_outdone(&self, measured: &Measured) -> bool {
         measured.rate() > 1.25 * self.wanted.max(self.arrived) as f64 / self.length.as_secs_f64()
     }
 
-    /// States per second.
+    /// Bytes per second.
     pub(super) fn rate(&self) -> f64 {
         self.arrived as f64 / self.length.as_secs_f64()
     }
@@ -96,10 +110,10 @@ impl Measured {
 
     /// More arrived than was to go: what a repetition had held up. A path that carries more than that is not too slow.
     pub(super) fn catches_up(&self) -> bool {
-        self.arrived > self.wanted + self.wanted / 4 + LEAST_STATES / 2
+        self.arrived as f64 > self.wanted as f64 * 1.25 + (LEAST_FRAMES / 2) as f64 * self.frame
     }
 
-    /// States per second.
+    /// Bytes per second.
     pub(super) fn rate(&self) -> f64 {
         self.arrived as f64 / self.length.as_secs_f64()
     }
@@ -111,14 +125,16 @@ impl Round {
         Self {
             began: now,
             ends,
-            states: none,
+            above: none,
             packets: none,
-            there: i64::MAX,
+            there: none,
             scatter: [Scatter::default(); 2],
             origin: None,
             wanted: 0,
             arrived: 0,
+            frames: 0,
             limited: false,
+            mixed: false,
             filled: 0.0,
         }
     }
@@ -136,25 +152,19 @@ impl Round {
         &self,
         length: Duration,
         base: Duration,
-        packet_base: Option<Duration>,
-        there_base: Option<i64>,
+        frame: f64,
         chance: [Duration; 2],
     ) -> Measured {
-        let of_states = self.states.saturating_sub(base);
-        let of_packets = packet_base.map_or(Duration::MAX, |base| self.packets.saturating_sub(base));
-        let there = there_base.map_or(Duration::MAX, |base| {
-            Duration::from_nanos(self.there.saturating_sub(base).max(0).unsigned_abs())
-        });
-        let above = of_states.min(of_packets).min(there);
-        let by_round_trip = of_states.min(of_packets).saturating_sub(chance[0]);
-        let (standing, chance) = match there.saturating_sub(chance[1]) {
-            by_way if by_way < by_round_trip => (by_way, chance[1]),
-            _ => (by_round_trip, chance[0]),
+        let by_round_trip = self.above.min(self.packets);
+        let above = by_round_trip.min(self.there);
+        let (standing, chance) = match self.there.saturating_sub(chance[1]) {
+            by_way if by_way < by_round_trip.saturating_sub(chance[0]) => (by_way, chance[1]),
+            _ => (by_round_trip.saturating_sub(chance[0]), chance[0]),
         };
-        // What waits on the way back keeps states under way that wait nowhere.
-        let back = of_states.saturating_sub(there).saturating_sub(chance);
+        // What waits on the way back keeps frames under way that wait nowhere.
+        let back = self.above.saturating_sub(self.there).saturating_sub(chance);
         let stretch = (base + back).as_secs_f64() / base.as_secs_f64().max(1e-9);
         let Self { wanted, arrived, limited, filled, .. } = *self;
-        Measured { base, stretch, above, chance, standing, wanted, arrived, length, limited, filled }
+        Measured { base, stretch, above, chance, standing, frame, wanted, arrived, length, limited, filled }
     }
 }

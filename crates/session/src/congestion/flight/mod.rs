@@ -1,6 +1,7 @@
-//! How many states may be under way: no more than the path carries, where the session alone would fill its queue.
+//! No more under way than the path carries, where the session alone would fill its queue.
 
 mod least;
+mod room;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -8,9 +9,13 @@ mod window;
 
 use taut_core::{Deadline, Duration, Time};
 
-use least::Least;
+pub(super) use least::Least;
+pub(super) use room::Claim;
+use room::Room;
 use round::{Measured, Round, Standing};
 use window::{Held, Stage, Window};
+
+use super::Arrived;
 
 /// Keeps the session's own standing queue out of the network, so that an emergency stop does not wait behind states.
 ///
@@ -34,22 +39,30 @@ use window::{Held, Stage, Window};
 /// What little a trial leaves of a delay is none of the session's own: it is the path's from then on, which became longer or
 /// slower. Neither an outage under a window, nor what was sent under one that is no more, tells of the path.
 ///
-/// States go as far apart as the window spreads them over the least round trip, not when acknowledgements come: two at once
-/// would be a queue, or one packet of twice the length. While more than the window is under way they go at half the rate at
-/// which they arrive, for silence would stop the robot.
+/// Frames go as far apart as the window spreads their bytes over the least round trip, not when acknowledgements come: two at once
+/// would be a queue, or one packet of twice the length. While more than the window is under way states go at half the rate at
+/// which they arrive, for silence would stop the robot, and nothing else goes.
+///
+/// Messages that can wait obey the window, of which states are served first, and where there is none a [`Room`] of their own: a device
+/// makes states at a rate, but a file fills whatever it is given.
 ///
 /// What is under way is what was sent after the newest state that is known to have arrived: neither losses nor lost
 /// acknowledgements fill the window.
 #[derive(Debug)]
 pub(crate) struct Flight {
     enabled: bool,
-    /// States sent, and the newest of them that arrived, counted from 1.
+    /// Bytes sent, and those up to the newest frame that arrived.
     sent: u64,
     arrived: u64,
-    /// When the last one was to go.
+    /// When the last frame was to go, and its bytes.
     last: Time,
+    last_bytes: f64,
+    /// Bytes of a frame, smoothed.
+    frame: f64,
+    room: Room,
     window: Option<Window>,
-    states: Least<Duration>,
+    /// Of short frames and of long ones, whose own transmission takes time.
+    frames: [Least<Duration>; 2],
     packets: Least<Duration>,
     there: Least<i64>,
     /// What chance did in the last rounds, to round trips and to the way to the peer.
@@ -59,7 +72,7 @@ pub(crate) struct Flight {
     standing: Standing,
     /// When the last acknowledgement came.
     heard: Time,
-    /// What arrives until this state tells nothing of what goes now: it was sent before an outage ended, or under a window
+    /// What arrives of the bytes up to here tells nothing of what goes now: it was sent before an outage ended, or under a window
     /// that is no more.
     stale: u64,
     /// No trial before.
@@ -68,6 +81,8 @@ pub(crate) struct Flight {
     /// The standing delay that the last trial did not take away, and whether one of twice that was tried since.
     failed: Duration,
     doubled: bool,
+    /// The same, for as long as it lasts.
+    others: Duration,
 }
 
 /// What may wait: a stop has a millisecond in all, and a packet that is being sent is not interrupted.
@@ -75,6 +90,10 @@ const TARGET: Duration = Duration::from_micros(250);
 /// So long a standing delay, for so many rounds, asks whose queue it is.
 const SUSPICIOUS: Duration = Duration::from_millis(1);
 const ROUNDS: u32 = 3;
+/// Of a delay as long as this it is asked in any case: what a little too much adds up to.
+const PATIENT: Duration = Duration::from_millis(10);
+/// How much more often it has to have grown than not, in standard deviations of tossed coins (a sign test).
+const STEADILY: f64 = 3.0;
 /// The part that is missing, times the square root of the rounds: a third in three of them, a tenth in 36.
 const BEHIND: f64 = 0.6;
 /// Rounds without need that end a window, and rounds that prove it right.
@@ -97,26 +116,33 @@ const SLACK: f64 = 1.0 / 32.0;
 const RESIDUE: u64 = 8;
 /// The part of what the path carries that a trial leaves.
 const TRIAL: f64 = 0.75;
-/// A round lasts at least so long, and so many states: fewer say nothing.
+/// A round lasts at least so long, and so many frames: fewer say nothing.
 const LEAST_ROUND: Duration = Duration::from_millis(20);
-const LEAST_STATES: u64 = 8;
+const LEAST_FRAMES: u64 = 8;
 /// Where round trips vary, the least of a round is above the least of all by chance: by so many of their standard deviations.
 const JITTER: f64 = 2.5;
-/// The window's own least: below two, every state would wait for the acknowledgement of the one before.
+/// The window's own least, in frames: below two, every one would wait for the acknowledgement of the one before.
 const LEAST_WINDOW: f64 = 2.0;
 /// After so long without an acknowledgement there was an outage.
 const SILENCE: Duration = Duration::from_millis(100);
+/// A frame of more than so many bytes is long: a state and its acknowledgement are not.
+const LONG: u64 = 300;
+/// Before anything was sent, a frame counts as this.
+const ORDINARY: f64 = 100.0;
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 impl Flight {
-    pub(crate) fn new(enabled: bool) -> Self {
+    pub(in crate::congestion) fn new(enabled: bool) -> Self {
         Self {
             enabled,
             sent: 0,
             arrived: 0,
             last: Time::ZERO,
+            last_bytes: 0.0,
+            frame: ORDINARY,
+            room: Room::default(),
             window: None,
-            states: Least::default(),
+            frames: Default::default(),
             packets: Least::default(),
             there: Least::default(),
             chances: [[Duration::MAX; 2]; 4],
@@ -129,127 +155,215 @@ impl Flight {
             patience: PATIENCE.0,
             failed: Duration::MAX,
             doubled: false,
+            others: Duration::ZERO,
         }
     }
 
-    /// A state goes; its number among all that were sent.
-    pub(crate) fn sent(&mut self, now: Time) -> u64 {
-        // A driver that wakes late makes up for it, up to half of what lies between two states.
+    /// A frame of so many bytes goes, which may wait or not. Gives its place: all bytes sent with it.
+    pub(in crate::congestion) fn sent(&mut self, now: Time, bytes: u64, can_wait: bool) -> u64 {
+        // A driver that wakes late makes up for it, up to half of what lies between two frames.
         let apart = self.apart().unwrap_or_default();
         self.last = (self.last + apart).max(now - apart / 2).min(now);
-        self.sent += 1;
-        self.round.wanted += 1;
-        if self.sent == 1 {
-            self.round = Round::begin(now, 1);
+        self.last_bytes = bytes as f64;
+        self.frame += (self.last_bytes - self.frame) / 16.0;
+        if self.sent == 0 {
+            self.round = Round::begin(now, bytes);
+        }
+        self.sent += bytes;
+        self.round.wanted += bytes;
+        if can_wait {
+            self.round.mixed = true;
+            let base = self.base();
+            let rate = self.window.zip(base).map(|(window, base)| window.size / base.as_secs_f64());
+            self.room.sent(now, bytes, rate, base);
         }
         self.sent
     }
 
-    /// The transport did not take a state that was to go.
-    pub(crate) fn refused(&mut self) {
-        self.round.wanted += 1;
+    /// A state was made, whatever becomes of it: so much of the path is theirs.
+    pub(in crate::congestion) fn made(&mut self, now: Time, bytes: u64) {
+        self.room.claimed(now, bytes);
+    }
+
+    /// The transport did not take a frame that was to go.
+    pub(in crate::congestion) fn refused(&mut self, bytes: u64) {
+        self.round.wanted += bytes;
     }
 
     /// May another state go?
-    pub(crate) fn admits(&mut self, now: Time) -> bool {
+    pub(in crate::congestion) fn admits(&mut self, now: Time) -> bool {
         let admitted = self.apart().is_none_or(|apart| now >= self.last + apart);
         self.round.limited |= !admitted;
         admitted
     }
 
+    /// May a frame go that can wait, while so many bytes of those are under way?
+    pub(in crate::congestion) fn admits_more(&mut self, now: Time, under_way: u64) -> bool {
+        let admitted = self.opens_for_more(under_way).is_some_and(|opens| now >= opens);
+        self.round.limited |= !admitted;
+        self.room.limited |= !admitted;
+        admitted
+    }
+
     /// When a window lets the next state go.
-    pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
+    pub(in crate::congestion) fn poll_timeout(&self) -> Option<Deadline> {
         self.apart().map(|apart| Deadline::new(self.last + apart, "window"))
     }
 
-    /// The time between two states.
-    fn apart(&self) -> Option<Duration> {
-        let (window, base) = self.window.zip(self.states.get())?;
-        let within = ((self.sent - self.arrived) as f64) < window.size * window.stretch;
-        Some(if within {
-            Duration::from_secs_f64(base.as_secs_f64() / window.size)
-        } else {
-            Duration::from_secs_f64(2.0 / window.rate)
-        })
+    /// When a frame that can wait may go; `None`: an acknowledgement has to come first.
+    pub(in crate::congestion) fn opens_for_more(&self, under_way: u64) -> Option<Time> {
+        match &self.window {
+            Some(window) => {
+                let next = self.last + self.apart().unwrap_or_default();
+                self.is_within(window).then(|| next.max(self.room.next()))
+            }
+            None => self.room.opens(under_way),
+        }
     }
 
-    /// The `number`th state was sent `rtt` ago and arrived; `there` is how long it took to the peer, ns, give or take the same
-    /// for all, for it is the difference of two clocks that nobody set. `packet` tells what one of the transport's took lately to be
-    /// acknowledged, if it knows: over kernel TCP that is a system call, and nobody asks where there is no window.
-    pub(crate) fn acknowledged(
+    /// Bytes per second that are left for what can wait; `None`: as many as come, as far as is known.
+    pub(in crate::congestion) fn rate_left(&self) -> Option<f64> {
+        let base = self.base()?;
+        match &self.window {
+            Some(window) => Some(self.room.left_of(window.size / base.as_secs_f64())),
+            None => self.room.rate(base),
+        }
+    }
+
+    fn is_within(&self, window: &Window) -> bool {
+        ((self.sent - self.arrived) as f64) < window.size * window.stretch
+    }
+
+    /// What the path takes when nothing waits.
+    fn base(&self) -> Option<Duration> {
+        self.frames.iter().filter_map(Least::get).min()
+    }
+
+    /// The time between the last frame and the next.
+    fn apart(&self) -> Option<Duration> {
+        let (window, base) = self.window.zip(self.base())?;
+        let per_byte =
+            if self.is_within(&window) { base.as_secs_f64() / window.size } else { 2.0 / window.rate };
+        Some(Duration::from_secs_f64(self.last_bytes * per_byte))
+    }
+
+    /// A frame arrived. `packet` tells what one of the transport's took lately to be acknowledged, if it knows: over kernel TCP
+    /// that is a system call, and nobody asks where there is no window.
+    pub(in crate::congestion) fn acknowledged(
         &mut self,
         now: Time,
-        number: u64,
-        rtt: Duration,
-        there: Option<i64>,
+        frame: &Arrived,
         packet: impl FnOnce() -> Option<Duration>,
     ) {
-        self.seen(number);
-        if !self.enabled {
-            return;
-        }
-        let base = self.states.record(now, rtt);
+        let Arrived { place, bytes, rtt, there } = *frame;
+        self.seen(place, bytes);
+        let above = rtt.saturating_sub(self.frames[usize::from(bytes > LONG)].record(now, rtt));
         // Under a window an outage is not a slow path, nor what comes at once after it a fast one.
         let silent = now.saturating_since(std::mem::replace(&mut self.heard, now));
-        if let Some(window) = self.window.as_mut().filter(|window| silent > window.silence()) {
-            window.judged_by += silent - window.silence();
+        let frame = self.frame;
+        if let Some(window) = self.window.as_mut().filter(|window| silent > window.silence(frame)) {
+            window.judged_by += silent - window.silence(frame);
             self.stale = self.sent;
         }
         if self.window.is_some_and(|window| now >= window.judged_by) {
             self.give_way(now);
         }
-        if number <= self.stale {
+        if place <= self.stale {
             self.round = Round { filled: self.round.filled, ..Round::begin(now, self.sent + 1) };
             return;
         }
-        let round = &mut self.round;
-        round.states = round.states.min(rtt);
-        let at = now.saturating_since(round.began).as_secs_f64();
-        round.scatter[0].add(at, rtt.as_secs_f64());
-        // Whatever the peer's clock says: sums of it stay numbers.
-        if let Some(there) = there.map(|there| there.clamp(i64::MIN / 4, i64::MAX / 4)) {
-            self.there.record(now, there);
-            round.there = round.there.min(there);
-            let origin = *round.origin.get_or_insert(there);
-            round.scatter[1].add(at, there.saturating_sub(origin) as f64 / 1e9);
+        let there = there.map(|there| there.clamp(i64::MIN / 4, i64::MAX / 4));
+        let packet = packet().filter(|_| self.enabled);
+        self.measure(now, above, there, packet);
+        if self.window.is_none() && self.room.is_rising() && self.round.frames >= LEAST_FRAMES {
+            let waits = self.round.measured(Duration::ZERO, Duration::ZERO, frame, self.chance(&self.round));
+            self.room.saw(waits.standing);
         }
-        if let Some(packet) = packet() {
-            self.packets.record(now, packet);
-            round.packets = round.packets.min(packet);
-        }
-        let length = now.saturating_since(round.began);
-        let enough = length >= LEAST_ROUND && round.arrived >= LEAST_STATES;
+        let base = self.base().unwrap_or(rtt);
+        let length = now.saturating_since(self.round.began);
+        let enough = length >= LEAST_ROUND && self.round.frames >= LEAST_FRAMES;
         if let Some(window) = self.window.as_mut().filter(|_| enough) {
-            window.slow_down(round.arrived as f64 / length.as_secs_f64());
+            window.slow_down(self.round.arrived as f64 / length.as_secs_f64());
         }
         // While the queue grows, a whole round takes ever longer; free, the path's own round trip is enough to see it.
-        let whole = number >= round.ends || (self.window.is_none() && length >= base);
+        let whole = place >= self.round.ends || (self.window.is_none() && length >= base);
         if whole && enough {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
             let under_way = (self.sent - self.arrived) as f64;
-            // The path's jitter is in every round; what the window itself does to the queue is not.
-            self.chances[self.judged % self.chances.len()] = round.chance();
-            self.judged += 1;
-            let least = |way: usize| self.chances.iter().map(|chance| chance[way]).min().unwrap_or_default();
-            let chance = if self.window.is_some() { [least(0), least(1)] } else { round.chance() };
-            self.judge(now, &round.measured(length, base, self.packets.get(), self.there.get(), chance));
+            if !round.mixed {
+                self.chances[self.judged % self.chances.len()] = round.chance();
+                self.judged += 1;
+            }
+            let chance = self.chance(&round);
+            self.judge(now, &round.measured(length, base, frame, chance));
             self.round.filled = self.window.map_or(0.0, |window| under_way / (window.size * window.stretch));
         }
     }
 
+    /// What chance does to a round. The path's jitter is in every one; what the window does to the queue is not, nor what long frames do
+    /// to those behind them.
+    fn chance(&self, round: &Round) -> [Duration; 2] {
+        let is_own = self.window.is_none() && !round.mixed || self.judged == 0;
+        let least = |way: usize| self.chances.iter().map(|chance| chance[way]).min().unwrap_or_default();
+        if is_own { round.chance() } else { [least(0), least(1)] }
+    }
+
+    /// What one frame tells of the queue.
+    fn measure(&mut self, now: Time, above: Duration, there: Option<i64>, packet: Option<Duration>) {
+        let round = &mut self.round;
+        round.above = round.above.min(above);
+        let at = now.saturating_since(round.began).as_secs_f64();
+        round.scatter[0].add(at, above.as_secs_f64());
+        // Whatever the peer's clock says: sums of it stay numbers.
+        if let Some(there) = there {
+            let above =
+                Duration::from_nanos(there.saturating_sub(self.there.record(now, there)).unsigned_abs());
+            round.there = round.there.min(above);
+            let origin = *round.origin.get_or_insert(there);
+            round.scatter[1].add(at, there.saturating_sub(origin) as f64 / 1e9);
+        }
+        if let Some(packet) = packet {
+            let above = packet.saturating_sub(self.packets.record(now, packet));
+            round.packets = round.packets.min(above);
+        }
+    }
+
     /// It arrived, and nobody knows when.
-    pub(crate) fn seen(&mut self, number: u64) {
-        self.round.arrived += 1;
-        self.arrived = self.arrived.max(number);
+    pub(in crate::congestion) fn seen(&mut self, place: u64, bytes: u64) {
+        self.round.frames += 1;
+        self.round.arrived += bytes;
+        self.arrived = self.arrived.max(place);
+    }
+
+    /// A frame that can wait arrived.
+    pub(in crate::congestion) fn more_arrived(&mut self, bytes: u64) {
+        self.room.arrived(bytes);
+    }
+
+    /// A frame that can wait is lost, and nobody will hear of it.
+    pub(in crate::congestion) fn lost(&mut self, place: u64) {
+        self.arrived = self.arrived.max(place);
+        self.room.lost(place, self.sent);
     }
 
     fn judge(&mut self, now: Time, measured: &Measured) {
         let Some(window) = &mut self.window else {
+            // Somebody else's queue, as far as is known: what can wait competes there.
+            let grows_slowly = measured.standing > SUSPICIOUS && now < self.retry;
+            let was_limited = self.room.judge(measured.standing, grows_slowly);
+            if !self.enabled {
+                return;
+            }
+            if measured.standing < SUSPICIOUS {
+                self.others = Duration::ZERO;
+            }
+            let is_long = self.is_long(measured.standing);
             if measured.catches_up() {
                 self.standing = Standing::default();
                 return;
             }
-            if self.standing.goes_on(measured) && self.standing.is_behind() && self.is_news(now) {
+            let asks = was_limited || is_long && self.standing.grows_steadily() || self.standing.is_behind();
+            if self.standing.goes_on(measured) && asks && self.is_news(now) {
                 self.window = Some(Window::trial(now, &self.standing, measured, self.sent - self.arrived));
                 self.doubled = now < self.retry;
             }
@@ -291,11 +405,11 @@ impl Flight {
                 // What is left where nearly all went is the path's own, which became longer or slower.
                 if measured.above > TARGET && measured.standing <= standing / RESIDUE {
                     base += measured.above;
-                    self.states.rise(now, measured.above);
+                    self.frames.iter_mut().for_each(|least| least.rise(now, measured.above));
                     self.packets.rise(now, measured.above);
                     self.there.rise(now, measured.above.as_nanos() as i64);
                 }
-                window.hold(now, std::mem::take(&mut self.standing).rate(), base);
+                window.hold(now, std::mem::take(&mut self.standing).rate(), base, measured.frame);
             }
             Stage::Held(Held { rounds, costly, .. }) => {
                 if self.standing.goes_on(measured) {
@@ -311,6 +425,13 @@ impl Flight {
         }
     }
 
+    /// Is a delay so long that it is asked whose it is, whatever arrives? It is longer after each failed trial, and longer than what is
+    /// known to be others'.
+    fn is_long(&self, standing: Duration) -> bool {
+        let least = Duration::from_secs_f64(PATIENT.as_secs_f64() * self.patience.as_secs_f64());
+        standing >= least.max(self.others.saturating_mul(2))
+    }
+
     /// A trial that failed is not repeated soon, but where the delay has doubled since.
     fn is_news(&self, now: Time) -> bool {
         now >= self.retry || (!self.doubled && self.standing.most > self.failed.saturating_mul(2))
@@ -320,15 +441,18 @@ impl Flight {
     fn give_way(&mut self, now: Time) {
         self.failed = match self.window {
             Some(Window { stage: Stage::Trial { standing }, .. }) => standing,
-            _ => self.states.get().unwrap_or_default() / 2,
+            _ => self.base().unwrap_or_default() / 2,
         };
+        self.others = self.failed;
         self.release();
         self.retry = now + self.patience;
         self.patience = self.patience.saturating_mul(2).min(PATIENCE.1);
     }
 
     fn release(&mut self) {
-        self.window = None;
+        if let Some(window) = self.window.take() {
+            self.room.begin_at(window.size);
+        }
         self.standing = Standing::default();
         self.stale = self.sent;
     }

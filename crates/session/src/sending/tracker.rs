@@ -25,8 +25,9 @@ struct Slot {
     sequence: u64,
     created_ns: u64,
     sent: Time,
-    /// Its number among all that were sent.
-    number: u64,
+    /// All bytes sent with it, and its own.
+    place: u64,
+    bytes: u32,
     stream: u8,
     fate: Fate,
 }
@@ -45,8 +46,9 @@ enum Fate {
 pub(crate) struct Outcome {
     pub(crate) stream: u8,
     pub(crate) sent: Time,
-    /// Its number among all that were sent.
-    pub(crate) number: u64,
+    /// All bytes sent with it, and its own.
+    pub(crate) place: u64,
+    pub(crate) bytes: u32,
     pub(crate) delivered: bool,
     /// It had been given up before.
     pub(crate) late: bool,
@@ -66,7 +68,8 @@ impl Tracker {
     pub(crate) fn sent(
         &mut self,
         now: Time,
-        (sequence, number): (u64, u64),
+        sequence: u64,
+        (place, bytes): (u64, u32),
         created_ns: u64,
         stream: u8,
     ) -> Option<Outcome> {
@@ -75,7 +78,7 @@ impl Tracker {
         }
         let slot = &mut self.slots[(sequence % REMEMBERED) as usize];
         let pushed_out = (slot.fate == Fate::Waiting).then(|| slot.outcome(false));
-        *slot = Slot { sequence, created_ns, sent: now, number, stream, fate: Fate::Waiting };
+        *slot = Slot { sequence, created_ns, sent: now, place, bytes, stream, fate: Fate::Waiting };
         self.waiting.push_back(sequence);
         if self.waiting.len() > 2 * REMEMBERED as usize {
             self.waiting.pop_front();
@@ -142,7 +145,8 @@ impl Slot {
     }
 
     fn outcome(&self, delivered: bool) -> Outcome {
-        Outcome { stream: self.stream, sent: self.sent, number: self.number, delivered, late: false }
+        let Self { stream, sent, place, bytes, .. } = *self;
+        Outcome { stream, sent, place, bytes, delivered, late: false }
     }
 }
 
@@ -158,12 +162,12 @@ mod tests {
     fn an_echo_that_matches_nothing_is_counted_and_no_round_trip() {
         let mut tracker = Tracker::new();
         assert_eq!(tracker.acknowledged(5, 1), None, "nothing was sent yet");
-        tracker.sent(at(1), (5, 1), 777_000, 2);
+        tracker.sent(at(1), 5, (1, 1), 777_000, 2);
         assert_eq!(tracker.acknowledged(5, 778_000), None, "another time of creation");
         assert_eq!(tracker.acknowledged(6, 777_000), None);
         assert_eq!(tracker.acknowledged(5 + REMEMBERED, 777_000), None);
         assert_eq!(tracker.unmatched(), 4);
-        let outcome = Outcome { stream: 2, sent: at(1), number: 1, delivered: true, late: false };
+        let outcome = Outcome { stream: 2, sent: at(1), place: 1, bytes: 1, delivered: true, late: false };
         assert_eq!(tracker.acknowledged(5, 777_000), Some((at(1), Some(outcome))));
         assert_eq!(tracker.acknowledged(5, 777_000), Some((at(1), None)), "once");
     }
@@ -171,7 +175,7 @@ mod tests {
     #[test]
     fn what_is_not_acknowledged_in_time_is_lost_and_later_late() {
         let mut tracker = Tracker::new();
-        (1..=3).for_each(|n| assert_eq!(tracker.sent(at(n), (n, n), n, 2), None));
+        (1..=3).for_each(|n| assert_eq!(tracker.sent(at(n), n, (n, 1), n, 2), None));
         assert!(tracker.seen(2).is_some());
         let timeout = Duration::from_millis(10);
         assert_eq!(tracker.give_up(at(10), timeout), None);
@@ -184,7 +188,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_what_is_pushed_out_is_given_up() {
         let mut tracker = Tracker::new();
-        let pushed = (1..=50_000).filter(|n| tracker.sent(at(*n), (*n, *n), 0, 2).is_some()).count();
+        let pushed = (1..=50_000).filter(|n| tracker.sent(at(*n), *n, (*n, 1), 0, 2).is_some()).count();
         assert_eq!(pushed as u64, 50_000 - REMEMBERED);
         assert!(tracker.waiting.len() as u64 <= 2 * REMEMBERED);
     }

@@ -6,7 +6,7 @@ use taut_core::{Duration, Time};
 
 /// The least of the last 15 to 30 s, as far as values come: after a pause the old ones count for one window more.
 #[derive(Debug)]
-pub(super) struct Least<T> {
+pub(in crate::congestion) struct Least<T> {
     pub(super) windows: [Option<T>; 2],
     pub(super) began: Time,
 }
@@ -21,7 +21,7 @@ impl<T: Copy + Ord + Add<Output = T>> Least<T> {
     const WINDOW: Duration = Duration::from_secs(15);
 
     /// The least so far.
-    pub(super) fn record(&mut self, now: Time, value: T) -> T {
+    pub(in crate::congestion) fn record(&mut self, now: Time, value: T) -> T {
         if now.saturating_since(self.began) >= Self::WINDOW {
             self.windows = [None, self.windows[0]];
             self.began = now;

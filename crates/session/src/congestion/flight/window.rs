@@ -9,11 +9,11 @@ use super::{
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// States, and parts of one: it is the rate as well, times the least round trip.
+    /// Bytes: it is the rate as well, times the least round trip.
     pub(super) size: f64,
     /// By how much the round trip is longer than the least, for what waits on the way back: so many more are under way.
     pub(super) stretch: f64,
-    /// States per second that arrive, smoothed.
+    /// Bytes per second that arrive, smoothed.
     pub(super) rate: f64,
     /// It changed when the present round began, which tells of what was sent before.
     pub(super) settling: bool,
@@ -43,14 +43,14 @@ pub(super) struct Held {
     /// Rounds until it may grow again, and the size from which on that is news.
     pub(super) calm: u32,
     pub(super) ceiling: f64,
-    /// States per second that arrived while nothing waited, smoothed.
+    /// Bytes per second that arrived while nothing waited, smoothed.
     pub(super) full: f64,
 }
 
 impl Window {
     pub(super) fn trial(now: Time, standing: &Standing, measured: &Measured, under_way: u64) -> Self {
         let rate = standing.rate();
-        let size = (rate * measured.base.as_secs_f64() * TRIAL).max(LEAST_WINDOW);
+        let size = (rate * measured.base.as_secs_f64() * TRIAL).max(LEAST_WINDOW * measured.frame);
         // What is too much goes at half the rate.
         let drained = Duration::from_secs_f64(under_way as f64 * 2.0 / rate);
         let longest = drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
@@ -66,8 +66,8 @@ impl Window {
     }
 
     /// So long nothing is acknowledged only in an outage.
-    pub(super) fn silence(&self) -> Duration {
-        SILENCE.max(Duration::from_secs_f64(4.0 / self.rate))
+    pub(super) fn silence(&self, frame: f64) -> Duration {
+        SILENCE.max(Duration::from_secs_f64(4.0 * frame / self.rate))
     }
 
     /// A round in which so many arrive per second goes on. Of what is too much half of the rate goes; where only two thirds of
@@ -79,9 +79,9 @@ impl Window {
     }
 
     /// The trial went well.
-    pub(super) fn hold(&mut self, now: Time, rate: f64, base: Duration) {
+    pub(super) fn hold(&mut self, now: Time, rate: f64, base: Duration, frame: f64) {
         self.judged_by = now + PATIENCE.0.max(base.saturating_mul(8));
-        self.size = (rate * base.as_secs_f64()).max(LEAST_WINDOW);
+        self.size = (rate * base.as_secs_f64()).max(LEAST_WINDOW * frame);
         self.settling = true;
         self.stage = Stage::Held(Held { full: rate * TRIAL, ..Held::default() });
     }
@@ -102,7 +102,7 @@ impl Window {
             let slack = if fine { self.size * SLACK } else { 0.0 };
             let excess = measured.rate() * measured.standing.as_secs_f64() + slack;
             held.ceiling = self.size;
-            self.size = (self.size - excess.min(self.size / 4.0)).max(LEAST_WINDOW);
+            self.size = (self.size - excess.min(self.size / 4.0)).max(LEAST_WINDOW * measured.frame);
             self.settling = true;
             (held.growing, held.calm) = (0, if fine { CALM } else { 0 });
         } else {

@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use taut_core::{Rng, Seed};
 
 const MS: Duration = Duration::from_millis(1);
+const BYTES: u64 = 100;
 
 /// A path with a queue: states are made every `period`, each takes `service`, then 20 ms until it is acknowledged.
 struct Path {
@@ -70,18 +71,19 @@ impl Path {
                 self.under_way.front().copied().filter(|due| due.0 <= self.now && !held_up)
             {
                 self.under_way.pop_front();
-                if !number.is_multiple_of(self.lose) {
+                if !(number / BYTES).is_multiple_of(self.lose) {
                     let packet = self.tells.then(|| at - sent - others);
                     let heard = if length.is_zero() { at } else { self.now };
                     let there = (at - sent - others).as_nanos() as i64 - 3_600_000_000_000;
                     let there = self.clock.then_some(there);
-                    self.flight.acknowledged(heard, number, heard - sent, there, || packet);
+                    let arrived = Arrived { place: number, bytes: BYTES, rtt: heard - sent, there };
+                    self.flight.acknowledged(heard, &arrived, || packet);
                 }
             }
             self.waits |= self.now.as_nanos().is_multiple_of(self.period.as_nanos());
             if self.waits && self.flight.admits(self.now) {
                 self.waits = false;
-                let number = self.flight.sent(self.now);
+                let number = self.flight.sent(self.now, BYTES, false);
                 let begins = self.free_at.max(self.now);
                 self.longest = self.longest.max(begins - self.now);
                 self.free_at = begins + self.service;

@@ -1,0 +1,130 @@
+//! How many bytes may be under way: a law is told what was sent and what arrived, and says what may go.
+
+mod flight;
+mod scream;
+
+use taut_core::{Deadline, Duration, Time};
+
+use flight::Flight;
+use scream::Scream;
+
+/// By which law an end judges how much its path carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// No window until a queue is found to be the session's own; then as much as leaves none.
+    #[default]
+    OwnQueue,
+    /// SCReAM v2 (draft-johansson-ccwg-rfc8298bis-screamv2), whose queue is this long at most; the draft's own is 60 ms. Without marks of
+    /// ECN, which no transport tells of.
+    Scream(Duration),
+}
+
+/// A frame that arrived, by its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    /// All bytes sent with it, and its own.
+    pub(crate) place: u64,
+    pub(crate) bytes: u64,
+    /// From its sending to its acknowledgement, less what that waited.
+    pub(crate) rtt: Duration,
+    /// How long it took to the peer, ns, give or take the same for all, for it is the difference of two clocks that nobody set.
+    pub(crate) there: Option<i64>,
+}
+
+/// A law. What cannot wait, states and feedback, it admits apart from what can.
+#[derive(Debug)]
+pub(crate) enum Controller {
+    OwnQueue(Box<Flight>),
+    Scream(Scream),
+}
+
+macro_rules! law {
+    ($self:ident, $law:ident => $call:expr) => {
+        match $self {
+            Controller::OwnQueue($law) => $call,
+            Controller::Scream($law) => $call,
+        }
+    };
+}
+
+impl Controller {
+    /// Of this law; one that is not `enabled` holds no state back.
+    pub(crate) fn new(law: Congestion, enabled: bool) -> Self {
+        match law {
+            Congestion::Scream(target) if enabled => Self::Scream(Scream::new(target)),
+            _ => Self::OwnQueue(Box::new(Flight::new(enabled))),
+        }
+    }
+
+    /// A frame of so many bytes goes, which could wait or not. Gives its place: all bytes sent with it.
+    pub(crate) fn sent(&mut self, now: Time, bytes: u64, can_wait: bool) -> u64 {
+        law!(self, law => law.sent(now, bytes, can_wait))
+    }
+
+    /// A state was made, whatever becomes of it: so much of the path is theirs.
+    pub(crate) fn made(&mut self, now: Time, bytes: u64) {
+        law!(self, law => law.made(now, bytes));
+    }
+
+    /// The transport did not take a frame that was to go.
+    pub(crate) fn refused(&mut self, bytes: u64) {
+        if let Self::OwnQueue(law) = self {
+            law.refused(bytes);
+        }
+    }
+
+    /// May another state go?
+    pub(crate) fn admits(&mut self, now: Time) -> bool {
+        law!(self, law => law.admits(now))
+    }
+
+    /// May a frame go that can wait, while so many bytes of those are under way?
+    pub(crate) fn admits_more(&mut self, now: Time, under_way: u64) -> bool {
+        law!(self, law => law.admits_more(now, under_way))
+    }
+
+    /// When the next state may go.
+    pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
+        law!(self, law => law.poll_timeout())
+    }
+
+    /// When a frame that can wait may go; `None`: an acknowledgement has to come first.
+    pub(crate) fn opens_for_more(&self, under_way: u64) -> Option<Time> {
+        law!(self, law => law.opens_for_more(under_way))
+    }
+
+    /// Bytes per second that are left for what can wait; `None`: as many as come, as far as is known.
+    pub(crate) fn rate_left(&self) -> Option<f64> {
+        law!(self, law => law.rate_left())
+    }
+
+    /// A frame arrived. `packet` tells what one of the transport's took lately, if it knows.
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Time,
+        frame: &Arrived,
+        packet: impl FnOnce() -> Option<Duration>,
+    ) {
+        match self {
+            Self::OwnQueue(law) => law.acknowledged(now, frame, packet),
+            Self::Scream(law) => law.acknowledged(now, frame),
+        }
+    }
+
+    /// A frame arrived, and nobody knows when.
+    pub(crate) fn seen(&mut self, place: u64, bytes: u64) {
+        law!(self, law => law.seen(place, bytes));
+    }
+
+    /// A frame that can wait arrived.
+    pub(crate) fn more_arrived(&mut self, bytes: u64) {
+        if let Self::OwnQueue(law) = self {
+            law.more_arrived(bytes);
+        }
+    }
+
+    /// A frame that can wait is lost, and nobody will hear of it.
+    pub(crate) fn lost(&mut self, place: u64) {
+        law!(self, law => law.lost(place));
+    }
+}

@@ -1,0 +1,96 @@
+//! Acknowledgements of states: they wait for feedback to take them along.
+
+use taut_core::{Deadline, Duration, Time};
+use taut_wire::session::Ack;
+
+use crate::window::Window;
+
+/// The acknowledgement that waits, and when the last one went.
+#[derive(Debug)]
+pub(super) struct Acks {
+    /// Feedback can take one along.
+    along: bool,
+    held: Option<Held>,
+    last: Time,
+    last_feedback: Time,
+}
+
+/// An acknowledgement that waits for a newer one to take its place, until when.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    ack: Ack,
+    stream: u8,
+    /// The first state that nothing but this one tells of.
+    oldest: u64,
+    due: Time,
+}
+
+/// While there was feedback so lately, an acknowledgement waits so long for the next: it travels in there without a packet of its own.
+const FEEDS_BACK: Duration = Duration::from_millis(3);
+const TAKEN_ALONG: Duration = Duration::from_millis(2);
+/// How far back an acknowledgement may tell: half of what it could, in case that the next is lost.
+const COVERED: u64 = 16;
+/// How far back it can.
+const SEEN: u64 = 32;
+
+impl Acks {
+    pub(super) fn new(along: bool) -> Self {
+        Self { along, held: None, last: Time::ZERO, last_feedback: Time::ZERO }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.held = None;
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Deadline> {
+        self.held.map(|held| Deadline::new(held.due, "acknowledgement"))
+    }
+
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.held.is_some_and(|held| held.due <= now)
+    }
+
+    /// Can the one that waits not be told of by this one? One acknowledgement tells of those before it as well, but that they were
+    /// taken, and when, only of one. The one that waits may have taken the place of others: a robot that was late gets many states at
+    /// one time.
+    pub(super) fn is_full(&self, ack: &Ack) -> bool {
+        let covers = |held: &Held| {
+            let further = ack.sequence.wrapping_sub(held.ack.sequence);
+            (1..=COVERED).contains(&further) && ack.sequence.wrapping_sub(held.oldest) <= SEEN
+        };
+        !self.held.as_ref().is_none_or(covers)
+    }
+
+    /// It waits from now on, in the place of one that it tells of. True: it is due at once.
+    pub(super) fn hold(&mut self, now: Time, ack: Ack, stream: u8, spacing: Duration) -> bool {
+        let (oldest, due) = match &self.held {
+            Some(held) => (held.oldest, held.due),
+            None => (ack.sequence, self.next(now, spacing)),
+        };
+        self.held = Some(Held { ack, stream, oldest, due });
+        now >= due
+    }
+
+    /// When one goes that begins to wait: at once where the last one is long ago, unless feedback is about to take it along.
+    fn next(&self, now: Time, spacing: Duration) -> Time {
+        let spaced = self.last + spacing;
+        let feeds_back = self.along && now.saturating_since(self.last_feedback) < FEEDS_BACK;
+        if feeds_back { spaced.max(now + TAKEN_ALONG) } else { spaced }
+    }
+
+    /// The one that waits, as it is at `now`, and its stream.
+    pub(super) fn take(&mut self, now: Time, window: &Window) -> Option<(Ack, u8)> {
+        let Held { mut ack, stream, .. } = self.held.take()?;
+        let held = now.as_nanos().saturating_sub(ack.received_ns) / 1_000;
+        ack.held_us = held.min(u64::from(u16::MAX)) as u16;
+        ack.seen = window.before(ack.sequence);
+        self.last = now;
+        Some((ack, stream))
+    }
+
+    /// The one that waits goes with feedback, where that can take it along.
+    pub(super) fn take_along(&mut self, now: Time, window: &Window) -> Option<Ack> {
+        self.last_feedback = now;
+        if self.along { self.take(now, window).map(|(ack, _)| ack) } else { None }
+    }
+}

@@ -1,0 +1,378 @@
+//! What an end sends: states or feedback, then channels, no more under way than the path carries.
+
+mod queue;
+mod tracker;
+
+use taut_core::PeerTime;
+use taut_core::{
+    Bitrate, Bytes, Deadline, DropCause, Duration, Priority as Urgency, Reliability, Time, Transport,
+    earliest,
+};
+use taut_wire::session::{Body, DataAck, State as Wire};
+
+pub use self::queue::Order;
+use self::queue::Outbox;
+pub(crate) use self::queue::{Dropped, StateQueue, Waiting};
+use self::tracker::{Outcome, Tracker};
+use crate::channel::{Channels, Ready};
+use crate::congestion::{Arrived, Congestion, Controller};
+use crate::port::{CHANNEL_PRIORITY, CHANNEL_STREAM, Parcel, Port, channel_tag};
+use crate::state::{Priority, State};
+
+/// Everything that an end sends and that may have to wait, in the order in which it goes. Commands, hellos and clocks are outside, and
+/// ahead of it.
+///
+/// Both ends have one: the operator's carries states, the robot's feedback, which are [`State`]s alike. It takes what is to go, decides
+/// what goes when, remembers what is under way, takes the acknowledgements of all of it, and tells one controller.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    settings: Settings,
+    outbox: Outbox,
+    pub(crate) channels: Channels,
+    tracker: Tracker,
+    controller: Controller,
+    next_sequence: u64,
+    /// A cap on channels, and when it lets the next frame go.
+    next_capped: Time,
+    dropped: Vec<Dropped>,
+    outcomes: Vec<Outcome>,
+}
+
+/// How an end sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// States of each priority that wait, at most, and which goes next.
+    pub(crate) queue: usize,
+    pub(crate) order: Order,
+    /// Between two of them.
+    pub(crate) interval: Duration,
+    /// The age at which they are worthless.
+    pub(crate) deadline: Option<Duration>,
+    /// The transport repeats all that are lost.
+    pub(crate) reliable: bool,
+    /// The peer acknowledges them.
+    pub(crate) acknowledged: bool,
+    /// No more goes than the path carries, by this law.
+    pub(crate) window: bool,
+    pub(crate) congestion: Congestion,
+    pub(crate) channel_rate: Option<Bitrate>,
+    /// What the driver adds to each.
+    pub(crate) headers: Bytes,
+}
+
+/// What the session knows of its round trip: the mean, and how long an answer is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(crate) rtt: Option<Duration>,
+    pub(crate) timeout: Duration,
+}
+
+/// The peer tells of states that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report {
+    pub(crate) sequence: u64,
+    /// When it was made, where the peer says that.
+    pub(crate) echo_ns: Option<u64>,
+    /// When it arrived, by the peer's clock.
+    pub(crate) arrived: Option<PeerTime>,
+    /// How long the report waited there.
+    pub(crate) held: Duration,
+    /// Bit *i*: the state `sequence` − 1 − *i* arrived, too.
+    pub(crate) seen: u32,
+}
+
+/// A state that was not known to have arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct News {
+    pub(crate) sent: Time,
+    pub(crate) rtt: Duration,
+}
+
+/// Bytes of a state with its headers, as far as the share of the path is concerned that is theirs.
+const STATE: u64 = 100;
+
+impl Settings {
+    fn controller(&self) -> Controller {
+        Controller::new(self.congestion, self.window && self.acknowledged)
+    }
+}
+
+impl Sending {
+    pub(crate) fn new(settings: Settings, channels: Channels) -> Self {
+        Self {
+            outbox: Outbox::new(settings.queue, settings.order, settings.interval),
+            channels,
+            tracker: Tracker::new(),
+            controller: settings.controller(),
+            next_sequence: 1,
+            next_capped: Time::ZERO,
+            dropped: Vec::new(),
+            outcomes: Vec::new(),
+            settings,
+        }
+    }
+
+    /// There is another peer, over another path.
+    pub(crate) fn restart(&mut self) {
+        self.controller = self.settings.controller();
+    }
+
+    /// The next state, with its number and until when it is of use.
+    pub(crate) fn item(&self, state: State) -> Waiting {
+        let expires = self.settings.deadline.map(|deadline| state.created + deadline);
+        Waiting { sequence: self.next_sequence, state, expires }
+    }
+
+    /// Takes it. One of priority emergency is given back, to go at once.
+    pub(crate) fn take(&mut self, now: Time, item: Waiting) -> Option<Waiting> {
+        self.next_sequence += 1;
+        self.controller.made(now, STATE);
+        if item.state.priority == Priority::Emergency {
+            return Some(item);
+        }
+        self.outbox.push(item, &mut self.dropped);
+        None
+    }
+
+    /// The number that the next state gets.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// States that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.outbox.len()
+    }
+
+    pub(crate) fn set_interval(&mut self, interval: Duration, thinned: bool) {
+        self.outbox.set_interval(interval, thinned);
+    }
+
+    /// States that wait are not sent any more.
+    pub(crate) fn flush(&mut self, cause: DropCause) {
+        self.outbox.flush(cause, &mut self.dropped);
+    }
+
+    /// Sends what may go. `body` makes a frame of a state; `sent` hears of each that the transport took, by its stream.
+    pub(crate) fn pump<T: Transport>(
+        &mut self,
+        now: Time,
+        port: &mut Port<T>,
+        pace: Pace,
+        mut body: impl FnMut(Wire) -> Body,
+        mut sent: impl FnMut(u8),
+    ) {
+        while self.outbox.len() > 0
+            && self.controller.admits(now)
+            && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
+        {
+            if self.transmit(now, port, &item, stream, &mut body) {
+                sent(stream);
+            }
+        }
+        if let Some(ack) = self.channels.poll_ack(now) {
+            // One that cannot go now is made up for by the next.
+            let _ = port.send(now, &Body::DataAck(ack), Parcel::passing(now, 1));
+        }
+        if self.channels.sends() {
+            self.pump_channels(now, port, pace);
+        }
+    }
+
+    /// Gives a state to the transport. True: it took it.
+    pub(crate) fn transmit<T: Transport>(
+        &mut self,
+        now: Time,
+        port: &mut Port<T>,
+        item: &Waiting,
+        stream: u8,
+        body: impl FnOnce(Wire) -> Body,
+    ) -> bool {
+        let Waiting { sequence, state, .. } = *item;
+        let deadline = self.settings.deadline;
+        let wire = state.to_wire(now, sequence, stream, deadline);
+        let repeated = self.settings.reliable || state.priority == Priority::Emergency;
+        let reliability = if repeated { Reliability::Reliable } else { Reliability::Unreliable };
+        let parcel = Parcel { stream, reliability, created: state.created, deadline, tag: sequence };
+        match port.send(now, &body(wire), parcel) {
+            Ok(bytes) => {
+                // What is urgent waits for no window, but is under way like the rest.
+                let bytes = bytes as u64 + self.settings.headers.get();
+                let place = self.controller.sent(now, bytes, false);
+                if self.settings.acknowledged {
+                    let place = (place, bytes as u32);
+                    self.outcomes.extend(self.tracker.sent(now, sequence, place, wire.created_ns, stream));
+                }
+                true
+            }
+            Err(error) => {
+                self.controller.refused(STATE);
+                self.dropped.push(item.dropped(error.cause()));
+                false
+            }
+        }
+    }
+
+    /// Sends what channels have ready, most urgent first.
+    fn pump_channels<T: Transport>(&mut self, now: Time, port: &mut Port<T>, pace: Pace) {
+        while let Some(lost) = self.channels.poll_lost(now, pace.timeout) {
+            self.controller.lost(lost.place);
+        }
+        self.channels.forget_late(now);
+        let way = pace.rtt.unwrap_or(Duration::ZERO) / 2;
+        while self.controller.admits(now) {
+            let more = self.channels.has_more()
+                && now >= self.next_capped
+                && self.controller.admits_more(now, self.channels.under_way());
+            let mut data = port.buffer();
+            let rate = (self.channel_rate(), way);
+            let Some(ready) = self.channels.poll(now, port.session, more, rate, &mut data) else {
+                return port.give_back(data);
+            };
+            self.transmit_data(now, port, &ready, data);
+        }
+    }
+
+    fn transmit_data<T: Transport>(&mut self, now: Time, port: &mut Port<T>, ready: &Ready, data: Vec<u8>) {
+        let parcel = Parcel {
+            stream: CHANNEL_STREAM,
+            reliability: Reliability::Unreliable,
+            created: ready.created,
+            deadline: ready.deadline,
+            tag: channel_tag(ready.number),
+        };
+        match port.send_bytes(now, data, Urgency(CHANNEL_PRIORITY + ready.priority), parcel) {
+            Ok(length) => {
+                let bytes = length as u64 + self.settings.headers.get();
+                let place = self.controller.sent(now, bytes, !ready.live);
+                if let Some(rate) = self.settings.channel_rate.filter(|_| !ready.live) {
+                    self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(bytes));
+                }
+                self.channels.sent(now, ready, length, (place, bytes));
+            }
+            Err(error) => self.channels.refused(now, ready, error.cause()),
+        }
+    }
+
+    /// Bytes per second that channels may send, as far as is known.
+    fn channel_rate(&self) -> Option<f64> {
+        let cap = self.settings.channel_rate.map(|rate| rate.as_bps() as f64 / 8.0);
+        self.controller.rate_left().into_iter().chain(cap).min_by(f64::total_cmp)
+    }
+
+    /// What channels may send, once it was found: an encoder's rate.
+    pub(crate) fn channel_bitrate(&self) -> Option<Bitrate> {
+        self.channel_rate().map(|rate| Bitrate::from_bps((rate * 8.0) as u64))
+    }
+
+    /// The peer tells of states. What is new of the one that it names; what became of all is in [`outcomes`](Self::outcomes).
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Time,
+        report: &Report,
+        packet: impl FnOnce() -> Option<Duration>,
+    ) -> Option<News> {
+        let sequence = report.sequence;
+        let outcome = match report.echo_ns {
+            Some(echo_ns) => self.tracker.acknowledged(sequence, echo_ns)?.1,
+            None => self.tracker.seen(sequence),
+        };
+        let news = outcome.map(|outcome| {
+            let rtt = now.saturating_since(outcome.sent).saturating_sub(report.held);
+            let (place, bytes) = (outcome.place, outcome.bytes.into());
+            let there = way(report.arrived, outcome.sent);
+            self.controller.acknowledged(now, &Arrived { place, bytes, rtt, there }, packet);
+            self.outcomes.push(outcome);
+            News { sent: outcome.sent, rtt }
+        });
+        for i in (0..32).filter(|i| report.seen >> i & 1 != 0) {
+            if let Some(outcome) = sequence.checked_sub(1 + i).and_then(|before| self.tracker.seen(before)) {
+                self.controller.seen(outcome.place, outcome.bytes.into());
+                self.outcomes.push(outcome);
+            }
+        }
+        news
+    }
+
+    /// The peer tells of frames of channels, and when the last one came by its clock.
+    pub(crate) fn data_acknowledged(
+        &mut self,
+        now: Time,
+        ack: DataAck,
+        arrived: Option<PeerTime>,
+        packet: impl Fn() -> Option<Duration>,
+    ) {
+        let controller = &mut self.controller;
+        self.channels.acknowledged(now, ack, |sent, rtt| {
+            if !sent.live {
+                controller.more_arrived(sent.bytes);
+            }
+            if let Some(rtt) = rtt {
+                let there = way(arrived, sent.at);
+                let arrived = Arrived { place: sent.place, bytes: sent.bytes, rtt, there };
+                controller.acknowledged(now, &arrived, &packet);
+            } else {
+                controller.seen(sent.place, sent.bytes);
+            }
+        });
+    }
+
+    /// What is overdue by so much is lost.
+    pub(crate) fn give_up(&mut self, now: Time, patience: Duration) {
+        while let Some(outcome) = self.tracker.give_up(now, patience) {
+            self.outcomes.push(outcome);
+        }
+    }
+
+    /// What became of states that were sent.
+    pub(crate) fn outcomes(&mut self) -> std::vec::Drain<'_, Outcome> {
+        self.outcomes.drain(..)
+    }
+
+    /// States that will not go.
+    pub(crate) fn dropped(&mut self) -> std::vec::Drain<'_, Dropped> {
+        self.dropped.drain(..)
+    }
+
+    /// The transport dropped a state that it had taken; the stream on which it was to go.
+    pub(crate) fn dropped_by_transport(&mut self, sequence: u64) -> Option<u8> {
+        self.tracker.dropped(sequence)
+    }
+
+    /// The transport dropped a frame of a channel that it had taken.
+    pub(crate) fn data_dropped_by_transport(&mut self, now: Time, number: u64) {
+        if let Some(dropped) = self.channels.dropped(now, number) {
+            self.controller.lost(dropped.place);
+        }
+    }
+
+    /// Reports that named nothing that was sent.
+    pub(crate) fn unmatched(&self) -> u64 {
+        self.tracker.unmatched()
+    }
+
+    /// When a state may go.
+    pub(crate) fn poll_states(&self) -> Option<Deadline> {
+        self.outbox.poll_timeout().map(|turn| {
+            let opens = self.controller.poll_timeout();
+            opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
+        })
+    }
+
+    /// When channels have something to do.
+    pub(crate) fn poll_channels(&self, timeout: Duration) -> Option<Deadline> {
+        let for_more = self.controller.opens_for_more(self.channels.under_way());
+        let for_more = for_more.map(|opens| opens.max(self.next_capped));
+        self.channels.poll_timeout(timeout, self.controller.poll_timeout(), for_more)
+    }
+
+    /// When either has.
+    pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<Deadline> {
+        earliest(self.poll_states(), self.poll_channels(timeout))
+    }
+}
+
+/// How long something took to the peer, ns, by two clocks that nobody set.
+fn way(arrived: Option<PeerTime>, sent: Time) -> Option<i64> {
+    arrived.map(|arrived| arrived.0.wrapping_sub(sent.as_nanos()) as i64)
+}
