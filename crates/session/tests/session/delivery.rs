@@ -220,7 +220,7 @@ fn the_source_s_samples_carry_a_session(length: usize) -> f64 {
     world.emergency_stop();
     world.run_until(at_ms(1_100));
     let stopped = world.observer.operator_at(|event| matches!(event, OperatorEvent::EmergencyStopped { .. }));
-    assert!(stopped.unwrap() <= at_ms(1_011));
+    assert!(stopped.expect("it stops") <= at_ms(1_011));
     let before = world.observer.applied().len();
     assert!(before > 500);
     assert!(world.observer.applied()[before - 1].0 <= at_ms(1_005));
