@@ -69,7 +69,9 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
 
     /// How `number` compares with those seen, without remembering it.
     pub fn sighting(&self, number: u64) -> Sighting {
-        if number >= self.next {
+        if number == u64::MAX {
+            Sighting::TooOld
+        } else if number >= self.next {
             Sighting::Newest
         } else if self.next - 1 - number >= Self::SPAN {
             Sighting::TooOld
@@ -85,7 +87,7 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         matches!(self.sighting(number), Sighting::Newest | Sighting::Reordered)
     }
 
-    /// Remembers `number`, less than 2⁶⁴ − 1, where it is new.
+    /// Remembers `number` where it is new. 2⁶⁴ − 1, after which there is none, never is.
     pub fn record(&mut self, number: u64) -> Sighting {
         let sighting = self.sighting(number);
         match sighting {

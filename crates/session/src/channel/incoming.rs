@@ -139,7 +139,7 @@ impl Incoming {
         if !fits || size >= agreed.largest.max(1) || is_last && size + length > agreed.largest {
             return Err(DropCause::Malformed);
         }
-        if self.window.contains(sequence) || self.expected.is_some_and(|expected| sequence < expected) {
+        if !self.window.is_new(sequence) || self.expected.is_some_and(|expected| sequence < expected) {
             return Err(DropCause::Duplicate);
         }
         if agreed.delivery == Delivery::Newest && sequence < self.newest {
@@ -307,16 +307,14 @@ impl Received {
         if number > self.largest {
             (self.largest, self.came) = (number, now);
         }
-        self.window.record(number) != Sighting::Duplicate
+        matches!(self.window.record(number), Sighting::Newest | Sighting::Reordered)
     }
 
     /// The highest and when it came, and a bit for each before it.
     pub(super) fn seen(&self, now: Time) -> DataAck {
-        let low = self.window.before(self.largest);
-        let high = self.window.before(self.largest.saturating_sub(32));
         DataAck {
             largest: (self.largest % COUNTED) as u32,
-            seen: u64::from(low) | u64::from(high) << 32,
+            seen: self.window.before(self.largest),
             received_us: (self.came.as_nanos() / 1_000) as u32,
             held_us: now.saturating_since(self.came).as_micros_u32().min(u16::MAX.into()) as u16,
         }

@@ -242,7 +242,7 @@ impl<T: Transport> Operator<T> {
         let mut feedback = *feedback;
         if self.config.codec == Codec::Native {
             let wire = &mut feedback.state;
-            wire.sequence = completed(self.feedback.window.highest(), wire.sequence as u32);
+            wire.sequence = completed(self.feedback.window.highest().unwrap_or(0), wire.sequence as u32);
             wire.deadline_us = self.feedback.deadline_us;
             let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
             wire.created_ns = created.map_or(wire.created_ns, |created| created.0);
@@ -257,7 +257,7 @@ impl<T: Transport> Operator<T> {
         let stream = self.counters.stream(wire.stream);
         stream.received += 1;
         let cause = match self.feedback.window.record(wire.sequence) {
-            Sighting::Duplicate => {
+            Sighting::Duplicate | Sighting::TooOld => {
                 stream.duplicate += 1;
                 Some(DropCause::Duplicate)
             }

@@ -61,7 +61,7 @@ impl Arrivals {
             sequence: sequence as u16,
             received_us: (came.as_nanos() / 1_000) as u32,
             held_us: now.saturating_since(came).as_micros_u32().min(u16::MAX.into()) as u16,
-            seen: window.before(sequence),
+            seen: window.before(sequence) as u32,
         })
     }
 }

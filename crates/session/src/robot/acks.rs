@@ -83,7 +83,7 @@ impl Acks {
         let Held { mut ack, stream, .. } = self.held.take()?;
         let held = now.as_nanos().saturating_sub(ack.received_ns) / 1_000;
         ack.held_us = held.min(u64::from(u16::MAX)) as u16;
-        ack.seen = window.before(ack.sequence);
+        ack.seen = window.before(ack.sequence) as u32;
         self.last = now;
         Some((ack, stream))
     }

@@ -319,7 +319,7 @@ impl<T: Transport> Robot<T> {
     fn handle_state(&mut self, now: Time, wire: &Wire) {
         let mut wire = *wire;
         if self.config.codec == Codec::Native {
-            wire.sequence = completed(self.window.highest(), wire.sequence as u32);
+            wire.sequence = completed(self.window.highest().unwrap_or(0), wire.sequence as u32);
             wire.deadline_us = self.state_deadline_us;
             let created = self.sync.peer_time(now, (wire.created_ns / 1_000) as u32);
             wire.created_ns = created.map_or(wire.created_ns, |created| created.0);
@@ -334,7 +334,8 @@ impl<T: Transport> Robot<T> {
             match sighting {
                 Sighting::Newest => {}
                 Sighting::Reordered => stream.reordered += 1,
-                Sighting::Duplicate => stream.duplicate += 1,
+                // So far behind that nobody can tell: taken for a copy.
+                Sighting::Duplicate | Sighting::TooOld => stream.duplicate += 1,
             }
             self.judge(now, wire, sighting)
         } else {
@@ -362,7 +363,7 @@ impl<T: Transport> Robot<T> {
 
     /// May this state go to the robot?
     fn judge(&mut self, now: Time, wire: &Wire, sighting: Sighting) -> Result<Waiting, Verdict> {
-        if sighting == Sighting::Duplicate {
+        if matches!(sighting, Sighting::Duplicate | Sighting::TooOld) {
             return Err(Verdict::Duplicate);
         }
         let waited = Duration::from_micros(wire.waited_us.into());
