@@ -49,7 +49,8 @@ pub trait OperatorDevice {
     fn lost(&mut self);
     /// A message of a channel came. It does not wait for whoever reads that.
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]);
-    /// The next thing that it has for a channel; asked once a period while channels are open, until there is no more.
+    /// The next thing that it has for a channel; asked once a period from when channels are open for the first time, until there is no more.
+    /// What it gives while there is no session is dropped, and counted: nobody wants it done once there is one.
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage>;
 }
 
@@ -81,12 +82,6 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
         None
     }
-}
-
-/// What an operator says beside where its device is: messages of channels, made when they are asked for.
-pub trait MessageSource {
-    /// What is said at `now`; asked with every sample, again and again until there is nothing. `None`: not now.
-    fn message(&mut self, now: Time) -> Option<(ChannelId, Vec<u8>)>;
 }
 
 /// Where to go, and for how long without hearing more.

@@ -104,8 +104,7 @@ use taut_core::Duration;
 
 pub use conversation::{Conversation, Refused, Trouble};
 pub use device::{
-    DeviceFailure, DeviceMessage, Measured, MessageSource, OperatorDevice, Playback, RobotDevice, Sample,
-    SetPoint,
+    DeviceFailure, DeviceMessage, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint,
 };
 pub use lease::Lease;
 pub use observer::{Observed, SessionObserver, Watched};

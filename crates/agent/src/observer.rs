@@ -25,8 +25,6 @@ pub enum Observed<'a> {
     Transport(&'a Event),
     /// The operator's device made a state, and this is its number or why it was not taken. Comes before it is sent.
     Made(&'a State, Result<u64, StateError>),
-    /// The operator's source of messages made one for this channel; its number, or why it was not taken.
-    Said(ChannelId, Result<u64, SendRefused>),
     /// The operator's device makes no more.
     DeviceDone,
     /// Resume was pressed, and is on its way.

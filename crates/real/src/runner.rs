@@ -21,8 +21,7 @@ use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::run::{
-    CommandMaker, CommandNotes, CommandRun, Notes, StillHand, StillRobot, Way, account, account_commands,
-    settings,
+    CommandNotes, CommandRun, Commander, Notes, StillRobot, Way, account, account_commands, settings,
 };
 use taut_lab::scenario::{Commands, Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
 use taut_report::result::RunResult;
@@ -368,10 +367,9 @@ impl Setup<'_> {
                 (Box::new(hand), OperateConfig::new(settings::operator(teleop), agent))
             }
             Job::Commands(commands) => {
-                let maker = CommandMaker::of_run(self.scenario, commands, began);
                 let agent = settings::commanding(commands, drain).reports_by_time(PROGRESS);
-                let config = OperateConfig::new(settings::commander(commands), agent).says(Box::new(maker));
-                (Box::new(StillHand::of_run(self.scenario, began)), config)
+                let config = OperateConfig::new(settings::commander(commands), agent);
+                (Box::new(Commander::of_run(self.scenario, commands, began)), config)
             }
         };
         let config = config.observed(observer);

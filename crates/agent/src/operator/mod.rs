@@ -9,7 +9,6 @@ mod settings;
 mod silence;
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use taut_core::{Datagram, Deadline, Duration, PathId, Rng, Time, Transmit, earliest};
 use taut_session::motion::Motion;
@@ -28,8 +27,8 @@ use self::silence::{Change, Silence};
 use crate::device::Held;
 use crate::observer::Eye;
 use crate::{
-    Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, MessageSource, Observed, OperatorDevice,
-    SessionObserver, Watched,
+    Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, OperatorDevice, SessionObserver,
+    Watched,
 };
 
 /// An operator, the device in its hand, and a clock that asks the device at a rate: sans-IO, over any transport.
@@ -50,7 +49,7 @@ pub struct Operator<T, D: OperatorDevice> {
     resuming: Resuming,
     reports: Reports,
     silence: Silence,
-    /// While channels are open: when the device is asked next for what it has for them.
+    /// Once channels have been open: when the device is asked next for what it has for them.
     next_exchange: Option<Time>,
     /// Until when the enabling input counts as held, where it comes by commands.
     held_until: Time,
@@ -62,18 +61,7 @@ pub struct Operator<T, D: OperatorDevice> {
     /// Not told yet.
     notes: VecDeque<OperatorNote>,
     closing: Option<Closing>,
-    source: Source,
     eye: Eye,
-}
-
-/// What is said beside the device's samples, where anybody says anything.
-#[derive(Default)]
-struct Source(Option<Box<dyn MessageSource>>);
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Source").field(&self.0.is_some()).finish()
-    }
 }
 
 /// It was closed here.
@@ -114,7 +102,6 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             kept: 0,
             notes: VecDeque::new(),
             closing: None,
-            source: Source::default(),
             eye: Eye::default(),
         }
     }
@@ -123,12 +110,6 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     pub fn observed(mut self, observer: Box<dyn SessionObserver>) -> Self {
         self.eye = Eye::new(observer);
         self.session.transport_mut().watch(true);
-        self
-    }
-
-    /// Asks `source`, too, with every sample of the device. Default: nobody.
-    pub fn says(mut self, source: Box<dyn MessageSource>) -> Self {
-        self.source = Source(Some(source));
         self
     }
 
@@ -245,7 +226,6 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 if late > 0 {
                     self.sampler.missed(self.device.0.skip(late));
                 }
-                self.say(now);
                 self.device.0.sample(now)
             }
         };
@@ -293,14 +273,6 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         self.eye.show(now, Observed::Message { channel, bytes: motion.len(), taken });
     }
 
-    /// Sends what there is to say. Why something is refused is in the counters.
-    fn say(&mut self, now: Time) {
-        while let Some((channel, payload)) = self.source.0.as_mut().and_then(|source| source.message(now)) {
-            let taken = self.session.send(now, channel, now, &payload);
-            self.eye.show(now, Observed::Said(channel, taken));
-        }
-    }
-
     /// Does the enabling input count as held, of a device that says so or not? Where there is a key for it, that decides.
     fn is_held(&self, now: Time, says: bool) -> bool {
         self.settings.hold.map_or(says, |_| now < self.held_until)
@@ -344,7 +316,6 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.device.0.receive(channel, age, payload);
             }
             OperatorEvent::Closed => {
-                self.next_exchange = None;
                 self.connecting.closed(now);
                 self.silence.closed();
                 self.let_go();

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use taut_agent::{
-    EndedBy, Ending, MessageSource, Operator, OperatorDevice, OperatorNote, OperatorSettings, Progress,
-    SessionObserver, Trouble,
+    EndedBy, Ending, Operator, OperatorDevice, OperatorNote, OperatorSettings, Progress, SessionObserver,
+    Trouble,
 };
 use taut_core::{Time, Transport};
 use taut_session::OperatorConfig;
@@ -23,13 +23,12 @@ pub struct OperateConfig {
     agent: OperatorSettings,
     record: Option<OperatorRecord>,
     observer: Option<Box<dyn SessionObserver + Send>>,
-    source: Option<Box<dyn MessageSource + Send>>,
 }
 
 impl OperateConfig {
     /// A session so, and around it an agent so.
     pub fn new(session: OperatorConfig, agent: OperatorSettings) -> Self {
-        Self { session, agent, record: None, observer: None, source: None }
+        Self { session, agent, record: None, observer: None }
     }
 
     /// Where an emergency stop that was not acknowledged survives this process. Default: nowhere.
@@ -41,12 +40,6 @@ impl OperateConfig {
     /// Shows everything to `observer`, on the driver's thread. Default: nobody looks on.
     pub fn observed(mut self, observer: Box<dyn SessionObserver + Send>) -> Self {
         self.observer = Some(observer);
-        self
-    }
-
-    /// Sends what `source` says, too, which is asked with every sample of the device. Default: nobody is.
-    pub fn says(mut self, source: Box<dyn MessageSource + Send>) -> Self {
-        self.source = Some(source);
         self
     }
 }
@@ -96,9 +89,6 @@ pub fn operate<D: OperatorDevice>(
     let mut machine = Operator::new(now, (carrier, rng), config.session, device, config.agent);
     if let Some(observer) = config.observer {
         machine = machine.observed(observer);
-    }
-    if let Some(source) = config.source {
-        machine = machine.says(source);
     }
     let mut keeper = None;
     if let Some(record) = config.record {

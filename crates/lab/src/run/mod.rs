@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
-pub use commands::{CommandMaker, CommandNotes, CommandRun, StillHand, StillRobot, account_commands};
+pub use commands::{CommandNotes, CommandRun, Commander, StillRobot, account_commands};
 pub(crate) use earlier::{Kind, Owner, settle};
 pub use emulation::{LinkPair, PathEnds, link_name, link_pair, path_links};
 pub(crate) use flows::FlowInfo;

@@ -1,30 +1,32 @@
 //! Who makes commands and who takes them: devices that do nothing, for an operator and a robot whose session has one channel.
 
-use taut_agent::{
-    DeviceFailure, DeviceMessage, Measured, MessageSource, OperatorDevice, RobotDevice, Sample, SetPoint,
-};
+use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
 use taut_core::{Duration, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, State, StopCause};
 
 use crate::scenario::{Commands, Scenario};
 
-/// A hand that does not move: its readings stand still, and no state is sent after the first.
+/// A hand that does not move, and commands something whenever it is asked: so many bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct StillHand {
-    until: Time,
+pub struct Commander {
+    size: usize,
+    /// Until when it commands, and until when it is there: what it left on its way has its time.
+    until: [Time; 2],
+    last: Option<Time>,
 }
 
-impl StillHand {
-    /// It is there until what the scenario's commands left on their way has had its time; the run began at `began`.
-    pub fn of_run(scenario: &Scenario, began: Time) -> Self {
-        Self { until: began + scenario.duration + scenario.drain }
+impl Commander {
+    /// As the scenario's commands are; the run began at `began`.
+    pub fn of_run(scenario: &Scenario, commands: &Commands, began: Time) -> Self {
+        let end = began + scenario.duration;
+        Self { size: commands.size.get() as usize, until: [end, end + scenario.drain], last: None }
     }
 }
 
-impl OperatorDevice for StillHand {
+impl OperatorDevice for Commander {
     fn sample(&mut self, now: Time) -> Option<Sample> {
-        (now < self.until).then(|| Sample { state: State::at(now), reading: 0 })
+        (now < self.until[1]).then(|| Sample { state: State::at(now), reading: 0 })
     }
     fn skip(&mut self, periods: u64) -> u64 {
         periods
@@ -32,30 +34,9 @@ impl OperatorDevice for StillHand {
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
-    fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
-        None
-    }
-}
-
-/// Makes a command whenever it is asked: so many bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct CommandMaker {
-    size: usize,
-    until: Time,
-    last: Option<Time>,
-}
-
-impl CommandMaker {
-    /// As the scenario's commands are; the run began at `began`.
-    pub fn of_run(scenario: &Scenario, commands: &Commands, began: Time) -> Self {
-        Self { size: commands.size.get() as usize, until: began + scenario.duration, last: None }
-    }
-}
-
-impl MessageSource for CommandMaker {
-    fn message(&mut self, now: Time) -> Option<(ChannelId, Vec<u8>)> {
-        let is_due = now < self.until && self.last.replace(now) != Some(now);
-        is_due.then(|| (ChannelId(0), vec![0; self.size]))
+    fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
+        let is_due = now < self.until[0] && self.last.replace(now) != Some(now);
+        is_due.then(|| DeviceMessage::Payload { channel: ChannelId(0), payload: vec![0; self.size] })
     }
 }
 

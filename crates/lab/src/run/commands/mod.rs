@@ -16,7 +16,7 @@ use super::inputs::{Inputs, RunError};
 use super::settings;
 use super::transports::{Carries, End, PORTS};
 use crate::scenario::{Commands, Direction, Scenario};
-pub use ends::{CommandMaker, StillHand, StillRobot};
+pub use ends::{Commander, StillRobot};
 pub use notes::{CommandNotes, CommandRun, account_commands};
 use taut_report::result::{CommandsResult, FlowOwner};
 

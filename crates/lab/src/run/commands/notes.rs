@@ -26,7 +26,7 @@ pub(super) enum Note {
 /// What is worth a note.
 pub(super) fn note(event: Observed<'_>) -> Option<Note> {
     Some(match event {
-        Observed::Said(_, taken) => Note::Made(taken.ok()),
+        Observed::Message { taken, .. } => Note::Made(taken.ok()),
         Observed::Robot(RobotEvent::Channel(event), _) => match *event {
             ChannelEvent::Received { sequence, .. } => Note::Came { sequence, used: true },
             ChannelEvent::Dropped { sequence, cause: DropCause::TooLate, .. } => {

@@ -10,7 +10,7 @@ use taut_sim::Peer;
 use taut_transport::stack::Side;
 
 use super::books::Books;
-use super::ends::{CommandMaker, StillHand, StillRobot};
+use super::ends::{Commander, StillRobot};
 use super::notes::note;
 use super::stack;
 use crate::run::flows::{Counted, Counters};
@@ -20,7 +20,7 @@ use crate::scenario::{Commands, Scenario};
 
 /// One end's agent.
 enum Agent {
-    Operator(Box<Operator<Counted, StillHand>>),
+    Operator(Box<Operator<Counted, Commander>>),
     Robot(Box<Robot<Counted, StillRobot>>),
 }
 
@@ -94,12 +94,11 @@ impl SessionNode {
         let rng: Rng = stacks.seed.stream(&format!("commands/{}/session", stacks.side.name()));
         let agent = match stacks.side {
             Side::Opens => {
-                let hand = StillHand::of_run(scenario, Time::ZERO);
+                let hand = Commander::of_run(scenario, commands, Time::ZERO);
                 let session = settings::commander(commands).headers(headers);
                 let agent = settings::commanding(commands, scenario.drain).stays();
                 let operator = Operator::new(Time::ZERO, (stack, rng), session, hand, agent);
-                let maker = CommandMaker::of_run(scenario, commands, Time::ZERO);
-                Agent::Operator(Box::new(operator.observed(observer).says(Box::new(maker))))
+                Agent::Operator(Box::new(operator.observed(observer)))
             }
             Side::Waits => {
                 let session = settings::commanded(commands).headers(headers);

@@ -48,7 +48,6 @@ impl Scribe {
         Some(match event {
             Observed::Made(state, taken) => Note::Made { state: *state, taken },
             // A session of states says nothing else.
-            Observed::Said(..) => return None,
             Observed::DeviceDone => Note::Finished,
             Observed::ResumePressed => Note::ResumePressed,
             Observed::StopPressed { waiting } => Note::StopPressed(waiting),
