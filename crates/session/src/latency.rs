@@ -112,6 +112,12 @@ impl RoundTrip {
         self.0.srtt()
     }
 
+    /// What one may take now, at best: the last, or the smoothed one where that is less. After a stall the smoothed one remembers it
+    /// for long, and whoever sends nothing for that reason measures nothing better.
+    pub(crate) fn at_best(&self) -> Option<Duration> {
+        self.0.srtt().map(|srtt| srtt.min(self.0.latest()))
+    }
+
     /// SRTT + max(G, 4·RTTVAR).
     pub(crate) fn timeout(&self) -> Duration {
         let timeout = self.0.timeout(Self::GRANULARITY);
@@ -139,6 +145,22 @@ mod tests {
     #[test]
     fn a_series_of_none_is_all_zero() {
         assert_eq!(Latencies::default().summary(), LatencySummary::default());
+    }
+
+    #[test]
+    fn after_a_stall_the_next_round_trip_says_what_one_takes_at_best() {
+        let mut round_trip = RoundTrip::default();
+        assert_eq!(round_trip.at_best(), None);
+        [8, 900].iter().for_each(|ms| round_trip.record(MS * *ms));
+        assert!(round_trip.at_best() > Some(MS * 100));
+        round_trip.record(MS * 8);
+        assert_eq!(round_trip.at_best(), Some(MS * 8));
+        round_trip.record(MS * 500);
+        assert_eq!(
+            round_trip.at_best(),
+            round_trip.smoothed(),
+            "one that is held up says nothing of the best"
+        );
     }
 
     #[test]

@@ -107,6 +107,11 @@ impl ClockSync {
         self.round_trip.smoothed()
     }
 
+    /// As [`RoundTrip::at_best`].
+    pub(crate) fn best_rtt(&self) -> Option<Duration> {
+        self.round_trip.at_best()
+    }
+
     /// A state was carried; smoothed as in RFC 6298.
     pub(crate) fn carried(&mut self, now: Time) {
         if let Some(last) = self.last_state.replace(now) {

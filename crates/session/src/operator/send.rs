@@ -148,7 +148,7 @@ impl<T: Transport> Operator<T> {
 
     /// Sends what may go, and tells what became of what went.
     pub(super) fn pump(&mut self, now: Time) {
-        let pace = Pace { rtt: self.round_trip.smoothed(), timeout: self.round_trip.timeout() };
+        let pace = Pace { rtt: self.round_trip.at_best(), timeout: self.round_trip.timeout() };
         let (arrivals, window, counters) = (&mut self.arrivals, self.feedback.window(), &mut self.counters);
         let body = |state| match arrivals.take(now, window) {
             Some(taken) => Body::AcknowledgingState(state, taken),

@@ -540,7 +540,7 @@ impl<T: Transport> Robot<T> {
 
     /// Sends what may go; the acknowledgement that waits travels along.
     fn pump(&mut self, now: Time) {
-        let pace = Pace { rtt: self.sync.smoothed_rtt(), timeout: self.sync.timeout() };
+        let pace = Pace { rtt: self.sync.best_rtt(), timeout: self.sync.timeout() };
         let (applied, counters, acks) = (self.applied, &mut self.counters, &mut self.acks);
         let body =
             |state| Body::Feedback(Feedback { state, applied, ack: acks.take_along(now, &self.window) });

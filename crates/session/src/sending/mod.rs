@@ -60,7 +60,7 @@ pub(crate) struct Settings {
     pub(crate) headers: Bytes,
 }
 
-/// What the session knows of its round trip: the mean, and how long an answer is waited for.
+/// What the session knows of its round trip: what it takes at best, and how long an answer is waited for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     pub(crate) rtt: Option<Duration>,
