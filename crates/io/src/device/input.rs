@@ -16,7 +16,7 @@
 //! {"lost":{}}
 //! ```
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -219,25 +219,16 @@ impl InputLines {
 
     fn listen(
         &self,
-        mut output: ChildStdout,
+        output: ChildStdout,
         mut splitter: Splitter,
         mut child: Child,
         mut complain: impl FnMut(&str),
     ) {
-        let mut buffer = [0; 65_536];
-        loop {
-            let count = match output.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
-            };
-            splitter.take(&buffer[..count], |line| {
-                if let Err(why) = self.take(line) {
-                    complain(&why);
-                }
-            });
-        }
+        splitter.take_all(output, |line| {
+            if let Err(why) = self.take(line) {
+                complain(&why);
+            }
+        });
         self.end();
         let how = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         complain(&format!("its process ended: {how}"));

@@ -1,6 +1,6 @@
 //! A device in a process of its own.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -315,31 +315,22 @@ impl Shared {
     /// Reads what the device says until it ends.
     fn listen(
         &self,
-        mut output: ChildStdout,
+        output: ChildStdout,
         mut splitter: Splitter,
         mut child: Child,
         hello: &SyncSender<Hello>,
         ended: &SyncSender<()>,
     ) {
-        let mut buffer = [0; ONE_PAGE];
         let mut greeted = false;
-        loop {
-            let count = match output.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
-            };
-            splitter.take(&buffer[..count], |line| {
-                match line.map_or_else(|| Err("a line of it is too long".to_owned()), said) {
-                    Ok(Said::Hello(first)) if !greeted => {
-                        greeted = true;
-                        let _ = hello.try_send(first); // Nobody waits for a second one.
-                    }
-                    said => self.lock().hear(said),
+        splitter.take_all(output, |line| {
+            match line.map_or_else(|| Err("a line of it is too long".to_owned()), said) {
+                Ok(Said::Hello(first)) if !greeted => {
+                    greeted = true;
+                    let _ = hello.try_send(first); // Nobody waits for a second one.
                 }
-            });
-        }
+                said => self.lock().hear(said),
+            }
+        });
         self.lock().close();
         let how = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         self.lock().lasting = Some(DeviceFailure::Ended(how));
