@@ -3,10 +3,11 @@
 //! Needs a Python that has it: that of `TAUT_INTEROP_PYTHON`, of the environment that `make test` makes
 //! (`target/interop`), or the first on the path.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
 
 use taut_core::{Duration, Event, Message, Priority, Reliability, StreamId, Time, Transport};
 use taut_io::session::os_entropy;
@@ -32,6 +33,13 @@ impl Peer {
         let line = self.lines.next().unwrap_or_else(|| panic!("it ended before it told {part}")).unwrap();
         assert!(line.contains(part), "{part} is not in {line}");
         line
+    }
+}
+
+impl Peer {
+    fn is_told(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("it was started with a pipe");
+        writeln!(input, "{line}").unwrap();
     }
 }
 
@@ -67,7 +75,7 @@ fn start(arguments: &[&str]) -> Option<Peer> {
     command.arg(script).arg(role);
     let (before, after) = if *role == "client" { rest.split_at(1) } else { (&[][..], rest) };
     command.args(before).arg(hex(&THEIRS)).arg(certificate).args(after);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     Some(Peer { child, lines })
 }
@@ -94,11 +102,15 @@ fn message(now: Time, stream: StreamId, data: Vec<u8>) -> Message {
     Message { data, created: now, priority: Priority(1), stream, reliability, ..Message::default() }
 }
 
-/// Echoes on a thread until the peer leaves, twice if it comes twice; gives what each session ended with.
-fn echo(socket: UdpSocket, sessions: usize) -> Vec<(u64, u64, Vec<Event>)> {
+/// Echoes on a thread until the peer leaves, twice if it comes twice, and says `left` when it is ready for it to come
+/// again; gives what each session ended with.
+fn echo(socket: UdpSocket, sessions: usize, left: &mpsc::Sender<()>) -> Vec<(u64, u64, Vec<Event>)> {
     let config = QuicConfig::new().certificates(true).resumption(Resumption::new());
     let mut seen = Vec::new();
-    for _ in 0..sessions {
+    for session in 0..sessions {
+        if session > 0 {
+            let _ = left.send(());
+        }
         let quic = Quic::server(config.clone(), &identity(), trust(), os_entropy());
         let mut driver = driver();
         let id = driver.add(Plain::new(quic), port(socket.try_clone().unwrap())).unwrap();
@@ -124,9 +136,12 @@ fn echo(socket: UdpSocket, sessions: usize) -> Vec<(u64, u64, Vec<Event>)> {
 fn a_foreign_client_is_served_with_datagrams_streams_migration_and_early_data() {
     let (socket, address) = loopback();
     let Some(mut peer) = start(&["client", &address.to_string(), "2"]) else { return };
-    let served = std::thread::spawn(move || echo(socket, 2));
+    let (left, has_left) = mpsc::channel();
+    let served = std::thread::spawn(move || echo(socket, 2, &left));
     peer.tells(r#""connected": true, "key": true"#);
     peer.tells(r#""moved": true"#);
+    has_left.recv().unwrap();
+    peer.is_told("come again");
     peer.tells(r#""resumed": true, "early_accepted": true"#);
     peer.tells(r#""moved": true"#);
     peer.tells(r#""done": true"#);

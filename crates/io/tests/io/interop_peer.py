@@ -153,6 +153,9 @@ def client(address, secret, theirs, rounds):
     host, port = address.rsplit(":", 1)
     address, ticket = (host, int(port)), None
     for attempt in range(int(rounds)):
+        if attempt > 0:
+            # Its server serves one session at a time and says when it has seen the end of the last.
+            sys.stdin.readline()
         config, certificate = configuration(True, secret, theirs)
         config.session_ticket, tickets = ticket, []
         connection = QuicConnection(configuration=config, session_ticket_handler=tickets.append)
