@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use taut_core::{Duration, Time, printable};
 use taut_io::session::Remote;
-use taut_io::{Alarm, Clock, Machine};
+use taut_io::{Alarm, Clock, Machine, outrank, spawn_unprivileged};
 
 use crate::lines::LineTaker;
 
@@ -191,6 +191,9 @@ impl<C: Clone> Button<C> {
     }
 }
 
+/// A thread that outranks the session reads no more often: whoever floods standard input holds nobody up.
+const BETWEEN_READS: std::time::Duration = std::time::Duration::from_millis(1);
+
 /// The clock goes on while the machine is suspended, poll(2) does not: it is looked at so often at least.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -218,7 +221,7 @@ impl Router {
 }
 
 /// Takes the button on standard input to a session, on a thread of its own, until standard input ends. Lines that begin with `{` go
-/// to `lines`, where there is such.
+/// to `lines`, where there is such. Called on the session's thread, whose priority is that of the button less one.
 pub(crate) fn listen<M>(
     words: &'static [(&'static str, Word<M::Command>)],
     heartbeat: Option<Duration>,
@@ -251,9 +254,10 @@ where
                 let taken = tell(&remote, &press);
                 words.say(clock.now(), &press, taken);
             }
+            std::thread::park_timeout(BETWEEN_READS);
         }
     };
-    let thread = std::thread::Builder::new().name("taut button".to_owned()).spawn(work);
+    let thread = spawn_unprivileged("taut button", outrank, work);
     thread.map(drop).map_err(|error| format!("a thread: {error}"))
 }
 

@@ -179,12 +179,13 @@ const NOTES: usize = 4_096;
 
 /// The session's thread says that it has begun: with the threads beside it, which need their priority from its own.
 pub(crate) struct Begun<Remote> {
-    remotes: SyncSender<Remote>,
+    remotes: SyncSender<Result<Remote, String>>,
     kept: CapabilitySet,
 }
 
 impl<Remote> Begun<Remote> {
-    pub(crate) fn tell(self, remote: Remote) {
+    /// Or what of its threads could not be started: then there is no session.
+    pub(crate) fn tell(self, remote: Result<Remote, String>) {
         let _ = drop_privileges(self.kept);
         let _ = self.remotes.send(remote);
     }
@@ -216,7 +217,7 @@ where
         let thread = thread.map_err(|error| format!("a thread: {error}"))?;
         drop_privileges(kept).map_err(privileges)?;
         Ok(match remotes.recv() {
-            Ok(remote) => Ok(Self { remote, notes, thread }),
+            Ok(remote) => Ok(Self { remote: remote?, notes, thread }),
             Err(_) => Err(join(thread)),
         })
     }

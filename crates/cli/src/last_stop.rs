@@ -78,7 +78,7 @@ mod tests {
             "session" => {
                 let scheduling = crate::host::Scheduling::at(None);
                 let work = |begun: crate::host::Begun<()>, _: std::sync::mpsc::SyncSender<_>| {
-                    begun.tell(());
+                    begun.tell(Ok(()));
                     panic!("in the session");
                 };
                 let _ = crate::host::Session::<(), (), ()>::start(

@@ -167,7 +167,7 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
     let kept = endpoint.capabilities();
     let work = move |begun: Begun<Remote<ProxyMachine>>, notes: SyncSender<(Time, ProxyNote)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
-        let started = |remote| begun.tell(remote);
+        let started = |remote| begun.tell(Ok(remote));
         // Who listens too slowly misses some.
         let tell = &mut |at, note| drop(notes.try_send((at, note)));
         proxy(driver, &endpoint, local, config, Some(period), started, tell)

@@ -271,9 +271,13 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let capabilities = endpoint.capabilities();
     // Armed last: what fails before leaves it alone.
     let watchdogs = arguments.watchdogs()?;
+    let buttons = arguments.commands.then_some(arguments.button_heartbeat);
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
-        let started = |remote| begun.tell(remote);
+        let started = |remote: Remote<Machine>| {
+            let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), None));
+            begun.tell(button.unwrap_or(Ok(())).map(|()| remote));
+        };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
             if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
@@ -286,9 +290,6 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let session = Session::start(arguments.scheduling, capabilities, work)?.map_err(ended_early)?;
     let remote = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| remote.send(RobotCommand::Close)))?;
-    if arguments.commands {
-        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone(), None)?;
-    }
     let remote = session.remote.clone();
     let watching = watchdogs.start(move || remote.turns())?;
     let mut out = Output::new(arguments.json, channels);

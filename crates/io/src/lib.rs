@@ -88,4 +88,4 @@ pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
 pub use signals::ignore_signals_of_io;
 pub use state_file::{StateFile, StateFileError, StateWriter};
-pub use thread::{ThreadOptions, Warning};
+pub use thread::{ThreadOptions, Warning, outrank};

@@ -121,7 +121,7 @@ fn set_fifo(priority: u8) -> io::Result<()> {
 
 /// For a thread that must run when the one that started it does not let go of its CPU: on every CPU, one priority above,
 /// and never late by more than the timer. What the system refuses it goes on without.
-pub(crate) fn outrank() {
+pub fn outrank() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let mut every = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| every.set(cpu));

@@ -27,7 +27,7 @@ use crate::channels::{self, Channels};
 use crate::host::{self, Begun, OnSignal, Scheduling, every};
 use crate::identity::Plaintext;
 use crate::input::{Device, Input};
-use crate::lines::{LineTaker, Opened, Shown};
+use crate::lines::{Opened, Shown};
 use crate::paths::{self, Paths};
 use crate::robot::{Coding, parse_codec};
 use crate::streams::Form;
@@ -317,9 +317,14 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
     let driver_config = arguments.scheduling.driver();
     let kept = endpoint.capabilities();
+    let buttons =
+        (!arguments.tui && (arguments.commands || taker.is_some())).then_some(arguments.button_heartbeat);
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
-        let started = |remote| begun.tell(remote);
+        let started = |remote: Remote<Machine>| {
+            let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), taker));
+            begun.tell(button.unwrap_or(Ok(())).map(|()| remote));
+        };
         // Who listens too slowly misses some. Messages are the device's.
         let tell = &mut |at, note| {
             if !matches!(&note, Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) if !channels::is_told(event))
@@ -336,8 +341,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     };
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
-    let ended =
-        if arguments.tui { tui::show(session, arguments, clock) } else { lines(session, arguments, taker) }?;
+    let ended = if arguments.tui { tui::show(session, arguments, clock)? } else { lines(session, arguments) };
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);
     }
@@ -365,11 +369,8 @@ fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>
 type Outcome = Result<(Time, Progress), OperateError>;
 
 /// Prints line by line.
-fn lines(session: Session, arguments: &Arguments, taker: Option<LineTaker>) -> Result<Outcome, String> {
+fn lines(session: Session, arguments: &Arguments) -> Outcome {
     let channels = arguments.channels();
-    if arguments.commands || taker.is_some() {
-        button::listen(&COMMANDS, arguments.button_heartbeat, session.remote.clone(), taker)?;
-    }
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, told) in &session.notes {
         last = at;
@@ -388,5 +389,5 @@ fn lines(session: Session, arguments: &Arguments, taker: Option<LineTaker>) -> R
             out.note(at, &note);
         }
     }
-    Ok(session.join().map(|progress| (last, progress)))
+    session.join().map(|progress| (last, progress))
 }

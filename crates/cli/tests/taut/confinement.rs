@@ -1,6 +1,8 @@
 //! What the commands keep to themselves: plaintext, secrets, privileges; and what they leave behind.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -232,6 +234,34 @@ fn a_session_keeps_no_privilege_that_it_needs_no_more() {
     operator.wait_for("status");
     let has = capabilities(operator.pid());
     assert!(has.iter().all(|has| *has == 0), "{has:x?}");
+}
+
+/// The real-time priority of each thread of a process, by its name (proc(5): the fields after the name are counted from 3).
+fn priorities(pid: u32) -> BTreeMap<String, u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let stat =
+        |task: io::Result<fs::DirEntry>| fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
+    tasks
+        .map(stat)
+        .map(|stat| {
+            let (name, fields) = (stat.find('(').unwrap() + 1, stat.rfind(')').unwrap());
+            let priority = stat[fields + 2..].split(' ').nth(40 - 3).unwrap().parse().unwrap();
+            (stat[name..fields].to_owned(), priority)
+        })
+        .collect()
+}
+
+#[test]
+fn the_button_outranks_its_session_as_it_must_where_that_never_lets_go_of_its_processor() {
+    let world = World::new("outranked");
+    let robot = "robot --listen 127.0.0.1:0 --plaintext --transport udp --json --commands --fifo 7";
+    let mut robot = Running::start(world.command(robot));
+    robot.wait_for("listening");
+    let has = priorities(robot.pid());
+    if has["taut session"] == 0 {
+        return println!("skipped: SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    assert_eq!((has["taut session"], has["taut button"]), (7, 8), "{has:?}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Scene {
         drop(free);
         let taut = env!("CARGO_BIN_EXE_taut");
         let line = format!(
-            "exec {taut} robot --listen {address} --transport udp --identity robot --trust {operator_id} --watchdog 1s \
+            "exec {taut} robot --listen {address} --transport udp --identity robot --trust {operator_id} --watchdog 5s \
              --state state --json {more} {redirections}"
         );
         let mut command = Command::new("sh");
@@ -102,7 +102,7 @@ impl Scene {
 fn moves_on(operator: &mut Running) {
     let delivered = |operator: &mut Running| {
         let status = operator.find(|line| line["event"] == "status" && line["standing"] == "MOVING");
-        status.expect("it moves")["status"]["delivered"].as_u64().unwrap()
+        status.unwrap_or_else(|| panic!("it moves no more; last it said {}", operator.last))["status"]["delivered"].as_u64().unwrap()
     };
     let before = delivered(operator);
     while delivered(operator) < before + 200 {}

@@ -20,6 +20,8 @@ pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 pub(crate) struct Running {
     pub(crate) child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    /// The line that was looked at last.
+    pub(crate) last: Value,
     _alive: Sender<()>,
 }
 
@@ -40,7 +42,7 @@ impl Running {
             }
         });
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines, _alive: alive }
+        Self { child, lines, last: Value::Null, _alive: alive }
     }
 
     /// The next line of JSON that reports `event`.
@@ -50,8 +52,13 @@ impl Running {
 
     /// The next line of JSON that is so, if there is one before it ends.
     pub(crate) fn find(&mut self, is_so: impl Fn(&Value) -> bool) -> Option<Value> {
-        let mut lines = self.lines.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
-        lines.find(is_so)
+        for line in self.lines.by_ref() {
+            self.last = serde_json::from_str(&line.unwrap()).unwrap();
+            if is_so(&self.last) {
+                return Some(self.last.clone());
+            }
+        }
+        None
     }
 
     pub(crate) fn say(&mut self, line: &str) {
