@@ -35,6 +35,7 @@ mod command;
 mod config;
 mod congestion;
 mod counters;
+pub mod diagnostics;
 mod latency;
 mod life;
 pub mod motion;

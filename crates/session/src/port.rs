@@ -8,6 +8,7 @@ use taut_wire::omni71::STATE_LEN;
 use taut_wire::session::{Body, DataHeader, Error, Frame, Role};
 
 use crate::codec::{Codec, Unreadable};
+use crate::diagnostics;
 
 /// A message of this tag is none of the caller's states.
 pub(crate) const NO_TAG: u64 = u64::MAX;
@@ -200,7 +201,9 @@ impl<T: Transport> Port<T> {
     /// The next thing that the transport has to tell.
     pub(crate) fn poll(&mut self) -> Option<Heard> {
         loop {
-            return Some(match self.transport.poll_event()? {
+            let event = self.transport.poll_event()?;
+            diagnostics::on_event(&event);
+            return Some(match event {
                 Event::Connected => Heard::Connected,
                 Event::Received { data, .. } => self.read(data),
                 Event::Dropped { tag, cause } => Heard::Dropped { tag, cause },

@@ -106,6 +106,7 @@ impl<L: Link> Direction<L> {
         while let Some(event) = self.link.poll_event() {
             match event {
                 LinkEvent::Dropped { meta, cause } => {
+                    tracing::debug!(id = meta.id, bytes = meta.size.get(), cause = cause.name(), "dropped");
                     self.inside -= meta.size.get() as i64;
                     self.stats.drop(cause);
                 }
@@ -113,8 +114,14 @@ impl<L: Link> Direction<L> {
                     self.inside += meta.size.get() as i64;
                     self.stats.duplicated += 1;
                 }
-                LinkEvent::Corrupted { .. } => self.stats.corrupted += 1,
-                LinkEvent::Marked { .. } => self.stats.marked += 1,
+                LinkEvent::Corrupted { meta } => {
+                    tracing::debug!(id = meta.id, "corrupted");
+                    self.stats.corrupted += 1;
+                }
+                LinkEvent::Marked { meta } => {
+                    tracing::debug!(id = meta.id, "marked");
+                    self.stats.marked += 1;
+                }
             }
         }
     }

@@ -192,6 +192,12 @@ impl PathWatch {
                 // It fails where there is no such place only.
                 let _ = driver.set_socket(id, place, None);
             }
+            match &made {
+                Ok(index) => tracing::info!(path = place, spec = %wanted.spec, index, "interface is there"),
+                Err(missing) => {
+                    tracing::info!(path = place, spec = %wanted.spec, ?missing, "interface is not there")
+                }
+            }
             let changed = made.is_ok() || !was_there && wanted.state.as_ref() != Some(&made);
             if let (true, Some(machine)) = (changed, driver.machine_mut(id)) {
                 tell(machine, note(made.as_ref().err().cloned()));
