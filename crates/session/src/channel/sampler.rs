@@ -33,7 +33,8 @@ pub enum Quantity {
 /// | `taut/Joints` | positions; velocities | efforts, as torque; without any, as to the robot |
 /// | `taut/Twist` | linear and angular velocity | the same |
 /// | `taut/Gripper` | position; effort, as force | the same |
-/// | any other | `f32` numbers, big-endian, as one vector; a payload that is none goes | the same |
+/// | any other, encoding `taut` or `raw` | `f32` numbers, big-endian, as one vector; a payload that is none goes | the same |
+/// | any other | none: all messages go | none |
 ///
 /// ```
 /// use taut_session::{Channel, DeadbandConfig, Quantity, Sampling};
@@ -99,14 +100,13 @@ pub(super) struct Reading {
 impl Gate {
     /// `None`: everything goes.
     pub(super) fn new(channel: &Channel) -> Option<Self> {
-        let motion =
-            Schema::from_name(&channel.schema.name).filter(|_| channel.schema.encoding == Encoding::Taut);
-        Some(Self {
-            deadbands: channel.sampling.deadbands?,
-            layout: motion.map_or(Layout::Floats, |schema| Layout::Motion(schema, channel.direction)),
-            exact: None,
-            samplers: Vec::new(),
-        })
+        let layout = match (channel.schema.encoding, Schema::from_name(&channel.schema.name)) {
+            (Encoding::Taut, Some(schema)) => Layout::Motion(schema, channel.direction),
+            (Encoding::Taut | Encoding::Raw, _) => Layout::Floats,
+            _ => return None,
+        };
+        let deadbands = channel.sampling.deadbands?;
+        Some(Self { deadbands, layout, exact: None, samplers: Vec::new() })
     }
 
     /// Nothing has gone to this peer.
@@ -332,6 +332,9 @@ mod tests {
         );
         assert!(offer(&mut plain, at(4), &floats(&[f32::NAN])), "nobody can judge it");
         assert!(plain.read(&[1, 2, 3]).is_none() && plain.read(&[]).is_none());
+        let json = Declared::new("x", Encoding::Json);
+        let json = Channel::new("x", Direction::ToRobot, ChannelKind::Telemetry, json);
+        assert!(Gate::new(&json.sampler(Sampling::deadband(QUIET))).is_none(), "text is no numbers");
     }
 
     #[test]
