@@ -154,8 +154,14 @@ impl<T> JitterBuffer<T> {
         if self.waiting.len() <= self.limit {
             return Ok(None);
         }
+        Ok(self.drop_oldest())
+    }
+
+    /// The oldest goes, unplayed, to make room.
+    pub fn drop_oldest(&mut self) -> Option<(u64, T)> {
+        let (sequence, (_, item)) = self.waiting.pop_first()?;
         self.stats.overflow += 1;
-        Ok(self.waiting.pop_first().map(|(oldest, (_, item))| (oldest, item)))
+        Some((sequence, item))
     }
 
     /// What leaves at or before `now`, in order.

@@ -56,7 +56,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    fn drop(&mut self, sequence: u64, cause: DropCause) {
+    pub(super) fn drop(&mut self, sequence: u64, cause: DropCause) {
         self.dropped.push((sequence, cause));
     }
 }

@@ -12,6 +12,7 @@
 mod declare;
 mod incoming;
 mod outgoing;
+mod playout;
 mod repeat;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,6 +26,7 @@ pub(crate) use self::declare::declare;
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 use self::incoming::{Incoming, Outcome, Received, Whole};
 use self::outgoing::{Gone, Outgoing, Piece};
+pub use self::playout::Playout;
 pub(crate) use self::repeat::Sent;
 use self::repeat::{Fragment, UnderWay};
 use crate::counters::Drops;
