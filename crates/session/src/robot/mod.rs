@@ -567,8 +567,9 @@ impl<T: Transport> Robot<T> {
                 self.handle_frame(now, &frame);
                 self.check_clocks(now);
             }
-            Heard::Data(header, payload) => {
-                self.handle_data(now, &header, payload);
+            Heard::Data(session, frame) => {
+                self.handle_data(now, session, &frame);
+                self.port.give_back(frame);
                 self.check_clocks(now);
             }
             Heard::Foreign(error) => self.handle_foreign(now, error),

@@ -248,9 +248,9 @@ impl Sending {
                 if let Some(rate) = self.settings.channel_rate.filter(|_| !ready.live) {
                     self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(bytes));
                 }
-                self.channels.sent(now, ready, length, (place, bytes));
+                self.channels.sent(now, ready, (place, bytes));
             }
-            Err(error) => self.channels.refused(now, ready, error.cause()),
+            Err(error) => self.channels.refused(now, error.cause()),
         }
     }
 
