@@ -5,6 +5,8 @@
 //! | `declare` | what a channel is; what two ends that declare it agree on |
 //! | `outgoing` | messages that wait, whose parts have one fate: superseded, too late, or arrived |
 //! | `incoming` | messages put together again, judged by age, in order where that was promised |
+//! | `mend` | parity and copies, and the losses that they make up for |
+//! | `playout` | messages that are given on in even time |
 //! | `repeat` | which frames are under way, which are lost and go again |
 //! | `spans` | which bytes of a message |
 //!
@@ -12,6 +14,7 @@
 
 mod declare;
 mod incoming;
+mod mend;
 mod outgoing;
 mod playout;
 mod repeat;
@@ -22,12 +25,13 @@ use std::ops::Range;
 
 use serde::Serialize;
 use taut_core::{Deadline, DropCause, Duration, LeakyBucket, Time, earliest};
+use taut_media::Parity;
 use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Part, Piece, Role};
 
 pub(crate) use self::declare::declare;
 use self::declare::{Agreed, agree};
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
-use self::incoming::{Incoming, Outcome, Received, Whole};
+use self::incoming::{Incoming, Outcome, Received, Whole, is_parity};
 use self::outgoing::{Gone, Outgoing, Rest};
 pub use self::playout::Playout;
 pub(crate) use self::repeat::Sent;
@@ -155,6 +159,14 @@ pub struct ChannelSummary {
     pub bytes: u64,
     /// Parts of messages, or whole ones, that were sent again.
     pub repeated: u64,
+    /// Messages that went twice, before anything was known to be lost.
+    pub copies: u64,
+    /// Bytes of parity sent, or received.
+    pub parity_bytes: u64,
+    /// Messages that came with parts missing, and are whole by parity.
+    pub repaired: u64,
+    /// Messages that came too late to be given on in even time; they are among those dropped.
+    pub played_late: u64,
     /// Messages dropped or refused at this end, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
 }
@@ -166,6 +178,10 @@ struct Tally {
     delivered: u64,
     bytes: u64,
     repeated: u64,
+    copies: u64,
+    parity_bytes: u64,
+    repaired: u64,
+    played_late: u64,
     dropped: Drops,
 }
 
@@ -253,6 +269,9 @@ impl Channels {
         };
         let mut order: Vec<usize> = (0..list.len()).filter(|at| list[*at].direction == away).collect();
         order.sort_by_key(|at| list[*at].priority);
+        if list.iter().any(Channel::may_have_parity) {
+            Parity::prepare();
+        }
         Self {
             ends: list.iter().map(end).collect(),
             tallies: vec![Tally::default(); list.len()],
@@ -289,6 +308,7 @@ impl Channels {
             match (&mut self.ends[at], agreed.ok()) {
                 (End::Sends(out), agreed) => out.open(agreed, &mut self.gone),
                 (End::Takes(incoming), agreed) => {
+                    // Nothing is held of a session that was closed.
                     incoming.open(agreed);
                     self.by_peer.extend(agreed.map(|agreed| (agreed.peer, at)));
                 }
@@ -301,7 +321,10 @@ impl Channels {
         for at in 0..self.list.len() {
             match &mut self.ends[at] {
                 End::Sends(out) => out.open(None, &mut self.gone),
-                End::Takes(incoming) => incoming.open(None),
+                End::Takes(incoming) => {
+                    let outcome = incoming.open(None);
+                    self.tell_of(at, outcome);
+                }
             }
             self.tell(at);
         }
@@ -359,12 +382,13 @@ impl Channels {
         Some(lost)
     }
 
-    /// Forgets what is too late to be sent.
+    /// Forgets what is too late to be sent; copies whose time has come go.
     pub(crate) fn forget_late(&mut self, now: Time) {
         for place in 0..self.order.len() {
             let at = self.order[place];
             if let End::Sends(out) = &mut self.ends[at] {
                 out.forget_late(now, &mut self.gone);
+                self.tallies[at].copies += out.copy(now);
             }
             self.tell(at);
         }
@@ -385,28 +409,32 @@ impl Channels {
     }
 
     /// What goes now, the most urgent first; `more`: what can wait, too. A message that cannot arrive in time at these bytes per
-    /// second and after this `way` is not begun. What it is made of is appended to `buffer`.
+    /// second and after this `way` is not begun; a loss is noticed after `timeout` or later. What it is made of is appended to `buffer`.
     pub(crate) fn poll(
         &mut self,
         now: Time,
         session: u32,
         more: bool,
         (rate, way): (Option<f64>, Duration),
+        timeout: Duration,
         buffer: &mut Vec<u8>,
     ) -> Option<Ready> {
         if now < self.retry {
             return None;
         }
-        let takes = |bytes: usize| {
-            rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(bytes as f64 / rate.max(1.0)))
-        };
         for place in 0..self.order.len() {
             let at = self.order[place];
+            // What is live goes at once.
+            let rate = rate.filter(|_| !self.is_live(at));
+            let takes = |bytes: usize| {
+                rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(bytes as f64 / rate.max(1.0)))
+            };
             if !more && !self.is_live(at) {
                 continue;
             }
             let End::Sends(out) = &mut self.ends[at] else { continue };
             out.forget_hopeless(now, takes, way, &mut self.gone);
+            out.plan(now, takes, self.under_way.way(timeout).as_ref(), Some(FRAGMENT));
             let rest = out.rests().next();
             let ready = rest.map(|rest| self.write(now, session, at, rest, buffer));
             self.tell(at);
@@ -441,8 +469,9 @@ impl Channels {
         self.next_number += 1;
         for Fragment { channel, sequence, range } in &self.chosen {
             let End::Sends(out) = &mut self.ends[*channel] else { continue };
-            out.sent(*sequence, range);
-            self.tallies[*channel].bytes += range.len() as u64;
+            let is_parity = out.sent(now, *sequence, range);
+            let tally = &mut self.tallies[*channel];
+            *(if is_parity { &mut tally.parity_bytes } else { &mut tally.bytes }) += range.len() as u64;
         }
         let repeats = |fragment: &Fragment| match &self.ends[fragment.channel] {
             End::Sends(out) => out.agreed().is_some_and(Agreed::repeats),
@@ -479,8 +508,9 @@ impl Channels {
     fn lose(&mut self, frame: &Sent) {
         for Fragment { channel, sequence, range } in &frame.fragments {
             if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
-                self.tallies[*channel].repeated += u64::from(out.lost(*sequence, range));
+                self.tallies[*channel].repeated += u64::from(out.lost(*sequence, range, &mut self.gone));
             }
+            self.tell(*channel);
         }
     }
 
@@ -511,10 +541,11 @@ impl Channels {
                 self.tallies[at].dropped.add(DropCause::Duplicate);
             } else {
                 let stamp = stamp(header.sent_us, Duration::from_micros(u64::from(piece.waited_us)));
-                self.tallies[at].bytes += payload.len() as u64;
+                let tally = &mut self.tallies[at];
+                let bytes = if is_parity(&piece) { &mut tally.parity_bytes } else { &mut tally.bytes };
+                *bytes += payload.len() as u64;
                 let handled = incoming.handle(now, &piece, payload, stamp);
-                outcome.dropped.extend(handled.dropped);
-                outcome.whole.extend(handled.whole);
+                self.tell_of(at, std::mem::replace(&mut outcome, handled));
             }
             self.tell_of(at, outcome);
         }
@@ -536,6 +567,8 @@ impl Channels {
     /// What came of a frame.
     fn tell_of(&mut self, at: usize, outcome: Outcome) {
         let (channel, tally) = (ChannelId(at as u8), &mut self.tallies[at]);
+        tally.repaired += outcome.repaired;
+        tally.played_late += outcome.late;
         for (sequence, cause) in outcome.dropped {
             tally.dropped.add(cause);
             self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
@@ -566,7 +599,7 @@ impl Channels {
         }
         let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
         for number in std::iter::once(largest).chain(seen) {
-            let Some(sent) = self.under_way.take(number) else { continue };
+            let Some(sent) = self.under_way.arrived(number) else { continue };
             let held = Duration::from_micros(ack.held_us.into());
             let rtt = (number == largest).then(|| now.saturating_since(sent.at).saturating_sub(held));
             rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
@@ -579,6 +612,18 @@ impl Channels {
             }
         }
         self.under_way.acknowledged(largest);
+    }
+
+    /// Gives on what was held and whose time has come.
+    pub(crate) fn play(&mut self, now: Time) {
+        for at in 0..self.list.len() {
+            if let End::Takes(incoming) = &mut self.ends[at]
+                && incoming.due().is_some_and(|due| due <= now)
+            {
+                let outcome = incoming.play(now);
+                self.tell_of(at, outcome);
+            }
+        }
     }
 
     /// The acknowledgement that is due.
@@ -640,25 +685,39 @@ impl Channels {
         for at in &self.order {
             let End::Sends(out) = &self.ends[*at] else { continue };
             expires = expires.into_iter().chain(out.expires()).min();
-            if out.has_more() {
-                let opens = match self.is_live(*at) {
-                    true => Some(opens.map_or(Time::ZERO, |opens| opens.at)),
-                    false => opens_for_more,
-                };
-                sending = sending.into_iter().chain(opens).min();
-            }
+            let opens = match self.is_live(*at) {
+                true => Some(opens.map_or(Time::ZERO, |opens| opens.at)),
+                false => opens_for_more,
+            };
+            let opens = opens.filter(|_| out.has_more());
+            sending = sending.into_iter().chain(opens).chain(out.copy_due()).min();
         }
+        let played = self
+            .ends
+            .iter()
+            .filter_map(|end| if let End::Takes(incoming) = end { incoming.due() } else { None });
+        let played = played.min().map(|at| Deadline::new(at, "play-out"));
         let sending = sending.map(|at| Deadline::new(at.max(self.retry), "channel"));
         let late = expires.map(|at| Deadline::new(at, "channel deadline"));
         let lost = self.under_way.due(timeout).map(|at| Deadline::new(at, "channel repeat"));
         let ack = self.received.due.map(|at| Deadline::new(at, "channel acknowledgement"));
-        earliest(earliest(sending, late), earliest(lost, ack))
+        earliest(earliest(earliest(sending, late), earliest(lost, ack)), played)
     }
 
     /// What each did.
     pub(crate) fn summaries(&self) -> Vec<ChannelSummary> {
         let summary = |(at, channel): (usize, &Channel)| {
-            let Tally { made, delivered, bytes, repeated, dropped } = self.tallies[at];
+            let Tally {
+                made,
+                delivered,
+                bytes,
+                repeated,
+                copies,
+                parity_bytes,
+                repaired,
+                played_late,
+                dropped,
+            } = self.tallies[at];
             let open = match &self.ends[at] {
                 End::Sends(out) => out.agreed().is_some(),
                 End::Takes(incoming) => incoming.agreed().is_some(),
@@ -671,6 +730,10 @@ impl Channels {
                 delivered,
                 bytes,
                 repeated,
+                copies,
+                parity_bytes,
+                repaired,
+                played_late,
                 dropped: dropped.by_name(),
             }
         };

@@ -39,7 +39,6 @@ pub(super) struct Player {
     deadline: Option<Duration>,
     /// Bytes that are held at most.
     limit: usize,
-    late: u64,
 }
 
 #[derive(Debug)]
@@ -56,7 +55,7 @@ impl Player {
             Playout::Fixed(delay) => HoldTarget::Fixed(delay),
             Playout::Adaptive { min, max } => HoldTarget::Adaptive { multiple: MULTIPLE, min, max },
         };
-        Some(Self { buffer: JitterBuffer::new(target, HELD), bytes: 0, deadline, limit, late: 0 })
+        Some(Self { buffer: JitterBuffer::new(target, HELD), bytes: 0, deadline, limit })
     }
 
     /// Bytes that are held.
@@ -64,9 +63,10 @@ impl Player {
         self.bytes
     }
 
-    /// Messages that came after their time.
-    pub(super) fn late(&self) -> u64 {
-        self.late
+    /// There is no session any more: what is held is not given on.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = u64> {
+        self.bytes = 0;
+        std::iter::from_fn(|| self.buffer.drop_oldest().map(|(sequence, _)| sequence))
     }
 
     /// When the next is given on.
@@ -90,7 +90,7 @@ impl Player {
                 }
             }
             Err(cause) => {
-                self.late += u64::from(cause == DropCause::TooLate);
+                outcome.late += u64::from(cause == DropCause::TooLate);
                 outcome.drop(sequence, cause);
             }
         }
@@ -112,7 +112,7 @@ impl Player {
             }
             let age = whole.stamp.map(|stamp| stamp.age.likely);
             if age.zip(self.deadline).is_some_and(|(age, deadline)| age >= deadline) {
-                self.late += 1;
+                outcome.late += 1;
                 outcome.drop(sequence, DropCause::TooLate);
             } else {
                 outcome.whole.push(whole);
@@ -169,7 +169,7 @@ mod tests {
         }
         played.extend(play(&mut player, Time::MAX));
         assert_eq!(played, (0..5).map(|i| (i, at(i * 20 + 30), MS * 30)).collect::<Vec<_>>());
-        assert_eq!((player.late(), player.bytes(), player.due()), (0, 0, None));
+        assert_eq!((player.bytes(), player.due()), (0, None));
     }
 
     #[test]
@@ -186,8 +186,9 @@ mod tests {
             ..whole(3, 100, 0).stamp.unwrap()
         };
         player.take(at(105), Whole { stamp: Some(late), ..whole(3, 100, 10) }, &mut outcome);
-        assert_eq!(play(&mut player, at(200)), []);
-        assert_eq!(player.late(), 2);
+        player.play(at(200), &mut outcome);
+        assert_eq!(outcome.whole, []);
+        assert_eq!((outcome.late, outcome.dropped[1]), (2, (3, DropCause::TooLate)));
     }
 
     #[test]

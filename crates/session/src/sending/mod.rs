@@ -170,6 +170,7 @@ impl Sending {
                 sent(stream);
             }
         }
+        self.channels.play(now);
         if let Some(ack) = self.channels.poll_ack(now) {
             // One that cannot go now is made up for by the next.
             let _ = port.send(now, &Body::DataAck(ack), Parcel::passing(now, 1));
@@ -226,7 +227,8 @@ impl Sending {
                 && self.controller.admits_more(now, self.channels.under_way());
             let mut data = port.buffer();
             let rate = (self.channel_rate(), way);
-            let Some(ready) = self.channels.poll(now, port.session, more, rate, &mut data) else {
+            let Some(ready) = self.channels.poll(now, port.session, more, rate, pace.timeout, &mut data)
+            else {
                 return port.give_back(data);
             };
             self.transmit_data(now, port, &ready, data);

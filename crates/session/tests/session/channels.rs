@@ -287,6 +287,7 @@ proptest! {
             DataHeader { session, number: number >> 8, sent_us }.emit(&mut bytes);
             for (at, (channel, [sequence, offset], length, [whole, repeated])) in pieces.iter().enumerate() {
                 let part = Part { offset: offset % 5_000, total: offset % 5_000 + *length as u32 + offset % 7 };
+                let part = if offset % 3 == 0 { Part { offset: part.total + offset % 9 * *length as u32, ..part } } else { part };
                 let part = (!whole && *length > 0).then_some(part).filter(|part| part.total as usize > *length);
                 let piece = Piece { channel: *channel, sequence: sequence % 5_000, waited_us, back: repeated.then_some(3), part };
                 piece.emit((at + 1 < pieces.len()).then_some(*length), &mut bytes);

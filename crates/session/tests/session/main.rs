@@ -9,7 +9,9 @@ mod delivery;
 mod hostile;
 mod motion;
 mod mtip;
+mod playout;
 mod random;
+mod repair;
 mod safety;
 mod stops;
 
