@@ -378,7 +378,7 @@ impl Channels {
     /// The next frame that is lost; what is worth it goes again.
     pub(crate) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
         let lost = self.under_way.poll_lost(now, timeout)?;
-        self.lose(&lost);
+        self.lose(now, &lost);
         Some(lost)
     }
 
@@ -479,7 +479,7 @@ impl Channels {
         };
         let repeated = self.chosen.iter().filter(|fragment| repeats(fragment)).cloned().collect();
         if let Some(forgotten) = self.under_way.sent(now, ready, place, repeated) {
-            self.lose(&forgotten);
+            self.lose(now, &forgotten);
         }
     }
 
@@ -501,14 +501,14 @@ impl Channels {
     pub(crate) fn dropped(&mut self, now: Time, number: u64) -> Option<Sent> {
         let dropped = self.under_way.take(number)?;
         self.retry = now + TRANSPORT_FULL;
-        self.lose(&dropped);
+        self.lose(now, &dropped);
         Some(dropped)
     }
 
-    fn lose(&mut self, frame: &Sent) {
+    fn lose(&mut self, now: Time, frame: &Sent) {
         for Fragment { channel, sequence, range } in &frame.fragments {
             if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
-                self.tallies[*channel].repeated += u64::from(out.lost(*sequence, range, &mut self.gone));
+                self.tallies[*channel].repeated += u64::from(out.lost(now, *sequence, range, &mut self.gone));
             }
             self.tell(*channel);
         }

@@ -293,16 +293,24 @@ impl Outgoing {
 
     /// They are lost: what has not arrived otherwise and is not made up for goes again, if somebody still waits for it. Where nothing mends it,
     /// the rest of the message does not go either.
-    pub(super) fn lost(&mut self, sequence: u64, range: &Range<usize>, gone: &mut Vec<Gone>) -> bool {
+    pub(super) fn lost(
+        &mut self,
+        now: Time,
+        sequence: u64,
+        range: &Range<usize>,
+        gone: &mut Vec<Gone>,
+    ) -> bool {
         let Some(at) = self.find(sequence) else { return false };
-        if self.agreed.is_some_and(|agreed| agreed.repair == Repair::None) {
-            self.remove(at);
-            gone.push(Gone::Dropped(sequence, DropCause::Loss));
-            return false;
-        }
         let message = &mut self.messages[at];
-        let again = message.beside.get_or_insert_default().lost(range);
-        again.is_some_and(|range| message.again(range))
+        let Some(range) = message.beside.get_or_insert_default().lost(range) else { return false };
+        let cause = match self.agreed {
+            Some(Agreed { repair: Repair::None, .. }) => DropCause::Loss,
+            _ if message.is_late(now) => DropCause::TooLate,
+            _ => return message.again(range),
+        };
+        self.remove(at);
+        gone.push(Gone::Dropped(sequence, cause));
+        false
     }
 
     /// The transport does not take what is so long.
