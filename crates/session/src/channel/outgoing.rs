@@ -84,13 +84,13 @@ impl Outgoing {
         self.bytes = 0;
     }
 
-    /// Takes a message, made at `created`; one that is urgent counts against no rate.
+    /// Takes a message, made at `created`; one that is urgent counts against no rate. Where the newest counts so many may wait `together`.
     pub(super) fn send(
         &mut self,
         now: Time,
         created: Time,
         payload: &[u8],
-        urgent: bool,
+        (urgent, together): (bool, usize),
         gone: &mut Vec<Gone>,
     ) -> Result<u64, SendRefused> {
         let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
@@ -114,7 +114,15 @@ impl Outgoing {
         match agreed.delivery {
             // What has begun goes on: its beginning would be wasted.
             Delivery::Newest => {
-                self.drop_where(|message| !message.begun || !message.has_more(), DropCause::Superseded, gone);
+                let waiting = self.messages.iter().filter(|message| !message.begun).count();
+                let mut over = (waiting + 1).saturating_sub(together);
+                let is_over = |message: &Message| {
+                    let is_over = !message.begun && over > 0;
+                    over -= usize::from(is_over);
+                    // Nobody wants a copy of what is old.
+                    is_over || !message.has_more()
+                };
+                self.drop_where(is_over, DropCause::Superseded, gone);
             }
             Delivery::Deadline if is_full => self.drop_oldest(gone),
             Delivery::Deadline | Delivery::Reliable => {}
@@ -140,7 +148,7 @@ impl Outgoing {
         self.messages.len() >= KEPT || self.bytes + bytes > KEPT_LARGEST * agreed.largest.max(bytes)
     }
 
-    fn drop_where(&mut self, is: impl Fn(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {
+    fn drop_where(&mut self, mut is: impl FnMut(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {
         let (bytes, repeats) = (&mut self.bytes, self.agreed.is_some_and(|agreed| agreed.repeats()));
         self.messages.retain(|message| {
             let goes = is(message);

@@ -14,7 +14,7 @@ pub use self::queue::Order;
 use self::queue::Outbox;
 pub(crate) use self::queue::{Dropped, StateQueue, Waiting};
 use self::tracker::{Outcome, Tracker};
-use crate::channel::{Channels, Ready};
+use crate::channel::{Channels, Outlook, Ready};
 use crate::congestion::{Arrived, Congestion, Controller};
 use crate::port::{CHANNEL_PRIORITY, CHANNEL_STREAM, Parcel, Port, channel_tag};
 use crate::state::{Priority, State};
@@ -226,9 +226,8 @@ impl Sending {
                 && now >= self.next_capped
                 && self.controller.admits_more(now, self.channels.under_way());
             let mut data = port.buffer();
-            let rate = (self.channel_rate(), way);
-            let Some(ready) = self.channels.poll(now, port.session, more, rate, pace.timeout, &mut data)
-            else {
+            let outlook = Outlook { rate: self.channel_rate(), way, timeout: pace.timeout };
+            let Some(ready) = self.channels.poll(now, port.session, more, outlook, &mut data) else {
                 return port.give_back(data);
             };
             self.transmit_data(now, port, &ready, data);
@@ -247,8 +246,9 @@ impl Sending {
             Ok(length) => {
                 let bytes = length as u64 + self.settings.headers.get();
                 let place = self.controller.sent(now, bytes, !ready.live);
-                if let Some(rate) = self.settings.channel_rate.filter(|_| !ready.live) {
-                    self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(bytes));
+                if let Some(rate) = self.settings.channel_rate.filter(|_| ready.media > 0 || !ready.live) {
+                    let capped = if ready.live { ready.media } else { bytes };
+                    self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(capped));
                 }
                 self.channels.sent(now, ready, (place, bytes));
             }
@@ -305,7 +305,7 @@ impl Sending {
         packet: impl Fn() -> Option<Duration>,
     ) {
         let controller = &mut self.controller;
-        self.channels.acknowledged(now, ack, |sent, rtt| {
+        self.channels.acknowledged(now, ack, arrived, |sent, rtt| {
             if !sent.live {
                 controller.more_arrived(sent.bytes);
             }

@@ -9,6 +9,7 @@ mod delivery;
 mod hostile;
 mod motion;
 mod mtip;
+mod packing;
 mod playout;
 mod random;
 mod repair;

@@ -267,8 +267,8 @@ fn data_has_golden_bytes_whole_in_parts_several_and_padded() {
     let part = Piece { part: Some(Part { offset: 1_000, total: 40_000 }), ..piece() };
     let repeated = Piece { channel: 31, back: Some(6), part: Some(Part { offset: 0, total: 9 }), ..piece() };
     let parity = Piece { part: Some(Part { offset: 40_000, total: 40_000 }), ..piece() };
-    type Golden<'a> = (&'a [(Piece, &'a [u8])], &'a str);
-    let golden: [Golden<'_>; 6] = [
+    type Pieces<'a> = &'a [(Piece, &'a [u8])];
+    let golden: [(Pieces, &str); 6] = [
         (&[(piece(), &[])], "02 00 00 03 00 04"),
         (&[(piece(), &[1, 2])], "02 00 00 03 00 04 01 02"),
         (&[(part, &[1])], "42 00 00 03 00 04 e8 07 c0 b8 02 01"),
