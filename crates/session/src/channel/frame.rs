@@ -56,7 +56,7 @@ impl Channels {
             out.forget_hopeless(now, takes, outlook.way, &mut self.gone);
             // Only where parts of messages are cut alike there is parity.
             let part = self.packs.is_separate().then_some(FRAGMENT);
-            out.plan(now, takes, self.under_way.way(outlook.timeout).as_ref(), part);
+            out.plan(now, takes, self.under_way.way(outlook.timeout).as_ref(), part, &mut self.load);
         }
         self.tell(at);
     }

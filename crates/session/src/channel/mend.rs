@@ -116,6 +116,30 @@ impl Beside {
     }
 }
 
+/// How much goes beside messages.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    messages: f64,
+    beside: f64,
+}
+
+impl Load {
+    /// Of each message: what goes beside changes with the losses, and those are of half a second of pictures.
+    const WEIGHT: f64 = 1.0 / 16.0;
+
+    /// A message of so many bytes begins, and this goes beside it.
+    pub(super) fn record(&mut self, bytes: usize, beside: &Beside) {
+        let extra = if matches!(beside, Beside::Copy(_)) { bytes } else { beside.len() };
+        self.messages += (bytes as f64 - self.messages) * Self::WEIGHT;
+        self.beside += (extra as f64 - self.beside) * Self::WEIGHT;
+    }
+
+    /// The share that messages themselves have of what goes.
+    pub(super) fn share(&self) -> f64 {
+        if self.beside > 0.0 { self.messages / (self.messages + self.beside) } else { 1.0 }
+    }
+}
+
 impl Shield {
     fn new(message: &[u8], part: usize, count: usize) -> Option<Self> {
         let bytes = Parity::new(message.len(), part)?.of(message, count);
@@ -224,6 +248,19 @@ mod tests {
         assert_eq!((beside.due(), beside.poll_copy(at(14))), (Some(at(15)), false));
         assert!(beside.poll_copy(at(15)) && !beside.poll_copy(at(16)) && !beside.waits());
         assert_eq!((beside.lost(&(0..10)), beside.lost(&(0..10))), (None, Some(0..10)));
+    }
+
+    #[test]
+    fn the_share_of_messages_follows_what_goes_beside_them() {
+        let mut load = Load::default();
+        let nothing = || (0..100).map(|_| Beside::Nothing);
+        nothing().for_each(|none| load.record(1_000, &none));
+        assert!((load.share() - 1.0).abs() < 1e-9);
+        let parity = Beside::new(Ahead::Parity(2), &message(1_000), Some(100));
+        (0..100).for_each(|_| load.record(1_000, &parity));
+        assert!((load.share() - 1.0 / 1.2).abs() < 0.01, "{}", load.share());
+        nothing().for_each(|none| load.record(1_000, &none));
+        assert!(load.share() > 0.99);
     }
 
     #[test]

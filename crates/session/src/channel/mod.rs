@@ -36,6 +36,7 @@ use self::declare::{Agreed, agree};
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 pub use self::event::{ChannelEvent, ChannelSummary, SendRefused};
 use self::incoming::{Incoming, Outcome, Received, Whole, is_parity};
+use self::mend::Load;
 use self::outgoing::{Gone, Outgoing};
 pub use self::pack::Packing;
 use self::pack::{Packs, Taken};
@@ -122,6 +123,7 @@ pub(crate) struct Channels {
     /// What is in the frame that was given out last.
     taken: Vec<Taken>,
     under_way: UnderWay,
+    load: Load,
     received: Received,
     gone: Vec<Gone>,
     /// Motion that came and was not judged yet.
@@ -183,6 +185,7 @@ impl Channels {
             packs: Packs::new(packing, headers),
             taken: Vec::new(),
             under_way: UnderWay::default(),
+            load: Load::default(),
             received: Received::default(),
             gone: Vec::new(),
             arrived: VecDeque::new(),
@@ -279,6 +282,11 @@ impl Channels {
     /// Bytes of frames that could have waited and whose fate is not known.
     pub(crate) fn under_way(&self) -> u64 {
         self.under_way.bytes()
+    }
+
+    /// The share that messages have of what goes: parity and copies have the rest.
+    pub(crate) fn share(&self) -> f64 {
+        self.load.share()
     }
 
     /// The next frame that is lost; what is worth it goes again.

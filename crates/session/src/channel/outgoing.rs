@@ -8,7 +8,7 @@ use taut_media::{Repair, Way};
 use taut_wire::session::Delivery;
 
 use super::declare::Agreed;
-use super::mend::Beside;
+use super::mend::{Beside, Load};
 use super::spans::Spans;
 use super::{SendRefused, meter};
 
@@ -193,12 +193,14 @@ impl Outgoing {
     }
 
     /// Chooses what goes beside the message that is next, when it is about to begin: there is parity where its parts are of so many bytes.
+    /// Notes its bytes and those that go beside it.
     pub(super) fn plan(
         &mut self,
         now: Time,
         pace: impl Fn(usize) -> Duration,
         way: Option<&Way>,
         part: Option<usize>,
+        load: &mut Load,
     ) {
         let Some(agreed) = self.agreed else { return };
         let Some(message) = self.messages.iter_mut().find(|message| message.has_more()) else { return };
@@ -208,7 +210,9 @@ impl Outgoing {
         let sent = now + pace(message.payload.len());
         let left = message.expires.map_or(Duration::MAX, |expires| expires.saturating_since(sent));
         let parts = part.map_or(1, |part| message.payload.len().div_ceil(part));
-        message.beside = Some(Beside::new(agreed.repair.ahead(way, left, parts), &message.payload, part));
+        let beside = Beside::new(agreed.repair.ahead(way, left, parts), &message.payload, part);
+        load.record(message.payload.len(), &beside);
+        message.beside = Some(beside);
     }
 
     /// Copies that are due go; how many.

@@ -262,9 +262,10 @@ impl Sending {
         self.controller.rate_left().into_iter().chain(cap).min_by(f64::total_cmp)
     }
 
-    /// What channels may send, once it was found: an encoder's rate.
+    /// What channels may send, once it was found, less what goes beside messages to mend losses: an encoder's rate.
     pub(crate) fn channel_bitrate(&self) -> Option<Bitrate> {
-        self.channel_rate().map(|rate| Bitrate::from_bps((rate * 8.0) as u64))
+        let share = self.channels.share();
+        self.channel_rate().map(|rate| Bitrate::from_bps((rate * share * 8.0) as u64))
     }
 
     /// The peer tells of states. What is new of the one that it names; what became of all is in [`outcomes`](Self::outcomes).

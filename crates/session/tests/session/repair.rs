@@ -1,13 +1,14 @@
 //! Losses of channels' messages, and what mends them: repetition, parity, copies.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use taut_core::{Bytes, Duration, Probability, Seed};
+use taut_core::{Bitrate, Bytes, DropCause, Duration, Probability, Seed};
 use taut_link::{Chain, Delay, Loss, Schedule};
 use taut_session::{
-    Channel, ChannelId, ChannelKind, ChannelSummary, Delivery, Direction, OperatorConfig, Repair, RobotConfig,
+    Channel, ChannelEvent, ChannelId, ChannelKind, ChannelSummary, Delivery, Direction, OperatorConfig,
+    Repair, RobotConfig,
 };
 
-use crate::channels::{channel, of_operator, payload, received};
+use crate::channels::{channel, of_operator, of_robot, payload, received};
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, udp};
 
 const CAMERA: ChannelId = ChannelId(0);
@@ -155,4 +156,44 @@ fn copies_and_parity_that_are_asked_for_go_whatever_is_lost() {
         let (_, lossy) = stream(channel, lossy(MS * 200, 5, 7), 3_500);
         assert!(lossy.delivered() > 0.95, "{delivery:?} {repair:?}: {}", lossy.delivered());
     }
+}
+
+/// A picture takes half a second at the cap, and what is lost in its first tenths is known long before its end.
+#[test]
+fn of_a_frame_whose_part_is_lost_for_good_the_rest_does_not_go() {
+    let sent = |repair, deadline_ms| {
+        let camera = channel("camera", Direction::ToOperator, ChannelKind::Video).deadline(MS * deadline_ms);
+        let operator = OperatorConfig::new().channel(camera.clone()).unwrap();
+        let robot = RobotConfig::new().channel(camera.repair(repair)).unwrap();
+        let robot = robot.channel_rate(Bitrate::from_bps(1_000_000));
+        let mut world = World::new(udp, operator, robot, lossy(MS * 40, 0, 7), Log::default());
+        world.run_until(at_ms(2_000));
+        let begun = world.now;
+        let now = world.local(ROBOT);
+        let picture = world.robot.send(now, CAMERA, now, &payload(1, 60_000)).unwrap();
+        world.drain();
+        world.run_until(begun + MS * 100);
+        // What is on its way now is lost.
+        let [_, back] = lossy(MS * 40, 100, 7);
+        let clean = std::mem::replace(&mut world.links[1], back);
+        world.run_until(begun + MS * 120);
+        world.links[1] = clean;
+        world.run_until(begun + MS * 2_000);
+        let status = world.robot.status(world.local(ROBOT)).channels[0].clone();
+        let events = of_robot(&world.observer);
+        let fate = events.iter().find_map(|event| match event {
+            ChannelEvent::Dropped { sequence, cause, .. } if *sequence == picture => Some(*cause),
+            _ => None,
+        });
+        (status.bytes, fate)
+    };
+    let (bytes, fate) = sent(Repair::None, 2_000);
+    assert!(bytes < 30_000, "{bytes} of 60000 went");
+    assert_eq!(fate, Some(DropCause::Loss));
+    // There is time for all of it once, and for hardly more.
+    let (bytes, fate) = sent(Repair::Repeat, 530);
+    assert!(bytes < 45_000, "{bytes} of 60000 went");
+    assert_eq!(fate, Some(DropCause::TooLate));
+    let (bytes, fate) = sent(Repair::Repeat, 2_000);
+    assert!(bytes > 60_000 && fate.is_none());
 }
