@@ -125,6 +125,14 @@ pub struct ChannelSummary {
     pub bytes: u64,
     /// Parts of messages, or whole ones, that were sent again.
     pub repeated: u64,
+    /// Messages that went twice, before anything was known to be lost.
+    pub copies: u64,
+    /// Bytes of parity sent, or received.
+    pub parity_bytes: u64,
+    /// Messages that came with parts missing, and are whole by parity.
+    pub repaired: u64,
+    /// Messages that came too late to be given on in even time; they are among those dropped.
+    pub played_late: u64,
     /// Messages dropped or refused at this end, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
 }
