@@ -5,7 +5,7 @@
 
 Sessions: milliseconds, simulated → ran; medians over the seeds. A median passes where it is within 10 % or 0.2 ms of the simulated one; a
 99th percentile is `apart` where the ranges over the seeds, so widened, do not meet. Commands over several paths: their share in
-time, the longest gap between two, latencies, copies.
+time, the longest gap between two, latencies, copies. Cross traffic, where there is any, has a table of its own: what arrived, and how late.
 """
 
 import json
@@ -15,6 +15,9 @@ import sys
 QUANTILES = ["p50", "p90", "p99", "p999"]
 HEAD = ["transport", "condition", "p50", "p90", "p99", "p99.9", "arrived, %", "median", "p99"]
 HEAD_OF_COMMANDS = ["protocol", "condition", "in time, %", "longest gap, ms", "p50, ms", "p99", "max", "copies"]
+
+
+HEAD_OF_CROSS = ["beside", "condition", "flow", "Mbit/s", "p50, ms", "p99", "dropped, %"]
 
 
 def read(runs):
@@ -75,6 +78,19 @@ def row_of_commands(variant, simulated, ran):
     return [protocol, condition, *(" → ".join(median(field, runs) for runs in (simulated, ran)) for field in fields)]
 
 
+def rows_of_cross(variant, simulated, ran):
+    beside, _, condition = variant.rpartition(", ")
+    fields = [
+        lambda flow: flow["delivered_bps"] / 1e6,
+        lambda flow: (flow["delay_ms"] or {}).get("p50"),
+        lambda flow: (flow["delay_ms"] or {}).get("p99"),
+        lambda flow: flow["loss_percent"],
+    ]
+    for name in [flow["name"] for flow in ran[0].get("cross", [])]:
+        both = [[flow for run in runs for flow in run.get("cross", []) if flow["name"] == name] for runs in (simulated, ran)]
+        yield [beside, condition, name, *(" → ".join(median(field, flows) for flows in both) for field in fields)]
+
+
 def median(field, runs):
     values = [value for value in map(field, runs) if value is not None]
     return f"{statistics.median(values):.4g}" if values else "–"
@@ -84,9 +100,16 @@ def main():
     found = read(json.load(open(sys.argv[1], encoding="utf-8"))["runs"])
     is_commands = any("in_time_percent" in run for simulated, _ in found.values() for run in simulated)
     head, line = (HEAD_OF_COMMANDS, row_of_commands) if is_commands else (HEAD, row)
-    print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
-    for variant, (simulated, ran) in found.items():
-        print(f"| {' | '.join(line(variant, simulated, ran))} |")
+    table(head, [line(variant, simulated, ran) for variant, (simulated, ran) in found.items()])
+    cross = [row for variant, (simulated, ran) in found.items() for row in rows_of_cross(variant, simulated, ran)]
+    if cross:
+        print()
+        table(HEAD_OF_CROSS, cross)
+
+
+def table(head, rows):
+    for cells in [head, ["---"] * len(head), *rows]:
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -95,6 +95,7 @@
 
 mod conversation;
 mod device;
+mod diagnostics;
 mod lease;
 mod observer;
 mod operator;

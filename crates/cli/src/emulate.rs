@@ -14,7 +14,9 @@ use taut_io::{CapabilitySet, Clock, Namespace, drop_privileges};
 use taut_lab::run::{Inputs, RunError, link_name, link_pair};
 use taut_lab::scenario::{GateSpec, QueueSpec, Scenario, Setting, Shaping};
 
+use crate::diagnostics::Log;
 use crate::host::{OnSignal, Scheduling, every, json_line, privileges};
+use crate::streams::{self, Form};
 use crate::{Ended, print};
 
 #[derive(Args)]
@@ -59,10 +61,17 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    log: Log,
+    #[command(flatten)]
     scheduling: Scheduling,
 }
 
 pub(crate) fn emulate(arguments: &Arguments) -> Ended {
+    let clock = Clock::start();
+    if arguments.log.is_asked() {
+        streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+        arguments.log.start(arguments.json, clock)?;
+    }
     let file = arguments.scenario.display();
     let scenario = Scenario::read(&arguments.scenario).map_err(|error| error.to_string())?;
     let scenario = scenario.with(&arguments.settings).map_err(|error| format!("{file}: {error}"))?;
@@ -96,7 +105,6 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let _signals = OnSignal::new(move || {
         let _ = stop.send(()); // Whoever does not listen any more has ended.
     })?;
-    let clock = Clock::start();
     if !arguments.json {
         let ends = format!("{a} ({at_a}, `{}` of the scenario) ⇄ {b} ({at_b}, `{}`)", pair.a, pair.b);
         print(&format!("link `{}`: {ends}\n", pair.name))?;

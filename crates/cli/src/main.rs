@@ -8,6 +8,8 @@ mod channels;
 #[cfg(feature = "sockets")]
 mod device;
 #[cfg(feature = "sockets")]
+mod diagnostics;
+#[cfg(feature = "sockets")]
 mod emulate;
 #[cfg(feature = "sockets")]
 mod gate;

@@ -18,6 +18,7 @@ use taut_io::session::{Endpoint, Remote, Security, TransportKind};
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_transport::identity::{Fingerprint, Trust};
 
+use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, json_line};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
@@ -74,6 +75,10 @@ pub(crate) struct Arguments {
     spin: Option<Duration>,
     #[command(flatten)]
     paths: Paths,
+    #[command(flatten)]
+    log: Log,
+    #[command(flatten)]
+    traces: Traces,
     #[command(flatten)]
     scheduling: Scheduling,
 }
@@ -144,10 +149,12 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+    arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     let (ends, security) = (arguments.ends()?, arguments.security()?);
     let fingerprint = security.fingerprint().map(|own| own.to_string());
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
+    let (transport, qlog) = arguments.traces.of(transport, &clock)?;
     let endpoint = match (ends.remote, ends.listen) {
         (Some(remote), _) => Endpoint::connect(transport, remote, security, &clock),
         (_, Some(listen)) => Endpoint::listen(transport, listen, security, &clock),
@@ -183,6 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         out.note(at, &note);
     }
     let stats = session.join()?;
+    arguments.traces.finish(qlog.as_ref());
     out.tell(clock.now(), "summary", &stats);
     Ok(ExitCode::SUCCESS)
 }

@@ -24,6 +24,7 @@ use self::output::Output;
 use crate::button::Word;
 use crate::channels::{self, Channels};
 use crate::device::{Moved, Ready};
+use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
@@ -122,6 +123,10 @@ pub(crate) struct Arguments {
     every: Duration,
     #[command(flatten)]
     paths: Paths,
+    #[command(flatten)]
+    log: Log,
+    #[command(flatten)]
+    traces: Traces,
     #[command(flatten)]
     scheduling: Scheduling,
 }
@@ -245,12 +250,14 @@ type Machine = RobotMachine<Box<dyn Stoppable + Send>>;
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+    arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     arguments.config(None)?;
     let channels = arguments.channels();
     let security = arguments.security()?;
     let fingerprint = security.fingerprint();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
+    let (transport, qlog) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
@@ -303,7 +310,9 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             Told::Note(note) => out.note(at, &note),
         }
     }
-    let status = session.join()?;
+    let status = session.join();
+    arguments.traces.finish(qlog.as_ref());
+    let status = status?;
     watching.end();
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);

@@ -69,6 +69,8 @@ mod namespace;
 mod port;
 mod privileges;
 pub mod proxy;
+#[cfg(feature = "qlog")]
+mod qlog;
 pub mod session;
 mod signals;
 mod state_file;
@@ -86,6 +88,8 @@ pub use mailbox::{Mailbox, MailboxError, Running};
 pub use namespace::{Namespace, NamespaceError};
 pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
+#[cfg(feature = "qlog")]
+pub use qlog::{QlogCounts, QlogFolder};
 pub use signals::ignore_signals_of_io;
 pub use state_file::{StateFile, StateFileError, StateWriter};
 pub use thread::{ThreadOptions, Warning, outrank};

@@ -5,11 +5,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use taut_core::{Duration, Seed};
 use taut_io::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
-use taut_io::{Namespace, NamespaceError};
+use taut_io::{Clock, Namespace, NamespaceError};
 use taut_lab::run::{Inputs, Way, path_links};
 use taut_lab::scenario::Scenario;
-use taut_report::result::{Input, Ran};
+use taut_report::result::Ran;
 
+use crate::cross::Books;
 use crate::{Options, RealError};
 
 /// What stands between the operator's namespace and the robot's.
@@ -23,32 +24,32 @@ pub enum Between {
 }
 
 /// Two namespaces that are joined by one path or several. They go with this value.
-pub struct Network {
+pub(crate) struct Network {
     /// Where the operator's sockets are opened.
-    pub operator: Namespace,
+    pub(crate) operator: Namespace,
     /// Where the robot's are.
-    pub robot: Namespace,
+    pub(crate) robot: Namespace,
     /// Each with a device of its own at both ends. What leaves through that reaches any of the robot's addresses over it.
-    pub paths: Vec<Path>,
-    /// The files that the links read.
-    pub inputs: Vec<Input>,
+    pub(crate) paths: Vec<Path>,
+    /// The clock of the run, and of the links.
+    pub(crate) clock: Clock,
 }
 
 /// One path between two namespaces.
-pub struct Path {
+pub(crate) struct Path {
     /// What its device is called, at both ends.
-    pub device: String,
+    pub(crate) device: String,
     /// The operator's address on it.
-    pub operator: IpAddr,
+    pub(crate) operator: IpAddr,
     /// The robot's.
-    pub robot: IpAddr,
+    pub(crate) robot: IpAddr,
 }
 
 /// Two namespaces and what carries packets between them.
-pub type Joined = (Network, Box<dyn Middle>);
+pub(crate) type Joined = (Network, Box<dyn Middle>);
 
 /// Something that carries packets, at work until it is stopped or dropped.
-pub trait Middle {
+pub(crate) trait Middle {
     /// Ends it: what each path carried from the operator to the robot, and back.
     ///
     /// # Errors
@@ -76,15 +77,27 @@ impl Between {
         }
     }
 
-    /// Makes the namespaces and joins them. From now on the links' time runs.
+    /// Makes the namespaces and joins them. From now on the links' time runs. What the first path does with cross traffic goes to `cross`.
     ///
     /// # Errors
     /// When the process may not, or the scenario's links are not such as can be between two ends.
-    pub fn join(self, scenario: &Scenario, seed: Seed, options: &Options) -> Result<Joined, RealError> {
+    pub(crate) fn join(
+        self,
+        scenario: &Scenario,
+        seed: Seed,
+        options: &Options,
+        inputs: &mut Inputs,
+        cross: Option<&Books>,
+    ) -> Result<Joined, RealError> {
         match self {
-            Self::Emulator => emulator(scenario, seed, options),
+            Self::Emulator => emulator(scenario, seed, options, inputs, cross),
             Self::Netem => crate::netem::join(scenario),
         }
+    }
+
+    /// Is every packet seen on its way? Otherwise its ends have to count.
+    pub(crate) const fn sees_packets(self) -> bool {
+        matches!(self, Self::Emulator)
     }
 }
 
@@ -117,27 +130,42 @@ const PREFIX: &str = "taut-real";
 /// The emulator wakes up so long before a packet is due, and spins.
 const EARLY: Duration = Duration::from_micros(100);
 
-fn emulator(scenario: &Scenario, seed: Seed, options: &Options) -> Result<Joined, RealError> {
-    let mut inputs = Inputs::default();
-    let links = path_links(scenario, seed, &mut inputs)?;
+fn emulator(
+    scenario: &Scenario,
+    seed: Seed,
+    options: &Options,
+    inputs: &mut Inputs,
+    cross: Option<&Books>,
+) -> Result<Joined, RealError> {
+    let links = path_links(scenario, seed, inputs)?;
     let (operator, robot) = (Namespace::named(PREFIX)?, Namespace::named(PREFIX)?);
     // The robot has one address for the operator, whichever path it is reached over.
     operator.accepts_from_everywhere()?;
     let early = if options.spins() { EARLY } else { Duration::ZERO };
-    let (mut paths, mut running) = (Vec::new(), Vec::new());
-    for (number, [there, back]) in (0..).zip(links) {
+    let (mut paths, mut devices) = (Vec::new(), Vec::new());
+    for number in 0..links.len() as u8 {
         let address = |end| IpAddr::V4(Ipv4Addr::new(10, 79, number, end));
         let path = Path { device: format!("path{number}"), operator: address(1), robot: address(2) };
         let a = Tun::new(&operator, &TunConfig::new(&path.device, path.operator, 24))?;
         let b = Tun::new(&robot, &TunConfig::new(&path.device, path.robot, 24))?;
         // For sockets that are bound to this device.
         operator.ip(&format!("route add default dev {} metric {}", path.device, u32::from(number) + 1))?;
-        let emulator = Emulator::new(there, back).early(early).thread(options.thread()).spawn(a, b)?;
-        options.warn(emulator.warnings());
         paths.push(path);
+        devices.push((a, b));
+    }
+    let (clock, mut running) = (Clock::start(), Vec::new());
+    // Cross traffic takes the first path.
+    let mut taps = cross.map(Books::taps);
+    for ([there, back], (a, b)) in links.into_iter().zip(devices) {
+        let mut emulator = Emulator::new(there, back).early(early).thread(options.thread()).clock(clock);
+        if let Some([up, down]) = taps.take() {
+            emulator = emulator.taps(up, down);
+        }
+        let emulator = emulator.spawn(a, b)?;
+        options.warn(emulator.warnings());
         running.push(emulator);
     }
-    let network = Network { operator, robot, paths, inputs: inputs.list() };
+    let network = Network { operator, robot, paths, clock };
     Ok((network, Box::new(Emulated(running))))
 }
 

@@ -12,17 +12,19 @@
 //! | links | the link chain | the same chain in real time, or whatever stands [`Between`] |
 //! | paths | links | a pair of devices for each, and what stands between those |
 //! | Multipath TCP | a model | the kernel's |
+//! | cross traffic | state machines | the same ones, on sockets of their own; TCP is the kernel's |
 //! | hand, robot | models, stepped in virtual time | the same models, stepped in real time |
 //!
-//! What this cannot do, such as cross traffic or clocks that are set wrong, is refused with the key's name:
+//! What this cannot do, such as clocks that are set wrong, is refused with the key's name:
 //! [`possible`] tells without running anything.
 
 mod between;
+mod cross;
 mod netem;
 mod possible;
 mod runner;
 
-pub use between::{Between, Joined, Middle, Network, Path};
+pub use between::Between;
 pub use possible::possible;
 pub use runner::{Cancel, Options, run};
 
@@ -58,6 +60,14 @@ pub enum RealError {
     /// The robot's end could not go on.
     #[error("the robot: {0}")]
     Robot(#[from] ServeError),
+    /// A socket of cross traffic refused.
+    #[error("{key}: {error}")]
+    Cross {
+        /// The key of what it was for.
+        key: String,
+        /// What was said.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Somebody asked for its end.
     #[error("interrupted")]
     Interrupted,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use taut_io::{Dumbbell, Namespace, NamespaceError, Toward};
+use taut_io::{Clock, Dumbbell, Namespace, NamespaceError, Toward};
 use taut_lab::run::{Hop, PathEnds, Qdiscs, RunError, Way, qdiscs};
 use taut_lab::scenario::Scenario;
 
@@ -35,7 +35,7 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     });
     // Namespaces are descriptors: these are the same ones.
     let (operator, robot) = (dumbbell.a().share()?, dumbbell.b().share()?);
-    let network = Network { operator, robot, paths: paths.collect(), inputs: Vec::new() };
+    let network = Network { operator, robot, paths: paths.collect(), clock: Clock::start() };
     Ok((network, Box::new(Disciplines { dumbbell, paths: count })))
 }
 

@@ -1,9 +1,12 @@
 //! What real sockets cannot do is refused by the name of its key.
 
-use taut_core::Seed;
+use taut_core::{Bytes, Seed};
+use taut_io::NamespaceError;
 use taut_io::tcp::KernelTcp;
-use taut_lab::run::{Inputs, RunError, path_links};
-use taut_lab::scenario::{MptcpScheduler, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_lab::run::{Inputs, RunError, cross_flows, path_links};
+use taut_lab::scenario::{Congestion, MptcpScheduler, Scenario, TcpSpec, Teleop, Traffic, TransportSpec};
+
+use crate::between::Network;
 
 /// Can this scenario (without variants) run over real sockets?
 ///
@@ -15,9 +18,6 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
     if scenario.session.is_some() {
         return refuse("session", "is simulated only; sessions of [teleop] run over real sockets");
     }
-    if let Some((name, _)) = scenario.cross.iter().find(|(_, cross)| !cross.traffic.is_silent()) {
-        return refuse(&format!("cross.{name}"), "cross traffic is simulated only");
-    }
     if let Some(name) = scenario.lans.keys().next() {
         return refuse(
             &format!("lans.{name}"),
@@ -28,6 +28,12 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
         return refuse("commands", "beside a session they are simulated only");
     }
     path_links(scenario, Seed::new(1), &mut Inputs::default())?;
+    cross_flows(scenario, Seed::new(1), &mut Inputs::default())?;
+    for (name, entry) in scenario.cross.iter().filter(|(_, entry)| !entry.traffic.is_silent()) {
+        if let Some((key, message)) = cross(&entry.traffic, sack(scenario)) {
+            return refuse(&format!("cross.{name}.traffic.{key}"), &message);
+        }
+    }
     let (of, found) = match (&scenario.teleop, &scenario.commands) {
         (Some(teleop), _) => ("teleop", settings(teleop).or_else(|| transport(&teleop.transport))),
         (None, Some(commands)) if commands.bare => ("commands", Some(("bare", BARE.to_owned()))),
@@ -53,6 +59,89 @@ fn settings(teleop: &Teleop) -> Option<(&'static str, String)> {
         _ => return None,
     };
     Some((key, message.to_owned()))
+}
+
+/// What the devices between the namespaces carry.
+const MTU: Bytes = Bytes::new(1_500);
+/// The shortest segment that Linux can be told of (`TCP_MIN_MSS`), its headers included.
+const SHORTEST_SEGMENT: Bytes = Bytes::new(128);
+
+/// What of cross traffic cannot be, where TCP uses selective acknowledgements or not.
+fn cross(traffic: &Traffic, sack: Option<bool>) -> Option<(&'static str, String)> {
+    let (key, packet) = match traffic {
+        Traffic::Tcp(tcp) => return bulk(tcp, sack),
+        Traffic::Cbr(traffic) => ("cbr.packet", traffic.packet),
+        Traffic::Poisson(traffic) => ("poisson.packet", traffic.packet),
+        Traffic::Video(video) => ("video.packet", video.packet),
+        Traffic::Rtp(rtp) => ("rtp.packet", rtp.packet),
+        Traffic::Haptic(haptic) => ("haptic.packet", haptic.packet),
+        Traffic::Voice | Traffic::Replay(_) => return None,
+    };
+    (packet > MTU).then(|| (key, format!("over real sockets packets have at most {MTU}")))
+}
+
+/// What of a bulk transfer cannot be. The window when recovery ends is ssthresh in Linux, whatever `full_ack` says.
+fn bulk(spec: &TcpSpec, sack: Option<bool>) -> Option<(&'static str, String)> {
+    let name = congestion(spec.congestion);
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    if known.is_ok_and(|known| !known.split_whitespace().any(|one| one == name)) {
+        return Some((
+            "tcp.congestion",
+            format!("this kernel has no {name}: `modprobe tcp_{name}` loads it"),
+        ));
+    }
+    if spec.segment < SHORTEST_SEGMENT || spec.segment > MTU {
+        return Some(("tcp.segment", format!("over real sockets {SHORTEST_SEGMENT} to {MTU}")));
+    }
+    if sack.is_none() {
+        let message = "a kernel has one setting for all connections: give all of them the same, those of the session as well";
+        return Some(("tcp.sack", message.to_owned()));
+    }
+    let TcpSpec { congestion, segment, sack, full_ack, .. } = *spec;
+    let has = |own: TcpSpec| TcpSpec { congestion, segment, sack, full_ack, ..own } == *spec;
+    (!has(TcpSpec::default()) && !has(TcpSpec::linux())).then(|| {
+        let message = "the kernel's TCP has settings of its own; leave out the model's, but for `congestion`, `segment`, `sack` and \
+                       `full_ack`, or give those of Linux: counted = \"segments\", rack = true, min_rto = \"200ms\"";
+        ("tcp", message.to_owned())
+    })
+}
+
+/// Does TCP use selective acknowledgements (RFC 2018)? `None` where not all of a scenario's connections say the same.
+fn sack(scenario: &Scenario) -> Option<bool> {
+    let session = [
+        scenario.teleop.as_ref().map(|teleop| teleop.transport),
+        scenario.commands.as_ref().map(|commands| commands.transport),
+    ];
+    let session = session.into_iter().flatten().filter_map(|transport| match transport {
+        TransportSpec::Tcp(tcp) => Some(tcp.sack),
+        TransportSpec::Mptcp(mptcp) => Some(mptcp.subflow.sack),
+        _ => None,
+    });
+    let cross = scenario.cross.values().filter_map(|cross| match &cross.traffic {
+        Traffic::Tcp(tcp) => Some(tcp.sack),
+        _ => None,
+    });
+    let mut all = session.chain(cross);
+    let first = all.next().unwrap_or(true);
+    all.all(|sack| sack == first).then_some(first)
+}
+
+/// Sets in the namespaces what connections cannot be told each by itself.
+pub(crate) fn prepare(scenario: &Scenario, network: &Network) -> Result<(), NamespaceError> {
+    if sack(scenario) == Some(false) {
+        for end in [&network.operator, &network.robot] {
+            end.set_ipv4("tcp_sack", "0")?;
+        }
+    }
+    Ok(())
+}
+
+/// What the kernel calls it. Its Reno recovers as RFC 6582 says.
+pub(crate) const fn congestion(congestion: Congestion) -> &'static str {
+    match congestion {
+        Congestion::Reno | Congestion::Newreno => "reno",
+        Congestion::Cubic => "cubic",
+    }
 }
 
 /// What of a transport cannot be.
@@ -125,10 +214,45 @@ traffic = { poisson = { rate = "0bit", packet = "1200B" } }
             ),
             ("commands.bare=true", "commands.bare"),
             ("commands.paths=3", "commands.paths"),
-            ("cross.video.traffic={ poisson = { rate = \"1Mbit\", packet = \"1200B\" } }", "cross.video"),
+            (
+                "cross.video.traffic={ poisson = { rate = \"1Mbit\", packet = \"1501B\" } }",
+                "cross.video.traffic.poisson.packet: over real sockets packets have at most 1.5kB",
+            ),
+            ("cross.video.traffic={ tcp = { segment = \"9kB\" } }", "cross.video.traffic.tcp.segment"),
+            ("cross.video.traffic={ tcp = { ack_every = 1 } }", "cross.video.traffic.tcp: the kernel's TCP"),
         ] {
             let error = told(&[setting]).unwrap_err();
             assert!(error.contains(key), "{setting}: {error}");
         }
+    }
+
+    #[test]
+    fn cross_traffic_is_possible_and_tcp_says_the_same_of_sack_everywhere() {
+        for traffic in [
+            "{ cbr = { rate = \"1Mbit\", packet = \"150B\" } }",
+            "{ poisson = { rate = \"1Mbit\", packet = \"1500B\" } }",
+            "\"voice\"",
+            "{ video = {} }",
+            "{ rtp = { sender = \"gcc\" } }",
+            "{ tcp = {} }",
+            "{ tcp = { counted = \"segments\", rack = true, min_rto = \"200ms\" } }",
+            "{ tcp = { segment = \"578B\", sack = false, full_ack = \"ssthresh\" } }",
+        ] {
+            assert_eq!(told(&[&format!("cross.video.traffic={traffic}")]), Ok(()), "{traffic}");
+        }
+        let apart = ["cross.video.traffic={ tcp = { sack = false } }", "commands.transport=\"tcp\""];
+        let error = told(&apart).unwrap_err();
+        assert!(error.contains("cross.video.traffic.tcp.sack: a kernel has one setting"), "{error}");
+    }
+
+    #[test]
+    fn cross_traffic_needs_the_session_s_ends_and_is_possible_alone() {
+        let elsewhere = COMMANDS.replace("[cross.video]\nfrom = \"to\"", "[cross.video]\nfrom = \"aside\"");
+        let elsewhere =
+            elsewhere + "[links.c]\nbetween = [\"aside\", \"from\"]\nchain = [{ delay = \"1ms\" }]\n";
+        let scenario = Scenario::parse("t.toml", &elsewhere).unwrap();
+        assert!(possible(&scenario).unwrap_err().to_string().contains("links.c"));
+        let alone = COMMANDS.replace("[commands]\nfrom = \"from\"\nto = \"to\"\n", "");
+        assert_eq!(possible(&Scenario::parse("t.toml", &alone).unwrap()), Ok(()));
     }
 }

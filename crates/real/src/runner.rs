@@ -21,13 +21,16 @@ use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::run::{
-    CommandNotes, CommandRun, Commander, Notes, StillRobot, Way, account, account_commands, settings,
+    CommandNotes, CommandRun, Commander, Inputs, Notes, StillRobot, Way, account, account_commands,
+    account_cross, settings,
 };
-use taut_lab::scenario::{Commands, Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_lab::scenario::{Commands, Scenario, TcpSpec, Teleop, TransportSpec};
 use taut_report::result::RunResult;
 use taut_transport::identity::{Identity, Trust};
 
 use crate::between::{Middle, Network};
+use crate::cross::{Books, Cross};
+use crate::possible::{congestion, prepare};
 use crate::{Between, RealError, possible};
 
 /// How scenarios are run for real.
@@ -120,7 +123,7 @@ impl Cancel {
 ///
 /// The seed decides what the hand does and what is random in the emulated links, as in a simulated run; keys and times are
 /// the host's. It takes as long as the device makes states, and until it is known what became of them: at most the
-/// scenario's `drain`, or 60 s.
+/// scenario's `drain`, or 60 s. With cross traffic it takes the scenario's duration at least, and up to a second of its `drain`.
 ///
 /// # Errors
 /// See [`RealError`]. Namespaces, devices and threads are gone when this returns, whatever happens.
@@ -135,34 +138,60 @@ pub fn run(
     if cancel.is_cancelled() {
         return Err(RealError::Interrupted);
     }
+    let mut inputs = Inputs::default();
+    let cross = Cross::of(scenario, seed, &mut inputs)?;
+    let books = cross.as_ref().map(|cross| cross.books().clone());
+    let (network, middle) = options.between.join(scenario, seed, options, &mut inputs, books.as_ref())?;
+    prepare(scenario, &network)?;
+    let carried = |paths: Result<Vec<[Way; 2]>, RealError>| paths.map(|paths| without(paths, books.as_ref()));
     let job = match (&scenario.teleop, &scenario.commands) {
-        (Some(teleop), _) => Job::Teleop(teleop),
-        (None, Some(commands)) => Job::Commands(commands),
-        (None, None) => unreachable!("nothing else is possible"),
+        (Some(teleop), _) => Some(Job::Teleop(teleop)),
+        (None, Some(commands)) => Some(Job::Commands(commands)),
+        (None, None) => None,
     };
-    let (network, middle) = options.between.join(scenario, seed, options)?;
-    if let TransportSpec::Mptcp(_) = job.transport() {
+    if let Some(TransportSpec::Mptcp(_)) = job.as_ref().map(Job::transport) {
         network.announce_paths()?;
     }
-    let setup = Setup { scenario, job, seed, options, network: &network, clock: Clock::start() };
-    let result = match job {
-        Job::Teleop(teleop) => {
+    let (clock, network) = (network.clock, &network);
+    let setup = |job| Setup { scenario, job, seed, options, network, clock };
+    let mut result = match job {
+        Some(job @ Job::Teleop(teleop)) => {
             let notes = [Notes::of_operator(teleop), Notes::of_robot(teleop)];
-            let (ended, ends) = setup.run(notes, cancel, progress)?;
-            let paths = ended.carried(middle)?;
-            account(scenario, seed.get(), ended.began, ends, &paths, network.inputs.clone())
+            let (ended, ends) = setup(job).run(notes, cross, cancel, progress)?;
+            let paths = carried(ended.carried(middle))?;
+            account(scenario, seed.get(), ended.began, ends, &paths, inputs.list())
         }
-        Job::Commands(commands) => {
-            let (ended, ends) = setup.run(<[CommandNotes; 2]>::default(), cancel, progress)?;
-            let paths = ended.carried(middle)?;
+        Some(job @ Job::Commands(commands)) => {
+            let (ended, ends) = setup(job).run(<[CommandNotes; 2]>::default(), cross, cancel, progress)?;
+            let paths = carried(ended.carried(middle))?;
             let Ended { began, progress } = ended;
             let choices = progress.choices.map(|report| report.stats);
-            let inputs = network.inputs.clone();
-            let run = CommandRun { began, paths, copies: progress.copies, choices, inputs };
+            let run = CommandRun { began, paths, copies: progress.copies, choices, inputs: inputs.list() };
             account_commands(scenario, commands, seed.get(), ends, run)
         }
+        None => {
+            let start = |cross: Cross| cross.start(network, options, clock.now());
+            let running = cross.map(start).transpose()?;
+            running.map_or(Ok(()), |running| running.finish(cancel, progress))?;
+            middle.stop()?;
+            account_cross(scenario, seed, inputs.list())
+        }
     };
+    if let Some(books) = books {
+        books.lock().add_to(&mut result);
+    }
+    if cancel.is_cancelled() {
+        return Err(RealError::Interrupted);
+    }
     Ok(RunResult { ran: options.between.ran(), ..result })
+}
+
+/// What each path carried of the session alone: the first has carried the cross traffic.
+fn without(mut paths: Vec<[Way; 2]>, books: Option<&Books>) -> Vec<[Way; 2]> {
+    let (Some(books), Some(first)) = (books, paths.first_mut()) else { return paths };
+    let cross = books.lock().ways();
+    first.iter_mut().zip(&cross).for_each(|(way, cross)| *way = way.without(cross));
+    paths
 }
 
 /// What the session carries.
@@ -248,6 +277,7 @@ impl Setup<'_> {
     fn run<N: SessionObserver + Send + 'static>(
         &self,
         notes: [N; 2],
+        cross: Option<Cross>,
         cancel: &Cancel,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(Ended, [N; 2]), RealError> {
@@ -265,15 +295,20 @@ impl Setup<'_> {
             let (sender, remotes) = channel();
             let began = self.clock.now();
             let (observer, asked) = (Box::new(operator.share()), &asked);
-            let operator_end = scope.spawn(move || {
-                self.network
-                    .operator
-                    .run(|| self.operator(began, observer, asked, sender))
-                    .map_err(RealError::from)
-                    .flatten()
+            let beside = cross.map(|cross| cross.start(self.network, self.options, began)).transpose();
+            let ended = beside.and_then(|beside| {
+                let operator_end = scope.spawn(move || {
+                    self.network
+                        .operator
+                        .run(|| self.operator(began, observer, asked, sender))
+                        .map_err(RealError::from)
+                        .flatten()
+                });
+                self.watch(&operator_end, &remotes, asked, cancel, progress);
+                let ended = join(operator_end);
+                beside.map_or(Ok(()), |beside| beside.finish(cancel, &mut |_| {}))?;
+                ended
             });
-            self.watch(&operator_end, &remotes, asked, cancel, progress);
-            let ended = join(operator_end);
             robot_remote.send(RobotCommand::Close);
             join(robot_end)?;
             Ok(Ended { began, progress: ended? })
@@ -426,11 +461,7 @@ impl Setup<'_> {
 
 /// The host's default congestion control may be any; the scenario's is not.
 fn kernel_tcp(spec: &TcpSpec) -> KernelTcpConfig {
-    KernelTcpConfig::new().congestion(match spec.congestion {
-        // Linux' Reno recovers as RFC 6582 says.
-        Congestion::Reno | Congestion::Newreno => "reno",
-        Congestion::Cubic => "cubic",
-    })
+    KernelTcpConfig::new().congestion(congestion(spec.congestion))
 }
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {

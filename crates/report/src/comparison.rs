@@ -4,7 +4,9 @@ use super::axis::Axis;
 use super::chart::{Chart, Ink};
 use super::format::{ABSENT, escape, number, optional};
 use super::page::{self, Figure, Table, section};
-use crate::result::{ComparedRun, ComparisonResult, Difference, Distribution, Ran, SessionSummary};
+use crate::result::{
+    ComparedRun, ComparisonResult, CrossSummary, Difference, Distribution, Ran, SessionSummary,
+};
 
 const SIMULATED: Ink = Ink(0);
 const REAL: Ink = Ink(1);
@@ -21,6 +23,10 @@ pub(super) fn html(comparison: &ComparisonResult) -> String {
     );
     body.push_str(&verdict(comparison));
     body.push_str(&section("One-way latency, simulated and real", &latencies(comparison)));
+    let beside = cross_rows(comparison);
+    if !beside.is_empty() {
+        body.push_str(&section("Cross traffic, simulated and real", &cross_table(&beside)));
+    }
     body.push_str(&section("Everything else", &others(comparison)));
     body.push_str(&section("Distributions", &page::figures(&figures(comparison), 1)));
     page::document(&comparison.title, &body)
@@ -205,6 +211,42 @@ pub(super) fn command_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
         std::iter::once(name(run)).chain(columns.iter().flat_map(cell)).collect()
     };
     std::iter::once(head).chain(runs.iter().map(row)).collect()
+}
+
+/// What became of cross traffic, as rows, the head first; none where there is none.
+pub(super) fn cross_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
+    type Value = fn(&CrossSummary) -> Option<f64>;
+    let columns: [(&str, Value); 4] = [
+        ("Mbit/s", |flow| Some(flow.delivered_bps / 1e6)),
+        ("p50, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p50)),
+        ("p99, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p99)),
+        ("dropped, %", |flow| flow.loss_percent),
+    ];
+    let mut head = vec!["cross traffic: simulated, real".to_owned()];
+    head.extend(columns.iter().flat_map(|(name, _)| [(*name).to_owned(), "real".to_owned()]));
+    let row = |run: &ComparedRun, real: &CrossSummary| {
+        let same = |flow: &&CrossSummary| flow.name == real.name;
+        let twin = run.simulated.as_ref().and_then(|twin| twin.cross.iter().find(same));
+        let cell =
+            |(_, value): &(&str, Value)| [twin, Some(real)].map(|flow| optional(flow.and_then(value), 4));
+        let who = format!("{}, {}", name(run), real.name);
+        std::iter::once(who).chain(columns.iter().flat_map(cell)).collect()
+    };
+    let rows = comparison.runs.iter().flat_map(|run| run.real.cross.iter().map(move |flow| row(run, flow)));
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() { rows } else { std::iter::once(head).chain(rows).collect() }
+}
+
+fn cross_table(rows: &[Vec<String>]) -> String {
+    let caption = "What arrived, and how late; of each pair the simulated run first, then the real one";
+    let mut table = Table::new(caption).text("flow");
+    for column in ["Mbit/s", "p50, ms", "p99, ms", "dropped, %"] {
+        table = table.group(column, 2).number("sim", "").number("real", "");
+    }
+    for cells in &rows[1..] {
+        table.row(&cells.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
+    }
+    table.html()
 }
 
 /// The table of latencies as rows of text, the head first, and the verdict.

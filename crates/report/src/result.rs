@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult, radio_mj};
-pub use comparison::{ComparedRun, Comparison, ComparisonResult, Difference, SessionSummary};
+pub use comparison::{ComparedRun, Comparison, ComparisonResult, CrossSummary, Difference, SessionSummary};
 pub use teleop::{
     ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult,
 };

@@ -8,6 +8,7 @@ use taut_wire::omni71::STATE_LEN;
 use taut_wire::session::{Body, DataHeader, Error, Frame, Role};
 
 use crate::codec::{Codec, Unreadable};
+use crate::diagnostics;
 
 /// A message of this tag is none of the caller's states.
 pub(crate) const NO_TAG: u64 = u64::MAX;
@@ -89,8 +90,8 @@ pub(crate) const fn channel_number(tag: u64) -> Option<u64> {
 pub(crate) enum Heard {
     Connected,
     Frame(Frame),
-    /// A channel's, with its payload.
-    Data(DataHeader, Vec<u8>),
+    /// One of channels, of this session.
+    Data(u32, Vec<u8>),
     /// From a peer of another version.
     Foreign(Error),
     Dropped {
@@ -200,7 +201,9 @@ impl<T: Transport> Port<T> {
     /// The next thing that the transport has to tell.
     pub(crate) fn poll(&mut self) -> Option<Heard> {
         loop {
-            return Some(match self.transport.poll_event()? {
+            let event = self.transport.poll_event()?;
+            diagnostics::on_event(&event);
+            return Some(match event {
                 Event::Connected => Heard::Connected,
                 Event::Received { data, .. } => self.read(data),
                 Event::Dropped { tag, cause } => Heard::Dropped { tag, cause },
@@ -213,12 +216,13 @@ impl<T: Transport> Port<T> {
         }
     }
 
-    fn read(&mut self, mut data: Vec<u8>) -> Heard {
+    fn read(&mut self, data: Vec<u8>) -> Heard {
         if self.codec == Codec::Native && DataHeader::is_data(&data) {
-            let Ok(header) = DataHeader::parse(&data) else { return Heard::Refused(DropCause::Malformed) };
+            let Ok((header, _)) = DataHeader::parse(&data) else {
+                return Heard::Refused(DropCause::Malformed);
+            };
             self.traffic.payload_in += data.len() as u64;
-            data.drain(..header.len());
-            return Heard::Data(header, data);
+            return Heard::Data(header.session, data);
         }
         let heard = match self.codec.parse(self.role, self.session, &data) {
             Ok(frame) => {

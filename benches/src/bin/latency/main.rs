@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `closed` | a message of 75 bytes to an echo and back, then the next |
 //! | `open` | the same at 1 kHz, as a session sends, but that a message waits for the answer to the last one; round trips count from when the message was given to the transport |
+//! | `agents` | a whole session at 1 kHz each way, from the operator's device to the robot's and back, beside its transport alone at 1 kHz |
 //! | `steps` | what one message costs where, in nanoseconds: calls of the kernel, the driver's turn, each transport by itself |
 //! | `sessions` | 1, 10 and 100 pairs at 1 kHz in one process, one driver: CPU time per message, memory per session |
 //! | `emulator` | lateness at 1 kHz, and packets per second through the emulator |
@@ -18,6 +19,7 @@
 //! the lowest p90), because a machine that does other things as well shows in the upper percentiles first.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a measurement, for people to read")]
 
+mod agents;
 mod bare;
 mod blocks;
 mod driven;
@@ -55,7 +57,7 @@ fn measure(arguments: &[String]) -> Outcome<()> {
     }
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let words = arguments.iter().map(String::as_str).filter(|word| *word != "--quick");
-    const ALL: [&str; 5] = ["closed", "open", "steps", "sessions", "emulator"];
+    const ALL: [&str; 6] = ["closed", "open", "agents", "steps", "sessions", "emulator"];
     let (words, names): (Vec<&str>, Vec<&str>) = words.partition(|word| ALL.contains(word));
     let named: Vec<Way> = names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?;
     let is_chosen = |way: &Way| named.is_empty() || named.contains(way);
@@ -66,6 +68,9 @@ fn measure(arguments: &[String]) -> Outcome<()> {
     }
     if wanted("open") {
         round_trips::measure(round_trips::Load::Open, &ways, if quick { 4 } else { 24 })?;
+    }
+    if wanted("agents") {
+        round_trips::measure_agents(&ways, if quick { 6 } else { 24 })?;
     }
     if wanted("steps") {
         steps::measure(&ways, if quick { 20_000 } else { 200_000 })?;

@@ -6,7 +6,7 @@ use taut_core::Duration;
 use crate::blocks::{Blocks, Medians};
 use crate::site::Site;
 use crate::way::Way;
-use crate::{Outcome, SIZE, bare, driven};
+use crate::{Outcome, SIZE, agents, bare, driven};
 
 /// When the next message goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,42 @@ pub(crate) fn measure(load: Load, ways: &[Way], blocks: u32) -> Outcome<()> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Prints what session, agents and devices add to the round trip of their transport.
+pub(crate) fn measure_agents(ways: &[Way], blocks: u32) -> Outcome<()> {
+    agents(&Site::Loopback, ways, blocks)?;
+    match Site::veth() {
+        Ok(site) => agents(&site, ways, blocks),
+        Err(error) if error.lacks_means() => {
+            println!("skipped: two namespaces: {error}");
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn agents(site: &Site, ways: &[Way], blocks: u32) -> Outcome<()> {
+    for (waits, spin) in [("sleeping", false), ("spinning", true)] {
+        let course = Load::Open.course(spin);
+        println!(
+            "\n{}, {}, {waits}: p50 of the round trip in µs, medians of {blocks} blocks",
+            Load::Open.name(),
+            site.name()
+        );
+        println!("{:24} {:>10} {:>10} {:>10}", "", "transport", "session", "more");
+        for (way, kind) in ways.iter().filter_map(|way| Some((way, way.of_session()?))) {
+            let (mut alone, mut sessions) = (Blocks::default(), Vec::new());
+            for _ in 0..blocks {
+                alone.add(&block(*way, site, course)?);
+                sessions.push(agents::block(kind, site, course)?);
+            }
+            sessions.sort_unstable();
+            let (alone, session) = (alone.all().p50 as f64 / 1e3, sessions[sessions.len() / 2] as f64 / 1e3);
+            println!("{way:24} {alone:10.2} {session:10.2} {:10.2}", session - alone);
+        }
+    }
+    Ok(())
 }
 
 fn run(load: Load, site: &Site, ways: &[Way], blocks: u32) -> Outcome<()> {

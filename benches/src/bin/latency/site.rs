@@ -62,6 +62,16 @@ impl Site {
         Ok((listener, remote))
     }
 
+    /// Where something at the server's host is.
+    pub(crate) fn to_the_server(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.address(), port)
+    }
+
+    /// Opens something that belongs to the server's host.
+    pub(crate) fn at_the_server<R: Send>(&self, open: impl FnOnce() -> R + Send) -> Outcome<R> {
+        self.at(End::Server, open)
+    }
+
     /// Opens something that belongs to the client's host.
     pub(crate) fn at_the_client<R: Send>(&self, open: impl FnOnce() -> R + Send) -> Outcome<R> {
         self.at(End::Client, open)

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use taut_core::{Bitrate, Seed, Transport};
-use taut_io::session::{os_entropy, os_seed};
+use taut_io::session::{TransportKind, os_entropy, os_seed};
 use taut_io::tcp::{KernelTcp, KernelTcpConfig};
 use taut_io::{Port, UdpPort, UdpPortConfig};
 use taut_transport::dccp::{Dccp, DccpConfig};
@@ -62,6 +62,18 @@ impl Way {
             Self::Sctp => "sctp",
             Self::Dccp => "dccp",
             Self::Tcp => "tcp",
+        }
+    }
+
+    /// What a session calls it.
+    pub(crate) const fn of_session(self) -> Option<TransportKind> {
+        match self {
+            Self::Bare | Self::PlainUdp => None,
+            Self::Udp => Some(TransportKind::Udp),
+            Self::Quic => Some(TransportKind::Quic),
+            Self::Sctp => Some(TransportKind::Sctp),
+            Self::Dccp => Some(TransportKind::Dccp),
+            Self::Tcp => Some(TransportKind::Tcp),
         }
     }
 
@@ -158,7 +170,9 @@ impl FromStr for Way {
     fn from_str(word: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|way| way.word() == word).ok_or_else(|| {
             let words = Self::ALL.map(Self::word).join(", ");
-            format!("`{word}` is not measured; there are closed, open, steps, sessions, emulator; {words}")
+            format!(
+                "`{word}` is not measured; there are closed, open, agents, steps, sessions, emulator; {words}"
+            )
         })
     }
 }

@@ -25,6 +25,7 @@ pub use self::settings::{OperatorSettings, ResumePolicy, SampleFrom};
 pub use self::silence::Standing;
 use self::silence::{Change, Silence};
 use crate::device::Held;
+use crate::diagnostics;
 use crate::observer::Eye;
 use crate::{
     Alarm, Conversation, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, OperatorDevice, SessionObserver,
@@ -470,7 +471,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         self.now = now;
         let note = self.poll_note(now);
         self.look(now);
-        note
+        note.inspect(diagnostics::operator_note)
     }
 
     fn poll_note(&mut self, now: Time) -> Option<OperatorNote> {
@@ -480,6 +481,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         while let Some(event) = self.session.poll_event() {
             self.look(now);
             self.eye.show(now, Observed::Operator(&event));
+            diagnostics::operator_event(&event);
             if let Some(note) = self.notice(now, event) {
                 return Some(note);
             }

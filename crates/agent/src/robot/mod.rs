@@ -14,6 +14,7 @@ pub use self::note::{RobotCommand, RobotNote};
 use self::refusals::Refusals;
 pub use self::report::DeviceReport;
 use crate::device::Kept;
+use crate::diagnostics;
 use crate::observer::Eye;
 use crate::{
     Alarm, Conversation, DeviceFailure, DeviceMessage, GOODBYE, MOST_MESSAGES, Observed, Refused,
@@ -383,7 +384,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     pub fn poll_event(&mut self, now: Time) -> Option<RobotNote> {
         let note = self.poll_note(now);
         self.look(now);
-        note
+        note.inspect(diagnostics::robot_note)
     }
 
     fn poll_note(&mut self, now: Time) -> Option<RobotNote> {
@@ -393,6 +394,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         while let Some(event) = self.session.poll_event() {
             self.look(now);
             self.eye.show(now, Observed::Robot(&event, self.session.clock(now)));
+            diagnostics::robot_event(&event);
             if let Some(note) = self.notice(now, event) {
                 return Some(note);
             }

@@ -24,6 +24,7 @@ use self::output::Output;
 pub(crate) use self::output::too_slow;
 use crate::button::Word;
 use crate::channels::{self, Channels};
+use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, every};
 use crate::identity::Plaintext;
 use crate::input::{Device, Input};
@@ -120,6 +121,10 @@ pub(crate) struct Arguments {
     hold_to_run: Option<Duration>,
     #[command(flatten)]
     paths: Paths,
+    #[command(flatten)]
+    log: Log,
+    #[command(flatten)]
+    traces: Traces,
     #[command(flatten)]
     scheduling: Scheduling,
 }
@@ -305,6 +310,7 @@ impl Arguments {
 pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
+    arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     let security = arguments.security()?;
     let own = security.fingerprint();
@@ -312,6 +318,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let Opened { device, lines: taker, drops } = arguments.device(clock)?;
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
+    let (transport, qlog) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::connect(transport, remote, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
@@ -342,6 +349,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
     let ended = if arguments.tui { tui::show(session, arguments, clock)? } else { lines(session, arguments) };
+    arguments.traces.finish(qlog.as_ref());
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);
     }

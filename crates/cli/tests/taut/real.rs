@@ -222,7 +222,11 @@ fn a_variant_that_real_sockets_cannot_run_is_left_out_with_a_line() {
     assert_eq!(runs, ["UDP, one path, quiet"]);
     let told: Vec<&str> = ended.err.lines().filter(|line| line.contains("leaves out")).collect();
     assert_eq!(told.len(), 3, "{}", ended.err);
-    assert!(told[0].starts_with("taut: leaves out `UDP, one path, video`: cross.video: "), "{}", told[0]);
+    assert!(
+        told[0].starts_with("taut: leaves out `UDP, one path, video`: cross.video.traffic.poisson.packet: "),
+        "{}",
+        told[0]
+    );
     assert!(
         told[1].starts_with("taut: leaves out `ECF, quiet`: commands.transport.mptcp.scheduler: "),
         "{}",

@@ -63,7 +63,7 @@ pub struct LineInput {
 
 struct Shared {
     inner: Mutex<Inner>,
-    news: Condvar,
+    changed: Condvar,
 }
 
 struct Inner {
@@ -99,7 +99,7 @@ impl LineInput {
             ended: false,
             over: false,
         };
-        Self { device, shared: Arc::new(Shared { inner: Mutex::new(inner), news: Condvar::new() }) }
+        Self { device, shared: Arc::new(Shared { inner: Mutex::new(inner), changed: Condvar::new() }) }
     }
 
     /// A device that is a command, started by `sh -c`: its standard output has the lines, and its standard input is told. Lines that
@@ -271,7 +271,7 @@ impl Shared {
                 drop(inner);
                 return Some(InputTold::Message(MessageLine::whole(&name, is_json, age, &payload)));
             }
-            inner = self.news.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -296,7 +296,7 @@ impl OperatorDevice for LineInput {
         }
         let mut inner = self.shared.lock();
         (inner.feel, inner.is_lost) = (Some(Feeling::Felt(*state)), false);
-        self.shared.news.notify_one();
+        self.shared.changed.notify_one();
     }
 
     fn lost(&mut self) {
@@ -306,14 +306,14 @@ impl OperatorDevice for LineInput {
         let mut inner = self.shared.lock();
         if !std::mem::replace(&mut inner.is_lost, true) {
             inner.feel = Some(Feeling::Lost);
-            self.shared.news.notify_one();
+            self.shared.changed.notify_one();
         }
     }
 
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
         let mut inner = self.shared.lock();
         inner.told.push(Clock::since_boot(), channel, age, Content::Payload(payload.to_vec()));
-        self.shared.news.notify_one();
+        self.shared.changed.notify_one();
     }
 
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
@@ -324,7 +324,7 @@ impl OperatorDevice for LineInput {
 impl Drop for LineInput {
     fn drop(&mut self) {
         self.shared.lock().over = true;
-        self.shared.news.notify_one();
+        self.shared.changed.notify_one();
     }
 }
 

@@ -49,13 +49,13 @@ pub struct Driver<M: Machine> {
     buffers: ReceiveBuffers,
     ready: Vec<Ready>,
     /// All sockets, when they are so few that a thread that spins does better to read them than to ask which to read.
-    few: Vec<Ready>,
+    polled_sockets: Vec<Ready>,
     /// Turns since it asked.
     unasked: u32,
     /// A machine owns descriptors beside its port: there is no way around asking.
     asks: bool,
     /// A descriptor that is watched was ready.
-    news: bool,
+    watched_ready: bool,
     /// The latest reading of the clock: a turn needs few, for what becomes due meanwhile is the next one's.
     now: Time,
     busy: BusyPoll,
@@ -111,7 +111,7 @@ const ASK_EVERY: u32 = 16;
 /// The inbox's descriptor; those of machines are numbered from 0.
 const INBOX: u64 = u64::MAX;
 /// Descriptors that are watched.
-const NEWS: u64 = u64::MAX - 1;
+const WATCHED: u64 = u64::MAX - 1;
 /// Beside the sockets of a machine's port: a descriptor of its own.
 const OWN: usize = 0xffff;
 
@@ -145,10 +145,10 @@ impl<M: Machine> Driver<M> {
             inbox,
             buffers: ReceiveBuffers::new(),
             ready: Vec::new(),
-            few: Vec::new(),
+            polled_sockets: Vec::new(),
             unasked: 0,
             asks: false,
-            news: false,
+            watched_ready: false,
             now: Time::ZERO,
             busy: BusyPoll::new(&config),
             alarms_told: 0,
@@ -249,19 +249,19 @@ impl<M: Machine> Driver<M> {
         added.map_err(DriverError::of("waiting for a descriptor"))
     }
 
-    /// Ends a turn when `descriptor` is readable, whose news are for whoever calls [`Driver::turn`] and
-    /// [`Driver::take_news`], until it is closed.
+    /// Ends a turn when `descriptor` is readable, which is for whoever calls [`Driver::turn`] and
+    /// [`Driver::take_watched_ready`], until it is closed.
     ///
     /// # Errors
     /// When it cannot be waited for.
     pub fn watch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), DriverError> {
-        let added = self.poller.add(descriptor, NEWS, Interest::Readable);
+        let added = self.poller.add(descriptor, WATCHED, Interest::Readable);
         added.map_err(DriverError::of("waiting for a descriptor"))
     }
 
     /// Was a watched descriptor readable since it was last asked?
-    pub fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.news)
+    pub fn take_watched_ready(&mut self) -> bool {
+        std::mem::take(&mut self.watched_ready)
     }
 
     /// A machine, to look at it.
@@ -327,7 +327,7 @@ impl<M: Machine> Driver<M> {
             let (index, socket) = ((token >> 16) as usize, (token & 0xffff) as usize);
             match token {
                 INBOX => self.take_notes(events),
-                NEWS => self.news = true,
+                WATCHED => self.watched_ready = true,
                 _ => self.handle_ready(index, socket, readable, writable, events),
             }
         }
@@ -369,9 +369,9 @@ impl<M: Machine> Driver<M> {
             self.now = now;
             let polls = self.busy.polls(now);
             let spins = polls || now + self.config.early >= due;
-            if spins && !self.few.is_empty() && self.unasked < ASK_EVERY {
+            if spins && !self.polled_sockets.is_empty() && self.unasked < ASK_EVERY {
                 self.unasked += 1;
-                self.ready.clone_from(&self.few);
+                self.ready.clone_from(&self.polled_sockets);
                 return Ok(());
             }
             self.unasked = 0;
@@ -459,7 +459,7 @@ impl<M: Machine> Driver<M> {
     }
 
     fn note_sockets(&mut self) {
-        self.few.clear();
+        self.polled_sockets.clear();
         if self.asks || self.busy.yields() {
             return;
         }
@@ -467,11 +467,11 @@ impl<M: Machine> Driver<M> {
             let Some(slot) = slot else { continue };
             let sockets: Vec<usize> = slot.port.descriptors().into_iter().map(|(socket, _)| socket).collect();
             // The machine of a lone descriptor looks for itself what there is, which is no cheaper.
-            if matches!(slot.port, Port::Descriptor(_)) || self.few.len() + sockets.len() > FEW {
-                return self.few.clear();
+            if matches!(slot.port, Port::Descriptor(_)) || self.polled_sockets.len() + sockets.len() > FEW {
+                return self.polled_sockets.clear();
             }
             let readable = |socket| Ready { token: token(index, socket), readable: true, writable: false };
-            self.few.extend(sockets.into_iter().map(readable));
+            self.polled_sockets.extend(sockets.into_iter().map(readable));
         }
     }
 

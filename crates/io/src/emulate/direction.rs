@@ -6,6 +6,7 @@ use taut_core::{DropCause, Link, LinkEvent, Packet, Time};
 
 use super::packet;
 use super::stats::DirectionStats;
+use super::tap::Tap;
 use super::tun::Tun;
 use crate::Clock;
 
@@ -18,6 +19,7 @@ pub(super) struct Direction<L> {
     /// Bytes inside it. A duplicate may leave before the event that tells of it: then less than what is there, or none.
     inside: i64,
     buffer: Box<[u8]>,
+    tap: Option<Box<dyn Tap>>,
 }
 
 impl<L: Link> Direction<L> {
@@ -30,11 +32,15 @@ impl<L: Link> Direction<L> {
 
     pub(super) fn new(link: L, limit: u64) -> Self {
         let buffer = vec![0; usize::from(u16::MAX)].into();
-        Self { link, stats: DirectionStats::new(), next_id: 0, limit, inside: 0, buffer }
+        Self { link, stats: DirectionStats::new(), next_id: 0, limit, inside: 0, buffer, tap: None }
     }
 
     pub(super) fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
+    }
+
+    pub(super) fn set_tap(&mut self, tap: Box<dyn Tap>) {
+        self.tap = Some(tap);
     }
 
     /// When the next packet is due.
@@ -75,7 +81,9 @@ impl<L: Link> Direction<L> {
         self.stats.entered += 1;
         self.stats.entered_bytes += len as u64;
         self.inside += len as i64;
-        self.link.handle_input(now, Packet { meta, payload: bytes.to_vec() });
+        let packet = Packet { meta, payload: bytes.to_vec() };
+        self.tap.iter_mut().for_each(|tap| tap.entered(&packet));
+        self.link.handle_input(now, packet);
     }
 
     /// Everything that is due at `now`, each packet as of its own deadline.
@@ -94,11 +102,13 @@ impl<L: Link> Direction<L> {
             self.inside -= packet.meta.size.get() as i64;
             packet::mark(&mut packet.payload, packet.meta.ecn);
             let written = to.write(&packet.payload);
-            self.stats.late(clock.now().saturating_since(due));
+            let now = clock.now();
+            self.stats.late(now.saturating_since(due));
             match written {
                 Ok(()) => {
                     self.stats.left += 1;
                     self.stats.left_bytes += packet.payload.len() as u64;
+                    self.tap.iter_mut().for_each(|tap| tap.left(now, &packet));
                 }
                 Err(_) => self.stats.refused += 1,
             }
@@ -106,15 +116,24 @@ impl<L: Link> Direction<L> {
         while let Some(event) = self.link.poll_event() {
             match event {
                 LinkEvent::Dropped { meta, cause } => {
+                    tracing::debug!(id = meta.id, bytes = meta.size.get(), cause = cause.name(), "dropped");
                     self.inside -= meta.size.get() as i64;
                     self.stats.drop(cause);
+                    self.tap.iter_mut().for_each(|tap| tap.dropped(&meta, cause));
                 }
                 LinkEvent::Duplicated { meta } => {
                     self.inside += meta.size.get() as i64;
                     self.stats.duplicated += 1;
+                    self.tap.iter_mut().for_each(|tap| tap.duplicated(&meta));
                 }
-                LinkEvent::Corrupted { .. } => self.stats.corrupted += 1,
-                LinkEvent::Marked { .. } => self.stats.marked += 1,
+                LinkEvent::Corrupted { meta } => {
+                    tracing::debug!(id = meta.id, "corrupted");
+                    self.stats.corrupted += 1;
+                }
+                LinkEvent::Marked { meta } => {
+                    tracing::debug!(id = meta.id, "marked");
+                    self.stats.marked += 1;
+                }
             }
         }
     }

@@ -41,6 +41,7 @@
 mod direction;
 mod packet;
 mod stats;
+mod tap;
 mod tun;
 
 use std::io;
@@ -49,9 +50,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use taut_core::{Bytes, Duration, Link, Time};
+use taut_core::{Bytes, Duration, Link};
 
 pub use self::stats::{DirectionStats, EmulatorStats};
+pub use self::tap::Tap;
 pub use self::tun::{Tun, TunConfig};
 
 use self::direction::Direction;
@@ -66,6 +68,7 @@ pub struct Emulator<U, D> {
     down: Direction<D>,
     early: Duration,
     options: ThreadOptions,
+    clock: Option<Clock>,
 }
 
 /// An emulator at work. It stops when it is dropped.
@@ -122,6 +125,7 @@ impl<U: Link, D: Link> Emulator<U, D> {
             down: Direction::new(down, limit),
             early: Duration::from_micros(100),
             options: ThreadOptions::new(),
+            clock: None,
         }
     }
 
@@ -145,6 +149,19 @@ impl<U: Link, D: Link> Emulator<U, D> {
     /// kernel for 50 ms of every second (sched(7), `sched_rt_runtime_us`): make [`Emulator::early`] 20 µs with it.
     pub fn thread(mut self, options: ThreadOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// The links' time is what this clock shows. Default: one that begins with the emulator.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Tells `up` and `down` of every packet of their directions. Default: nobody is told.
+    pub fn taps(mut self, up: Box<dyn Tap>, down: Box<dyn Tap>) -> Self {
+        self.up.set_tap(up);
+        self.down.set_tap(down);
         self
     }
 
@@ -221,8 +238,9 @@ impl<U: Link, D: Link> Worker<U, D> {
         let _ = warnings.send(self.emulator.options.apply()); // Nobody has to listen.
         drop_privileges(CapabilitySet::empty())
             .map_err(|error| EmulatorError::Refused { what: "giving up privileges", error })?;
-        let clock = Clock::start();
-        let (mut sleeps, mut publish, mut ready) = (0, Time::ZERO + PUBLISH, Vec::new());
+        let clock = self.emulator.clock.unwrap_or_else(Clock::start);
+        let started = clock.now();
+        let (mut sleeps, mut publish, mut ready) = (0, started + PUBLISH, Vec::new());
         loop {
             let emulator = &mut self.emulator;
             let up = emulator.up.turn(&clock, &self.a, &self.b);
@@ -233,10 +251,10 @@ impl<U: Link, D: Link> Worker<U, D> {
             let busy = moved(up)? | moved(down)?;
             let now = clock.now();
             if now >= publish {
-                self.publish(now, sleeps);
+                self.publish(now - started, sleeps);
                 publish = now + PUBLISH;
                 if self.shared.stop.load(Ordering::Acquire) {
-                    return Ok(self.finish(now, sleeps));
+                    return Ok(self.finish(now - started, sleeps));
                 }
             }
             let wake =
@@ -250,21 +268,21 @@ impl<U: Link, D: Link> Worker<U, D> {
         }
     }
 
-    fn snapshot(&self, now: Time, sleeps: u64) -> EmulatorStats {
+    fn snapshot(&self, elapsed: Duration, sleeps: u64) -> EmulatorStats {
         let (up, down) = (self.emulator.up.stats(), self.emulator.down.stats());
-        EmulatorStats { up, down, elapsed: now - Time::ZERO, sleeps, cpu: crate::clock::thread_cpu() }
+        EmulatorStats { up, down, elapsed, sleeps, cpu: crate::clock::thread_cpu() }
     }
 
-    fn publish(&self, now: Time, sleeps: u64) {
+    fn publish(&self, elapsed: Duration, sleeps: u64) {
         // Whoever reads copies only; if one does just now, the next time will do.
         if let Ok(mut stats) = self.shared.stats.try_lock() {
-            *stats = Some(self.snapshot(now, sleeps));
+            *stats = Some(self.snapshot(elapsed, sleeps));
         }
     }
 
-    fn finish(&mut self, now: Time, sleeps: u64) -> EmulatorStats {
+    fn finish(&mut self, elapsed: Duration, sleeps: u64) -> EmulatorStats {
         self.emulator.up.stats.overrun = self.a.overruns();
         self.emulator.down.stats.overrun = self.b.overruns();
-        self.snapshot(now, sleeps)
+        self.snapshot(elapsed, sleeps)
     }
 }

@@ -34,6 +34,7 @@ use taut_core::{
     Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, StreamId, Time,
     Transmit, Transport, earliest,
 };
+use taut_session::diagnostics;
 use taut_wire::proxy::{Body, Frame, HEADER_LEN, Header};
 
 use self::judge::{Arrived, Judge, Rules};
@@ -365,6 +366,7 @@ impl Machine for ProxyMachine {
 
     fn poll_event(&mut self, now: Time) -> Option<ProxyNote> {
         while let Some(event) = self.carrier.poll_event() {
+            diagnostics::on_event(&event);
             match event {
                 Event::Received { data, .. } => {
                     self.hear(now, data);

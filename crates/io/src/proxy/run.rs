@@ -46,6 +46,7 @@ pub fn proxy(
     started: impl FnOnce(Remote<ProxyMachine>),
     tell: &mut dyn FnMut(Time, ProxyNote),
 ) -> Result<super::ProxyStats, ProxyError> {
+    let _span = tracing::info_span!("proxy", transport = endpoint.kind().name()).entered();
     let (carrier, port) = endpoint.open_for(Service::Proxy)?;
     let mut machine = ProxyMachine::new(carrier, local, config)?;
     if let Some(period) = report_period {

@@ -84,6 +84,7 @@ pub fn operate<D: OperatorDevice>(
     started: impl FnOnce(Remote<OperatorMachine<D>>),
     tell: &mut dyn FnMut(Time, Told<OperatorNote>),
 ) -> Result<Progress, OperateError> {
+    let _span = tracing::info_span!("operator", transport = endpoint.kind().name()).entered();
     let (carrier, port) = endpoint.open()?;
     let (now, rng) = (driver.clock().now(), os_seed().stream("operator"));
     let mut machine = Operator::new(now, (carrier, rng), config.session, device, config.agent);

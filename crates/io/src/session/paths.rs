@@ -163,10 +163,10 @@ impl PathWatch {
         id: MachineId,
         tell: &mut dyn FnMut(&mut M, PathNote),
     ) {
-        if !driver.take_news() && now < self.next {
+        if !driver.take_watched_ready() && now < self.next {
             return;
         }
-        self.read_news();
+        self.read_changes();
         self.next = now + LOOK;
         let interfaces = Interfaces::read();
         for place in 0..self.wanted.len() {
@@ -192,8 +192,14 @@ impl PathWatch {
                 // It fails where there is no such place only.
                 let _ = driver.set_socket(id, place, None);
             }
-            let news = made.is_ok() || !was_there && wanted.state.as_ref() != Some(&made);
-            if let (true, Some(machine)) = (news, driver.machine_mut(id)) {
+            match &made {
+                Ok(index) => tracing::info!(path = place, spec = %wanted.spec, index, "interface is there"),
+                Err(missing) => {
+                    tracing::info!(path = place, spec = %wanted.spec, ?missing, "interface is not there")
+                }
+            }
+            let changed = made.is_ok() || !was_there && wanted.state.as_ref() != Some(&made);
+            if let (true, Some(machine)) = (changed, driver.machine_mut(id)) {
                 tell(machine, note(made.as_ref().err().cloned()));
             }
             // A socket that was refused is tried again, also when nothing else changes.
@@ -202,7 +208,7 @@ impl PathWatch {
     }
 
     /// What it says does not matter: everything is looked at.
-    fn read_news(&self) {
+    fn read_changes(&self) {
         let Some(changes) = &self.changes else { return };
         let mut buffer = [0; 8_192];
         loop {

@@ -95,6 +95,7 @@ pub fn serve<P: Stoppable + 'static>(
     started: impl FnOnce(Remote<RobotMachine<P>>),
     tell: &mut dyn FnMut(Time, Told<RobotNote>),
 ) -> Result<Status, ServeError> {
+    let _span = tracing::info_span!("robot", transport = endpoint.kind().name()).entered();
     let (carrier, port) = endpoint.open()?;
     let device = Guarded::start(device).map_err(ServeError::Deadman)?;
     let ServeConfig { mut session, report_period, record, observer } = config;

@@ -18,6 +18,15 @@ pub enum TransportConfig {
 }
 
 impl TransportConfig {
+    /// Has its connections write traces, where it is QUIC; the others have none.
+    #[cfg(feature = "qlog")]
+    pub fn qlog(self, qlog: taut_transport::quic::qlog::Qlog) -> Self {
+        match self {
+            Self::Stack(spec) => Self::Stack(spec.qlog(qlog)),
+            tcp @ Self::Tcp(_) => tcp,
+        }
+    }
+
     /// Which transport.
     pub const fn kind(&self) -> TransportKind {
         match self {

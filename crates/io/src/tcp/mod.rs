@@ -35,6 +35,7 @@
 //! ```
 
 mod acceptor;
+mod bulk;
 mod config;
 mod outbox;
 mod socket;
@@ -51,6 +52,7 @@ use taut_core::{
 use taut_transport::tcp::Deframer;
 
 pub use self::acceptor::{Acceptor, GUESTS};
+pub use self::bulk::{Bulk, BulkConfig, BulkStats};
 pub use self::config::KernelTcpConfig;
 use self::outbox::Outbox;
 use crate::driver::poller::{Interest, Poller, Ready};

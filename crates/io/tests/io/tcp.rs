@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration as StdDuration;
 
-use taut_core::{Bytes, DropCause, Duration, Event, Message, Priority, Reliability, Transport};
-use taut_io::tcp::{KernelTcp, KernelTcpConfig};
+use taut_core::{Bytes, DropCause, Duration, Event, Message, Priority, Reliability, Time, Transport};
+use taut_io::tcp::{Bulk, BulkConfig, KernelTcp, KernelTcpConfig};
 use taut_io::{Driver, DriverConfig, MachineId, Plain};
 
 use crate::machines::turn_until;
@@ -247,4 +247,30 @@ fn a_peer_that_announces_too_much_is_cut_off() {
     assert!(events.contains(&(server, Event::Refused(DropCause::Malformed))));
     let one = matches!(&events[1].1, Event::Received { data, .. } if data == &[42]);
     assert!(one && events[0].1 == Event::Connected, "{events:?}");
+}
+
+#[test]
+fn a_bulk_transfer_begins_when_it_is_told_and_counts_packets_as_long_as_it_is_told() {
+    let config = BulkConfig { congestion: "reno", segment: Bytes::new(578), dscp: 10 };
+    let mut driver = Driver::new(DriverConfig::new()).unwrap();
+    // A port that was free just now.
+    let far = listener().local_addr().unwrap();
+    let receiver = Bulk::receiver(far, &config).unwrap();
+    let start = driver.clock().now() + Duration::from_millis(20);
+    let sender = Bulk::sender("127.0.0.1:0".parse().unwrap(), far, start, &config).unwrap();
+    let add = |driver: &mut Driver<Bulk>, end: Bulk| {
+        let descriptor = end.descriptor().unwrap();
+        driver.add(end, descriptor).unwrap()
+    };
+    let (sender, receiver) = (add(&mut driver, sender), add(&mut driver, receiver));
+    driver.turn(Time::ZERO, &mut |_, ()| {}).unwrap();
+    assert_eq!(driver.machine(sender).unwrap().stats().packets_sent, 0);
+    let end = start + Duration::from_secs(10);
+    while driver.machine(receiver).unwrap().stats().bytes_received < 1_000_000 && driver.clock().now() < end {
+        driver.turn(end, &mut |_, ()| {}).unwrap();
+    }
+    let (from, to) = (driver.machine(sender).unwrap().stats(), driver.machine(receiver).unwrap().stats());
+    assert!(to.bytes_received >= 1_000_000 && to.bytes_received <= from.bytes_sent + 578, "{from:?} {to:?}");
+    let mean = from.bytes_sent / from.packets_sent;
+    assert!((500..=578).contains(&mean), "{mean} B: {from:?}");
 }

@@ -1,6 +1,6 @@
 //! From the scenario's words to cross traffic.
 
-use taut_core::{Bytes, Duration, FlowId, Node, Protocol, Seed, Time};
+use taut_core::{Address, Bytes, Duration, FlowId, Node, Protocol, Seed, Time};
 use taut_sim::traffic::{Cbr, Pattern, Poisson, Replay, Sink, Source, Video, Voice};
 use taut_sim::{Endpoint, Network, Peer, VertexId};
 use taut_trace::Data;
@@ -19,22 +19,38 @@ use crate::scenario::{
 use taut_report::result::{FlowOwner, FlowPart};
 
 /// One of the flows that an entry of cross traffic makes.
-struct One<'a> {
+pub(super) struct One<'a> {
     /// The entry's name.
-    entry: &'a str,
-    cross: &'a Cross,
+    pub(super) entry: &'a str,
+    pub(super) cross: &'a Cross,
     /// Which of its flows, from 0.
     index: u32,
     /// How results call it.
-    label: String,
-    from: VertexId,
-    to: VertexId,
+    pub(super) label: String,
+    /// The sender's vertex and the receiver's.
+    pub(super) between: [String; 2],
 }
 
 impl One<'_> {
-    fn owner(&self, part: FlowPart) -> FlowOwner {
+    pub(super) fn owner(&self, part: FlowPart) -> FlowOwner {
         FlowOwner::Cross { entry: self.entry.to_owned(), index: self.index, part }
     }
+
+    fn vertices(&self, network: &Network) -> [VertexId; 2] {
+        let of = |name| network.find(name).expect("a valid scenario names vertices that exist");
+        self.between.each_ref().map(|name| of(name))
+    }
+}
+
+/// Every flow of cross traffic, in the order of results.
+pub(super) fn each(scenario: &Scenario) -> impl Iterator<Item = One<'_>> {
+    scenario.cross.iter().flat_map(move |(name, cross)| {
+        let many = cross.count > 1 || cross.from.ends_with("/*") || cross.to.ends_with("/*");
+        (0..).zip(pairs(cross, scenario)).map(move |(index, (from, to))| {
+            let label = if many { format!("{name}/{}", index + 1) } else { name.clone() };
+            One { entry: name, cross, index, label, between: [from, to] }
+        })
+    })
 }
 
 /// Adds all cross traffic; flows are numbered on from `flows`.
@@ -45,23 +61,7 @@ pub(super) fn add(
     inputs: &mut Inputs,
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(), RunError> {
-    for (name, cross) in &scenario.cross {
-        for (index, (from, to)) in (0..).zip(pairs(cross, scenario)) {
-            let label = if cross.count == 1 && !cross.from.ends_with("/*") && !cross.to.ends_with("/*") {
-                name.clone()
-            } else {
-                format!("{name}/{}", index + 1)
-            };
-            let (from, to) = (vertex(network, &from), vertex(network, &to));
-            let one = One { entry: name, cross, index, label, from, to };
-            add_one(network, &one, (scenario.duration, seed), inputs, flows)?;
-        }
-    }
-    Ok(())
-}
-
-fn vertex(network: &Network, name: &str) -> VertexId {
-    network.find(name).expect("a valid scenario names vertices that exist")
+    each(scenario).try_for_each(|one| add_one(network, &one, (scenario.duration, seed), inputs, flows))
 }
 
 /// Sender and receiver of each flow.
@@ -76,6 +76,60 @@ fn pairs(cross: &Cross, scenario: &Scenario) -> Vec<(String, String)> {
     (0..many).flat_map(|i| (0..cross.count).map(move |_| i)).map(pair).collect()
 }
 
+/// Both ends of a flow that is no transport.
+pub(super) struct Ends {
+    pub(super) kind: &'static str,
+    pub(super) sender: Box<dyn Node + Send>,
+    pub(super) receiver: Box<dyn Node + Send>,
+    /// Does the receiver report?
+    pub(super) reports: bool,
+}
+
+/// When a flow begins: where nothing says so, flows do not all begin together, for they would meet in step for the whole run.
+pub(super) fn start(one: &One<'_>, seed: Seed) -> Time {
+    let within = |interval: Duration| {
+        Duration::from_nanos(seed.stream(&format!("cross/{}", one.label)).below(interval.as_nanos()))
+    };
+    let frame = |fps| Duration::from_nanos(1_000_000_000 / u64::from(fps));
+    Time::ZERO
+        + one.cross.start.unwrap_or_else(|| match &one.cross.traffic {
+            Traffic::Tcp(_) => within(TCP_START),
+            Traffic::Cbr(f) => within(f.packet / f.rate),
+            Traffic::Voice => within(Duration::from_millis(20)),
+            Traffic::Video(v) => within(frame(v.fps)),
+            Traffic::Rtp(rtp) if rtp.file.is_none() => within(frame(rtp.fps)),
+            Traffic::Haptic(h) => within(h.period),
+            Traffic::Poisson(_) | Traffic::Rtp(_) | Traffic::Replay(_) => Duration::ZERO,
+        })
+}
+
+/// The ends of all but TCP; packets go to `to` as the flow `data`, and back to the next address as the next flow.
+pub(super) fn ends(
+    one: &One<'_>,
+    (to, data): (Address, FlowId),
+    (duration, seed): (Duration, Seed),
+    inputs: &mut Inputs,
+) -> Result<Ends, RunError> {
+    let One { label, cross, .. } = one;
+    let (start, stop) = (start(one, seed), cross.stop.map_or(Time::MAX, |stop| Time::ZERO + stop));
+    let stream = |name: &str| seed.stream(&format!("cross/{label}/{name}"));
+    let (pattern, kind): (Box<dyn Pattern + Send>, _) = match &cross.traffic {
+        Traffic::Tcp(_) => unreachable!("TCP is a transport"),
+        Traffic::Rtp(rtp) => return rtp_ends(one, rtp, (to, data), (start, stop), (seed, inputs)),
+        Traffic::Cbr(f) => (Box::new(Cbr::new(f.rate, f.packet)), "cbr"),
+        Traffic::Poisson(f) => (Box::new(Poisson::new(f.rate, f.packet, stream("arrivals"))), "poisson"),
+        Traffic::Voice => (Box::new(Voice::g711(stream("speech"))), "voice"),
+        Traffic::Video(v) => {
+            let interval = Duration::from_nanos(1_000_000_000 / u64::from(v.fps));
+            (Box::new(video(v, interval)), "video")
+        }
+        Traffic::Haptic(h) => (Box::new(haptics(h, one, (duration, seed), inputs)?), "haptic"),
+        Traffic::Replay(r) => (Box::new(replay(r, one.entry, inputs)?), "replay"),
+    };
+    let sender = Box::new(Source::new(to, data, pattern).between(start, stop).dscp(cross.dscp));
+    Ok(Ends { kind, sender, receiver: Box::new(Sink::default()), reports: false })
+}
+
 fn add_one(
     network: &mut Network,
     one: &One<'_>,
@@ -83,62 +137,25 @@ fn add_one(
     inputs: &mut Inputs,
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(), RunError> {
-    let One { label, cross, .. } = one;
-    let flow = FlowId(flows.len() as u32);
-    let mut rng = seed.stream(&format!("cross/{label}"));
-    let stop = cross.stop.map_or(Time::MAX, |stop| Time::ZERO + stop);
-    // Where nothing says when, flows do not all begin together: they would meet in step for the whole run.
-    let mut start = |interval: Duration| {
-        Time::ZERO + cross.start.unwrap_or_else(|| Duration::from_nanos(rng.below(interval.as_nanos())))
-    };
-    let (pattern, kind, start): (Box<dyn Pattern>, _, _) = match &cross.traffic {
-        Traffic::Tcp(tcp) => {
-            let start = start(TCP_START);
-            add_tcp(network, one, tcp, start, seed, flows);
-            return Ok(());
-        }
-        Traffic::Cbr(f) => (Box::new(Cbr::new(f.rate, f.packet)), "cbr", start(f.packet / f.rate)),
-        Traffic::Poisson(f) => {
-            let rng = seed.stream(&format!("cross/{label}/arrivals"));
-            (
-                Box::new(Poisson::new(f.rate, f.packet, rng)),
-                "poisson",
-                Time::ZERO + cross.start.unwrap_or_default(),
-            )
-        }
-        Traffic::Voice => {
-            let rng = seed.stream(&format!("cross/{label}/speech"));
-            (Box::new(Voice::g711(rng)), "voice", start(Duration::from_millis(20)))
-        }
-        Traffic::Video(v) => {
-            let interval = Duration::from_nanos(1_000_000_000 / u64::from(v.fps));
-            (Box::new(video(v, interval)), "video", start(interval))
-        }
-        Traffic::Rtp(rtp) => {
-            let start = match rtp.file {
-                Some(_) => Time::ZERO + cross.start.unwrap_or_default(),
-                None => start(Duration::from_nanos(1_000_000_000 / u64::from(rtp.fps))),
-            };
-            return add_rtp(network, one, rtp, (start, stop), (seed, inputs), flows);
-        }
-        Traffic::Haptic(h) => {
-            (Box::new(haptics(h, one, (duration, seed), inputs)?), "haptic", start(h.period))
-        }
-        Traffic::Replay(r) => {
-            (Box::new(replay(r, one.entry, inputs)?), "replay", Time::ZERO + cross.start.unwrap_or_default())
-        }
-    };
-    let sink = network.node(format!("{label} receiver"), one.to, Box::new(Sink::default()));
-    let source = Source::new(sink, flow, pattern).between(start, stop).dscp(cross.dscp);
-    let source = network.node(format!("{label} sender"), one.from, Box::new(source));
+    if let Traffic::Tcp(tcp) = &one.cross.traffic {
+        add_tcp(network, one, tcp, seed, flows);
+        return Ok(());
+    }
+    let to = (network.next_address(), FlowId(flows.len() as u32));
+    let Ends { kind, sender, receiver, reports } = ends(one, to, (duration, seed), inputs)?;
+    let label = &one.label;
+    let [from, to] = one.vertices(network);
+    let sink = network.node(format!("{label} receiver"), to, receiver);
+    let source = network.node(format!("{label} sender"), from, sender);
     network.flow(source, sink);
-    flows.push(FlowInfo {
-        name: label.clone(),
-        owner: one.owner(FlowPart::Data),
-        kind,
-        sender: source,
-        counters: Counters::default(),
-    });
+    let mut flow = |name, part, kind, sender| {
+        flows.push(FlowInfo { name, owner: one.owner(part), kind, sender, counters: Counters::default() });
+    };
+    flow(label.clone(), FlowPart::Data, kind, source);
+    if reports {
+        network.flow(sink, source);
+        flow(format!("{label} reports"), FlowPart::Acks, "rtcp", sink);
+    }
     Ok(())
 }
 
@@ -165,54 +182,40 @@ pub(super) fn videos(scenario: &Scenario, flows: &[FlowInfo]) -> Vec<VideoWatch>
     (0..).zip(flows).filter_map(video).collect()
 }
 
-fn add_rtp(
-    network: &mut Network,
+fn rtp_ends(
     one: &One<'_>,
     spec: &RtpTraffic,
+    (to, data): (Address, FlowId),
     (start, stop): (Time, Time),
     (seed, inputs): (Seed, &mut Inputs),
-    flows: &mut Vec<FlowInfo>,
-) -> Result<(), RunError> {
-    let label = &one.label;
+) -> Result<Ends, RunError> {
     let recorded = spec.file.as_ref().map(|file| recorded_video(file, spec.port, one.entry, inputs));
     let recorded = recorded.transpose()?;
-    let receiver = network.next_address();
     let peer = Peer {
-        address: receiver,
+        address: to,
         source_port: EPHEMERAL,
         destination_port: spec.port,
-        flow: FlowId(flows.len() as u32),
+        flow: data,
         protocol: Protocol::Udp,
         dscp: one.cross.dscp,
     };
     let back = Peer {
-        address: taut_core::Address(receiver.0 + 1),
+        address: Address(to.0 + 1),
         source_port: spec.port,
         destination_port: EPHEMERAL,
-        flow: FlowId(peer.flow.0 + 1),
+        flow: FlowId(data.0 + 1),
         ..peer
     };
-    let adapts = spec.sender == RtpSender::Gcc;
-    let mut rng = seed.stream(&format!("cross/{label}/rtp"));
-    let source: Box<dyn Node> = match recorded {
+    let reports = spec.sender == RtpSender::Gcc;
+    let mut rng = seed.stream(&format!("cross/{}/rtp", one.label));
+    let sender: Box<dyn Node + Send> = match recorded {
         Some(packets) => Box::new(RtpReplay::new(packets, peer, start, stop)),
-        None if adapts => Box::new(AdaptingSource::new(spec, peer, start, stop, &mut rng)),
+        None if reports => Box::new(AdaptingSource::new(spec, peer, start, stop, &mut rng)),
         None => Box::new(RtpSource::new(spec, peer, start, stop, &mut rng)),
     };
-    let sink: Box<dyn Node> =
-        if adapts { Box::new(ReportingReceiver::new(back)) } else { Box::new(Sink::default()) };
-    let sink = network.node(format!("{label} receiver"), one.to, sink);
-    let source = network.node(format!("{label} sender"), one.from, source);
-    network.flow(source, sink);
-    let mut flow = |name, part, kind, sender| {
-        flows.push(FlowInfo { name, owner: one.owner(part), kind, sender, counters: Counters::default() });
-    };
-    flow(label.clone(), FlowPart::Data, "rtp", source);
-    if adapts {
-        network.flow(sink, source);
-        flow(format!("{label} reports"), FlowPart::Acks, "rtcp", sink);
-    }
-    Ok(())
+    let receiver: Box<dyn Node + Send> =
+        if reports { Box::new(ReportingReceiver::new(back)) } else { Box::new(Sink::default()) };
+    Ok(Ends { kind: "rtp", sender, receiver, reports })
 }
 
 /// The packets of a file's video.
@@ -235,20 +238,13 @@ fn recorded_video(
 /// A bulk transfer starts somewhere in the first 100 ms.
 const TCP_START: Duration = Duration::from_millis(100);
 
-fn add_tcp(
-    network: &mut Network,
-    one: &One<'_>,
-    spec: &TcpSpec,
-    start: Time,
-    seed: Seed,
-    flows: &mut Vec<FlowInfo>,
-) {
-    let label = &one.label;
+fn add_tcp(network: &mut Network, one: &One<'_>, spec: &TcpSpec, seed: Seed, flows: &mut Vec<FlowInfo>) {
+    let (label, start) = (&one.label, start(one, seed));
     let data = FlowId(flows.len() as u32);
     let acks = FlowId(data.0 + 1);
     let port = 5001u16.wrapping_add(data.0 as u16);
     let receiver = network.next_address();
-    let sender = taut_core::Address(receiver.0 + 1);
+    let sender = Address(receiver.0 + 1);
     let peer = |address, flow, source_port, destination_port| Peer {
         address,
         source_port,
@@ -264,8 +260,9 @@ fn add_tcp(
     let (server, client) = (Counted::new(server, acked.clone()), Counted::new(client, sent.clone()));
     let server = Endpoint::new(server, peer(sender, acks, port, EPHEMERAL));
     let client = Endpoint::new(client, peer(receiver, data, EPHEMERAL, port));
-    let receiver = network.node(format!("{label} receiver"), one.to, Box::new(server));
-    let sender = network.node(format!("{label} sender"), one.from, Box::new(client.starting_at(start)));
+    let [from, to] = one.vertices(network);
+    let receiver = network.node(format!("{label} receiver"), to, Box::new(server));
+    let sender = network.node(format!("{label} sender"), from, Box::new(client.starting_at(start)));
     flows.push(FlowInfo {
         name: label.clone(),
         owner: one.owner(FlowPart::Data),

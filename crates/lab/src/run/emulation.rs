@@ -91,10 +91,11 @@ fn operator(scenario: &Scenario) -> Option<&str> {
     session.or(scenario.teleop.as_ref().map(|teleop| teleop.operator.as_str()))
 }
 
-/// Who stands at the two ends of a scenario's paths: those of its `[teleop]` session, or of its `[commands]`.
+/// Who stands at the two ends of a scenario's paths: those of its `[teleop]` session, or of its `[commands]`; where it has neither, those
+/// of its first link.
 #[derive(Clone, Copy, Debug)]
 pub struct PathEnds<'a> {
-    /// Whose they are: `"teleop"` or `"commands"`.
+    /// Whose they are: `"teleop"`, `"commands"` or `"links"`.
     pub of: &'static str,
     /// The operator's place, and the robot's.
     pub ends: [&'a str; 2],
@@ -106,7 +107,7 @@ impl<'a> PathEnds<'a> {
     /// Those of `scenario`.
     ///
     /// # Errors
-    /// When it has neither.
+    /// When it has a `[session]` alone.
     pub fn of(scenario: &'a Scenario) -> Result<Self, RunError> {
         if let Some(teleop) = &scenario.teleop {
             return Ok(Self { of: "teleop", ends: [&teleop.operator, &teleop.robot], paths: teleop.paths });
@@ -114,8 +115,17 @@ impl<'a> PathEnds<'a> {
         if let Some(commands) = &scenario.commands {
             return Ok(Self { of: "commands", ends: [&commands.from, &commands.to], paths: commands.paths });
         }
-        let message = "there is none; only sessions of [teleop] and [commands] run over real sockets";
-        Err(RunError::key("teleop", message))
+        // Cross traffic by itself: the first link's.
+        let first = scenario.links.iter().flat_map(|(name, link)| directions(name, link)).next();
+        match first {
+            Some((_, from, to)) if scenario.session.is_none() => {
+                Ok(Self { of: "links", ends: [from, to], paths: 1 })
+            }
+            _ => {
+                let message = "there is none; only sessions of [teleop] and [commands] run over real sockets";
+                Err(RunError::key("teleop", message))
+            }
+        }
     }
 }
 

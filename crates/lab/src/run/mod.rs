@@ -1,5 +1,6 @@
 //! One run: a scenario and a seed in, a result out.
 
+mod beside;
 mod commands;
 mod cross;
 mod earlier;
@@ -33,6 +34,7 @@ use std::collections::BTreeMap;
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
+pub use beside::{CrossBooks, CrossCarrier, CrossFlow, Tally, account_cross, cross_flows};
 pub use commands::{CommandNotes, CommandRun, Commander, StillRobot, account_commands};
 pub(crate) use earlier::{Kind, Owner, settle};
 pub use emulation::{LinkPair, PathEnds, link_name, link_pair, path_links};

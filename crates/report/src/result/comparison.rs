@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, percent};
-use super::{Distribution, Ran, RunResult};
+use super::{Distribution, FlowOwner, FlowPart, FlowResult, Ran, RunResult};
 
 /// Real runs of a scenario, each beside the simulated one with the same variant and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,8 @@ pub struct ComparedRun {
 pub struct SessionSummary {
     /// Where it ran.
     pub ran: Ran,
-    /// From a state's creation to its arrival, all streams together, in milliseconds; absent when none arrived.
+    /// From a state's creation to its arrival, all streams together, in milliseconds; absent when none arrived. Of cross traffic alone,
+    /// the delay of its first flow.
     pub one_way_ms: Option<Distribution>,
     /// Mean absolute difference of consecutive latencies, in milliseconds.
     pub jitter_ms: Option<f64>,
@@ -63,10 +64,26 @@ pub struct SessionSummary {
     /// Of a flow of commands, copies of a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<f64>,
+    /// Cross traffic beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross: Vec<CrossSummary>,
     /// What else is known of the flow there, by name: `"emulator_late_p99_us"`.
     pub counters: BTreeMap<String, u64>,
     /// What was not as it must be, in words; empty when all is well.
     pub violations: Vec<String>,
+}
+
+/// What one run says of a flow of cross traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CrossSummary {
+    /// As in the results of a run: `"bulk"`.
+    pub name: String,
+    /// Wire bits delivered per second after the warm-up.
+    pub delivered_bps: f64,
+    /// Packets that were dropped, per cent; absent when none was sent.
+    pub loss_percent: Option<f64>,
+    /// Delay of packets, in milliseconds; absent where nobody saw them, or none arrived.
+    pub delay_ms: Option<Distribution>,
 }
 
 /// One percentile, simulated and real.
@@ -149,6 +166,19 @@ impl ComparisonResult {
     }
 }
 
+impl CrossSummary {
+    /// Of what goes there; of its acknowledgements and reports nothing.
+    fn of(flow: &FlowResult) -> Option<Self> {
+        let is_data = matches!(flow.owner, FlowOwner::Cross { part: FlowPart::Data, .. });
+        is_data.then(|| Self {
+            name: flow.name.clone(),
+            delivered_bps: flow.delivered_bps,
+            loss_percent: flow.loss_percent,
+            delay_ms: flow.delay_ms.clone(),
+        })
+    }
+}
+
 impl SessionSummary {
     fn of(run: &RunResult) -> Self {
         let haptic = run.media.iter().find(|medium| {
@@ -161,10 +191,12 @@ impl SessionSummary {
         let dropped = teleop.map_or(0, |teleop| {
             teleop.streams.iter().flat_map(|stream| stream.dropped.values()).sum::<u64>()
         });
+        let cross: Vec<CrossSummary> = run.flows.iter().filter_map(CrossSummary::of).collect();
         Self {
             ran: run.ran,
             one_way_ms: match commands {
                 Some(commands) => commands.latency_ms.clone(),
+                None if run.media.is_empty() => cross.first().and_then(|flow| flow.delay_ms.clone()),
                 None => haptic.and_then(|haptic| haptic.delay_ms.clone()),
             },
             in_time_percent: commands.and_then(|commands| commands.in_time_percent),
@@ -182,6 +214,7 @@ impl SessionSummary {
             efficiency_percent: teleop.and_then(|teleop| teleop.wire[0].efficiency_percent),
             counters: flow.map(|flow| flow.counters.clone()).unwrap_or_default(),
             violations: run.conservation.violations.clone(),
+            cross,
         }
     }
 }

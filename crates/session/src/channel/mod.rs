@@ -3,28 +3,38 @@
 //! | part | what it does |
 //! | --- | --- |
 //! | `declare` | what a channel is; what two ends that declare it agree on |
-//! | `outgoing` | messages that wait, as fragments with one fate: superseded, too late, or arrived |
+//! | `event` | what channels tell |
+//! | `outgoing` | messages that wait, whose parts have one fate: superseded, too late, or arrived |
 //! | `incoming` | messages put together again, judged by age, in order where that was promised |
+//! | `pack`, `frame` | which of them travel together, and how that is written |
 //! | `repeat` | which frames are under way, which are lost and go again |
+//! | `spans` | which bytes of a message |
 //!
-//! A message longer than [`FRAGMENT`] goes as fragments, when the session's congestion control lets them.
+//! A message longer than [`FRAGMENT`] goes in parts, when the session's congestion control lets them.
 
 mod declare;
+mod event;
+mod frame;
 mod incoming;
 mod outgoing;
+mod pack;
 mod repeat;
+mod spans;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::Serialize;
-use taut_core::{Deadline, DropCause, Duration, LeakyBucket, Time, earliest};
-use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Role, WAITED_UNIT_US};
+use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time, earliest};
+use taut_media::Waiting;
+use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Piece, Role};
 
-use self::declare::agree;
 pub(crate) use self::declare::declare;
+use self::declare::{Agreed, agree};
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
+pub use self::event::{ChannelEvent, ChannelSummary, SendRefused};
 use self::incoming::{Incoming, Outcome, Received, Whole};
-use self::outgoing::{Gone, Outgoing, Piece};
+use self::outgoing::{Gone, Outgoing};
+pub use self::pack::Packing;
+use self::pack::{Packs, Taken};
 pub(crate) use self::repeat::Sent;
 use self::repeat::{Fragment, UnderWay};
 use crate::counters::Drops;
@@ -40,119 +50,6 @@ const COUNTED: u64 = 1 << 24;
 /// A channel, by its place among those that this end declared, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub u8);
-
-/// What a channel has to tell.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ChannelEvent {
-    /// Both ends declare it: messages may flow.
-    Opened {
-        /// Which.
-        channel: ChannelId,
-    },
-    /// It stays closed for this session.
-    Refused {
-        /// Which.
-        channel: ChannelId,
-        /// Why.
-        why: ChannelRefusal,
-    },
-    /// A message came.
-    Received {
-        /// Over which channel.
-        channel: ChannelId,
-        /// The sender's number for it.
-        sequence: u64,
-        /// How old it is, by the estimate of the peer's clock; `None` while there is none, where messages do not age.
-        age: Option<Duration>,
-        /// Its bytes.
-        payload: Vec<u8>,
-    },
-    /// A message of this end arrived, of a channel whose messages are repeated.
-    Arrived {
-        /// Of which channel.
-        channel: ChannelId,
-        /// Which.
-        sequence: u64,
-    },
-    /// A message is gone: of this end, or one of the peer's that came and is of no use.
-    Dropped {
-        /// Of which channel.
-        channel: ChannelId,
-        /// Which.
-        sequence: u64,
-        /// Why.
-        cause: DropCause,
-    },
-}
-
-/// Why a message was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendRefused {
-    /// There is no such channel, it is not this end that sends there, there is no session, or the peer does not take it.
-    #[error("the channel is not open")]
-    NotOpen,
-    /// It is a channel of motion, of another schema than this; or it is none.
-    #[error("motion goes over a channel of motion of its schema, and nothing else does")]
-    OtherSchema,
-    /// It moves a robot that this operator has stopped.
-    #[error("the emergency stop is latched; resume first")]
-    Stopped,
-    /// A number in it is not finite.
-    #[error("a number is not finite")]
-    NotFinite,
-    /// It is longer than both ends take.
-    #[error("longer than the {largest} B that both ends take")]
-    TooLarge {
-        /// Bytes.
-        largest: usize,
-    },
-    /// It is older than its deadline already.
-    #[error("older than its deadline")]
-    TooLate,
-    /// More in a second than agreed.
-    #[error("more messages in a second than both ends take")]
-    RateLimited,
-    /// What is to arrive in any case waits, and there is no room for more of it.
-    #[error("too many messages wait")]
-    Full,
-}
-
-impl SendRefused {
-    /// Under which cause it is counted.
-    pub const fn cause(self) -> DropCause {
-        match self {
-            Self::NotOpen => DropCause::Abandoned,
-            Self::OtherSchema => DropCause::Malformed,
-            Self::Stopped => DropCause::Stopped,
-            Self::NotFinite => DropCause::NotFinite,
-            Self::TooLarge { .. } => DropCause::TooBig,
-            Self::TooLate => DropCause::TooLate,
-            Self::RateLimited => DropCause::RateLimited,
-            Self::Full => DropCause::SendBufferFull,
-        }
-    }
-}
-
-/// What a channel did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ChannelSummary {
-    /// Its name.
-    pub name: String,
-    /// Which way: `"to_robot"` or `"to_operator"`.
-    pub direction: &'static str,
-    /// Both ends declare it.
-    pub open: bool,
-    /// Messages that this end made.
-    pub made: u64,
-    /// Messages that arrived: at the peer, as far as that is told, or here.
-    pub delivered: u64,
-    /// Bytes of payloads sent, repetitions included, or received.
-    pub bytes: u64,
-    /// Fragments that were sent again.
-    pub repeated: u64,
-    /// Messages dropped or refused at this end, by cause.
-    pub dropped: BTreeMap<&'static str, u64>,
-}
 
 /// Counts of a channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,17 +72,17 @@ fn meter(rate_mhz: u32, at_once_ms: u64) -> Option<LeakyBucket> {
     })
 }
 
-/// A frame that the session gives to its transport: its header, and whose it is.
+/// A frame that the session gives to its transport; what is in it, the channels know until they hear what became of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) number: u64,
     pub(crate) priority: u8,
     pub(crate) created: Time,
     pub(crate) deadline: Option<Duration>,
-    /// It is motion or feedback.
+    /// Motion or feedback is in it.
     pub(crate) live: bool,
-    channel: usize,
-    piece: Piece,
+    /// Bytes in it that are neither.
+    pub(crate) media: u64,
 }
 
 /// All channels of one end.
@@ -201,6 +98,9 @@ pub(crate) struct Channels {
     /// A transport that was full is asked again then.
     retry: Time,
     next_number: u64,
+    packs: Packs,
+    /// What is in the frame that was given out last.
+    taken: Vec<Taken>,
     under_way: UnderWay,
     received: Received,
     gone: Vec<Gone>,
@@ -237,7 +137,8 @@ const LAZY_ACK_EVERY: u32 = 32;
 const TRANSPORT_FULL: Duration = Duration::from_millis(1);
 
 impl Channels {
-    pub(crate) fn new(role: Role, list: &[Channel]) -> Self {
+    /// Of this end, which packs what it sends so and to whose frames a driver adds such headers.
+    pub(crate) fn new(role: Role, list: &[Channel], packing: &Packing, headers: Bytes) -> Self {
         let away = match role {
             Role::Operator => Direction::ToRobot,
             Role::Robot => Direction::ToOperator,
@@ -256,6 +157,8 @@ impl Channels {
             order,
             retry: Time::ZERO,
             next_number: 1,
+            packs: Packs::new(packing, headers),
+            taken: Vec::new(),
             under_way: UnderWay::default(),
             received: Received::default(),
             gone: Vec::new(),
@@ -318,7 +221,12 @@ impl Channels {
         let Some(End::Sends(out)) = self.ends.get_mut(at) else { return Err(SendRefused::NotOpen) };
         // On the wire a time is told from others of the same half hour.
         let oldest = Time::from_nanos(now.as_nanos().saturating_sub(OLDEST.as_nanos()));
-        let sent = out.send(now, created.clamp(oldest, now), payload, urgent, &mut self.gone);
+        let created = created.clamp(oldest, now);
+        let together = self.packs.together;
+        let sent = out.send(now, created, payload, (urgent, together), &mut self.gone);
+        if sent.is_ok() && self.is_live(at) {
+            self.packs.tick(now, true);
+        }
         self.tell(at);
         let tally = &mut self.tallies[at];
         match sent {
@@ -349,7 +257,7 @@ impl Channels {
     /// The next frame that is lost; what is worth it goes again.
     pub(crate) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
         let lost = self.under_way.poll_lost(now, timeout)?;
-        self.lose(lost.fragment);
+        self.lose(&lost);
         Some(lost)
     }
 
@@ -378,137 +286,83 @@ impl Channels {
         matches!(&self.ends[at], End::Sends(out) if out.has_more())
     }
 
-    /// What goes now, the most urgent first; `more`: what can wait, too. A message that cannot arrive in time at these bytes per
-    /// second and after this `way` is not begun. What it is made of is appended to `buffer`.
-    pub(crate) fn poll(
-        &mut self,
-        now: Time,
-        session: u32,
-        more: bool,
-        (rate, way): (Option<f64>, Duration),
-        buffer: &mut Vec<u8>,
-    ) -> Option<Ready> {
-        if now < self.retry {
-            return None;
-        }
-        let takes = |bytes: usize| {
-            rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(bytes as f64 / rate.max(1.0)))
-        };
-        for place in 0..self.order.len() {
-            let at = self.order[place];
-            if !more && !self.is_live(at) {
-                continue;
-            }
-            let End::Sends(out) = &mut self.ends[at] else { continue };
-            let piece = out.next(now, takes, way, &mut self.gone);
-            let ready = piece.map(|piece| self.write(now, session, at, piece, buffer));
-            self.tell(at);
-            if ready.is_some() {
-                return ready;
-            }
-        }
-        None
-    }
-
-    fn write(&mut self, now: Time, session: u32, at: usize, piece: Piece, buffer: &mut Vec<u8>) -> Ready {
-        let End::Sends(out) = &self.ends[at] else { unreachable!("only what is sent here is in the order") };
-        let waited = now.saturating_since(piece.created).as_nanos() / 1_000 / WAITED_UNIT_US;
-        let header = DataHeader {
-            channel: at as u8,
-            session,
-            number: (self.next_number % COUNTED) as u32,
-            sequence: (piece.sequence % COUNTED) as u32,
-            created_us: (piece.created.as_nanos() / 1_000) as u32,
-            waited: waited.min(u64::from(u16::MAX)) as u16,
-            back: piece.back,
-            fragment: (piece.count > 1).then_some((piece.index, piece.count)),
-        };
-        header.emit(buffer);
-        buffer.extend_from_slice(out.bytes_of(&piece));
-        Ready {
-            number: self.next_number,
-            priority: self.list[at].priority,
-            created: piece.created,
-            deadline: piece.expires.map(|expires| expires.saturating_since(piece.created)),
-            live: self.is_live(at),
-            channel: at,
-            piece,
-        }
-    }
-
-    /// The transport took it, `bytes` long; in its `place` among all that this end sends.
-    pub(crate) fn sent(&mut self, now: Time, ready: &Ready, bytes: usize, place: (u64, u64)) {
-        let End::Sends(out) = &mut self.ends[ready.channel] else { return };
-        self.next_number += 1;
-        out.sent(&ready.piece);
-        self.tallies[ready.channel].bytes += bytes as u64;
-        let fragment =
-            Fragment { channel: ready.channel, sequence: ready.piece.sequence, index: ready.piece.index };
-        let fragment = out.agreed().is_some_and(|agreed| agreed.repeats()).then_some(fragment);
-        let forgotten = self.under_way.sent(now, ready, place, fragment);
-        self.lose(forgotten);
-    }
-
     /// The transport did not take it: never will it, or not now.
-    pub(crate) fn refused(&mut self, now: Time, ready: &Ready, cause: DropCause) {
+    pub(crate) fn refused(&mut self, now: Time, cause: DropCause) {
         if cause == DropCause::SendBufferFull {
             self.retry = now + TRANSPORT_FULL;
             return;
         }
-        if let End::Sends(out) = &mut self.ends[ready.channel] {
-            out.refuse(ready.piece.sequence, cause, &mut self.gone);
+        for Taken { channel, rest } in std::mem::take(&mut self.taken) {
+            if let End::Sends(out) = &mut self.ends[channel] {
+                out.refuse(rest.sequence, cause, &mut self.gone);
+            }
+            self.tell(channel);
         }
-        self.tell(ready.channel);
     }
 
     /// The transport dropped a frame that it had taken.
     pub(crate) fn dropped(&mut self, now: Time, number: u64) -> Option<Sent> {
         let dropped = self.under_way.take(number)?;
         self.retry = now + TRANSPORT_FULL;
-        self.lose(dropped.fragment);
+        self.lose(&dropped);
         Some(dropped)
     }
 
-    fn lose(&mut self, fragment: Option<Fragment>) {
-        let Some(fragment) = fragment else { return };
-        if let Some(End::Sends(out)) = self.ends.get_mut(fragment.channel) {
-            self.tallies[fragment.channel].repeated += u64::from(out.lost(fragment.sequence, fragment.index));
+    fn lose(&mut self, frame: &Sent) {
+        for Fragment { channel, sequence, range } in &frame.fragments {
+            if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
+                self.tallies[*channel].repeated += u64::from(out.lost(*sequence, range));
+            }
         }
     }
 
-    /// A frame came. `stamp` judges its message by when it was made, µs modulo 2³² of the peer's clock, and how long it waited.
+    /// A frame came, of which this is known to be one. `stamp` judges a message by when its frame was sent, µs modulo 2³² of the peer's
+    /// clock, and how long it waited before.
     pub(crate) fn handle(
         &mut self,
         now: Time,
-        header: &DataHeader,
-        payload: Vec<u8>,
-        stamp: impl FnOnce(u32, Duration) -> Option<Stamp>,
+        frame: &[u8],
+        mut stamp: impl FnMut(u32, Duration) -> Option<Stamp>,
     ) -> Result<(), DropCause> {
-        let at = *self.by_peer.get(&header.channel).ok_or(DropCause::Malformed)?;
-        let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
-        let mut outcome = incoming.forget_late(now);
-        if !incoming.has_room(header) {
-            self.tallies[at].dropped.add(DropCause::QueueFullPackets);
-            self.tell_of(at, outcome);
-            return Ok(());
+        let (header, pieces) = DataHeader::parse(frame).map_err(|_| DropCause::Malformed)?;
+        let pieces = || pieces.clone().map_while(Result::ok);
+        if !pieces().all(|(piece, _)| self.by_peer.contains_key(&piece.channel)) {
+            return Err(DropCause::Malformed);
         }
-        let fresh = self.received.record(now, header.number);
-        let repeats = incoming.agreed().is_some_and(|agreed| agreed.repeats());
+        let (mut has_room, mut repeats) = (true, false);
+        let fresh = self.received.is_new(header.number);
+        for (piece, payload) in pieces() {
+            let at = self.by_peer[&piece.channel];
+            let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
+            repeats |= incoming.agreed().is_some_and(Agreed::repeats);
+            let mut outcome = incoming.forget_late(now);
+            if !incoming.has_room(&piece, payload) {
+                has_room = false;
+                self.tallies[at].dropped.add(DropCause::QueueFullPackets);
+            } else if !fresh {
+                self.tallies[at].dropped.add(DropCause::Duplicate);
+            } else {
+                let stamp = stamp(header.sent_us, Duration::from_micros(u64::from(piece.waited_us)));
+                self.tallies[at].bytes += payload.len() as u64;
+                let handled = incoming.handle(now, &piece, payload, stamp);
+                outcome.dropped.extend(handled.dropped);
+                outcome.whole.extend(handled.whole);
+            }
+            self.tell_of(at, outcome);
+        }
+        if has_room {
+            self.acknowledge(now, header.number, fresh, repeats);
+        }
+        Ok(())
+    }
+
+    /// The peer is to be told that a frame arrived; sooner, if it repeats what is in it.
+    fn acknowledge(&mut self, now: Time, number: u32, fresh: bool, repeats: bool) {
+        self.received.record(now, number);
         let (delay, every) = if repeats { (ACK_DELAY, ACK_EVERY) } else { (LAZY_ACK_DELAY, LAZY_ACK_EVERY) };
         self.received.count += 1;
         let due = if self.received.count >= every || !fresh && repeats { now } else { now + delay };
         self.received.due = Some(self.received.due.map_or(due, |known| known.min(due)));
-        if fresh {
-            let waited = Duration::from_micros(u64::from(header.waited) * WAITED_UNIT_US);
-            self.tallies[at].bytes += payload.len() as u64;
-            let handled = incoming.handle(now, header, payload, stamp(header.created_us, waited));
-            outcome.dropped.extend(handled.dropped);
-            outcome.whole.extend(handled.whole);
-        } else {
-            self.tallies[at].dropped.add(DropCause::Duplicate);
-        }
-        self.tell_of(at, outcome);
-        Ok(())
     }
 
     /// What came of a frame.
@@ -530,11 +384,13 @@ impl Channels {
         }
     }
 
-    /// The peer tells which frames arrived; `each` hears of those that are new, and of the highest how long it took.
+    /// The peer tells which frames arrived, and when the highest did by its clock; `each` hears of those that are new, and of the highest
+    /// how long it took.
     pub(crate) fn acknowledged(
         &mut self,
         now: Time,
         ack: DataAck,
+        arrived: Option<PeerTime>,
         mut each: impl FnMut(&Sent, Option<Duration>),
     ) {
         let largest = incoming::unwrapped(self.next_number, ack.largest);
@@ -543,19 +399,28 @@ impl Channels {
             return;
         }
         let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
+        let (mut there, mut frames) = (None, 0);
         for number in std::iter::once(largest).chain(seen) {
             let Some(sent) = self.under_way.take(number) else { continue };
+            frames += 1;
+            if let Some(arrived) = arrived.filter(|_| number == largest) {
+                there = Some(arrived.0.wrapping_sub(sent.at.as_nanos()) as i64);
+            }
             let held = Duration::from_micros(ack.held_us.into());
             let rtt = (number == largest).then(|| now.saturating_since(sent.at).saturating_sub(held));
             rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
             each(&sent, rtt);
-            let Some(Fragment { channel, sequence, index }) = sent.fragment else { continue };
-            if let Some(End::Sends(out)) = self.ends.get_mut(channel) {
-                out.arrived(sequence, index, &mut self.gone);
+            for Fragment { channel, sequence, range } in sent.fragments {
+                if let Some(End::Sends(out)) = self.ends.get_mut(channel) {
+                    out.arrived(sequence, &range, &mut self.gone);
+                }
+                self.tell(channel);
             }
-            self.tell(channel);
         }
         self.under_way.acknowledged(largest);
+        if let Some(there) = there {
+            self.packs.delay(there, frames);
+        }
     }
 
     /// The acknowledgement that is due.
@@ -579,8 +444,8 @@ impl Channels {
     }
 
     /// What would move, by a whole message of the peer's; `None`: nothing.
-    pub(crate) fn moves(&self, header: &DataHeader) -> Option<motion::Schema> {
-        let at = self.by_peer.get(&header.channel).filter(|_| header.fragment.is_none())?;
+    pub(crate) fn moves(&self, piece: &Piece) -> Option<motion::Schema> {
+        let at = self.by_peer.get(&piece.channel).filter(|_| piece.part.is_none())?;
         self.list[*at].motion()
     }
 
@@ -613,17 +478,23 @@ impl Channels {
         opens: Option<Deadline>,
         opens_for_more: Option<Time>,
     ) -> Option<Deadline> {
+        let opens = opens.map_or(Time::ZERO, |opens| opens.at);
         let (mut sending, mut expires): (Option<Time>, Option<Time>) = (None, None);
         for at in &self.order {
             let End::Sends(out) = &self.ends[*at] else { continue };
             expires = expires.into_iter().chain(out.expires()).min();
-            if out.has_more() {
-                let opens = match self.is_live(*at) {
-                    true => Some(opens.map_or(Time::ZERO, |opens| opens.at)),
-                    false => opens_for_more,
-                };
+            if out.has_more() && self.packs.is_separate() {
+                let opens = if self.is_live(*at) { Some(opens) } else { opens_for_more };
                 sending = sending.into_iter().chain(opens).min();
             }
+        }
+        if !self.packs.is_separate() {
+            let waiting = self.waiting(true);
+            let due = |waiting| self.packs.poll_timeout(&waiting).map(|due| due.at);
+            let live = due(Waiting { media: None, ..waiting }).map(|at| at.max(opens));
+            let media = waiting.media.and_then(|_| due(Waiting { samples: 0, ..waiting }));
+            let media = media.zip(opens_for_more).map(|(at, opens)| at.max(opens));
+            sending = live.into_iter().chain(media).min();
         }
         let sending = sending.map(|at| Deadline::new(at.max(self.retry), "channel"));
         let late = expires.map(|at| Deadline::new(at, "channel deadline"));

@@ -142,12 +142,13 @@ impl<T: Transport> Operator<T> {
             headers: config.headers,
         };
         port.session = if native { (rng.next_u64() >> 32) as u32 | 1 } else { 1 };
+        let channels = Channels::new(Role::Operator, &config.channels, &config.packing, config.headers);
         Self {
             phase: Phase::Connecting,
             now: Time::ZERO,
             began: None,
             events: VecDeque::new(),
-            sending: Sending::new(sending, Channels::new(Role::Operator, &config.channels)),
+            sending: Sending::new(sending, channels),
             adapter,
             arrivals: Arrivals::default(),
             command: None,
@@ -507,7 +508,10 @@ impl<T: Transport> Operator<T> {
         match heard {
             Heard::Connected => self.connected(now),
             Heard::Frame(frame) => self.handle_frame(now, &frame),
-            Heard::Data(header, payload) => self.handle_data(now, &header, payload),
+            Heard::Data(session, frame) => {
+                self.handle_data(now, session, &frame);
+                self.port.give_back(frame);
+            }
             Heard::Foreign(error) => {
                 self.counters.refused.add(DropCause::Malformed);
                 if now >= self.next_foreign {

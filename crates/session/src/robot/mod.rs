@@ -138,6 +138,7 @@ impl<T: Transport> Robot<T> {
             channel_rate: config.channel_rate,
             headers: config.headers,
         };
+        let channels = Channels::new(Role::Robot, &config.channels, &config.packing, config.headers);
         Self {
             now: Time::ZERO,
             safety: Safety::new(config.watchdog, epoch, config.latched),
@@ -155,7 +156,7 @@ impl<T: Transport> Robot<T> {
             guards: guards(&config),
             processor: Processor::new(config.processing, config.queue, config.order, rng),
             dropped: Vec::new(),
-            sending: Sending::new(sending, Channels::new(Role::Robot, &config.channels)),
+            sending: Sending::new(sending, channels),
             feedback_drops: Drops::default(),
             next_status: Time::ZERO,
             next_refusal: Time::ZERO,
@@ -567,8 +568,9 @@ impl<T: Transport> Robot<T> {
                 self.handle_frame(now, &frame);
                 self.check_clocks(now);
             }
-            Heard::Data(header, payload) => {
-                self.handle_data(now, &header, payload);
+            Heard::Data(session, frame) => {
+                self.handle_data(now, session, &frame);
+                self.port.give_back(frame);
                 self.check_clocks(now);
             }
             Heard::Foreign(error) => self.handle_foreign(now, error),

@@ -29,7 +29,7 @@ pub trait Pattern {
 pub struct Source {
     destination: Address,
     flow: FlowId,
-    pattern: Box<dyn Pattern>,
+    pattern: Box<dyn Pattern + Send>,
     next: Option<(Time, Bytes)>,
     start: Time,
     stop: Time,
@@ -38,7 +38,7 @@ pub struct Source {
 
 impl Source {
     /// A source of `pattern` towards `destination`, from the beginning of the run to its end.
-    pub fn new(destination: Address, flow: FlowId, mut pattern: Box<dyn Pattern>) -> Self {
+    pub fn new(destination: Address, flow: FlowId, mut pattern: Box<dyn Pattern + Send>) -> Self {
         let next = pattern.next_packet();
         Self { destination, flow, pattern, next, start: Time::ZERO, stop: Time::MAX, dscp: 0 }
     }
@@ -95,8 +95,8 @@ impl Node for Source {
     }
 }
 
-/// The discard service (RFC 863).
-const DISCARD: u16 = 9;
+/// The port of what nobody reads, the discard service (RFC 863).
+pub const DISCARD: u16 = 9;
 
 /// Takes packets and says nothing, but for those with a flipped bit.
 #[derive(Debug, Default)]

@@ -208,6 +208,9 @@ impl Topic {
                 out.push((self.column(path, samples, limits)?, number));
             }
             Value::Object(fields) => {
+                // By name: in which order a map has them depends on features of its library that others choose.
+                let mut fields: Vec<_> = fields.iter().collect();
+                fields.sort_unstable_by_key(|(name, _)| name.as_str());
                 for (name, value) in fields {
                     join(path, name);
                     self.numbers(path, value, samples, out, limits)?;

@@ -3,6 +3,8 @@
 use taut_core::{Bytes, Duration};
 
 use super::congestion::Congestion;
+#[cfg(feature = "qlog")]
+use super::qlog::Qlog;
 use super::tls::Resumption;
 use crate::service::Service;
 
@@ -42,6 +44,8 @@ pub struct QuicConfig {
     pub(super) path_use: PathUse,
     pub(super) path_idle_timeout: Duration,
     pub(super) reopen: Duration,
+    #[cfg(feature = "qlog")]
+    pub(super) qlog: Option<Qlog>,
 }
 
 /// What is asked of the peer where nothing else is chosen.
@@ -70,6 +74,8 @@ impl Default for QuicConfig {
             path_use: PathUse::default(),
             path_idle_timeout: Duration::from_millis(500),
             reopen: Duration::from_secs(1),
+            #[cfg(feature = "qlog")]
+            qlog: None,
         }
     }
 }
@@ -240,6 +246,14 @@ impl QuicConfig {
     /// the key in the peer's certificate counts, whoever signed it. Costs 200 B each way in a handshake.
     pub fn certificates(mut self, certificates: bool) -> Self {
         self.certificates = certificates;
+        self
+    }
+
+    /// Writes what each connection does, packet by packet: on a server also of those whom nobody trusts. Default: not. It changes
+    /// nothing of what is sent.
+    #[cfg(feature = "qlog")]
+    pub fn qlog(mut self, qlog: Qlog) -> Self {
+        self.qlog = Some(qlog);
         self
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration as StdDuration, Instant};
 
 use taut_core::{Bitrate, Bytes, Duration, Time};
+use tracing::debug;
 
 /// Who decides how much is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,7 @@ impl State {
         let lossy = past.lost * 4 > past.arrived;
         let got_through = past.arrived.saturating_mul(8_000_000) / (length.as_micros() as u64).max(1);
         let carried = self.rate.min(got_through);
+        let before = self.rate;
         self.rate = if past.silent {
             floor
         } else if past.marked {
@@ -139,6 +141,10 @@ impl State {
         };
         self.rate = self.rate.clamp(floor, ceiling);
         self.lossy = lossy;
+        if self.rate != before {
+            let (rate_bps, Epoch { arrived, lost, marked, silent, .. }) = (self.rate, past);
+            debug!(rate_bps, before, arrived, lost, marked, silent, "rate");
+        }
     }
 }
 

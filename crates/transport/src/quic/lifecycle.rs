@@ -1,6 +1,7 @@
 //! How a conversation begins, moves and ends: what QUIC reports, and what we make of it.
 
 use taut_core::{DropCause, Duration, Event, PathId, Time};
+use tracing::{debug, info};
 
 use super::frame::FrameError;
 use super::library::{Connection as Quic, Happened, Library};
@@ -36,7 +37,9 @@ impl<L: Library> Conversation<L> {
         for before in self.connections.drain(..) {
             self.library.forget(before.handle);
         }
-        let to = self.address(self.paths.first().unwrap_or(self.path));
+        let (attempt, path) = (hello.made, self.paths.first().unwrap_or(self.path));
+        debug!(attempt, path = path.0, "handshake begins");
+        let to = self.address(path);
         let (handle, quic) = self.library.connect(now, to);
         self.connections.push(Connection::new(handle, quic, now, true));
     }
@@ -130,6 +133,7 @@ impl<L: Library> Conversation<L> {
         let peer = tls::peer(&connection.quic, &self.config).filter(|peer| self.trust.contains(peer));
         let Some(peer) = peer else {
             connection.quic.end(now, close::UNTRUSTED, String::new());
+            info!(path = path.0, "the peer is not trusted");
             self.refuse_stranger(path);
             if matches!(self.role, Role::Client(_)) {
                 self.finish(CloseReason::PeerUntrusted);
@@ -138,12 +142,14 @@ impl<L: Library> Conversation<L> {
         };
         if self.state != State::Waiting {
             connection.quic.end(now, close::BUSY, String::new());
+            info!(path = path.0, %peer, "busy: there is a conversation");
             return self.refuse_busy(path);
         }
         let counted = connection.quic.counted();
         for other in self.connections.iter_mut().filter(|other| other.handle != handle) {
             other.quic.end(now, close::BUSY, String::new());
         }
+        info!(path = path.0, %peer, took = %(now - began), "handshake complete");
         self.state = State::Open(handle);
         self.peer = Some(peer);
         self.path = path;
@@ -172,6 +178,7 @@ impl<L: Library> Conversation<L> {
             let path = self.remote(&self.connections[index]);
             self.refuse_stranger(path);
         }
+        debug!(%reason, ours, "connection lost");
         if !ours {
             return;
         }
@@ -179,6 +186,7 @@ impl<L: Library> Conversation<L> {
             && let Some(again) = hello.ended.again(now, &reason)
         {
             (hello.next, hello.again) = (Some(again), true);
+            debug!(after = %again.saturating_since(now), "handshake is repeated");
             return self.carrier.lose_early(&mut self.events);
         }
         self.finish(reason);
@@ -186,6 +194,7 @@ impl<L: Library> Conversation<L> {
 
     pub(super) fn finish(&mut self, reason: CloseReason) {
         if !matches!(self.state, State::Closed(_)) {
+            info!(%reason, "conversation over");
             self.state = State::Closed(reason);
             self.carrier.abandon(&mut self.events);
             self.events.push_back(Event::Closed);

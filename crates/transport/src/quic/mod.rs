@@ -148,6 +148,8 @@ mod library;
 mod lifecycle;
 mod outgoing;
 mod paths;
+#[cfg(feature = "qlog")]
+pub mod qlog;
 mod server;
 mod stats;
 mod tls;

@@ -2,6 +2,7 @@
 
 use noq_proto::{ClosePathError, Connection, FourTuple, PathEvent, PathId as QuicPath, PathStatus, VarInt};
 use taut_core::{Duration, Event, PathId, Time};
+use tracing::debug;
 
 use super::config::{PathUse, QuicConfig};
 use super::copies::Copies;
@@ -218,8 +219,14 @@ fn open(now: Time, quic: &mut Connection, place: &mut Place, origins: &Origins, 
     };
     let four = FourTuple::from_remote(origins.address(place.id));
     match quic.open_path(four, status, clock::instant(now)) {
-        Ok(path) => place.quic = Some(path),
+        Ok(path) => {
+            debug!(path = place.id.0, ?status, "path opens");
+            place.quic = Some(path);
+        }
         // The peer has not given out its numbers yet.
-        Err(_) => place.open_at = now + config.reopen,
+        Err(error) => {
+            debug!(path = place.id.0, %error, "path opens later");
+            place.open_at = now + config.reopen;
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Whom a server speaks with.
 
 use taut_core::{PathId, Time};
+use tracing::debug;
 
 use super::library::Library;
 use super::{Connection, Conversation, Role, State, tls};
@@ -15,12 +16,14 @@ impl<L: Library> Conversation<L> {
     pub(super) fn on_incoming(&mut self, now: Time, path: PathId, incoming: L::Incoming) {
         let mut answer = Vec::new();
         if self.state != State::Waiting {
+            debug!(path = path.0, "refused: there is a conversation");
             self.library.refuse(incoming, &mut answer);
             self.answer(path, answer);
             return self.refuse_busy(path);
         }
         let validated = L::is_validated(&incoming);
         if !validated && (self.config.retry || self.connections.len() >= MAX_UNPROVEN) {
+            debug!(path = path.0, "asked by a Retry whether it is there");
             self.library.retry(incoming, &mut answer);
             return self.answer(path, answer);
         }
@@ -31,10 +34,14 @@ impl<L: Library> Conversation<L> {
             self.library.forget(oldest.handle);
             self.silent_until = now + self.config.idle_timeout;
             let from = self.remote(&oldest);
+            debug!(path = from.0, "handshake makes room for another");
             self.refuse_stranger(from);
         }
         match self.library.accept(now, incoming, &mut answer) {
-            Some((handle, quic)) => self.connections.push(Connection::new(handle, quic, now, validated)),
+            Some((handle, quic)) => {
+                debug!(path = path.0, validated, "handshake begins");
+                self.connections.push(Connection::new(handle, quic, now, validated));
+            }
             None => {
                 self.answer(path, answer);
                 self.refuse_stranger(path);

@@ -9,6 +9,8 @@ use crate::dccp::DccpConfig;
 use crate::etp::EtpConfig;
 use crate::mptcp::MptcpConfig;
 use crate::mtip::MtipConfig;
+#[cfg(feature = "qlog")]
+use crate::quic::qlog::Qlog;
 use crate::quic::{PathUse, QuicConfig};
 use crate::sctp::SctpConfig;
 use crate::tcp::TcpConfig;
@@ -170,6 +172,16 @@ impl StackSpec {
             }
             TransportKind::EveryPath => Self::EveryPath(UdpConfig::new().max_datagram(ROOM)),
         })
+    }
+
+    /// Has its connections write traces, where it is QUIC; the others have none.
+    #[cfg(feature = "qlog")]
+    pub fn qlog(self, qlog: Qlog) -> Self {
+        match self {
+            Self::Quic(config) => Self::Quic(config.qlog(qlog)),
+            Self::Mpquic(config) => Self::Mpquic(config.qlog(qlog)),
+            other => other,
+        }
     }
 
     /// Which transport.

@@ -39,18 +39,18 @@ impl Sender {
         let same_window = ack.window == self.window;
         self.window = ack.window;
         self.window_max = self.window_max.max(ack.window);
-        let mut news = false;
+        let mut is_new = false;
         let missing = if self.policy.rack { self.missing() } else { 0 };
         if let Some(board) = &mut self.board {
             for block in ack.blocks {
-                news |= board.insert(block, ack.number, self.max);
+                is_new |= board.insert(block, ack.number, self.max);
             }
         }
         if ack.number > self.una {
             self.on_new_ack(now, ack.number, ack.rtt);
         } else if self.una < self.max {
             // RFC 5681 section 2; with SACK only news from beyond counts (RFC 6675 section 2).
-            let duplicate = if self.board.is_some() { news } else { ack.bare && same_window };
+            let duplicate = if self.board.is_some() { is_new } else { ack.bare && same_window };
             if duplicate {
                 self.stats.duplicate_acks += 1;
                 self.on_duplicate();

@@ -11,6 +11,8 @@ mod harness;
 mod moving;
 mod multipath;
 mod order;
+#[cfg(feature = "qlog")]
+mod qlog;
 mod resumed;
 mod strangers;
 mod wireshark;

@@ -48,7 +48,7 @@ impl Way {
         sums
     }
 
-    fn add(&mut self, way: &Self) {
+    pub(in crate::run) fn add(&mut self, way: &Self) {
         self.entered += way.entered;
         self.entered_bytes += way.entered_bytes;
         self.left += way.left;
@@ -61,6 +61,33 @@ impl Way {
             // How late the latest of the paths was.
             let known = self.counters.entry(name.clone()).or_default();
             *known = (*known).max(*count);
+        }
+    }
+
+    /// What is left of it without `part`, which it contains.
+    pub fn without(&self, part: &Self) -> Self {
+        let dropped = self.dropped.iter().filter_map(|(cause, count)| {
+            let left = count.saturating_sub(part.dropped.get(cause).copied().unwrap_or(0));
+            (left > 0).then(|| (cause.clone(), left))
+        });
+        Self {
+            entered: self.entered.saturating_sub(part.entered),
+            entered_bytes: self.entered_bytes.saturating_sub(part.entered_bytes),
+            left: self.left.saturating_sub(part.left),
+            left_bytes: self.left_bytes.saturating_sub(part.left_bytes),
+            dropped: dropped.collect(),
+            duplicated: self.duplicated.saturating_sub(part.duplicated),
+            counters: self.counters.clone(),
+        }
+    }
+
+    pub(in crate::run) fn add_to(&self, books: &mut Conservation) {
+        books.sent += self.entered;
+        books.duplicated += self.duplicated;
+        books.delivered += self.left;
+        books.held += self.held();
+        for (cause, count) in &self.dropped {
+            *books.dropped.entry(cause.clone()).or_default() += count;
         }
     }
 
@@ -163,20 +190,9 @@ fn flows(scenario: &Scenario, teleop: &TeleopResult, network: &[Way; 2]) -> Vec<
 }
 
 pub(in crate::run) fn conservation(network: &[Way; 2], violations: Vec<String>) -> Conservation {
-    let sum = |of: fn(&Way) -> u64| network.iter().map(of).sum();
-    let mut dropped = BTreeMap::new();
-    for (cause, count) in network.iter().flat_map(|way| &way.dropped) {
-        *dropped.entry(cause.clone()).or_default() += count;
-    }
-    Conservation {
-        holds: violations.is_empty(),
-        sent: sum(|way| way.entered),
-        duplicated: sum(|way| way.duplicated),
-        delivered: sum(|way| way.left),
-        dropped,
-        held: sum(Way::held),
-        violations,
-    }
+    let mut books = Conservation { holds: violations.is_empty(), violations, ..Conservation::default() };
+    network.iter().for_each(|way| way.add_to(&mut books));
+    books
 }
 
 #[cfg(test)]

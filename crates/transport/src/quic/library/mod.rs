@@ -5,31 +5,33 @@
 
 /// What is the same in both, with the names of the crate: the endpoint. What is not: whether there are several paths, what an address
 /// is wrapped in, and what makes connection IDs, and what there is in more places than in the other, a `None`. The module that calls
-/// this has `tune` and `token_key`.
+/// this has `tune`, `token_key` and, for qlog, `trace_to`.
 macro_rules! library {
     ($name:ident, $proto:ident, $multipath:literal, $address:path, $shared:path $(, $none:expr)?) => {
         /// An endpoint, and what a client connects with.
         pub struct $name {
             endpoint: $proto::Endpoint,
             client: Option<$proto::ClientConfig>,
+            server: Option<$proto::ServerConfig>,
+            config: QuicConfig,
         }
 
         impl $name {
             fn new(
+                config: &QuicConfig,
                 keys: &Keys,
                 client: Option<$proto::ClientConfig>,
                 server: Option<$proto::ServerConfig>,
             ) -> Self {
                 let reset_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &keys.reset);
-                let mut config = $proto::EndpointConfig::new(Arc::new(reset_key));
-                config
-                    .cid_generator($shared(|| -> Box<dyn $proto::ConnectionIdGenerator> { Box::new(Lent) }))
+                let mut ours = $proto::EndpointConfig::new(Arc::new(reset_key));
+                ours.cid_generator($shared(|| -> Box<dyn $proto::ConnectionIdGenerator> { Box::new(Lent) }))
                     .rng_seed(Some(keys.seed))
                     .supported_versions(vec![1])
                     // RFC 9287 would hide from middleboxes, and from Wireshark, that this is QUIC.
                     .grease_quic_bit(false);
-                let endpoint = $proto::Endpoint::new(Arc::new(config), server.map(Arc::new), false $(, $none)?);
-                Self { endpoint, client }
+                let endpoint = $proto::Endpoint::new(Arc::new(ours), server.clone().map(Arc::new), false $(, $none)?);
+                Self { endpoint, client, server, config: config.clone() }
             }
         }
 
@@ -42,10 +44,8 @@ macro_rules! library {
             fn client(config: &QuicConfig, keys: &Keys, tls: rustls::ClientConfig) -> Self {
                 let tls = $proto::crypto::rustls::QuicClientConfig::try_from(tls).expect(SUITE);
                 let mut client = $proto::ClientConfig::new(Arc::new(tls));
-                client
-                    .transport_config(Arc::new(transport(config)))
-                    .initial_dst_cid_provider(Arc::new(|| $proto::ConnectionId::new(&random_id::<20>())));
-                Self::new(keys, Some(client), None)
+                client.transport_config(Arc::new(transport(config)));
+                Self::new(config, keys, Some(client), None)
             }
 
             fn server(config: &QuicConfig, keys: &Keys, tls: rustls::ServerConfig) -> Self {
@@ -59,11 +59,16 @@ macro_rules! library {
                     .validation_token_config(tokens)
                     .max_incoming(MAX_HANDSHAKES)
                     .migration(true);
-                Self::new(keys, None, Some(server))
+                Self::new(config, keys, None, Some(server))
             }
 
             fn connect(&mut self, now: Time, to: SocketAddr) -> (Handle, Self::Connection) {
-                let config = self.client.clone().expect("a client connects");
+                let mut config = self.client.clone().expect("a client connects");
+                let id = random_id::<20>();
+                config.initial_dst_cid_provider(Arc::new(move || $proto::ConnectionId::new(&id)));
+                if let Some(traced) = traced(&self.config, now, &id, "client") {
+                    config.transport_config(Arc::new(traced));
+                }
                 let started = self.endpoint.connect(clock::instant(now), config, to, SERVER_NAME);
                 let ($proto::ConnectionHandle(handle), connection) =
                     started.expect("a valid name, address and version, and connection IDs in plenty");
@@ -96,7 +101,12 @@ macro_rules! library {
                 incoming: Self::Incoming,
                 answer: &mut Vec<u8>,
             ) -> Option<(Handle, Self::Connection)> {
-                let accepted = self.endpoint.accept(incoming, clock::instant(now), answer, None);
+                let traced = traced(&self.config, now, &incoming.orig_dst_cid()[..], "server");
+                let own = self.server.clone().zip(traced).map(|(mut server, traced)| {
+                    server.transport_config(Arc::new(traced));
+                    Arc::new(server)
+                });
+                let accepted = self.endpoint.accept(incoming, clock::instant(now), answer, own);
                 accepted.ok().map(|(handle, connection)| (handle.0, connection))
             }
 
@@ -185,6 +195,25 @@ macro_rules! library {
                 });
             tune(&mut transport, config);
             transport
+        }
+
+        /// The same for one connection, with a trace of its own; `None`: it has none.
+        #[cfg(feature = "qlog")]
+        fn traced(
+            config: &QuicConfig,
+            now: Time,
+            connection: &[u8],
+            end: &str,
+        ) -> Option<$proto::TransportConfig> {
+            let trace = config.qlog.as_ref()?.begin(now, connection, end)?;
+            let mut transport = transport(config);
+            trace_to(&mut transport, trace, now);
+            Some(transport)
+        }
+
+        #[cfg(not(feature = "qlog"))]
+        fn traced(_: &QuicConfig, _: Time, _: &[u8], _: &str) -> Option<$proto::TransportConfig> {
+            None
         }
     };
 }

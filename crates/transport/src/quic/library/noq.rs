@@ -4,6 +4,8 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+#[cfg(feature = "qlog")]
+use std::sync::{Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use noq_proto::congestion::Bbr3Config as Bbr;
@@ -16,6 +18,8 @@ use crate::quic::clock::{self, std_duration};
 use crate::quic::congestion::Congestion;
 use crate::quic::crypto::{CONNECTION_ID, Lent, RetryTokens, age, random_id};
 use crate::quic::frame::FrameError;
+#[cfg(feature = "qlog")]
+use crate::quic::qlog::Trace;
 use crate::quic::server::MAX_HANDSHAKES;
 use crate::quic::tls::SERVER_NAME;
 use crate::quic::{DATAGRAM_BUFFER, LANES, MAX_PATHS, QuicConfig};
@@ -27,6 +31,31 @@ fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
         .max_concurrent_multipath_paths(MAX_PATHS as u32)
         .default_path_max_idle_timeout(Some(std_duration(config.path_idle_timeout)))
         .default_path_keep_alive_interval(Some(std_duration(config.keep_alive)));
+}
+
+#[cfg(feature = "qlog")]
+fn trace_to(transport: &mut TransportConfig, trace: Box<Trace>, now: Time) {
+    transport.qlog_factory(Arc::new(Once(Mutex::new(Some((trace, clock::instant(now)))))));
+}
+
+/// For the one connection that is made so.
+#[cfg(feature = "qlog")]
+struct Once(Mutex<Option<(Box<Trace>, std::time::Instant)>>);
+
+#[cfg(feature = "qlog")]
+impl noq_proto::QlogFactory for Once {
+    fn for_connection(
+        &self,
+        _: noq_proto::Side,
+        _: SocketAddr,
+        _: noq_proto::ConnectionId,
+        _: std::time::Instant,
+    ) -> Option<noq_proto::QlogConfig> {
+        let (trace, began) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let mut qlog = noq_proto::QlogConfig::new(trace);
+        qlog.start_time(began);
+        Some(qlog)
+    }
 }
 
 fn token_key(secret: [u8; 32]) -> Arc<dyn HandshakeTokenKey> {

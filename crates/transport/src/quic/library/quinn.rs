@@ -17,6 +17,8 @@ use crate::quic::clock::{self, std_duration};
 use crate::quic::congestion::Congestion;
 use crate::quic::crypto::{CONNECTION_ID, Lent, age, random_id};
 use crate::quic::frame::FrameError;
+#[cfg(feature = "qlog")]
+use crate::quic::qlog::Trace;
 use crate::quic::server::MAX_HANDSHAKES;
 use crate::quic::tls::SERVER_NAME;
 use crate::quic::{DATAGRAM_BUFFER, LANES, QuicConfig};
@@ -25,6 +27,13 @@ library!(Quinn, quinn_proto, false, identity, identity, None);
 
 fn tune(transport: &mut TransportConfig, config: &QuicConfig) {
     transport.keep_alive_interval(Some(std_duration(config.keep_alive)));
+}
+
+#[cfg(feature = "qlog")]
+fn trace_to(transport: &mut TransportConfig, trace: Box<Trace>, now: Time) {
+    let mut qlog = quinn_proto::QlogConfig::default();
+    qlog.writer(trace).start_time(clock::instant(now));
+    transport.qlog_stream(qlog.into_stream());
 }
 
 fn token_key(secret: [u8; 32]) -> Arc<dyn HandshakeTokenKey> {

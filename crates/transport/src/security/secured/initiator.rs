@@ -1,6 +1,7 @@
 //! What only the operator does: begin handshakes, repeat them, ping, ask for new keys.
 
 use taut_core::{Deadline, DropCause, Duration, PathId, Time, Transport, earliest};
+use tracing::debug;
 
 use super::{Phase, Role, Secured};
 use crate::security::config::SecurityConfig;
@@ -75,6 +76,7 @@ impl<T: Transport> Secured<T> {
             initiator.trial.as_mut().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
         let answer = trial.attempt.complete(noise)?;
         let trial = initiator.trial.take().expect("it was there");
+        debug!(path = path.0, verdict = ?answer.verdict, "handshake answered");
         let lost = initiator.begun && answer.verdict != Verdict::Continued;
         if answer.verdict == Verdict::Busy {
             self.stats.busy += 1;
@@ -107,11 +109,13 @@ impl<T: Transport> Secured<T> {
         if let Some(trial) = &mut initiator.trial {
             if now >= trial.since + self.config.give_up {
                 if self.keys.current.is_none() || self.heard <= trial.since {
+                    debug!(since = %trial.since, "no answer: given up");
                     return self.end(true);
                 }
                 // The keys work: no others can be had for now, and that is no reason to leave the robot.
                 self.begin(now, self.heard);
             } else if now >= trial.again {
+                debug!(path = self.path.0, waited = %trial.wait, "handshake is repeated");
                 trial.again = now + trial.wait;
                 trial.wait = SecurityConfig::next_wait(trial.wait);
                 trial.shown = false;
@@ -182,6 +186,7 @@ impl<T: Transport> Secured<T> {
     /// Begins a handshake; an answer has been missing since then.
     fn begin(&mut self, now: Time, since: Time) {
         let Role::Initiator(initiator) = &mut self.role else { return };
+        debug!(path = self.path.0, rekey = initiator.begun, "handshake begins");
         let timestamp = initiator.next_timestamp(now, &self.config);
         let offer = Offer { timestamp, conversation: initiator.conversation };
         let mut bytes = Vec::new();
@@ -231,6 +236,7 @@ impl<T: Transport> Secured<T> {
         let trial =
             initiator.trial.as_ref().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
         initiator.peer.cookies.check_refusal(&trial.attempt.mac, nonce, tag)?;
+        debug!("the other end is for something else");
         self.stats.other_service += 1;
         Ok(())
     }
@@ -253,6 +259,7 @@ impl<T: Transport> Secured<T> {
         let trial =
             initiator.trial.as_mut().filter(|trial| trial.attempt.index == receiver).ok_or(stranger)?;
         let cookie = initiator.peer.cookies.open(&trial.attempt.mac, nonce, sealed)?;
+        debug!(path = path.0, "asked whether this end is where it says");
         self.stats.challenged += 1;
         initiator.cookie = Some((path, Given::new(now, cookie)));
         if !std::mem::replace(&mut trial.shown, true) {

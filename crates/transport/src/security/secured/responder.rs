@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use taut_core::{DropCause, Duration, Origin, PathId, Time, Transport};
+use tracing::debug;
 
 use super::{Phase, Role, Secured};
 use crate::identity::{Fingerprint, Trust};
@@ -165,6 +166,7 @@ impl<T: Transport> Secured<T> {
         let looked = self.local.read(sender, noise).and_then(|request| {
             let operator = responder.trusted.iter().position(|trusted| trusted.peer.x25519 == request.peer);
             let Some(operator) = operator else {
+                debug!(path = path.0, "the peer is not trusted");
                 self.stranger.on(path, Some(ShownKey::X25519(request.peer)));
                 return Err(DropCause::Unauthenticated);
             };
@@ -193,6 +195,7 @@ impl<T: Transport> Secured<T> {
             let answered = VecDeque::from([origin]);
             responder.keep(Pending { serving, keys, signed, response, answered });
         }
+        debug!(path = path.0, ?verdict, peer = %peer.fingerprint, "handshake answered");
         self.post(path, response);
         if busy {
             self.stats.busy += 1;
@@ -231,6 +234,7 @@ impl<T: Transport> Secured<T> {
                 ((initiation.sender, &initiation.mac), (&self.local.cookies, &mut self.local.entropy));
             let mut question = Vec::with_capacity(COOKIE_REPLY);
             keeper.ask(now, origin, to, seal, &mut question);
+            debug!(path = path.0, "asks whether it is where it says");
             self.stats.challenged += 1;
             self.post(path, question);
         }
@@ -273,6 +277,7 @@ impl<T: Transport> Secured<T> {
         }
         let Role::Responder(responder) = &mut self.role else { unreachable!("the role does not change") };
         (responder.serving, responder.used) = (Some(serving), true);
+        debug!(path = path.0, continues, "keys in use");
         self.stats.handshakes += 1;
         self.stats.rekeys += u64::from(continues);
         self.keys.replace(keys);

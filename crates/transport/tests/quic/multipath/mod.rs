@@ -3,6 +3,6 @@
 mod alike;
 mod flow;
 mod forged;
-mod harness;
+pub(crate) mod harness;
 mod paths;
 mod strangers;
