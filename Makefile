@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle fuzz doc deny clean
+.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -157,6 +157,10 @@ fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuz
 
 doc: ## Build the API documentation: target/doc/taut/index.html
 	cargo doc --workspace --no-deps --locked
+
+book: ## Build the documentation as one book with a search: target/book/index.html
+	@command -v mdbook >/dev/null || { echo "make: cargo install --locked mdbook" >&2; exit 1; }
+	mdbook build --dest-dir "$(CARGO_TARGET_DIR)/book"
 
 deny: ## Check licences, bans and sources by cargo-deny, and advisories, which fail it
 	@command -v cargo-deny >/dev/null || { echo "make: cargo install --locked cargo-deny" >&2; exit 1; }

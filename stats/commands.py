@@ -3,7 +3,8 @@
     taut run scenarios/two-5g-links.toml --seeds 1..25 --json -q > campaign.json
     python3 stats/commands.py campaign.json
 
-Means over the seeds, ± half the width of the 95 % confidence interval where they are not all the same; the maximum is of all seeds.
+Means over the seeds, ± half the width of the 95 % confidence interval where they are not all the same; the maximum is of all seeds. Protocols
+whose rows are the same share one, and a column that is the same in all rows is said above the table.
 """
 
 import json
@@ -41,6 +42,18 @@ def row(name, measures):
     ]
 
 
+def compact(rows):
+    """Rows that differ in their name only as one; and the columns that are the same in all, as a sentence."""
+    joined = {}
+    for name, *cells in rows:
+        joined.setdefault(tuple(cells), []).append(name)
+    rows = [[", ".join(names), *cells] for cells, names in joined.items()]
+    same = [column for column in range(1, len(HEAD)) if len(rows) > 1 and len({row[column] for row in rows}) == 1]
+    said = ", ".join(f"{HEAD[column]} {rows[0][column]}" for column in same)
+    kept = [column for column in range(len(HEAD)) if column not in same]
+    return said, [HEAD[column] for column in kept], [[row[column] for column in kept] for row in rows]
+
+
 def main():
     campaign = json.load(open(sys.argv[1], encoding="utf-8"))
     conditions = {}
@@ -52,9 +65,11 @@ def main():
         measures = {measure["name"]: measure for measure in variant["measures"]}
         conditions.setdefault(condition, []).append((protocol, measures))
     for condition, rows in conditions.items():
-        print(f"### {condition}\n\n| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}")
-        for name, measures in rows:
-            print(f"| {' | '.join(row(name, measures))} |")
+        said, head, cells = compact([row(name, measures) for name, measures in rows])
+        print(f"### {condition}\n" + (f"\nIn every row: {said}.\n" if said else ""))
+        print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+        for line in cells:
+            print(f"| {' | '.join(line)} |")
         print()
 
 

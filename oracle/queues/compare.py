@@ -252,16 +252,19 @@ def shown(runs, figure, unit=1, digits=0):
 
 
 def table(linux, taut):
-    print("| queue | load | packets | drops taut | Linux | first 50 in place | marks taut | Linux "
-          "| mean wait taut (ms) | Linux | longest taut | Linux |")
-    print("| --- " * 12 + "|")
+    """taut / Linux; one figure where both have the same."""
+    print("| queue | load | packets | drops | first 50 in place | marks | mean wait, ms | longest, ms |")
+    print("| --- " * 8 + "|")
+
+    def both(figure, *form):
+        pair = shown(ours, figure, *form), shown(theirs, figure, *form)
+        return pair[0] if pair[0] == pair[1] else " / ".join(pair)
+
     for case, theirs in linux.items():
         ours = taut[case]
-        cells = [*case, ours[0]["sent"], shown(ours, "dropped"), shown(theirs, "dropped")]
         same = in_place(ours, theirs)
-        cells += [same[0] if same else "–"]
-        for figure, unit, digits in (("marked", 1, 0), ("mean_us", 1e3, 2), ("longest_us", 1e3, 1)):
-            cells += [shown(ours, figure, unit, digits), shown(theirs, figure, unit, digits)]
+        cells = [*case, ours[0]["sent"], both("dropped"), same[0] if same else "–"]
+        cells += [both("marked"), both("mean_us", 1e3, 2), both("longest_us", 1e3, 1)]
         print("|", " | ".join(map(str, cells)), "|")
 
 

@@ -243,7 +243,7 @@ taut/Gripper, and at the robot limits, without which that does not start:
 Before the first channel, channel_rate = \"4Mbit\" is the most that all of them together send from each end, where that is to be less
 than what the network carries beside states.
 
-Lines of devices that use them: docs/devices.md. All keys and defaults: docs/teleoperate.md.";
+Lines of devices that use them: docs/devices.md. All keys and defaults: docs/channels.md.";
 
 /// Does anybody need to know? What becomes of each message is summed up.
 pub(crate) const fn is_told(event: &ChannelEvent) -> bool {

@@ -1,4 +1,4 @@
-//! The guide explains every key that a scenario may have.
+//! The pages about scenarios explain every key that one may have.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,17 @@ use serde_json::Value;
 
 use crate::world::World;
 
-const GUIDE: &str = include_str!("../../../../docs/guide.md");
-/// Where the guide sends those who want to know more of one key of its own.
-const PAGES: [&str; 2] =
-    [include_str!("../../../../docs/queues.md"), include_str!("../../../../docs/frame-gate.md")];
+const GUIDE: [&str; 3] = [
+    include_str!("../../../../docs/guide.md"),
+    include_str!("../../../../docs/elements.md"),
+    include_str!("../../../../docs/cross-traffic.md"),
+];
+/// Where these send those who want to know more of one key.
+const PAGES: [&str; 3] = [
+    include_str!("../../../../docs/queues.md"),
+    include_str!("../../../../docs/frame-gate.md"),
+    include_str!("../../../../docs/campaigns.md"),
+];
 
 fn schema() -> Value {
     let world = World::new("guide");
@@ -28,6 +35,10 @@ fn code(page: &str) -> BTreeSet<&str> {
     words
 }
 
+fn codes<'a>(pages: &[&'a str]) -> BTreeSet<&'a str> {
+    pages.iter().flat_map(|page| code(page)).collect()
+}
+
 /// The keys of an object, and the names that may stand for one.
 fn names(of: &Value) -> BTreeSet<String> {
     let mut found: BTreeSet<String> =
@@ -43,19 +54,18 @@ fn names(of: &Value) -> BTreeSet<String> {
 
 #[test]
 fn the_guide_explains_every_section_and_every_element_of_a_chain() {
-    let (schema, guide) = (schema(), code(GUIDE));
+    let (schema, guide) = (schema(), codes(&GUIDE));
     let sections = names(&schema);
     let elements = names(&schema["$defs"]["ElementSpec"]);
     assert!(sections.contains("commands") && elements.contains("jitter_table"));
     let missing: Vec<_> = sections.union(&elements).filter(|name| !guide.contains(name.as_str())).collect();
-    assert!(missing.is_empty(), "docs/guide.md does not explain {missing:?}");
+    assert!(missing.is_empty(), "docs/guide.md, elements.md and cross-traffic.md do not explain {missing:?}");
 }
 
 #[test]
 fn every_key_and_every_name_of_the_schema_is_explained_in_the_guide_or_where_it_leads() {
     let schema = schema();
-    let mut known = code(GUIDE);
-    known.extend(PAGES.iter().flat_map(|page| code(page)));
+    let known = codes(&[GUIDE, PAGES].concat());
     // Policies of a gate are numbered.
     let is_known = |name: &String| {
         known.contains(name.as_str())
