@@ -71,8 +71,8 @@
 //! let settings = OperatorSettings::new(millisecond).resumes(ResumePolicy::Start).limit(1_000);
 //! let hand = Playback::new(std::iter::repeat(State::at(now)));
 //! let rng = |name| Seed::new(1).stream(name);
-//! let mut operator = Operator::new(now, (transport(), rng("operator")), OperatorConfig::new(), hand, settings);
-//! let mut robot = Robot::new(now, (transport(), rng("robot")), RobotConfig::new(), Rock);
+//! let mut operator = Operator::new(now, transport(), rng("operator"), OperatorConfig::new(), hand, settings);
+//! let mut robot = Robot::new(now, transport(), rng("robot"), RobotConfig::new(), Rock);
 //! let mut data = Vec::new();
 //! for _ in 0..2_000 {
 //!     operator.handle_timeout(now);

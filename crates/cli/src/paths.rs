@@ -87,7 +87,7 @@ impl Paths {
         self.strictly_in_time
     }
 
-    /// A transport with its settings; what is older than `deadline` and says nothing else is worthless.
+    /// A transport with its settings; what has no deadline of its own is to arrive within `deadline`, if it can.
     pub(crate) fn transport(
         &self,
         kind: TransportKind,

@@ -19,7 +19,7 @@ const CAPACITY: usize = 8_192;
 const CAPACITY_BYTES: usize = 8 << 20;
 /// Files that a process begins at most: strangers make connections too.
 const MOST_FILES: u64 = 1_000;
-/// Bytes of a file at most: a quarter of an hour or more of states and forces at 1 kHz.
+/// Bytes of a file at most: states and forces at 1 kHz make 0.7 MB a second.
 const LONGEST: u64 = 1 << 30;
 
 /// A folder into which each QUIC connection writes its trace.

@@ -60,12 +60,12 @@ pub enum HoldTarget {
 ///
 /// ```
 /// use taut_core::{Duration, Time};
-/// use taut_media::{HoldTarget, JitterBuffer, Playout};
+/// use taut_media::{HoldTarget, JitterBuffer, Played};
 /// let ms = |n| Time::ZERO + Duration::from_millis(n);
 /// let mut buffer = JitterBuffer::new(HoldTarget::Fixed(Duration::from_millis(5)), 64);
 /// buffer.handle_input(ms(10), 0, ms(0), "first")?;
 /// assert_eq!(buffer.poll(ms(14)), None);
-/// assert_eq!(buffer.poll(ms(15)), Some(Playout::Item { sequence: 0, item: "first" }));
+/// assert_eq!(buffer.poll(ms(15)), Some(Played::Item { sequence: 0, item: "first" }));
 /// # Ok::<(), taut_core::DropCause>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub struct JitterBuffer<T> {
 
 /// What leaves a play-out buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Playout<T> {
+pub enum Played<T> {
     /// An item, in its time.
     Item {
         /// Its number.
@@ -127,7 +127,8 @@ impl<T> JitterBuffer<T> {
         }
     }
 
-    /// An item arrived. `media_time`: when it was made, on the sender's clock.
+    /// An item arrived. `media_time`: when it was made, on the sender's clock. Where there is no room, the oldest goes for it, and is
+    /// given back.
     ///
     /// # Errors
     /// [`DropCause::TooLate`] when its time has passed, [`DropCause::Duplicate`] when it is here already. Both are counted.
@@ -137,7 +138,7 @@ impl<T> JitterBuffer<T> {
         sequence: u64,
         media_time: Time,
         item: T,
-    ) -> Result<(), DropCause> {
+    ) -> Result<Option<(u64, T)>, DropCause> {
         self.jitter.update(now, media_time);
         self.least.update(transit_ns(now, media_time));
         let playout = self.playout_time(media_time);
@@ -150,15 +151,21 @@ impl<T> JitterBuffer<T> {
             return Err(DropCause::Duplicate);
         }
         self.waiting.insert(sequence, (playout, item));
-        if self.waiting.len() > self.limit {
-            self.waiting.pop_first();
-            self.stats.overflow += 1;
+        if self.waiting.len() <= self.limit {
+            return Ok(None);
         }
-        Ok(())
+        Ok(self.drop_oldest())
+    }
+
+    /// The oldest goes, unplayed, to make room.
+    pub fn drop_oldest(&mut self) -> Option<(u64, T)> {
+        let (sequence, (_, item)) = self.waiting.pop_first()?;
+        self.stats.overflow += 1;
+        Some((sequence, item))
     }
 
     /// What leaves at or before `now`, in order.
-    pub fn poll(&mut self, now: Time) -> Option<Playout<T>> {
+    pub fn poll(&mut self, now: Time) -> Option<Played<T>> {
         let (&sequence, &(playout, _)) = self.waiting.first_key_value()?;
         if playout > now {
             return None;
@@ -167,12 +174,12 @@ impl<T> JitterBuffer<T> {
         if sequence > next {
             self.next = Some(sequence);
             self.stats.concealed += sequence - next;
-            return Some(Playout::Concealed { sequence: next, count: sequence - next });
+            return Some(Played::Concealed { sequence: next, count: sequence - next });
         }
         let (sequence, (_, item)) = self.waiting.pop_first()?;
         self.next = Some(sequence + 1);
         self.stats.played += 1;
-        Some(Playout::Item { sequence, item })
+        Some(Played::Item { sequence, item })
     }
 
     /// When the next item leaves.
@@ -237,7 +244,7 @@ mod tests {
         let mut played = Vec::new();
         while let Some(deadline) = buffer.poll_timeout().filter(|deadline| deadline.at <= until) {
             while let Some(playout) = buffer.poll(deadline.at) {
-                if let Playout::Item { sequence, .. } = playout {
+                if let Played::Item { sequence, .. } = playout {
                     played.push((deadline.at, sequence));
                 }
             }
@@ -265,9 +272,9 @@ mod tests {
         buffer.handle_input(at(10), 0, at(0), ()).unwrap();
         buffer.handle_input(at(14), 2, at(2), ()).unwrap();
         assert_eq!(buffer.handle_input(at(14), 2, at(2), ()), Err(DropCause::Duplicate));
-        assert_eq!(buffer.poll(at(15)), Some(Playout::Item { sequence: 0, item: () }));
-        assert_eq!(buffer.poll(at(17)), Some(Playout::Concealed { sequence: 1, count: 1 }));
-        assert_eq!(buffer.poll(at(17)), Some(Playout::Item { sequence: 2, item: () }));
+        assert_eq!(buffer.poll(at(15)), Some(Played::Item { sequence: 0, item: () }));
+        assert_eq!(buffer.poll(at(17)), Some(Played::Concealed { sequence: 1, count: 1 }));
+        assert_eq!(buffer.poll(at(17)), Some(Played::Item { sequence: 2, item: () }));
         assert_eq!(buffer.handle_input(at(18), 1, at(1), ()), Err(DropCause::TooLate));
         let expected = JitterStats { played: 2, late: 1, duplicate: 1, overflow: 0, concealed: 1 };
         assert_eq!(buffer.stats(), expected);
@@ -290,9 +297,10 @@ mod tests {
     #[test]
     fn a_full_buffer_drops_the_oldest() {
         let mut buffer = JitterBuffer::new(HoldTarget::Fixed(Duration::from_secs(9)), 4);
-        (0..6).for_each(|i| buffer.handle_input(at(i), i, at(i), ()).unwrap());
+        let gone = (0..6).filter_map(|i| buffer.handle_input(at(i), i, at(i), ()).unwrap());
+        assert_eq!(gone.map(|(sequence, ())| sequence).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(buffer.stats().overflow, 2);
-        assert_eq!(buffer.poll(at(20_000)), Some(Playout::Item { sequence: 2, item: () }));
+        assert_eq!(buffer.poll(at(20_000)), Some(Played::Item { sequence: 2, item: () }));
     }
 
     /// RFC 3550 section 6.4.1: a constant difference D gives J → |D|.

@@ -8,7 +8,7 @@
 //! | [`Packer`], [`Multiplexer`]: who travels with whom | [`Demultiplexer`]: samples and whole frames again |
 //! | [`gcc`]: how fast to send them | [`gcc::Reporter`]: which of them arrived |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
-//! | | [`JitterBuffer`]: even play-out |
+//! | [`Repair`]: repetition, parity or a copy? [`Parity`] | [`JitterBuffer`]: even play-out |
 //! | | [`opinion`]: what viewers would think of it |
 //!
 //! The bytes are those of [`taut_wire::media`] and of [`taut_wire::rtp`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
@@ -23,6 +23,8 @@ mod jitter_buffer;
 mod mux;
 pub mod opinion;
 mod packing;
+mod parity;
+mod repair;
 mod rtp;
 mod sampler;
 mod vp8_table;
@@ -31,9 +33,11 @@ pub use demux::{Demultiplexer, DemuxConfig, DemuxStats, FrameStats};
 pub use frame_account::{FrameAccount, FrameSummary};
 pub use frames::FrameSource;
 pub use hold::Hold;
-pub use jitter_buffer::{HoldTarget, InterarrivalJitter, JitterBuffer, JitterStats, Playout};
+pub use jitter_buffer::{HoldTarget, InterarrivalJitter, JitterBuffer, JitterStats, Played};
 pub use mux::{Multiplexer, MuxConfig, MuxConfigError, MuxTransmit};
 pub use packing::{MAX_SAMPLES, Order, Packer, Scheme, SchemeError, TrendConfig, Waiting};
+pub use parity::Parity;
+pub use repair::{Ahead, LossShare, MOST_PARTS, Repair, Way, most_parity};
 pub use rtp::{AssemblerStats, FrameAssembler, Packetizer, RtpFrame};
 pub use sampler::{DeadbandConfig, Decision, Reason, Sampler, SamplerError};
 pub use vp8_table::{TableError, TableFrame, VideoTable};

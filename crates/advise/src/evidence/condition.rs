@@ -45,8 +45,8 @@ impl Condition {
     pub fn of(scenario: &Scenario) -> Result<Self, String> {
         let teleop = scenario.teleop.as_ref().ok_or("there is no [teleop] session")?;
         let ends = (teleop.operator.as_str(), teleop.robot.as_str());
-        let there = one_way(scenario, ends)?;
-        let back = one_way(scenario, (ends.1, ends.0))?;
+        let there = one_way(scenario, ends.0, ends.1)?;
+        let back = one_way(scenario, ends.1, ends.0)?;
         let video = !scenario.cross.is_empty();
         Ok(Self {
             loss_percent: there.loss_percent.max(back.loss_percent),
@@ -59,7 +59,7 @@ impl Condition {
     }
 }
 
-fn one_way(scenario: &Scenario, (from, to): (&str, &str)) -> Result<Condition, String> {
+fn one_way(scenario: &Scenario, from: &str, to: &str) -> Result<Condition, String> {
     let leads = |link: &&taut_lab::scenario::LinkSpec| {
         let directed = link.from.as_deref() == Some(from) && link.to.as_deref() == Some(to);
         directed || link.between.as_ref().is_some_and(|ends| ends.iter().all(|end| end == from || end == to))

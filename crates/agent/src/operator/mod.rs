@@ -81,7 +81,8 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     /// An operator over `transport`, which tries to connect from `now` on. `rng` gives the session its number.
     pub fn new(
         now: Time,
-        (transport, rng): (T, Rng),
+        transport: T,
+        rng: Rng,
         session: taut_session::OperatorConfig,
         device: D,
         settings: OperatorSettings,
@@ -287,7 +288,8 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
 
     /// Lets the robot move without being asked, when it is time.
     fn resume(&mut self, now: Time) {
-        if self.resuming.is_due(now, self.session.robot()) && self.press_resume(now).is_err() {
+        let (state, cause) = self.session.robot();
+        if self.resuming.is_due(now, state, cause) && self.press_resume(now).is_err() {
             self.resuming.again(now);
         }
     }

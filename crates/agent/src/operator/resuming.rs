@@ -63,7 +63,7 @@ impl Resuming {
     }
 
     /// Is it time to resume a robot that is so? After an emergency stop only a person does.
-    pub(super) fn is_due(&mut self, now: Time, (state, cause): (RobotState, StopCause)) -> bool {
+    pub(super) fn is_due(&mut self, now: Time, state: RobotState, cause: StopCause) -> bool {
         let due = self.at.take_if(|at| now >= *at).is_some();
         due && !self.pressed && state != RobotState::Fault && !cause.is_emergency()
     }

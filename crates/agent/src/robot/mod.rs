@@ -63,7 +63,7 @@ const MOST_STEPS: u32 = 100;
 
 impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     /// A robot around `device` over `transport`, from `now` on. `rng` draws the first epoch of its stops.
-    pub fn new(now: Time, (transport, rng): (T, Rng), session: RobotConfig, device: P) -> Self {
+    pub fn new(now: Time, transport: T, rng: Rng, session: RobotConfig, device: P) -> Self {
         Self {
             session: taut_session::Robot::new(Watched::new(transport), session, rng),
             device: Kept(device),

@@ -272,15 +272,12 @@ impl World {
     }
 
     pub(crate) fn of(settings: OperatorSettings, operator: OperatorConfig, robot: RobotConfig) -> Self {
-        let sessions = (operator, robot);
         let (hand, arm, now) = (Seen::new(), Seen::new(), at(1_000));
         let rng = |name| Seed::new(1).stream(name);
-        let operator = (Line::new(), rng("operator"));
-        let robot = (Line::new(), rng("robot"));
         Self {
             now,
-            operator: Operator::new(now, operator, sessions.0, hand.clone(), settings),
-            robot: Robot::new(now, robot, sessions.1, arm.clone()),
+            operator: Operator::new(now, Line::new(), rng("operator"), operator, hand.clone(), settings),
+            robot: Robot::new(now, Line::new(), rng("robot"), robot, arm.clone()),
             hand,
             arm,
             cut: false,

@@ -15,6 +15,8 @@ mod determinism;
 #[cfg(test)]
 mod devices;
 #[cfg(test)]
+mod diagnostics;
+#[cfg(test)]
 mod emulation;
 #[cfg(test)]
 mod fault_script;

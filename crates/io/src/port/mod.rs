@@ -61,6 +61,7 @@ pub struct PortStats {
 
 /// A port that could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PortError {
     /// The system refused.
     #[error("{what}: {error}")]

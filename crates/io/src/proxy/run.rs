@@ -13,6 +13,7 @@ use crate::{Driver, DriverError, MachineId};
 
 /// A proxy that could not be run any more.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProxyError {
     /// An endpoint refused.
     #[error(transparent)]

@@ -47,6 +47,7 @@ enum Socket {
 
 /// An endpoint that cannot be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EndpointError {
     /// Somebody else has that address.
     #[error("{0} is in use: listen on another port, or end the program that has it (`ss -lunpt` shows it)")]

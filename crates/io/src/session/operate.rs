@@ -52,6 +52,7 @@ impl fmt::Debug for OperateConfig {
 
 /// A session that could not be had, or could not go on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OperateError {
     /// There was none within 5 s, or it was refused.
     #[error("{0}")]
@@ -87,7 +88,7 @@ pub fn operate<D: OperatorDevice>(
     let _span = tracing::info_span!("operator", transport = endpoint.kind().name()).entered();
     let (carrier, port) = endpoint.open()?;
     let (now, rng) = (driver.clock().now(), os_seed().stream("operator"));
-    let mut machine = Operator::new(now, (carrier, rng), config.session, device, config.agent);
+    let mut machine = Operator::new(now, carrier, rng, config.session, device, config.agent);
     if let Some(observer) = config.observer {
         machine = machine.observed(observer);
     }

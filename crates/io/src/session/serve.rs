@@ -18,6 +18,7 @@ use crate::{Driver, DriverError, MachineId, StateWriter};
 
 /// A robot that could not be run any more.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// An endpoint refused.
     #[error(transparent)]
@@ -103,7 +104,7 @@ pub fn serve<P: Stoppable + 'static>(
         session = session.keeps_latch(true).latched(record.latch());
     }
     let rng = os_seed().stream("robot");
-    let mut machine = Robot::new(driver.clock().now(), (carrier, rng), session, device);
+    let mut machine = Robot::new(driver.clock().now(), carrier, rng, session, device);
     if let Some(period) = report_period {
         machine = machine.reports_by_time(period);
     }

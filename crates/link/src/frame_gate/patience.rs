@@ -102,7 +102,7 @@ impl Patience {
         let unused = account.unused.saturating_sub(self.unused);
         self.unused = account.unused;
         let whole = self.pace == WHOLE;
-        let level = self.shaper.learn(now, reading, drops, account.level, (unused > 0, whole));
+        let level = self.shaper.learn(now, reading, drops, account.level, unused > 0, whole);
         gate.set_level(now.as_nanos(), level);
         // What still waits has not left: so much less was unused.
         let missed = unused.saturating_sub(level.saturating_sub(account.level));

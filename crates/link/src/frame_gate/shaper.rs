@@ -95,7 +95,8 @@ impl Shaper {
         reading: QueueReading,
         drops: u64,
         level: u64,
-        (filled, trusted): (bool, bool),
+        filled: bool,
+        trusted: bool,
     ) -> u64 {
         let (then, before) = std::mem::replace(&mut self.last, (now, reading));
         if !filled {
@@ -235,7 +236,7 @@ mod tests {
             let now = Time::ZERO + Duration::from_millis(100 * index);
             // What waits is whole packets: the first one is there until it is paid for.
             let backlog = if level > 0 { level as u64 + MTU / 2 } else { 0 };
-            account = shaper.learn(now, QueueReading { drops: 0, sent, backlog }, 0, account, (filled, true));
+            account = shaper.learn(now, QueueReading { drops: 0, sent, backlog }, 0, account, filled, true);
         }
         shaper
     }
@@ -275,7 +276,7 @@ mod tests {
         for index in 0..20 {
             sent += if index < 10 { 12_500 } else { 6_250 };
             let reading = QueueReading { drops: 0, sent, backlog: 40_000 };
-            shaper.learn(Time::ZERO + Duration::from_millis(100 * index), reading, 0, 40_000, (false, true));
+            shaper.learn(Time::ZERO + Duration::from_millis(100 * index), reading, 0, 40_000, false, true);
         }
         assert!((62_000..=80_000).contains(&shaper.rate()), "{shaper:?}");
     }

@@ -141,7 +141,7 @@ impl FrameAssembler {
         let held = Held { timestamp: repr.timestamp, marker: repr.marker, starts, payload };
         if !self.belongs(repr.ssrc, repr.sequence) {
             let stray = self.stray.replace((repr.ssrc, repr.sequence, held.clone()));
-            let Some(first) = stray.filter(|(ssrc, sequence, _)| {
+            let Some((ssrc, sequence, first)) = stray.filter(|(ssrc, sequence, _)| {
                 (*ssrc, sequence.wrapping_add(1)) == (repr.ssrc, repr.sequence)
             }) else {
                 self.stats.late += 1;
@@ -149,7 +149,7 @@ impl FrameAssembler {
             };
             // The first of the two was counted when it came.
             self.stats.late -= 1;
-            self.begin_anew(first);
+            self.begin_anew(ssrc, sequence, first);
         }
         self.insert(repr.sequence, held);
     }
@@ -161,7 +161,7 @@ impl FrameAssembler {
         ssrc == self.ssrc && at + Self::WINDOW > newest && at < newest + MAX_DROPOUT
     }
 
-    fn begin_anew(&mut self, (ssrc, sequence, first): (u32, u16, Held)) {
+    fn begin_anew(&mut self, ssrc: u32, sequence: u16, first: Held) {
         self.stats.restarts += 1;
         self.forget_before(u64::MAX);
         (self.newest, self.stray, self.ssrc) = (None, None, ssrc);

@@ -1,10 +1,13 @@
 //! What a channel is, as an end declares it, and what two ends agree on.
 
 use taut_core::{Bytes, Duration};
+use taut_media::Repair;
 use taut_wire::session::{
     ChannelKind, Declaration, Delivery, Direction, Encoding, HELLO_LEN, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
 };
 
+use super::sampler::Sampling;
+use super::{FRAGMENT, Playout};
 use crate::motion;
 
 /// How the bytes of a payload are to be read: a name, an encoding and, where the name alone does not say it, a definition. To a
@@ -75,6 +78,9 @@ pub struct Channel {
     pub(super) priority: u8,
     pub(super) rate_mhz: u32,
     pub(super) largest: Bytes,
+    pub(super) sampling: Sampling,
+    pub(super) repair: Repair,
+    pub(super) playout: Playout,
 }
 
 impl Channel {
@@ -92,7 +98,21 @@ impl Channel {
         };
         let largest = Bytes::new(largest);
         let name = name.into();
-        Self { name, schema, direction, kind, delivery, deadline, priority, rate_mhz: 0, largest }
+        let (sampling, repair, playout) = (Sampling::every(), Repair::default(), Playout::default());
+        Self {
+            name,
+            schema,
+            direction,
+            kind,
+            delivery,
+            deadline,
+            priority,
+            rate_mhz: 0,
+            largest,
+            sampling,
+            repair,
+            playout,
+        }
     }
 
     /// What becomes of messages that are lost or overtaken. The sender's counts.
@@ -131,6 +151,32 @@ impl Channel {
     pub fn largest(mut self, bytes: Bytes) -> Self {
         self.largest = Bytes::new(bytes.get().clamp(1, LARGEST));
         self
+    }
+
+    /// Which messages are worth sending, of those that this end makes; of what is reliable all are. Default: every one.
+    pub fn sampler(mut self, sampling: Sampling) -> Self {
+        self.sampling = sampling;
+        self
+    }
+
+    /// How losses are mended; the sender's counts. Default [`Repair::Auto`], which for `newest` and `reliable` adds nothing: of the first
+    /// what is lost is lost, the second is repeated whatever is said here. Beside repetition a copy costs as much again, and parity at most
+    /// half, where a part of a message has a frame of its own.
+    pub fn repair(mut self, repair: Repair) -> Self {
+        self.repair = repair;
+        self
+    }
+
+    /// When messages are given on at the end that receives them; that end's counts. Default [`Playout::AtOnce`]. Motion is never held.
+    pub fn playout(mut self, playout: Playout) -> Self {
+        self.playout = playout;
+        self
+    }
+
+    /// Is parity possible?
+    pub(super) fn may_have_parity(&self) -> bool {
+        let by_itself = self.repair == Repair::Auto && self.delivery == Delivery::Deadline;
+        self.largest.get() > FRAGMENT as u64 && (by_itself || self.repair == Repair::Parity)
     }
 
     /// A channel of motion to the robot, of one of [`motion`](crate::motion)'s schemas: kind `Motion`, the newest counts, 200 ms.
@@ -253,6 +299,10 @@ pub(super) struct Agreed {
     pub(super) deadline: Option<Duration>,
     pub(super) rate_mhz: u32,
     pub(super) largest: usize,
+    /// The sender's.
+    pub(super) repair: Repair,
+    /// The receiver's.
+    pub(super) playout: Playout,
 }
 
 impl Agreed {
@@ -264,6 +314,12 @@ impl Agreed {
 
 /// What this end, which sends there or not, and a peer that declares `theirs` agree on.
 pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Result<Agreed, ChannelRefusal> {
+    let repair = match own.delivery {
+        Delivery::Newest if own.repair == Repair::Auto => Repair::Repeat,
+        Delivery::Reliable if own.repair == Repair::None => Repair::Repeat,
+        _ => own.repair,
+    };
+    let playout = if own.kind == ChannelKind::Motion { Playout::AtOnce } else { own.playout };
     let own = own.declaration();
     let is_same = |other: &Declaration| other.name == own.name && other.direction == own.direction;
     let peer = theirs.iter().position(is_same).ok_or(ChannelRefusal::NotDeclared)?;
@@ -294,5 +350,7 @@ pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Resul
         deadline: (deadline != 0).then(|| Duration::from_micros(u64::from(deadline))),
         rate_mhz: stricter(own.rate_mhz, other.rate_mhz),
         largest: own.largest.min(other.largest) as usize,
+        repair,
+        playout,
     })
 }

@@ -33,6 +33,13 @@ pub enum ChannelEvent {
         /// Its bytes.
         payload: Vec<u8>,
     },
+    /// A message of this end is not worth sending: the peer holds the last one that was.
+    Withheld {
+        /// Of which channel.
+        channel: ChannelId,
+        /// Which.
+        sequence: u64,
+    },
     /// A message of this end arrived, of a channel whose messages are repeated.
     Arrived {
         /// Of which channel.
@@ -110,12 +117,22 @@ pub struct ChannelSummary {
     pub open: bool,
     /// Messages that this end made.
     pub made: u64,
+    /// Of these, messages that were not worth sending.
+    pub withheld: u64,
     /// Messages that arrived: at the peer, as far as that is told, or here.
     pub delivered: u64,
     /// Bytes of payloads sent, repetitions included, or received.
     pub bytes: u64,
     /// Parts of messages, or whole ones, that were sent again.
     pub repeated: u64,
+    /// Messages that went twice, before anything was known to be lost.
+    pub copies: u64,
+    /// Bytes of parity sent, or received.
+    pub parity_bytes: u64,
+    /// Messages that came with parts missing, and are whole by parity.
+    pub repaired: u64,
+    /// Messages that came too late to be given on in even time; they are among those dropped.
+    pub played_late: u64,
     /// Messages dropped or refused at this end, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
 }

@@ -8,17 +8,17 @@ use super::declare::Agreed;
 use super::outgoing::{Outgoing, Rest};
 use super::pack::{Frame, Next, Taken};
 use super::repeat::Fragment;
-use super::{COUNTED, Channels, End, FRAGMENT, Ready};
+use super::{COUNTED, Channels, End, FRAGMENT, Outlook, Ready};
 
 impl Channels {
-    /// What goes now, the most urgent first; `more`: what can wait, too. A message that cannot arrive in time at these bytes per
-    /// second and after this `way` is not begun. What it is made of is appended to `buffer`.
+    /// What goes now, the most urgent first; `more`: what can wait, too. A message that cannot arrive in time is not begun. What the frame
+    /// is made of is appended to `buffer`.
     pub(crate) fn poll(
         &mut self,
         now: Time,
         session: u32,
         more: bool,
-        pace: (Option<f64>, Duration),
+        outlook: Outlook,
         buffer: &mut Vec<u8>,
     ) -> Option<Ready> {
         if now < self.retry {
@@ -29,13 +29,13 @@ impl Channels {
             Some(Next::One)
         } else {
             for place in 0..self.order.len() {
-                self.forget_hopeless(now, self.order[place], more, pace);
+                self.prepare(now, self.order[place], more, outlook);
             }
             let waiting = self.waiting(more);
             self.packs.next(now, &waiting)
         };
         match next {
-            Some(Next::One) => self.take_one(now, more, pace, &mut frame),
+            Some(Next::One) => self.take_one(now, more, outlook, &mut frame),
             Some(Next::Some(order)) => self.take(now, more, &order, &mut frame),
             None => {}
         }
@@ -43,15 +43,20 @@ impl Channels {
         self.write(now, session, next?, buffer)
     }
 
-    /// Drops what waits in a channel and cannot arrive in time. Of what may not go now nobody knows yet.
-    fn forget_hopeless(&mut self, now: Time, at: usize, more: bool, (rate, way): (Option<f64>, Duration)) {
+    /// Drops what waits in a channel and cannot arrive in time, and says what goes beside what can. Of what may not go now nobody knows yet.
+    fn prepare(&mut self, now: Time, at: usize, more: bool, outlook: Outlook) {
+        // What is live goes at once.
+        let rate = outlook.rate.filter(|_| !self.is_live(at));
         let takes = |bytes: usize| {
             rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(bytes as f64 / rate.max(1.0)))
         };
         if (more || self.is_live(at))
             && let End::Sends(out) = &mut self.ends[at]
         {
-            out.forget_hopeless(now, takes, way, &mut self.gone);
+            out.forget_hopeless(now, takes, outlook.way, &mut self.gone);
+            // Only where parts of messages are cut alike there is parity.
+            let part = self.packs.is_separate().then_some(FRAGMENT);
+            out.plan(now, takes, self.under_way.way(outlook.timeout).as_ref(), part, &mut self.load);
         }
         self.tell(at);
     }
@@ -78,10 +83,10 @@ impl Channels {
     }
 
     /// The most urgent that waits.
-    fn take_one(&mut self, now: Time, more: bool, pace: (Option<f64>, Duration), frame: &mut Frame) {
+    fn take_one(&mut self, now: Time, more: bool, outlook: Outlook, frame: &mut Frame) {
         for place in 0..self.order.len() {
             let at = self.order[place];
-            self.forget_hopeless(now, at, more, pace);
+            self.prepare(now, at, more, outlook);
             if (more || self.is_live(at))
                 && let Some(rest) = self.rests(at).next()
             {
@@ -153,15 +158,16 @@ impl Channels {
         let mut repeated = Vec::new();
         for Taken { channel, rest } in &self.taken {
             let End::Sends(out) = &mut self.ends[*channel] else { continue };
-            out.sent(rest.sequence, &rest.range);
-            self.tallies[*channel].bytes += rest.range.len() as u64;
+            let is_parity = out.sent(now, rest.sequence, &rest.range);
+            let tally = &mut self.tallies[*channel];
+            *(if is_parity { &mut tally.parity_bytes } else { &mut tally.bytes }) += rest.range.len() as u64;
             if out.agreed().is_some_and(Agreed::repeats) {
                 let range = rest.range.clone();
                 repeated.push(Fragment { channel: *channel, sequence: rest.sequence, range });
             }
         }
         if let Some(forgotten) = self.under_way.sent(now, ready, place, repeated) {
-            self.lose(&forgotten);
+            self.lose(now, &forgotten);
         }
         let media_wait = self.has_more();
         self.packs.settle(media_wait);

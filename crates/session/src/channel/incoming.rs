@@ -7,6 +7,8 @@ use taut_core::{DropCause, LeakyBucket, Time, nearest};
 use taut_wire::session::{DataAck, Delivery, Piece};
 
 use super::declare::Agreed;
+use super::mend::Spare;
+use super::playout::Player;
 use super::spans::Spans;
 use super::{COUNTED, FRAGMENT, meter};
 use crate::sync::Stamp;
@@ -33,12 +35,15 @@ pub(super) struct Incoming {
     /// In order: the next one, and those that came before their turn.
     expected: Option<u64>,
     ahead: BTreeMap<u64, Whole>,
+    /// Those that are given on later than they come.
+    player: Option<Box<Player>>,
 }
 
 #[derive(Debug)]
 struct Part {
     payload: Vec<u8>,
     has: Spans,
+    spare: Spare,
     expires: Option<Time>,
 }
 
@@ -55,10 +60,14 @@ pub(super) struct Whole {
 pub(super) struct Outcome {
     pub(super) whole: Vec<Whole>,
     pub(super) dropped: Vec<(u64, DropCause)>,
+    /// Messages that are whole by parity.
+    pub(super) repaired: u64,
+    /// Of those dropped, the ones that came after their time to be given on.
+    pub(super) late: u64,
 }
 
 impl Outcome {
-    fn drop(&mut self, sequence: u64, cause: DropCause) {
+    pub(super) fn drop(&mut self, sequence: u64, cause: DropCause) {
         self.dropped.push((sequence, cause));
     }
 }
@@ -73,6 +82,7 @@ impl Incoming {
             parts: BTreeMap::new(),
             expected: None,
             ahead: BTreeMap::new(),
+            player: None,
         }
     }
 
@@ -80,12 +90,21 @@ impl Incoming {
         self.agreed.as_ref()
     }
 
-    /// Opens it, or closes it; what came is of the session before.
-    pub(super) fn open(&mut self, agreed: Option<Agreed>) {
+    /// Opens it, or closes it; what came is of the session before, and dropped.
+    pub(super) fn open(&mut self, agreed: Option<Agreed>) -> Outcome {
+        let mut outcome = Outcome::default();
+        let held = self.player.as_mut().into_iter().flat_map(|player| player.take_all());
+        for sequence in self.parts.keys().chain(self.ahead.keys()).copied().chain(held) {
+            outcome.drop(sequence, DropCause::Abandoned);
+        }
         // What an outage held up comes at once. What has to arrive in any case is held to its rate by its sender alone.
         let limited = agreed.filter(|agreed| agreed.delivery != Delivery::Reliable);
         let bucket = limited.and_then(|agreed| meter(agreed.rate_mhz, BUNCHED_MS));
-        *self = Self { agreed, bucket, ..Self::new() };
+        let player = agreed.and_then(|agreed| {
+            Player::new(agreed.playout, agreed.deadline, HELD_LARGEST * agreed.largest.max(FRAGMENT))
+        });
+        *self = Self { agreed, bucket, player: player.map(Box::new), ..Self::new() };
+        outcome
     }
 
     /// A piece of a message of this channel came; when that was made, where the clocks are known.
@@ -109,7 +128,10 @@ impl Incoming {
             if cause == DropCause::RateLimited {
                 self.window.record(sequence);
             }
-            outcome.drop(sequence, cause);
+            // Parity comes last: mostly nothing was missing by then.
+            if cause != DropCause::Duplicate || !is_parity(piece) {
+                outcome.drop(sequence, cause);
+            }
         } else if let Some(payload) =
             self.assemble(now, &agreed, piece, sequence, stamp, payload, &mut outcome)
         {
@@ -120,6 +142,26 @@ impl Incoming {
             let floor = sequence.saturating_sub(u64::from(piece.back.unwrap_or(0)));
             self.in_order(floor, &mut outcome);
         }
+        self.hold(now, &mut outcome);
+        outcome
+    }
+
+    /// What is complete is given on in its time.
+    fn hold(&mut self, now: Time, outcome: &mut Outcome) {
+        let Some(player) = &mut self.player else { return };
+        std::mem::take(&mut outcome.whole).into_iter().for_each(|whole| player.take(now, whole, outcome));
+        player.play(now, outcome);
+    }
+
+    /// When the next message is given on.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.player.as_ref().and_then(|player| player.due())
+    }
+
+    /// Gives on what is due.
+    pub(super) fn play(&mut self, now: Time) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.hold(now, &mut outcome);
         outcome
     }
 
@@ -174,15 +216,22 @@ impl Incoming {
             .deadline
             .zip(stamp)
             .map(|(deadline, stamp)| now + deadline.saturating_sub(stamp.age.likely));
-        let begun = || Part { payload: vec![0; total], has: Spans::default(), expires: left };
+        let begun = || Part {
+            payload: vec![0; total],
+            has: Spans::default(),
+            spare: Spare::default(),
+            expires: left,
+        };
         let part = self.parts.entry(sequence).or_insert_with(begun);
-        part.payload[range.clone()].copy_from_slice(payload);
-        if part.has.insert(range) == 0 {
+        if !part.insert(range, payload) {
             outcome.drop(sequence, DropCause::Duplicate);
             return None;
         }
         if !part.has.cover(total) {
-            return None;
+            if !part.spare.restore(&mut part.payload, &part.has) {
+                return None;
+            }
+            outcome.repaired += 1;
         }
         self.parts.remove(&sequence).map(|part| part.payload)
     }
@@ -192,7 +241,7 @@ impl Incoming {
     pub(super) fn has_room(&self, piece: &Piece, payload: &[u8]) -> bool {
         let sequence = unwrapped(self.newest, piece.sequence);
         if let Some((part, range)) = self.parts.get(&sequence).zip(range(piece, payload)) {
-            return part.has.count() < RANGES || part.has.touch(&range);
+            return is_parity(piece) || part.has.count() < RANGES || part.has.touch(&range);
         }
         let Some(agreed) = self.agreed.filter(Agreed::repeats) else { return true };
         let bytes = if piece.part.is_some() { total(piece, payload) } else { 0 };
@@ -261,8 +310,26 @@ impl Incoming {
     /// Bytes of messages that are not complete, or not at their turn.
     fn held(&self) -> usize {
         let ahead: usize = self.ahead.values().map(|whole| whole.payload.len()).sum();
-        ahead + self.parts.values().map(|part| part.payload.len()).sum::<usize>()
+        let parts = self.parts.values().map(|part| part.payload.len() + part.spare.bytes());
+        ahead + parts.sum::<usize>() + self.player.as_ref().map_or(0, |player| player.bytes())
     }
+}
+
+impl Part {
+    /// Puts bytes to the others; false: they are here already, or are no parity of this message.
+    fn insert(&mut self, range: Range<usize>, bytes: &[u8]) -> bool {
+        let total = self.payload.len();
+        if range.start >= total {
+            return self.spare.insert(total, range.start - total, bytes);
+        }
+        self.payload[range.clone()].copy_from_slice(bytes);
+        self.has.insert(range) > 0
+    }
+}
+
+/// Is it parity? That stands behind the message's bytes.
+pub(super) fn is_parity(piece: &Piece) -> bool {
+    piece.part.is_some_and(|part| part.offset >= part.total)
 }
 
 /// Bytes of the message that a piece belongs to.

@@ -6,7 +6,10 @@
 //! | `event` | what channels tell |
 //! | `outgoing` | messages that wait, whose parts have one fate: superseded, too late, or arrived |
 //! | `incoming` | messages put together again, judged by age, in order where that was promised |
+//! | `mend` | parity and copies, and the losses that they make up for |
+//! | `playout` | messages that are given on in even time |
 //! | `pack`, `frame` | which of them travel together, and how that is written |
+//! | `sampler` | which are worth sending |
 //! | `repeat` | which frames are under way, which are lost and go again |
 //! | `spans` | which bytes of a message |
 //!
@@ -16,27 +19,34 @@ mod declare;
 mod event;
 mod frame;
 mod incoming;
+mod mend;
 mod outgoing;
 mod pack;
+mod playout;
 mod repeat;
+mod sampler;
 mod spans;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time, earliest};
-use taut_media::Waiting;
-use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Piece, Role};
+use taut_media::{Parity, Waiting};
+use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Delivery, Direction, Piece, Role};
 
 pub(crate) use self::declare::declare;
 use self::declare::{Agreed, agree};
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 pub use self::event::{ChannelEvent, ChannelSummary, SendRefused};
-use self::incoming::{Incoming, Outcome, Received, Whole};
+use self::incoming::{Incoming, Outcome, Received, Whole, is_parity};
+use self::mend::Load;
 use self::outgoing::{Gone, Outgoing};
 pub use self::pack::Packing;
 use self::pack::{Packs, Taken};
+pub use self::playout::Playout;
 pub(crate) use self::repeat::Sent;
 use self::repeat::{Fragment, UnderWay};
+use self::sampler::Gate;
+pub use self::sampler::{Quantity, Sampling};
 use crate::counters::Drops;
 use crate::motion;
 use crate::sync::Stamp;
@@ -55,9 +65,14 @@ pub struct ChannelId(pub u8);
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     made: u64,
+    withheld: u64,
     delivered: u64,
     bytes: u64,
     repeated: u64,
+    copies: u64,
+    parity_bytes: u64,
+    repaired: u64,
+    played_late: u64,
     dropped: Drops,
 }
 
@@ -85,12 +100,24 @@ pub(crate) struct Ready {
     pub(crate) media: u64,
 }
 
+/// How channels may go now, and what the way is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outlook {
+    /// Bytes per second of what can wait, once they are known.
+    pub(crate) rate: Option<f64>,
+    /// To the peer.
+    pub(crate) way: Duration,
+    /// A loss is noticed after this or later.
+    pub(crate) timeout: Duration,
+}
+
 /// All channels of one end.
 #[derive(Debug)]
 pub(crate) struct Channels {
     list: Vec<Channel>,
     ends: Vec<End>,
     tallies: Vec<Tally>,
+    gates: Vec<Option<Gate>>,
     /// Own places by the peer's.
     by_peer: BTreeMap<u8, usize>,
     /// Own places of those that this end sends, the most urgent first.
@@ -102,6 +129,7 @@ pub(crate) struct Channels {
     /// What is in the frame that was given out last.
     taken: Vec<Taken>,
     under_way: UnderWay,
+    load: Load,
     received: Received,
     gone: Vec<Gone>,
     /// Motion that came and was not judged yet.
@@ -149,9 +177,13 @@ impl Channels {
         };
         let mut order: Vec<usize> = (0..list.len()).filter(|at| list[*at].direction == away).collect();
         order.sort_by_key(|at| list[*at].priority);
+        if list.iter().any(Channel::may_have_parity) {
+            Parity::prepare();
+        }
         Self {
             ends: list.iter().map(end).collect(),
             tallies: vec![Tally::default(); list.len()],
+            gates: list.iter().map(Gate::new).collect(),
             list: list.to_vec(),
             by_peer: BTreeMap::new(),
             order,
@@ -160,6 +192,7 @@ impl Channels {
             packs: Packs::new(packing, headers),
             taken: Vec::new(),
             under_way: UnderWay::default(),
+            load: Load::default(),
             received: Received::default(),
             gone: Vec::new(),
             arrived: VecDeque::new(),
@@ -177,6 +210,7 @@ impl Channels {
         self.close();
         for at in 0..self.list.len() {
             let channel = ChannelId(at as u8);
+            self.gates[at].iter_mut().for_each(Gate::restart);
             let sends = matches!(self.ends[at], End::Sends(_));
             let agreed = agree(&self.list[at], sends, theirs);
             self.events.push_back(match agreed {
@@ -186,6 +220,7 @@ impl Channels {
             match (&mut self.ends[at], agreed.ok()) {
                 (End::Sends(out), agreed) => out.open(agreed, &mut self.gone),
                 (End::Takes(incoming), agreed) => {
+                    // Nothing is held of a session that was closed.
                     incoming.open(agreed);
                     self.by_peer.extend(agreed.map(|agreed| (agreed.peer, at)));
                 }
@@ -198,7 +233,10 @@ impl Channels {
         for at in 0..self.list.len() {
             match &mut self.ends[at] {
                 End::Sends(out) => out.open(None, &mut self.gone),
-                End::Takes(incoming) => incoming.open(None),
+                End::Takes(incoming) => {
+                    let outcome = incoming.open(None);
+                    self.tell_of(at, outcome);
+                }
             }
             self.tell(at);
         }
@@ -222,15 +260,34 @@ impl Channels {
         // On the wire a time is told from others of the same half hour.
         let oldest = Time::from_nanos(now.as_nanos().saturating_sub(OLDEST.as_nanos()));
         let created = created.clamp(oldest, now);
+        let samples = out.agreed().is_some_and(|agreed| agreed.delivery != Delivery::Reliable);
+        let mut gate = self.gates[at].as_mut().filter(|_| samples);
+        let reading = gate.as_ref().and_then(|gate| gate.read(payload));
+        let is_worth =
+            |gate: &&mut Gate| reading.as_ref().is_none_or(|reading| gate.lets_through(now, reading));
+        let goes = urgent || gate.as_ref().is_none_or(is_worth);
         let together = self.packs.together;
-        let sent = out.send(now, created, payload, (urgent, together), &mut self.gone);
-        if sent.is_ok() && self.is_live(at) {
-            self.packs.tick(now, true);
+        let sent = match goes {
+            true => out.send(now, created, payload, (urgent, together), &mut self.gone),
+            false => out.withhold(now, created, payload.len()),
+        };
+        if let Some((gate, reading)) = gate.as_mut().zip(reading) {
+            gate.made(now, reading, goes && sent.is_ok());
         }
         self.tell(at);
+        let live = self.is_live(at);
         let tally = &mut self.tallies[at];
         match sent {
-            Ok(_) => tally.made += 1,
+            Ok(sequence) => {
+                tally.made += 1;
+                if live {
+                    self.packs.tick(now, goes);
+                }
+                if !goes {
+                    tally.withheld += 1;
+                    self.events.push_back(ChannelEvent::Withheld { channel, sequence });
+                }
+            }
             Err(refused) => tally.dropped.add(refused.cause()),
         }
         sent
@@ -254,19 +311,25 @@ impl Channels {
         self.under_way.bytes()
     }
 
+    /// The share that messages have of what goes: parity and copies have the rest.
+    pub(crate) fn share(&self) -> f64 {
+        self.load.share()
+    }
+
     /// The next frame that is lost; what is worth it goes again.
     pub(crate) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
         let lost = self.under_way.poll_lost(now, timeout)?;
-        self.lose(&lost);
+        self.lose(now, &lost);
         Some(lost)
     }
 
-    /// Forgets what is too late to be sent.
+    /// Forgets what is too late to be sent; copies whose time has come go.
     pub(crate) fn forget_late(&mut self, now: Time) {
         for place in 0..self.order.len() {
             let at = self.order[place];
             if let End::Sends(out) = &mut self.ends[at] {
                 out.forget_late(now, &mut self.gone);
+                self.tallies[at].copies += out.copy(now);
             }
             self.tell(at);
         }
@@ -304,15 +367,16 @@ impl Channels {
     pub(crate) fn dropped(&mut self, now: Time, number: u64) -> Option<Sent> {
         let dropped = self.under_way.take(number)?;
         self.retry = now + TRANSPORT_FULL;
-        self.lose(&dropped);
+        self.lose(now, &dropped);
         Some(dropped)
     }
 
-    fn lose(&mut self, frame: &Sent) {
+    fn lose(&mut self, now: Time, frame: &Sent) {
         for Fragment { channel, sequence, range } in &frame.fragments {
             if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
-                self.tallies[*channel].repeated += u64::from(out.lost(*sequence, range));
+                self.tallies[*channel].repeated += u64::from(out.lost(now, *sequence, range, &mut self.gone));
             }
+            self.tell(*channel);
         }
     }
 
@@ -343,10 +407,11 @@ impl Channels {
                 self.tallies[at].dropped.add(DropCause::Duplicate);
             } else {
                 let stamp = stamp(header.sent_us, Duration::from_micros(u64::from(piece.waited_us)));
-                self.tallies[at].bytes += payload.len() as u64;
+                let tally = &mut self.tallies[at];
+                let bytes = if is_parity(&piece) { &mut tally.parity_bytes } else { &mut tally.bytes };
+                *bytes += payload.len() as u64;
                 let handled = incoming.handle(now, &piece, payload, stamp);
-                outcome.dropped.extend(handled.dropped);
-                outcome.whole.extend(handled.whole);
+                self.tell_of(at, std::mem::replace(&mut outcome, handled));
             }
             self.tell_of(at, outcome);
         }
@@ -368,6 +433,8 @@ impl Channels {
     /// What came of a frame.
     fn tell_of(&mut self, at: usize, outcome: Outcome) {
         let (channel, tally) = (ChannelId(at as u8), &mut self.tallies[at]);
+        tally.repaired += outcome.repaired;
+        tally.played_late += outcome.late;
         for (sequence, cause) in outcome.dropped {
             tally.dropped.add(cause);
             self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
@@ -401,7 +468,7 @@ impl Channels {
         let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
         let (mut there, mut frames) = (None, 0);
         for number in std::iter::once(largest).chain(seen) {
-            let Some(sent) = self.under_way.take(number) else { continue };
+            let Some(sent) = self.under_way.arrived(number) else { continue };
             frames += 1;
             if let Some(arrived) = arrived.filter(|_| number == largest) {
                 there = Some(arrived.0.wrapping_sub(sent.at.as_nanos()) as i64);
@@ -420,6 +487,18 @@ impl Channels {
         self.under_way.acknowledged(largest);
         if let Some(there) = there {
             self.packs.delay(there, frames);
+        }
+    }
+
+    /// Gives on what was held and whose time has come.
+    pub(crate) fn play(&mut self, now: Time) {
+        for at in 0..self.list.len() {
+            if let End::Takes(incoming) = &mut self.ends[at]
+                && incoming.due().is_some_and(|due| due <= now)
+            {
+                let outcome = incoming.play(now);
+                self.tell_of(at, outcome);
+            }
         }
     }
 
@@ -479,7 +558,7 @@ impl Channels {
         opens_for_more: Option<Time>,
     ) -> Option<Deadline> {
         let opens = opens.map_or(Time::ZERO, |opens| opens.at);
-        let (mut sending, mut expires): (Option<Time>, Option<Time>) = (None, None);
+        let [mut sending, mut expires, mut copies] = [None; 3];
         for at in &self.order {
             let End::Sends(out) = &self.ends[*at] else { continue };
             expires = expires.into_iter().chain(out.expires()).min();
@@ -487,6 +566,7 @@ impl Channels {
                 let opens = if self.is_live(*at) { Some(opens) } else { opens_for_more };
                 sending = sending.into_iter().chain(opens).min();
             }
+            copies = copies.into_iter().chain(out.copy_due()).min();
         }
         if !self.packs.is_separate() {
             let waiting = self.waiting(true);
@@ -500,13 +580,30 @@ impl Channels {
         let late = expires.map(|at| Deadline::new(at, "channel deadline"));
         let lost = self.under_way.due(timeout).map(|at| Deadline::new(at, "channel repeat"));
         let ack = self.received.due.map(|at| Deadline::new(at, "channel acknowledgement"));
-        earliest(earliest(sending, late), earliest(lost, ack))
+        let copy = copies.map(|at| Deadline::new(at, "channel copy"));
+        let played = self.ends.iter().filter_map(|end| match end {
+            End::Sends(_) => None,
+            End::Takes(incoming) => incoming.due(),
+        });
+        let played = played.min().map(|at| Deadline::new(at, "play-out"));
+        [sending, late, lost, ack, copy, played].into_iter().fold(None, earliest)
     }
 
     /// What each did.
     pub(crate) fn summaries(&self) -> Vec<ChannelSummary> {
         let summary = |(at, channel): (usize, &Channel)| {
-            let Tally { made, delivered, bytes, repeated, dropped } = self.tallies[at];
+            let Tally {
+                made,
+                withheld,
+                delivered,
+                bytes,
+                repeated,
+                copies,
+                parity_bytes,
+                repaired,
+                played_late,
+                dropped,
+            } = self.tallies[at];
             let open = match &self.ends[at] {
                 End::Sends(out) => out.agreed().is_some(),
                 End::Takes(incoming) => incoming.agreed().is_some(),
@@ -516,9 +613,14 @@ impl Channels {
                 direction: channel.direction.name(),
                 open,
                 made,
+                withheld,
                 delivered,
                 bytes,
                 repeated,
+                copies,
+                parity_bytes,
+                repaired,
+                played_late,
                 dropped: dropped.by_name(),
             }
         };

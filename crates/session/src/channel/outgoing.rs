@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use taut_core::{DropCause, Duration, LeakyBucket, Time};
+use taut_media::{Repair, Way};
 use taut_wire::session::Delivery;
 
 use super::declare::Agreed;
+use super::mend::{Beside, Load};
 use super::spans::Spans;
 use super::{SendRefused, meter};
 
@@ -39,6 +41,8 @@ struct Message {
     next: usize,
     /// Those that have to be sent again.
     lost: Spans,
+    /// What goes beside it, once that was chosen.
+    beside: Option<Beside>,
 }
 
 /// A message that is gone, and why; or that has arrived.
@@ -89,16 +93,12 @@ impl Outgoing {
         (urgent, together): (bool, usize),
         gone: &mut Vec<Gone>,
     ) -> Result<u64, SendRefused> {
-        let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
-        if payload.len() > agreed.largest {
-            return Err(SendRefused::TooLarge { largest: agreed.largest });
-        }
+        let agreed = self.admit(now, created, payload.len())?;
         let expires = agreed.deadline.map(|deadline| created + deadline);
-        if expires.is_some_and(|expires| now >= expires) {
-            return Err(SendRefused::TooLate);
+        if self.is_full(&agreed, payload.len()) {
+            self.drop_where(|message| message.is_late(now), DropCause::TooLate, gone);
         }
-        let is_full = self.messages.len() >= KEPT
-            || self.bytes + payload.len() > KEPT_LARGEST * agreed.largest.max(payload.len());
+        let is_full = self.is_full(&agreed, payload.len());
         if is_full && agreed.delivery == Delivery::Reliable {
             return Err(SendRefused::Full);
         }
@@ -113,7 +113,8 @@ impl Outgoing {
                 let is_over = |message: &Message| {
                     let is_over = !message.begun && over > 0;
                     over -= usize::from(is_over);
-                    is_over
+                    // Nobody wants a copy of what is old.
+                    is_over || !message.has_more()
                 };
                 self.drop_where(is_over, DropCause::Superseded, gone);
             }
@@ -132,17 +133,44 @@ impl Outgoing {
             begun: false,
             next: 0,
             lost: Spans::default(),
+            beside: None,
         });
         Ok(sequence)
     }
 
+    /// Gives a number to a message that is not worth sending.
+    pub(super) fn withhold(&mut self, now: Time, created: Time, length: usize) -> Result<u64, SendRefused> {
+        self.admit(now, created, length)?;
+        self.next_sequence += 1;
+        Ok(self.next_sequence - 1)
+    }
+
+    /// May a message of this length, made at `created`, be said here at all?
+    fn admit(&self, now: Time, created: Time, length: usize) -> Result<Agreed, SendRefused> {
+        let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
+        if length > agreed.largest {
+            return Err(SendRefused::TooLarge { largest: agreed.largest });
+        }
+        if agreed.deadline.is_some_and(|deadline| now >= created + deadline) {
+            return Err(SendRefused::TooLate);
+        }
+        Ok(agreed)
+    }
+
+    fn is_full(&self, agreed: &Agreed, bytes: usize) -> bool {
+        self.messages.len() >= KEPT || self.bytes + bytes > KEPT_LARGEST * agreed.largest.max(bytes)
+    }
+
     fn drop_where(&mut self, mut is: impl FnMut(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {
-        let bytes = &mut self.bytes;
+        let (bytes, repeats) = (&mut self.bytes, self.agreed.is_some_and(|agreed| agreed.repeats()));
         self.messages.retain(|message| {
             let goes = is(message);
             if goes {
                 *bytes -= message.payload.len();
-                gone.push(Gone::Dropped(message.sequence, cause));
+                // What has gone and is not repeated waited for its copy alone.
+                if repeats || message.has_more() {
+                    gone.push(Gone::Dropped(message.sequence, cause));
+                }
             }
             !goes
         });
@@ -157,10 +185,10 @@ impl Outgoing {
         }
     }
 
-    /// Those whose time is over, wherever they are.
+    /// Those whose time is over. What has all gone may have arrived in time: its acknowledgement tells.
     pub(super) fn forget_late(&mut self, now: Time, gone: &mut Vec<Gone>) {
         if self.expires().is_some_and(|expires| now >= expires) {
-            let is_late = |message: &Message| message.expires.is_some_and(|expires| now >= expires);
+            let is_late = |message: &Message| message.is_late(now) && message.has_more();
             self.drop_where(is_late, DropCause::TooLate, gone);
         }
     }
@@ -175,6 +203,45 @@ impl Outgoing {
         gone: &mut Vec<Gone>,
     ) {
         self.drop_where(|message| !message.is_in_time(now, &pace, way), DropCause::TooLate, gone);
+    }
+
+    /// Chooses what goes beside the message that is next, when it is about to begin: there is parity where its parts are of so many bytes.
+    /// Notes its bytes and those that go beside it.
+    pub(super) fn plan(
+        &mut self,
+        now: Time,
+        pace: impl Fn(usize) -> Duration,
+        way: Option<&Way>,
+        part: Option<usize>,
+        load: &mut Load,
+    ) {
+        let Some(agreed) = self.agreed else { return };
+        let Some(message) = self.messages.iter_mut().find(|message| message.has_more()) else { return };
+        if message.begun || message.beside.is_some() {
+            return;
+        }
+        let sent = now + pace(message.payload.len());
+        let left = message.expires.map_or(Duration::MAX, |expires| expires.saturating_since(sent));
+        let parts = part.map_or(1, |part| message.payload.len().div_ceil(part));
+        let beside = Beside::new(agreed.repair.ahead(way, left, parts), &message.payload, part);
+        load.record(message.payload.len(), &beside);
+        message.beside = Some(beside);
+    }
+
+    /// Copies that are due go; how many.
+    pub(super) fn copy(&mut self, now: Time) -> u64 {
+        let mut copies = 0;
+        for message in &mut self.messages {
+            if message.beside.as_mut().is_some_and(|beside| beside.poll_copy(now)) {
+                copies += u64::from(message.again(0..message.payload.len()));
+            }
+        }
+        copies
+    }
+
+    /// When the next copy goes.
+    pub(super) fn copy_due(&self) -> Option<Time> {
+        self.messages.iter().filter_map(|message| message.beside.as_ref()?.due()).min()
     }
 
     /// What waits, in the order in which it goes.
@@ -198,53 +265,77 @@ impl Outgoing {
         self.messages.iter().any(Message::has_more)
     }
 
-    /// When the first of those that are under way is worthless.
+    /// When the first of those of which something waits is worthless.
     pub(super) fn expires(&self) -> Option<Time> {
-        self.messages.iter().filter_map(|message| message.expires).min()
+        let waiting = self.messages.iter().filter(|message| message.has_more());
+        waiting.filter_map(|message| message.expires).min()
     }
 
     /// These bytes of a message.
     pub(super) fn bytes_of(&self, sequence: u64, range: &Range<usize>) -> &[u8] {
         let message = self.find(sequence).map(|at| &self.messages[at]);
-        message.and_then(|message| message.payload.get(range.clone())).unwrap_or_default()
+        message.and_then(|message| message.get(range)).unwrap_or_default()
     }
 
-    /// They were given to the transport.
-    pub(super) fn sent(&mut self, sequence: u64, range: &Range<usize>) {
-        let Some(at) = self.find(sequence) else { return };
+    /// They were given to the transport. Were they parity?
+    pub(super) fn sent(&mut self, now: Time, sequence: u64, range: &Range<usize>) -> bool {
+        let Some(at) = self.find(sequence) else { return false };
         let message = &mut self.messages[at];
+        let is_parity = message.is_parity(range);
         message.lost.remove(range);
         message.begun = true;
         message.next = message.next.max(range.end);
+        let all_went = !message.has_more();
+        let beside = message.beside.as_mut().filter(|_| all_went);
+        let copy_waits = beside.is_some_and(|beside| {
+            beside.all_went(now);
+            beside.waits()
+        });
         // Nobody waits for the fate of what is not sent again.
-        if !message.has_more() && self.agreed.is_some_and(|agreed| !agreed.repeats()) {
+        if all_went && !copy_waits && self.agreed.is_some_and(|agreed| !agreed.repeats()) {
             self.remove(at);
         }
+        is_parity
     }
 
     /// They arrived.
     pub(super) fn arrived(&mut self, sequence: u64, range: &Range<usize>, gone: &mut Vec<Gone>) {
         let Some(at) = self.find(sequence) else { return };
         let message = &mut self.messages[at];
-        message.lost.remove(range);
-        message.arrived.insert(range.clone());
-        if message.arrived.cover(message.payload.len()) {
+        let is_parity = message.is_parity(range);
+        let beside = message.beside.get_or_insert_default();
+        if is_parity {
+            beside.arrived();
+        } else {
+            message.lost.remove(range);
+            message.arrived.insert(range.clone());
+        }
+        if message.arrived.cover(message.payload.len()) || beside.restores(&message.arrived) {
             self.remove(at);
             gone.push(Gone::Arrived(sequence));
         }
     }
 
-    /// They are lost: what has not arrived otherwise goes again, if somebody still waits for it.
-    pub(super) fn lost(&mut self, sequence: u64, range: &Range<usize>) -> bool {
+    /// They are lost: what has not arrived otherwise and is not made up for goes again, if somebody still waits for it. Where nothing mends it,
+    /// the rest of the message does not go either.
+    pub(super) fn lost(
+        &mut self,
+        now: Time,
+        sequence: u64,
+        range: &Range<usize>,
+        gone: &mut Vec<Gone>,
+    ) -> bool {
         let Some(at) = self.find(sequence) else { return false };
         let message = &mut self.messages[at];
-        if message.payload.is_empty() {
-            return std::mem::take(&mut message.begun);
-        }
-        let before = message.lost.bytes();
-        message.lost.insert(range.clone());
-        message.arrived.iter().for_each(|arrived| message.lost.remove(arrived));
-        message.lost.bytes() > before
+        let Some(range) = message.beside.get_or_insert_default().lost(range) else { return false };
+        let cause = match self.agreed {
+            Some(Agreed { repair: Repair::None, .. }) => DropCause::Loss,
+            _ if message.is_late(now) => DropCause::TooLate,
+            _ => return message.again(range),
+        };
+        self.remove(at);
+        gone.push(Gone::Dropped(sequence, cause));
+        false
     }
 
     /// The transport does not take what is so long.
@@ -267,19 +358,51 @@ impl Outgoing {
 }
 
 impl Message {
-    fn has_more(&self) -> bool {
-        !self.begun || !self.lost.is_empty() || self.next < self.payload.len()
+    /// Its end, parity included.
+    fn end(&self) -> usize {
+        self.payload.len() + self.beside.as_ref().map_or(0, Beside::len)
     }
 
-    /// What is lost goes before what was not sent yet.
+    fn is_parity(&self, range: &Range<usize>) -> bool {
+        range.end > self.payload.len()
+    }
+
+    fn get(&self, range: &Range<usize>) -> Option<&[u8]> {
+        if self.is_parity(range) { self.beside.as_ref()?.get(range) } else { self.payload.get(range.clone()) }
+    }
+
+    fn has_more(&self) -> bool {
+        !self.begun || !self.lost.is_empty() || self.next < self.end()
+    }
+
+    /// What is lost goes before what was not sent yet, and parity behind it.
     fn rests(&self) -> impl Iterator<Item = Range<usize>> {
         let unsent = self.next..self.payload.len();
         let waits = !self.begun || !unsent.is_empty();
-        self.lost.iter().cloned().chain(waits.then_some(unsent))
+        let parity = self.next.max(self.payload.len())..self.end();
+        let parity = Some(parity).filter(|parity| !parity.is_empty());
+        self.lost.iter().cloned().chain(waits.then_some(unsent)).chain(parity)
+    }
+
+    /// Of these bytes what has not arrived goes again; false: there is nothing of them.
+    fn again(&mut self, range: Range<usize>) -> bool {
+        if self.payload.is_empty() {
+            return std::mem::take(&mut self.begun);
+        }
+        let before = self.lost.bytes();
+        self.lost.insert(range);
+        self.arrived.iter().for_each(|arrived| self.lost.remove(arrived));
+        self.lost.bytes() > before
+    }
+
+    fn is_late(&self, now: Time) -> bool {
+        self.expires.is_some_and(|expires| now >= expires)
     }
 
     fn is_in_time(&self, now: Time, pace: impl Fn(usize) -> Duration, way: Duration) -> bool {
-        let Some(expires) = self.expires.filter(|_| self.has_more()) else { return true };
+        // Parity alone is not worth giving up what went before it.
+        let waits = !self.begun || !self.lost.is_empty() || self.next < self.payload.len();
+        let Some(expires) = self.expires.filter(|_| waits) else { return true };
         let unsent = self.payload.len().saturating_sub(self.next);
         now + pace(unsent + self.lost.bytes()) + way < expires
     }

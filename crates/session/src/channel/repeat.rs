@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use taut_core::{Duration, Time};
+use taut_media::{LossShare, Way};
 
 use super::{ACK_DELAY, LAZY_ACK_DELAY, Ready};
 use crate::latency::RoundTrip;
@@ -53,8 +54,13 @@ pub(super) struct UnderWay {
     doublings: u32,
     /// Of frames: where a transport repeats or holds back, they take longer than what the session measures by.
     round_trip: RoundTrip,
+    /// Which share is lost, and the last that counted as lost: some arrive after all.
+    loss: LossShare,
+    given_up: VecDeque<u64>,
 }
 
+/// Of frames that count as lost, so many are remembered: an acknowledgement tells of no more.
+const GIVEN_UP: usize = 64;
 /// Frames that are remembered.
 const KEPT: usize = 4096;
 /// A frame is lost when one sent so many later has arrived (RFC 9002 section 6.1.1).
@@ -106,6 +112,26 @@ impl UnderWay {
         Some(Sent { fragments, ..*frame })
     }
 
+    /// It arrived.
+    pub(super) fn arrived(&mut self, number: u64) -> Option<Sent> {
+        let sent = self.take(number);
+        if sent.is_some() {
+            self.loss.record(false);
+        } else if let Some(at) = self.given_up.iter().position(|other| *other == number) {
+            self.given_up.remove(at);
+            self.loss.take_back();
+        }
+        sent
+    }
+
+    /// What the way is like for frames that are acknowledged soon; a lost one is noticed after `timeout` or longer. `None`: nothing came
+    /// back yet.
+    pub(super) fn way(&self, timeout: Duration) -> Option<Way> {
+        let round_trip = self.round_trip.smoothed()?;
+        let notice = timeout.max(self.round_trip.timeout()) + ACK_DELAY * 2;
+        Some(Way { round_trip, notice, loss: self.loss.get() })
+    }
+
     /// One took so long to be acknowledged.
     pub(super) fn took(&mut self, rtt: Duration) {
         self.round_trip.record(rtt);
@@ -145,6 +171,11 @@ impl UnderWay {
         }
         let first = self.frames.pop_front()?;
         self.bytes -= first.can_wait();
+        self.loss.record(true);
+        self.given_up.push_back(first.number);
+        if self.given_up.len() > GIVEN_UP {
+            self.given_up.pop_front();
+        }
         Some(first)
     }
 

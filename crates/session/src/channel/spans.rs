@@ -29,6 +29,12 @@ impl Spans {
         length == 0 || matches!(&self.0[..], [all] if *all == (0..length))
     }
 
+    /// Are all of these among them?
+    pub(super) fn contain(&self, range: &Range<usize>) -> bool {
+        let at = self.0.partition_point(|span| span.end < range.end);
+        range.is_empty() || self.0.get(at).is_some_and(|span| span.start <= range.start)
+    }
+
     /// Would it be said by no more ranges than now, with these?
     pub(super) fn touch(&self, range: &Range<usize>) -> bool {
         !self.touching(range).is_empty()
@@ -99,6 +105,8 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(&spans.0, &expected);
+                let asked = start..start + length;
+                prop_assert_eq!(spans.contain(&asked), bytes[asked].iter().all(|has| *has));
                 prop_assert_eq!(spans.bytes(), bytes.iter().filter(|has| **has).count());
                 prop_assert_eq!(spans.cover(start), start == 0 || bytes.iter().enumerate().all(|(at, has)| *has == (at < start)));
             }

@@ -14,7 +14,7 @@ pub use self::queue::Order;
 use self::queue::Outbox;
 pub(crate) use self::queue::{Dropped, StateQueue, Waiting};
 use self::tracker::{Outcome, Tracker};
-use crate::channel::{Channels, Ready};
+use crate::channel::{Channels, Outlook, Ready};
 use crate::congestion::{Arrived, Congestion, Controller};
 use crate::port::{CHANNEL_PRIORITY, CHANNEL_STREAM, Parcel, Port, channel_tag};
 use crate::state::{Priority, State};
@@ -170,6 +170,7 @@ impl Sending {
                 sent(stream);
             }
         }
+        self.channels.play(now);
         if let Some(ack) = self.channels.poll_ack(now) {
             // One that cannot go now is made up for by the next.
             let _ = port.send(now, &Body::DataAck(ack), Parcel::passing(now, 1));
@@ -225,8 +226,8 @@ impl Sending {
                 && now >= self.next_capped
                 && self.controller.admits_more(now, self.channels.under_way());
             let mut data = port.buffer();
-            let rate = (self.channel_rate(), way);
-            let Some(ready) = self.channels.poll(now, port.session, more, rate, &mut data) else {
+            let outlook = Outlook { rate: self.channel_rate(), way, timeout: pace.timeout };
+            let Some(ready) = self.channels.poll(now, port.session, more, outlook, &mut data) else {
                 return port.give_back(data);
             };
             self.transmit_data(now, port, &ready, data);
@@ -261,9 +262,10 @@ impl Sending {
         self.controller.rate_left().into_iter().chain(cap).min_by(f64::total_cmp)
     }
 
-    /// What channels may send, once it was found: an encoder's rate.
+    /// What channels may send, once it was found, less what goes beside messages to mend losses: an encoder's rate.
     pub(crate) fn channel_bitrate(&self) -> Option<Bitrate> {
-        self.channel_rate().map(|rate| Bitrate::from_bps((rate * 8.0) as u64))
+        let share = self.channels.share();
+        self.channel_rate().map(|rate| Bitrate::from_bps((rate * share * 8.0) as u64))
     }
 
     /// The peer tells of states. What is new of the one that it names; what became of all is in [`outcomes`](Self::outcomes).

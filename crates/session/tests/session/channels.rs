@@ -13,7 +13,7 @@ use taut_wire::session::{DataHeader, Part, Piece};
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, tcp, udp};
 use crate::{delays, rated};
 
-fn channel(name: &str, direction: Direction, kind: ChannelKind) -> Channel {
+pub(crate) fn channel(name: &str, direction: Direction, kind: ChannelKind) -> Channel {
     Channel::new(name, direction, kind, Schema::new("bytes", Encoding::Raw))
 }
 
@@ -45,7 +45,7 @@ fn world<T: Transport>(transport: impl Fn(usize) -> T, links: [Chain; 2]) -> Wor
     World::new(transport, operator, robot, links, Log::default())
 }
 
-fn of_operator(log: &Log) -> Vec<&ChannelEvent> {
+pub(crate) fn of_operator(log: &Log) -> Vec<&ChannelEvent> {
     let events = log.operator.iter().filter_map(|(_, event)| match event {
         OperatorEvent::Channel(event) => Some(event),
         _ => None,
@@ -53,7 +53,7 @@ fn of_operator(log: &Log) -> Vec<&ChannelEvent> {
     events.collect()
 }
 
-fn of_robot(log: &Log) -> Vec<&ChannelEvent> {
+pub(crate) fn of_robot(log: &Log) -> Vec<&ChannelEvent> {
     let events = log.robot.iter().filter_map(|(_, event)| match event {
         RobotEvent::Channel(event) => Some(event),
         _ => None,
@@ -62,7 +62,10 @@ fn of_robot(log: &Log) -> Vec<&ChannelEvent> {
 }
 
 /// Sequence, age and payload of what came over a channel.
-fn received<'a>(events: &[&'a ChannelEvent], over: ChannelId) -> Vec<(u64, Option<Duration>, &'a [u8])> {
+pub(crate) fn received<'a>(
+    events: &[&'a ChannelEvent],
+    over: ChannelId,
+) -> Vec<(u64, Option<Duration>, &'a [u8])> {
     let came = events.iter().filter_map(|event| match event {
         ChannelEvent::Received { channel, sequence, age, payload } if *channel == over => {
             Some((*sequence, *age, &payload[..]))
@@ -73,7 +76,7 @@ fn received<'a>(events: &[&'a ChannelEvent], over: ChannelId) -> Vec<(u64, Optio
 }
 
 /// Bytes by which every message is told from every other, and its beginning from its end.
-fn payload(number: u64, length: usize) -> Vec<u8> {
+pub(crate) fn payload(number: u64, length: usize) -> Vec<u8> {
     (0..length).map(|at| (number.wrapping_mul(0x9e37_79b9).wrapping_add(at as u64 * 7) >> 3) as u8).collect()
 }
 
@@ -284,6 +287,7 @@ proptest! {
             DataHeader { session, number: number >> 8, sent_us }.emit(&mut bytes);
             for (at, (channel, [sequence, offset], length, [whole, repeated])) in pieces.iter().enumerate() {
                 let part = Part { offset: offset % 5_000, total: offset % 5_000 + *length as u32 + offset % 7 };
+                let part = if offset % 3 == 0 { Part { offset: part.total + offset % 9 * *length as u32, ..part } } else { part };
                 let part = (!whole && *length > 0).then_some(part).filter(|part| part.total as usize > *length);
                 let piece = Piece { channel: *channel, sequence: sequence % 5_000, waited_us, back: repeated.then_some(3), part };
                 piece.emit((at + 1 < pieces.len()).then_some(*length), &mut bytes);

@@ -8,8 +8,11 @@ mod commands;
 mod delivery;
 mod hostile;
 mod motion;
+mod mtip;
 mod packing;
+mod playout;
 mod random;
+mod repair;
 mod safety;
 mod stops;
 

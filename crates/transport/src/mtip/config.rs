@@ -136,7 +136,8 @@ impl MtipConfig {
         self
     }
 
-    /// The age at which a message without a deadline of its own is worthless. Default 10 ms; 100 µs to an hour.
+    /// How soon a message without a deadline of its own is to arrive, as far as paths and copies are chosen by that: it is never too late.
+    /// In the published protocol, which carries no deadlines, the age at which one is worthless. Default 10 ms; 100 µs to an hour.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline.clamp(Duration::from_micros(100), Duration::from_secs(3_600));
         self

@@ -22,7 +22,8 @@
 //! | reliability is a ratio that never forgets | an exponential average, and runs of losses |
 //! | anybody can speak | [`Secured`](crate::security::Secured) around it |
 //!
-//! A reliable message without a deadline is sent again until it is acknowledged, ever more slowly while nothing is heard; order is
+//! A message without a deadline is never too late; its copies are sent as if it had the one of [`MtipConfig::deadline`], counted from when
+//! it leaves. A reliable one is sent again until it is acknowledged, ever more slowly while nothing is heard; order is
 //! not kept. One that is not acknowledged when the conversation ends is dropped as [`DropCause::Cut`].
 //!
 //! ```
@@ -314,7 +315,8 @@ impl Transport for Mtip {
         if size > limit {
             return Err(SendError::TooLarge { size, limit });
         }
-        if message.reliability == Reliability::Unreliable {
+        // The published format has no room for a deadline: the receiver judges by its own.
+        if self.codec.is_published() && message.reliability == Reliability::Unreliable {
             message.deadline.get_or_insert(self.config.deadline);
         }
         if message.is_late(now) {

@@ -147,10 +147,11 @@ impl Mtip {
         }
     }
 
-    /// How long until the message is worthless.
+    /// How long until the message is worthless. One without a deadline never is, however old it was when it came here: it is to be as
+    /// quick from now on as one that has the conversation's.
     fn budget(&self, now: Time, message: &Message) -> Duration {
-        let deadline = message.deadline.unwrap_or(self.config.deadline);
-        deadline.saturating_sub(now.saturating_since(message.created))
+        let left = |deadline: Duration| deadline.saturating_sub(now.saturating_since(message.created));
+        message.deadline.map_or(self.config.deadline, left)
     }
 
     /// The next copy; its path.

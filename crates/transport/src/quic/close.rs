@@ -4,6 +4,7 @@ use taut_core::printable;
 
 /// Why nothing flows any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CloseReason {
     /// [`Transport::close`](taut_core::Transport::close) was called here.
     #[error("closed")]

@@ -3,7 +3,8 @@
 //! Of one path and of several it is version 0.3 of qlog in JSON text sequences (draft-ietf-quic-qlog-main-schema-03 section 6.2, RFC
 //! 7464): the newest that qvis opens. `quinn-proto` writes that; what `noq-proto` writes (draft-ietf-quic-qlog-quic-events-12) gets
 //! the names that the same events have there, and keeps what is newer, such as the path of a packet (`tuple`). The header is ours.
-//! With one path a packet's frames are not told, and the trigger of a loss is not to be relied on.
+//! With one path a packet's frames are not told, the trigger of a loss is not to be relied on, and time has 24 bits: after an hour it
+//! is told to a quarter of a millisecond. Addresses are those that this transport makes up for its paths.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
@@ -75,10 +76,8 @@ impl Write for Trace {
         if piece.ends_with(b"\n") {
             let whole = match self.header.take() {
                 Some(header) => self.out.write(header.as_bytes()),
-                None => {
-                    rename(&mut self.record);
-                    self.out.write(&self.record)
-                }
+                None if translate(&mut self.record) => self.out.write(&self.record),
+                None => Ok(0),
             };
             // What the sink does not take, it counts.
             let _ = whole;
@@ -94,12 +93,25 @@ impl Write for Trace {
 
 /// How the name of an event begins where it is of draft 12.
 const NEW: &[u8] = b"\"name\":\"quic:";
+/// Of one path each event names its connection, and not always by the same ID: it would be taken for several.
+const GROUP: &[u8] = b",\"group_id\":\"";
+/// Timers of other kinds have no place in version 0.3, and are most of what several paths would write.
+const LOSS_TIMER: &[u8] = b"\"timer_type\":\"loss_timeout\"";
 
-/// The name of version 0.3 in place of that of draft 12.
-fn rename(record: &mut Vec<u8>) {
-    let Some(found) = record.windows(NEW.len()).position(|window| window == NEW) else { return };
+fn find(record: &[u8], text: &[u8]) -> Option<usize> {
+    record.windows(text.len()).position(|window| window == text)
+}
+
+/// Makes an event one of version 0.3; false: there it is none.
+fn translate(record: &mut Vec<u8>) -> bool {
+    if let Some(begin) = find(record, GROUP)
+        && let Some(length) = record[begin + GROUP.len()..].iter().position(|byte| *byte == b'"')
+    {
+        record.drain(begin..=begin + GROUP.len() + length);
+    }
+    let Some(found) = find(record, NEW) else { return true };
     let begin = found + NEW.len();
-    let Some(length) = record[begin..].iter().position(|byte| *byte == b'"') else { return };
+    let Some(length) = record[begin..].iter().position(|byte| *byte == b'"') else { return false };
     let name = &record[begin..begin + length];
     let plain = name.strip_prefix(b"recovery_").unwrap_or(name);
     let category = match plain {
@@ -110,9 +122,11 @@ fn rename(record: &mut Vec<u8>) {
         _ if plain.len() < name.len() => "recovery",
         _ => "transport",
     };
-    let plain = if plain == b"timer_updated" { b"loss_timer_updated" } else { plain };
+    let is_timer = plain == b"timer_updated";
+    let plain = if is_timer { b"loss_timer_updated" } else { plain };
     let renamed = [category.as_bytes(), b":", plain].concat();
     record.splice(begin - b"quic:".len()..begin + length, renamed);
+    !is_timer || find(record, LOSS_TIMER).is_some()
 }
 
 #[cfg(test)]
@@ -126,14 +140,25 @@ mod tests {
             ("quic:parameters_set", "transport:parameters_set"),
             ("quic:recovery_metrics_updated", "recovery:metrics_updated"),
             ("quic:packet_lost", "recovery:packet_lost"),
-            ("quic:timer_updated", "recovery:loss_timer_updated"),
             ("quic:connection_started", "connectivity:connection_started"),
             ("transport:packet_sent", "transport:packet_sent"),
         ] {
             let record = |name: &str| format!("\u{1e}{{\"time\":1.5,\"name\":\"{name}\",\"data\":{{}}}}\n");
             let mut written = record(new).into_bytes();
-            rename(&mut written);
+            assert!(translate(&mut written));
             assert_eq!(String::from_utf8(written).unwrap(), record(old));
         }
+        let timer = |kind: &str| {
+            format!("{{\"name\":\"quic:timer_updated\",\"data\":{{\"timer_type\":\"{kind}\"}}}}\n")
+        };
+        assert!(translate(&mut timer("loss_timeout").into_bytes()));
+        assert!(!translate(&mut timer("idle_timeout").into_bytes()));
+    }
+
+    #[test]
+    fn a_trace_is_of_one_connection_whatever_its_events_say() {
+        let mut record = b"{\"time\":1,\"name\":\"a:b\",\"data\":{},\"group_id\":\"0a\"}\n".to_vec();
+        assert!(translate(&mut record));
+        assert_eq!(record, b"{\"time\":1,\"name\":\"a:b\",\"data\":{}}\n");
     }
 }

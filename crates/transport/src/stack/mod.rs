@@ -201,6 +201,7 @@ pub trait Randomness: Send {
 
 /// A stack that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StackError {
     /// It cannot be had in the clear.
     #[error("{0} is always encrypted: choose another transport to go without")]

@@ -85,7 +85,7 @@ fn check(name: &str, records: &[String]) -> BTreeMap<String, Vec<Value>> {
         let at = event["time"].as_f64().expect("a time");
         assert!(at >= before, "{at} after {before}");
         before = at;
-        assert!(event["data"].is_object(), "{event}");
+        assert!(event["data"].is_object() && event.get("group_id").is_none(), "{event}");
         let name = event["name"].as_str().expect("a name").to_owned();
         let category = name.split_once(':').expect("of a category").0;
         assert!(["connectivity", "security", "transport", "recovery"].contains(&category), "{name}");

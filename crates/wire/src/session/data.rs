@@ -63,7 +63,7 @@ pub struct Piece {
     pub part: Option<Part>,
 }
 
-/// Where the bytes of a piece belong.
+/// Where the bytes of a piece belong. Those at the message's end and beyond are parity, whose parts follow each other as if the message went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// So many bytes of the message are before them.
@@ -174,7 +174,7 @@ impl<'a> Pieces<'a> {
         let payload = self.take(length)?;
         let fits = |part: Part| {
             let (offset, total) = (part.offset as usize, part.total as usize);
-            (1..total).contains(&length) && offset + length <= total
+            (1..total).contains(&length) && (offset + length <= total || offset >= total)
         };
         if !part.is_none_or(fits) {
             return Err(Error::Value { at: began, value: flags });

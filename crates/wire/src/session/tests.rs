@@ -266,11 +266,13 @@ fn data(pieces: &[(Piece, &[u8])]) -> Vec<u8> {
 fn data_has_golden_bytes_whole_in_parts_several_and_padded() {
     let part = Piece { part: Some(Part { offset: 1_000, total: 40_000 }), ..piece() };
     let repeated = Piece { channel: 31, back: Some(6), part: Some(Part { offset: 0, total: 9 }), ..piece() };
+    let parity = Piece { part: Some(Part { offset: 40_000, total: 40_000 }), ..piece() };
     type Pieces<'a> = &'a [(Piece, &'a [u8])];
-    let golden: [(Pieces, &str); 5] = [
+    let golden: [(Pieces, &str); 6] = [
         (&[(piece(), &[])], "02 00 00 03 00 04"),
         (&[(piece(), &[1, 2])], "02 00 00 03 00 04 01 02"),
         (&[(part, &[1])], "42 00 00 03 00 04 e8 07 c0 b8 02 01"),
+        (&[(parity, &[1])], "42 00 00 03 00 04 c0 b8 02 c0 b8 02 01"),
         (&[(repeated, &[1, 2])], "7f 00 00 03 00 04 00 06 00 09 01 02"),
         (
             &[(piece(), &[]), (repeated, &[3]), (part, &[1])],
@@ -314,8 +316,10 @@ fn data_that_makes_no_sense_is_refused_with_its_place() {
     assert_eq!(changed(&whole, 12, 0x82), Error::Length { needed: 19, found: 18 }, "no length");
     let two = data(&[(piece(), &[1, 2]), (piece(), &[3])]);
     assert_eq!(changed(&two, 18, 9), Error::Length { needed: 34, found: 28 }, "longer than the frame");
-    // Offset, total and payload: beyond the end, all of it, nothing of it, a number with a zero to spare, one too long.
-    for tail in ["04 09", "01 09 01 02 03 04 05 06 07 08 09", "00 01 01", "00 01", "80 00 09 01"] {
+    // Offset, total and payload: nothing, beyond the end from before it, all of it, nothing of it, a number with a zero to spare, one too long.
+    for tail in
+        ["04 09", "08 09 01 02", "01 09 01 02 03 04 05 06 07 08 09", "00 01 01", "00 01", "80 00 09 01"]
+    {
         let bytes = hex(&format!("{DATA} 42 00 00 03 00 04 {tail}"));
         let parsed = DataHeader::parse(&bytes).map(|_| ());
         assert!(matches!(parsed, Err(Error::Value { .. })), "{tail}: {parsed:?}");

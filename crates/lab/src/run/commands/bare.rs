@@ -35,7 +35,7 @@ struct End {
 }
 
 impl Sender {
-    pub(super) fn new((stack, peer): (Counted, Peer), commands: &Commands, stop: Time, books: Books) -> Self {
+    pub(super) fn new(stack: Counted, peer: Peer, commands: &Commands, stop: Time, books: Books) -> Self {
         let deadline = stack.stack().keeps_deadlines().then_some(commands.deadline);
         let end = End { stack, peer, books, back: false, events: VecDeque::new() };
         let (size, period) = (commands.size.get() as usize, commands.period);
@@ -67,7 +67,7 @@ impl Drop for Sender {
 }
 
 impl Receiver {
-    pub(super) fn new((stack, peer): (Counted, Peer), books: Books) -> Self {
+    pub(super) fn new(stack: Counted, peer: Peer, books: Books) -> Self {
         Self(End { stack, peer, books, back: true, events: VecDeque::new() })
     }
 }

@@ -84,19 +84,20 @@ pub(super) fn add(
         flows.push(FlowInfo { name, owner, kind: "commands", sender: from, counters });
         let (protocol, address) = (stack.stack().protocol(), other);
         let peer = Peer { address, source_port, destination_port, flow, protocol, dscp: 0 };
-        Ok::<_, RunError>(((stack, peer), stacks))
+        Ok::<_, RunError>((stack, peer, stacks))
     };
-    let (near, near_stacks) = end(Side::Opens, receiver, (near_port, far_port))?;
-    let (far, far_stacks) = end(Side::Waits, sender, (far_port, near_port))?;
+    let (near, near_peer, near_stacks) = end(Side::Opens, receiver, (near_port, far_port))?;
+    let (far, far_peer, far_stacks) = end(Side::Waits, sender, (far_port, near_port))?;
     let [near, far]: [Box<dyn Node>; 2] = if commands.bare {
         let stop = Time::ZERO + scenario.duration;
         [
-            Box::new(Sender::new(near, commands, stop, books.clone())),
-            Box::new(Receiver::new(far, books.clone())),
+            Box::new(Sender::new(near, near_peer, commands, stop, books.clone())),
+            Box::new(Receiver::new(far, far_peer, books.clone())),
         ]
     } else {
-        [(near, near_stacks), (far, far_stacks)]
-            .map(|(end, stacks)| Box::new(SessionNode::new(scenario, end, stacks, books.clone())) as _)
+        [(near, near_peer, near_stacks), (far, far_peer, far_stacks)].map(|(stack, peer, stacks)| {
+            Box::new(SessionNode::new(scenario, stack, peer, stacks, books.clone())) as _
+        })
     };
     network.node("commander", from, near);
     network.node("commanded", to, far);

@@ -82,12 +82,7 @@ pub(super) struct SessionNode {
 }
 
 impl SessionNode {
-    pub(super) fn new(
-        scenario: &Scenario,
-        (stack, peer): (Counted, Peer),
-        stacks: Stacks,
-        books: Books,
-    ) -> Self {
+    pub(super) fn new(scenario: &Scenario, stack: Counted, peer: Peer, stacks: Stacks, books: Books) -> Self {
         let events = Rc::default();
         let observer = Box::new(Onlooker { books: books.clone(), events: Rc::clone(&events) });
         let (commands, headers) = (&stacks.commands, stack.stack().headers());
@@ -97,12 +92,12 @@ impl SessionNode {
                 let hand = Commander::of_run(scenario, commands, Time::ZERO);
                 let session = settings::commander(commands).headers(headers);
                 let agent = settings::commanding(commands, scenario.drain).stays();
-                let operator = Operator::new(Time::ZERO, (stack, rng), session, hand, agent);
+                let operator = Operator::new(Time::ZERO, stack, rng, session, hand, agent);
                 Agent::Operator(Box::new(operator.observed(observer)))
             }
             Side::Waits => {
                 let session = settings::commanded(commands).headers(headers);
-                let robot = Robot::new(Time::ZERO, (stack, rng), session, StillRobot);
+                let robot = Robot::new(Time::ZERO, stack, rng, session, StillRobot);
                 Agent::Robot(Box::new(robot.observed(observer)))
             }
         };

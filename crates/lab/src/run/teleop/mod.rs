@@ -111,13 +111,13 @@ fn add_life(
                 // The first resume, too, is the person's in the script.
                 let agent =
                     if teleop.resume_after.is_some() { agent } else { agent.resumes(ResumePolicy::Never) };
-                let operator = Operator::new(begins, (wire, rng), session, hand, agent).observed(observer);
+                let operator = Operator::new(begins, wire, rng, session, hand, agent).observed(observer);
                 Agent::Operator(Box::new(operator), Script::new(teleop, own))
             }
             Side::Waits => {
                 let arm = SimulatedArm::of_run(teleop, seed, hand.position()).feeds_back_until(over.clone());
                 let session = settings::robot(teleop).headers(headers);
-                Agent::Robot(Box::new(Robot::new(begins, (wire, rng), session, arm).observed(observer)))
+                Agent::Robot(Box::new(Robot::new(begins, wire, rng, session, arm).observed(observer)))
             }
         };
         let peer = Peer {

@@ -83,7 +83,8 @@ impl Cobalt {
     /// The packet that entered at `enqueued` is at the head. `bulk_flows` are those that it shares an ingress with.
     pub(super) fn judge(
         &mut self,
-        (now, enqueued): (Time, Time),
+        now: Time,
+        enqueued: Time,
         packet: &mut Packet,
         parameters: &Parameters,
         bulk_flows: u64,

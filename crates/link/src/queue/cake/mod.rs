@@ -177,9 +177,9 @@ impl Cake {
             };
             let own = &mut self.tins[tin];
             let bulk = if self.config.ingress { own.bulk } else { 0 };
-            let (times, before) = ((now, enqueued), packet.meta.ecn);
+            let before = packet.meta.ecn;
             let cobalt = &mut own.flows[flow].cobalt;
-            let verdict = cobalt.judge(times, &mut packet, &own.parameters, bulk, &mut self.rng);
+            let verdict = cobalt.judge(now, enqueued, &mut packet, &own.parameters, bulk, &mut self.rng);
             // The last packet of a queue is never dropped.
             if !verdict.drop || own.flows[flow].fifo.backlog().packets == 0 {
                 own.stats.marked += u64::from(verdict.marked);

@@ -1,0 +1,119 @@
+//! What a person who debugs a session asks for.
+
+use serde_json::Value;
+
+use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::world::{Ended, World, ended};
+
+/// A robot that ends with this test, and an operator's session with it.
+struct Site {
+    world: World,
+    robot: Running,
+    operator: String,
+}
+
+impl Site {
+    fn new(name: &str, transport: &str, more: &str) -> Self {
+        let world = World::new(&format!("diagnostics-{name}-{transport}"));
+        let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+        let (robot_id, own) = (identity("robot"), identity("own"));
+        let mut robot = Running::start(world.command(&format!(
+            "robot --listen 127.0.0.1:0 --transport {transport} --identity robot --trust {own} --watchdog 3s --state kept --json {more}"
+        )));
+        let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+        let operator = format!(
+            "operator --connect {address} --robot-id {robot_id} --transport {transport} --identity own --resume start --messages 300"
+        );
+        Self { world, robot, operator }
+    }
+
+    fn operate(&self, more: &str) -> Ended {
+        let ended = ended(self.world.command(&format!("{} {more}", self.operator)).output().unwrap());
+        assert_eq!(ended.status, 0, "{ended:?}");
+        ended
+    }
+}
+
+fn lines(ended: &Ended) -> Vec<Value> {
+    ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn both_ends_write_the_trace_of_their_connection_record_by_record() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for transport in ["quic", "mpquic"] {
+        let site = Site::new("qlog", transport, "--qlog there");
+        let told = site.operate("--qlog here/new --json");
+        assert_eq!((told.err.as_str(), site.robot.end("-TERM").0), ("", 0));
+        for (folder, end) in [("here/new", "client"), ("there", "server")] {
+            let mut files =
+                std::fs::read_dir(site.world.path(folder)).unwrap().map(|entry| entry.unwrap().path());
+            let file = files.next().expect("a trace");
+            assert!(file.to_str().unwrap().ends_with(&format!("_{end}.sqlog")), "{file:?}");
+            assert_eq!(files.next(), None, "{transport}: one connection, one trace");
+            let text = std::fs::read_to_string(file).unwrap();
+            let mut records = text.split_terminator('\n').map(|record| -> Value {
+                serde_json::from_str(record.strip_prefix('\u{1e}').unwrap()).unwrap()
+            });
+            let header = records.next().unwrap();
+            assert_eq!(
+                (&header["qlog_version"], &header["qlog_format"]),
+                (&"0.3".into(), &"JSON-SEQ".into())
+            );
+            assert_eq!(header["trace"]["vantage_point"]["type"], end);
+            let names: Vec<Value> = records.map(|mut record| record["name"].take()).collect();
+            for name in ["transport:packet_sent", "transport:packet_received", "recovery:metrics_updated"] {
+                assert!(
+                    names.iter().filter(|known| *known == name).count() > 10,
+                    "{transport} {end}: {name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_happens_inside_is_told_only_when_somebody_asks() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut site = Site::new("log", "quic", "--log taut_session=info,taut_io=info");
+    let silent = site.operate("--json");
+    assert!(lines(&silent).iter().all(|line| line["event"] != "log"), "{silent:?}");
+    let connected = site.robot.wait_for("log");
+    assert_eq!(
+        (&connected["target"], &connected["message"]),
+        (&"taut_session::diagnostics".into(), &"connected".into())
+    );
+    assert_eq!(connected["spans"][0]["name"], "robot", "{connected}");
+    assert_eq!(connected["spans"][0]["fields"]["transport"], "quic", "{connected}");
+
+    let told = lines(&site.operate("--json --log info,taut_transport=debug"));
+    let of = |message: &str| {
+        let line = told.iter().find(|line| line["event"] == "log" && line["message"] == message);
+        line.unwrap_or_else(|| panic!("no `{message}`: {told:?}")).clone()
+    };
+    assert_eq!(
+        (&of("handshake begins")["level"], &of("handshake begins")["fields"]["attempt"]),
+        (&"debug".into(), &1.into())
+    );
+    assert!(of("handshake complete")["fields"]["peer"].as_str().unwrap().starts_with("taut:"));
+    assert!(told.iter().all(|line| line["level"] != "trace"));
+
+    // In words, on standard error; by the environment as well.
+    let mut command = site.world.command(&site.operator);
+    let ended = ended(command.env("TAUT_LOG", "taut_transport=info,taut_io=info").output().unwrap());
+    assert!(ended.err.contains("INFO  taut_transport::quic"), "{ended:?}");
+    assert!(ended.err.contains("operator transport=quic: handshake complete"), "{ended:?}");
+    assert!(!ended.out.contains("handshake complete"), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let world = World::new("diagnostics-wrong");
+    let operator = "operator --connect 127.0.0.1:9 --plaintext --transport udp --state kept";
+    for (more, why) in [("--log =x=", "--log =x=: "), ("--qlog here", "--qlog is for quic and mpquic")] {
+        let ended = world.taut(&format!("{operator} {more}"));
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.err.lines().last().unwrap().contains(why), "{ended:?}");
+    }
+    assert!(!world.path("here").exists());
+}
