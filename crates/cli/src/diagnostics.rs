@@ -16,7 +16,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
 use crate::host::json_line;
-use crate::streams;
+use crate::streams::{self, Form};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Log {
@@ -35,8 +35,9 @@ impl Log {
         self.filter().is_some()
     }
 
-    /// From now on, if it is asked for.
+    /// From now on output waits for nobody, and tells what happens inside if that is asked for.
     pub(crate) fn start(&self, json: bool, clock: Clock) -> Result<(), String> {
+        streams::start(if json { Form::Json(clock) } else { Form::Text })?;
         let Some(filter) = self.filter() else { return Ok(()) };
         let filter = EnvFilter::try_new(filter).map_err(|error| format!("--log {filter}: {error}"))?;
         let all = Registry::default().with(Lines { json, clock, put: streams_put }).with(filter);
@@ -163,27 +164,34 @@ pub(crate) struct Traces {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Traces {
-    /// Gives the transport with it, and what is to be kept until the end.
+    /// Gives the transport with it, and what is to be kept until the end of the command.
     pub(crate) fn of(
         &self,
         transport: TransportConfig,
         clock: &Clock,
-    ) -> Result<(TransportConfig, Option<QlogFolder>), String> {
+    ) -> Result<(TransportConfig, Option<Folder>), String> {
         let Some(path) = &self.qlog else { return Ok((transport, None)) };
         if !transport.kind().is_always_encrypted() {
             return Err(format!("--qlog is for quic and mpquic; {} has no such packets", transport.kind()));
         }
         let folder = QlogFolder::start(path, clock);
         let folder = folder.map_err(|error| format!("--qlog {}: {error}", path.display()))?;
-        Ok((transport.qlog(folder.qlog()), Some(folder)))
+        Ok((transport.qlog(folder.qlog()), Some(Folder { files: folder, path: path.clone() })))
     }
+}
 
-    /// At the end: is something missing?
-    pub(crate) fn finish(&self, folder: Option<&QlogFolder>) {
-        let (Some(path), Some(folder)) = (&self.qlog, folder) else { return };
-        let counts = folder.finish(PATIENCE);
-        if counts.dropped > 0 {
-            let (missing, path) = (counts.dropped, path.display());
+/// Where traces are written for as long as this lives.
+pub(crate) struct Folder {
+    files: QlogFolder,
+    path: PathBuf,
+}
+
+impl Drop for Folder {
+    /// Is something missing?
+    fn drop(&mut self) {
+        let missing = self.files.finish(PATIENCE).dropped;
+        if missing > 0 {
+            let path = self.path.display();
             crate::say(&format!(
                 "{missing} events are missing in {path}: they could not be written, or not in time"
             ));

@@ -16,7 +16,6 @@ use taut_lab::scenario::{GateSpec, QueueSpec, Scenario, Setting, Shaping};
 
 use crate::diagnostics::Log;
 use crate::host::{OnSignal, Scheduling, every, json_line, privileges};
-use crate::streams::{self, Form};
 use crate::{Ended, print};
 
 #[derive(Args)]
@@ -69,7 +68,6 @@ pub(crate) struct Arguments {
 pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
     if arguments.log.is_asked() {
-        streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
         arguments.log.start(arguments.json, clock)?;
     }
     let file = arguments.scenario.display();

@@ -22,8 +22,8 @@ use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, json_line};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
-use crate::streams::{Form, print};
-use crate::{Ended, last_stop, streams};
+use crate::streams::print;
+use crate::{Ended, last_stop};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -148,13 +148,12 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
-    streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
     arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     let (ends, security) = (arguments.ends()?, arguments.security()?);
     let fingerprint = security.fingerprint().map(|own| own.to_string());
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
-    let (transport, qlog) = arguments.traces.of(transport, &clock)?;
+    let (transport, _traces) = arguments.traces.of(transport, &clock)?;
     let endpoint = match (ends.remote, ends.listen) {
         (Some(remote), _) => Endpoint::connect(transport, remote, security, &clock),
         (_, Some(listen)) => Endpoint::listen(transport, listen, security, &clock),
@@ -190,7 +189,6 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
         out.note(at, &note);
     }
     let stats = session.join()?;
-    arguments.traces.finish(qlog.as_ref());
     out.tell(clock.now(), "summary", &stats);
     Ok(ExitCode::SUCCESS)
 }

@@ -28,9 +28,9 @@ use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
-use crate::streams::{Form, print};
+use crate::streams::print;
 use crate::watchdog::Watchdogs;
-use crate::{Ended, button, last_stop, state, streams};
+use crate::{Ended, button, last_stop, state};
 
 #[derive(Args)]
 #[command(after_long_help = channels::HELP)]
@@ -249,7 +249,6 @@ type Machine = RobotMachine<Box<dyn Stoppable + Send>>;
 
 pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
-    streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
     arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     arguments.config(None)?;
@@ -257,7 +256,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let security = arguments.security()?;
     let fingerprint = security.fingerprint();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;
-    let (transport, qlog) = arguments.traces.of(transport, &clock)?;
+    let (transport, _traces) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::listen(transport, arguments.listen, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
@@ -310,9 +309,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             Told::Note(note) => out.note(at, &note),
         }
     }
-    let status = session.join();
-    arguments.traces.finish(qlog.as_ref());
-    let status = status?;
+    let status = session.join()?;
     watching.end();
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);

@@ -473,7 +473,10 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         self.now = now;
         let note = self.poll_note(now);
         self.look(now);
-        note.inspect(diagnostics::operator_note)
+        if let Some(note) = &note {
+            diagnostics::operator_note(note);
+        }
+        note
     }
 
     fn poll_note(&mut self, now: Time) -> Option<OperatorNote> {

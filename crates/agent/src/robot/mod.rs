@@ -384,7 +384,10 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     pub fn poll_event(&mut self, now: Time) -> Option<RobotNote> {
         let note = self.poll_note(now);
         self.look(now);
-        note.inspect(diagnostics::robot_note)
+        if let Some(note) = &note {
+            diagnostics::robot_note(note);
+        }
+        note
     }
 
     fn poll_note(&mut self, now: Time) -> Option<RobotNote> {

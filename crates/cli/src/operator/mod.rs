@@ -31,8 +31,7 @@ use crate::input::{Device, Input};
 use crate::lines::{Opened, Shown};
 use crate::paths::{self, Paths};
 use crate::robot::{Coding, parse_codec};
-use crate::streams::Form;
-use crate::{Ended, button, last_stop, state, streams};
+use crate::{Ended, button, last_stop, state};
 
 #[derive(Args)]
 #[command(after_long_help = channels::HELP)]
@@ -309,7 +308,6 @@ impl Arguments {
 
 pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let clock = Clock::start();
-    streams::start(if arguments.json { Form::Json(clock) } else { Form::Text })?;
     arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     let security = arguments.security()?;
@@ -318,7 +316,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let Opened { device, lines: taker, drops } = arguments.device(clock)?;
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
-    let (transport, qlog) = arguments.traces.of(transport, &clock)?;
+    let (transport, _traces) = arguments.traces.of(transport, &clock)?;
     let endpoint = Endpoint::connect(transport, remote, security, &clock);
     let endpoint = endpoint.and_then(|endpoint| if arguments.raw { endpoint.raw() } else { Ok(endpoint) });
     let endpoint = arguments.paths.over(endpoint.map_err(|error| error.to_string())?)?;
@@ -349,7 +347,6 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
     let ended = if arguments.tui { tui::show(session, arguments, clock)? } else { lines(session, arguments) };
-    arguments.traces.finish(qlog.as_ref());
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);
     }
