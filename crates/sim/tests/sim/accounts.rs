@@ -48,7 +48,7 @@ fn flow() -> impl Strategy<Value = Flow> {
     (0..VERTICES, 0..VERTICES, 0..4u8, 1_000..3_000_000u64, 28..1500u64)
 }
 
-fn pattern(&(_, _, kind, rate, packet): &Flow, seed: Seed, name: &str) -> Box<dyn Pattern> {
+fn pattern(&(_, _, kind, rate, packet): &Flow, seed: Seed, name: &str) -> Box<dyn Pattern + Send> {
     let (rate, packet) = (Bitrate::from_bps(rate), Bytes::new(packet));
     match kind {
         0 => Box::new(Cbr::new(rate, packet)),
