@@ -20,7 +20,7 @@ use rustix::mount::{UnmountFlags, mount_bind, unmount};
 /// A socket belongs for ever to the namespace in which it was opened, on whatever thread it is used:
 ///
 /// ```
-/// # use taut_io::{Namespace, NamespaceError};
+/// # use taut_netlab::{Namespace, NamespaceError};
 /// use std::net::UdpSocket;
 /// let namespace = match Namespace::new() {
 ///     Err(NamespaceError::NotPermitted) => return Ok(()), // Needs root.
