@@ -9,10 +9,11 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{Bytes, DropCause, Duration, Seed};
-use taut_io::emulate::{DirectionStats, Emulator, EmulatorStats, Tun, TunConfig};
-use taut_io::{CapabilitySet, Clock, Namespace, drop_privileges};
+use taut_io::{CapabilitySet, Clock, drop_privileges};
 use taut_lab::run::{Inputs, RunError, link_name, link_pair};
 use taut_lab::scenario::{GateSpec, QueueSpec, Scenario, Setting, Shaping};
+use taut_netlab::Namespace;
+use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, Tun, TunConfig};
 
 use crate::diagnostics::Log;
 use crate::host::{OnSignal, Scheduling, every, json_line, privileges};

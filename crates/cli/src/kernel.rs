@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taut_core::Duration;
-use taut_io::Guest;
 use taut_lab::run::qdiscs;
 use taut_lab::scenario::{Scenario, Variant};
-use taut_real::possible;
+use taut_netlab::{Guest, possible};
 
 use crate::host::OnSignal;
 use crate::run::Arguments;

@@ -4,11 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use taut_core::Seed;
-use taut_io::NamespaceError;
-use taut_io::emulate::EmulatorError;
 use taut_lab::job;
 use taut_lab::scenario::{Scenario, Variant};
-use taut_real::{Between, Cancel, Options, RealError, possible};
+use taut_netlab::emulate::EmulatorError;
+use taut_netlab::{Between, Cancel, NamespaceError, Options, RealError, possible};
 use taut_report::{comparison_text, written_text};
 
 use crate::host::{OnSignal, Scheduling};
@@ -65,7 +64,7 @@ pub(crate) fn run(
     let bar =
         Bar::new(&format!("{} real runs and their twins", variants.len() * seeds.len()), arguments.quiet);
     let mut real = |scenario: &Scenario, seed: Seed, progress: &mut dyn FnMut(f64)| {
-        taut_real::run(scenario, seed, &options, &cancel, progress)
+        taut_netlab::run(scenario, seed, &options, &cancel, progress)
     };
     let tell = |fraction| bar.set(fraction);
     let done = job::compare(scenario, variants, seeds, twins, folder, &mut real, &tell);

@@ -108,11 +108,6 @@ pub(crate) fn time_since(stamp: WallTime) -> Duration {
     Duration::from_nanos(nanos(clock_gettime(ClockId::Realtime)).saturating_sub(stamp.0))
 }
 
-/// CPU time that the calling thread has used.
-pub(crate) fn thread_cpu() -> Duration {
-    Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
-}
-
 fn nanos(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

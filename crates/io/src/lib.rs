@@ -14,10 +14,6 @@
 //! | [`session`] | the [agents](taut_agent) of both ends over any of the transports | |
 //! | [`identity`] | the file of a secret: its owner's alone, whole or not there | |
 //! | [`proxy`] | datagrams of applications that know nothing, over one session | |
-//! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
-//! | [`emulate`] | any [`Link`](taut_core::Link) between two namespaces, in real time | `CAP_NET_ADMIN` |
-//! | [`Dumbbell`] | two hosts and two routers between them, for the kernel's own qdiscs | `CAP_SYS_ADMIN` |
-//! | [`Guest`] | a kernel of one's own in virtual time, as a child process | what `make oracle` builds |
 //!
 //! It needs Linux 5.11 or newer. No async runtime stands between a socket and a protocol: a turn of the driver is one `epoll_pwait2`, one `recvmmsg`,
 //! the machine, one `sendto`.
@@ -52,20 +48,15 @@
 //! ```
 //!
 //! # What is measured where
-//! A late wake-up is lateness of the host, not of the network. [`DriverStats`] counts it, [`emulate::EmulatorStats`] has
-//! a histogram of it, and `benches/` holds a driver against bare sockets in the same run.
+//! A late wake-up is lateness of the host, not of the network. [`DriverStats`] counts it, and `benches/` holds a driver against bare sockets in the same run.
 
 mod alarm;
 mod clock;
 pub mod device;
 mod driver;
-mod dumbbell;
-pub mod emulate;
-mod guest;
 pub mod identity;
 mod machine;
 mod mailbox;
-mod namespace;
 mod port;
 mod privileges;
 pub mod proxy;
@@ -81,11 +72,8 @@ mod wakeup;
 pub use alarm::Alarm;
 pub use clock::{Clock, WallTime};
 pub use driver::{Driver, DriverConfig, DriverError, DriverStats, MachineId};
-pub use dumbbell::{Dumbbell, Toward};
-pub use guest::{Guest, GuestError};
 pub use machine::{Machine, Plain};
 pub use mailbox::{Mailbox, MailboxError, Running};
-pub use namespace::{Namespace, NamespaceError};
 pub use port::{DccpPort, Port, PortError, PortStats, UdpPort, UdpPortConfig};
 pub use privileges::{CapabilitySet, drop_privileges, hide_memory, spawn_unprivileged};
 #[cfg(feature = "qlog")]

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::net::UdpSocket;
 
 use taut_core::{Duration, Time};
-use taut_io::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
-use taut_io::{Clock, Namespace, NamespaceError, ThreadOptions};
+use taut_io::{Clock, ThreadOptions};
 use taut_link::{Chain, Delay};
+use taut_netlab::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
+use taut_netlab::{Namespace, NamespaceError};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 

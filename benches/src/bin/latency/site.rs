@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 
-use taut_io::{Namespace, NamespaceError, ThreadOptions};
+use taut_io::ThreadOptions;
+use taut_netlab::{Namespace, NamespaceError};
 
 use crate::Outcome;
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use taut_io::Namespace;
+use taut_netlab::Namespace;
 
 use crate::sessions::Running;
 use crate::world::{World, ended};

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use taut_io::Namespace;
+use taut_netlab::Namespace;
 
 use crate::sessions::{ONE_AT_A_TIME, Running};
 use crate::world::{World, ended};

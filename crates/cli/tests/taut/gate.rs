@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::Value;
-use taut_io::Namespace;
+use taut_netlab::Namespace;
 
 use crate::world::{World, ended};
 

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use taut_io::Namespace;
+use taut_netlab::Namespace;
 
 use crate::sessions::ONE_AT_A_TIME;
 use crate::world::World;

@@ -4,9 +4,8 @@ use std::net::UdpSocket;
 use std::time::{Duration as StdDuration, Instant};
 
 use taut_core::{Duration, Ecn, Event, Message, PathId, Transmit};
-use taut_io::{
-    Alarm, Driver, DriverConfig, MachineId, MailboxError, Namespace, Plain, UdpPort, UdpPortConfig,
-};
+use taut_io::{Alarm, Driver, DriverConfig, MachineId, MailboxError, Plain, UdpPort, UdpPortConfig};
+use taut_netlab::Namespace;
 use taut_transport::udp::{Udp, UdpConfig};
 
 use crate::machines::{Asked, Button, Echo, Mirror, Told, loopback, namespaces, turn_until};

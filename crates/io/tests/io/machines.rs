@@ -7,7 +7,8 @@ use std::sync::Arc;
 use taut_agent::{DeviceFailure, DeviceMessage, Measured, RobotDevice, SetPoint};
 use taut_core::{Datagram, Deadline, Duration, Ecn, Event, Message, PathId, Time, Transmit, Transport};
 use taut_io::device::{Stoppable, Stopper};
-use taut_io::{Alarm, Driver, Machine, MachineId, Namespace};
+use taut_io::{Alarm, Driver, Machine, MachineId};
+use taut_netlab::Namespace;
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, State, StopCause};
 

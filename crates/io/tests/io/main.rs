@@ -7,7 +7,6 @@ mod channels;
 mod dccp;
 mod devices;
 mod driver;
-mod emulator;
 mod flood;
 mod hostile;
 mod interop;

@@ -11,7 +11,8 @@ use taut_io::session::{
     Credentials, Endpoint, EndpointError, OperateConfig, OperateError, PathMissing, PathSpec, Remote,
     RobotMachine, StackSpec, Told, TransportConfig, TransportKind, operate, os_identity, serve,
 };
-use taut_io::{Clock, Driver, DriverConfig, Namespace};
+use taut_io::{Clock, Driver, DriverConfig};
+use taut_netlab::Namespace;
 use taut_session::{OperatorConfig, OperatorEvent, RobotConfig, State};
 use taut_transport::identity::Trust;
 use taut_transport::mtip::{MtipConfig, Policy};

@@ -402,10 +402,10 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
         let result = result(&books);
         let counts: Vec<_> = result.flows.iter().map(|flow| (flow.sent, flow.delivered)).collect();
         assert_eq!(counts, [(1, 1), (1, 1), (2, 1), (1, 1)]);
-        assert_eq!(result.flows[2].delay_ms.as_ref().unwrap().p50.round(), 3.0);
+        assert!((result.flows[2].delay_ms.as_ref().unwrap().p50 - 3.0).abs() < 0.1);
         assert_eq!(result.flows[2].dropped.values().sum::<u64>(), 1);
         // One of the two seconds counts.
-        assert_eq!(result.flows[2].sent_bps, 2.0 * 150.0 * 8.0);
+        assert!((result.flows[2].sent_bps - 2.0 * 150.0 * 8.0).abs() < 1e-6);
         let ways = books.ways();
         assert_eq!((ways[0].entered, ways[0].left, ways[1].entered), (4, 3, 1));
         assert_eq!((result.conservation.sent, result.conservation.held), (5, 0));
@@ -424,7 +424,8 @@ traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
             books.tallied(at(ms), 2, tally(packets));
         }
         let flow = &result(&books).flows[2];
-        assert_eq!((flow.sent, flow.delivered, flow.sent_bps), (200, 199, 100.0 * 100.0 * 8.0));
+        assert_eq!((flow.sent, flow.delivered), (200, 199));
+        assert!((flow.sent_bps - 100.0 * 100.0 * 8.0).abs() < 1e-6, "{flow:?}");
         assert_eq!(books.ways()[0].entered, 200);
     }
 }

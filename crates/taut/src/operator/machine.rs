@@ -58,7 +58,7 @@ impl OperatorBuilder {
         let maker = Maker::new(known, Side::Opens, now, unix)?;
         let mut stack = maker.make()?;
         stack.add_path(at(now), PATH);
-        let mut agent = taut_agent::Operator::new(at(now), (stack, rng("operator")), session, hand, settings);
+        let mut agent = taut_agent::Operator::new(at(now), stack, rng("operator"), session, hand, settings);
         if presses {
             agent.press_again(at(now));
         }

@@ -72,7 +72,7 @@ impl RobotBuilder {
         }
         let maker = Maker::new(known, Side::Waits, now, unix)?;
         let stack = maker.make()?;
-        let agent = taut_agent::Robot::new(at(now), (stack, rng("robot")), session, plant);
+        let agent = taut_agent::Robot::new(at(now), stack, rng("robot"), session, plant);
         let agent = agent.reports_by_time(ours(Duration::from_millis(100)));
         let inbox = Inbox::new();
         connect(&inbox, &told, &body);

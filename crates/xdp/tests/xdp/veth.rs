@@ -9,9 +9,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use taut_core::{Seed, Time};
-use taut_io::{Namespace, NamespaceError};
 use taut_link::frame_gate::{ControlConfig, Filter, Policy};
 use taut_media::{Packetizer, VideoTable};
+use taut_netlab::{Namespace, NamespaceError};
 use taut_wire::rtp::{Codec, View};
 use taut_xdp::{
     AttachedGate, GateConfig, GateError, Mode, QueueReader, Request, Status, VideoFilter, Watch, ask,

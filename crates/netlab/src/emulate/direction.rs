@@ -3,12 +3,12 @@
 use std::io;
 
 use taut_core::{DropCause, Link, LinkEvent, Packet, Time};
+use taut_io::Clock;
 
 use super::packet;
 use super::stats::DirectionStats;
 use super::tap::Tap;
 use super::tun::Tun;
-use crate::Clock;
 
 pub(super) struct Direction<L> {
     link: L,

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use taut_io::{Clock, Dumbbell, Namespace, NamespaceError, Toward};
+use taut_io::Clock;
 use taut_lab::run::{Hop, PathEnds, Qdiscs, RunError, Way, qdiscs};
 use taut_lab::scenario::Scenario;
 
-use crate::RealError;
 use crate::between::{Joined, Middle, Network, Path};
+use crate::{Dumbbell, Namespace, NamespaceError, RealError, Toward};
 
 const HOPS: [Hop; 3] = [Hop::Host, Hop::Near, Hop::Far];
 /// A packet's Ethernet header.

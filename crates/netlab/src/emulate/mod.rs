@@ -15,8 +15,8 @@
 //! ```
 //! use std::net::UdpSocket;
 //! use taut_core::Duration;
-//! use taut_io::Namespace;
-//! use taut_io::emulate::{Emulator, Tun, TunConfig};
+//! use taut_netlab::Namespace;
+//! use taut_netlab::emulate::{Emulator, Tun, TunConfig};
 //! use taut_link::{Chain, Delay};
 //!
 //! # let (operator, robot) = match (Namespace::new(), Namespace::new()) {
@@ -50,15 +50,18 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::time::{ClockId, clock_gettime};
 use taut_core::{Bytes, Duration, Link};
+use taut_io::{CapabilitySet, Clock, ThreadOptions, Warning, drop_privileges};
 
 pub use self::stats::{DirectionStats, EmulatorStats};
 pub use self::tap::Tap;
 pub use self::tun::{Tun, TunConfig};
 
 use self::direction::Direction;
-use crate::driver::poller::{Interest, Poller};
-use crate::{CapabilitySet, Clock, NamespaceError, ThreadOptions, Warning, drop_privileges};
+use crate::NamespaceError;
 
 /// A link in each direction between two [`Tun`] devices. See the [module](self).
 ///
@@ -176,13 +179,9 @@ impl<U: Link, D: Link> Emulator<U, D> {
         D: Send + 'static,
     {
         let refused = |what| move |error| EmulatorError::Refused { what, error };
-        let poller = Poller::new().map_err(refused("epoll"))?;
-        for tun in [&a, &b] {
-            poller.add(rustix::fd::AsFd::as_fd(tun), 0, Interest::Readable).map_err(refused("epoll"))?;
-        }
         let shared = Arc::new(Shared::default());
         let (warning_sender, warnings) = sync_channel(1);
-        let worker = Worker { emulator: self, a, b, poller, shared: Arc::clone(&shared) };
+        let worker = Worker { emulator: self, a, b, shared: Arc::clone(&shared) };
         let thread = std::thread::Builder::new()
             .name("taut emulator".to_owned())
             .spawn(move || worker.run(&warning_sender))
@@ -229,7 +228,6 @@ struct Worker<U, D> {
     emulator: Emulator<U, D>,
     a: Tun,
     b: Tun,
-    poller: Poller,
     shared: Arc<Shared>,
 }
 
@@ -240,7 +238,7 @@ impl<U: Link, D: Link> Worker<U, D> {
             .map_err(|error| EmulatorError::Refused { what: "giving up privileges", error })?;
         let clock = self.emulator.clock.unwrap_or_else(Clock::start);
         let started = clock.now();
-        let (mut sleeps, mut publish, mut ready) = (0, started + PUBLISH, Vec::new());
+        let (mut sleeps, mut publish) = (0, started + PUBLISH);
         loop {
             let emulator = &mut self.emulator;
             let up = emulator.up.turn(&clock, &self.a, &self.b);
@@ -262,15 +260,23 @@ impl<U: Link, D: Link> Worker<U, D> {
                     - self.emulator.early;
             if !busy && wake > now {
                 sleeps += 1;
-                let waited = self.poller.wait(Some(wake - now), &mut ready);
-                waited.map_err(|error| EmulatorError::Refused { what: "epoll", error })?;
+                self.wait(wake - now).map_err(|error| EmulatorError::Refused { what: "poll", error })?;
             }
         }
     }
 
+    /// Until a device has a packet, for so long at most.
+    fn wait(&self, duration: Duration) -> io::Result<()> {
+        let mut devices = [&self.a, &self.b].map(|tun| PollFd::new(tun, PollFlags::IN));
+        let nanos = duration.as_nanos() as i64;
+        let limit = Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
+        retry_on_intr(|| poll(&mut devices, Some(&limit)))?;
+        Ok(())
+    }
+
     fn snapshot(&self, elapsed: Duration, sleeps: u64) -> EmulatorStats {
         let (up, down) = (self.emulator.up.stats(), self.emulator.down.stats());
-        EmulatorStats { up, down, elapsed, sleeps, cpu: crate::clock::thread_cpu() }
+        EmulatorStats { up, down, elapsed, sleeps, cpu: thread_cpu() }
     }
 
     fn publish(&self, elapsed: Duration, sleeps: u64) {
@@ -285,4 +291,10 @@ impl<U: Link, D: Link> Worker<U, D> {
         self.emulator.down.stats.overrun = self.b.overruns();
         self.snapshot(elapsed, sleeps)
     }
+}
+
+/// CPU time that the calling thread has used.
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

@@ -1,11 +1,11 @@
 //! What real sockets cannot do is refused by the name of its key.
 
 use taut_core::{Bytes, Seed};
-use taut_io::NamespaceError;
 use taut_io::tcp::KernelTcp;
 use taut_lab::run::{Inputs, RunError, cross_flows, path_links};
 use taut_lab::scenario::{Congestion, MptcpScheduler, Scenario, TcpSpec, Teleop, Traffic, TransportSpec};
 
+use crate::NamespaceError;
 use crate::between::Network;
 
 /// Can this scenario (without variants) run over real sockets?

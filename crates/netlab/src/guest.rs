@@ -17,16 +17,16 @@ use taut_core::Duration;
 /// time at all. What runs in it has the host's file tree, read-only, root's rights, network namespaces of its own, and a
 /// clock that knows nothing of the host: neither how fast that is nor what else it does.
 ///
-/// Whoever polls without sleeping stops that clock for ever: no [`early`](crate::DriverConfig::early), no
-/// [`busy_poll`](crate::DriverConfig::busy_poll).
+/// Whoever polls without sleeping stops that clock for ever: no [`early`](taut_io::DriverConfig::early), no
+/// [`busy_poll`](taut_io::DriverConfig::busy_poll).
 ///
 /// ```no_run
 /// use std::path::Path;
 /// use taut_core::Duration;
-/// use taut_io::Guest;
+/// use taut_netlab::Guest;
 /// let guest = Guest::find(None)?;
 /// guest.run("sleep 3600; uname -r > /run/out/release", Path::new("out"), Duration::from_secs(60))?;
-/// # Ok::<(), taut_io::GuestError>(())
+/// # Ok::<(), taut_netlab::GuestError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Guest {

@@ -1,10 +1,8 @@
 //! Cross traffic over real sockets, beside its simulated twin. How late a host with other work wakes up is not judged.
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use taut_core::Seed;
-use taut_io::Namespace;
 use taut_lab::scenario::Scenario;
-use taut_real::{Cancel, Options, RealError, run};
+use taut_netlab::{Cancel, Namespace, Options, RealError, run};
 use taut_report::result::{FlowResult, RunResult};
 
 const SCENARIO: &str = r#"

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use taut_core::{Duration, Seed};
-use taut_io::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
-use taut_io::{Clock, Namespace, NamespaceError};
+use taut_io::Clock;
 use taut_lab::run::{Inputs, Way, path_links};
 use taut_lab::scenario::Scenario;
 use taut_report::result::Ran;
 
 use crate::cross::Books;
-use crate::{Options, RealError};
+use crate::emulate::{DirectionStats, Emulator, RunningEmulator, Tun, TunConfig};
+use crate::{Namespace, NamespaceError, Options, RealError};
 
 /// What stands between the operator's namespace and the robot's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

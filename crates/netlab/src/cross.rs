@@ -11,16 +11,14 @@ use taut_core::{
     Bytes, Datagram, Deadline, DropCause, Duration, IPV4_HEADER, Node, Packet, PacketMeta, PathId, Seed,
     Time, Transmit, UDP_HEADER,
 };
-use taut_io::emulate::Tap;
 use taut_io::tcp::{Bulk, BulkConfig};
-use taut_io::{
-    Alarm, Clock, Driver, DriverConfig, Machine, MachineId, Namespace, Port, UdpPort, UdpPortConfig,
-};
+use taut_io::{Alarm, Clock, Driver, DriverConfig, Machine, MachineId, Port, UdpPort, UdpPortConfig};
 use taut_lab::run::{CrossBooks, CrossCarrier, CrossFlow, Inputs, Tally, cross_flows};
 use taut_lab::scenario::{Direction, Scenario};
 
 use crate::between::Network;
-use crate::{Cancel, Options, RealError};
+use crate::emulate::Tap;
+use crate::{Cancel, Namespace, Options, RealError};
 
 /// What became of cross traffic, written by the emulator's thread or by that of the sockets.
 #[derive(Clone)]
@@ -342,7 +340,7 @@ impl Machine for End {
         counted.sent_bytes += meta.size.get();
         let padding = meta.size.get().saturating_sub(HEADERS + payload.len() as u64) as u32;
         buffer.extend(payload);
-        Some(Transmit { path: PathId(0), ecn: meta.ecn, padding, ..Transmit::default() })
+        Some(Transmit { path: PathId(0), ecn: meta.ecn, padding })
     }
 
     fn poll_event(&mut self, _now: Time) -> Option<()> {

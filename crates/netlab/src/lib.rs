@@ -17,21 +17,38 @@
 //!
 //! What this cannot do, such as clocks that are set wrong, is refused with the key's name:
 //! [`possible`] tells without running anything.
+//!
+//! What it is made of is of use by itself:
+//!
+//! | part | what it does | needs |
+//! | --- | --- | --- |
+//! | [`Namespace`] | network namespaces that never outlive the process | `CAP_SYS_ADMIN` |
+//! | [`emulate`] | any [`Link`](taut_core::Link) between two namespaces, in real time | `CAP_NET_ADMIN` |
+//! | [`Dumbbell`] | two hosts and two routers between them, for the kernel's own qdiscs | `CAP_SYS_ADMIN` |
+//! | [`Guest`] | a kernel of one's own in virtual time, as a child process | what `make oracle` builds |
 
 mod between;
 mod cross;
+mod dumbbell;
+pub mod emulate;
+mod guest;
+mod namespace;
 mod netem;
 mod possible;
 mod runner;
 
 pub use between::Between;
+pub use dumbbell::{Dumbbell, Toward};
+pub use guest::{Guest, GuestError};
+pub use namespace::{Namespace, NamespaceError};
 pub use possible::possible;
 pub use runner::{Cancel, Options, run};
 
-use taut_io::emulate::EmulatorError;
+use taut_io::DriverError;
 use taut_io::session::{EndpointError, OperateError, ServeError};
-use taut_io::{DriverError, NamespaceError};
 use taut_lab::run::RunError;
+
+use emulate::EmulatorError;
 
 /// Why a scenario could not be run over real sockets.
 #[derive(Debug, thiserror::Error)]
