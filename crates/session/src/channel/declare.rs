@@ -150,9 +150,9 @@ impl Channel {
         self
     }
 
-    /// How losses are mended; the sender's counts. Default [`Repair::Auto`], which for `newest` and `reliable` adds nothing: of the first
-    /// what is lost is lost, the second is repeated whatever is said here. Beside repetition a copy costs as much again, and parity at most
-    /// half, where a part of a message has a frame of its own.
+    /// How losses are mended; the sender's counts. Default [`Repair::Auto`], which adds nothing to what is not delivered by its deadline: of
+    /// `newest` what is lost is lost, and `reliable` is repeated, whatever is said here. A copy costs as much again, parity at most half; that
+    /// is for messages of several parts, where each part has a frame of its own.
     pub fn repair(mut self, repair: Repair) -> Self {
         self.repair = repair;
         self
@@ -306,8 +306,8 @@ impl Agreed {
 /// What this end, which sends there or not, and a peer that declares `theirs` agree on.
 pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Result<Agreed, ChannelRefusal> {
     let repair = match own.delivery {
-        Delivery::Newest if own.repair == Repair::Auto => Repair::Repeat,
-        Delivery::Reliable if own.repair == Repair::None => Repair::Repeat,
+        Delivery::Deadline => own.repair,
+        _ if matches!(own.repair, Repair::Auto | Repair::None) => Repair::Repeat,
         _ => own.repair,
     };
     let playout = if own.kind == ChannelKind::Motion { Playout::AtOnce } else { own.playout };
