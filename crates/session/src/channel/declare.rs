@@ -6,6 +6,7 @@ use taut_wire::session::{
     ChannelKind, Declaration, Delivery, Direction, Encoding, HELLO_LEN, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
 };
 
+use super::sampler::Sampling;
 use super::{FRAGMENT, Playout};
 use crate::motion;
 
@@ -79,6 +80,7 @@ pub struct Channel {
     pub(super) largest: Bytes,
     pub(super) repair: Repair,
     pub(super) playout: Playout,
+    pub(super) sampling: Sampling,
 }
 
 impl Channel {
@@ -96,7 +98,6 @@ impl Channel {
         };
         let largest = Bytes::new(largest);
         let name = name.into();
-        let (repair, playout) = (Repair::default(), Playout::default());
         Self {
             name,
             schema,
@@ -107,8 +108,9 @@ impl Channel {
             priority,
             rate_mhz: 0,
             largest,
-            repair,
-            playout,
+            repair: Repair::default(),
+            playout: Playout::default(),
+            sampling: Sampling::every(),
         }
     }
 
@@ -168,6 +170,12 @@ impl Channel {
     pub(super) fn may_have_parity(&self) -> bool {
         let by_itself = self.repair == Repair::Auto && self.delivery == Delivery::Deadline;
         self.largest.get() > FRAGMENT as u64 && (by_itself || self.repair == Repair::Parity)
+    }
+
+    /// Which messages are worth sending, of those that this end makes; of what is reliable all are. Default: every one.
+    pub fn sampler(mut self, sampling: Sampling) -> Self {
+        self.sampling = sampling;
+        self
     }
 
     /// A channel of motion to the robot, of one of [`motion`](crate::motion)'s schemas: kind `Motion`, the newest counts, 200 ms.

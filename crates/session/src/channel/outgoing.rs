@@ -93,14 +93,8 @@ impl Outgoing {
         (urgent, together): (bool, usize),
         gone: &mut Vec<Gone>,
     ) -> Result<u64, SendRefused> {
-        let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
-        if payload.len() > agreed.largest {
-            return Err(SendRefused::TooLarge { largest: agreed.largest });
-        }
+        let agreed = self.admit(now, created, payload.len())?;
         let expires = agreed.deadline.map(|deadline| created + deadline);
-        if expires.is_some_and(|expires| now >= expires) {
-            return Err(SendRefused::TooLate);
-        }
         if self.is_full(&agreed, payload.len()) {
             self.drop_where(|message| message.is_late(now), DropCause::TooLate, gone);
         }
@@ -146,6 +140,25 @@ impl Outgoing {
 
     fn is_full(&self, agreed: &Agreed, bytes: usize) -> bool {
         self.messages.len() >= KEPT || self.bytes + bytes > KEPT_LARGEST * agreed.largest.max(bytes)
+    }
+
+    /// Gives a number to a message that is not worth sending.
+    pub(super) fn withhold(&mut self, now: Time, created: Time, length: usize) -> Result<u64, SendRefused> {
+        self.admit(now, created, length)?;
+        self.next_sequence += 1;
+        Ok(self.next_sequence - 1)
+    }
+
+    /// May a message of this length, made at `created`, be said here at all?
+    fn admit(&self, now: Time, created: Time, length: usize) -> Result<Agreed, SendRefused> {
+        let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
+        if length > agreed.largest {
+            return Err(SendRefused::TooLarge { largest: agreed.largest });
+        }
+        if agreed.deadline.is_some_and(|deadline| now >= created + deadline) {
+            return Err(SendRefused::TooLate);
+        }
+        Ok(agreed)
     }
 
     fn drop_where(&mut self, mut is: impl FnMut(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {
