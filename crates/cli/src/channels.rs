@@ -247,6 +247,8 @@ Channels (--channels FILE): a TOML file that both ends have the same. Each chann
   priority = 5                 # 0 goes first, 7 last
   rate = 2                     # messages per second at most
   largest = \"200B\"            # the longest message
+  repair = \"auto\"             # auto, none, copy, parity, repeat: how losses are mended
+  playout = { fixed = \"40ms\" } # or { adaptive = { min = \"5ms\", max = \"80ms\" } }; by default messages are given on as they come
 
 Name and kind are needed, the rest has defaults. What moves the robot has kind motion, schema taut/State, taut/Joints, taut/Twist or
 taut/Gripper, and at the robot limits, without which that does not start:
@@ -305,6 +307,8 @@ pub(crate) fn tell_drops(at: Time, drops: &Drops, json: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taut_core::Duration;
+    use taut_session::{Playout, Repair};
 
     const BOTH: &str = r#"
 [[channel]]
@@ -363,6 +367,12 @@ effort = 20.0
                 "declared twice",
             ),
             (with("kind = \"telemetry\"", "kind = \"bulk\""), 7, "say direction"),
+            (with("rate = 2", "repair = \"magic\""), 10, "unknown variant `magic`"),
+            (
+                with("rate = 2", "playout = { adaptive = { min = \"2ms\", max = \"1ms\" } }"),
+                7,
+                "playout: is to 10s, min no more than max",
+            ),
             (with("rate = 2", "rate = 0"), 7, "rate: is 0.001 to 100000"),
             (with("effort = 20.0", ""), 12, "missing field `effort`; needed are joints, position"),
             (with("effort = 20.0", "effort = inf"), 12, "inf is no limit"),
@@ -414,6 +424,18 @@ effort = 20.0
             let error = parse(&format!("{BOTH}\n[sampler.{table}\n")).unwrap_err();
             assert!(error.starts_with("channels.toml:18: sampler.\"arm") && error.contains(what), "{error}");
         }
+    }
+
+    #[test]
+    fn losses_are_mended_and_messages_given_on_as_the_file_says() {
+        let text = BOTH.replace("rate = 2", "rate = 2\nrepair = \"parity\"\nplayout = { fixed = \"40ms\" }");
+        let spec = &parse(&text).unwrap().list[1].spec;
+        assert_eq!(
+            (spec.mended(), spec.played()),
+            (Repair::Parity, Playout::Fixed(Duration::from_millis(40)))
+        );
+        let spec = &parse(BOTH).unwrap().list[1].spec;
+        assert_eq!((spec.mended(), spec.played()), (Repair::Auto, Playout::AtOnce));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use taut_core::{Bytes, Duration};
 use taut_session::motion::Schema as MotionSchema;
 use taut_session::{
-    Channel, ChannelKind, Delivery, Direction, Encoding, OperatorConfig, RobotConfig, Schema,
+    Channel, ChannelKind, Delivery, Direction, Encoding, OperatorConfig, Playout, Repair, RobotConfig, Schema,
 };
 
 use super::teleop::{CodecSpec, Teleop};
@@ -50,6 +50,50 @@ pub struct ChannelSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub largest: Option<Bytes>,
+    /// How losses are mended; the sender's counts. Without it, `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<RepairSpec>,
+    /// When its receiver gives messages on. Without it, as they come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub playout: Option<PlayoutSpec>,
+}
+
+/// How losses are mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RepairSpec {
+    /// Of what is delivered by its deadline: by repetition where there is time, else by parity or a copy.
+    Auto,
+    /// Not at all.
+    None,
+    /// Every message goes twice.
+    Copy,
+    /// A message of several parts goes with parity, one of a single part twice.
+    Parity,
+    /// By repetition alone.
+    Repeat,
+}
+
+/// When messages are given on, other than as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum PlayoutSpec {
+    /// So long after the shortest way. To 10s.
+    Fixed(#[schemars(with = "String")] Duration),
+    /// After it by four times the jitter, within bounds.
+    Adaptive(PlayoutBounds),
+}
+
+/// How long messages are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlayoutBounds {
+    /// At least.
+    #[schemars(with = "String")]
+    pub min: Duration,
+    /// At most. From `min` to 10s.
+    #[schemars(with = "String")]
+    pub max: Duration,
 }
 
 /// What a channel is for.
@@ -235,6 +279,7 @@ impl ChannelSpec {
             .delivery(self.fate())
             .priority(self.urgency())
             .largest(self.most());
+        let channel = channel.repair(self.mended()).playout(self.played());
         let channel = match self.oldest() {
             Some(age) => channel.deadline(age),
             None => channel.no_deadline(),
@@ -245,6 +290,26 @@ impl ChannelSpec {
         })
     }
 
+    /// How losses are mended.
+    pub fn mended(&self) -> Repair {
+        match self.repair {
+            None | Some(RepairSpec::Auto) => Repair::Auto,
+            Some(RepairSpec::None) => Repair::None,
+            Some(RepairSpec::Copy) => Repair::Copy,
+            Some(RepairSpec::Parity) => Repair::Parity,
+            Some(RepairSpec::Repeat) => Repair::Repeat,
+        }
+    }
+
+    /// When messages are given on.
+    pub fn played(&self) -> Playout {
+        match self.playout {
+            None => Playout::AtOnce,
+            Some(PlayoutSpec::Fixed(delay)) => Playout::Fixed(delay),
+            Some(PlayoutSpec::Adaptive(PlayoutBounds { min, max })) => Playout::Adaptive { min, max },
+        }
+    }
+
     /// The key that is out of its range, and what that is.
     fn check(&self) -> Result<(), (&'static str, String)> {
         let within = |key, is: bool, range: &str| if is { Ok(()) } else { Err((key, range.to_owned())) };
@@ -253,7 +318,13 @@ impl ChannelSpec {
         within("priority", self.urgency() <= 7, "is 0 (first) to 7")?;
         let rate = self.rate.unwrap_or(1.0);
         within("rate", (0.001..=100_000.0).contains(&rate), "is 0.001 to 100000 messages per second")?;
-        within("largest", (1..=16_000_000).contains(&self.most().get()), "is 1B to 16MB")
+        within("largest", (1..=16_000_000).contains(&self.most().get()), "is 1B to 16MB")?;
+        let [min, max] = match self.playout {
+            None => [Duration::ZERO; 2],
+            Some(PlayoutSpec::Fixed(delay)) => [delay; 2],
+            Some(PlayoutSpec::Adaptive(bounds)) => [bounds.min, bounds.max],
+        };
+        within("playout", min <= max && max <= Duration::from_secs(10), "is to 10s, min no more than max")
     }
 }
 

@@ -78,9 +78,9 @@ pub struct Channel {
     pub(super) priority: u8,
     pub(super) rate_mhz: u32,
     pub(super) largest: Bytes,
-    pub(super) sampling: Sampling,
     pub(super) repair: Repair,
     pub(super) playout: Playout,
+    pub(super) sampling: Sampling,
 }
 
 impl Channel {
@@ -98,7 +98,6 @@ impl Channel {
         };
         let largest = Bytes::new(largest);
         let name = name.into();
-        let (sampling, repair, playout) = (Sampling::every(), Repair::default(), Playout::default());
         Self {
             name,
             schema,
@@ -109,9 +108,9 @@ impl Channel {
             priority,
             rate_mhz: 0,
             largest,
-            sampling,
-            repair,
-            playout,
+            repair: Repair::default(),
+            playout: Playout::default(),
+            sampling: Sampling::every(),
         }
     }
 
@@ -153,15 +152,9 @@ impl Channel {
         self
     }
 
-    /// Which messages are worth sending, of those that this end makes; of what is reliable all are. Default: every one.
-    pub fn sampler(mut self, sampling: Sampling) -> Self {
-        self.sampling = sampling;
-        self
-    }
-
-    /// How losses are mended; the sender's counts. Default [`Repair::Auto`], which for `newest` and `reliable` adds nothing: of the first
-    /// what is lost is lost, the second is repeated whatever is said here. Beside repetition a copy costs as much again, and parity at most
-    /// half, where a part of a message has a frame of its own.
+    /// How losses are mended; the sender's counts. Default [`Repair::Auto`], which adds nothing to what is not delivered by its deadline: of
+    /// `newest` what is lost is lost, and `reliable` is repeated, whatever is said here. A copy costs as much again, parity at most half; that
+    /// is for messages of several parts, where each part has a frame of its own.
     pub fn repair(mut self, repair: Repair) -> Self {
         self.repair = repair;
         self
@@ -177,6 +170,12 @@ impl Channel {
     pub(super) fn may_have_parity(&self) -> bool {
         let by_itself = self.repair == Repair::Auto && self.delivery == Delivery::Deadline;
         self.largest.get() > FRAGMENT as u64 && (by_itself || self.repair == Repair::Parity)
+    }
+
+    /// Which messages are worth sending, of those that this end makes; of what is reliable all are. Default: every one.
+    pub fn sampler(mut self, sampling: Sampling) -> Self {
+        self.sampling = sampling;
+        self
     }
 
     /// A channel of motion to the robot, of one of [`motion`](crate::motion)'s schemas: kind `Motion`, the newest counts, 200 ms.
@@ -315,8 +314,8 @@ impl Agreed {
 /// What this end, which sends there or not, and a peer that declares `theirs` agree on.
 pub(super) fn agree(own: &Channel, sends: bool, theirs: &[Declaration]) -> Result<Agreed, ChannelRefusal> {
     let repair = match own.delivery {
-        Delivery::Newest if own.repair == Repair::Auto => Repair::Repeat,
-        Delivery::Reliable if own.repair == Repair::None => Repair::Repeat,
+        Delivery::Deadline => own.repair,
+        _ if matches!(own.repair, Repair::Auto | Repair::None) => Repair::Repeat,
         _ => own.repair,
     };
     let playout = if own.kind == ChannelKind::Motion { Playout::AtOnce } else { own.playout };

@@ -592,18 +592,7 @@ impl Channels {
     /// What each did.
     pub(crate) fn summaries(&self) -> Vec<ChannelSummary> {
         let summary = |(at, channel): (usize, &Channel)| {
-            let Tally {
-                made,
-                withheld,
-                delivered,
-                bytes,
-                repeated,
-                copies,
-                parity_bytes,
-                repaired,
-                played_late,
-                dropped,
-            } = self.tallies[at];
+            let tally = self.tallies[at];
             let open = match &self.ends[at] {
                 End::Sends(out) => out.agreed().is_some(),
                 End::Takes(incoming) => incoming.agreed().is_some(),
@@ -612,16 +601,16 @@ impl Channels {
                 name: channel.name.clone(),
                 direction: channel.direction.name(),
                 open,
-                made,
-                withheld,
-                delivered,
-                bytes,
-                repeated,
-                copies,
-                parity_bytes,
-                repaired,
-                played_late,
-                dropped: dropped.by_name(),
+                made: tally.made,
+                withheld: tally.withheld,
+                delivered: tally.delivered,
+                bytes: tally.bytes,
+                repeated: tally.repeated,
+                copies: tally.copies,
+                parity_bytes: tally.parity_bytes,
+                repaired: tally.repaired,
+                played_late: tally.played_late,
+                dropped: tally.dropped.by_name(),
             }
         };
         self.list.iter().enumerate().map(summary).collect()

@@ -138,6 +138,10 @@ impl Outgoing {
         Ok(sequence)
     }
 
+    fn is_full(&self, agreed: &Agreed, bytes: usize) -> bool {
+        self.messages.len() >= KEPT || self.bytes + bytes > KEPT_LARGEST * agreed.largest.max(bytes)
+    }
+
     /// Gives a number to a message that is not worth sending.
     pub(super) fn withhold(&mut self, now: Time, created: Time, length: usize) -> Result<u64, SendRefused> {
         self.admit(now, created, length)?;
@@ -155,10 +159,6 @@ impl Outgoing {
             return Err(SendRefused::TooLate);
         }
         Ok(agreed)
-    }
-
-    fn is_full(&self, agreed: &Agreed, bytes: usize) -> bool {
-        self.messages.len() >= KEPT || self.bytes + bytes > KEPT_LARGEST * agreed.largest.max(bytes)
     }
 
     fn drop_where(&mut self, mut is: impl FnMut(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {
