@@ -113,3 +113,20 @@ impl Channel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Message;
+
+    #[test]
+    fn a_deadband_is_declared_as_the_sessions_sampler() {
+        let schema = <Vec<u8> as Message>::SCHEMA;
+        let plain = Channel::telemetry("heat").declared(&schema, Direction::ToOperator);
+        let channel = Channel::telemetry("heat").deadband(0.05, 0.5, Duration::from_secs(1));
+        let deadband =
+            DeadbandConfig::new().k(0.05).floor(0.5).keep_alive(taut_core::Duration::from_millis(1_000));
+        let declared = channel.declared(&schema, Direction::ToOperator);
+        assert_eq!(declared, plain.sampler(Sampling::deadband(deadband)));
+    }
+}
