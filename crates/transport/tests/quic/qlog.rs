@@ -19,15 +19,21 @@ struct Page(Memory, String);
 
 impl QlogSink for Memory {
     fn open(&self, name: &str) -> Option<Box<dyn Write + Send + Sync>> {
-        assert!(self.0.lock().unwrap().insert(name.to_owned(), Vec::new()).is_none(), "{name} is new");
+        assert!(
+            self.0.lock().expect("nobody panicked").insert(name.to_owned(), Vec::new()).is_none(),
+            "{name} is new"
+        );
         Some(Box::new(Page(self.clone(), name.to_owned())))
     }
 }
 
 impl Write for Page {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        let mut pages = self.0.0.lock().unwrap();
-        pages.get_mut(&self.1).unwrap().push(String::from_utf8(record.to_vec()).unwrap());
+        let mut pages = self.0.0.lock().expect("nobody panicked");
+        pages
+            .get_mut(&self.1)
+            .expect("it was opened")
+            .push(String::from_utf8(record.to_vec()).expect("text"));
         Ok(record.len())
     }
 
@@ -71,7 +77,7 @@ fn check(name: &str, records: &[String]) -> BTreeMap<String, Vec<Value>> {
         (header["qlog_version"].as_str(), header["qlog_format"].as_str()),
         (Some("0.3"), Some("JSON-SEQ"))
     );
-    let (trace, end) = (&header["trace"], name.split_once('_').unwrap());
+    let (trace, end) = (&header["trace"], name.split_once('_').expect("an end"));
     assert_eq!(trace["vantage_point"]["type"], end.1);
     let fields = &trace["common_fields"];
     assert_eq!((fields["ODCID"].as_str(), fields["time_format"].as_str()), (Some(end.0), Some("relative")));
