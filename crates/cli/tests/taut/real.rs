@@ -211,7 +211,7 @@ fn a_variant_that_real_sockets_cannot_run_is_left_out_with_a_line() {
         value("UDP, one path", "\"commands.transport\" = \"udp\""),
         value("ECF", "\"commands.transport\" = { mptcp = { scheduler = \"ecf\" } }"),
         value("quiet", ""),
-        value("video", "\"cross.video.traffic\" = { poisson = { rate = \"1Mbit\", packet = \"1200B\" } }"),
+        value("video", "\"cross.video.traffic\" = { poisson = { rate = \"1Mbit\", packet = \"1600B\" } }"),
     );
     std::fs::write(world.path("three.toml"), text).unwrap();
     let ended = world.taut("run three.toml --real --alone --json -q");
