@@ -1,6 +1,7 @@
 //! Argument `--channels FILE`: the channels of a session, in one file for both ends.
 
 mod limits;
+mod packing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,14 +10,15 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use taut_core::{Bitrate, Time};
+use taut_core::{Bitrate, Bytes, Time};
 use taut_io::device::{Drops, LineChannel, LineChannels};
 use taut_lab::scenario::{ChannelSpec, EncodingSpec};
 use taut_session::motion::{Limits, Schema};
-use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, RobotConfig};
+use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, Packing, RobotConfig};
 use toml::{Spanned, Value};
 
 use self::limits::{limits, needed};
+use self::packing::{PackingSpec, SamplerTable, packing};
 use crate::host::json_line;
 use crate::streams::print;
 
@@ -27,7 +29,13 @@ struct File {
     #[serde(default)]
     channel_rate: Option<Bitrate>,
     #[serde(default)]
+    packing: Option<Spanned<PackingSpec>>,
+    #[serde(default)]
+    packet: Option<Spanned<Bytes>>,
+    #[serde(default)]
     channel: Vec<Spanned<ChannelSpec>>,
+    #[serde(default)]
+    sampler: BTreeMap<String, Spanned<SamplerTable>>,
     #[serde(default)]
     limits: BTreeMap<String, Spanned<Value>>,
 }
@@ -37,6 +45,7 @@ struct File {
 pub(crate) struct Channels {
     file: PathBuf,
     rate: Option<Bitrate>,
+    packing: Packing,
     list: Vec<Declared>,
     /// For errors: a channel's limits, and their line.
     limits: BTreeMap<String, (usize, Value)>,
@@ -73,10 +82,15 @@ impl Channels {
     fn parse(path: &Path, text: &str) -> Result<Self, String> {
         let line_at = |at: usize| text[..at.min(text.len())].lines().count().max(1);
         let place = |line: usize, what: &str| format!("{}:{line}: {what}", path.display());
-        let File { channel_rate: rate, channel, limits } = toml::from_str(text).map_err(|error| {
+        let file: File = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_at(span.start + 1));
             place(line, error.message())
         })?;
+        let File { channel_rate: rate, packing: scheme, packet, channel, sampler, limits } = file;
+        let said = scheme.as_ref().map(Spanned::span).or(packet.as_ref().map(Spanned::span));
+        let scheme = scheme.map_or(PackingSpec::Separate, Spanned::into_inner);
+        let packing = packing(scheme, packet.map(Spanned::into_inner))
+            .map_err(|why| place(said.map_or(1, |at| line_at(at.start + 1)), &why))?;
         if channel.is_empty() {
             return Err(place(
                 1,
@@ -97,11 +111,19 @@ impl Channels {
             let motion = spec.motion().map_err(wrong)?;
             list.push(Declared { line, channel, motion, spec });
         }
+        for (name, table) in sampler {
+            let line = line_at(table.span().start + 1);
+            let wrong = |why: &str| place(line, &format!("sampler.{name:?}: {why}"));
+            let sampling = table.into_inner().sampling().map_err(|why| wrong(&why))?;
+            let known = list.iter_mut().find(|known: &&mut Declared| known.spec.name == name);
+            let known = known.ok_or_else(|| wrong("there is no channel of that name"))?;
+            known.channel = known.channel.clone().sampler(sampling);
+        }
         let limits = limits.into_iter().map(|(name, value)| {
             let line = line_at(value.span().start + 1);
             (name, (line, value.into_inner()))
         });
-        let channels = Self { file: path.to_owned(), rate, list, limits: limits.collect() };
+        let channels = Self { file: path.to_owned(), rate, packing, list, limits: limits.collect() };
         let unknown = channels.limits.iter().find(|(name, _)| {
             !channels.list.iter().any(|known| known.motion.is_some() && known.spec.name == **name)
         });
@@ -155,7 +177,7 @@ impl Channels {
             Some(rate) => session.channel_rate(rate),
             None => session,
         };
-        self.list.iter().try_fold(session, |session, known| {
+        self.list.iter().try_fold(session.packing(self.packing), |session, known| {
             let declared = session.channel(known.channel.clone());
             declared.map_err(|error| self.place(known.line, &error.to_string()))
         })
@@ -167,7 +189,7 @@ impl Channels {
             Some(rate) => session.channel_rate(rate),
             None => session,
         };
-        self.list.iter().try_fold(session, |session, known| {
+        self.list.iter().try_fold(session.packing(self.packing), |session, known| {
             let channel = known.channel.clone();
             let declared = match known.motion {
                 Some(schema) => session.motion(channel, self.limits_of(known, schema)?),
@@ -243,7 +265,8 @@ taut/Gripper, and at the robot limits, without which that does not start:
   effort = 20.0                # N·m
 
 Before the first channel, channel_rate = \"4Mbit\" is the most that all of them together send from each end, where that is to be less
-than what the network carries beside states.
+than what the network carries beside states. packing = { fixed_fragment = { fragment = \"58B\" } } says which messages travel together, and a table
+[sampler.\"name\"] which of a channel are worth sending.
 
 Lines of devices that use them: docs/devices.md. All keys and defaults: docs/teleoperate.md.";
 
@@ -384,6 +407,35 @@ effort = 20.0
         );
         let spec = &parse(BOTH).unwrap().list[1].spec;
         assert_eq!((spec.mended(), spec.played()), (Repair::Auto, Playout::AtOnce));
+    }
+
+    #[test]
+    fn what_travels_together_and_what_is_worth_sending_is_in_the_file() {
+        let session = |text: &str| parse(text).unwrap().for_operator(OperatorConfig::new()).unwrap();
+        let fixed = "packing = { fixed_fragment = { fragment = \"58B\" } }\npacket = \"137B\"\n";
+        let scheme = taut_session::Scheme::FixedFragment { fragment: Bytes::new(58) };
+        let packing = Packing::new(scheme).unwrap().datagram(Bytes::new(137));
+        assert_eq!(session(&format!("{fixed}{BOTH}")), session(BOTH).packing(packing));
+        for other in [
+            "\"separate\"",
+            "{ visual_haptic = { media_rate = \"464kbit\" } }",
+            "{ network_aware = { fragment = \"58B\" } }",
+        ] {
+            assert!(parse(&format!("packing = {other}\n{BOTH}")).is_ok(), "{other}");
+        }
+        let few = "packing = { network_aware = { fragment = \"58B\", max_samples = 8 } }\n";
+        let error = parse(&format!("{few}{BOTH}")).unwrap_err();
+        assert!(error.starts_with("channels.toml:1: packing: k must be from 1 to 7"), "{error}");
+
+        let sampled = parse(&format!("{BOTH}\n[sampler.\"arm/servo_jp\"]\nfloor = 0.01\n")).unwrap();
+        assert_ne!(sampled.list[0].channel, parse(BOTH).unwrap().list[0].channel);
+        for (table, what) in [
+            ("\"arm/servo_jp\"]\nk = -1", "k: is 0 to 1"),
+            ("arm]\nk = 0.1", "there is no channel of that name"),
+        ] {
+            let error = parse(&format!("{BOTH}\n[sampler.{table}\n")).unwrap_err();
+            assert!(error.starts_with("channels.toml:18: sampler.\"arm") && error.contains(what), "{error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use taut_core::Bytes;
-use taut_session::{ChannelKind, Direction};
+use taut_session::{ChannelKind, DeadbandConfig, Direction, Sampling};
 
 use crate::message::Schema;
 use crate::time::ours;
@@ -36,6 +36,7 @@ pub struct Channel {
     deadline: Option<Duration>,
     rate: Option<f64>,
     pub(crate) largest: usize,
+    sampling: Sampling,
 }
 
 /// One constructor for each kind.
@@ -43,7 +44,8 @@ macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident, $kind:ident, $largest:literal;)*) => {$(
         $(#[$doc])*
         pub fn $name(name: impl Into<String>) -> Self {
-            Self { name: name.into(), kind: ChannelKind::$kind, deadline: None, rate: None, largest: $largest }
+            let (kind, sampling) = (ChannelKind::$kind, Sampling::every());
+            Self { name: name.into(), kind, deadline: None, rate: None, largest: $largest, sampling }
         }
     )*};
 }
@@ -86,9 +88,21 @@ impl Channel {
         self
     }
 
+    /// Only messages that say something new are sent: whose numbers differ from those sent last by this `fraction` of them and by `floor`, at
+    /// least (of positions by `floor` alone), or in which anything else changes, or before which nothing was sent for so long. Of messages
+    /// of other types than [`Joints`](crate::Joints), [`Twist`](crate::Twist), [`Gripper`](crate::Gripper) and [`State`](crate::State) those
+    /// are numbers whose encoding is `Raw` and whose bytes are `f32`, big-endian; all others are sent. Where a channel moves a robot, the
+    /// silence has to be shorter than its watchdog. Default: every message is sent.
+    pub fn deadband(mut self, fraction: f64, floor: f64, silence: Duration) -> Self {
+        let deadband =
+            DeadbandConfig::new().k(fraction.max(0.0)).floor(floor.max(0.0)).keep_alive(ours(silence));
+        self.sampling = Sampling::deadband(deadband);
+        self
+    }
+
     pub(crate) fn declared(&self, schema: &Schema, direction: Direction) -> taut_session::Channel {
         let channel = taut_session::Channel::new(&*self.name, direction, self.kind, schema.declared());
-        let channel = channel.largest(Bytes::new(self.largest as u64));
+        let channel = channel.largest(Bytes::new(self.largest as u64)).sampler(self.sampling);
         let channel = match self.deadline {
             Some(age) => channel.deadline(ours(age)),
             None => channel,
@@ -97,5 +111,22 @@ impl Channel {
             Some(hz) => channel.rate(hz),
             None => channel,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Message;
+
+    #[test]
+    fn a_deadband_is_declared_as_the_sessions_sampler() {
+        let schema = <Vec<u8> as Message>::SCHEMA;
+        let plain = Channel::telemetry("heat").declared(&schema, Direction::ToOperator);
+        let channel = Channel::telemetry("heat").deadband(0.05, 0.5, Duration::from_secs(1));
+        let deadband =
+            DeadbandConfig::new().k(0.05).floor(0.5).keep_alive(taut_core::Duration::from_millis(1_000));
+        let declared = channel.declared(&schema, Direction::ToOperator);
+        assert_eq!(declared, plain.sampler(Sampling::deadband(deadband)));
     }
 }

@@ -40,6 +40,8 @@ pub struct ChannelStatus {
     pub open: bool,
     /// Messages that this end made.
     pub made: u64,
+    /// Of these, messages that were not worth sending: see [`Channel::deadband`](crate::Channel::deadband).
+    pub withheld: u64,
     /// Messages that arrived: at the peer, as far as that is told, or here.
     pub delivered: u64,
     /// Messages dropped or refused at this end, by cause.
@@ -83,6 +85,7 @@ impl From<&taut_session::ChannelSummary> for ChannelStatus {
             name: summary.name.clone(),
             open: summary.open,
             made: summary.made,
+            withheld: summary.withheld,
             delivered: summary.delivered,
             dropped: summary.dropped.clone(),
         }

@@ -242,6 +242,7 @@ impl Channels {
         }
         self.arrived.clear();
         self.by_peer.clear();
+        self.packs.restart();
         self.under_way = UnderWay::default();
         self.received = Received::default();
     }

@@ -92,6 +92,11 @@ impl Packs {
         }
     }
 
+    /// There is another session: nobody waits for anything yet.
+    pub(super) fn restart(&mut self) {
+        (self.ticked, self.given) = (None, None);
+    }
+
     /// Something live was made, and is worth sending or not.
     pub(super) fn tick(&mut self, now: Time, significant: bool) {
         self.ticked = Some(now);
