@@ -3,7 +3,7 @@
 use taut_core::Seed;
 use taut_io::tcp::KernelTcp;
 use taut_lab::run::{Inputs, RunError, path_links};
-use taut_lab::scenario::{MptcpScheduler, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_lab::scenario::{MptcpScheduler, Scenario, Session, Stream, TcpSpec, Teleop, TransportSpec};
 
 /// Can this scenario (without variants) run over real sockets?
 ///
@@ -12,9 +12,6 @@ use taut_lab::scenario::{MptcpScheduler, Scenario, TcpSpec, Teleop, TransportSpe
 pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
     let refuse =
         |key: &str, message: &str| Err(RunError::Key { key: key.to_owned(), message: message.to_owned() });
-    if scenario.session.is_some() {
-        return refuse("session", "is simulated only; sessions of [teleop] run over real sockets");
-    }
     if let Some((name, _)) = scenario.cross.iter().find(|(_, cross)| !cross.traffic.is_silent()) {
         return refuse(&format!("cross.{name}"), "cross traffic is simulated only");
     }
@@ -24,15 +21,17 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
             "over real sockets there is one link, between operator and robot",
         );
     }
-    if scenario.commands.is_some() && scenario.teleop.is_some() {
-        return refuse("commands", "beside a session they are simulated only");
+    let sessions = [scenario.session.is_some(), scenario.teleop.is_some(), scenario.commands.is_some()];
+    if sessions.iter().filter(|is| **is).count() > 1 {
+        let key = if scenario.commands.is_some() { "commands" } else { "session" };
+        return refuse(key, "beside another session it is simulated only");
     }
     path_links(scenario, Seed::new(1), &mut Inputs::default())?;
     let (of, found) = match (&scenario.teleop, &scenario.commands) {
         (Some(teleop), _) => ("teleop", settings(teleop).or_else(|| transport(&teleop.transport))),
         (None, Some(commands)) if commands.bare => ("commands", Some(("bare", BARE.to_owned()))),
         (None, Some(commands)) => ("commands", transport(&commands.transport)),
-        (None, None) => return Ok(()),
+        (None, None) => ("session", scenario.session.as_ref().and_then(media)),
     };
     found.map_or(Ok(()), |(key, message)| refuse(&format!("{of}.{key}"), &message))
 }
@@ -53,6 +52,17 @@ fn settings(teleop: &Teleop) -> Option<(&'static str, String)> {
         _ => return None,
     };
     Some((key, message.to_owned()))
+}
+
+/// Which of a session's settings cannot be.
+fn media(session: &Session) -> Option<(&'static str, String)> {
+    let marked = |stream: &Option<Stream>| stream.as_ref().is_some_and(|stream| stream.dscp != 0);
+    let message = || "packets are marked in simulations only".to_owned();
+    match [&session.forward, &session.backward].map(marked) {
+        [true, _] => Some(("forward.dscp", message())),
+        [_, true] => Some(("backward.dscp", message())),
+        _ => transport(&session.transport),
+    }
 }
 
 /// What of a transport cannot be.

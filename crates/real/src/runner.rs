@@ -21,9 +21,10 @@ use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::run::{
-    CommandNotes, CommandRun, Commander, Notes, StillRobot, Way, account, account_commands, settings,
+    CommandNotes, CommandRun, Inputs, MediaNotes, Notes, StillHand, StillRobot, Way, account,
+    account_commands, account_media, settings,
 };
-use taut_lab::scenario::{Commands, Congestion, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_lab::scenario::{Commands, Congestion, Scenario, Session, TcpSpec, Teleop, TransportSpec};
 use taut_report::result::RunResult;
 use taut_transport::identity::{Identity, Trust};
 
@@ -135,11 +136,7 @@ pub fn run(
     if cancel.is_cancelled() {
         return Err(RealError::Interrupted);
     }
-    let job = match (&scenario.teleop, &scenario.commands) {
-        (Some(teleop), _) => Job::Teleop(teleop),
-        (None, Some(commands)) => Job::Commands(commands),
-        (None, None) => unreachable!("nothing else is possible"),
-    };
+    let job = Job::of(scenario).expect("nothing else is possible");
     let (network, middle) = options.between.join(scenario, seed, options)?;
     if let TransportSpec::Mptcp(_) = job.transport() {
         network.announce_paths()?;
@@ -161,6 +158,11 @@ pub fn run(
             let run = CommandRun { began, paths, copies: progress.copies, choices, inputs };
             account_commands(scenario, commands, seed.get(), ends, run)
         }
+        Job::Media(session) => {
+            let (ended, ends) = setup.run(<[MediaNotes; 2]>::default(), cancel, progress)?;
+            let paths = ended.carried(middle)?;
+            account_media(scenario, session, seed.get(), ended.began, ends, &paths, network.inputs.clone())
+        }
     };
     Ok(RunResult { ran: options.between.ran(), ..result })
 }
@@ -170,13 +172,22 @@ pub fn run(
 enum Job<'a> {
     Teleop(&'a Teleop),
     Commands(&'a Commands),
+    Media(&'a Session),
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// The only one of a scenario.
+    fn of(scenario: &'a Scenario) -> Option<Self> {
+        let (teleop, commands) = (scenario.teleop.as_ref(), scenario.commands.as_ref());
+        let one = teleop.map(Self::Teleop).or(commands.map(Self::Commands));
+        one.or(scenario.session.as_ref().map(Self::Media))
+    }
+
     fn transport(&self) -> &TransportSpec {
         match self {
             Self::Teleop(teleop) => &teleop.transport,
             Self::Commands(commands) => &commands.transport,
+            Self::Media(session) => &session.transport,
         }
     }
 }
@@ -316,6 +327,10 @@ impl Setup<'_> {
                 teleop.messages.map_or(within, |messages| messages.min(within))
             }
             Job::Commands(commands) => (self.scenario.duration + self.scenario.drain) / commands.period,
+            Job::Media(session) => {
+                let agent = settings::media_agent(session, self.scenario.drain);
+                (self.scenario.duration + self.scenario.drain) / agent.period()
+            }
         };
         times.max(1)
     }
@@ -338,7 +353,12 @@ impl Setup<'_> {
                 Box::new(SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST)),
                 settings::robot(teleop),
             ),
-            Job::Commands(commands) => (Box::new(StillRobot), settings::commanded(commands)),
+            Job::Commands(commands) => (Box::new(StillRobot::silent()), settings::commanded(commands)),
+            Job::Media(session) => {
+                let robot =
+                    StillRobot::of_session(self.scenario, session, self.seed, &mut Inputs::default())?;
+                (Box::new(robot), settings::media_robot(session))
+            }
         };
         let config = ServeConfig::new(session).observed(observer);
         let (driver, device) = (self.driver()?, InProcess::new(arm));
@@ -369,7 +389,14 @@ impl Setup<'_> {
             Job::Commands(commands) => {
                 let agent = settings::commanding(commands, drain).reports_by_time(PROGRESS);
                 let config = OperateConfig::new(settings::commander(commands), agent);
-                (Box::new(Commander::of_run(self.scenario, commands, began)), config)
+                (Box::new(StillHand::of_commands(self.scenario, commands, began)), config)
+            }
+            Job::Media(session) => {
+                let agent = settings::media_agent(session, drain).reports_by_time(PROGRESS);
+                let config = OperateConfig::new(settings::media_operator(session), agent);
+                let mut inputs = Inputs::default();
+                let hand = StillHand::of_session(self.scenario, session, began, self.seed, &mut inputs)?;
+                (Box::new(hand), config)
             }
         };
         let config = config.observed(observer);
@@ -419,6 +446,7 @@ impl Setup<'_> {
             _ => match self.job {
                 Job::Teleop(teleop) => settings::session(teleop).into(),
                 Job::Commands(commands) => settings::commands(commands, false).into(),
+                Job::Media(session) => settings::media(session).into(),
             },
         }
     }

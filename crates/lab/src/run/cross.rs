@@ -288,7 +288,7 @@ fn add_tcp(
 const EPHEMERAL: u16 = 49_152;
 
 fn video(spec: &VideoTraffic, interval: Duration) -> Video {
-    let frames = super::session::vp8_frames().into_iter().map(Bytes::new).collect();
+    let frames = super::still::vp8_frames().into_iter().map(Bytes::new).collect();
     Video::new(frames, interval, spec.packet)
 }
 

@@ -91,10 +91,10 @@ fn operator(scenario: &Scenario) -> Option<&str> {
     session.or(scenario.teleop.as_ref().map(|teleop| teleop.operator.as_str()))
 }
 
-/// Who stands at the two ends of a scenario's paths: those of its `[teleop]` session, or of its `[commands]`.
+/// Who stands at the two ends of a scenario's paths: those of its `[session]`, its `[teleop]` session, or of its `[commands]`.
 #[derive(Clone, Copy, Debug)]
 pub struct PathEnds<'a> {
-    /// Whose they are: `"teleop"` or `"commands"`.
+    /// Whose they are: `"teleop"`, `"commands"` or `"session"`.
     pub of: &'static str,
     /// The operator's place, and the robot's.
     pub ends: [&'a str; 2],
@@ -114,12 +114,15 @@ impl<'a> PathEnds<'a> {
         if let Some(commands) = &scenario.commands {
             return Ok(Self { of: "commands", ends: [&commands.from, &commands.to], paths: commands.paths });
         }
-        let message = "there is none; only sessions of [teleop] and [commands] run over real sockets";
-        Err(RunError::key("teleop", message))
+        if let Some(session) = &scenario.session {
+            return Ok(Self { of: "session", ends: [&session.operator, &session.robot], paths: 1 });
+        }
+        let message = "there is none; [session], [teleop] and [commands] run over real sockets";
+        Err(RunError::key("session", message))
     }
 }
 
-/// The links of a scenario between the two ends of its `[teleop]` session or its `[commands]`, a pair for each of their paths, there and
+/// The links of a scenario between the two ends of its session or its `[commands]`, a pair for each of their paths, there and
 /// back: path i is the i-th link by name that leads there, with the i-th that leads back. Those beyond the paths are left out.
 /// What is random in them is as in a simulated run with this seed.
 ///

@@ -49,6 +49,19 @@ pub(super) fn stops(teleop: &TeleopResult, within: Duration) -> LimitResult {
     }
 }
 
+/// Where there never was a session, nothing was measured and no limit is met.
+pub(super) fn no_session(opened: bool) -> Option<LimitResult> {
+    (!opened).then(|| LimitResult {
+        stream: "session".to_owned(),
+        quantity: "sessions".to_owned(),
+        unit: String::new(),
+        value: Some(0.0),
+        limit: 1.0,
+        met: false,
+        reason: Some("the two ends never had a session".to_owned()),
+    })
+}
+
 fn limits_of(result: &MediumResult) -> Vec<LimitResult> {
     let medium = Medium::ALL.into_iter().find(|medium| medium.name() == result.medium);
     let Some(limits) = medium.and_then(Limits::for_medium) else { return Vec::new() };

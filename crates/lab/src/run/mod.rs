@@ -1,5 +1,6 @@
 //! One run: a scenario and a seed in, a result out.
 
+mod agent;
 mod commands;
 mod cross;
 mod earlier;
@@ -24,6 +25,7 @@ mod samples;
 mod session;
 pub mod settings;
 mod signals;
+mod still;
 mod teleop;
 mod transports;
 mod video;
@@ -33,13 +35,15 @@ use std::collections::BTreeMap;
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
-pub use commands::{CommandNotes, CommandRun, Commander, StillRobot, account_commands};
+pub use commands::{CommandNotes, CommandRun, account_commands};
 pub(crate) use earlier::{Kind, Owner, settle};
 pub use emulation::{LinkPair, PathEnds, link_name, link_pair, path_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
 pub use qdiscs::{Hop, Qdiscs, qdiscs};
+pub use session::{MediaNotes, account_media};
+pub use still::{StillHand, StillRobot};
 pub use teleop::{Notes, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
@@ -159,6 +163,7 @@ struct Stage {
     flows: Vec<FlowInfo>,
     streams: Vec<StreamKey>,
     inputs: Inputs,
+    media: Option<session::MediaSession>,
     teleop: Option<teleop::Session>,
     commands: Option<commands::CommandFlow>,
 }
@@ -168,9 +173,13 @@ impl Stage {
         let mut network = Network::new();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();
-        let streams = match &scenario.session {
-            Some(session) => session::add(&mut network, session, scenario, seed, &mut inputs, &mut flows)?,
-            None => Vec::new(),
+        let (streams, media) = match &scenario.session {
+            Some(session) => {
+                let (streams, media) =
+                    session::add(&mut network, session, scenario, seed, &mut inputs, &mut flows)?;
+                (streams, Some(media))
+            }
+            None => (Vec::new(), None),
         };
         let (streams, teleop) = match &scenario.teleop {
             Some(teleop) => {
@@ -183,7 +192,7 @@ impl Stage {
         let explain = extras.events;
         let commands = commands::add(&mut network, scenario, seed, explain, &mut inputs, &mut flows)?;
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
-        Ok(Self { network, links, queues: Vec::new(), flows, streams, inputs, teleop, commands })
+        Ok(Self { network, links, queues: Vec::new(), flows, streams, inputs, media, teleop, commands })
     }
 
     fn result(
@@ -196,6 +205,7 @@ impl Stage {
     ) -> Result<RunResult, RunError> {
         let media = metrics.media();
         let mut limits = judge::limits(&media);
+        limits.extend(self.media.as_ref().and_then(|session| judge::no_session(session.opened())));
         let flow =
             |(i, info): (usize, &FlowInfo)| metrics.flow(i, info, application_bps(&info.owner, &media));
         let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();

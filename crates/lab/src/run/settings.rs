@@ -1,7 +1,7 @@
 //! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
 use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
-use taut_core::{Duration, PathId, Priority};
+use taut_core::{Bytes, Duration, Medium, PathId, Priority};
 use taut_session::{
     Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order,
     Processing, RobotConfig, Schema,
@@ -16,11 +16,13 @@ use taut_transport::stack::StackSpec;
 use taut_transport::tcp::TcpConfig;
 use taut_transport::udp::UdpConfig;
 
+use super::still;
 use super::transports::tcp_config;
+use crate::scenario::Direction as Way;
 use crate::scenario::{
     CodecSpec, Commands, CongestionSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler,
     MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec,
-    TcpSpec, Teleop, TransportSpec,
+    Session, TcpSpec, Teleop, TransportSpec,
 };
 
 /// What carries a session of operator and robot.
@@ -234,6 +236,63 @@ pub fn commanded(commands: &Commands) -> RobotConfig {
 /// What stands around the session of the end that sends commands.
 pub fn commanding(commands: &Commands, drain: Duration) -> OperatorSettings {
     OperatorSettings::new(commands.period).samples_from(SampleFrom::Connected).drains(drain)
+}
+
+/// What carries the media of a `[session]`.
+pub fn media(session: &Session) -> StackSpec {
+    stack(&session.transport, Needs::default())
+}
+
+/// The operator's end of a `[session]`.
+pub fn media_operator(session: &Session) -> OperatorConfig {
+    let config = OperatorConfig::new().window(session.window).clock_interval(MEDIA_INTERVAL);
+    media_channels(session).fold(config, |config, channel| config.channel(channel).expect(MEDIA))
+}
+
+/// The robot's end of a `[session]`.
+pub fn media_robot(session: &Session) -> RobotConfig {
+    let config = RobotConfig::new()
+        .window(session.window)
+        .clock_interval(MEDIA_INTERVAL)
+        .status_interval(MEDIA_INTERVAL);
+    media_channels(session).fold(config, |config, channel| config.channel(channel).expect(MEDIA))
+}
+
+const MEDIA: &str = "channels of media differ in name or direction, and have deadlines";
+/// Nothing moves in a session of media alone: whoever looks at clocks and states has time.
+const MEDIA_INTERVAL: Duration = Duration::from_secs(1);
+/// Nobody waits for what is older; what is late is counted at the receiver, and not dropped on its way.
+const MEDIA_AGE: Duration = Duration::from_secs(60);
+
+/// A channel for each medium.
+fn media_channels(session: &Session) -> impl Iterator<Item = Channel> {
+    session.media().map(|(direction, medium)| {
+        let stream = session.stream(direction).expect("a medium is of a stream");
+        let [audio, video] = still::largest_frames(stream);
+        let haptic = stream.haptic.as_ref().map_or(Bytes::ZERO, |haptic| haptic.size);
+        let (name, kind, priority, largest) = match (medium, direction) {
+            // It moves nothing: it is looked at, as what a robot feels is.
+            (Medium::Haptic, Way::Forward) => ("haptic", ChannelKind::Feedback, 0, haptic),
+            (Medium::Haptic, Way::Backward) => ("feedback", ChannelKind::Feedback, 0, haptic),
+            (Medium::Audio, _) => ("audio", ChannelKind::Audio, 1, audio),
+            _ => ("video", ChannelKind::Video, 2, video),
+        };
+        let way = match direction {
+            Way::Forward => Direction::ToRobot,
+            Way::Backward => Direction::ToOperator,
+        };
+        Channel::new(name, way, kind, Schema::new(medium.name(), Encoding::Raw))
+            .delivery(Delivery::Newest)
+            .deadline(MEDIA_AGE)
+            .priority(priority)
+            .largest(largest)
+    })
+}
+
+/// What stands around the operator's end of a `[session]`.
+pub fn media_agent(session: &Session, drain: Duration) -> OperatorSettings {
+    let period = still::period(session.forward.as_ref());
+    OperatorSettings::new(period).samples_from(SampleFrom::Connected).drains(drain)
 }
 
 /// What stands around the operator's session.

@@ -78,6 +78,11 @@ impl Incoming {
         self.agreed.as_ref()
     }
 
+    /// Of the message that a frame is of.
+    pub(super) fn number_of(&self, header: &DataHeader) -> u64 {
+        unwrapped(self.newest, header.sequence)
+    }
+
     /// Opens it, or closes it; what came is of the session before.
     pub(super) fn open(&mut self, agreed: Option<Agreed>) {
         // What an outage held up comes at once. What has to arrive in any case is held to its rate by its sender alone.

@@ -184,6 +184,8 @@ pub(crate) struct Ready {
     pub(crate) deadline: Option<Duration>,
     /// It is motion or feedback.
     pub(crate) live: bool,
+    /// It is a whole sample, which a newer one supersedes wherever it waits.
+    pub(crate) series: Option<u8>,
     channel: usize,
     piece: Piece,
 }
@@ -431,6 +433,7 @@ impl Channels {
             created: piece.created,
             deadline: piece.expires.map(|expires| expires.saturating_since(piece.created)),
             live: self.is_live(at),
+            series: (piece.count == 1 && self.is_live(at)).then_some(at as u8),
             channel: at,
             piece,
         }
@@ -505,7 +508,7 @@ impl Channels {
             outcome.dropped.extend(handled.dropped);
             outcome.whole.extend(handled.whole);
         } else {
-            self.tallies[at].dropped.add(DropCause::Duplicate);
+            outcome.dropped.push((incoming.number_of(header), DropCause::Duplicate));
         }
         self.tell_of(at, outcome);
         Ok(())
