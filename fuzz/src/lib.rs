@@ -205,10 +205,16 @@ fn bytes_hold_a_number_that_is_not_finite(data: &[u8]) -> bool {
 
 /// Frames of a session. Every frame has one form.
 pub fn session(data: &[u8]) {
-    if let Ok(header) = session_wire::DataHeader::parse(data) {
+    if let Ok((header, pieces)) = session_wire::DataHeader::parse(data) {
+        let pieces: Vec<_> = pieces.map(|piece| piece.expect("all were looked at")).collect();
         let mut bytes = Vec::new();
         header.emit(&mut bytes);
-        return assert_eq!(data.get(..header.len()), Some(&bytes[..]));
+        for (at, (piece, payload)) in pieces.iter().enumerate() {
+            piece.emit((at + 1 < pieces.len()).then_some(payload.len()), &mut bytes);
+            bytes.extend_from_slice(payload);
+        }
+        session_wire::DataHeader::pad(&mut bytes, data.len());
+        return assert_eq!(data, bytes);
     }
     let Ok(frame) = session_wire::Frame::parse(data) else { return };
     assert_eq!(frame.len(), data.len());

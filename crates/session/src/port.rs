@@ -105,8 +105,8 @@ pub(crate) const fn channel_number(tag: u64) -> Option<u64> {
 pub(crate) enum Heard {
     Connected,
     Frame(Frame),
-    /// A channel's, with its payload.
-    Data(DataHeader, Vec<u8>),
+    /// One of channels, of this session.
+    Data(u32, Vec<u8>),
     /// From a peer of another version.
     Foreign(Error),
     Dropped {
@@ -230,12 +230,13 @@ impl<T: Transport> Port<T> {
         }
     }
 
-    fn read(&mut self, mut data: Vec<u8>) -> Heard {
+    fn read(&mut self, data: Vec<u8>) -> Heard {
         if self.codec == Codec::Native && DataHeader::is_data(&data) {
-            let Ok(header) = DataHeader::parse(&data) else { return Heard::Refused(DropCause::Malformed) };
+            let Ok((header, _)) = DataHeader::parse(&data) else {
+                return Heard::Refused(DropCause::Malformed);
+            };
             self.traffic.payload_in += data.len() as u64;
-            data.drain(..header.len());
-            return Heard::Data(header, data);
+            return Heard::Data(header.session, data);
         }
         let heard = match self.codec.parse(self.role, self.session, &data) {
             Ok(frame) => {

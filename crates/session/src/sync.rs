@@ -201,12 +201,12 @@ impl ClockSync {
         Some(Age { likely: estimate.age(now, created), uncertainty: estimate.uncertainty })
     }
 
-    /// The same of what the peer made at `created_us`, µs of its clock modulo 2³², and sent `waited` later: nearer to now than
-    /// half an hour.
-    pub(crate) fn stamp_of_micros(&mut self, now: Time, created_us: u32, waited: Duration) -> Option<Stamp> {
-        let created = self.peer_time(now, created_us)?;
-        let age = self.age(now, created, PeerTime(created.0.saturating_add(waited.as_nanos())))?;
-        Some(Stamp { created, age })
+    /// The same of what the peer sent at `sent_us`, µs of its clock modulo 2³² and nearer to now than half an hour, and had made so long
+    /// before.
+    pub(crate) fn stamp_of_micros(&mut self, now: Time, sent_us: u32, waited: Duration) -> Option<Stamp> {
+        let sent = self.peer_time(now, sent_us)?;
+        let created = PeerTime(sent.0.saturating_sub(waited.as_nanos()));
+        Some(Stamp { created, age: self.age(now, created, sent)? })
     }
 
     /// What the peer's clock read, by µs modulo 2³², when that was within half an hour of now.

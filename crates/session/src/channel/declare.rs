@@ -5,7 +5,6 @@ use taut_wire::session::{
     ChannelKind, Declaration, Delivery, Direction, Encoding, HELLO_LEN, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
 };
 
-use super::FRAGMENT;
 use crate::motion;
 
 /// How the bytes of a payload are to be read: a name, an encoding and, where the name alone does not say it, a definition. To a
@@ -162,9 +161,7 @@ impl Channel {
     }
 }
 
-/// As many fragments as their count can say, of some 1 kB each.
 const LARGEST: u64 = 16_000_000;
-const _: () = assert!(LARGEST / (FRAGMENT as u64) < u16::MAX as u64);
 
 /// Why a channel cannot be declared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

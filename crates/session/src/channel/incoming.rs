@@ -1,14 +1,16 @@
 //! A channel's messages as they arrive: put together, judged by age and order, bounded whatever the peer sends.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use taut_core::{DropCause, LeakyBucket, Time, nearest};
-use taut_wire::session::{DataAck, DataHeader, Delivery};
+use taut_wire::session::{DataAck, Delivery, Piece};
 
 use super::declare::Agreed;
+use super::spans::Spans;
 use super::{COUNTED, FRAGMENT, meter};
 use crate::sync::Stamp;
-use crate::window::{Sighting, Window};
+use crate::window::Window;
 
 /// Messages of which only a part has come, at most: as many as a sender keeps.
 const PARTS: usize = 256;
@@ -16,6 +18,8 @@ const PARTS: usize = 256;
 const AHEAD: usize = 512;
 /// Of the bytes that both kinds hold, so many of the largest payload.
 const HELD_LARGEST: usize = 8;
+/// Ranges of bytes that came of one message, at most: so many gaps are between them.
+const RANGES: usize = 4_096;
 /// So many milliseconds' messages may come at once.
 const BUNCHED_MS: u64 = 1_000;
 
@@ -34,9 +38,7 @@ pub(super) struct Incoming {
 #[derive(Debug)]
 struct Part {
     payload: Vec<u8>,
-    length: Option<usize>,
-    has: Vec<bool>,
-    missing: usize,
+    has: Spans,
     expires: Option<Time>,
 }
 
@@ -79,8 +81,8 @@ impl Incoming {
     }
 
     /// Of the message that a frame is of.
-    pub(super) fn number_of(&self, header: &DataHeader) -> u64 {
-        unwrapped(self.newest, header.sequence)
+    pub(super) fn number_of(&self, piece: &Piece) -> u64 {
+        unwrapped(self.newest, piece.sequence)
     }
 
     /// Opens it, or closes it; what came is of the session before.
@@ -91,18 +93,18 @@ impl Incoming {
         *self = Self { agreed, bucket, ..Self::new() };
     }
 
-    /// A frame of this channel came; when its message was made, where the clocks are known.
+    /// A piece of a message of this channel came; when that was made, where the clocks are known.
     pub(super) fn handle(
         &mut self,
         now: Time,
-        header: &DataHeader,
-        payload: Vec<u8>,
+        piece: &Piece,
+        payload: &[u8],
         stamp: Option<Stamp>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(agreed) = self.agreed else { return outcome };
-        let sequence = unwrapped(self.newest, header.sequence);
-        let judged = self.judge(now, &agreed, header, sequence, stamp, payload.len());
+        let sequence = unwrapped(self.newest, piece.sequence);
+        let judged = self.judge(now, &agreed, sequence, stamp, total(piece, payload));
         if let Err(cause) = judged {
             // The rest of a message of which a part was dropped is worth nothing.
             if cause != DropCause::Duplicate {
@@ -114,34 +116,29 @@ impl Incoming {
             }
             outcome.drop(sequence, cause);
         } else if let Some(payload) =
-            self.assemble(now, &agreed, header, sequence, stamp, payload, &mut outcome)
+            self.assemble(now, &agreed, piece, sequence, stamp, payload, &mut outcome)
         {
             self.window.record(sequence);
             self.complete(&agreed, Whole { sequence, stamp, payload }, &mut outcome);
         }
         if agreed.delivery == Delivery::Reliable {
-            let floor = sequence.saturating_sub(u64::from(header.back.unwrap_or(0)));
+            let floor = sequence.saturating_sub(u64::from(piece.back.unwrap_or(0)));
             self.in_order(floor, &mut outcome);
         }
         outcome
     }
 
-    /// May this frame be used?
+    /// May a piece of a message of so many bytes be used?
     fn judge(
         &mut self,
         now: Time,
         agreed: &Agreed,
-        header: &DataHeader,
         sequence: u64,
         stamp: Option<Stamp>,
-        length: usize,
+        total: usize,
     ) -> Result<(), DropCause> {
-        let (index, count) = header.fragment.unwrap_or((0, 1));
-        let is_last = index + 1 == count;
-        let size = usize::from(count - 1) * FRAGMENT;
-        let fits =
-            if is_last { length <= FRAGMENT && (length > 0 || count == 1) } else { length == FRAGMENT };
-        if !fits || size >= agreed.largest.max(1) || is_last && size + length > agreed.largest {
+        let part = self.parts.get(&sequence);
+        if total > agreed.largest || part.is_some_and(|part| part.payload.len() != total) {
             return Err(DropCause::Malformed);
         }
         if !self.window.is_new(sequence) || self.expected.is_some_and(|expected| sequence < expected) {
@@ -157,64 +154,54 @@ impl Incoming {
                 return Err(DropCause::TooLate);
             }
         }
-        let begins = !self.parts.contains_key(&sequence);
-        if begins && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
+        if part.is_none() && self.bucket.as_mut().is_some_and(|bucket| !bucket.take(now)) {
             return Err(DropCause::RateLimited);
         }
         Ok(())
     }
 
-    /// Puts a fragment to the others; the message when none is missing.
+    /// Puts a part to the others; the message when none is missing.
     #[expect(clippy::too_many_arguments)]
     fn assemble(
         &mut self,
         now: Time,
         agreed: &Agreed,
-        header: &DataHeader,
+        piece: &Piece,
         sequence: u64,
         stamp: Option<Stamp>,
-        payload: Vec<u8>,
+        payload: &[u8],
         outcome: &mut Outcome,
     ) -> Option<Vec<u8>> {
-        let Some((index, count)) = header.fragment else { return Some(payload) };
-        self.make_room(agreed, bytes_of(header), sequence, outcome);
+        let Some(range) = range(piece, payload) else { return Some(payload.to_vec()) };
+        let total = total(piece, payload);
+        self.make_room(agreed, total, sequence, outcome);
         let left = agreed
             .deadline
             .zip(stamp)
             .map(|(deadline, stamp)| now + deadline.saturating_sub(stamp.age.likely));
-        let part = self.parts.entry(sequence).or_insert_with(|| Part {
-            payload: vec![0; usize::from(count) * FRAGMENT],
-            length: None,
-            has: vec![false; usize::from(count)],
-            missing: usize::from(count),
-            expires: left,
-        });
-        let at = usize::from(index);
-        // Another count than before is another message: nobody sends that.
-        if part.has.len() != usize::from(count) || std::mem::replace(&mut part.has[at], true) {
+        let begun = || Part { payload: vec![0; total], has: Spans::default(), expires: left };
+        let part = self.parts.entry(sequence).or_insert_with(begun);
+        part.payload[range.clone()].copy_from_slice(payload);
+        if part.has.insert(range) == 0 {
             outcome.drop(sequence, DropCause::Duplicate);
             return None;
         }
-        part.payload[at * FRAGMENT..at * FRAGMENT + payload.len()].copy_from_slice(&payload);
-        if at + 1 == part.has.len() {
-            part.length = Some(at * FRAGMENT + payload.len());
+        if !part.has.cover(total) {
+            return None;
         }
-        part.missing -= 1;
-        let length = part.length.filter(|_| part.missing == 0);
-        let mut whole = length.and_then(|_| self.parts.remove(&sequence)).map(|part| part.payload);
-        if let (Some(whole), Some(length)) = (&mut whole, length) {
-            whole.truncate(length);
-        }
-        whole
+        self.parts.remove(&sequence).map(|part| part.payload)
     }
 
-    /// Can a frame be kept, of whichever message it is? Where not, and it is repeated, nobody is told that it arrived. The message that
-    /// all others wait for always can.
-    pub(super) fn has_room(&self, header: &DataHeader) -> bool {
+    /// Can a piece be kept, of whichever message it is? Where not, and it is repeated, nobody is told that its frame arrived. The message
+    /// that all others wait for always can.
+    pub(super) fn has_room(&self, piece: &Piece, payload: &[u8]) -> bool {
+        let sequence = unwrapped(self.newest, piece.sequence);
+        if let Some((part, range)) = self.parts.get(&sequence).zip(range(piece, payload)) {
+            return part.has.count() < RANGES || part.has.touch(&range);
+        }
         let Some(agreed) = self.agreed.filter(Agreed::repeats) else { return true };
-        let sequence = unwrapped(self.newest, header.sequence);
-        let is_next = self.expected == Some(sequence);
-        self.parts.contains_key(&sequence) || is_next || self.is_roomy(&agreed, bytes_of(header))
+        let bytes = if piece.part.is_some() { total(piece, payload) } else { 0 };
+        self.expected == Some(sequence) || self.is_roomy(&agreed, bytes)
     }
 
     fn is_roomy(&self, agreed: &Agreed, bytes: usize) -> bool {
@@ -283,9 +270,14 @@ impl Incoming {
     }
 }
 
-/// What the fragments of a message take up.
-fn bytes_of(header: &DataHeader) -> usize {
-    header.fragment.map_or(0, |(_, count)| usize::from(count) * FRAGMENT)
+/// Bytes of the message that a piece belongs to.
+fn total(piece: &Piece, payload: &[u8]) -> usize {
+    piece.part.map_or(payload.len(), |part| part.total as usize)
+}
+
+/// Where the bytes of a part are in their message.
+fn range(piece: &Piece, payload: &[u8]) -> Option<Range<usize>> {
+    piece.part.map(|part| part.offset as usize..part.offset as usize + payload.len())
 }
 
 /// The number nearest to `newest` of which a frame has the low bits; before anything is known, these.
@@ -306,13 +298,17 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// False: it came before.
-    pub(super) fn record(&mut self, now: Time, number: u32) -> bool {
+    /// Did it not come before?
+    pub(super) fn is_new(&self, number: u32) -> bool {
+        self.window.is_new(unwrapped(self.largest, number))
+    }
+
+    pub(super) fn record(&mut self, now: Time, number: u32) {
         let number = unwrapped(self.largest, number);
         if number > self.largest {
             (self.largest, self.came) = (number, now);
         }
-        matches!(self.window.record(number), Sighting::Newest | Sighting::Reordered)
+        self.window.record(number);
     }
 
     /// The highest and when it came, and a bit for each before it.

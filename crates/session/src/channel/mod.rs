@@ -3,28 +3,31 @@
 //! | part | what it does |
 //! | --- | --- |
 //! | `declare` | what a channel is; what two ends that declare it agree on |
-//! | `outgoing` | messages that wait, as fragments with one fate: superseded, too late, or arrived |
+//! | `outgoing` | messages that wait, whose parts have one fate: superseded, too late, or arrived |
 //! | `incoming` | messages put together again, judged by age, in order where that was promised |
 //! | `repeat` | which frames are under way, which are lost and go again |
+//! | `spans` | which bytes of a message |
 //!
-//! A message longer than [`FRAGMENT`] goes as fragments, when the session's congestion control lets them.
+//! A message longer than [`FRAGMENT`] goes in parts, when the session's congestion control lets them.
 
 mod declare;
 mod incoming;
 mod outgoing;
 mod repeat;
+mod spans;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use serde::Serialize;
 use taut_core::{Deadline, DropCause, Duration, LeakyBucket, Time, earliest};
-use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Role, WAITED_UNIT_US};
+use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Part, Piece, Role};
 
-use self::declare::agree;
 pub(crate) use self::declare::declare;
+use self::declare::{Agreed, agree};
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 use self::incoming::{Incoming, Outcome, Received, Whole};
-use self::outgoing::{Gone, Outgoing, Piece};
+use self::outgoing::{Gone, Outgoing, Rest};
 pub(crate) use self::repeat::Sent;
 use self::repeat::{Fragment, UnderWay};
 use crate::counters::Drops;
@@ -148,7 +151,7 @@ pub struct ChannelSummary {
     pub delivered: u64,
     /// Bytes of payloads sent, repetitions included, or received.
     pub bytes: u64,
-    /// Fragments that were sent again.
+    /// Parts of messages, or whole ones, that were sent again.
     pub repeated: u64,
     /// Messages dropped or refused at this end, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
@@ -175,7 +178,7 @@ fn meter(rate_mhz: u32, at_once_ms: u64) -> Option<LeakyBucket> {
     })
 }
 
-/// A frame that the session gives to its transport: its header, and whose it is.
+/// A frame that the session gives to its transport; what is in it, the channels know until they hear what became of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) number: u64,
@@ -184,10 +187,8 @@ pub(crate) struct Ready {
     pub(crate) deadline: Option<Duration>,
     /// It is motion or feedback.
     pub(crate) live: bool,
-    /// It is a whole sample, which a newer one supersedes wherever it waits.
+    /// It brings a whole sample, which a newer one supersedes wherever it waits.
     pub(crate) series: Option<u8>,
-    channel: usize,
-    piece: Piece,
 }
 
 /// All channels of one end.
@@ -203,6 +204,8 @@ pub(crate) struct Channels {
     /// A transport that was full is asked again then.
     retry: Time,
     next_number: u64,
+    /// What is in the frame that was given out last.
+    chosen: Vec<Fragment>,
     under_way: UnderWay,
     received: Received,
     gone: Vec<Gone>,
@@ -258,6 +261,7 @@ impl Channels {
             order,
             retry: Time::ZERO,
             next_number: 1,
+            chosen: Vec::new(),
             under_way: UnderWay::default(),
             received: Received::default(),
             gone: Vec::new(),
@@ -351,7 +355,7 @@ impl Channels {
     /// The next frame that is lost; what is worth it goes again.
     pub(crate) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
         let lost = self.under_way.poll_lost(now, timeout)?;
-        self.lose(lost.fragment);
+        self.lose(&lost);
         Some(lost)
     }
 
@@ -402,8 +406,9 @@ impl Channels {
                 continue;
             }
             let End::Sends(out) = &mut self.ends[at] else { continue };
-            let piece = out.next(now, takes, way, &mut self.gone);
-            let ready = piece.map(|piece| self.write(now, session, at, piece, buffer));
+            out.forget_hopeless(now, takes, way, &mut self.gone);
+            let rest = out.rests().next();
+            let ready = rest.map(|rest| self.write(now, session, at, rest, buffer));
             self.tell(at);
             if ready.is_some() {
                 return ready;
@@ -412,106 +417,132 @@ impl Channels {
         None
     }
 
-    fn write(&mut self, now: Time, session: u32, at: usize, piece: Piece, buffer: &mut Vec<u8>) -> Ready {
-        let End::Sends(out) = &self.ends[at] else { unreachable!("only what is sent here is in the order") };
-        let waited = now.saturating_since(piece.created).as_nanos() / 1_000 / WAITED_UNIT_US;
-        let header = DataHeader {
-            channel: at as u8,
-            session,
-            number: (self.next_number % COUNTED) as u32,
-            sequence: (piece.sequence % COUNTED) as u32,
-            created_us: (piece.created.as_nanos() / 1_000) as u32,
-            waited: waited.min(u64::from(u16::MAX)) as u16,
-            back: piece.back,
-            fragment: (piece.count > 1).then_some((piece.index, piece.count)),
-        };
-        header.emit(buffer);
-        buffer.extend_from_slice(out.bytes_of(&piece));
+    fn write(&mut self, now: Time, session: u32, at: usize, rest: Rest, buffer: &mut Vec<u8>) -> Ready {
+        let range = rest.range.start..rest.range.end.min(rest.range.start + FRAGMENT);
+        let number = (self.next_number % COUNTED) as u32;
+        DataHeader { session, number, sent_us: micros(now) as u32 }.emit(buffer);
+        piece(now, at, &rest, &range).emit(None, buffer);
+        if let End::Sends(out) = &self.ends[at] {
+            buffer.extend_from_slice(out.bytes_of(rest.sequence, &range));
+        }
+        let range_is_whole = range.len() == rest.total;
+        self.chosen.clear();
+        self.chosen.push(Fragment { channel: at, sequence: rest.sequence, range });
         Ready {
             number: self.next_number,
             priority: self.list[at].priority,
-            created: piece.created,
-            deadline: piece.expires.map(|expires| expires.saturating_since(piece.created)),
+            created: rest.created,
+            deadline: rest.expires.map(|expires| expires.saturating_since(rest.created)),
             live: self.is_live(at),
-            series: (piece.count == 1 && self.is_live(at)).then_some(at as u8),
-            channel: at,
-            piece,
+            series: (self.is_live(at) && range_is_whole).then_some(at as u8),
         }
     }
 
-    /// The transport took it, `bytes` long; in its `place` among all that this end sends.
-    pub(crate) fn sent(&mut self, now: Time, ready: &Ready, bytes: usize, place: (u64, u64)) {
-        let End::Sends(out) = &mut self.ends[ready.channel] else { return };
+    /// The transport took it; in its `place` among all that this end sends.
+    pub(crate) fn sent(&mut self, now: Time, ready: &Ready, place: (u64, u64)) {
         self.next_number += 1;
-        out.sent(&ready.piece);
-        self.tallies[ready.channel].bytes += bytes as u64;
-        let fragment =
-            Fragment { channel: ready.channel, sequence: ready.piece.sequence, index: ready.piece.index };
-        let fragment = out.agreed().is_some_and(|agreed| agreed.repeats()).then_some(fragment);
-        let forgotten = self.under_way.sent(now, ready, place, fragment);
-        self.lose(forgotten);
+        for Fragment { channel, sequence, range } in &self.chosen {
+            let End::Sends(out) = &mut self.ends[*channel] else { continue };
+            out.sent(*sequence, range);
+            self.tallies[*channel].bytes += range.len() as u64;
+        }
+        let repeats = |fragment: &Fragment| match &self.ends[fragment.channel] {
+            End::Sends(out) => out.agreed().is_some_and(Agreed::repeats),
+            End::Takes(_) => false,
+        };
+        let repeated = self.chosen.iter().any(repeats);
+        if let Some(forgotten) = self.under_way.sent(now, ready, place, (self.chosen.clone(), repeated)) {
+            self.lose(&forgotten);
+        }
     }
 
     /// The transport did not take it: never will it, or not now.
-    pub(crate) fn refused(&mut self, now: Time, ready: &Ready, cause: DropCause) {
+    pub(crate) fn refused(&mut self, now: Time, cause: DropCause) {
         if cause == DropCause::SendBufferFull {
             self.retry = now + TRANSPORT_FULL;
             return;
         }
-        if let End::Sends(out) = &mut self.ends[ready.channel] {
-            out.refuse(ready.piece.sequence, cause, &mut self.gone);
+        for Fragment { channel, sequence, .. } in std::mem::take(&mut self.chosen) {
+            if let End::Sends(out) = &mut self.ends[channel] {
+                out.refuse(sequence, cause, &mut self.gone);
+            }
+            self.tell(channel);
         }
-        self.tell(ready.channel);
     }
 
     /// The transport dropped a frame that it had taken.
-    pub(crate) fn dropped(&mut self, now: Time, number: u64) -> Option<Sent> {
+    pub(crate) fn dropped(&mut self, now: Time, number: u64, cause: DropCause) -> Option<Sent> {
         let dropped = self.under_way.take(number)?;
-        self.retry = now + TRANSPORT_FULL;
-        self.lose(dropped.fragment);
+        // A sample that a newer one took the place of says nothing of whether there is room.
+        if cause != DropCause::Superseded {
+            self.retry = now + TRANSPORT_FULL;
+        }
+        self.lose(&dropped);
+        for Fragment { channel: at, sequence, .. } in &dropped.fragments {
+            let Some(End::Sends(out)) = self.ends.get_mut(*at) else { continue };
+            if !out.agreed().is_some_and(Agreed::repeats) && out.lost_for_good(*sequence) {
+                self.gone.push(Gone::Dropped(*sequence, cause));
+                self.tell(*at);
+            }
+        }
         Some(dropped)
     }
 
-    fn lose(&mut self, fragment: Option<Fragment>) {
-        let Some(fragment) = fragment else { return };
-        if let Some(End::Sends(out)) = self.ends.get_mut(fragment.channel) {
-            self.tallies[fragment.channel].repeated += u64::from(out.lost(fragment.sequence, fragment.index));
+    fn lose(&mut self, frame: &Sent) {
+        for Fragment { channel, sequence, range } in &frame.fragments {
+            if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
+                self.tallies[*channel].repeated += u64::from(out.lost(*sequence, range));
+            }
         }
     }
 
-    /// A frame came. `stamp` judges its message by when it was made, µs modulo 2³² of the peer's clock, and how long it waited.
+    /// A frame came, of which this is known to be one. `stamp` judges a message by when its frame was sent, µs modulo 2³² of the peer's
+    /// clock, and how long it waited before.
     pub(crate) fn handle(
         &mut self,
         now: Time,
-        header: &DataHeader,
-        payload: Vec<u8>,
-        stamp: impl FnOnce(u32, Duration) -> Option<Stamp>,
+        frame: &[u8],
+        mut stamp: impl FnMut(u32, Duration) -> Option<Stamp>,
     ) -> Result<(), DropCause> {
-        let at = *self.by_peer.get(&header.channel).ok_or(DropCause::Malformed)?;
-        let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
-        let mut outcome = incoming.forget_late(now);
-        if !incoming.has_room(header) {
-            self.tallies[at].dropped.add(DropCause::QueueFullPackets);
-            self.tell_of(at, outcome);
-            return Ok(());
+        let (header, pieces) = DataHeader::parse(frame).map_err(|_| DropCause::Malformed)?;
+        let pieces = || pieces.clone().map_while(Result::ok);
+        if !pieces().all(|(piece, _)| self.by_peer.contains_key(&piece.channel)) {
+            return Err(DropCause::Malformed);
         }
-        let fresh = self.received.record(now, header.number);
-        let repeats = incoming.agreed().is_some_and(|agreed| agreed.repeats());
+        let (mut has_room, mut repeats) = (true, false);
+        let fresh = self.received.is_new(header.number);
+        for (piece, payload) in pieces() {
+            let at = self.by_peer[&piece.channel];
+            let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
+            repeats |= incoming.agreed().is_some_and(Agreed::repeats);
+            let mut outcome = incoming.forget_late(now);
+            if !incoming.has_room(&piece, payload) {
+                has_room = false;
+                self.tallies[at].dropped.add(DropCause::QueueFullPackets);
+            } else if !fresh {
+                outcome.dropped.push((incoming.number_of(&piece), DropCause::Duplicate));
+            } else {
+                let stamp = stamp(header.sent_us, Duration::from_micros(u64::from(piece.waited_us)));
+                self.tallies[at].bytes += payload.len() as u64;
+                let handled = incoming.handle(now, &piece, payload, stamp);
+                outcome.dropped.extend(handled.dropped);
+                outcome.whole.extend(handled.whole);
+            }
+            self.tell_of(at, outcome);
+        }
+        if has_room {
+            self.acknowledge(now, header.number, fresh, repeats);
+        }
+        Ok(())
+    }
+
+    /// The peer is to be told that a frame arrived; sooner, if it repeats what is in it.
+    fn acknowledge(&mut self, now: Time, number: u32, fresh: bool, repeats: bool) {
+        self.received.record(now, number);
         let (delay, every) = if repeats { (ACK_DELAY, ACK_EVERY) } else { (LAZY_ACK_DELAY, LAZY_ACK_EVERY) };
         self.received.count += 1;
         let due = if self.received.count >= every || !fresh && repeats { now } else { now + delay };
         self.received.due = Some(self.received.due.map_or(due, |known| known.min(due)));
-        if fresh {
-            let waited = Duration::from_micros(u64::from(header.waited) * WAITED_UNIT_US);
-            self.tallies[at].bytes += payload.len() as u64;
-            let handled = incoming.handle(now, header, payload, stamp(header.created_us, waited));
-            outcome.dropped.extend(handled.dropped);
-            outcome.whole.extend(handled.whole);
-        } else {
-            outcome.dropped.push((incoming.number_of(header), DropCause::Duplicate));
-        }
-        self.tell_of(at, outcome);
-        Ok(())
     }
 
     /// What came of a frame.
@@ -552,11 +583,12 @@ impl Channels {
             let rtt = (number == largest).then(|| now.saturating_since(sent.at).saturating_sub(held));
             rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
             each(&sent, rtt);
-            let Some(Fragment { channel, sequence, index }) = sent.fragment else { continue };
-            if let Some(End::Sends(out)) = self.ends.get_mut(channel) {
-                out.arrived(sequence, index, &mut self.gone);
+            for Fragment { channel, sequence, range } in sent.fragments {
+                if let Some(End::Sends(out)) = self.ends.get_mut(channel) {
+                    out.arrived(sequence, &range, &mut self.gone);
+                }
+                self.tell(channel);
             }
-            self.tell(channel);
         }
         self.under_way.acknowledged(largest);
     }
@@ -582,8 +614,8 @@ impl Channels {
     }
 
     /// What would move, by a whole message of the peer's; `None`: nothing.
-    pub(crate) fn moves(&self, header: &DataHeader) -> Option<motion::Schema> {
-        let at = self.by_peer.get(&header.channel).filter(|_| header.fragment.is_none())?;
+    pub(crate) fn moves(&self, piece: &Piece) -> Option<motion::Schema> {
+        let at = self.by_peer.get(&piece.channel).filter(|_| piece.part.is_none())?;
         self.list[*at].motion()
     }
 
@@ -674,4 +706,20 @@ impl Channels {
             });
         }
     }
+}
+
+/// What stands before these bytes of a message that waits.
+fn piece(now: Time, at: usize, rest: &Rest, range: &Range<usize>) -> Piece {
+    let part = Part { offset: range.start as u32, total: rest.total as u32 };
+    Piece {
+        channel: at as u8,
+        sequence: (rest.sequence % COUNTED) as u32,
+        waited_us: u32::try_from(micros(now) - micros(rest.created)).unwrap_or(u32::MAX),
+        back: rest.back,
+        part: (range.len() < rest.total).then_some(part),
+    }
+}
+
+fn micros(time: Time) -> u64 {
+    time.as_nanos() / 1_000
 }

@@ -1,12 +1,14 @@
 //! A channel's messages on their way out: bounded, each with one fate.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use taut_core::{DropCause, Duration, LeakyBucket, Time};
 use taut_wire::session::Delivery;
 
 use super::declare::Agreed;
-use super::{FRAGMENT, SendRefused, meter};
+use super::spans::Spans;
+use super::{SendRefused, meter};
 
 /// Messages of one channel that are kept here, at most.
 const KEPT: usize = 256;
@@ -23,6 +25,8 @@ pub(super) struct Outgoing {
     messages: VecDeque<Message>,
     bytes: usize,
     bucket: Option<LeakyBucket>,
+    /// The last message of which the transport dropped a part.
+    cut_short: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -31,14 +35,12 @@ struct Message {
     created: Time,
     expires: Option<Time>,
     payload: Vec<u8>,
-    /// Of each fragment: it has arrived.
-    arrived: Vec<bool>,
-    /// So many have not.
-    missing: usize,
-    /// Fragments before this one were sent at least once.
+    arrived: Spans,
+    /// Something of it was sent, and all bytes before this one.
+    begun: bool,
     next: usize,
     /// Those that have to be sent again.
-    lost: VecDeque<u16>,
+    lost: Spans,
 }
 
 /// A message that is gone, and why; or that has arrived.
@@ -48,12 +50,12 @@ pub(super) enum Gone {
     Arrived(u64),
 }
 
-/// What goes next of a channel.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+/// Bytes of a message that wait, one after the other; any number of them, from the first on, may go.
+#[derive(Clone, Debug)]
+pub(super) struct Rest {
     pub(super) sequence: u64,
-    pub(super) index: u16,
-    pub(super) count: u16,
+    pub(super) range: Range<usize>,
+    pub(super) total: usize,
     pub(super) created: Time,
     pub(super) expires: Option<Time>,
     pub(super) back: Option<u16>,
@@ -61,7 +63,8 @@ pub(super) struct Piece {
 
 impl Outgoing {
     pub(super) fn new() -> Self {
-        Self { agreed: None, next_sequence: 1, messages: VecDeque::new(), bytes: 0, bucket: None }
+        let messages = VecDeque::new();
+        Self { agreed: None, next_sequence: 1, messages, bytes: 0, bucket: None, cut_short: None }
     }
 
     pub(super) fn agreed(&self) -> Option<&Agreed> {
@@ -107,23 +110,22 @@ impl Outgoing {
         }
         match agreed.delivery {
             // What has begun goes on: its beginning would be wasted.
-            Delivery::Newest => self.drop_where(|message| message.next == 0, DropCause::Superseded, gone),
+            Delivery::Newest => self.drop_where(|message| !message.begun, DropCause::Superseded, gone),
             Delivery::Deadline if is_full => self.drop_oldest(gone),
             Delivery::Deadline | Delivery::Reliable => {}
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.bytes += payload.len();
-        let count = payload.len().div_ceil(FRAGMENT).max(1);
         self.messages.push_back(Message {
             sequence,
             created,
             expires,
             payload: payload.to_vec(),
-            arrived: vec![false; count],
-            missing: count,
+            arrived: Spans::default(),
+            begun: false,
             next: 0,
-            lost: VecDeque::new(),
+            lost: Spans::default(),
         });
         Ok(sequence)
     }
@@ -142,7 +144,7 @@ impl Outgoing {
 
     /// The oldest that has not begun, or the oldest at all.
     fn drop_oldest(&mut self, gone: &mut Vec<Gone>) {
-        let at = self.messages.iter().position(|message| message.next == 0).unwrap_or(0);
+        let at = self.messages.iter().position(|message| !message.begun).unwrap_or(0);
         if let Some(message) = self.messages.remove(at) {
             self.bytes -= message.payload.len();
             gone.push(Gone::Dropped(message.sequence, DropCause::QueueFullPackets));
@@ -157,27 +159,32 @@ impl Outgoing {
         }
     }
 
-    /// What goes next. A message that cannot arrive in time, with its bytes going at `pace` and then taking `way`, is not begun; and
-    /// of one whose time is over, the rest does not go.
-    pub(super) fn next(
+    /// A message that cannot arrive in time, with its bytes going at `pace` and then taking `way`, is not begun; and of one whose time is
+    /// over, the rest does not go.
+    pub(super) fn forget_hopeless(
         &mut self,
         now: Time,
         pace: impl Fn(usize) -> Duration,
         way: Duration,
         gone: &mut Vec<Gone>,
-    ) -> Option<Piece> {
+    ) {
         self.drop_where(|message| !message.is_in_time(now, &pace, way), DropCause::TooLate, gone);
-        let message = self.messages.iter().find(|message| message.has_more())?;
-        let oldest = self.messages.front().map_or(message.sequence, |first| first.sequence);
-        let repeats = self.agreed.is_some_and(|agreed| agreed.delivery != Delivery::Newest);
-        let back = repeats.then(|| (message.sequence - oldest).min(u64::from(u16::MAX)) as u16);
-        Some(Piece {
-            sequence: message.sequence,
-            index: message.lost.front().copied().unwrap_or(message.next as u16),
-            count: message.arrived.len() as u16,
-            created: message.created,
-            expires: message.expires,
-            back,
+    }
+
+    /// What waits, in the order in which it goes.
+    pub(super) fn rests(&self) -> impl Iterator<Item = Rest> {
+        let oldest = self.messages.front().map_or(0, |first| first.sequence);
+        let in_order = self.agreed.is_some_and(|agreed| agreed.delivery == Delivery::Reliable);
+        self.messages.iter().filter(|message| message.has_more()).flat_map(move |message| {
+            let back = in_order.then(|| (message.sequence - oldest).min(u64::from(u16::MAX)) as u16);
+            message.rests().map(move |range| Rest {
+                sequence: message.sequence,
+                range,
+                total: message.payload.len(),
+                created: message.created,
+                expires: message.expires,
+                back,
+            })
         })
     }
 
@@ -190,54 +197,48 @@ impl Outgoing {
         self.messages.iter().filter_map(|message| message.expires).min()
     }
 
-    /// The bytes of a piece.
-    pub(super) fn bytes_of(&self, piece: &Piece) -> &[u8] {
-        let from = usize::from(piece.index) * FRAGMENT;
-        self.find(piece.sequence).map_or(&[], |at| {
-            let payload = &self.messages[at].payload;
-            &payload[from..payload.len().min(from + FRAGMENT)]
-        })
+    /// These bytes of a message.
+    pub(super) fn bytes_of(&self, sequence: u64, range: &Range<usize>) -> &[u8] {
+        let message = self.find(sequence).map(|at| &self.messages[at]);
+        message.and_then(|message| message.payload.get(range.clone())).unwrap_or_default()
     }
 
-    /// It was given to the transport.
-    pub(super) fn sent(&mut self, piece: &Piece) {
-        let Some(at) = self.find(piece.sequence) else { return };
+    /// They were given to the transport.
+    pub(super) fn sent(&mut self, sequence: u64, range: &Range<usize>) {
+        let Some(at) = self.find(sequence) else { return };
         let message = &mut self.messages[at];
-        if message.lost.front() == Some(&piece.index) {
-            message.lost.pop_front();
-        } else {
-            message.next = usize::from(piece.index) + 1;
-        }
+        message.lost.remove(range);
+        message.begun = true;
+        message.next = message.next.max(range.end);
         // Nobody waits for the fate of what is not sent again.
-        if !message.has_more() && self.agreed.is_some_and(|agreed| agreed.delivery == Delivery::Newest) {
+        if !message.has_more() && self.agreed.is_some_and(|agreed| !agreed.repeats()) {
             self.remove(at);
         }
     }
 
-    /// A fragment arrived.
-    pub(super) fn arrived(&mut self, sequence: u64, index: u16, gone: &mut Vec<Gone>) {
+    /// They arrived.
+    pub(super) fn arrived(&mut self, sequence: u64, range: &Range<usize>, gone: &mut Vec<Gone>) {
         let Some(at) = self.find(sequence) else { return };
         let message = &mut self.messages[at];
-        if std::mem::replace(&mut message.arrived[usize::from(index)], true) {
-            return;
-        }
-        message.lost.retain(|lost| *lost != index);
-        message.missing -= 1;
-        if message.missing == 0 {
+        message.lost.remove(range);
+        message.arrived.insert(range.clone());
+        if message.arrived.cover(message.payload.len()) {
             self.remove(at);
             gone.push(Gone::Arrived(sequence));
         }
     }
 
-    /// A fragment is lost: it goes again, if somebody still waits for it.
-    pub(super) fn lost(&mut self, sequence: u64, index: u16) -> bool {
+    /// They are lost: what has not arrived otherwise goes again, if somebody still waits for it.
+    pub(super) fn lost(&mut self, sequence: u64, range: &Range<usize>) -> bool {
         let Some(at) = self.find(sequence) else { return false };
         let message = &mut self.messages[at];
-        let again = !message.arrived[usize::from(index)] && !message.lost.contains(&index);
-        if again {
-            message.lost.push_back(index);
+        if message.payload.is_empty() {
+            return std::mem::take(&mut message.begun);
         }
-        again
+        let before = message.lost.bytes();
+        message.lost.insert(range.clone());
+        message.arrived.iter().for_each(|arrived| message.lost.remove(arrived));
+        message.lost.bytes() > before
     }
 
     /// The transport does not take what is so long.
@@ -246,6 +247,14 @@ impl Outgoing {
             self.remove(at);
             gone.push(Gone::Dropped(sequence, cause));
         }
+    }
+
+    /// The transport dropped a part of one that does not go again: nor does the rest of it. True, once: it is to be told.
+    pub(super) fn lost_for_good(&mut self, sequence: u64) -> bool {
+        if let Some(at) = self.find(sequence) {
+            self.remove(at);
+        }
+        self.cut_short.replace(sequence) != Some(sequence)
     }
 
     fn find(&self, sequence: u64) -> Option<usize> {
@@ -261,12 +270,19 @@ impl Outgoing {
 
 impl Message {
     fn has_more(&self) -> bool {
-        !self.lost.is_empty() || self.next < self.arrived.len()
+        !self.begun || !self.lost.is_empty() || self.next < self.payload.len()
+    }
+
+    /// What is lost goes before what was not sent yet.
+    fn rests(&self) -> impl Iterator<Item = Range<usize>> {
+        let unsent = self.next..self.payload.len();
+        let waits = !self.begun || !unsent.is_empty();
+        self.lost.iter().cloned().chain(waits.then_some(unsent))
     }
 
     fn is_in_time(&self, now: Time, pace: impl Fn(usize) -> Duration, way: Duration) -> bool {
         let Some(expires) = self.expires.filter(|_| self.has_more()) else { return true };
-        let unsent = self.payload.len().saturating_sub(self.next * FRAGMENT);
-        now + pace(unsent + self.lost.len() * FRAGMENT) + way < expires
+        let unsent = self.payload.len().saturating_sub(self.next);
+        now + pace(unsent + self.lost.bytes()) + way < expires
     }
 }

@@ -1,23 +1,24 @@
 //! Which frames are under way, and which of them are lost (after RFC 9002 section 6).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use taut_core::{Duration, Time};
 
 use super::{ACK_DELAY, LAZY_ACK_DELAY, Ready};
 use crate::latency::RoundTrip;
 
-/// A part of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Bytes of a message, in a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     /// The channel's place.
     pub(super) channel: usize,
     pub(super) sequence: u64,
-    pub(super) index: u16,
+    pub(super) range: Range<usize>,
 }
 
 /// A frame that was sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Sent {
     number: u64,
     pub(crate) at: Time,
@@ -26,8 +27,10 @@ pub(crate) struct Sent {
     pub(crate) bytes: u64,
     /// It was motion or feedback.
     pub(crate) live: bool,
-    /// What it carried, where that goes again when it is lost.
-    pub(super) fragment: Option<Fragment>,
+    /// What it carried.
+    pub(super) fragments: Vec<Fragment>,
+    /// Of that, something goes again when it is lost.
+    repeated: bool,
     /// Its fate is not known.
     waits: bool,
 }
@@ -73,15 +76,16 @@ impl UnderWay {
         at: Time,
         ready: &Ready,
         (place, bytes): (u64, u64),
-        fragment: Option<Fragment>,
-    ) -> Option<Fragment> {
+        (fragments, repeated): (Vec<Fragment>, bool),
+    ) -> Option<Sent> {
         self.frames.push_back(Sent {
             number: ready.number,
             at,
             place,
             bytes,
             live: ready.live,
-            fragment,
+            fragments,
+            repeated,
             waits: true,
         });
         self.bytes += self.frames.back().map_or(0, Sent::can_wait);
@@ -90,7 +94,7 @@ impl UnderWay {
         }
         let forgotten = self.frames.pop_front().filter(|frame| frame.waits)?;
         self.bytes -= forgotten.can_wait();
-        forgotten.fragment
+        Some(forgotten)
     }
 
     /// Its fate is known now.
@@ -101,7 +105,8 @@ impl UnderWay {
             return None;
         }
         self.bytes -= frame.can_wait();
-        Some(*frame)
+        let fragments = std::mem::take(&mut frame.fragments);
+        Some(Sent { fragments, ..*frame })
     }
 
     /// One took so long to be acknowledged.
@@ -124,7 +129,7 @@ impl UnderWay {
 
     fn patience(&self, frame: &Sent, timeout: Duration) -> Duration {
         // The peer may take its time to acknowledge (RFC 9002 section 6.2.1).
-        let delay = if frame.fragment.is_some() { ACK_DELAY } else { LAZY_ACK_DELAY };
+        let delay = if frame.repeated { ACK_DELAY } else { LAZY_ACK_DELAY };
         let own = self.round_trip.smoothed().map_or(Duration::ZERO, |_| self.round_trip.timeout());
         let timeout = timeout.max(own) + delay * 2;
         timeout.saturating_mul(1 << self.doublings).min(LONGEST.max(timeout))
@@ -133,15 +138,15 @@ impl UnderWay {
     /// The next frame that is lost.
     pub(super) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
         self.trim();
-        let first = *self.frames.front()?;
+        let first = self.frames.front()?;
         let overtaken = first.number + REORDERED <= self.largest;
         if !overtaken {
-            if now < first.at + self.patience(&first, timeout) {
+            if now < first.at + self.patience(first, timeout) {
                 return None;
             }
             self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
         }
-        self.frames.pop_front();
+        let first = self.frames.pop_front()?;
         self.bytes -= first.can_wait();
         Some(first)
     }

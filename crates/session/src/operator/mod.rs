@@ -507,7 +507,10 @@ impl<T: Transport> Operator<T> {
         match heard {
             Heard::Connected => self.connected(now),
             Heard::Frame(frame) => self.handle_frame(now, &frame),
-            Heard::Data(header, payload) => self.handle_data(now, &header, payload),
+            Heard::Data(session, frame) => {
+                self.handle_data(now, session, &frame);
+                self.port.give_back(frame);
+            }
             Heard::Foreign(error) => {
                 self.counters.refused.add(DropCause::Malformed);
                 if now >= self.next_foreign {

@@ -2,8 +2,8 @@
 
 use taut_core::{Deadline, DropCause, Duration, Time, Transport};
 use taut_wire::session::{
-    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, DataHeader, Feedback, Frame, Hello,
-    RefusalReason, RobotState, Role, StopCause,
+    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, Feedback, Frame, Hello, RefusalReason,
+    RobotState, Role, StopCause,
 };
 
 use super::{Operator, OperatorEvent, Phase};
@@ -107,9 +107,9 @@ impl<T: Transport> Operator<T> {
         }
     }
 
-    /// A message of a channel, or a part of one.
-    pub(super) fn handle_data(&mut self, now: Time, header: &DataHeader, payload: Vec<u8>) {
-        if header.session != self.port.session {
+    /// A frame of channels.
+    pub(super) fn handle_data(&mut self, now: Time, session: u32, frame: &[u8]) {
+        if session != self.port.session {
             return self.refuse(DropCause::Unauthenticated);
         }
         if self.phase != Phase::Open {
@@ -117,8 +117,8 @@ impl<T: Transport> Operator<T> {
         }
         self.heard = Some(now);
         let sync = &mut self.sync;
-        let stamp = |created_us, waited| sync.stamp_of_micros(now, created_us, waited);
-        if let Err(cause) = self.sending.channels.handle(now, header, payload, stamp) {
+        let stamp = |sent_us, waited| sync.stamp_of_micros(now, sent_us, waited);
+        if let Err(cause) = self.sending.channels.handle(now, frame, stamp) {
             self.refuse(cause);
         }
     }

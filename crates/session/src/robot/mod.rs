@@ -567,14 +567,15 @@ impl<T: Transport> Robot<T> {
                 self.handle_frame(now, &frame);
                 self.check_clocks(now);
             }
-            Heard::Data(header, payload) => {
-                self.handle_data(now, &header, payload);
+            Heard::Data(session, frame) => {
+                self.handle_data(now, session, &frame);
+                self.port.give_back(frame);
                 self.check_clocks(now);
             }
             Heard::Foreign(error) => self.handle_foreign(now, error),
             Heard::Dropped { tag: NO_TAG, .. } => {}
-            Heard::Dropped { tag, .. } if let Some(number) = channel_number(tag) => {
-                self.sending.data_dropped_by_transport(now, number)
+            Heard::Dropped { tag, cause } if let Some(number) = channel_number(tag) => {
+                self.sending.data_dropped_by_transport(now, number, cause)
             }
             Heard::Dropped { tag, cause } => {
                 self.feedback_drops.add(cause);

@@ -29,15 +29,20 @@ impl<T: Transport> Robot<T> {
 
     /// A message says that the enabling input is not held: that stops a robot which demands it, however old the message is, whatever
     /// overtook it, and also while nobody knows how old that is.
-    pub(super) fn check_release(&mut self, now: Time, header: &DataHeader, payload: &[u8]) {
-        let Some(schema) = self.sending.channels.moves(header).filter(|_| self.config.hold_to_run) else {
+    pub(super) fn check_release(&mut self, now: Time, frame: &[u8]) {
+        let Some((header, pieces)) = DataHeader::parse(frame).ok().filter(|_| self.config.hold_to_run) else {
             return;
         };
-        let releases = Motion::parse(schema, payload).is_ok_and(|motion| !motion.enabling());
-        let created = self.sync.peer_time(now, header.created_us);
-        let is_of_now = created.is_none_or(|created| created.0 >= self.floor_ns);
-        if releases && is_of_now && self.safety.pause(StopCause::Released) {
-            self.halt(now, StopCause::Released);
+        for (piece, payload) in pieces.map_while(Result::ok) {
+            let Some(schema) = self.sending.channels.moves(&piece) else { continue };
+            let releases = Motion::parse(schema, payload).is_ok_and(|motion| !motion.enabling());
+            let sent = self.sync.peer_time(now, header.sent_us);
+            let is_of_now = sent.is_none_or(|sent| {
+                sent.0.saturating_sub(u64::from(piece.waited_us) * 1_000) >= self.floor_ns
+            });
+            if releases && is_of_now && self.safety.pause(StopCause::Released) {
+                self.halt(now, StopCause::Released);
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 use taut_core::{DropCause, Duration, Reliability, Time, Transport, nearest};
 use taut_wire::session::{
-    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, DataHeader, Error, Frame,
-    Hello, RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
+    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, Error, Frame, Hello,
+    RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
@@ -103,23 +103,23 @@ impl<T: Transport> Robot<T> {
         }
     }
 
-    /// A message of a channel, or a part of one.
-    pub(super) fn handle_data(&mut self, now: Time, header: &DataHeader, payload: Vec<u8>) {
+    /// A frame of channels.
+    pub(super) fn handle_data(&mut self, now: Time, session: u32, frame: &[u8]) {
         if self.closed {
             return;
         }
-        if self.operator.is_none() || header.session != self.port.session {
-            return self.handle_stranger(now, header.session);
+        if self.operator.is_none() || session != self.port.session {
+            return self.handle_stranger(now, session);
         }
         // Early data (RFC 8446 section 8) may have been recorded: what asks for something to be done is not taken from it.
         if !self.connected {
             return self.refuse(DropCause::Unauthenticated);
         }
         self.operator = Some(now);
-        self.check_release(now, header, &payload);
+        self.check_release(now, frame);
         let sync = &mut self.sync;
-        let stamp = |created_us, waited| sync.stamp_of_micros(now, created_us, waited);
-        if let Err(cause) = self.sending.channels.handle(now, header, payload, stamp) {
+        let stamp = |sent_us, waited| sync.stamp_of_micros(now, sent_us, waited);
+        if let Err(cause) = self.sending.channels.handle(now, frame, stamp) {
             self.refuse(cause);
         }
         self.move_by_channels(now);

@@ -250,9 +250,9 @@ impl Sending {
                 if let Some(rate) = self.settings.channel_rate.filter(|_| !ready.live) {
                     self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(bytes));
                 }
-                self.channels.sent(now, ready, length, (place, bytes));
+                self.channels.sent(now, ready, (place, bytes));
             }
-            Err(error) => self.channels.refused(now, ready, error.cause()),
+            Err(error) => self.channels.refused(now, error.cause()),
         }
     }
 
@@ -342,8 +342,8 @@ impl Sending {
     }
 
     /// The transport dropped a frame of a channel that it had taken.
-    pub(crate) fn data_dropped_by_transport(&mut self, now: Time, number: u64) {
-        if let Some(dropped) = self.channels.dropped(now, number) {
+    pub(crate) fn data_dropped_by_transport(&mut self, now: Time, number: u64, cause: DropCause) {
+        if let Some(dropped) = self.channels.dropped(now, number, cause) {
             self.controller.lost(dropped.place);
         }
     }

@@ -8,7 +8,7 @@ use taut_session::{
     Channel, ChannelError, ChannelEvent, ChannelId, ChannelKind, ChannelRefusal, Delivery, Direction,
     Encoding, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent, Schema, SendRefused,
 };
-use taut_wire::session::DataHeader;
+use taut_wire::session::{DataHeader, Part, Piece};
 
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, tcp, udp};
 use crate::{delays, rated};
@@ -271,7 +271,7 @@ proptest! {
 
     #[test]
     fn no_frame_of_a_channel_breaks_an_end(
-        frames in prop::collection::vec((0u8..4, any::<[u32; 3]>(), any::<[u16; 4]>(), 0usize..1_100, any::<bool>()), 1..60),
+        frames in prop::collection::vec((any::<[u32; 3]>(), prop::collection::vec((0u8..4, any::<[u32; 2]>(), 0usize..600, any::<[bool; 2]>()), 1..4)), 1..60),
     ) {
         let mut world = world(udp, delays(MS));
         world.start();
@@ -279,12 +279,17 @@ proptest! {
             RobotEvent::Connected { session } => Some(*session),
             _ => None,
         }).unwrap();
-        for (channel, [number, sequence, created_us], [waited, back, index, count], length, whole) in frames {
-            let fragment = (!whole).then(|| { let count = count.max(2); (index % count, count) });
-            let header = DataHeader { channel, session, number: number >> 8, sequence: sequence % 5_000, created_us, waited, back: (back % 2 == 0).then_some(back), fragment };
+        for ([number, sent_us, waited_us], pieces) in frames {
             let mut bytes = Vec::new();
-            header.emit(&mut bytes);
-            bytes.resize(bytes.len() + length, 7);
+            DataHeader { session, number: number >> 8, sent_us }.emit(&mut bytes);
+            for (at, (channel, [sequence, offset], length, [whole, repeated])) in pieces.iter().enumerate() {
+                let part = Part { offset: offset % 5_000, total: offset % 5_000 + *length as u32 + offset % 7 };
+                let part = (!whole && *length > 0).then_some(part).filter(|part| part.total as usize > *length);
+                let piece = Piece { channel: *channel, sequence: sequence % 5_000, waited_us, back: repeated.then_some(3), part };
+                piece.emit((at + 1 < pieces.len()).then_some(*length), &mut bytes);
+                bytes.resize(bytes.len() + length, 7);
+            }
+            prop_assert!(DataHeader::parse(&bytes).is_ok());
             world.input(ROBOT, PathId(0), &bytes);
             world.input(OPERATOR, PathId(0), &bytes);
         }

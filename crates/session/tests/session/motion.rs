@@ -8,7 +8,7 @@ use taut_session::{
     RobotState, SendRefused, StopCause,
 };
 use taut_transport::udp::Udp;
-use taut_wire::session::DataHeader;
+use taut_wire::session::{DataHeader, Piece};
 
 use crate::delays;
 use crate::harness::{Log, MS, OPERATOR, ROBOT, World, at_ms, udp};
@@ -189,22 +189,13 @@ fn what_is_no_motion_of_the_channels_schema_moves_nothing() {
         RobotEvent::Connected { session } => Some(*session),
         _ => None,
     });
-    let created_us = (world.local(OPERATOR).as_nanos() / 1_000) as u32;
+    let sent_us = (world.local(OPERATOR).as_nanos() / 1_000) as u32;
     let mut nan = Vec::new();
     joints(f32::NAN).emit(&mut nan);
     for (sequence, payload) in [(20, vec![0; 11]), (21, nan), (22, Vec::new())] {
-        let header = DataHeader {
-            channel: ARM.0,
-            session: session.unwrap(),
-            number: sequence,
-            sequence,
-            created_us,
-            waited: 0,
-            back: None,
-            fragment: None,
-        };
         let mut bytes = Vec::new();
-        header.emit(&mut bytes);
+        DataHeader { session: session.unwrap(), number: sequence, sent_us }.emit(&mut bytes);
+        Piece { channel: ARM.0, sequence, waited_us: 0, back: None, part: None }.emit(None, &mut bytes);
         bytes.extend(payload);
         world.input(ROBOT, PathId(0), &bytes);
     }

@@ -1,7 +1,7 @@
 //! The frames of a session: what an operator and a robot say to each other, whatever transport is between them.
 //!
-//! One frame is one message of a transport. It is one of the kinds below, or begins with a [`DataHeader`]: a message of a
-//! [channel](Declaration) that both ends declared, or a fragment of one. Numbers are big-endian; times are nanoseconds of the clock of the frame's
+//! One frame is one message of a transport. It is one of the kinds below, or begins with a [`DataHeader`]: pieces of messages of
+//! [channels](Declaration) that both ends declared. Numbers are big-endian; times are nanoseconds of the clock of the frame's
 //! sender, since an epoch of its own, unless a field is an echo of the reader's. Every frame has exactly one form:
 //! reserved bits are zero, lengths are exact.
 //!
@@ -35,7 +35,7 @@
 //! | 13 | goodbye | 8 | both |
 //! | 14 | reset of a latched stop, a [`Command`] | 36 | operator |
 //! | 15 | its acknowledgement, a [`CommandAck`] | 44 | robot |
-//! | 16 | which messages of channels arrived, a [`DataAck`] | 25 | both |
+//! | 16 | which frames of channels arrived, a [`DataAck`] | 25 | both |
 //! | 19 | which feedback arrived, an [`Arrivals`] | 20 | operator |
 //!
 //! ```
@@ -47,28 +47,27 @@
 //! assert_eq!(Frame::parse(&bytes), Ok(frame));
 //!
 //! bytes[2] = 9;
-//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 4 }));
+//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 5 }));
 //! ```
 
 mod channel;
 mod control;
+mod data;
 mod report;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub use channel::{
-    ChannelKind, DataAck, DataHeader, Declaration, Delivery, Direction, Encoding, MAX_CHANNELS, MAX_NAME,
-    WAITED_UNIT_US,
-};
+pub use channel::{ChannelKind, Declaration, Delivery, Direction, Encoding, MAX_CHANNELS, MAX_NAME};
 pub use control::{
     Answer, ClockReply, ClockRequest, Command, CommandAck, Hello, Limits, RefusalReason, Role,
 };
+pub use data::{DataAck, DataHeader, Part, Piece, Pieces};
 pub use report::{Ack, Arrivals, RobotState, STATUS_CAUSES, Status, StopCause, Verdict};
 pub use state::{Feedback, Priority, State};
 
 /// The version that this module speaks.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
@@ -133,7 +132,7 @@ pub enum Body {
     Reset(Command),
     /// Let go, or why not.
     ResetAck(CommandAck),
-    /// Messages of channels arrived.
+    /// Frames of channels arrived.
     DataAck(DataAck),
 }
 

@@ -1,6 +1,5 @@
 //! Motion and force.
 
-use super::channel::WAITED_UNIT_US;
 use super::report::Ack;
 use super::{Error, codes, emit_floats, floats_at, u16_at, u32_at};
 
@@ -66,6 +65,8 @@ pub struct State {
 
 /// Bytes of a frame that is a state alone.
 pub(super) const LEN: usize = 73;
+/// The unit in which a state says how long it waited, µs.
+const WAITED_UNIT_US: u32 = 16;
 
 mod field {
     pub(super) const SEQUENCE: usize = 8;
@@ -120,7 +121,7 @@ impl State {
         Ok(Self {
             sequence: u32_at(bytes, field::SEQUENCE).into(),
             created_ns: u64::from(u32_at(bytes, field::CREATED)) * 1_000,
-            waited_us: u32::from(u16_at(bytes, field::WAITED)) * WAITED_UNIT_US as u32,
+            waited_us: u32::from(u16_at(bytes, field::WAITED)) * WAITED_UNIT_US,
             deadline_us: 0,
             priority,
             stream: flags >> 2 & 3,
@@ -140,8 +141,8 @@ impl State {
         assert!(self.stream <= 3, "a session has four streams");
         buffer.extend_from_slice(&(self.sequence as u32).to_be_bytes());
         buffer.extend_from_slice(&((self.created_ns / 1_000) as u32).to_be_bytes());
-        let waited = u64::from(self.waited_us) / WAITED_UNIT_US;
-        buffer.extend_from_slice(&(waited.min(u64::from(u16::MAX)) as u16).to_be_bytes());
+        let waited = self.waited_us / WAITED_UNIT_US;
+        buffer.extend_from_slice(&(waited.min(u32::from(u16::MAX)) as u16).to_be_bytes());
         let locked = if self.locked { LOCKED } else { 0 };
         let enabling = if self.enabling { ENABLING } else { 0 };
         buffer.extend_from_slice(&[self.priority.code() | self.stream << 2 | locked | enabling]);

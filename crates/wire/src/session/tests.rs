@@ -48,7 +48,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-const STATE: &str = "74 73 04 01 00 00 00 07
+const STATE: &str = "74 73 05 01 00 00 00 07
     01 02 03 04  00 0f 42 40  00 10  15  ab cd
     3e 00 00 00 be 80 00 00 3f 00 00 00  00 00 00 00 3f 80 00 00 00 00 00 00 80 00 00 00
     3f 80 00 00 c0 00 00 00 40 40 00 00  40 80 00 00 c0 a0 00 00 40 c0 00 00";
@@ -120,7 +120,7 @@ fn golden() -> Vec<(String, Body)> {
     let acknowledging_hex = format!("{feedback_hex} {ack_hex}");
     let arrivals = Arrivals { sequence: 0x0102, received_us: 11, held_us: 12, seen: 0x8000_0001 };
     let arrivals_hex = "01 02  00 00 00 0b  00 0c  80 00 00 01";
-    let frame = |kind: u8, body: &str| format!("74 73 04 {kind:02x} 00 00 00 07 {body}");
+    let frame = |kind: u8, body: &str| format!("74 73 05 {kind:02x} 00 00 00 07 {body}");
     vec![
         (STATE.to_owned(), Body::State(state())),
         (frame(2, ack_hex), Body::Ack(ack)),
@@ -243,60 +243,112 @@ fn channels_that_make_no_sense_are_refused_with_their_place() {
     assert_eq!(changed(76, 2), Error::Length { needed: 111 + 27, found: 111 });
 }
 
-const DATA: &str = "80 02 00 00 00 07 00 00 09 00 00 03 00 00 00 05 00 04";
+const DATA: &str = "80 00 00 00 07 00 00 09 00 00 13 88";
 
-fn header() -> DataHeader {
-    DataHeader {
-        channel: 2,
-        session: 7,
-        number: 9,
-        sequence: 3,
-        created_us: 5,
-        waited: 4,
-        back: None,
-        fragment: None,
+fn piece() -> Piece {
+    Piece { channel: 2, sequence: 3, waited_us: 64, back: None, part: None }
+}
+
+fn data(pieces: &[(Piece, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    DataHeader { session: 7, number: 9, sent_us: 5_000 }.emit(&mut bytes);
+    for (at, (piece, payload)) in pieces.iter().enumerate() {
+        let length = (at + 1 < pieces.len()).then_some(payload.len());
+        let before = bytes.len();
+        piece.emit(length, &mut bytes);
+        assert_eq!(bytes.len() - before, piece.len(length));
+        bytes.extend_from_slice(payload);
     }
+    bytes
 }
 
 #[test]
-fn data_has_golden_bytes_whole_and_in_fragments() {
-    let fragment = DataHeader { fragment: Some((1, 0x0203)), ..header() };
-    let fragment_hex = format!("82{} 00 01 02 03", &DATA[2..]);
-    let repeated = DataHeader { back: Some(6), ..fragment };
-    let repeated_hex = format!("83{} 00 06 00 01 02 03", &DATA[2..]);
-    for (header, golden) in [(header(), DATA), (fragment, &fragment_hex), (repeated, &repeated_hex)] {
-        let mut bytes = Vec::new();
-        header.emit(&mut bytes);
-        assert_eq!((bytes.len(), &bytes), (header.len(), &hex(golden)));
+fn data_has_golden_bytes_whole_in_parts_several_and_padded() {
+    let part = Piece { part: Some(Part { offset: 1_000, total: 40_000 }), ..piece() };
+    let repeated = Piece { channel: 31, back: Some(6), part: Some(Part { offset: 0, total: 9 }), ..piece() };
+    let golden: [(&[(Piece, &[u8])], &str); 5] = [
+        (&[(piece(), &[])], "02 00 00 03 00 04"),
+        (&[(piece(), &[1, 2])], "02 00 00 03 00 04 01 02"),
+        (&[(part, &[1])], "42 00 00 03 00 04 e8 07 c0 b8 02 01"),
+        (&[(repeated, &[1, 2])], "7f 00 00 03 00 04 00 06 00 09 01 02"),
+        (
+            &[(piece(), &[]), (repeated, &[3]), (part, &[1])],
+            "82 00 00 03 00 04 00  ff 00 00 03 00 04 00 06 00 09 01 03  42 00 00 03 00 04 e8 07 c0 b8 02 01",
+        ),
+    ];
+    for (pieces, text) in golden {
+        let mut bytes = data(pieces);
+        assert_eq!(bytes, hex(&format!("{DATA} {text}")));
         assert!(DataHeader::is_data(&bytes));
-        bytes.extend([1, 2, 3]);
-        assert_eq!(DataHeader::parse(&bytes), Ok(header));
-        for found in 1..header.len() {
-            let error = Error::Length { needed: header.len(), found };
-            assert_eq!(DataHeader::parse(&bytes[..found]), Err(error));
-        }
         assert_eq!(Frame::parse(&bytes), Err(Error::Magic), "no other frame begins so");
+        for padding in [0, 1, 2, 300] {
+            DataHeader::pad(&mut bytes, data(pieces).len() + padding);
+            assert_eq!(bytes.len(), data(pieces).len() + padding);
+            let (header, read) = DataHeader::parse(&bytes).unwrap();
+            assert_eq!(header, DataHeader { session: 7, number: 9, sent_us: 5_000 });
+            assert_eq!(read.collect::<Result<Vec<_>, _>>().unwrap(), pieces);
+            bytes.truncate(data(pieces).len());
+            bytes[0] = 0x80;
+        }
     }
-    assert_eq!(DataHeader::parse(&hex(STATE)), Err(Error::Magic));
-    let changed = |at: usize, to: u8| {
-        let mut bytes = hex(&fragment_hex);
+    assert_eq!(DataHeader::LEN + piece().len(None), 18, "of a frame that carries one message");
+}
+
+#[test]
+fn data_that_makes_no_sense_is_refused_with_its_place() {
+    assert_eq!(DataHeader::parse(&hex(STATE)).unwrap_err(), Error::Magic);
+    let whole = data(&[(piece(), &[])]);
+    for found in 1..whole.len() {
+        let needed = if found < DataHeader::LEN { DataHeader::LEN } else { whole.len() };
+        assert_eq!(DataHeader::parse(&whole[..found]).unwrap_err(), Error::Length { needed, found });
+    }
+    let changed = |bytes: &[u8], at: usize, to: u8| {
+        let mut bytes = bytes.to_vec();
         bytes[at] = to;
         DataHeader::parse(&bytes).unwrap_err()
     };
-    assert_eq!(changed(0, 0x84), Error::Value { at: 0, value: 0x84 });
-    assert_eq!(changed(5, 0), Error::Session);
-    assert_eq!(changed(18, 3), Error::Value { at: 19, value: 1 }, "beyond the last");
+    assert_eq!(changed(&whole, 0, 0x82), Error::Value { at: 0, value: 0x82 });
+    assert_eq!(changed(&whole, 4, 0), Error::Session);
+    assert_eq!(changed(&whole, 0, 0x81), Error::Value { at: 17, value: 4 }, "no padding");
+    assert_eq!(changed(&whole, 12, 0x82), Error::Length { needed: 19, found: 18 }, "no length");
+    let two = data(&[(piece(), &[1, 2]), (piece(), &[3])]);
+    assert_eq!(changed(&two, 18, 9), Error::Length { needed: 34, found: 28 }, "longer than the frame");
+    // Offset, total and payload: beyond the end, all of it, nothing of it, a number with a zero to spare, one too long.
+    for tail in ["04 09", "01 09 01 02 03 04 05 06 07 08 09", "00 01 01", "00 01", "80 00 09 01"] {
+        let bytes = hex(&format!("{DATA} 42 00 00 03 00 04 {tail}"));
+        let parsed = DataHeader::parse(&bytes).map(|_| ());
+        assert!(matches!(parsed, Err(Error::Value { .. })), "{tail}: {parsed:?}");
+    }
+    let long = hex(&format!("{DATA} 42 00 00 03 00 04 80 80 80 80 01 09 01"));
+    assert_eq!(DataHeader::parse(&long).unwrap_err(), Error::Value { at: 21, value: 0x80 });
+}
+
+#[test]
+fn how_long_a_message_waited_is_told_to_1_in_4096_and_never_too_short() {
+    let told = |waited_us| {
+        let bytes = data(&[(Piece { waited_us, ..piece() }, &[])]);
+        DataHeader::parse(&bytes).unwrap().1.next().unwrap().unwrap().0.waited_us
+    };
+    for waited in (0..32).flat_map(|bit| [(1u32 << bit) - 1, 1 << bit, (1 << bit) + 1]) {
+        let expected = waited.min(2_147_221_504);
+        assert!(told(waited) >= expected && told(waited) - expected <= 15 + waited / 4096, "{waited}");
+    }
+    assert_eq!([told(0), told(16), told(65_520), told(u32::MAX)], [0, 16, 65_520, 2_147_221_504]);
 }
 
 proptest! {
     #[test]
-    fn data_headers_read_back(bytes in prop::collection::vec(any::<u8>(), 0..40), flag in 0x7eu8..0x86) {
-        let mut bytes = bytes;
-        bytes.iter_mut().take(1).for_each(|first| *first = flag);
-        if let Ok(header) = DataHeader::parse(&bytes) {
-            let mut again = Vec::new();
-            header.emit(&mut again);
-            prop_assert_eq!(&bytes[..header.len()], &again[..]);
+    fn data_reads_back(mut bytes in prop::collection::vec(any::<u8>(), 0..60), padded in any::<bool>(), plain in any::<bool>()) {
+        bytes.iter_mut().take(1).for_each(|first| *first = 0x80 | u8::from(padded));
+        // Most lengths are short: others would hardly ever fit.
+        bytes.iter_mut().skip(DataHeader::LEN).filter(|_| plain).for_each(|byte| *byte &= 0x87);
+        if let Ok((header, pieces)) = DataHeader::parse(&bytes) {
+            let pieces: Vec<_> = pieces.map(|piece| piece.unwrap()).collect();
+            let mut again = data(&pieces);
+            again.splice(..DataHeader::LEN, { let mut first = Vec::new(); header.emit(&mut first); first });
+            prop_assert!(!padded || again.len() < bytes.len());
+            DataHeader::pad(&mut again, bytes.len());
+            prop_assert_eq!(bytes, again);
         }
     }
 
