@@ -261,8 +261,8 @@ pub fn media_robot(session: &Session) -> RobotConfig {
 const MEDIA: &str = "channels of media differ in name or direction, and have deadlines";
 /// Nothing moves in a session of media alone: whoever looks at clocks and states has time.
 const MEDIA_INTERVAL: Duration = Duration::from_secs(1);
-/// Nobody waits for what is older; what is late is counted at the receiver, and not dropped on its way.
-const MEDIA_AGE: Duration = Duration::from_secs(60);
+/// Of what waits to be sent, a few of the largest are kept.
+const LARGEST_FRAME: Bytes = Bytes::new(64_000);
 
 /// A channel for each medium.
 fn media_channels(session: &Session) -> impl Iterator<Item = Channel> {
@@ -282,10 +282,10 @@ fn media_channels(session: &Session) -> impl Iterator<Item = Channel> {
             Way::Backward => Direction::ToOperator,
         };
         Channel::new(name, way, kind, Schema::new(medium.name(), Encoding::Raw))
-            .delivery(Delivery::Newest)
-            .deadline(MEDIA_AGE)
+            .delivery(Delivery::Once)
+            .no_deadline()
             .priority(priority)
-            .largest(largest)
+            .largest(largest.max(LARGEST_FRAME))
     })
 }
 

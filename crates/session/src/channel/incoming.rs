@@ -232,7 +232,7 @@ impl Incoming {
                 self.parts = after;
                 outcome.whole.push(whole);
             }
-            Delivery::Deadline => outcome.whole.push(whole),
+            Delivery::Deadline | Delivery::Once => outcome.whole.push(whole),
             Delivery::Reliable => {
                 self.ahead.insert(sequence, whole);
             }

@@ -111,8 +111,8 @@ impl Outgoing {
         match agreed.delivery {
             // What has begun goes on: its beginning would be wasted.
             Delivery::Newest => self.drop_where(|message| !message.begun, DropCause::Superseded, gone),
-            Delivery::Deadline if is_full => self.drop_oldest(gone),
-            Delivery::Deadline | Delivery::Reliable => {}
+            Delivery::Deadline | Delivery::Once if is_full => self.drop_oldest(gone),
+            Delivery::Deadline | Delivery::Once | Delivery::Reliable => {}
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
