@@ -49,9 +49,9 @@ pub(super) fn stops(teleop: &TeleopResult, within: Duration) -> LimitResult {
     }
 }
 
-/// Where there never was a session, nothing was measured and no limit is met.
-pub(super) fn no_session(opened: bool) -> Option<LimitResult> {
-    (!opened).then(|| LimitResult {
+/// Where there never was a session, and therefore nothing to be judged, no limit is met.
+pub(super) fn no_session(opened: bool, limits: &[LimitResult]) -> Option<LimitResult> {
+    (!opened && limits.is_empty()).then(|| LimitResult {
         stream: "session".to_owned(),
         quantity: "sessions".to_owned(),
         unit: String::new(),

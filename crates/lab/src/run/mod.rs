@@ -134,7 +134,8 @@ pub(crate) fn run_reading(
     let mut simulation = simulation.map_err(RunError::scenario)?;
     advance(&mut simulation, scenario.duration + scenario.drain, progress);
     stage.queues = simulation.link_counters().map(|counters| counters.into_iter().collect()).collect();
-    let (((ledger, _), (metrics, files)), held) = simulation.finish();
+    let (((ledger, _), (mut metrics, files)), held) = simulation.finish();
+    stage.media.iter().for_each(|media| media.tell_rest(&mut metrics));
     files.map_or(Ok(()), Files::finish)?;
     let account = ledger.close(&held);
     stage.result(scenario, seed, &nodes, &metrics, &account)
@@ -173,14 +174,13 @@ impl Stage {
         let mut network = Network::new();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();
-        let (streams, media) = match &scenario.session {
+        let media = match &scenario.session {
             Some(session) => {
-                let (streams, media) =
-                    session::add(&mut network, session, scenario, seed, &mut inputs, &mut flows)?;
-                (streams, Some(media))
+                Some(session::add(&mut network, session, scenario, seed, &mut inputs, &mut flows)?)
             }
-            None => (Vec::new(), None),
+            None => None,
         };
+        let streams = media.as_ref().map_or(Vec::new(), |media| media.streams().to_vec());
         let (streams, teleop) = match &scenario.teleop {
             Some(teleop) => {
                 let (streams, session) =
@@ -205,7 +205,9 @@ impl Stage {
     ) -> Result<RunResult, RunError> {
         let media = metrics.media();
         let mut limits = judge::limits(&media);
-        limits.extend(self.media.as_ref().and_then(|session| judge::no_session(session.opened())));
+        let media_session = self.media.as_ref();
+        let nothing = media_session.and_then(|session| judge::no_session(session.opened(), &limits));
+        limits.extend(nothing);
         let flow =
             |(i, info): (usize, &FlowInfo)| metrics.flow(i, info, application_bps(&info.owner, &media));
         let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();

@@ -261,6 +261,9 @@ pub fn media_robot(session: &Session) -> RobotConfig {
 const MEDIA: &str = "channels of media differ in name or direction, and have deadlines";
 /// Nothing moves in a session of media alone: whoever looks at clocks and states has time.
 const MEDIA_INTERVAL: Duration = Duration::from_secs(1);
+/// Of all media alike: those that are declared first go first, and where a transport makes them wait, samples do not make frames wait
+/// for ever.
+const MEDIA_PRIORITY: u8 = 1;
 /// Of what waits to be sent, a few of the largest are kept.
 const LARGEST_FRAME: Bytes = Bytes::new(64_000);
 
@@ -270,12 +273,12 @@ fn media_channels(session: &Session) -> impl Iterator<Item = Channel> {
         let stream = session.stream(direction).expect("a medium is of a stream");
         let [audio, video] = still::largest_frames(stream);
         let haptic = stream.haptic.as_ref().map_or(Bytes::ZERO, |haptic| haptic.size);
-        let (name, kind, priority, largest) = match (medium, direction) {
+        let (name, kind, largest) = match (medium, direction) {
             // It moves nothing: it is looked at, as what a robot feels is.
-            (Medium::Haptic, Way::Forward) => ("haptic", ChannelKind::Feedback, 0, haptic),
-            (Medium::Haptic, Way::Backward) => ("feedback", ChannelKind::Feedback, 0, haptic),
-            (Medium::Audio, _) => ("audio", ChannelKind::Audio, 1, audio),
-            _ => ("video", ChannelKind::Video, 2, video),
+            (Medium::Haptic, Way::Forward) => ("haptic", ChannelKind::Feedback, haptic),
+            (Medium::Haptic, Way::Backward) => ("feedback", ChannelKind::Feedback, haptic),
+            (Medium::Audio, _) => ("audio", ChannelKind::Audio, audio),
+            _ => ("video", ChannelKind::Video, video),
         };
         let way = match direction {
             Way::Forward => Direction::ToRobot,
@@ -284,7 +287,7 @@ fn media_channels(session: &Session) -> impl Iterator<Item = Channel> {
         Channel::new(name, way, kind, Schema::new(medium.name(), Encoding::Raw))
             .delivery(Delivery::Once)
             .no_deadline()
-            .priority(priority)
+            .priority(MEDIA_PRIORITY)
             .largest(largest.max(LARGEST_FRAME))
     })
 }

@@ -122,7 +122,7 @@ fn what_a_source_reports_stands_beside_a_measure() {
     for (name, duration) in [
         ("telehaptic-qos/load.toml", "duration=1s"),
         ("telehaptic-qos/load.toml", "duration=12s"),
-        ("etp/wide-area.toml", "duration=1s"),
+        ("etp/wide-area.toml", "duration=5s"),
     ] {
         let scenario = shipped(name, &["warmup=0s", duration]);
         for (variant, expanded) in scenario.expand().unwrap() {

@@ -47,9 +47,11 @@ pub fn account_media(
             taut_sim::Observer::node_event(&mut metrics, now, keys[side as usize].from, event);
         }
     }
+    super::tell_rest(&books, &keys, &mut metrics);
     let (network, media) = (Way::of_all(paths), metrics.media());
     let mut limits = judge::limits(&media);
-    limits.extend(judge::no_session(books.opened()));
+    let nothing = judge::no_session(books.opened(), &limits);
+    limits.extend(nothing);
     let flows = keys.iter().zip(&network).map(|(key, way)| {
         let application =
             media.iter().filter(|medium| medium.direction == key.direction).map(|medium| medium.goodput_bps);

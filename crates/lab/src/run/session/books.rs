@@ -58,7 +58,9 @@ struct Open {
     made: Vec<BTreeMap<u64, Sample>>,
     /// In the order in which they were made.
     order: VecDeque<(usize, u64)>,
+    /// Was there ever a session? Until then: what was made.
     opened: bool,
+    before: Vec<(Time, Direction, Sample)>,
 }
 
 /// Samples and frames that are remembered.
@@ -68,12 +70,23 @@ impl Books {
     pub(super) fn new(session: &Session) -> Self {
         let media: Vec<_> = session.media().collect();
         let made = media.iter().map(|_| BTreeMap::new()).collect();
-        Self(Rc::new(RefCell::new(Open { media, made, order: VecDeque::new(), opened: false })))
+        Self(Rc::new(RefCell::new(Open {
+            media,
+            made,
+            order: VecDeque::new(),
+            opened: false,
+            before: Vec::new(),
+        })))
     }
 
     /// Was there ever a session?
     pub(super) fn opened(&self) -> bool {
         self.0.borrow().opened
+    }
+
+    /// What was made, and where there never was a session: then it is lost.
+    pub(super) fn never_sent(&self) -> Vec<(Time, Direction, Sample)> {
+        std::mem::take(&mut self.0.borrow_mut().before)
     }
 
     /// What an end's note says to the metrics.
@@ -88,6 +101,7 @@ impl Open {
         match note {
             Note::Opened => {
                 self.opened = true;
+                self.before = Vec::new();
                 [None, None]
             }
             Note::Made(channel, bytes, taken) => self.make(now, channel, bytes, taken),
@@ -109,10 +123,16 @@ impl Open {
         taken: Result<u64, SendRefused>,
     ) -> [Option<NodeEvent>; 2] {
         let at = usize::from(channel.0);
-        // Before there is a session nobody waits for anything.
-        let Some((_, medium)) = self.media.get(at).filter(|_| self.opened) else { return [None, None] };
+        let Some((direction, medium)) = self.media.get(at).copied() else { return [None, None] };
         let size = Bytes::new(bytes as u64);
-        let sample = Sample { medium: *medium, sequence: taken.unwrap_or(0), created, size };
+        let sample = Sample { medium, sequence: taken.unwrap_or(0), created, size };
+        // Before there is a session nobody waits for anything.
+        if !self.opened {
+            if self.before.len() < REMEMBERED {
+                self.before.push((created, direction, sample));
+            }
+            return [None, None];
+        }
         let dropped = match taken {
             Ok(sequence) => {
                 self.remember(at, sequence, sample);

@@ -4,8 +4,8 @@ mod account;
 mod books;
 
 use taut_agent::{Operator, Robot};
-use taut_core::{Address, Duration, FlowId, Seed, Time};
-use taut_sim::{Network, Peer};
+use taut_core::{Address, DropCause, Duration, FlowId, NodeEvent, Seed, Time};
+use taut_sim::{Network, Observer, Peer};
 use taut_transport::stack::{Side, Stack};
 
 use self::books::{Books, Onlooker};
@@ -15,19 +15,32 @@ use super::inputs::{Inputs, RunError};
 use super::settings;
 use super::still::{self, StillHand, StillRobot};
 use super::transports::{Carries, End, PORTS};
-use crate::metrics::StreamKey;
+use crate::metrics::{Metrics, StreamKey};
 use crate::scenario::{Direction, Scenario, Session};
 use taut_report::result::FlowOwner;
 
 pub use self::account::{MediaNotes, account_media};
 
 /// What is left of a session when its nodes are gone.
-pub(super) struct MediaSession(Books);
+pub(super) struct MediaSession {
+    books: Books,
+    streams: Vec<StreamKey>,
+}
 
 impl MediaSession {
+    /// Its ends, in both directions.
+    pub(super) fn streams(&self) -> &[StreamKey] {
+        &self.streams
+    }
+
     /// Was there one?
     pub(super) fn opened(&self) -> bool {
-        self.0.opened()
+        self.books.opened()
+    }
+
+    /// Tells what was made where there never was a session.
+    pub(super) fn tell_rest(&self, metrics: &mut Metrics) {
+        tell_rest(&self.books, &self.streams, metrics);
     }
 }
 
@@ -39,7 +52,7 @@ pub(super) fn add(
     seed: Seed,
     inputs: &mut Inputs,
     flows: &mut Vec<FlowInfo>,
-) -> Result<(Vec<StreamKey>, MediaSession), RunError> {
+) -> Result<MediaSession, RunError> {
     let operator = network.next_address();
     let robot = Address(operator.0 + 1);
     let books = Books::new(session);
@@ -59,7 +72,16 @@ pub(super) fn add(
         flows.push(FlowInfo { name, owner, kind: "session", sender: own, counters });
         streams.push(StreamKey { from: own, to: other, direction });
     }
-    Ok((streams, MediaSession(books)))
+    Ok(MediaSession { books, streams })
+}
+
+fn tell_rest(books: &Books, streams: &[StreamKey], metrics: &mut Metrics) {
+    for (at, direction, sample) in books.never_sent() {
+        for stream in streams.iter().filter(|stream| stream.direction == direction) {
+            metrics.node_event(at, stream.from, &NodeEvent::Made(sample));
+            metrics.node_event(at, stream.from, &NodeEvent::Dropped(sample, DropCause::Abandoned));
+        }
+    }
 }
 
 /// What one end is made of.
