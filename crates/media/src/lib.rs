@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`Sampler`]: is this sample worth sending? | [`Hold`]: what the robot or the hand gets in between |
 //! | [`FrameSource`]: audio and video frames | [`FrameAccount`]: how many arrived whole, how smoothly |
-//! | [`Multiplexer`]: who travels with whom | [`Demultiplexer`]: samples and whole frames again |
+//! | [`Packer`], [`Multiplexer`]: who travels with whom | [`Demultiplexer`]: samples and whole frames again |
 //! | [`gcc`]: how fast to send them | [`gcc::Reporter`]: which of them arrived |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
 //! | | [`JitterBuffer`]: even play-out |
@@ -22,6 +22,7 @@ mod hold;
 mod jitter_buffer;
 mod mux;
 pub mod opinion;
+mod packing;
 mod rtp;
 mod sampler;
 mod vp8_table;
@@ -31,7 +32,8 @@ pub use frame_account::{FrameAccount, FrameSummary};
 pub use frames::FrameSource;
 pub use hold::Hold;
 pub use jitter_buffer::{HoldTarget, InterarrivalJitter, JitterBuffer, JitterStats, Playout};
-pub use mux::{Multiplexer, MuxConfig, MuxConfigError, MuxTransmit, Scheme, TrendConfig};
+pub use mux::{Multiplexer, MuxConfig, MuxConfigError, MuxTransmit};
+pub use packing::{MAX_SAMPLES, Order, Packer, Scheme, SchemeError, TrendConfig, Waiting};
 pub use rtp::{AssemblerStats, FrameAssembler, Packetizer, RtpFrame};
 pub use sampler::{DeadbandConfig, Decision, Reason, Sampler, SamplerError};
 pub use vp8_table::{TableError, TableFrame, VideoTable};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_wire::omni71::STATE_LEN;
 
-use crate::channel::{Channel, ChannelError, declare};
+use crate::channel::{Channel, ChannelError, Packing, declare};
 use crate::codec::Codec;
 use crate::congestion::Congestion;
 use crate::motion::{Limits, MotionLimits};
@@ -44,6 +44,7 @@ pub struct OperatorConfig {
     pub(crate) headers: Bytes,
     pub(crate) channels: Vec<Channel>,
     pub(crate) channel_rate: Option<Bitrate>,
+    pub(crate) packing: Packing,
 }
 
 impl Default for OperatorConfig {
@@ -66,6 +67,7 @@ impl Default for OperatorConfig {
             headers: HEADERS,
             channels: Vec::new(),
             channel_rate: None,
+            packing: Packing::default(),
         }
     }
 }
@@ -193,6 +195,12 @@ impl OperatorConfig {
         self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
         self
     }
+
+    /// Which messages of channels travel together, of those that this end sends. Default: each by itself.
+    pub fn packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
+        self
+    }
 }
 
 /// How long the robot needs for each state: none, or a simulated slow one.
@@ -245,6 +253,7 @@ pub struct RobotConfig {
     pub(crate) channels: Vec<Channel>,
     pub(crate) guarded: BTreeMap<u8, Limits>,
     pub(crate) channel_rate: Option<Bitrate>,
+    pub(crate) packing: Packing,
 }
 
 impl Default for RobotConfig {
@@ -273,6 +282,7 @@ impl Default for RobotConfig {
             channels: Vec::new(),
             guarded: BTreeMap::new(),
             channel_rate: None,
+            packing: Packing::default(),
         }
     }
 }
@@ -445,6 +455,12 @@ impl RobotConfig {
     /// Default: as fast as the path carries beside states.
     pub fn channel_rate(mut self, rate: Bitrate) -> Self {
         self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
+        self
+    }
+
+    /// Which messages of channels travel together, of those that this end sends. Default: each by itself.
+    pub fn packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
         self
     }
 }

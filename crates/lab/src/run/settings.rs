@@ -1,10 +1,10 @@
 //! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
 use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
-use taut_core::{Bytes, Duration, Medium, PathId, Priority};
+use taut_core::{Bytes, Duration, Medium, PathId, Priority, Seed};
 use taut_session::{
-    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order,
-    Processing, RobotConfig, Schema,
+    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order, Packing,
+    Processing, RobotConfig, Schema, Scheme, SchemeError, TrendConfig,
 };
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
@@ -12,17 +12,17 @@ use taut_transport::mptcp::{MptcpConfig, Scheduler};
 use taut_transport::mtip::{self, Clocks, Mode, MtipConfig, Policy, Target};
 use taut_transport::quic::{Congestion, Paced, PathUse, QuicConfig};
 use taut_transport::sctp::SctpConfig;
-use taut_transport::stack::StackSpec;
+use taut_transport::stack::{Side, StackSpec};
 use taut_transport::tcp::TcpConfig;
 use taut_transport::udp::UdpConfig;
 
 use super::still;
-use super::transports::tcp_config;
+use super::transports::{Carries, End, tcp_config};
 use crate::scenario::Direction as Way;
 use crate::scenario::{
     CodecSpec, Commands, CongestionSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler,
-    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec,
-    Session, TcpSpec, Teleop, TransportSpec,
+    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, MultiplexerSpec, OrderSpec, QuicCongestion,
+    QuicSpec, SctpSpec, Session, Stream, TcpSpec, Teleop, TransportSpec,
 };
 
 /// What carries a session of operator and robot.
@@ -243,9 +243,43 @@ pub fn media(session: &Session) -> StackSpec {
     stack(&session.transport, Needs::default())
 }
 
+/// How the media of a stream share packets, where the transport adds so much to each beside the headers below it.
+pub(crate) fn packing(stream: &Stream, added: Bytes) -> Result<Packing, SchemeError> {
+    let packing = Packing::new(match stream.multiplexer {
+        MultiplexerSpec::Separate => Scheme::Separate,
+        MultiplexerSpec::FixedFragment(fixed) => Scheme::FixedFragment { fragment: fixed.fragment },
+        MultiplexerSpec::VisualHaptic => Scheme::VisualHaptic {
+            media_rate: still::frame_rate(stream),
+            with_sample: Duration::from_millis(1),
+            chunk: Duration::from_millis(15),
+        },
+        MultiplexerSpec::NetworkAware(aware) => {
+            let period = stream.haptic.as_ref().map_or(Duration::from_millis(1), |haptic| haptic.period);
+            let fragment = still::frame_rate(stream) * period;
+            Scheme::NetworkAware { fragment, period, trend: TrendConfig::new().k_max(aware.max_samples) }
+        }
+    })?;
+    Ok(stream.packet.map_or(packing, |packet| packing.datagram(packet.saturating_sub(added))))
+}
+
+/// That of one end of a `[session]`.
+fn media_packing(session: &Session, direction: Way) -> Packing {
+    let Some(stream) = session.stream(direction) else { return Packing::default() };
+    packing(stream, added(session)).expect("a scenario's multiplexers are tried when it is read")
+}
+
+/// What the transport of a `[session]` adds to each message beside the headers below it.
+fn added(session: &Session) -> Bytes {
+    let (side, life) = (Side::Opens, String::new());
+    let end = End { carries: Carries::Session, side, secure: false, life, paths: 1 };
+    let stack = end.stack(media(session), Seed::new(0));
+    stack.map_or(Bytes::ZERO, |stack| stack.overhead().saturating_sub(stack.headers()))
+}
+
 /// The operator's end of a `[session]`.
 pub fn media_operator(session: &Session) -> OperatorConfig {
-    let config = OperatorConfig::new().window(session.window).clock_interval(MEDIA_INTERVAL);
+    let packing = media_packing(session, Way::Forward);
+    let config = OperatorConfig::new().window(session.window).clock_interval(MEDIA_INTERVAL).packing(packing);
     media_channels(session).fold(config, |config, channel| config.channel(channel).expect(MEDIA))
 }
 
@@ -253,6 +287,7 @@ pub fn media_operator(session: &Session) -> OperatorConfig {
 pub fn media_robot(session: &Session) -> RobotConfig {
     let config = RobotConfig::new()
         .window(session.window)
+        .packing(media_packing(session, Way::Backward))
         .clock_interval(MEDIA_INTERVAL)
         .status_interval(MEDIA_INTERVAL);
     media_channels(session).fold(config, |config, channel| config.channel(channel).expect(MEDIA))

@@ -2,22 +2,17 @@
 
 mod pack;
 mod queues;
-mod scheme;
 #[cfg(test)]
 mod tests;
-mod trend;
 
 use std::collections::VecDeque;
 
 use taut_core::{Bytes, Deadline, DropCause, Duration, Medium, NodeEvent, Sample, Time};
 use taut_wire::media::{MAX_PAYLOAD, Report};
 
-pub use self::scheme::Scheme;
-pub use self::trend::TrendConfig;
-
-use self::pack::{FRAMED, Lanes, index_of};
+use self::pack::{FRAMED, Lanes, Order, index_of};
 use self::queues::{FrameQueue, SampleQueue};
-use self::scheme::Policy;
+use crate::packing::{Packer, Scheme, SchemeError};
 
 /// Takes haptic samples and frames, gives datagrams.
 ///
@@ -44,7 +39,7 @@ use self::scheme::Policy;
 #[derive(Clone, Debug)]
 pub struct Multiplexer {
     lanes: Lanes,
-    policy: Policy,
+    packer: Option<Packer>,
     datagram: Option<Bytes>,
     mtu: Bytes,
     age_limits: [Duration; 4],
@@ -159,15 +154,11 @@ impl MuxConfig {
     }
 
     fn check(&self) -> Result<(), MuxConfigError> {
-        let samples_needed = match self.scheme {
-            Scheme::NetworkAware { trend, .. } if !trend.is_valid() => return Err(MuxConfigError::Trend),
-            Scheme::NetworkAware { trend, .. } => trend.most(),
-            Scheme::VisualHaptic { media_rate, chunk, .. } if media_rate * chunk == Bytes::ZERO => {
-                return Err(MuxConfigError::Chunk);
-            }
-            _ => 1,
-        };
-        if self.sample_limit < samples_needed || self.frame_limit == 0 {
+        self.scheme.check().map_err(|error| match error {
+            SchemeError::Chunk => MuxConfigError::Chunk,
+            SchemeError::Trend => MuxConfigError::Trend,
+        })?;
+        if self.sample_limit < self.scheme.samples() || self.frame_limit == 0 {
             return Err(MuxConfigError::Limit);
         }
         if self.mtu < Self::MTU_MIN || self.mtu > Bytes::new(u16::MAX as u64) {
@@ -197,7 +188,7 @@ impl Multiplexer {
             packet_number: FIRST_PACKET,
         };
         let MuxConfig { scheme, datagram, mtu, age_limits, .. } = config;
-        Ok(Self { lanes, policy: Policy::new(scheme), datagram, mtu, age_limits, fresh_until: Time::MAX })
+        Ok(Self { lanes, packer: Packer::new(scheme), datagram, mtu, age_limits, fresh_until: Time::MAX })
     }
 
     /// A haptic sample or a frame was made. `payload`: its first bytes; zeros follow up to `sample.size`, so that a
@@ -215,7 +206,7 @@ impl Multiplexer {
         self.fresh_until = self.fresh_until.min(sample.created + limit);
         let superseded = match sample.medium {
             Medium::Haptic => {
-                self.policy.tick(now, significant);
+                self.packer.iter_mut().for_each(|packer| packer.tick(now, significant));
                 if significant {
                     self.lanes.haptic.push(sample, payload)
                 } else {
@@ -230,13 +221,13 @@ impl Multiplexer {
 
     /// The deadline has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.policy.time_out(now);
+        self.packer.iter_mut().for_each(|packer| packer.time_out(now));
         self.drop_old(now);
     }
 
     /// The receiver says how long a packet took; only changes matter, so a constant clock offset does no harm.
     pub fn handle_delay(&mut self, _now: Time, delay: Duration) {
-        if let Some(k) = self.policy.delay(delay) {
+        if let Some(k) = self.packer.as_mut().and_then(|packer| packer.delay(delay.as_nanos() as i64)) {
             self.lanes.events.push_back(NodeEvent::Gauge { name: "samples_per_packet", value: f64::from(k) });
         }
     }
@@ -249,9 +240,23 @@ impl Multiplexer {
     /// The next datagram; its bytes are appended to `buffer`, which the caller has cleared.
     pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<MuxTransmit> {
         self.drop_old(now);
-        let order = self.policy.next(&self.lanes, self.datagram, self.mtu)?;
-        let (transmit, taken) = self.lanes.pack(now, &order, buffer)?;
-        self.policy.settle(&order, taken, self.lanes.media_wait());
+        let Some(packer) = &mut self.packer else {
+            let order = self.lanes.separate(self.datagram, self.mtu)?;
+            return self.lanes.pack(now, &order, buffer).map(|packed| packed.0);
+        };
+        let order = packer.next(&self.lanes.waiting())?;
+        let constant = self.datagram.filter(|_| order.constant);
+        let asked = Order {
+            flow: Medium::Haptic,
+            samples: order.samples,
+            media: order.media,
+            fragments: order.parts,
+            only: None,
+            longest: constant.unwrap_or(self.mtu),
+            shortest: constant.unwrap_or(Bytes::ZERO),
+        };
+        let (transmit, taken) = self.lanes.pack(now, &asked, buffer)?;
+        packer.settle(&order, taken, self.lanes.waiting().media.is_some());
         Some(transmit)
     }
 
@@ -263,7 +268,7 @@ impl Multiplexer {
     /// When `handle_timeout` has something to do. Frames that grow too old have no deadline: they are dropped at the next
     /// call.
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.policy.poll_timeout(&self.lanes)
+        self.packer.as_ref()?.poll_timeout(&self.lanes.waiting())
     }
 
     /// Looks only when something may have become too old.

@@ -7,6 +7,7 @@ use taut_wire::media::{FragmentRepr, Header, MAX_FRAGMENTS, MAX_SAMPLES, Part, R
 
 use super::MuxTransmit;
 use super::queues::{FrameQueue, SampleQueue};
+use crate::packing::Waiting;
 
 /// The media with frames, highest priority first. The index of a medium's queue.
 pub(super) const FRAMED: [Medium; 3] = [Medium::Audio, Medium::Video, Medium::Data];
@@ -84,14 +85,30 @@ impl Plan {
 }
 
 impl Lanes {
-    /// Does any frame wait?
-    pub(super) fn media_wait(&self) -> bool {
-        self.frames.iter().any(|queue| !queue.is_empty())
+    /// What waits.
+    pub(super) fn waiting(&self) -> Waiting {
+        let media = self.frames.iter().find_map(FrameQueue::front_remaining);
+        Waiting { samples: self.haptic.len(), media }
     }
 
-    /// Bytes left of the frame that goes next.
-    pub(super) fn front_remaining(&self) -> Option<u64> {
-        self.frames.iter().find_map(FrameQueue::front_remaining)
+    /// What goes where nothing travels with anything else.
+    pub(super) fn separate(&self, datagram: Option<Bytes>, mtu: Bytes) -> Option<Order> {
+        let (longest, shortest) = (datagram.unwrap_or(mtu), datagram.unwrap_or(Bytes::ZERO));
+        let sample = Order {
+            flow: Medium::Haptic,
+            samples: 1,
+            media: Bytes::ZERO,
+            fragments: 0,
+            only: None,
+            longest,
+            shortest,
+        };
+        if self.haptic.len() > 0 {
+            return Some(sample);
+        }
+        let medium = FRAMED.into_iter().zip(&self.frames).find(|(_, queue)| !queue.is_empty())?.0;
+        let (media, longest, shortest, only) = (mtu, mtu, Bytes::ZERO, Some(medium));
+        Some(Order { flow: medium, samples: 0, media, fragments: 1, only, longest, shortest })
     }
 
     /// Appends the datagram that `order` asks for to `out`. Also says how many bytes of frames are in it. `None` when there

@@ -4,7 +4,7 @@ use taut_core::Bitrate;
 use taut_wire::media::MediaView;
 
 use super::*;
-use crate::{Demultiplexer, DemuxConfig, FrameSource, VideoTable};
+use crate::{Demultiplexer, DemuxConfig, FrameSource, TrendConfig, VideoTable};
 
 const FRAGMENT: Bytes = Bytes::new(58);
 const OVERHEAD: u64 = taut_core::IPV4_HEADER + taut_core::UDP_HEADER;

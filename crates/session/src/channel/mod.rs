@@ -3,31 +3,38 @@
 //! | part | what it does |
 //! | --- | --- |
 //! | `declare` | what a channel is; what two ends that declare it agree on |
+//! | `event` | what channels tell |
 //! | `outgoing` | messages that wait, whose parts have one fate: superseded, too late, or arrived |
 //! | `incoming` | messages put together again, judged by age, in order where that was promised |
+//! | `pack`, `frame` | which of them travel together, and how that is written |
 //! | `repeat` | which frames are under way, which are lost and go again |
 //! | `spans` | which bytes of a message |
 //!
 //! A message longer than [`FRAGMENT`] goes in parts, when the session's congestion control lets them.
 
 mod declare;
+mod event;
+mod frame;
 mod incoming;
 mod outgoing;
+mod pack;
 mod repeat;
 mod spans;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 
-use serde::Serialize;
-use taut_core::{Deadline, DropCause, Duration, LeakyBucket, Time, earliest};
-use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Part, Piece, Role};
+use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time, earliest};
+use taut_media::Waiting;
+use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Piece, Role};
 
 pub(crate) use self::declare::declare;
 use self::declare::{Agreed, agree};
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
+pub use self::event::{ChannelEvent, ChannelSummary, SendRefused};
 use self::incoming::{Incoming, Outcome, Received, Whole};
-use self::outgoing::{Gone, Outgoing, Rest};
+use self::outgoing::{Gone, Outgoing};
+pub use self::pack::Packing;
+use self::pack::{Packs, Taken};
 pub(crate) use self::repeat::Sent;
 use self::repeat::{Fragment, UnderWay};
 use crate::counters::Drops;
@@ -43,119 +50,6 @@ const COUNTED: u64 = 1 << 24;
 /// A channel, by its place among those that this end declared, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub u8);
-
-/// What a channel has to tell.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ChannelEvent {
-    /// Both ends declare it: messages may flow.
-    Opened {
-        /// Which.
-        channel: ChannelId,
-    },
-    /// It stays closed for this session.
-    Refused {
-        /// Which.
-        channel: ChannelId,
-        /// Why.
-        why: ChannelRefusal,
-    },
-    /// A message came.
-    Received {
-        /// Over which channel.
-        channel: ChannelId,
-        /// The sender's number for it.
-        sequence: u64,
-        /// How old it is, by the estimate of the peer's clock; `None` while there is none, where messages do not age.
-        age: Option<Duration>,
-        /// Its bytes.
-        payload: Vec<u8>,
-    },
-    /// A message of this end arrived, of a channel whose messages are repeated.
-    Arrived {
-        /// Of which channel.
-        channel: ChannelId,
-        /// Which.
-        sequence: u64,
-    },
-    /// A message is gone: of this end, or one of the peer's that came and is of no use.
-    Dropped {
-        /// Of which channel.
-        channel: ChannelId,
-        /// Which.
-        sequence: u64,
-        /// Why.
-        cause: DropCause,
-    },
-}
-
-/// Why a message was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendRefused {
-    /// There is no such channel, it is not this end that sends there, there is no session, or the peer does not take it.
-    #[error("the channel is not open")]
-    NotOpen,
-    /// It is a channel of motion, of another schema than this; or it is none.
-    #[error("motion goes over a channel of motion of its schema, and nothing else does")]
-    OtherSchema,
-    /// It moves a robot that this operator has stopped.
-    #[error("the emergency stop is latched; resume first")]
-    Stopped,
-    /// A number in it is not finite.
-    #[error("a number is not finite")]
-    NotFinite,
-    /// It is longer than both ends take.
-    #[error("longer than the {largest} B that both ends take")]
-    TooLarge {
-        /// Bytes.
-        largest: usize,
-    },
-    /// It is older than its deadline already.
-    #[error("older than its deadline")]
-    TooLate,
-    /// More in a second than agreed.
-    #[error("more messages in a second than both ends take")]
-    RateLimited,
-    /// What is to arrive in any case waits, and there is no room for more of it.
-    #[error("too many messages wait")]
-    Full,
-}
-
-impl SendRefused {
-    /// Under which cause it is counted.
-    pub const fn cause(self) -> DropCause {
-        match self {
-            Self::NotOpen => DropCause::Abandoned,
-            Self::OtherSchema => DropCause::Malformed,
-            Self::Stopped => DropCause::Stopped,
-            Self::NotFinite => DropCause::NotFinite,
-            Self::TooLarge { .. } => DropCause::TooBig,
-            Self::TooLate => DropCause::TooLate,
-            Self::RateLimited => DropCause::RateLimited,
-            Self::Full => DropCause::SendBufferFull,
-        }
-    }
-}
-
-/// What a channel did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ChannelSummary {
-    /// Its name.
-    pub name: String,
-    /// Which way: `"to_robot"` or `"to_operator"`.
-    pub direction: &'static str,
-    /// Both ends declare it.
-    pub open: bool,
-    /// Messages that this end made.
-    pub made: u64,
-    /// Messages that arrived: at the peer, as far as that is told, or here.
-    pub delivered: u64,
-    /// Bytes of payloads sent, repetitions included, or received.
-    pub bytes: u64,
-    /// Parts of messages, or whole ones, that were sent again.
-    pub repeated: u64,
-    /// Messages dropped or refused at this end, by cause.
-    pub dropped: BTreeMap<&'static str, u64>,
-}
 
 /// Counts of a channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -185,10 +79,12 @@ pub(crate) struct Ready {
     pub(crate) priority: u8,
     pub(crate) created: Time,
     pub(crate) deadline: Option<Duration>,
-    /// It is motion or feedback.
+    /// Motion or feedback is in it.
     pub(crate) live: bool,
-    /// It brings a whole sample, which a newer one supersedes wherever it waits.
+    /// It brings whole samples, which newer ones supersede wherever it waits.
     pub(crate) series: Option<u8>,
+    /// Bytes in it that are neither.
+    pub(crate) media: u64,
 }
 
 /// All channels of one end.
@@ -204,8 +100,9 @@ pub(crate) struct Channels {
     /// A transport that was full is asked again then.
     retry: Time,
     next_number: u64,
+    packs: Packs,
     /// What is in the frame that was given out last.
-    chosen: Vec<Fragment>,
+    taken: Vec<Taken>,
     under_way: UnderWay,
     received: Received,
     gone: Vec<Gone>,
@@ -242,7 +139,8 @@ const LAZY_ACK_EVERY: u32 = 32;
 const TRANSPORT_FULL: Duration = Duration::from_millis(1);
 
 impl Channels {
-    pub(crate) fn new(role: Role, list: &[Channel]) -> Self {
+    /// Of this end, which packs what it sends so and to whose frames a driver adds such headers.
+    pub(crate) fn new(role: Role, list: &[Channel], packing: &Packing, headers: Bytes) -> Self {
         let away = match role {
             Role::Operator => Direction::ToRobot,
             Role::Robot => Direction::ToOperator,
@@ -261,7 +159,8 @@ impl Channels {
             order,
             retry: Time::ZERO,
             next_number: 1,
-            chosen: Vec::new(),
+            packs: Packs::new(packing, headers),
+            taken: Vec::new(),
             under_way: UnderWay::default(),
             received: Received::default(),
             gone: Vec::new(),
@@ -324,7 +223,12 @@ impl Channels {
         let Some(End::Sends(out)) = self.ends.get_mut(at) else { return Err(SendRefused::NotOpen) };
         // On the wire a time is told from others of the same half hour.
         let oldest = Time::from_nanos(now.as_nanos().saturating_sub(OLDEST.as_nanos()));
-        let sent = out.send(now, created.clamp(oldest, now), payload, urgent, &mut self.gone);
+        let created = created.clamp(oldest, now);
+        let together = self.packs.together;
+        let sent = out.send(now, created, payload, (urgent, together), &mut self.gone);
+        if sent.is_ok() && self.is_live(at) {
+            self.packs.tick(now, true);
+        }
         self.tell(at);
         let tally = &mut self.tallies[at];
         match sent {
@@ -384,87 +288,15 @@ impl Channels {
         matches!(&self.ends[at], End::Sends(out) if out.has_more())
     }
 
-    /// What goes now, the most urgent first; `more`: what can wait, too. A message that cannot arrive in time at these bytes per
-    /// second and after this `way` is not begun. What it is made of is appended to `buffer`.
-    pub(crate) fn poll(
-        &mut self,
-        now: Time,
-        session: u32,
-        more: bool,
-        (rate, way): (Option<f64>, Duration),
-        buffer: &mut Vec<u8>,
-    ) -> Option<Ready> {
-        if now < self.retry {
-            return None;
-        }
-        let takes = |bytes: usize| {
-            rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(bytes as f64 / rate.max(1.0)))
-        };
-        for place in 0..self.order.len() {
-            let at = self.order[place];
-            if !more && !self.is_live(at) {
-                continue;
-            }
-            let End::Sends(out) = &mut self.ends[at] else { continue };
-            out.forget_hopeless(now, takes, way, &mut self.gone);
-            let rest = out.rests().next();
-            let ready = rest.map(|rest| self.write(now, session, at, rest, buffer));
-            self.tell(at);
-            if ready.is_some() {
-                return ready;
-            }
-        }
-        None
-    }
-
-    fn write(&mut self, now: Time, session: u32, at: usize, rest: Rest, buffer: &mut Vec<u8>) -> Ready {
-        let range = rest.range.start..rest.range.end.min(rest.range.start + FRAGMENT);
-        let number = (self.next_number % COUNTED) as u32;
-        DataHeader { session, number, sent_us: micros(now) as u32 }.emit(buffer);
-        piece(now, at, &rest, &range).emit(None, buffer);
-        if let End::Sends(out) = &self.ends[at] {
-            buffer.extend_from_slice(out.bytes_of(rest.sequence, &range));
-        }
-        let range_is_whole = range.len() == rest.total;
-        self.chosen.clear();
-        self.chosen.push(Fragment { channel: at, sequence: rest.sequence, range });
-        Ready {
-            number: self.next_number,
-            priority: self.list[at].priority,
-            created: rest.created,
-            deadline: rest.expires.map(|expires| expires.saturating_since(rest.created)),
-            live: self.is_live(at),
-            series: (self.is_live(at) && range_is_whole).then_some(at as u8),
-        }
-    }
-
-    /// The transport took it; in its `place` among all that this end sends.
-    pub(crate) fn sent(&mut self, now: Time, ready: &Ready, place: (u64, u64)) {
-        self.next_number += 1;
-        for Fragment { channel, sequence, range } in &self.chosen {
-            let End::Sends(out) = &mut self.ends[*channel] else { continue };
-            out.sent(*sequence, range);
-            self.tallies[*channel].bytes += range.len() as u64;
-        }
-        let repeats = |fragment: &Fragment| match &self.ends[fragment.channel] {
-            End::Sends(out) => out.agreed().is_some_and(Agreed::repeats),
-            End::Takes(_) => false,
-        };
-        let repeated = self.chosen.iter().any(repeats);
-        if let Some(forgotten) = self.under_way.sent(now, ready, place, (self.chosen.clone(), repeated)) {
-            self.lose(&forgotten);
-        }
-    }
-
     /// The transport did not take it: never will it, or not now.
     pub(crate) fn refused(&mut self, now: Time, cause: DropCause) {
         if cause == DropCause::SendBufferFull {
             self.retry = now + TRANSPORT_FULL;
             return;
         }
-        for Fragment { channel, sequence, .. } in std::mem::take(&mut self.chosen) {
+        for Taken { channel, rest } in std::mem::take(&mut self.taken) {
             if let End::Sends(out) = &mut self.ends[channel] {
-                out.refuse(sequence, cause, &mut self.gone);
+                out.refuse(rest.sequence, cause, &mut self.gone);
             }
             self.tell(channel);
         }
@@ -564,11 +396,13 @@ impl Channels {
         }
     }
 
-    /// The peer tells which frames arrived; `each` hears of those that are new, and of the highest how long it took.
+    /// The peer tells which frames arrived, and when the highest did by its clock; `each` hears of those that are new, and of the highest
+    /// how long it took.
     pub(crate) fn acknowledged(
         &mut self,
         now: Time,
         ack: DataAck,
+        arrived: Option<PeerTime>,
         mut each: impl FnMut(&Sent, Option<Duration>),
     ) {
         let largest = incoming::unwrapped(self.next_number, ack.largest);
@@ -577,8 +411,13 @@ impl Channels {
             return;
         }
         let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
+        let (mut there, mut frames) = (None, 0);
         for number in std::iter::once(largest).chain(seen) {
             let Some(sent) = self.under_way.take(number) else { continue };
+            frames += 1;
+            if let Some(arrived) = arrived.filter(|_| number == largest) {
+                there = Some(arrived.0.wrapping_sub(sent.at.as_nanos()) as i64);
+            }
             let held = Duration::from_micros(ack.held_us.into());
             let rtt = (number == largest).then(|| now.saturating_since(sent.at).saturating_sub(held));
             rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
@@ -591,6 +430,9 @@ impl Channels {
             }
         }
         self.under_way.acknowledged(largest);
+        if let Some(there) = there {
+            self.packs.delay(there, frames);
+        }
     }
 
     /// The acknowledgement that is due.
@@ -648,17 +490,23 @@ impl Channels {
         opens: Option<Deadline>,
         opens_for_more: Option<Time>,
     ) -> Option<Deadline> {
+        let opens = opens.map_or(Time::ZERO, |opens| opens.at);
         let (mut sending, mut expires): (Option<Time>, Option<Time>) = (None, None);
         for at in &self.order {
             let End::Sends(out) = &self.ends[*at] else { continue };
             expires = expires.into_iter().chain(out.expires()).min();
-            if out.has_more() {
-                let opens = match self.is_live(*at) {
-                    true => Some(opens.map_or(Time::ZERO, |opens| opens.at)),
-                    false => opens_for_more,
-                };
+            if out.has_more() && self.packs.is_separate() {
+                let opens = if self.is_live(*at) { Some(opens) } else { opens_for_more };
                 sending = sending.into_iter().chain(opens).min();
             }
+        }
+        if !self.packs.is_separate() {
+            let waiting = self.waiting(true);
+            let due = |waiting| self.packs.poll_timeout(&waiting).map(|due| due.at);
+            let live = due(Waiting { media: None, ..waiting }).map(|at| at.max(opens));
+            let media = waiting.media.and_then(|_| due(Waiting { samples: 0, ..waiting }));
+            let media = media.zip(opens_for_more).map(|(at, opens)| at.max(opens));
+            sending = live.into_iter().chain(media).min();
         }
         let sending = sending.map(|at| Deadline::new(at.max(self.retry), "channel"));
         let late = expires.map(|at| Deadline::new(at, "channel deadline"));
@@ -706,20 +554,4 @@ impl Channels {
             });
         }
     }
-}
-
-/// What stands before these bytes of a message that waits.
-fn piece(now: Time, at: usize, rest: &Rest, range: &Range<usize>) -> Piece {
-    let part = Part { offset: range.start as u32, total: rest.total as u32 };
-    Piece {
-        channel: at as u8,
-        sequence: (rest.sequence % COUNTED) as u32,
-        waited_us: u32::try_from(micros(now) - micros(rest.created)).unwrap_or(u32::MAX),
-        back: rest.back,
-        part: (range.len() < rest.total).then_some(part),
-    }
-}
-
-fn micros(time: Time) -> u64 {
-    time.as_nanos() / 1_000
 }

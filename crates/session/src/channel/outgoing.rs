@@ -83,13 +83,13 @@ impl Outgoing {
         self.bytes = 0;
     }
 
-    /// Takes a message, made at `created`; one that is urgent counts against no rate.
+    /// Takes a message, made at `created`; one that is urgent counts against no rate. Where the newest counts so many may wait `together`.
     pub(super) fn send(
         &mut self,
         now: Time,
         created: Time,
         payload: &[u8],
-        urgent: bool,
+        (urgent, together): (bool, usize),
         gone: &mut Vec<Gone>,
     ) -> Result<u64, SendRefused> {
         let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
@@ -110,7 +110,16 @@ impl Outgoing {
         }
         match agreed.delivery {
             // What has begun goes on: its beginning would be wasted.
-            Delivery::Newest => self.drop_where(|message| !message.begun, DropCause::Superseded, gone),
+            Delivery::Newest => {
+                let waiting = self.messages.iter().filter(|message| !message.begun).count();
+                let mut over = (waiting + 1).saturating_sub(together);
+                let is_over = |message: &Message| {
+                    let is_over = !message.begun && over > 0;
+                    over -= usize::from(is_over);
+                    is_over
+                };
+                self.drop_where(is_over, DropCause::Superseded, gone);
+            }
             Delivery::Deadline | Delivery::Once if is_full => self.drop_oldest(gone),
             Delivery::Deadline | Delivery::Once | Delivery::Reliable => {}
         }
@@ -130,7 +139,7 @@ impl Outgoing {
         Ok(sequence)
     }
 
-    fn drop_where(&mut self, is: impl Fn(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {
+    fn drop_where(&mut self, mut is: impl FnMut(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {
         let bytes = &mut self.bytes;
         self.messages.retain(|message| {
             let goes = is(message);

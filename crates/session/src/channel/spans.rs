@@ -49,7 +49,7 @@ impl Spans {
         let before: usize = old.iter().map(Range::len).sum();
         let start = old.first().map_or(range.start, |first| first.start.min(range.start));
         let end = old.last().map_or(range.end, |last| last.end.max(range.end));
-        self.0.splice(at, [start..end]);
+        self.0.splice(at, std::iter::once(start..end));
         end - start - before
     }
 

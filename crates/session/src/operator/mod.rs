@@ -142,12 +142,13 @@ impl<T: Transport> Operator<T> {
             headers: config.headers,
         };
         port.session = if native { (rng.next_u64() >> 32) as u32 | 1 } else { 1 };
+        let channels = Channels::new(Role::Operator, &config.channels, &config.packing, config.headers);
         Self {
             phase: Phase::Connecting,
             now: Time::ZERO,
             began: None,
             events: VecDeque::new(),
-            sending: Sending::new(sending, Channels::new(Role::Operator, &config.channels)),
+            sending: Sending::new(sending, channels),
             adapter,
             arrivals: Arrivals::default(),
             command: None,

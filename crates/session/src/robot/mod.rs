@@ -138,6 +138,7 @@ impl<T: Transport> Robot<T> {
             channel_rate: config.channel_rate,
             headers: config.headers,
         };
+        let channels = Channels::new(Role::Robot, &config.channels, &config.packing, config.headers);
         Self {
             now: Time::ZERO,
             safety: Safety::new(config.watchdog, epoch, config.latched),
@@ -155,7 +156,7 @@ impl<T: Transport> Robot<T> {
             guards: guards(&config),
             processor: Processor::new(config.processing, config.queue, config.order, rng),
             dropped: Vec::new(),
-            sending: Sending::new(sending, Channels::new(Role::Robot, &config.channels)),
+            sending: Sending::new(sending, channels),
             feedback_drops: Drops::default(),
             next_status: Time::ZERO,
             next_refusal: Time::ZERO,

@@ -247,8 +247,9 @@ impl Sending {
             Ok(length) => {
                 let bytes = length as u64 + self.settings.headers.get();
                 let place = self.controller.sent(now, bytes, !ready.live);
-                if let Some(rate) = self.settings.channel_rate.filter(|_| !ready.live) {
-                    self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(bytes));
+                if let Some(rate) = self.settings.channel_rate.filter(|_| ready.media > 0 || !ready.live) {
+                    let capped = if ready.live { ready.media } else { bytes };
+                    self.next_capped = self.next_capped.max(now) + rate.time_for(Bytes::new(capped));
                 }
                 self.channels.sent(now, ready, (place, bytes));
             }
@@ -305,7 +306,7 @@ impl Sending {
         packet: impl Fn() -> Option<Duration>,
     ) {
         let controller = &mut self.controller;
-        self.channels.acknowledged(now, ack, |sent, rtt| {
+        self.channels.acknowledged(now, ack, arrived, |sent, rtt| {
             if !sent.live {
                 controller.more_arrived(sent.bytes);
             }

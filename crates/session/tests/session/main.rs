@@ -8,6 +8,7 @@ mod commands;
 mod delivery;
 mod hostile;
 mod motion;
+mod packing;
 mod random;
 mod safety;
 mod stops;

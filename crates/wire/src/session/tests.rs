@@ -266,7 +266,8 @@ fn data(pieces: &[(Piece, &[u8])]) -> Vec<u8> {
 fn data_has_golden_bytes_whole_in_parts_several_and_padded() {
     let part = Piece { part: Some(Part { offset: 1_000, total: 40_000 }), ..piece() };
     let repeated = Piece { channel: 31, back: Some(6), part: Some(Part { offset: 0, total: 9 }), ..piece() };
-    let golden: [(&[(Piece, &[u8])], &str); 5] = [
+    type Pieces<'a> = &'a [(Piece, &'a [u8])];
+    let golden: [(Pieces, &str); 5] = [
         (&[(piece(), &[])], "02 00 00 03 00 04"),
         (&[(piece(), &[1, 2])], "02 00 00 03 00 04 01 02"),
         (&[(part, &[1])], "42 00 00 03 00 04 e8 07 c0 b8 02 01"),

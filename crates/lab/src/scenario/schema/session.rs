@@ -286,7 +286,7 @@ pub struct FixedFragmentSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkAwareSpec {
-    /// Most samples a packet, 1 to 16.
+    /// Most samples a packet, 1 to 7.
     #[serde(default = "defaults::four")]
     pub max_samples: u32,
 }

@@ -2,6 +2,8 @@
 
 use taut_core::Duration;
 
+use super::MAX_SAMPLES;
+
 /// How the number of samples per packet follows the delay that is fed back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrendConfig {
@@ -22,7 +24,7 @@ impl TrendConfig {
         Self { k_max: 4, window: 8, rise: Duration::from_micros(250) }
     }
 
-    /// The most samples in a packet, 1 to [`taut_wire::media::MAX_SAMPLES`]. Default 4: beyond, packing costs more delay
+    /// The most samples in a packet, 1 to [`MAX_SAMPLES`]. Default 4: beyond, packing costs more delay
     /// at 1 kHz than the headers it saves.
     pub const fn k_max(mut self, k_max: u32) -> Self {
         self.k_max = k_max;
@@ -41,12 +43,12 @@ impl TrendConfig {
         self
     }
 
-    pub(super) const fn most(&self) -> usize {
+    pub(crate) const fn most(&self) -> usize {
         self.k_max as usize
     }
 
     pub(super) const fn is_valid(&self) -> bool {
-        self.k_max >= 1 && self.k_max as usize <= taut_wire::media::MAX_SAMPLES && self.window >= 1
+        self.k_max >= 1 && self.k_max as usize <= MAX_SAMPLES && self.window >= 1
     }
 }
 
@@ -56,8 +58,8 @@ pub(super) struct Trend {
     config: TrendConfig,
     k: u32,
     /// Exponential average with weight 1/8, as RFC 6298 section 2 smooths round-trip times.
-    smoothed_ns: Option<u64>,
-    judged_ns: u64,
+    smoothed_ns: Option<i64>,
+    judged_ns: i64,
     reports: u32,
 }
 
@@ -70,22 +72,21 @@ impl Trend {
         self.k
     }
 
-    /// One more delay. The new k, if it has changed: the maximum at once when the delay rises, one less when not.
-    pub(super) fn push(&mut self, delay: Duration) -> Option<u32> {
-        let delay_ns = delay.as_nanos();
+    /// One more delay, ns, of any origin. The new k, if it has changed: the maximum at once when the delay rises, one less when not.
+    pub(super) fn push(&mut self, delay_ns: i64) -> Option<u32> {
         let Some(smoothed_ns) = self.smoothed_ns else {
             self.smoothed_ns = Some(delay_ns);
             self.judged_ns = delay_ns;
             return None;
         };
-        let smoothed_ns = smoothed_ns - smoothed_ns / 8 + delay_ns / 8;
+        let smoothed_ns = smoothed_ns + (delay_ns - smoothed_ns) / 8;
         self.smoothed_ns = Some(smoothed_ns);
         self.reports += 1;
         if self.reports < self.config.window {
             return None;
         }
         self.reports = 0;
-        let rising = smoothed_ns.saturating_sub(self.judged_ns) > self.config.rise.as_nanos();
+        let rising = smoothed_ns - self.judged_ns > self.config.rise.as_nanos() as i64;
         self.judged_ns = smoothed_ns;
         let before = self.k;
         self.k = if rising { self.config.k_max } else { (self.k - 1).max(1) };
