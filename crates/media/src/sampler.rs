@@ -168,11 +168,9 @@ impl Sampler {
     /// # Errors
     /// See [`SamplerError`].
     pub fn offer(&mut self, now: Time, values: &[f64]) -> Result<Decision, SamplerError> {
-        let elapsed = now.saturating_since(self.previous_at);
-        let known = self.previous.len() == values.len() && !elapsed.is_zero();
-        let speed = if known { distance(values, &self.previous) / elapsed.as_secs_f64() } else { 0.0 };
-        // Values that are not finite give a speed that is not; blame the values.
-        self.offer_at_speed(now, values, if speed.is_finite() { speed } else { 0.0 })
+        let decision = self.judge(now, values, None)?;
+        self.made(now, values, decision.is_send());
+        Ok(decision)
     }
 
     /// Judges a sample, made now, while the hand moves at `speed` (the unit that [`DeadbandConfig::speed_gain`] is per).
@@ -185,9 +183,29 @@ impl Sampler {
         values: &[f64],
         speed: f64,
     ) -> Result<Decision, SamplerError> {
+        let decision = self.judge(now, values, Some(speed))?;
+        self.made(now, values, decision.is_send());
+        Ok(decision)
+    }
+
+    /// What [`offer_at_speed`](Self::offer_at_speed) would say, or, without a speed, [`offer`](Self::offer): for who sends several
+    /// signals together, when any of them is worth it.
+    ///
+    /// # Errors
+    /// See [`SamplerError`].
+    pub fn judge(&self, now: Time, values: &[f64], speed: Option<f64>) -> Result<Decision, SamplerError> {
+        let elapsed = now.saturating_since(self.previous_at);
+        let known = self.previous.len() == values.len() && !elapsed.is_zero();
+        let own = if known { distance(values, &self.previous) / elapsed.as_secs_f64() } else { 0.0 };
+        // Values that are not finite give a speed that is not; blame the values.
+        let speed = speed.unwrap_or(if own.is_finite() { own } else { 0.0 });
         self.check(values, speed)?;
-        let decision = self.decide(now, values, speed.abs());
-        if decision.is_send() {
+        Ok(self.decide(now, values, speed.abs()))
+    }
+
+    /// A sample of which all values are finite was made now, and is sent or not.
+    pub fn made(&mut self, now: Time, values: &[f64], sent: bool) {
+        if sent {
             self.last_sent.clear();
             self.last_sent.extend_from_slice(values);
             self.last_sent_at = now;
@@ -197,7 +215,6 @@ impl Sampler {
             self.previous.extend_from_slice(values);
             self.previous_at = now;
         }
-        Ok(decision)
     }
 
     fn check(&self, values: &[f64], speed: f64) -> Result<(), SamplerError> {

@@ -50,8 +50,8 @@ mod sync;
 mod window;
 
 pub use channel::{
-    Channel, ChannelError, ChannelEvent, ChannelId, ChannelRefusal, ChannelSummary, Packing, Schema,
-    SendRefused,
+    Channel, ChannelError, ChannelEvent, ChannelId, ChannelRefusal, ChannelSummary, Packing, Quantity,
+    Sampling, Schema, SendRefused,
 };
 pub use codec::Codec;
 pub use config::{OperatorConfig, Processing, RobotConfig};
@@ -67,7 +67,7 @@ pub use sending::Order;
 pub use state::{Priority, State};
 pub use status::{ClockSummary, Status};
 pub use taut_core::{ClockEstimate, ClockEstimator, Exchange, PeerTime};
-pub use taut_media::{Scheme, SchemeError, TrendConfig};
+pub use taut_media::{DeadbandConfig, Scheme, SchemeError, TrendConfig};
 pub use taut_wire::session::{
     Answer, ChannelKind, Delivery, Direction, Encoding, Limits, RefusalReason, RobotState, StopCause, Verdict,
 };

@@ -5,6 +5,7 @@ use taut_wire::session::{
     ChannelKind, Declaration, Delivery, Direction, Encoding, HELLO_LEN, MAX_CHANNELS, MAX_HELLO_LEN, MAX_NAME,
 };
 
+use super::sampler::Sampling;
 use crate::motion;
 
 /// How the bytes of a payload are to be read: a name, an encoding and, where the name alone does not say it, a definition. To a
@@ -75,6 +76,7 @@ pub struct Channel {
     pub(super) priority: u8,
     pub(super) rate_mhz: u32,
     pub(super) largest: Bytes,
+    pub(super) sampling: Sampling,
 }
 
 impl Channel {
@@ -92,7 +94,8 @@ impl Channel {
         };
         let largest = Bytes::new(largest);
         let name = name.into();
-        Self { name, schema, direction, kind, delivery, deadline, priority, rate_mhz: 0, largest }
+        let sampling = Sampling::every();
+        Self { name, schema, direction, kind, delivery, deadline, priority, rate_mhz: 0, largest, sampling }
     }
 
     /// What becomes of messages that are lost or overtaken. The sender's counts.
@@ -130,6 +133,12 @@ impl Channel {
     /// The largest payload, 1 B to 16 MB. Of the two ends the smaller counts.
     pub fn largest(mut self, bytes: Bytes) -> Self {
         self.largest = Bytes::new(bytes.get().clamp(1, LARGEST));
+        self
+    }
+
+    /// Which messages are worth sending, of those that this end makes; of what is reliable all are. Default: every one.
+    pub fn sampler(mut self, sampling: Sampling) -> Self {
+        self.sampling = sampling;
         self
     }
 

@@ -33,6 +33,13 @@ pub enum ChannelEvent {
         /// Its bytes.
         payload: Vec<u8>,
     },
+    /// A message of this end is not worth sending: the peer holds the last one that was.
+    Withheld {
+        /// Of which channel.
+        channel: ChannelId,
+        /// Which.
+        sequence: u64,
+    },
     /// A message of this end arrived, of a channel whose messages are repeated.
     Arrived {
         /// Of which channel.
@@ -110,6 +117,8 @@ pub struct ChannelSummary {
     pub open: bool,
     /// Messages that this end made.
     pub made: u64,
+    /// Of these, messages that were not worth sending.
+    pub withheld: u64,
     /// Messages that arrived: at the peer, as far as that is told, or here.
     pub delivered: u64,
     /// Bytes of payloads sent, repetitions included, or received.

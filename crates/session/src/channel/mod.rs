@@ -7,6 +7,7 @@
 //! | `outgoing` | messages that wait, whose parts have one fate: superseded, too late, or arrived |
 //! | `incoming` | messages put together again, judged by age, in order where that was promised |
 //! | `pack`, `frame` | which of them travel together, and how that is written |
+//! | `sampler` | which are worth sending |
 //! | `repeat` | which frames are under way, which are lost and go again |
 //! | `spans` | which bytes of a message |
 //!
@@ -19,13 +20,14 @@ mod incoming;
 mod outgoing;
 mod pack;
 mod repeat;
+mod sampler;
 mod spans;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time, earliest};
 use taut_media::Waiting;
-use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Direction, Piece, Role};
+use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Delivery, Direction, Piece, Role};
 
 pub(crate) use self::declare::declare;
 use self::declare::{Agreed, agree};
@@ -37,6 +39,8 @@ pub use self::pack::Packing;
 use self::pack::{Packs, Taken};
 pub(crate) use self::repeat::Sent;
 use self::repeat::{Fragment, UnderWay};
+use self::sampler::Gate;
+pub use self::sampler::{Quantity, Sampling};
 use crate::counters::Drops;
 use crate::motion;
 use crate::sync::Stamp;
@@ -55,6 +59,7 @@ pub struct ChannelId(pub u8);
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     made: u64,
+    withheld: u64,
     delivered: u64,
     bytes: u64,
     repeated: u64,
@@ -93,6 +98,7 @@ pub(crate) struct Channels {
     list: Vec<Channel>,
     ends: Vec<End>,
     tallies: Vec<Tally>,
+    gates: Vec<Option<Gate>>,
     /// Own places by the peer's.
     by_peer: BTreeMap<u8, usize>,
     /// Own places of those that this end sends, the most urgent first.
@@ -154,6 +160,7 @@ impl Channels {
         Self {
             ends: list.iter().map(end).collect(),
             tallies: vec![Tally::default(); list.len()],
+            gates: list.iter().map(Gate::new).collect(),
             list: list.to_vec(),
             by_peer: BTreeMap::new(),
             order,
@@ -179,6 +186,7 @@ impl Channels {
         self.close();
         for at in 0..self.list.len() {
             let channel = ChannelId(at as u8);
+            self.gates[at].iter_mut().for_each(Gate::restart);
             let sends = matches!(self.ends[at], End::Sends(_));
             let agreed = agree(&self.list[at], sends, theirs);
             self.events.push_back(match agreed {
@@ -224,15 +232,34 @@ impl Channels {
         // On the wire a time is told from others of the same half hour.
         let oldest = Time::from_nanos(now.as_nanos().saturating_sub(OLDEST.as_nanos()));
         let created = created.clamp(oldest, now);
+        let samples = out.agreed().is_some_and(|agreed| agreed.delivery != Delivery::Reliable);
+        let mut gate = self.gates[at].as_mut().filter(|_| samples);
+        let reading = gate.as_ref().and_then(|gate| gate.read(payload));
+        let is_worth =
+            |gate: &&mut Gate| reading.as_ref().is_none_or(|reading| gate.lets_through(now, reading));
+        let goes = urgent || gate.as_ref().is_none_or(is_worth);
         let together = self.packs.together;
-        let sent = out.send(now, created, payload, (urgent, together), &mut self.gone);
-        if sent.is_ok() && self.is_live(at) {
-            self.packs.tick(now, true);
+        let sent = match goes {
+            true => out.send(now, created, payload, (urgent, together), &mut self.gone),
+            false => out.withhold(now, created, payload.len()),
+        };
+        if let Some((gate, reading)) = gate.as_mut().zip(reading) {
+            gate.made(now, reading, goes && sent.is_ok());
         }
         self.tell(at);
+        let live = self.is_live(at);
         let tally = &mut self.tallies[at];
         match sent {
-            Ok(_) => tally.made += 1,
+            Ok(sequence) => {
+                tally.made += 1;
+                if live {
+                    self.packs.tick(now, goes);
+                }
+                if !goes {
+                    tally.withheld += 1;
+                    self.events.push_back(ChannelEvent::Withheld { channel, sequence });
+                }
+            }
             Err(refused) => tally.dropped.add(refused.cause()),
         }
         sent
@@ -518,7 +545,7 @@ impl Channels {
     /// What each did.
     pub(crate) fn summaries(&self) -> Vec<ChannelSummary> {
         let summary = |(at, channel): (usize, &Channel)| {
-            let Tally { made, delivered, bytes, repeated, dropped } = self.tallies[at];
+            let Tally { made, withheld, delivered, bytes, repeated, dropped } = self.tallies[at];
             let open = match &self.ends[at] {
                 End::Sends(out) => out.agreed().is_some(),
                 End::Takes(incoming) => incoming.agreed().is_some(),
@@ -528,6 +555,7 @@ impl Channels {
                 direction: channel.direction.name(),
                 open,
                 made,
+                withheld,
                 delivered,
                 bytes,
                 repeated,

@@ -92,14 +92,8 @@ impl Outgoing {
         (urgent, together): (bool, usize),
         gone: &mut Vec<Gone>,
     ) -> Result<u64, SendRefused> {
-        let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
-        if payload.len() > agreed.largest {
-            return Err(SendRefused::TooLarge { largest: agreed.largest });
-        }
+        let agreed = self.admit(now, created, payload.len())?;
         let expires = agreed.deadline.map(|deadline| created + deadline);
-        if expires.is_some_and(|expires| now >= expires) {
-            return Err(SendRefused::TooLate);
-        }
         let is_full = self.messages.len() >= KEPT
             || self.bytes + payload.len() > KEPT_LARGEST * agreed.largest.max(payload.len());
         if is_full && agreed.delivery == Delivery::Reliable {
@@ -137,6 +131,25 @@ impl Outgoing {
             lost: Spans::default(),
         });
         Ok(sequence)
+    }
+
+    /// Gives a number to a message that is not worth sending.
+    pub(super) fn withhold(&mut self, now: Time, created: Time, length: usize) -> Result<u64, SendRefused> {
+        self.admit(now, created, length)?;
+        self.next_sequence += 1;
+        Ok(self.next_sequence - 1)
+    }
+
+    /// May a message of this length, made at `created`, be said here at all?
+    fn admit(&self, now: Time, created: Time, length: usize) -> Result<Agreed, SendRefused> {
+        let agreed = *self.agreed.as_ref().ok_or(SendRefused::NotOpen)?;
+        if length > agreed.largest {
+            return Err(SendRefused::TooLarge { largest: agreed.largest });
+        }
+        if agreed.deadline.is_some_and(|deadline| now >= created + deadline) {
+            return Err(SendRefused::TooLate);
+        }
+        Ok(agreed)
     }
 
     fn drop_where(&mut self, mut is: impl FnMut(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {

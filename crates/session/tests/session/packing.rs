@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use taut_core::{Bitrate, Bytes, Duration, Time};
 use taut_link::{Bottleneck, Chain, Delay, DropTail};
 use taut_session::{
-    Channel, ChannelEvent, ChannelId, ChannelKind, Direction, Encoding, OperatorConfig, OperatorEvent,
-    Packing, RobotConfig, Schema, Scheme, TrendConfig,
+    Channel, ChannelEvent, ChannelId, ChannelKind, DeadbandConfig, Direction, Encoding, OperatorConfig,
+    OperatorEvent, Packing, RobotConfig, RobotEvent, Sampling, Schema, Scheme, TrendConfig,
 };
 use taut_transport::udp::Udp;
 use taut_wire::session::DataHeader;
@@ -41,6 +41,7 @@ struct Wire {
     packets: Vec<Packet>,
     received: Vec<(Time, ChannelId, u64)>,
     lost: usize,
+    withheld: usize,
 }
 
 impl Observer for Wire {
@@ -52,6 +53,11 @@ impl Observer for Wire {
         let pieces = pieces.map(|piece| piece.unwrap());
         let pieces = pieces.map(|(piece, payload)| (ChannelId(piece.channel), payload.len())).collect();
         self.packets.push(Packet { at: now, bytes: bytes.len() as u64 + HEADERS, pieces });
+    }
+
+    fn robot(&mut self, _now: Time, event: &RobotEvent, _clocks: Option<[Duration; 2]>) {
+        let withheld = matches!(event, RobotEvent::Channel(ChannelEvent::Withheld { .. }));
+        self.withheld += usize::from(withheld);
     }
 
     fn operator(&mut self, now: Time, event: &OperatorEvent) {
@@ -70,8 +76,9 @@ fn channels() -> [Channel; 3] {
         Channel::new(name, Direction::ToOperator, kind, Schema::new("floats", Encoding::Raw))
     };
     let media = |name: &str, kind| channel(name, kind).deadline(MS * 1_000);
+    let felt = Sampling::deadband(DeadbandConfig::new().keep_alive(Duration::MAX));
     [
-        channel("force", ChannelKind::Feedback),
+        channel("force", ChannelKind::Feedback).sampler(felt),
         media("mic", ChannelKind::Audio),
         media("cam", ChannelKind::Video),
     ]
@@ -85,6 +92,8 @@ struct Robot {
     media: (usize, usize),
     made: BTreeMap<(ChannelId, u64), Time>,
     refused: usize,
+    /// What a sample says.
+    force: f32,
     began: Time,
     ticks: u64,
 }
@@ -98,13 +107,22 @@ impl Robot {
         let mut world = World::new(udp, operator, robot, links, Wire::default());
         world.run_until(at_ms(500));
         let began = world.now;
-        Self { world, payload, media: (160, 2_000), made: BTreeMap::new(), refused: 0, began, ticks: 0 }
+        Self {
+            world,
+            payload,
+            media: (160, 2_000),
+            made: BTreeMap::new(),
+            refused: 0,
+            force: 1.0,
+            began,
+            ticks: 0,
+        }
     }
 
     /// The same, whose hand feels something already.
     fn felt(packing: Packing, payload: usize, links: [Chain; 2]) -> Self {
         let mut robot = Self::new(packing, payload, links);
-        robot.send(HAPTIC, payload);
+        robot.feel();
         (0..20).for_each(|_| robot.pass());
         (robot.began, robot.ticks) = (robot.world.now, 0);
         robot.world.observer = Wire::default();
@@ -113,7 +131,8 @@ impl Robot {
 
     fn send(&mut self, channel: ChannelId, bytes: usize) {
         let now = self.world.local(ROBOT);
-        match self.world.robot.send(now, channel, now, &vec![self.ticks as u8; bytes]) {
+        let payload: Vec<u8> = self.force.to_be_bytes().into_iter().cycle().take(bytes).collect();
+        match self.world.robot.send(now, channel, now, &payload) {
             Ok(sequence) => drop(self.made.insert((channel, sequence), self.world.now)),
             Err(_) => self.refused += 1,
         }
@@ -136,10 +155,24 @@ impl Robot {
         self.ticks += 1;
     }
 
+    /// A sample, which is worth sending.
+    fn feel(&mut self) {
+        self.force = 3.0 - self.force;
+        self.send(HAPTIC, self.payload);
+    }
+
     fn run(&mut self, ticks: u64) {
+        self.run_where(ticks, |_| true);
+    }
+
+    /// Of which only some ticks have a sample that is worth sending.
+    fn run_where(&mut self, ticks: u64, significant: impl Fn(u64) -> bool) {
         for _ in 0..ticks {
             self.media();
-            self.send(HAPTIC, self.payload);
+            match significant(self.ticks) {
+                true => self.feel(),
+                false => self.send(HAPTIC, self.payload),
+            }
             self.pass();
         }
     }
@@ -207,13 +240,48 @@ fn fixed_fragment_carries_exactly_its_fragment_while_media_wait() {
     robot.send(VIDEO, 100);
     robot.send(AUDIO, 160);
     for _ in 0..6 {
-        robot.send(HAPTIC, 24);
+        robot.feel();
         robot.pass();
     }
     let media: Vec<_> = robot.packets().iter().map(|packet| packet.pieces[1..].to_vec()).collect();
     let expected: [&[(ChannelId, usize)]; 6] =
         [&[(AUDIO, 58)], &[(AUDIO, 58)], &[(AUDIO, 44), (VIDEO, 14)], &[(VIDEO, 58)], &[(VIDEO, 28)], &[]];
     assert_eq!(media, expected);
+}
+
+#[test]
+fn fixed_fragment_goes_on_with_media_while_samples_are_withheld() {
+    let mut robot = Robot::felt(fixed_fragment(), 12, delays(MS));
+    robot.run_where(2_000, |tick| tick % 10 == 0);
+    assert_eq!(robot.world.observer.withheld, 1_800);
+    let summary = robot.world.robot.status(robot.world.now).channels[0].clone();
+    assert_eq!((summary.made, summary.withheld), (2_001, 1_800));
+    assert!(robot.packets().iter().all(|packet| packet.bytes == 137));
+    robot.settle();
+    assert_eq!((robot.count(HAPTIC), robot.count(VIDEO), robot.world.observer.lost), (200, 50, 0));
+    assert!(robot.worst_delay(VIDEO) <= MS * 40, "{}", robot.worst_delay(VIDEO));
+}
+
+/// The source's rate swings between 613 and 1079 kbit/s.
+#[test]
+fn visual_haptic_rate_swings_with_significance() {
+    let scheme =
+        Scheme::VisualHaptic { media_rate: Bitrate::from_bps(464_000), with_sample: MS, chunk: MS * 15 };
+    let mut robot = Robot::felt(Packing::new(scheme).unwrap(), 24, delays(MS));
+    robot.run_where(20_000, |tick| tick / 2_000 % 2 == 0);
+    for period in 0..5 {
+        let busy = robot.rate(period * 4_000, period * 4_000 + 2_000).as_bps();
+        let quiet = robot.rate(period * 4_000 + 2_000, period * 4_000 + 4_000).as_bps();
+        assert!((1_000_000..1_150_000).contains(&busy), "{busy}");
+        assert!((450_000..620_000).contains(&quiet), "{quiet}");
+    }
+    robot.settle();
+    let samples = |packet: &&Packet| packet.count(HAPTIC) > 0;
+    assert!(robot.packets().iter().all(|packet| packet.bytes <= 870 + 60), "15 ms' worth and headers");
+    assert!(robot.packets().iter().filter(samples).all(|packet| packet.bytes <= 165));
+    assert!(robot.packets().iter().filter(|packet| !samples(packet)).all(|packet| packet.pieces.len() == 1));
+    assert_eq!((robot.worst_delay(HAPTIC), robot.world.observer.lost), (Duration::ZERO, 0));
+    assert!(robot.worst_delay(VIDEO) <= MS * 55, "{}", robot.worst_delay(VIDEO));
 }
 
 #[test]
@@ -236,7 +304,7 @@ fn media_go_by_themselves_where_nothing_live_is_made() {
         }
         assert_eq!((robot.count(AUDIO), robot.count(VIDEO)), (5, 3), "{scheme:?}");
         // The hand that felt something, and is silent: they wait for it for a tenth of a second.
-        robot.send(HAPTIC, 12);
+        robot.feel();
         robot.media();
         robot.pass();
         let made = robot.world.now;
@@ -279,7 +347,7 @@ fn network_aware_packs_more_samples_while_the_delay_rises_and_fewer_again_when_i
     // A sample a packet takes 464 kbit/s with all headers, four together 240.
     let mut robot = Robot::felt(network_aware(), 12, narrow(400));
     for _ in 0..4_000 {
-        robot.send(HAPTIC, 12);
+        robot.feel();
         robot.pass();
     }
     robot.settle();
@@ -309,11 +377,11 @@ fn network_aware_packets_save_headers_and_lose_nothing() {
 fn a_packet_that_does_not_fill_goes_after_its_time() {
     let mut robot = Robot::felt(network_aware(), 12, narrow(400));
     while robot.packets().last().is_none_or(|packet| packet.count(HAPTIC) < 4) {
-        robot.send(HAPTIC, 12);
+        robot.feel();
         robot.pass();
     }
     let packets = robot.packets().len();
-    robot.send(HAPTIC, 12);
+    robot.feel();
     let made = robot.world.now;
     robot.settle();
     assert_eq!(robot.packets().len(), packets + 1);

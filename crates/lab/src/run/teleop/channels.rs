@@ -30,7 +30,10 @@ pub(super) fn happened(event: &ChannelEvent) -> Option<(ChannelId, Happened)> {
         ChannelEvent::Dropped { channel, sequence, cause } => {
             Some((*channel, Happened::Dropped(*sequence, *cause)))
         }
-        ChannelEvent::Opened { .. } | ChannelEvent::Refused { .. } | ChannelEvent::Arrived { .. } => None,
+        ChannelEvent::Opened { .. }
+        | ChannelEvent::Refused { .. }
+        | ChannelEvent::Withheld { .. }
+        | ChannelEvent::Arrived { .. } => None,
     }
 }
 
