@@ -4,7 +4,7 @@ use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
 use taut_core::{Bytes, Duration, Medium, PathId, Priority, Seed};
 use taut_session::{
     Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order, Packing,
-    Processing, RobotConfig, Schema, Scheme, SchemeError, TrendConfig,
+    Processing, RobotConfig, Sampling, Schema, Scheme, SchemeError, TrendConfig,
 };
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
@@ -315,6 +315,9 @@ fn media_channels(session: &Session) -> impl Iterator<Item = Channel> {
             (Medium::Audio, _) => ("audio", ChannelKind::Audio, audio),
             _ => ("video", ChannelKind::Video, video),
         };
+        let sampler = stream.haptic.as_ref().filter(|_| medium == Medium::Haptic);
+        let deadband = sampler.and_then(|haptic| super::video::deadband(&haptic.sampler));
+        let sampling = deadband.map_or(Sampling::every(), Sampling::deadband);
         let way = match direction {
             Way::Forward => Direction::ToRobot,
             Way::Backward => Direction::ToOperator,
@@ -323,6 +326,7 @@ fn media_channels(session: &Session) -> impl Iterator<Item = Channel> {
             .delivery(Delivery::Once)
             .no_deadline()
             .priority(MEDIA_PRIORITY)
+            .sampler(sampling)
             .largest(largest.max(LARGEST_FRAME))
     })
 }

@@ -21,6 +21,8 @@ pub(super) enum Note {
     Made(ChannelId, usize, Result<u64, SendRefused>),
     /// Something came.
     Came(ChannelId, u64),
+    /// Something is not worth sending.
+    Withheld(ChannelId, u64),
     /// Something will not be sent, or came and is of no use.
     Dropped(ChannelId, u64, DropCause),
     /// A datagram was of no use.
@@ -38,6 +40,7 @@ pub(super) fn note(event: Observed<'_>) -> Option<Note> {
             ChannelEvent::Opened { .. } => Note::Opened,
             ChannelEvent::Received { channel, sequence, .. } => Note::Came(channel, sequence),
             ChannelEvent::Dropped { channel, sequence, cause } => Note::Dropped(channel, sequence, cause),
+            ChannelEvent::Withheld { channel, sequence } => Note::Withheld(channel, sequence),
             ChannelEvent::Refused { .. } | ChannelEvent::Arrived { .. } => return None,
         },
         Observed::Operator(OperatorEvent::Refused(cause))
@@ -109,6 +112,10 @@ impl Open {
                 Some(sample) => one(NodeEvent::Delivered(sample)),
                 None => one(NodeEvent::Refused(self.medium(channel), DropCause::Duplicate)),
             },
+            Note::Withheld(channel, sequence) => {
+                let sample = self.take(channel, sequence);
+                [sample.map(NodeEvent::Withheld), None]
+            }
             Note::Dropped(channel, sequence, cause) => self.drop(side, channel, sequence, cause),
             Note::Refused(cause) => one(NodeEvent::Refused(None, cause)),
             Note::Gauge(name, value) => one(NodeEvent::Gauge { name, value }),
