@@ -48,8 +48,8 @@ pub(super) struct AgentNode {
     peer: Peer,
     events: Events,
     account: Option<Box<dyn Account>>,
-    /// From then on it does anything.
-    begins: Time,
+    /// When it does anything at first; `None`: it has begun.
+    begins: Option<Time>,
     now: Time,
     /// The empty buffer of the packet that arrived last, for the one that leaves next.
     spare: Vec<u8>,
@@ -58,7 +58,16 @@ pub(super) struct AgentNode {
 impl AgentNode {
     /// An agent that begins at `begins`, whose observer writes into `events`.
     pub(super) fn new(begins: Time, agent: Agent, renew: Renew, peer: Peer, events: Events) -> Self {
-        Self { agent, renew, peer, events, account: None, begins, now: Time::ZERO, spare: Vec::new() }
+        Self {
+            agent,
+            renew,
+            peer,
+            events,
+            account: None,
+            begins: Some(begins),
+            now: Time::ZERO,
+            spare: Vec::new(),
+        }
     }
 
     /// What it sends is counted besides.
@@ -114,7 +123,8 @@ impl Node for AgentNode {
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        if now < self.begins {
+        self.begins.take_if(|begins| now >= *begins);
+        if self.begins.is_some() {
             return;
         }
         self.now = now;
@@ -123,7 +133,7 @@ impl Node for AgentNode {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        if now < self.begins {
+        if self.begins.is_some() {
             return None;
         }
         let transmit = agent!(&mut self.agent, agent => agent.poll_transmit(now, &mut self.spare));
@@ -146,7 +156,8 @@ impl Node for AgentNode {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        let due = agent!(&self.agent, agent => agent.poll_timeout())?;
-        Some(if due.at < self.begins { Deadline::new(self.begins, "start") } else { due })
+        // A transport may have something to send as soon as it is asked, without a deadline.
+        let begins = self.begins.map(|at| Deadline::new(at, "start"));
+        begins.or_else(|| agent!(&self.agent, agent => agent.poll_timeout()))
     }
 }
