@@ -16,15 +16,15 @@ use taut_lab::scenario::{Scenario, ScenarioError, Setting};
 use taut_trace::{Data, Ivf, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
 use taut_transport::quic::frame as quic_frame;
 use taut_wire::{
-    dccp as dccp_wire, etp as etp_wire, media as media_wire, mtip as mtip_wire, omni71 as omni71_wire,
-    rtp as rtp_wire, session as session_wire, tcp as tcp_wire,
+    dccp as dccp_wire, etp as etp_wire, mtip as mtip_wire, omni71 as omni71_wire, rtp as rtp_wire,
+    session as session_wire, tcp as tcp_wire,
 };
 
 /// A target's body.
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 19] = [
+pub const TARGETS: [(&str, Body); 18] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
@@ -33,7 +33,6 @@ pub const TARGETS: [(&str, Body); 19] = [
     ("etp", etp),
     ("mtip", mtip),
     ("dccp", dccp),
-    ("media", media),
     ("rtp", rtp),
     ("omni71", omni71),
     ("session", session),
@@ -260,24 +259,6 @@ pub fn rtp(data: &[u8]) {
         assembler.handle_input(&view);
         assert!(assembler.poll_frame().is_none_or(|frame| frame.kind == codec.kind(view.payload())));
     }
-}
-
-/// Datagrams of the media multiplexer. The first byte says how many zeros follow that were not stored.
-pub fn media(data: &[u8]) {
-    let Some((padding, data)) = data.split_first() else { return };
-    let Ok(view) = media_wire::MediaView::new_checked(data, u32::from(*padding)) else { return };
-    let header = view.header();
-    assert_eq!(view.samples().count(), usize::from(header.samples));
-    assert_eq!(view.fragments().count(), usize::from(header.fragments));
-    let mut bytes = Vec::new();
-    header.emit(&mut bytes);
-    view.samples().for_each(|sample| sample.emit(header.sent, &mut bytes));
-    view.fragments().for_each(|(fragment, _)| fragment.emit(header.sent, &mut bytes));
-    view.fragments().for_each(|(_, stored)| bytes.extend(stored));
-    let again =
-        media_wire::MediaView::new_checked(&bytes, u32::from(*padding)).expect("what was emitted parses");
-    assert_eq!(again.header(), header);
-    assert!(again.samples().eq(view.samples()) && again.fragments().eq(view.fragments()));
 }
 
 /// What lies inside QUIC's datagrams and streams. The first byte says where the stream is cut in two. Every message has

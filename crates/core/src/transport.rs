@@ -49,6 +49,11 @@ pub trait Transport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority(pub u8);
 
+impl Priority {
+    /// The least urgent that samples have.
+    const LAST_SAMPLE: Self = Self(2);
+}
+
 /// Which of a session's logical streams a message belongs to. Reliable messages of one stream arrive in order; streams
 /// do not wait for each other where the transport can keep them apart (QUIC, SCTP), and do over TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,9 +86,17 @@ pub struct Message {
     pub reliability: Reliability,
     /// The caller's own number for it, returned in events.
     pub tag: u64,
+    /// It is a sample of this series, whatever its priority: a newer one of the series takes its place, and none of another series does.
+    pub series: Option<u8>,
 }
 
 impl Message {
+    /// May a newer one take its place? What comes after the samples is a part of something longer, unless it is of a series.
+    pub fn is_sample(&self) -> bool {
+        let is_sample = self.series.is_some() || self.priority <= Priority::LAST_SAMPLE;
+        self.reliability == Reliability::Unreliable && is_sample
+    }
+
     /// Has it reached the age at which it is worthless?
     pub fn is_late(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| now.saturating_since(self.created) >= deadline)

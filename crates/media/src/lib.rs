@@ -1,26 +1,22 @@
-//! What is sent of force, sound and picture, and in which packet: samplers, multiplexers, and their other halves at the
-//! receiver.
+//! What is sent of force, sound and picture, and in which packet: samplers, packings, frames, and what a receiver does with them.
 //!
 //! | towards the network | from the network |
 //! | --- | --- |
-//! | [`Sampler`]: is this sample worth sending? | [`Hold`]: what the robot or the hand gets in between |
+//! | [`Sampler`]: is this sample worth sending? | |
 //! | [`FrameSource`]: audio and video frames | [`FrameAccount`]: how many arrived whole, how smoothly |
-//! | [`Packer`], [`Multiplexer`]: who travels with whom | [`Demultiplexer`]: samples and whole frames again |
+//! | [`Packer`]: who travels with whom | |
 //! | [`gcc`]: how fast to send them | [`gcc::Reporter`]: which of them arrived |
 //! | [`Packetizer`]: frames into RTP packets | [`FrameAssembler`]: RTP packets into frames |
 //! | [`Repair`]: repetition, parity or a copy? [`Parity`] | [`JitterBuffer`]: even play-out |
 //! | | [`opinion`]: what viewers would think of it |
 //!
-//! The bytes are those of [`taut_wire::media`] and of [`taut_wire::rtp`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
+//! The bytes are those of [`taut_wire::rtp`]. All are sans-IO state machines with the verbs of [`taut_core`]; none reads
 //! a clock, allocates per packet once it is warm, or grows without a bound.
 
-mod demux;
 mod frame_account;
 mod frames;
 pub mod gcc;
-mod hold;
 mod jitter_buffer;
-mod mux;
 pub mod opinion;
 mod packing;
 mod parity;
@@ -29,12 +25,9 @@ mod rtp;
 mod sampler;
 mod vp8_table;
 
-pub use demux::{Demultiplexer, DemuxConfig, DemuxStats, FrameStats};
 pub use frame_account::{FrameAccount, FrameSummary};
 pub use frames::FrameSource;
-pub use hold::Hold;
 pub use jitter_buffer::{HoldTarget, InterarrivalJitter, JitterBuffer, JitterStats, Played};
-pub use mux::{Multiplexer, MuxConfig, MuxConfigError, MuxTransmit};
 pub use packing::{MAX_SAMPLES, Order, Packer, Scheme, SchemeError, TrendConfig, Waiting};
 pub use parity::Parity;
 pub use repair::{Ahead, LossShare, MOST_PARTS, Repair, Way, most_parity};

@@ -10,7 +10,7 @@ use taut_core::{Duration, Time};
 
 /// Decides, sample by sample, what is sent and what is withheld.
 ///
-/// A withheld sample is not a loss: the receiver holds the last one ([`crate::Hold`]).
+/// A withheld sample is not a loss: the receiver holds the last one.
 ///
 /// ```
 /// use taut_core::{Duration, Time};

@@ -3,7 +3,9 @@
 use taut_core::{Bytes, Seed};
 use taut_io::tcp::KernelTcp;
 use taut_lab::run::{Inputs, RunError, cross_flows, path_links};
-use taut_lab::scenario::{Congestion, MptcpScheduler, Scenario, TcpSpec, Teleop, Traffic, TransportSpec};
+use taut_lab::scenario::{
+    Congestion, MptcpScheduler, Scenario, Session, Stream, TcpSpec, Teleop, Traffic, TransportSpec,
+};
 
 use crate::NamespaceError;
 use crate::between::Network;
@@ -15,17 +17,16 @@ use crate::between::Network;
 pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
     let refuse =
         |key: &str, message: &str| Err(RunError::Key { key: key.to_owned(), message: message.to_owned() });
-    if scenario.session.is_some() {
-        return refuse("session", "is simulated only; sessions of [teleop] run over real sockets");
-    }
     if let Some(name) = scenario.lans.keys().next() {
         return refuse(
             &format!("lans.{name}"),
             "over real sockets there is one link, between operator and robot",
         );
     }
-    if scenario.commands.is_some() && scenario.teleop.is_some() {
-        return refuse("commands", "beside a session they are simulated only");
+    let sessions = [scenario.session.is_some(), scenario.teleop.is_some(), scenario.commands.is_some()];
+    if sessions.iter().filter(|is| **is).count() > 1 {
+        let key = if scenario.commands.is_some() { "commands" } else { "session" };
+        return refuse(key, "beside another session it is simulated only");
     }
     path_links(scenario, Seed::new(1), &mut Inputs::default())?;
     cross_flows(scenario, Seed::new(1), &mut Inputs::default())?;
@@ -38,7 +39,7 @@ pub fn possible(scenario: &Scenario) -> Result<(), RunError> {
         (Some(teleop), _) => ("teleop", settings(teleop).or_else(|| transport(&teleop.transport))),
         (None, Some(commands)) if commands.bare => ("commands", Some(("bare", BARE.to_owned()))),
         (None, Some(commands)) => ("commands", transport(&commands.transport)),
-        (None, None) => return Ok(()),
+        (None, None) => ("session", scenario.session.as_ref().and_then(media)),
     };
     found.map_or(Ok(()), |(key, message)| refuse(&format!("{of}.{key}"), &message))
 }
@@ -59,6 +60,17 @@ fn settings(teleop: &Teleop) -> Option<(&'static str, String)> {
         _ => return None,
     };
     Some((key, message.to_owned()))
+}
+
+/// Which of a session's settings cannot be.
+fn media(session: &Session) -> Option<(&'static str, String)> {
+    let marked = |stream: &Option<Stream>| stream.as_ref().is_some_and(|stream| stream.dscp != 0);
+    let message = || "packets are marked in simulations only".to_owned();
+    match [&session.forward, &session.backward].map(marked) {
+        [true, _] => Some(("forward.dscp", message())),
+        [_, true] => Some(("backward.dscp", message())),
+        _ => transport(&session.transport),
+    }
 }
 
 /// What the devices between the namespaces carry.

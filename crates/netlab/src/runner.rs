@@ -21,10 +21,10 @@ use taut_io::{Clock, Driver, DriverConfig, ThreadOptions, Warning};
 use taut_lab::hand::SimulatedHand;
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::run::{
-    CommandNotes, CommandRun, Commander, Inputs, Notes, StillRobot, Way, account, account_commands,
-    account_cross, settings,
+    CommandNotes, CommandRun, Inputs, MediaNotes, Notes, StillHand, StillRobot, Way, account,
+    account_commands, account_cross, account_media, settings,
 };
-use taut_lab::scenario::{Commands, Scenario, TcpSpec, Teleop, TransportSpec};
+use taut_lab::scenario::{Commands, Scenario, Session, TcpSpec, Teleop, TransportSpec};
 use taut_report::result::RunResult;
 use taut_transport::identity::{Identity, Trust};
 
@@ -144,11 +144,7 @@ pub fn run(
     let (network, middle) = options.between.join(scenario, seed, options, &mut inputs, books.as_ref())?;
     prepare(scenario, &network)?;
     let carried = |paths: Result<Vec<[Way; 2]>, RealError>| paths.map(|paths| without(paths, books.as_ref()));
-    let job = match (&scenario.teleop, &scenario.commands) {
-        (Some(teleop), _) => Some(Job::Teleop(teleop)),
-        (None, Some(commands)) => Some(Job::Commands(commands)),
-        (None, None) => None,
-    };
+    let job = Job::of(scenario);
     if let Some(TransportSpec::Mptcp(_)) = job.as_ref().map(Job::transport) {
         network.announce_paths()?;
     }
@@ -168,6 +164,11 @@ pub fn run(
             let choices = progress.choices.map(|report| report.stats);
             let run = CommandRun { began, paths, copies: progress.copies, choices, inputs: inputs.list() };
             account_commands(scenario, commands, seed.get(), ends, run)
+        }
+        Some(job @ Job::Media(session)) => {
+            let (ended, ends) = setup(job).run(<[MediaNotes; 2]>::default(), cross, cancel, progress)?;
+            let paths = carried(ended.carried(middle))?;
+            account_media(scenario, session, seed.get(), ended.began, ends, &paths, inputs.list())
         }
         None => {
             let start = |cross: Cross| cross.start(network, options, clock.now());
@@ -199,13 +200,22 @@ fn without(mut paths: Vec<[Way; 2]>, books: Option<&Books>) -> Vec<[Way; 2]> {
 enum Job<'a> {
     Teleop(&'a Teleop),
     Commands(&'a Commands),
+    Media(&'a Session),
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// The only one of a scenario.
+    fn of(scenario: &'a Scenario) -> Option<Self> {
+        let (teleop, commands) = (scenario.teleop.as_ref(), scenario.commands.as_ref());
+        let one = teleop.map(Self::Teleop).or(commands.map(Self::Commands));
+        one.or(scenario.session.as_ref().map(Self::Media))
+    }
+
     fn transport(&self) -> &TransportSpec {
         match self {
             Self::Teleop(teleop) => &teleop.transport,
             Self::Commands(commands) => &commands.transport,
+            Self::Media(session) => &session.transport,
         }
     }
 }
@@ -351,6 +361,10 @@ impl Setup<'_> {
                 teleop.messages.map_or(within, |messages| messages.min(within))
             }
             Job::Commands(commands) => (self.scenario.duration + self.scenario.drain) / commands.period,
+            Job::Media(session) => {
+                let agent = settings::media_agent(session, self.scenario.drain);
+                (self.scenario.duration + self.scenario.drain) / agent.period()
+            }
         };
         times.max(1)
     }
@@ -373,7 +387,12 @@ impl Setup<'_> {
                 Box::new(SimulatedArm::of_run(teleop, self.seed, SimulatedRobot::REST)),
                 settings::robot(teleop),
             ),
-            Job::Commands(commands) => (Box::new(StillRobot), settings::commanded(commands)),
+            Job::Commands(commands) => (Box::new(StillRobot::silent()), settings::commanded(commands)),
+            Job::Media(session) => {
+                let robot =
+                    StillRobot::of_session(self.scenario, session, self.seed, &mut Inputs::default())?;
+                (Box::new(robot), settings::media_robot(session))
+            }
         };
         let config = ServeConfig::new(session).observed(observer);
         let (driver, device) = (self.driver()?, InProcess::new(arm));
@@ -404,7 +423,14 @@ impl Setup<'_> {
             Job::Commands(commands) => {
                 let agent = settings::commanding(commands, drain).reports_by_time(PROGRESS);
                 let config = OperateConfig::new(settings::commander(commands), agent);
-                (Box::new(Commander::of_run(self.scenario, commands, began)), config)
+                (Box::new(StillHand::of_commands(self.scenario, commands, began)), config)
+            }
+            Job::Media(session) => {
+                let agent = settings::media_agent(session, drain).reports_by_time(PROGRESS);
+                let config = OperateConfig::new(settings::media_operator(session), agent);
+                let mut inputs = Inputs::default();
+                let hand = StillHand::of_session(self.scenario, session, began, self.seed, &mut inputs)?;
+                (Box::new(hand), config)
             }
         };
         let config = config.observed(observer);
@@ -454,6 +480,7 @@ impl Setup<'_> {
             _ => match self.job {
                 Job::Teleop(teleop) => settings::session(teleop).into(),
                 Job::Commands(commands) => settings::commands(commands, false).into(),
+                Job::Media(session) => settings::media(session).into(),
             },
         }
     }

@@ -60,18 +60,34 @@ pub(crate) struct Parcel {
     pub(crate) created: Time,
     pub(crate) deadline: Option<Duration>,
     pub(crate) tag: u64,
+    /// Of samples that are no states: see [`Message::series`].
+    pub(crate) series: Option<u8>,
 }
 
 impl Parcel {
     /// Goes first and must arrive.
     pub(crate) const fn urgent(now: Time) -> Self {
-        Self { stream: 0, reliability: Reliability::Reliable, created: now, deadline: None, tag: NO_TAG }
+        Self {
+            stream: 0,
+            reliability: Reliability::Reliable,
+            created: now,
+            deadline: None,
+            tag: NO_TAG,
+            series: None,
+        }
     }
 
     /// Said again soon anyway.
     pub(crate) const fn passing(now: Time, stream: u8) -> Self {
         let deadline = Some(Duration::from_secs(1));
-        Self { stream, reliability: Reliability::Unreliable, created: now, deadline, tag: NO_TAG }
+        Self {
+            stream,
+            reliability: Reliability::Unreliable,
+            created: now,
+            deadline,
+            tag: NO_TAG,
+            series: None,
+        }
     }
 }
 
@@ -174,6 +190,7 @@ impl<T: Transport> Port<T> {
             stream: StreamId(u16::from(parcel.stream)),
             reliability: parcel.reliability,
             tag: parcel.tag,
+            series: parcel.series,
         };
         self.transport.send(now, message)?;
         self.traffic.payload += bytes as u64;

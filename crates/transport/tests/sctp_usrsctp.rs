@@ -132,8 +132,16 @@ fn usrsctp_echoes_every_message_of_every_kind() {
         let reliability = if stream < 2 { Reliability::Unreliable } else { Reliability::Reliable };
         let (created, priority) = (driver.now(), Priority(stream.min(2) as u8));
         let deadline = Some(Duration::from_secs(2));
-        let message =
-            Message { data, created, deadline, priority, stream: StreamId(stream), reliability, tag: number };
+        let message = Message {
+            data,
+            created,
+            deadline,
+            priority,
+            stream: StreamId(stream),
+            reliability,
+            tag: number,
+            series: None,
+        };
         driver.sctp.send(created, message).expect("there is room");
         driver.flush();
         next += Duration::from_micros(500);

@@ -5,7 +5,6 @@
 
 pub mod dccp;
 pub mod etp;
-pub mod media;
 pub mod mtip;
 pub mod omni71;
 pub mod proxy;

@@ -250,10 +250,10 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
 
     /// Takes what the device has for channels, when it is time.
     fn exchange(&mut self, now: Time) {
-        if self.next_exchange.is_none_or(|due| now < due) {
-            return;
-        }
-        self.next_exchange = Some(now + self.settings.period);
+        let Some(due) = self.next_exchange.filter(|due| now >= *due) else { return };
+        // As samples are: a host that is late asks no less often.
+        let period = self.settings.period;
+        self.next_exchange = Some(due + period * ((now - due) / period + 1));
         for _ in 0..MOST_MESSAGES {
             match self.device.0.poll_message(now) {
                 Some(DeviceMessage::Payload { channel, payload }) => self.send(now, channel, &payload),

@@ -72,6 +72,11 @@ impl OperatorSettings {
         }
     }
 
+    /// How often the device is asked.
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
     /// It ends after so many samples that could be sent. Default: when the device has no more.
     pub fn limit(mut self, samples: u64) -> Self {
         self.limit = Some(samples);

@@ -140,7 +140,9 @@ impl Messages {
         };
         match delivery {
             Delivery::Newest => while queue.drop_oldest(DropCause::Superseded) {},
-            Delivery::Deadline => while is_full(queue) && queue.drop_oldest(DropCause::QueueFullPackets) {},
+            Delivery::Deadline | Delivery::Once => {
+                while is_full(queue) && queue.drop_oldest(DropCause::QueueFullPackets) {}
+            }
             Delivery::Reliable if is_full(queue) => return queue.count(DropCause::QueueFullPackets),
             Delivery::Reliable => {}
         }

@@ -285,7 +285,7 @@ fn add_tcp(network: &mut Network, one: &One<'_>, spec: &TcpSpec, seed: Seed, flo
 const EPHEMERAL: u16 = 49_152;
 
 fn video(spec: &VideoTraffic, interval: Duration) -> Video {
-    let frames = super::session::vp8_frames().into_iter().map(Bytes::new).collect();
+    let frames = super::still::vp8_frames().into_iter().map(Bytes::new).collect();
     Video::new(frames, interval, spec.packet)
 }
 

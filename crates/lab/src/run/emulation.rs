@@ -91,11 +91,11 @@ fn operator(scenario: &Scenario) -> Option<&str> {
     session.or(scenario.teleop.as_ref().map(|teleop| teleop.operator.as_str()))
 }
 
-/// Who stands at the two ends of a scenario's paths: those of its `[teleop]` session, or of its `[commands]`; where it has neither, those
-/// of its first link.
+/// Who stands at the two ends of a scenario's paths: those of its `[session]`, its `[teleop]` session, or of its `[commands]`; where it has
+/// none, those of its first link.
 #[derive(Clone, Copy, Debug)]
 pub struct PathEnds<'a> {
-    /// Whose they are: `"teleop"`, `"commands"` or `"links"`.
+    /// Whose they are: `"teleop"`, `"commands"`, `"session"` or `"links"`.
     pub of: &'static str,
     /// The operator's place, and the robot's.
     pub ends: [&'a str; 2],
@@ -115,21 +115,22 @@ impl<'a> PathEnds<'a> {
         if let Some(commands) = &scenario.commands {
             return Ok(Self { of: "commands", ends: [&commands.from, &commands.to], paths: commands.paths });
         }
+        if let Some(session) = &scenario.session {
+            return Ok(Self { of: "session", ends: [&session.operator, &session.robot], paths: 1 });
+        }
         // Cross traffic by itself: the first link's.
         let first = scenario.links.iter().flat_map(|(name, link)| directions(name, link)).next();
-        match first {
-            Some((_, from, to)) if scenario.session.is_none() => {
-                Ok(Self { of: "links", ends: [from, to], paths: 1 })
-            }
-            _ => {
-                let message = "there is none; only sessions of [teleop] and [commands] run over real sockets";
-                Err(RunError::key("teleop", message))
-            }
-        }
+        let (_, from, to) = first.ok_or_else(|| {
+            RunError::key(
+                "session",
+                "there is none; [session], [teleop] and [commands] run over real sockets",
+            )
+        })?;
+        Ok(Self { of: "links", ends: [from, to], paths: 1 })
     }
 }
 
-/// The links of a scenario between the two ends of its `[teleop]` session or its `[commands]`, a pair for each of their paths, there and
+/// The links of a scenario between the two ends of its session or its `[commands]`, a pair for each of their paths, there and
 /// back: path i is the i-th link by name that leads there, with the i-th that leads back. Those beyond the paths are left out.
 /// What is random in them is as in a simulated run with this seed.
 ///

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use taut_core::{Bitrate, Bytes, Duration, FlowId, Medium, Probability};
+use taut_core::{Bitrate, Bytes, Duration, FlowId, IPV4_HEADER, Medium, Probability};
 use taut_qos::limits::{Check, Limits, check};
 use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow, predict_with_media};
 
@@ -10,7 +10,7 @@ use super::flows::FlowInfo;
 use crate::metrics::{CycleSummary, CycleWatch};
 use crate::scenario::{
     self, Cross, Direction, ElementSpec, LinkSpec, Model, MultiplexerSpec, SamplerSpec, Scenario, Session,
-    Stream, Traffic, VideoSource,
+    Traffic, VideoSource,
 };
 use taut_report::result::{
     EmergencyResult, FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure,
@@ -47,6 +47,19 @@ pub(super) fn stops(teleop: &TeleopResult, within: Duration) -> LimitResult {
         met,
         reason,
     }
+}
+
+/// Where there never was a session, and therefore nothing to be judged, no limit is met.
+pub(super) fn no_session(opened: bool, limits: &[LimitResult]) -> Option<LimitResult> {
+    (!opened && limits.is_empty()).then(|| LimitResult {
+        stream: "session".to_owned(),
+        quantity: "sessions".to_owned(),
+        unit: String::new(),
+        value: Some(0.0),
+        limit: 1.0,
+        met: false,
+        reason: Some("the two ends never had a session".to_owned()),
+    })
 }
 
 fn limits_of(result: &MediumResult) -> Vec<LimitResult> {
@@ -162,16 +175,9 @@ fn condition(name: &str, holds: bool, explanation: &str) -> ModelCondition {
     ModelCondition { name: name.to_owned(), holds, explanation: explanation.to_owned() }
 }
 
-fn stream_of(session: &Session, direction: Direction) -> Option<&Stream> {
-    match direction {
-        Direction::Forward => session.forward.as_ref(),
-        Direction::Backward => session.backward.as_ref(),
-    }
-}
-
 /// The model's stream: a packet of one size at every T_h.
 fn beyond_its_stream(session: &Session, direction: Direction) -> Vec<ModelCondition> {
-    let Some(stream) = stream_of(session, direction) else { return Vec::new() };
+    let Some(stream) = session.stream(direction) else { return Vec::new() };
     let haptic = stream.haptic.as_ref();
     let one_packet_a_sample = match stream.multiplexer {
         MultiplexerSpec::FixedFragment(_) => true,
@@ -327,7 +333,7 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
         _ => None,
     });
     let session = scenario.session.as_ref()?;
-    let stream = stream_of(session, model.direction)?;
+    let stream = session.stream(model.direction)?;
     let haptic = stream.haptic.as_ref()?;
     let mut link = SharedLink {
         rate,
@@ -354,6 +360,16 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
                 .map(|video| Duration::from_nanos(1_000_000_000 / u64::from(video.fps))),
         });
     }
+    let other = match model.direction {
+        Direction::Forward => Direction::Backward,
+        Direction::Backward => Direction::Forward,
+    };
+    // Nothing is acknowledged where nothing comes.
+    let unsaid = usize::from(session.stream(other).is_none());
+    link.cbr.extend(SESSION_FRAMES.into_iter().skip(unsaid).map(|(bytes, hz)| {
+        let packet = Bytes::new(IPV4_HEADER + UDP_HEADER + bytes);
+        Cbr { rate: Bitrate::from_bps(packet.bits() * hz), packet }
+    }));
     for name in &model.cross {
         let cross = scenario.cross.get(name)?;
         for _ in 0..cross.count {
@@ -372,10 +388,14 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
     Some(link)
 }
 
+/// What a session says beside its media, in bytes and how often a second: which frames arrived, how the robot is, what its clock reads.
+const SESSION_FRAMES: [(u64, u64); 3] = [(25, 100), (96, 1), (40, 1)];
+const UDP_HEADER: u64 = 8;
+
 /// What the model's stream has to carry beside its samples.
 fn media_rates(scenario: &Scenario) -> MediaRates {
     let ends = scenario.model.as_ref().zip(scenario.session.as_ref());
-    let stream = ends.and_then(|(model, session)| stream_of(session, model.direction));
+    let stream = ends.and_then(|(model, session)| session.stream(model.direction));
     let audio = stream.and_then(|stream| stream.audio.as_ref()).map(|audio| audio.rate);
     let video = stream.and_then(|stream| stream.video.as_ref()).map(|video| video.rate.unwrap_or(VP8_RATE));
     MediaRates { audio: audio.unwrap_or_default(), video: video.unwrap_or_default() }

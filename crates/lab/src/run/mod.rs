@@ -1,5 +1,6 @@
 //! One run: a scenario and a seed in, a result out.
 
+mod agent;
 mod beside;
 mod commands;
 mod cross;
@@ -25,6 +26,7 @@ mod samples;
 mod session;
 pub mod settings;
 mod signals;
+mod still;
 mod teleop;
 mod transports;
 mod video;
@@ -35,13 +37,15 @@ use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
 
 pub use beside::{CrossBooks, CrossCarrier, CrossFlow, Tally, account_cross, cross_flows};
-pub use commands::{CommandNotes, CommandRun, Commander, StillRobot, account_commands};
+pub use commands::{CommandNotes, CommandRun, account_commands};
 pub(crate) use earlier::{Kind, Owner, settle};
 pub use emulation::{LinkPair, PathEnds, link_name, link_pair, path_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
 pub use qdiscs::{Hop, Qdiscs, qdiscs};
+pub use session::{MediaNotes, account_media};
+pub use still::{StillHand, StillRobot};
 pub use teleop::{Notes, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
@@ -132,7 +136,8 @@ pub(crate) fn run_reading(
     let mut simulation = simulation.map_err(RunError::scenario)?;
     advance(&mut simulation, scenario.duration + scenario.drain, progress);
     stage.queues = simulation.link_counters().map(|counters| counters.into_iter().collect()).collect();
-    let (((ledger, _), (metrics, files)), held) = simulation.finish();
+    let (((ledger, _), (mut metrics, files)), held) = simulation.finish();
+    stage.media.iter().for_each(|media| media.tell_rest(&mut metrics));
     files.map_or(Ok(()), Files::finish)?;
     let account = ledger.close(&held);
     stage.result(scenario, seed, &nodes, &metrics, &account)
@@ -161,6 +166,7 @@ struct Stage {
     flows: Vec<FlowInfo>,
     streams: Vec<StreamKey>,
     inputs: Inputs,
+    media: Option<session::MediaSession>,
     teleop: Option<teleop::Session>,
     commands: Option<commands::CommandFlow>,
 }
@@ -170,10 +176,13 @@ impl Stage {
         let mut network = Network::new();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();
-        let streams = match &scenario.session {
-            Some(session) => session::add(&mut network, session, scenario, seed, &mut inputs, &mut flows)?,
-            None => Vec::new(),
+        let media = match &scenario.session {
+            Some(session) => {
+                Some(session::add(&mut network, session, scenario, seed, &mut inputs, &mut flows)?)
+            }
+            None => None,
         };
+        let streams = media.as_ref().map_or(Vec::new(), |media| media.streams().to_vec());
         let (streams, teleop) = match &scenario.teleop {
             Some(teleop) => {
                 let (streams, session) =
@@ -185,7 +194,7 @@ impl Stage {
         let explain = extras.events;
         let commands = commands::add(&mut network, scenario, seed, explain, &mut inputs, &mut flows)?;
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
-        Ok(Self { network, links, queues: Vec::new(), flows, streams, inputs, teleop, commands })
+        Ok(Self { network, links, queues: Vec::new(), flows, streams, inputs, media, teleop, commands })
     }
 
     fn result(
@@ -198,6 +207,9 @@ impl Stage {
     ) -> Result<RunResult, RunError> {
         let media = metrics.media();
         let mut limits = judge::limits(&media);
+        let media_session = self.media.as_ref();
+        let nothing = media_session.and_then(|session| judge::no_session(session.opened(), &limits));
+        limits.extend(nothing);
         let flow =
             |(i, info): (usize, &FlowInfo)| metrics.flow(i, info, application_bps(&info.owner, &media));
         let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();

@@ -1,10 +1,10 @@
 //! From the scenario's words to the specification of a stack, and to the settings of sessions that run on real sockets too.
 
 use taut_agent::{OperatorSettings, ResumePolicy, SampleFrom};
-use taut_core::{Duration, PathId, Priority};
+use taut_core::{Bytes, Duration, Medium, PathId, Priority, Seed};
 use taut_session::{
-    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order,
-    Processing, RobotConfig, Schema,
+    Channel, ChannelKind, Codec, Delivery, Direction, Encoding, MotionLimits, OperatorConfig, Order, Packing,
+    Processing, RobotConfig, Sampling, Schema, Scheme, SchemeError, TrendConfig,
 };
 use taut_transport::dccp::{Ccid, DccpConfig};
 use taut_transport::etp::{Adaptive, EtpConfig};
@@ -12,15 +12,17 @@ use taut_transport::mptcp::{MptcpConfig, Scheduler};
 use taut_transport::mtip::{self, Clocks, Mode, MtipConfig, Policy, Target};
 use taut_transport::quic::{Congestion, Paced, PathUse, QuicConfig};
 use taut_transport::sctp::SctpConfig;
-use taut_transport::stack::StackSpec;
+use taut_transport::stack::{Side, StackSpec};
 use taut_transport::tcp::TcpConfig;
 use taut_transport::udp::UdpConfig;
 
-use super::transports::tcp_config;
+use super::still;
+use super::transports::{Carries, End, tcp_config};
+use crate::scenario::Direction as Way;
 use crate::scenario::{
     CodecSpec, Commands, CongestionSpec, DccpSpec, EtpSpec, MpquicPaths, MpquicSpec, MptcpScheduler,
-    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, OrderSpec, QuicCongestion, QuicSpec, SctpSpec,
-    TcpSpec, Teleop, TransportSpec,
+    MptcpSpec, MtipClocks, MtipMode, MtipPolicy, MtipSpec, MultiplexerSpec, OrderSpec, QuicCongestion,
+    QuicSpec, SctpSpec, Session, Stream, TcpSpec, Teleop, TransportSpec,
 };
 
 /// What carries a session of operator and robot.
@@ -234,6 +236,105 @@ pub fn commanded(commands: &Commands) -> RobotConfig {
 /// What stands around the session of the end that sends commands.
 pub fn commanding(commands: &Commands, drain: Duration) -> OperatorSettings {
     OperatorSettings::new(commands.period).samples_from(SampleFrom::Connected).drains(drain)
+}
+
+/// What carries the media of a `[session]`.
+pub fn media(session: &Session) -> StackSpec {
+    stack(&session.transport, Needs::default())
+}
+
+/// How the media of a stream share packets, where the transport adds so much to each beside the headers below it.
+pub(crate) fn packing(stream: &Stream, added: Bytes) -> Result<Packing, SchemeError> {
+    let packing = Packing::new(match stream.multiplexer {
+        MultiplexerSpec::Separate => Scheme::Separate,
+        MultiplexerSpec::FixedFragment(fixed) => Scheme::FixedFragment { fragment: fixed.fragment },
+        MultiplexerSpec::VisualHaptic => Scheme::VisualHaptic {
+            media_rate: still::frame_rate(stream),
+            with_sample: Duration::from_millis(1),
+            chunk: Duration::from_millis(15),
+        },
+        MultiplexerSpec::NetworkAware(aware) => {
+            let period = stream.haptic.as_ref().map_or(Duration::from_millis(1), |haptic| haptic.period);
+            let fragment = still::frame_rate(stream) * period;
+            Scheme::NetworkAware { fragment, period, trend: TrendConfig::new().k_max(aware.max_samples) }
+        }
+    })?;
+    Ok(stream.packet.map_or(packing, |packet| packing.datagram(packet.saturating_sub(added))))
+}
+
+/// That of one end of a `[session]`.
+fn media_packing(session: &Session, direction: Way) -> Packing {
+    let Some(stream) = session.stream(direction) else { return Packing::default() };
+    packing(stream, added(session)).expect("a scenario's multiplexers are tried when it is read")
+}
+
+/// What the transport of a `[session]` adds to each message beside the headers below it.
+fn added(session: &Session) -> Bytes {
+    let (side, life) = (Side::Opens, String::new());
+    let end = End { carries: Carries::Session, side, secure: false, life, paths: 1 };
+    let stack = end.stack(media(session), Seed::new(0));
+    stack.map_or(Bytes::ZERO, |stack| stack.overhead().saturating_sub(stack.headers()))
+}
+
+/// The operator's end of a `[session]`.
+pub fn media_operator(session: &Session) -> OperatorConfig {
+    let packing = media_packing(session, Way::Forward);
+    let config = OperatorConfig::new().window(session.window).clock_interval(MEDIA_INTERVAL).packing(packing);
+    media_channels(session).fold(config, |config, channel| config.channel(channel).expect(MEDIA))
+}
+
+/// The robot's end of a `[session]`.
+pub fn media_robot(session: &Session) -> RobotConfig {
+    let config = RobotConfig::new()
+        .window(session.window)
+        .packing(media_packing(session, Way::Backward))
+        .clock_interval(MEDIA_INTERVAL)
+        .status_interval(MEDIA_INTERVAL);
+    media_channels(session).fold(config, |config, channel| config.channel(channel).expect(MEDIA))
+}
+
+const MEDIA: &str = "channels of media differ in name or direction, and have deadlines";
+/// Nothing moves in a session of media alone: whoever looks at clocks and states has time.
+const MEDIA_INTERVAL: Duration = Duration::from_secs(1);
+/// Of all media alike: those that are declared first go first, and where a transport makes them wait, samples do not make frames wait
+/// for ever.
+const MEDIA_PRIORITY: u8 = 1;
+/// Of what waits to be sent, a few of the largest are kept.
+const LARGEST_FRAME: Bytes = Bytes::new(64_000);
+
+/// A channel for each medium.
+fn media_channels(session: &Session) -> impl Iterator<Item = Channel> {
+    session.media().map(|(direction, medium)| {
+        let stream = session.stream(direction).expect("a medium is of a stream");
+        let [audio, video] = still::largest_frames(stream);
+        let haptic = stream.haptic.as_ref().map_or(Bytes::ZERO, |haptic| haptic.size);
+        let (name, kind, largest) = match (medium, direction) {
+            // It moves nothing: it is looked at, as what a robot feels is.
+            (Medium::Haptic, Way::Forward) => ("haptic", ChannelKind::Feedback, haptic),
+            (Medium::Haptic, Way::Backward) => ("feedback", ChannelKind::Feedback, haptic),
+            (Medium::Audio, _) => ("audio", ChannelKind::Audio, audio),
+            _ => ("video", ChannelKind::Video, video),
+        };
+        let sampler = stream.haptic.as_ref().filter(|_| medium == Medium::Haptic);
+        let deadband = sampler.and_then(|haptic| super::video::deadband(&haptic.sampler));
+        let sampling = deadband.map_or(Sampling::every(), Sampling::deadband);
+        let way = match direction {
+            Way::Forward => Direction::ToRobot,
+            Way::Backward => Direction::ToOperator,
+        };
+        Channel::new(name, way, kind, Schema::new(medium.name(), Encoding::Raw))
+            .delivery(Delivery::Once)
+            .no_deadline()
+            .priority(MEDIA_PRIORITY)
+            .sampler(sampling)
+            .largest(largest.max(LARGEST_FRAME))
+    })
+}
+
+/// What stands around the operator's end of a `[session]`.
+pub fn media_agent(session: &Session, drain: Duration) -> OperatorSettings {
+    let period = still::period(session.forward.as_ref());
+    OperatorSettings::new(period).samples_from(SampleFrom::Connected).drains(drain)
 }
 
 /// What stands around the operator's session.

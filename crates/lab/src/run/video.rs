@@ -97,14 +97,16 @@ impl Pattern for Haptics {
 }
 
 /// As the library has it.
-pub(super) fn sampler(spec: &SamplerSpec) -> Sampler {
+fn sampler(spec: &SamplerSpec) -> Sampler {
+    deadband(spec).map_or_else(Sampler::every, Sampler::deadband)
+}
+
+/// The deadband that lets samples through; `None`: every one goes.
+pub(super) fn deadband(spec: &SamplerSpec) -> Option<DeadbandConfig> {
+    let config = |k, floor, keep_alive| DeadbandConfig::new().k(k).floor(floor).keep_alive(keep_alive);
     match spec {
-        SamplerSpec::Every => Sampler::every(),
-        SamplerSpec::Deadband(d) => {
-            Sampler::deadband(DeadbandConfig::new().k(d.k).floor(d.floor).keep_alive(d.keep_alive))
-        }
-        SamplerSpec::VelocityDeadband(d) => Sampler::deadband(
-            DeadbandConfig::new().k(d.k).floor(d.floor).speed_gain(d.slope).keep_alive(d.keep_alive),
-        ),
+        SamplerSpec::Every => None,
+        SamplerSpec::Deadband(d) => Some(config(d.k, d.floor, d.keep_alive)),
+        SamplerSpec::VelocityDeadband(d) => Some(config(d.k, d.floor, d.keep_alive).speed_gain(d.slope)),
     }
 }

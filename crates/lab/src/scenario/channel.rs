@@ -152,6 +152,8 @@ pub enum DeliverySpec {
     Deadline,
     /// Repeated until it arrives, in order.
     Reliable,
+    /// Sent once: what is lost is lost, and what was overtaken counts all the same.
+    Once,
 }
 
 impl ChannelSpec {
@@ -190,6 +192,7 @@ impl ChannelSpec {
             Some(DeliverySpec::Newest) => Delivery::Newest,
             Some(DeliverySpec::Deadline) => Delivery::Deadline,
             Some(DeliverySpec::Reliable) => Delivery::Reliable,
+            Some(DeliverySpec::Once) => Delivery::Once,
             None => match self.kind {
                 KindSpec::Motion | KindSpec::Feedback | KindSpec::Telemetry => Delivery::Newest,
                 KindSpec::Video | KindSpec::Audio => Delivery::Deadline,

@@ -6,6 +6,7 @@ mod queues;
 
 use std::collections::BTreeSet;
 
+use crate::run::settings::packing;
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_transport::etp::MAX_GAP;
 use taut_transport::mtip::MAX_PATHS;
@@ -309,13 +310,16 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
     }
     let alone =
         |kind: &str| fault(format!("{key}.multiplexer"), format!("{kind} needs `haptic` samples to ride on"));
+    if let Err(error) = packing(stream, Bytes::ZERO) {
+        return fault(format!("{key}.multiplexer"), error.to_string());
+    }
     match stream.multiplexer {
         MultiplexerSpec::Separate => Ok(()),
         MultiplexerSpec::FixedFragment(_) if stream.haptic.is_none() => alone("fixed_fragment"),
         MultiplexerSpec::VisualHaptic if stream.haptic.is_none() => alone("visual_haptic"),
         MultiplexerSpec::NetworkAware(_) if stream.haptic.is_none() => alone("network_aware"),
         MultiplexerSpec::NetworkAware(aware) => {
-            within(format!("{key}.multiplexer.network_aware.max_samples"), aware.max_samples, 1, 16)
+            within(format!("{key}.multiplexer.network_aware.max_samples"), aware.max_samples, 1, 7)
         }
         MultiplexerSpec::FixedFragment(fixed) => {
             let key = format!("{key}.multiplexer.fixed_fragment.fragment");

@@ -84,7 +84,9 @@ fn a_measure_has_its_mean_its_interval_and_its_worst_seed() {
 fn measures_that_only_some_runs_have_are_summed_up_over_those() {
     // A single packet that is lost or not: where it is, there is no delay.
     let chain = r#"{ delay = "8ms" }, { loss = { bernoulli = "50%" } }"#;
-    let result = run(&short(chain, "", "haptic = { period = \"1s\" }"), &(1..=12).collect::<Vec<_>>());
+    let mut scenario = short(chain, "", "haptic = { period = \"1s\" }");
+    scenario.duration = "2s".parse().unwrap();
+    let result = run(&scenario, &(1..=12).collect::<Vec<_>>());
     let of = |name: &str| result.variants[0].measures.iter().find(|m| m.name == name).unwrap();
     let (delay, loss) = (of("backward haptic mean delay"), of("backward haptic loss"));
     assert!(delay.runs < 12 && delay.runs > 0 && loss.runs == 12, "{delay:?} {loss:?}");
@@ -122,7 +124,7 @@ fn what_a_source_reports_stands_beside_a_measure() {
     for (name, duration) in [
         ("telehaptic-qos/load.toml", "duration=1s"),
         ("telehaptic-qos/load.toml", "duration=12s"),
-        ("etp/wide-area.toml", "duration=1s"),
+        ("etp/wide-area.toml", "duration=5s"),
     ] {
         let scenario = shipped(name, &["warmup=0s", duration]);
         for (variant, expanded) in scenario.expand().unwrap() {

@@ -95,7 +95,8 @@ fn udp_loses_what_the_link_loses() {
     let result =
         done("udp", &short(r#"{ delay = "2ms" }, { loss = { bernoulli = "10%" } }"#, "", "haptic = {}"));
     let haptic = medium(&result, "backward haptic");
-    assert_eq!(haptic.made, 1000);
+    // Those that were made before there was a session are not counted.
+    assert!((800..=1000).contains(&haptic.made), "{}", haptic.made);
     let loss = haptic.loss_percent.unwrap();
     assert!((5.0..15.0).contains(&loss), "{loss}");
     let delay = haptic.delay_ms.as_ref().unwrap();

@@ -21,8 +21,9 @@ fn real_recordings_drive_a_session() {
         let run = |sampler| done(&what, &short(r#"{ delay = "5ms" }"#, "", &haptic(sampler)));
         let (every, deadband) = (run("\"every\""), run("{ deadband = { k = 0.1, floor = 0.002 } }"));
         let (every, deadband) = (medium(&every, "backward haptic"), medium(&deadband, "backward haptic"));
-        assert_eq!((every.made, every.withheld, every.lost), (1000, 0, 0), "{what}");
-        assert_eq!((deadband.made, deadband.lost), (1000, 0), "{what}");
+        // What is made before there is a session is not counted.
+        assert!(every.made > 950 && every.withheld == 0 && every.lost == 0, "{what}");
+        assert_eq!((deadband.made, deadband.lost), (every.made, 0), "{what}");
         assert!(deadband.withheld > 100, "{what}: {}", deadband.withheld);
         // The keep-alive, every 100 ms.
         assert!(deadband.delivered >= 10, "{what}: {}", deadband.delivered);

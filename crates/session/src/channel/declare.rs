@@ -307,7 +307,7 @@ pub(super) struct Agreed {
 impl Agreed {
     /// Is what was lost sent again?
     pub(super) fn repeats(&self) -> bool {
-        self.delivery != Delivery::Newest
+        matches!(self.delivery, Delivery::Deadline | Delivery::Reliable)
     }
 }
 

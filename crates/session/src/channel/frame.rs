@@ -137,12 +137,14 @@ impl Channels {
             live |= is_live;
             media += if is_live { 0 } else { rest.range.len() as u64 };
         }
+        let is_sample = self.is_live(first.channel) && first.rest.range.len() == first.rest.total;
         let ready = Ready {
             number: self.next_number,
             priority: self.list[first.channel].priority,
             created: first.rest.created,
             deadline: first.rest.expires.map(|expires| expires.saturating_since(first.rest.created)),
             live,
+            series: is_sample.then_some(first.channel as u8),
             media,
         };
         if let Some(constant) = self.packs.constant(&next, live) {
@@ -155,18 +157,17 @@ impl Channels {
     /// The transport took it; in its `place` among all that this end sends.
     pub(crate) fn sent(&mut self, now: Time, ready: &Ready, place: (u64, u64)) {
         self.next_number += 1;
-        let mut repeated = Vec::new();
+        let (mut carried, mut repeated) = (Vec::with_capacity(self.taken.len()), false);
         for Taken { channel, rest } in &self.taken {
             let End::Sends(out) = &mut self.ends[*channel] else { continue };
             let is_parity = out.sent(now, rest.sequence, &rest.range);
             let tally = &mut self.tallies[*channel];
             *(if is_parity { &mut tally.parity_bytes } else { &mut tally.bytes }) += rest.range.len() as u64;
-            if out.agreed().is_some_and(Agreed::repeats) {
-                let range = rest.range.clone();
-                repeated.push(Fragment { channel: *channel, sequence: rest.sequence, range });
-            }
+            repeated |= out.agreed().is_some_and(Agreed::repeats);
+            let range = rest.range.clone();
+            carried.push(Fragment { channel: *channel, sequence: rest.sequence, range });
         }
-        if let Some(forgotten) = self.under_way.sent(now, ready, place, repeated) {
+        if let Some(forgotten) = self.under_way.sent(now, ready, place, (carried, repeated)) {
             self.lose(now, &forgotten);
         }
         let media_wait = self.has_more();

@@ -90,6 +90,11 @@ impl Incoming {
         self.agreed.as_ref()
     }
 
+    /// Of the message that a frame is of.
+    pub(super) fn number_of(&self, piece: &Piece) -> u64 {
+        unwrapped(self.newest, piece.sequence)
+    }
+
     /// Opens it, or closes it; what came is of the session before, and dropped.
     pub(super) fn open(&mut self, agreed: Option<Agreed>) -> Outcome {
         let mut outcome = Outcome::default();
@@ -276,7 +281,7 @@ impl Incoming {
                 self.parts = after;
                 outcome.whole.push(whole);
             }
-            Delivery::Deadline => outcome.whole.push(whole),
+            Delivery::Deadline | Delivery::Once => outcome.whole.push(whole),
             Delivery::Reliable => {
                 self.ahead.insert(sequence, whole);
             }

@@ -96,6 +96,8 @@ pub(crate) struct Ready {
     pub(crate) deadline: Option<Duration>,
     /// Motion or feedback is in it.
     pub(crate) live: bool,
+    /// It brings whole samples, which newer ones supersede wherever it waits.
+    pub(crate) series: Option<u8>,
     /// Bytes in it that are neither.
     pub(crate) media: u64,
 }
@@ -365,10 +367,20 @@ impl Channels {
     }
 
     /// The transport dropped a frame that it had taken.
-    pub(crate) fn dropped(&mut self, now: Time, number: u64) -> Option<Sent> {
+    pub(crate) fn dropped(&mut self, now: Time, number: u64, cause: DropCause) -> Option<Sent> {
         let dropped = self.under_way.take(number)?;
-        self.retry = now + TRANSPORT_FULL;
+        // A sample that a newer one took the place of says nothing of whether there is room.
+        if cause != DropCause::Superseded {
+            self.retry = now + TRANSPORT_FULL;
+        }
         self.lose(now, &dropped);
+        for Fragment { channel: at, sequence, .. } in &dropped.fragments {
+            let Some(End::Sends(out)) = self.ends.get_mut(*at) else { continue };
+            if !out.agreed().is_some_and(Agreed::repeats) && out.lost_for_good(*sequence) {
+                self.gone.push(Gone::Dropped(*sequence, cause));
+                self.tell(*at);
+            }
+        }
         Some(dropped)
     }
 
@@ -405,7 +417,7 @@ impl Channels {
                 has_room = false;
                 self.tallies[at].dropped.add(DropCause::QueueFullPackets);
             } else if !fresh {
-                self.tallies[at].dropped.add(DropCause::Duplicate);
+                outcome.dropped.push((incoming.number_of(&piece), DropCause::Duplicate));
             } else {
                 let stamp = stamp(header.sent_us, Duration::from_micros(u64::from(piece.waited_us)));
                 let tally = &mut self.tallies[at];

@@ -27,6 +27,8 @@ pub(super) struct Outgoing {
     messages: VecDeque<Message>,
     bytes: usize,
     bucket: Option<LeakyBucket>,
+    /// The last message of which the transport dropped a part.
+    cut_short: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,8 @@ pub(super) struct Rest {
 
 impl Outgoing {
     pub(super) fn new() -> Self {
-        Self { agreed: None, next_sequence: 1, messages: VecDeque::new(), bytes: 0, bucket: None }
+        let messages = VecDeque::new();
+        Self { agreed: None, next_sequence: 1, messages, bytes: 0, bucket: None, cut_short: None }
     }
 
     pub(super) fn agreed(&self) -> Option<&Agreed> {
@@ -118,8 +121,8 @@ impl Outgoing {
                 };
                 self.drop_where(is_over, DropCause::Superseded, gone);
             }
-            Delivery::Deadline if is_full => self.drop_oldest(gone),
-            Delivery::Deadline | Delivery::Reliable => {}
+            Delivery::Deadline | Delivery::Once if is_full => self.drop_oldest(gone),
+            Delivery::Deadline | Delivery::Once | Delivery::Reliable => {}
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -344,6 +347,14 @@ impl Outgoing {
             self.remove(at);
             gone.push(Gone::Dropped(sequence, cause));
         }
+    }
+
+    /// The transport dropped a part of one that does not go again: nor does the rest of it. True, once: it is to be told.
+    pub(super) fn lost_for_good(&mut self, sequence: u64) -> bool {
+        if let Some(at) = self.find(sequence) {
+            self.remove(at);
+        }
+        self.cut_short.replace(sequence) != Some(sequence)
     }
 
     fn find(&self, sequence: u64) -> Option<usize> {

@@ -28,8 +28,10 @@ pub(crate) struct Sent {
     pub(crate) bytes: u64,
     /// It was motion or feedback.
     pub(crate) live: bool,
-    /// What it carried of that which goes again when it is lost.
+    /// What it carried.
     pub(super) fragments: Vec<Fragment>,
+    /// Of that, something goes again when it is lost.
+    repeated: bool,
     /// Its fate is not known.
     waits: bool,
 }
@@ -80,7 +82,7 @@ impl UnderWay {
         at: Time,
         ready: &Ready,
         (place, bytes): (u64, u64),
-        fragments: Vec<Fragment>,
+        (fragments, repeated): (Vec<Fragment>, bool),
     ) -> Option<Sent> {
         self.frames.push_back(Sent {
             number: ready.number,
@@ -89,6 +91,7 @@ impl UnderWay {
             bytes,
             live: ready.live,
             fragments,
+            repeated,
             waits: true,
         });
         self.bytes += self.frames.back().map_or(0, Sent::can_wait);
@@ -152,7 +155,7 @@ impl UnderWay {
 
     fn patience(&self, frame: &Sent, timeout: Duration) -> Duration {
         // The peer may take its time to acknowledge (RFC 9002 section 6.2.1).
-        let delay = if !frame.fragments.is_empty() { ACK_DELAY } else { LAZY_ACK_DELAY };
+        let delay = if frame.repeated { ACK_DELAY } else { LAZY_ACK_DELAY };
         let own = self.round_trip.smoothed().map_or(Duration::ZERO, |_| self.round_trip.timeout());
         let timeout = timeout.max(own) + delay * 2;
         timeout.saturating_mul(1 << self.doublings).min(LONGEST.max(timeout))

@@ -208,7 +208,7 @@ impl<T: Transport> Operator<T> {
     /// The transport dropped a message.
     pub(super) fn dropped_by_transport(&mut self, now: Time, tag: u64, cause: DropCause) {
         if let Some(number) = channel_number(tag) {
-            return self.sending.data_dropped_by_transport(now, number);
+            return self.sending.data_dropped_by_transport(now, number, cause);
         }
         if tag == NO_TAG {
             return;

@@ -575,8 +575,8 @@ impl<T: Transport> Robot<T> {
             }
             Heard::Foreign(error) => self.handle_foreign(now, error),
             Heard::Dropped { tag: NO_TAG, .. } => {}
-            Heard::Dropped { tag, .. } if let Some(number) = channel_number(tag) => {
-                self.sending.data_dropped_by_transport(now, number)
+            Heard::Dropped { tag, cause } if let Some(number) = channel_number(tag) => {
+                self.sending.data_dropped_by_transport(now, number, cause)
             }
             Heard::Dropped { tag, cause } => {
                 self.feedback_drops.add(cause);

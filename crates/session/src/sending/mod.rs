@@ -194,7 +194,8 @@ impl Sending {
         let wire = state.to_wire(now, sequence, stream, deadline);
         let repeated = self.settings.reliable || state.priority == Priority::Emergency;
         let reliability = if repeated { Reliability::Reliable } else { Reliability::Unreliable };
-        let parcel = Parcel { stream, reliability, created: state.created, deadline, tag: sequence };
+        let created = state.created;
+        let parcel = Parcel { stream, reliability, created, deadline, tag: sequence, series: None };
         match port.send(now, &body(wire), parcel) {
             Ok(bytes) => {
                 // What is urgent waits for no window, but is under way like the rest.
@@ -241,6 +242,7 @@ impl Sending {
             created: ready.created,
             deadline: ready.deadline,
             tag: channel_tag(ready.number),
+            series: ready.series,
         };
         match port.send_bytes(now, data, Urgency(CHANNEL_PRIORITY + ready.priority), parcel) {
             Ok(length) => {
@@ -343,8 +345,8 @@ impl Sending {
     }
 
     /// The transport dropped a frame of a channel that it had taken.
-    pub(crate) fn data_dropped_by_transport(&mut self, now: Time, number: u64) {
-        if let Some(dropped) = self.channels.dropped(now, number) {
+    pub(crate) fn data_dropped_by_transport(&mut self, now: Time, number: u64, cause: DropCause) {
+        if let Some(dropped) = self.channels.dropped(now, number, cause) {
             self.controller.lost(dropped.place);
         }
     }

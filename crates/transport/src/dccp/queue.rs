@@ -32,11 +32,12 @@ impl SendQueue {
 
     /// Takes a message in; what loses its place for it, possibly itself, is returned.
     pub(super) fn push(&mut self, message: Message) -> Option<Dropped> {
-        let (priority, stream, sample) = (message.priority, message.stream, is_sample(&message));
+        let (priority, sample) = (message.priority, is_sample(&message));
+        let of = (message.stream, message.series);
         let queue = self.waiting.entry(priority).or_default();
         queue.push_back(message);
         self.len += 1;
-        let alike = |other: &Message| is_sample(other) && other.stream == stream;
+        let alike = |other: &Message| is_sample(other) && (other.stream, other.series) == of;
         let (victims, index) = if sample && queue.iter().filter(|other| alike(other)).count() > self.samples {
             (priority, queue.iter().position(alike)?)
         } else if self.len > self.limit {
@@ -74,7 +75,7 @@ impl SendQueue {
 
 /// Of these the newest count. Emergencies are never worth less than the next one.
 fn is_sample(message: &Message) -> bool {
-    message.reliability == Reliability::Unreliable && message.priority > Priority(0)
+    message.is_sample() && message.priority > Priority(0)
 }
 
 #[cfg(test)]

@@ -63,14 +63,6 @@ pub(super) struct GateConfig {
     pub(super) tolerance: Duration,
 }
 
-/// The least urgent priority that samples have: see [`Priority`].
-const LAST_SAMPLE: Priority = Priority(2);
-
-/// May a newer one take its place? What comes after the samples is a part of something longer.
-fn is_sample(message: &Message) -> bool {
-    message.reliability == Reliability::Unreliable && message.priority <= LAST_SAMPLE
-}
-
 /// Messages before and behind the gate, in the order in which they came, and when the last packet went.
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -115,14 +107,14 @@ impl Gate {
     }
 
     /// Takes a message in. It goes through if the gate is open and nobody waits; otherwise, a sample supersedes
-    /// older ones of its priority: without packing all of them, with packing as many of the oldest as do not
+    /// older ones of its priority and series: without packing all of them, with packing as many of the oldest as do not
     /// fit one payload beside it.
     pub(super) fn offer(&mut self, now: Time, gap: Duration, message: Message) -> Result<(), SendError> {
         if message.is_late(now) {
             return Err(SendError::TooLate);
         }
         let through = self.goes_through(now, gap, &message);
-        if !through && is_sample(&message) {
+        if !through && message.is_sample() {
             self.supersede(&message);
         }
         if self.waiting.len() + self.through.len() >= self.config.limit {
@@ -164,7 +156,7 @@ impl Gate {
     }
 
     fn supersede(&mut self, newer: &Message) {
-        let same = |m: &Message| is_sample(m) && m.priority == newer.priority;
+        let same = |m: &Message| m.is_sample() && m.priority == newer.priority && m.series == newer.series;
         let overhead = self.config.overhead;
         let cost = |m: &Message| m.data.len() + overhead;
         let mut total: usize = self.waiting.iter().filter(|m| same(m)).map(cost).sum();

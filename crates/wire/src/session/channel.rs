@@ -37,6 +37,8 @@ codes! {
         Deadline = 1 "deadline",
         /// It is sent again until it arrives, and messages arrive in order.
         Reliable = 2 "reliable",
+        /// Sent once: what is lost is lost, and what was overtaken counts all the same.
+        Once = 3 "once",
     }
 
     /// How the bytes of a payload are to be read, as MCAP and Foxglove name it.

@@ -365,7 +365,7 @@ proptest! {
         let channel = Declaration {
             direction: Direction::ALL[usize::from(codes[0]) % 2],
             kind: ChannelKind::ALL[usize::from(codes[1]) % 7],
-            delivery: Delivery::ALL[usize::from(codes[2]) % 3],
+            delivery: Delivery::ALL[usize::from(codes[2]) % 4],
             encoding: Encoding::ALL[usize::from(codes[3]) % 5],
             priority: codes[4] % 8,
             deadline_us: numbers[0],

@@ -3,7 +3,6 @@
 mod bare;
 mod books;
 mod bound;
-mod ends;
 mod notes;
 mod session;
 
@@ -16,14 +15,13 @@ use super::inputs::{Inputs, RunError};
 use super::settings;
 use super::transports::{Carries, End, PORTS};
 use crate::scenario::{Commands, Direction, Scenario};
-pub use ends::{Commander, StillRobot};
 pub use notes::{CommandNotes, CommandRun, account_commands};
 use taut_report::result::{CommandsResult, FlowOwner};
 
 use bare::{Receiver, Sender};
 use books::Books;
 use bound::Clairvoyant;
-use session::{SessionNode, Stacks};
+use session::Stacks;
 
 /// A flow of commands whose ends are in the network.
 pub(super) struct CommandFlow {
@@ -96,7 +94,7 @@ pub(super) fn add(
         ]
     } else {
         [(near, near_peer, near_stacks), (far, far_peer, far_stacks)].map(|(stack, peer, stacks)| {
-            Box::new(SessionNode::new(scenario, stack, peer, stacks, books.clone())) as _
+            Box::new(session::node(scenario, stack, peer, stacks, books.clone())) as _
         })
     };
     network.node("commander", from, near);

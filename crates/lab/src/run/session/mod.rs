@@ -1,28 +1,48 @@
-//! The two ends of a session: devices, multiplexer and transport one way, transport and demultiplexer the other.
+//! A session of media: samples, audio and video, each a channel, between two ends on which nothing moves.
 
-mod carried;
-mod devices;
+mod account;
+mod books;
 
-use std::collections::VecDeque;
-
-use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, FlowId, Medium, Message, Node, NodeEvent, Packet,
-    Reliability, Seed, Time, Transport, earliest,
-};
-use taut_media::{Demultiplexer, DemuxConfig, Multiplexer, MuxConfig, Scheme, TrendConfig};
-use taut_sim::{Network, Peer};
+use taut_agent::{Operator, Robot};
+use taut_core::{Address, DropCause, Duration, FlowId, NodeEvent, Seed, Time};
+use taut_sim::{Network, Observer, Peer};
 use taut_transport::stack::{Side, Stack};
 
+use self::books::{Books, Onlooker};
+use super::agent::{Agent, AgentNode, Events};
 use super::flows::{Counted, Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::settings;
+use super::still::{self, StillHand, StillRobot};
 use super::transports::{Carries, End, PORTS};
-use crate::metrics::StreamKey;
-use crate::scenario::{Direction, MultiplexerSpec, Scenario, Session, Stream};
-use carried::Carried;
-use devices::Devices;
-pub(super) use devices::vp8_frames;
+use crate::metrics::{Metrics, StreamKey};
+use crate::scenario::{Direction, Scenario, Session};
 use taut_report::result::FlowOwner;
+
+pub use self::account::{MediaNotes, account_media};
+
+/// What is left of a session when its nodes are gone.
+pub(super) struct MediaSession {
+    books: Books,
+    streams: Vec<StreamKey>,
+}
+
+impl MediaSession {
+    /// Its ends, in both directions.
+    pub(super) fn streams(&self) -> &[StreamKey] {
+        &self.streams
+    }
+
+    /// Was there one?
+    pub(super) fn opened(&self) -> bool {
+        self.books.opened()
+    }
+
+    /// Tells what was made where there never was a session.
+    pub(super) fn tell_rest(&self, metrics: &mut Metrics) {
+        tell_rest(&self.books, &self.streams, metrics);
+    }
+}
 
 /// Adds operator and robot; flow 0 is forward, flow 1 backward.
 pub(super) fn add(
@@ -32,250 +52,97 @@ pub(super) fn add(
     seed: Seed,
     inputs: &mut Inputs,
     flows: &mut Vec<FlowInfo>,
-) -> Result<Vec<StreamKey>, RunError> {
+) -> Result<MediaSession, RunError> {
     let operator = network.next_address();
-    let robot = taut_core::Address(operator.0 + 1);
-    let (operator_port, robot_port) = PORTS;
-    let counters: [Counters; 2] = Default::default();
-    let mut end = |direction: Direction, stream: &Option<Stream>, side, peer: Peer, far: &Option<Stream>| {
-        let end = End { carries: Carries::Session, side, secure: false, life: String::new(), paths: 1 };
-        let stack = end.stack(settings::stack(&session.transport, settings::Needs::default()), seed)?;
-        let peer = Peer { protocol: stack.protocol(), dscp: stream.as_ref().map_or(0, |s| s.dscp), ..peer };
-        let outgoing = match stream {
-            None => None,
-            Some(stream) => Some(Outgoing::new(stream, direction.name(), &stack, scenario, seed, inputs)?),
-        };
-        let reports = matches!(far, Some(Stream { multiplexer: MultiplexerSpec::NetworkAware(_), .. }))
-            && outgoing.is_some();
-        let stack = Counted::new(stack, counters[direction as usize].clone());
-        Ok::<_, RunError>(SessionNode::new(stack, peer, outgoing, reports))
-    };
-    let (forward, backward) = (&session.forward, &session.backward);
-    let to_robot = Peer {
-        address: robot,
-        source_port: operator_port,
-        destination_port: robot_port,
-        flow: FlowId(0),
-        ..Peer::default()
-    };
-    let to_operator = Peer {
-        address: operator,
-        source_port: robot_port,
-        destination_port: operator_port,
-        flow: FlowId(1),
-        ..Peer::default()
-    };
-    let operator_node = end(Direction::Forward, forward, Side::Opens, to_robot, backward)?;
-    let robot_node = end(Direction::Backward, backward, Side::Waits, to_operator, forward)?;
-    let vertex = |network: &Network, name: &str| {
-        network.find(name).expect("a valid scenario names vertices that exist")
-    };
-    let (at_operator, at_robot) = (vertex(network, &session.operator), vertex(network, &session.robot));
-    network.node("operator", at_operator, Box::new(operator_node));
-    network.node("robot", at_robot, Box::new(robot_node));
-    network.flow(operator, robot);
-    network.flow(robot, operator);
-    let [forward, backward] = counters;
-    for (direction, sender, counters) in
-        [(Direction::Forward, operator, forward), (Direction::Backward, robot, backward)]
-    {
+    let robot = Address(operator.0 + 1);
+    let books = Books::new(session);
+    let ends = [
+        (Side::Opens, Direction::Forward, &session.operator, [operator, robot]),
+        (Side::Waits, Direction::Backward, &session.robot, [robot, operator]),
+    ];
+    let mut streams = Vec::new();
+    for (side, direction, at, [own, other]) in ends {
+        let counters = Counters::default();
+        let end = OneEnd { session, scenario, seed, side, direction, counters: counters.clone() };
+        let node = end.node(other, books.clone(), inputs)?;
+        let at = network.find(at).expect("a valid scenario names vertices that exist");
+        network.node(side.name(), at, Box::new(node));
+        network.flow(own, other);
         let (name, owner) = (format!("session {}", direction.name()), FlowOwner::Session(direction));
-        flows.push(FlowInfo { name, owner, kind: "session", sender, counters });
+        flows.push(FlowInfo { name, owner, kind: "session", sender: own, counters });
+        streams.push(StreamKey { from: own, to: other, direction });
     }
-    Ok(vec![
-        StreamKey { from: operator, to: robot, direction: Direction::Forward },
-        StreamKey { from: robot, to: operator, direction: Direction::Backward },
-    ])
+    Ok(MediaSession { books, streams })
 }
 
-/// One end of a session.
-struct SessionNode {
-    stack: Counted,
-    peer: Peer,
-    outgoing: Option<Outgoing>,
-    demultiplexer: Demultiplexer,
-    /// Feed the delay of what arrives back to the peer.
-    reports: bool,
-    events: VecDeque<NodeEvent>,
-    /// The empty buffer of the packet that arrived last, for the one that leaves next.
-    spare: Vec<u8>,
-}
-
-/// What this end sends.
-struct Outgoing {
-    devices: Devices,
-    multiplexer: Multiplexer,
-    carried: Carried,
-    tag: u64,
-    /// Empty: the next message is written into it.
-    scratch: Vec<u8>,
-}
-
-/// The longest IP packet that Ethernet carries (RFC 894).
-const ETHERNET: Bytes = Bytes::new(1500);
-
-impl Outgoing {
-    fn new(
-        stream: &Stream,
-        direction: &str,
-        stack: &Stack,
-        scenario: &Scenario,
-        seed: Seed,
-        inputs: &mut Inputs,
-    ) -> Result<Self, RunError> {
-        let devices = Devices::new(stream, direction, scenario.duration, seed, inputs)?;
-        let room = ETHERNET.saturating_sub(stack.overhead());
-        let mut config = MuxConfig::new(scheme(stream)).mtu(room).sample_limit(128).frame_limit(64);
-        for medium in Medium::ALL {
-            // What is late is counted late at the receiver; the sender drops only what nobody waits for any more.
-            config = config.age_limit(medium, Duration::from_secs(1));
+fn tell_rest(books: &Books, streams: &[StreamKey], metrics: &mut Metrics) {
+    for (at, direction, sample) in books.never_sent() {
+        for stream in streams.iter().filter(|stream| stream.direction == direction) {
+            metrics.node_event(at, stream.from, &NodeEvent::Made(sample));
+            metrics.node_event(at, stream.from, &NodeEvent::Dropped(sample, DropCause::Abandoned));
         }
-        if let Some(packet) = stream.packet {
-            config = config.datagram(packet.saturating_sub(stack.overhead()));
-        }
-        let multiplexer = Multiplexer::new(config)
-            .map_err(|e| RunError::key(format!("session.{direction}.multiplexer"), e))?;
-        Ok(Self { devices, multiplexer, carried: Carried::new(), tag: 0, scratch: Vec::new() })
     }
+}
 
-    /// Makes what is due and hands on whatever the multiplexer has ready.
-    fn pump(&mut self, now: Time, stack: &mut Counted, events: &mut VecDeque<NodeEvent>) {
-        let before = events.len();
-        self.devices.make(now, &mut self.multiplexer, events);
-        for event in events.range(before..) {
-            if let NodeEvent::Made(sample) = event {
-                self.carried.made(*sample);
+/// What one end is made of.
+struct OneEnd<'a> {
+    session: &'a Session,
+    scenario: &'a Scenario,
+    seed: Seed,
+    side: Side,
+    direction: Direction,
+    counters: Counters,
+}
+
+impl OneEnd<'_> {
+    fn node(self, other: Address, books: Books, inputs: &mut Inputs) -> Result<AgentNode, RunError> {
+        let Self { session, scenario, seed, side, direction, counters } = self;
+        let (first, mut life) = (stack(session, side, seed, String::new())?, String::new());
+        let (headers, protocol) = (first.headers(), first.protocol());
+        let (source_port, destination_port) = match side {
+            Side::Opens => PORTS,
+            Side::Waits => (PORTS.1, PORTS.0),
+        };
+        let dscp = session.stream(direction).map_or(0, |stream| stream.dscp);
+        let flow = FlowId(side as u32);
+        let peer = Peer { address: other, source_port, destination_port, flow, protocol, dscp };
+        let begins = begins(session, seed);
+        let events = Events::default();
+        let observer = Box::new(Onlooker { side, books, events: events.clone() });
+        let wire = Counted::new(first, counters.clone());
+        let rng = seed.stream(&format!("session/{}/agent", side.name()));
+        let agent = match side {
+            Side::Opens => {
+                let hand = Box::new(StillHand::of_session(scenario, session, Time::ZERO, seed, inputs)?);
+                let config = settings::media_operator(session).headers(headers);
+                let agent = settings::media_agent(session, scenario.drain).stays();
+                let operator = Operator::new(begins, wire, rng, config, hand as _, agent);
+                Agent::Operator(Box::new(operator.observed(observer)))
             }
-        }
-        self.multiplexer.handle_timeout(now);
-        while let Some(transmit) = self.multiplexer.poll_transmit(now, &mut self.scratch) {
-            self.scratch.resize(self.scratch.len() + transmit.padding as usize, 0);
-            self.tag += 1;
-            self.carried.offered(self.tag, transmit.created, &self.scratch);
-            let message = Message {
-                data: std::mem::take(&mut self.scratch),
-                created: transmit.created,
-                tag: self.tag,
-                reliability: reliability(transmit.flow),
-                ..Message::default()
-            };
-            if let Err(error) = stack.send(now, message) {
-                self.carried.dropped(self.tag, error.cause(), events);
+            Side::Waits => {
+                let robot = Box::new(StillRobot::of_session(scenario, session, seed, inputs)?);
+                let config = settings::media_robot(session).headers(headers);
+                Agent::Robot(Box::new(Robot::new(begins, wire, rng, config, robot as _).observed(observer)))
             }
-        }
-        while let Some(event) = self.multiplexer.poll_event() {
-            events.extend(match event {
-                NodeEvent::Dropped(sample, cause) => {
-                    self.carried.once(sample).map(|sample| NodeEvent::Dropped(sample, cause))
-                }
-                other => Some(other),
-            });
-        }
+        };
+        let session = session.clone();
+        let renew = Box::new(move || {
+            life.push_str("/renewed");
+            let stack = stack(&session, side, seed, life.clone()).expect("it could be made before");
+            Counted::new(stack, counters.clone())
+        });
+        Ok(AgentNode::new(begins, agent, renew, peer, events))
     }
 }
 
-/// A newer sample makes an older one worthless; the next part of a frame does not.
-fn reliability(flow: Medium) -> Reliability {
-    if flow == Medium::Haptic { Reliability::Unreliable } else { Reliability::Reliable }
+fn stack(session: &Session, side: Side, seed: Seed, life: String) -> Result<Stack, RunError> {
+    let end = End { carries: Carries::Session, side, secure: false, life, paths: 1 };
+    end.stack(settings::media(session), seed)
 }
 
-fn scheme(stream: &Stream) -> Scheme {
-    match stream.multiplexer {
-        MultiplexerSpec::Separate => Scheme::Separate,
-        MultiplexerSpec::FixedFragment(fixed) => Scheme::FixedFragment { fragment: fixed.fragment },
-        MultiplexerSpec::VisualHaptic => Scheme::VisualHaptic {
-            media_rate: devices::frame_rate(stream),
-            with_sample: Duration::from_millis(1),
-            chunk: Duration::from_millis(15),
-        },
-        MultiplexerSpec::NetworkAware(aware) => {
-            let period = stream.haptic.as_ref().map_or(Duration::from_millis(1), |haptic| haptic.period);
-            let fragment = devices::frame_rate(stream) * period;
-            Scheme::NetworkAware { fragment, period, trend: TrendConfig::new().k_max(aware.max_samples) }
-        }
-    }
-}
-
-impl SessionNode {
-    fn new(stack: Counted, peer: Peer, outgoing: Option<Outgoing>, reports: bool) -> Self {
-        let demultiplexer = Demultiplexer::new(DemuxConfig::default());
-        Self { stack, peer, outgoing, demultiplexer, reports, events: VecDeque::new(), spare: Vec::new() }
-    }
-
-    /// What the transport has to tell, to whom it concerns.
-    fn drain(&mut self, now: Time) {
-        while let Some(event) = self.stack.poll_event() {
-            match event {
-                Event::Received { data, .. } => self.receive(now, data),
-                Event::Dropped { tag, cause } => {
-                    if let Some(out) = &mut self.outgoing {
-                        out.carried.dropped(tag, cause, &mut self.events);
-                    }
-                }
-                Event::Refused(cause) => self.events.push_back(NodeEvent::Refused(None, cause)),
-                Event::Gauge { name, value } => self.events.push_back(NodeEvent::Gauge { name, value }),
-                Event::Connected | Event::PathUp(_) | Event::PathDown(_) | Event::Closed => {}
-            }
-        }
-    }
-
-    fn receive(&mut self, now: Time, mut data: Vec<u8>) {
-        self.demultiplexer.handle_input(now, &data, 0);
-        while let Some(event) = self.demultiplexer.poll_event() {
-            self.events.push_back(event);
-        }
-        if let Some(out) = &mut self.outgoing {
-            data.clear();
-            out.scratch = data;
-            if let Some(report) = self.demultiplexer.take_report() {
-                let transit = Duration::from_nanos(report.transit_ns.max(0) as u64);
-                out.multiplexer.handle_delay(now, transit);
-            }
-            if self.reports
-                && let Some(report) = self.demultiplexer.report()
-            {
-                out.multiplexer.send_report(report);
-            }
-        }
-    }
-}
-
-impl Node for SessionNode {
-    fn handle_input(&mut self, now: Time, packet: Packet) {
-        if packet.meta.corrupted {
-            return self.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
-        }
-        let padding = Peer::padding(&packet);
-        let (path, ecn) = (packet.meta.path, packet.meta.ecn);
-        self.stack.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
-        self.spare = packet.payload;
-        self.spare.clear();
-        self.drain(now);
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        if let Some(out) = &mut self.outgoing {
-            out.pump(now, &mut self.stack, &mut self.events);
-        }
-        if self.stack.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
-            self.stack.handle_timeout(now);
-        }
-        self.drain(now);
-    }
-
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        let transmit = self.stack.poll_transmit(now, &mut self.spare)?;
-        Some(self.peer.packet(std::mem::take(&mut self.spare), transmit))
-    }
-
-    fn poll_event(&mut self) -> Option<NodeEvent> {
-        self.events.pop_front()
-    }
-
-    fn poll_timeout(&self) -> Option<Deadline> {
-        let out = self.outgoing.as_ref();
-        let devices =
-            out.and_then(|out| earliest(out.devices.poll_timeout(), out.multiplexer.poll_timeout()));
-        earliest(devices, self.stack.poll_timeout())
-    }
+/// Devices run on clocks of their own: where in a period they are asked, beside what else is on the links, is chance.
+fn begins(session: &Session, seed: Seed) -> Time {
+    let streams = [session.forward.as_ref(), session.backward.as_ref()];
+    let period = streams.into_iter().map(still::period).max().unwrap_or(Duration::ZERO);
+    Time::ZERO + Duration::from_nanos(seed.stream("session/begins").below(period.as_nanos().max(1)))
 }

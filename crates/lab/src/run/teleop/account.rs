@@ -100,9 +100,18 @@ impl Way {
     }
 }
 
-/// A node's address is its place among the names.
+/// Both ends. A node's address is its place here.
+pub(in crate::run) const NODES: [&str; 2] = ["operator", "robot"];
 const OPERATOR: Address = Address(0);
 const ROBOT: Address = Address(1);
+
+/// What goes there, and what comes back.
+pub(in crate::run) fn stream_keys() -> [StreamKey; 2] {
+    [
+        StreamKey { from: OPERATOR, to: ROBOT, direction: Direction::Forward },
+        StreamKey { from: ROBOT, to: OPERATOR, direction: Direction::Backward },
+    ]
+}
 
 /// The result of a session that began at `began`, from the notes of both ends and what each path carried there and back.
 /// It is one that [`Ran::Real`].
@@ -121,10 +130,7 @@ pub fn account(
     let teleop = scenario.teleop.as_ref().expect("only sessions run for real");
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let record: Shared = Rc::new(RefCell::new(Record::new(teleop, watch)));
-    let keys = [
-        StreamKey { from: OPERATOR, to: ROBOT, direction: Direction::Forward },
-        StreamKey { from: ROBOT, to: OPERATOR, direction: Direction::Backward },
-    ];
+    let keys = stream_keys();
     let mut books = [Side::Opens, Side::Waits].map(|side| Book::new(teleop, side, record.clone()));
     let mut metrics = Metrics::new(watch, &keys, 0, 0, None);
     let mut notes: Vec<(Side, Time, Note)> = ends
@@ -150,7 +156,7 @@ pub fn account(
     record.checker.close();
     let violations = record.checker.violations();
     let teleop = record.to_result(teleop, None);
-    let mut series = metrics.series(&["operator".to_owned(), "robot".to_owned()], &[], &[]);
+    let mut series = metrics.series(&NODES.map(str::to_owned), &[], &[]);
     series.extend(record.series());
     let media = metrics.media();
     let limits = judge::limits(&media);
@@ -159,7 +165,7 @@ pub fn account(
         verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },
         flows: flows(scenario, &teleop, network),
         conservation: conservation(network, violations),
-        refusals: metrics.refusals(&["operator".to_owned(), "robot".to_owned()]),
+        refusals: metrics.refusals(&NODES.map(str::to_owned)),
         teleop: Some(teleop),
         series,
         media,
@@ -170,9 +176,21 @@ pub fn account(
 const WAYS: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
 fn flows(scenario: &Scenario, teleop: &TeleopResult, network: &[Way; 2]) -> Vec<FlowResult> {
+    let each = WAYS.into_iter().zip(network).zip(&teleop.wire);
+    let efficiency = |wire: &WireResult| wire.efficiency_percent.map(|percent| percent / 100.0);
+    each.map(|((direction, way), wire)| flow(scenario, direction, way, efficiency(wire))).collect()
+}
+
+/// What one direction of a session carried.
+pub(in crate::run) fn flow(
+    scenario: &Scenario,
+    direction: Direction,
+    way: &Way,
+    efficiency: Option<f64>,
+) -> FlowResult {
     let seconds = scenario.duration.as_secs_f64();
     let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
-    let flow = |((direction, way), wire): ((Direction, &Way), &WireResult)| FlowResult {
+    FlowResult {
         name: format!("session {}", direction.name()),
         owner: FlowOwner::Session(direction),
         kind: "session".to_owned(),
@@ -182,11 +200,10 @@ fn flows(scenario: &Scenario, teleop: &TeleopResult, network: &[Way; 2]) -> Vec<
         loss_percent: percent(way.dropped_in_all(), way.entered),
         sent_bps: rate(way.entered_bytes),
         delivered_bps: rate(way.left_bytes),
-        efficiency: wire.efficiency_percent.map(|percent| percent / 100.0),
+        efficiency,
         delay_ms: None,
         counters: way.counters.clone(),
-    };
-    WAYS.into_iter().zip(network).zip(&teleop.wire).map(flow).collect()
+    }
 }
 
 pub(in crate::run) fn conservation(network: &[Way; 2], violations: Vec<String>) -> Conservation {

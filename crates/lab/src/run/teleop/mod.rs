@@ -40,7 +40,7 @@ use crate::scenario::{ClockSpec, Direction, Scenario, Teleop, TransportSpec};
 use links::LinkInfo;
 use taut_report::result::{FlowOwner, Series, TeleopResult};
 
-pub(in crate::run) use self::account::conservation;
+pub(in crate::run) use self::account::{NODES, conservation, flow, stream_keys};
 pub use self::account::{Way, account};
 pub use self::notes::Notes;
 

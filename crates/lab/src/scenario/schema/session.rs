@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taut_core::{Bitrate, Bytes, Duration};
+use taut_core::{Bitrate, Bytes, Duration, Medium};
 pub use taut_report::result::Direction;
 
 use super::defaults;
@@ -19,12 +19,54 @@ pub struct Session {
     /// What carries it, in both directions.
     #[serde(default)]
     pub transport: TransportSpec,
+    /// Hold media back while the session alone fills the path's queue? Samples and frames go at the rate at which they are made
+    /// otherwise, whatever the path carries.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub window: bool,
     /// What the operator sends: motion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<Stream>,
     /// What the robot sends: force, audio, video.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backward: Option<Stream>,
+}
+
+impl Session {
+    /// What goes this way.
+    pub fn stream(&self, direction: Direction) -> Option<&Stream> {
+        match direction {
+            Direction::Forward => self.forward.as_ref(),
+            Direction::Backward => self.backward.as_ref(),
+        }
+    }
+
+    /// Its media, each a channel, in the order in which both ends declare them.
+    pub fn media(&self) -> impl Iterator<Item = (Direction, Medium)> {
+        [Direction::Forward, Direction::Backward].into_iter().flat_map(|direction| {
+            let stream = self.stream(direction);
+            let media = Medium::ALL
+                .into_iter()
+                .filter(move |medium| stream.is_some_and(|stream| stream.has(*medium)));
+            media.map(move |medium| (direction, medium))
+        })
+    }
+
+    /// The place of a medium's channel among those that both ends declare.
+    pub fn channel(&self, direction: Direction, medium: Medium) -> Option<u8> {
+        self.media().position(|each| each == (direction, medium)).map(|at| at as u8)
+    }
+}
+
+impl Stream {
+    /// Is it sent?
+    fn has(&self, medium: Medium) -> bool {
+        match medium {
+            Medium::Haptic => self.haptic.is_some(),
+            Medium::Audio => self.audio.is_some(),
+            Medium::Video => self.video.is_some(),
+            Medium::Data => false,
+        }
+    }
 }
 
 /// What one side sends.
@@ -223,6 +265,13 @@ pub enum MultiplexerSpec {
     NetworkAware(NetworkAwareSpec),
 }
 
+impl MultiplexerSpec {
+    /// Do frames travel in packets of samples?
+    pub fn rides_on_samples(&self) -> bool {
+        !matches!(self, Self::Separate)
+    }
+}
+
 /// Fixed fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -237,7 +286,7 @@ pub struct FixedFragmentSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkAwareSpec {
-    /// Most samples a packet, 1 to 16.
+    /// Most samples a packet, 1 to 7.
     #[serde(default = "defaults::four")]
     pub max_samples: u32,
 }
