@@ -252,6 +252,9 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
             return;
         }
         self.next_exchange = Some(now + self.settings.period);
+        if let Some(rate) = self.session.channel_bitrate() {
+            self.device.0.limit_bitrate(rate);
+        }
         for _ in 0..MOST_MESSAGES {
             match self.device.0.poll_message(now) {
                 Some(DeviceMessage::Payload { channel, payload }) => self.send(now, channel, &payload),

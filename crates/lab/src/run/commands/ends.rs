@@ -34,6 +34,8 @@ impl OperatorDevice for Commander {
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
+
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
         let is_due = now < self.until[0] && self.last.replace(now) != Some(now);
         is_due.then(|| DeviceMessage::Payload { channel: ChannelId(0), payload: vec![0; self.size] })
@@ -62,6 +64,8 @@ impl RobotDevice for StillRobot {
         None
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
+
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         None
     }
