@@ -14,6 +14,8 @@ use super::super::Arrived;
 pub(super) struct Room {
     /// Bytes per second of all that goes.
     pace: Option<f64>,
+    /// What it began with, beside what is live.
+    initial: f64,
     /// What the path was last seen to carry.
     carried: Option<f64>,
     found: Time,
@@ -80,6 +82,7 @@ impl Default for Room {
     fn default() -> Self {
         Self {
             pace: None,
+            initial: 0.0,
             carried: None,
             found: Time::ZERO,
             span: None,
@@ -167,7 +170,8 @@ impl Room {
         base: Option<Duration>,
     ) {
         if self.pace.is_none() {
-            self.pace = base.map(|base| self.live.rate() + INITIAL / base.as_secs_f64().max(1e-3));
+            self.initial = base.map_or(0.0, |base| INITIAL / base.as_secs_f64().max(1e-3));
+            self.pace = base.map(|_| self.live.rate() + self.initial);
         }
         let next = window.map_or_else(|| self.next(base), |rate| self.next_of(rate));
         if now > next + CATCH_UP {
@@ -231,6 +235,8 @@ impl Room {
 
     /// Does something wait in the network, that is not others'?
     pub(super) fn saw(&mut self, waits: bool, place: u64, sent: u64) {
+        // Where nothing is live, nothing waits behind this.
+        let waits = waits && self.live.rate() > 0.0;
         if waits && !self.waits && place > self.slowed {
             self.slow_down(self.pace.unwrap_or_default() * HEADROOM);
             self.slowed = sent;
@@ -243,7 +249,8 @@ impl Room {
         if place > self.shrunk {
             self.size = self.size.map(|size| (size * LOSS).max(INITIAL));
             self.carried = self.carried.or(self.pace);
-            self.slow_down(self.pace.unwrap_or_default() * LOSS);
+            // What is lost by chance on a path with much loss leaves 4380 bytes a round trip (RFC 5681 section 3.1).
+            self.slow_down((self.pace.unwrap_or_default() * LOSS).max(self.initial));
             (self.shrunk, self.from, self.span) = (sent, sent, None);
         }
     }
