@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use taut_core::{Duration, Time, printable};
+use taut_core::{Bitrate, Duration, Time, printable};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, State, StopCause};
 
@@ -49,6 +49,8 @@ pub trait OperatorDevice {
     fn lost(&mut self);
     /// A message of a channel came. It does not wait for whoever reads that.
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]);
+    /// What it sends over channels that can wait may take so much, together: an encoder's rate. Told once a period, once it is known.
+    fn limit_bitrate(&mut self, rate: Bitrate);
     /// The next thing that it has for a channel; asked once a period from when channels are open for the first time, until there is no more.
     /// What it gives while there is no session is dropped, and counted: nobody wants it done once there is one.
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage>;
@@ -79,6 +81,7 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: Bitrate) {}
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
         None
     }
@@ -172,6 +175,8 @@ pub trait RobotDevice {
     fn measure(&mut self) -> Option<Measured>;
     /// A message of a channel came, moving or not. It does not wait for whoever reads that.
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]);
+    /// What it sends over channels that can wait may take so much, together: an encoder's rate. Told once a period, once it is known.
+    fn limit_bitrate(&mut self, rate: Bitrate);
     /// The next thing that it has for a channel; asked once a period, until there is no more.
     fn poll_message(&mut self) -> Option<DeviceMessage>;
     /// Is what was measured last told to the operator?
@@ -204,6 +209,9 @@ impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
         (**self).receive(channel, age, payload);
     }
+    fn limit_bitrate(&mut self, rate: Bitrate) {
+        (**self).limit_bitrate(rate);
+    }
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
         (**self).poll_message(now)
     }
@@ -230,6 +238,9 @@ impl<P: RobotDevice + ?Sized> RobotDevice for Box<P> {
     }
     fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
         (**self).receive(channel, age, payload);
+    }
+    fn limit_bitrate(&mut self, rate: Bitrate) {
+        (**self).limit_bitrate(rate);
     }
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         (**self).poll_message()

@@ -58,6 +58,7 @@
 //! #     fn stop(&mut self, _: StopCause) {}
 //! #     fn measure(&mut self) -> Option<Measured> { Some(Measured { state: State::at(Time::ZERO), controller_force: None }) }
 //! #     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+//! #     fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
 //! #     fn poll_message(&mut self) -> Option<DeviceMessage> { None }
 //! #     fn feeds_back(&mut self) -> bool { true }
 //! #     fn failure(&mut self) -> Option<DeviceFailure> { None }

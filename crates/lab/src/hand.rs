@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
-use taut_core::{Duration, Probability, Rng, Seed, Time};
+use taut_core::{Bitrate, Duration, Probability, Rng, Seed, Time};
 use taut_session::{ChannelId, Direction, Priority, State};
 
 use crate::demo::Vector;
@@ -20,7 +20,7 @@ use crate::scenario::Teleop;
 ///
 /// ```
 /// use taut_agent::OperatorDevice;
-/// use taut_core::{Duration, Seed, Time};
+/// use taut_core::{Bitrate, Duration, Seed, Time};
 /// use taut_lab::hand::SimulatedHand;
 /// use taut_session::State;
 /// let mut hand = SimulatedHand::new(Seed::new(1), Duration::from_millis(1));
@@ -176,6 +176,10 @@ impl OperatorDevice for SimulatedHand {
     }
 
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+
+    fn limit_bitrate(&mut self, rate: Bitrate) {
+        self.generators.limit(rate);
+    }
 
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
         if self.over.load(Ordering::Relaxed) { None } else { self.generators.poll(now) }

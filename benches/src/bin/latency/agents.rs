@@ -83,6 +83,7 @@ impl OperatorDevice for Hand {
     }
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
         None
     }
@@ -113,6 +114,7 @@ impl RobotDevice for Arm {
         Some(Measured { state: State::at(Time::ZERO), controller_force: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         None
     }

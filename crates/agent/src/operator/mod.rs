@@ -254,6 +254,9 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         // As samples are: a host that is late asks no less often.
         let period = self.settings.period;
         self.next_exchange = Some(due + period * ((now - due) / period + 1));
+        if let Some(rate) = self.session.channel_bitrate() {
+            self.device.0.limit_bitrate(rate);
+        }
         for _ in 0..MOST_MESSAGES {
             match self.device.0.poll_message(now) {
                 Some(DeviceMessage::Payload { channel, payload }) => self.send(now, channel, &payload),

@@ -213,6 +213,9 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
                 self.eye.show(now, Observed::Feedback(&state, taken));
             }
         }
+        if let Some(rate) = self.session.channel_bitrate() {
+            self.device.0.limit_bitrate(rate);
+        }
         for _ in 0..MOST_MESSAGES {
             let Some(message) = self.device.0.poll_message() else { break };
             match message {

@@ -163,6 +163,7 @@ impl OperatorDevice for Seen<Hand> {
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         self.with(|hand| hand.received.push((channel, payload.to_vec())));
     }
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
         self.with(|hand| hand.gives.pop_front())
     }
@@ -224,6 +225,7 @@ impl RobotDevice for Seen<Arm> {
     fn receive(&mut self, channel: ChannelId, _: Option<Duration>, payload: &[u8]) {
         self.with(|arm| arm.received.push((channel, payload.to_vec())));
     }
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         self.with(|arm| arm.gives.pop_front())
     }

@@ -69,6 +69,10 @@ impl<P: RobotDevice> RobotDevice for Guarded<P> {
         self.device.receive(channel, age, payload);
     }
 
+    fn limit_bitrate(&mut self, rate: taut_core::Bitrate) {
+        self.device.limit_bitrate(rate);
+    }
+
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         self.device.poll_message()
     }
@@ -178,6 +182,10 @@ impl<P: RobotDevice> RobotDevice for InProcess<P> {
         self.device.receive(channel, age, payload);
     }
 
+    fn limit_bitrate(&mut self, rate: taut_core::Bitrate) {
+        self.device.limit_bitrate(rate);
+    }
+
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         self.device.poll_message()
     }
@@ -241,6 +249,7 @@ mod tests {
             None
         }
         fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+        fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
         fn poll_message(&mut self) -> Option<DeviceMessage> {
             None
         }

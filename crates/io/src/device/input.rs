@@ -316,6 +316,8 @@ impl OperatorDevice for LineInput {
         self.shared.changed.notify_one();
     }
 
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
+
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
         self.shared.lock().given.pop(Clock::since_boot()).map(|waiting| waiting.message())
     }

@@ -201,6 +201,8 @@ impl RobotDevice for ProcessDevice {
         self.shared.tell(|orders| orders.message(Clock::since_boot(), channel, age, payload));
     }
 
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
+
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         let next = self.shared.lock().given.pop(Clock::since_boot());
         next.map(|waiting| waiting.message())

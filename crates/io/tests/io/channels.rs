@@ -63,6 +63,7 @@ impl RobotDevice for Arm {
         None
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         None
     }
@@ -108,6 +109,7 @@ impl taut_agent::OperatorDevice for Resting {
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
         None
     }

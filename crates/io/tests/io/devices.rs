@@ -69,6 +69,7 @@ impl RobotDevice for Blocking {
         Some(Measured { state: State::at(Time::ZERO), controller_force: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         None
     }

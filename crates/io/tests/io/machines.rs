@@ -237,6 +237,7 @@ impl RobotDevice for Rock {
         Some(Measured { state: State::at(Time::ZERO), controller_force: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         None
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use taut_agent::{DeviceFailure, DeviceMessage, Lease, Measured, RobotDevice, SetPoint};
-use taut_core::{Duration, Seed, Time};
+use taut_core::{Bitrate, Duration, Seed, Time};
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, Direction, State, StopCause};
 
@@ -146,6 +146,10 @@ impl RobotDevice for SimulatedArm {
     }
 
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+
+    fn limit_bitrate(&mut self, rate: Bitrate) {
+        self.generators.limit(rate);
+    }
 
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         if self.over.load(Ordering::Relaxed) { None } else { self.generators.poll(self.now) }

@@ -186,6 +186,7 @@ fn congestion(teleop: &Teleop) -> taut_session::Congestion {
     match teleop.congestion_control {
         CongestionSpec::OwnQueue => taut_session::Congestion::OwnQueue,
         CongestionSpec::Scream { target } => taut_session::Congestion::Scream(target),
+        CongestionSpec::Gcc => taut_session::Congestion::Gcc,
     }
 }
 

@@ -202,6 +202,7 @@ impl OperatorDevice for StillHand {
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: Bitrate) {}
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
         self.says.made.pop_front().filter(|_| now < self.until[0])
     }
@@ -246,6 +247,7 @@ impl RobotDevice for StillRobot {
         None
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: Bitrate) {}
     fn poll_message(&mut self) -> Option<DeviceMessage> {
         self.0.made.pop_front()
     }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taut_core::{Bytes, Duration};
+use taut_core::{Bitrate, Bytes, Duration};
 use taut_session::motion::Schema as MotionSchema;
 use taut_session::{
     Channel, ChannelKind, Delivery, Direction, Encoding, OperatorConfig, Playout, Repair, RobotConfig, Schema,
@@ -359,6 +359,8 @@ pub enum SizesSpec {
     Constant(#[schemars(with = "String")] Bytes),
     /// Any between, each as likely.
     Uniform(UniformSizes),
+    /// Pictures of a video encoder, which follows the rate that the session leaves it.
+    Encoder(EncoderSpec),
     /// These, over and over: those of a recording.
     Listed(#[schemars(with = "Vec<String>")] Vec<Bytes>),
 }
@@ -373,6 +375,38 @@ pub struct UniformSizes {
     /// The largest. From `least` to the channel's.
     #[schemars(with = "String")]
     pub largest: Bytes,
+}
+
+/// A video encoder: it meets its rate over the time from one key picture to the next, and makes at most what the session tells
+/// that channels may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderSpec {
+    /// Its highest rate, and the one until the session tells another. 10kbit to 1Gbit.
+    #[schemars(with = "String")]
+    pub most: Bitrate,
+    /// Its lowest. From 10kbit to `most`; default 100kbit.
+    #[serde(default = "least_rate")]
+    #[schemars(with = "String")]
+    pub least: Bitrate,
+    /// One picture of so many is a key picture, the first among them. 1 to 10000; default 60.
+    #[serde(default = "key_every")]
+    pub key_every: u32,
+    /// So many times as long as the others. 1 to 100; default 5.
+    #[serde(default = "key_times")]
+    pub key_times: u32,
+}
+
+const fn least_rate() -> Bitrate {
+    Bitrate::from_bps(100_000)
+}
+
+const fn key_every() -> u32 {
+    60
+}
+
+const fn key_times() -> u32 {
+    5
 }
 
 pub(super) fn check(teleop: &Teleop) -> Checked {
@@ -407,6 +441,13 @@ pub(super) fn check(teleop: &Teleop) -> Checked {
             SizesSpec::Uniform(UniformSizes { least, largest }) => {
                 within(format!("{sizes}.uniform.least"), *least, byte, most)?;
                 within(format!("{sizes}.uniform.largest"), *largest, *least, most)?;
+            }
+            SizesSpec::Encoder(encoder) => {
+                let (slow, fast) = (Bitrate::from_bps(10_000), Bitrate::from_bps(1_000_000_000));
+                within(format!("{sizes}.encoder.most"), encoder.most, slow, fast)?;
+                within(format!("{sizes}.encoder.least"), encoder.least, slow, encoder.most)?;
+                within(format!("{sizes}.encoder.key_every"), encoder.key_every, 1, 10_000)?;
+                within(format!("{sizes}.encoder.key_times"), encoder.key_times, 1, 100)?;
             }
             SizesSpec::Listed(list) => {
                 within(format!("{sizes}.listed"), list.len(), 1, 100_000)?;

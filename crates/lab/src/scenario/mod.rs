@@ -21,8 +21,8 @@ use taut_core::printable;
 
 pub use axes::{Axis, AxisValue, Choice, Choices};
 pub use channel::{
-    ChannelSpec, DeliverySpec, EncodingSpec, KindSpec, MakesSpec, PlayoutBounds, PlayoutSpec, RepairSpec,
-    SizesSpec, TeleopChannel, UniformSizes, WaySpec,
+    ChannelSpec, DeliverySpec, EncoderSpec, EncodingSpec, KindSpec, MakesSpec, PlayoutBounds, PlayoutSpec,
+    RepairSpec, SizesSpec, TeleopChannel, UniformSizes, WaySpec,
 };
 pub use json_schema::json_schema;
 pub use schema::*;

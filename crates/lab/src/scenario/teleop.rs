@@ -156,6 +156,8 @@ pub enum CongestionSpec {
         #[schemars(with = "String")]
         target: Duration,
     },
+    /// Google Congestion Control, made for video.
+    Gcc,
 }
 
 impl CongestionSpec {

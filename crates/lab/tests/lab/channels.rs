@@ -66,7 +66,8 @@ fn channels_go_over_every_transport_in_the_same_way() {
         let teleop = run(&["duration=4s", &format!("teleop.transport={transport}")]);
         for name in ["lights", "map"] {
             let reliable = channel(&teleop, name);
-            assert!(reliable.delivered + 1 >= reliable.made, "{transport}: {reliable:?}");
+            // The last two may be on their way.
+            assert!(reliable.delivered + 2 >= reliable.made, "{transport}: {reliable:?}");
         }
         let joints = channel(&teleop, "arm/measured_js");
         // A congestion control that takes every loss for a full queue holds back what may be lost.

@@ -360,6 +360,7 @@ fn laws_beside_tcp_and_at_a_stop() {
         ("own queue", "\"own_queue\""),
         ("SCReAM, 60 ms", "{ scream = { target = \"60ms\" } }"),
         ("SCReAM, 10 ms", "{ scream = { target = \"10ms\" } }"),
+        ("GCC", "\"gcc\""),
     ] {
         let law = format!("teleop.congestion_control={law}");
         let text = format!("{SHORT}{cross}")

@@ -33,6 +33,7 @@
 mod arrival;
 mod delay;
 mod loss;
+mod rate;
 mod reporter;
 #[cfg(test)]
 mod tests;
@@ -42,9 +43,7 @@ use std::collections::VecDeque;
 use taut_core::{Bitrate, Bytes, Duration, Time};
 use taut_wire::rtp::ccfb::{Arrival, Report};
 
-use arrival::{Groups, Usage};
-use delay::DelayBased;
-use loss::LossBased;
+pub use rate::Rate;
 pub use reporter::Reporter;
 
 /// Between which rates a sender adapts.
@@ -101,15 +100,11 @@ impl Default for GccConfig {
 /// The sender's controller. Sans-IO: whoever drives it tells what was sent and what was reported.
 #[derive(Clone, Debug)]
 pub struct Gcc {
-    config: GccConfig,
     /// Packets that were not reported on yet, their sequence numbers in a row.
     sent: VecDeque<Sent>,
     clock: RemoteClock,
-    groups: Groups,
-    by_delay: DelayBased,
-    by_loss: LossBased,
+    rate: Rate,
     round_trip: Duration,
-    target: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,22 +120,17 @@ impl Gcc {
 
     /// One that knows nothing of its network yet.
     pub fn new(config: GccConfig) -> Self {
-        let start = config.clamp(config.start.as_bps() as f64);
         Self {
-            config,
             sent: VecDeque::new(),
             clock: RemoteClock::default(),
-            groups: Groups::default(),
-            by_delay: DelayBased::new(start),
-            by_loss: LossBased::default(),
+            rate: Rate::new(config),
             round_trip: Duration::from_millis(200),
-            target: start,
         }
     }
 
     /// What may be sent, RTP headers included.
     pub fn target(&self) -> Bitrate {
-        Bitrate::from_bps(self.target as u64)
+        self.rate.target()
     }
 
     /// By the newest packet that was reported to have arrived; 200 ms before any was.
@@ -163,7 +153,6 @@ impl Gcc {
     /// A report arrived. What it says of packets that are forgotten, or were reported on before, is ignored.
     pub fn handle_feedback(&mut self, now: Time, report: &Report) {
         let made = self.clock.ms(report.timestamp);
-        let mut usage = None;
         let (mut arrived, mut lost) = (0, 0);
         for (index, packet) in report.packets.iter().enumerate() {
             let sequence = report.begin.wrapping_add(index as u16);
@@ -178,18 +167,10 @@ impl Gcc {
             let waited = f64::from(offset) * 1_000.0 / 1_024.0;
             let round_trip = ms(now.saturating_since(sent.at)) - waited;
             self.round_trip = Duration::from_nanos((round_trip.max(0.0) * 1e6) as u64);
-            self.by_delay.handle_arrival(made - waited, sent.size);
-            usage = self.groups.handle_arrival(ms_at(sent.at), made - waited).max(usage);
+            self.rate.handle_arrival(sent.at, made - waited, sent.size);
         }
-        if arrived + lost == 0 {
-            return;
-        }
-        let now = ms_at(now);
-        let most =
-            self.config.clamp(self.by_delay.update(now, usage.unwrap_or(Usage::Normal), ms(self.round_trip)));
-        self.by_delay.set(most);
-        let by_loss = self.by_loss.update(now, arrived, lost, self.target);
-        self.target = self.config.clamp(by_loss.min(most));
+        self.rate.handle_counts(arrived, lost);
+        self.rate.update(now, self.round_trip);
     }
 
     /// The packet with this number, if it is still to be reported on; those before it were.

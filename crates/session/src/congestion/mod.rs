@@ -1,11 +1,13 @@
 //! How many bytes may be under way: a law is told what was sent and what arrived, and says what may go.
 
 mod flight;
+mod gcc;
 mod scream;
 
 use taut_core::{Deadline, Duration, Time};
 
 use flight::Flight;
+use gcc::Gcc;
 use scream::Scream;
 
 /// By which law an end judges how much its path carries.
@@ -17,6 +19,8 @@ pub enum Congestion {
     /// SCReAM v2 (draft-johansson-ccwg-rfc8298bis-screamv2), whose queue is this long at most; the draft's own is 60 ms. Without marks of
     /// ECN, which no transport tells of.
     Scream(Duration),
+    /// Google Congestion Control (draft-ietf-rmcat-gcc-02), made for video.
+    Gcc,
 }
 
 /// A frame that arrived, by its acknowledgement.
@@ -25,6 +29,7 @@ pub(crate) struct Arrived {
     /// All bytes sent with it, and its own.
     pub(crate) place: u64,
     pub(crate) bytes: u64,
+    pub(crate) sent: Time,
     /// From its sending to its acknowledgement, less what that waited.
     pub(crate) rtt: Duration,
     /// How long it took to the peer, ns, give or take the same for all, for it is the difference of two clocks that nobody set.
@@ -36,6 +41,7 @@ pub(crate) struct Arrived {
 pub(crate) enum Controller {
     OwnQueue(Box<Flight>),
     Scream(Scream),
+    Gcc(Box<Gcc>),
 }
 
 macro_rules! law {
@@ -43,6 +49,7 @@ macro_rules! law {
         match $self {
             Controller::OwnQueue($law) => $call,
             Controller::Scream($law) => $call,
+            Controller::Gcc($law) => $call,
         }
     };
 }
@@ -52,6 +59,7 @@ impl Controller {
     pub(crate) fn new(law: Congestion, enabled: bool) -> Self {
         match law {
             Congestion::Scream(target) if enabled => Self::Scream(Scream::new(target)),
+            Congestion::Gcc if enabled => Self::Gcc(Box::new(Gcc::new())),
             _ => Self::OwnQueue(Box::new(Flight::new(enabled))),
         }
     }
@@ -98,6 +106,15 @@ impl Controller {
         law!(self, law => law.rate_left())
     }
 
+    /// The same where that is certain: what cannot arrive in time at it need not begin.
+    pub(crate) fn rate_found(&self, now: Time) -> Option<f64> {
+        match self {
+            Self::OwnQueue(law) => law.rate_found(now),
+            Self::Scream(law) => law.rate_left(),
+            Self::Gcc(law) => law.rate_left(),
+        }
+    }
+
     /// A frame arrived. `packet` tells what one of the transport's took lately, if it knows.
     pub(crate) fn acknowledged(
         &mut self,
@@ -108,19 +125,13 @@ impl Controller {
         match self {
             Self::OwnQueue(law) => law.acknowledged(now, frame, packet),
             Self::Scream(law) => law.acknowledged(now, frame),
+            Self::Gcc(law) => law.acknowledged(now, frame),
         }
     }
 
     /// A frame arrived, and nobody knows when.
     pub(crate) fn seen(&mut self, place: u64, bytes: u64) {
         law!(self, law => law.seen(place, bytes));
-    }
-
-    /// A frame that can wait arrived.
-    pub(crate) fn more_arrived(&mut self, bytes: u64) {
-        if let Self::OwnQueue(law) = self {
-            law.more_arrived(bytes);
-        }
     }
 
     /// A frame that can wait is lost, and nobody will hear of it.

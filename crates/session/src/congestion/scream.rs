@@ -188,7 +188,7 @@ mod tests {
             while let Some((at, sent, place)) =
                 under_way.pop_front_if(|due: &mut (Time, Time, u64)| due.0 <= now)
             {
-                scream.acknowledged(at, &Arrived { place, bytes: 1_000, rtt: at - sent, there: None });
+                scream.acknowledged(at, &Arrived { place, bytes: 1_000, sent, rtt: at - sent, there: None });
             }
             if scream.admits(now) {
                 let place = scream.sent(now, 1_000, false);

@@ -90,6 +90,8 @@ pub(crate) struct News {
 
 /// Bytes of a state with its headers, as far as the share of the path is concerned that is theirs.
 const STATE: u64 = 100;
+/// So much of what channels may send is an encoder's: a picture is gone before the next one comes, and a longer one soon after.
+const ENCODER: f64 = 0.8;
 
 impl Settings {
     fn controller(&self) -> Controller {
@@ -227,7 +229,8 @@ impl Sending {
                 && now >= self.next_capped
                 && self.controller.admits_more(now, self.channels.under_way());
             let mut data = port.buffer();
-            let outlook = Outlook { rate: self.channel_rate(), way, timeout: pace.timeout };
+            let rate = self.capped(self.controller.rate_found(now));
+            let outlook = Outlook { rate, way, timeout: pace.timeout };
             let Some(ready) = self.channels.poll(now, port.session, more, outlook, &mut data) else {
                 return port.give_back(data);
             };
@@ -247,6 +250,9 @@ impl Sending {
         match port.send_bytes(now, data, Urgency(CHANNEL_PRIORITY + ready.priority), parcel) {
             Ok(length) => {
                 let bytes = length as u64 + self.settings.headers.get();
+                if ready.live {
+                    self.controller.made(now, bytes);
+                }
                 let place = self.controller.sent(now, bytes, !ready.live);
                 if let Some(rate) = self.settings.channel_rate.filter(|_| ready.media > 0 || !ready.live) {
                     let capped = if ready.live { ready.media } else { bytes };
@@ -258,16 +264,16 @@ impl Sending {
         }
     }
 
-    /// Bytes per second that channels may send, as far as is known.
-    fn channel_rate(&self) -> Option<f64> {
+    /// So many bytes per second, or what channels may send at all.
+    fn capped(&self, rate: Option<f64>) -> Option<f64> {
         let cap = self.settings.channel_rate.map(|rate| rate.as_bps() as f64 / 8.0);
-        self.controller.rate_left().into_iter().chain(cap).min_by(f64::total_cmp)
+        rate.into_iter().chain(cap).min_by(f64::total_cmp)
     }
 
     /// What channels may send, once it was found, less what goes beside messages to mend losses: an encoder's rate.
     pub(crate) fn channel_bitrate(&self) -> Option<Bitrate> {
-        let share = self.channels.share();
-        self.channel_rate().map(|rate| Bitrate::from_bps((rate * share * 8.0) as u64))
+        let (rate, share) = (self.capped(self.controller.rate_left()), self.channels.share());
+        rate.map(|rate| Bitrate::from_bps((rate * share * 8.0 * ENCODER) as u64))
     }
 
     /// The peer tells of states. What is new of the one that it names; what became of all is in [`outcomes`](Self::outcomes).
@@ -285,8 +291,8 @@ impl Sending {
         let news = outcome.map(|outcome| {
             let rtt = now.saturating_since(outcome.sent).saturating_sub(report.held);
             let (place, bytes) = (outcome.place, outcome.bytes.into());
-            let there = way(report.arrived, outcome.sent);
-            self.controller.acknowledged(now, &Arrived { place, bytes, rtt, there }, packet);
+            let (sent, there) = (outcome.sent, way(report.arrived, outcome.sent));
+            self.controller.acknowledged(now, &Arrived { place, bytes, sent, rtt, there }, packet);
             self.outcomes.push(outcome);
             News { sent: outcome.sent, rtt }
         });
@@ -309,12 +315,9 @@ impl Sending {
     ) {
         let controller = &mut self.controller;
         self.channels.acknowledged(now, ack, arrived, |sent, rtt| {
-            if !sent.live {
-                controller.more_arrived(sent.bytes);
-            }
             if let Some(rtt) = rtt {
                 let there = way(arrived, sent.at);
-                let arrived = Arrived { place: sent.place, bytes: sent.bytes, rtt, there };
+                let arrived = Arrived { place: sent.place, bytes: sent.bytes, sent: sent.at, rtt, there };
                 controller.acknowledged(now, &arrived, &packet);
             } else {
                 controller.seen(sent.place, sent.bytes);

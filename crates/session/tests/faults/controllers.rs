@@ -1,19 +1,21 @@
 //! What congestion control is worth: how old the newest state at the robot and the newest force at the hand are, millisecond by millisecond.
 //!
 //! ```text
-//! cargo test -p taut-session --test faults controllers -- --ignored --nocapture
+//! cargo test -p taut-session --test faults controllers_side -- --ignored --nocapture
 //! ```
 
 use taut_core::{Bitrate, Bytes, Duration, Probability, Seed, Time};
 use taut_link::{
     Bottleneck, Chain, Delay, Distribution, DropTail, Element, Jitter, JitterConfig, Loss, Schedule,
 };
-use taut_session::{Congestion, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent};
+use taut_session::{
+    ChannelEvent, ChannelId, Congestion, OperatorConfig, OperatorEvent, RobotConfig, RobotEvent,
+};
 
 use crate::carriers::Over;
 use crate::harness::{Clock, MS, Observer, World};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// Where the hand is: a circle a second and a half long, of 10 cm.
 fn hand(at: Time) -> [f32; 3] {
@@ -23,10 +25,12 @@ fn hand(at: Time) -> [f32; 3] {
 
 /// When something came, and when that was made.
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     made: std::collections::BTreeMap<u64, Time>,
-    states: Vec<(Time, Time)>,
-    forces: Vec<(Time, Time)>,
+    pub(crate) states: Vec<(Time, Time)>,
+    pub(crate) forces: Vec<(Time, Time)>,
+    /// Messages of channels that reached the operator: which, when, how old, how long.
+    pub(crate) messages: Vec<(ChannelId, Time, Duration, usize)>,
 }
 
 impl Observer for Seen {
@@ -48,13 +52,16 @@ impl Observer for Seen {
         if let OperatorEvent::Feedback { age, .. } = event {
             self.forces.push((now, now - *age));
         }
+        if let OperatorEvent::Channel(ChannelEvent::Received { channel, age, payload, .. }) = event {
+            self.messages.push((*channel, now, age.unwrap_or_default(), payload.len()));
+        }
     }
 }
 
 /// Percentiles of ages, ms: 50th, 99th, largest.
-fn ages(seen: &[(Time, Time)], from: Time, until: Time) -> [f64; 3] {
+pub(crate) fn ages(seen: &[(Time, Time)], from: Time, until: Time) -> [f64; 3] {
     let (mut ages, mut at, mut next) = (Vec::new(), from, 0);
-    let mut newest = from;
+    let mut newest = seen.first().map_or(from, |(_, made)| *made);
     while at < until {
         while let Some((_, made)) = seen.get(next).filter(|(came, _)| *came <= at) {
             newest = newest.max(*made);
@@ -68,7 +75,7 @@ fn ages(seen: &[(Time, Time)], from: Time, until: Time) -> [f64; 3] {
 }
 
 /// How far the arm is from the hand, root mean square, mm.
-fn tracking(seen: &[(Time, Time)], from: Time, until: Time) -> f64 {
+pub(crate) fn tracking(seen: &[(Time, Time)], from: Time, until: Time) -> f64 {
     let (mut sum, mut count, mut at, mut next, mut newest) = (0.0, 0.0, from, 0, from);
     while at < until {
         while let Some((_, made)) = seen.get(next).filter(|(came, _)| *came <= at) {
@@ -84,7 +91,7 @@ fn tracking(seen: &[(Time, Time)], from: Time, until: Time) -> f64 {
 }
 
 /// The rates of a link of a shipped scenario: rows of ms and kbit/s.
-fn lte(link: &str) -> Chain {
+pub(crate) fn lte(link: &str, seed: u64) -> Chain {
     let text = include_str!("../../../../scenarios/lte.toml");
     let text = &text[text.find(&format!("[links.{link}]")).expect("the link")..];
     let table = &text[text.find("rate_table").expect("a table")..text.find("] }").expect("its end")];
@@ -103,12 +110,12 @@ fn lte(link: &str) -> Chain {
     shifted.extend(rows.into_iter().map(|(at, rate)| (start + SECOND + at, rate)));
     let queue = DropTail::default().limit_bytes(Bytes::new(1_500_000));
     let jitter = JitterConfig::new(MS * 5).mean(MS * 5).distribution(Distribution::Uniform);
-    let jitter = Jitter::new(jitter, Seed::new(3).stream(link)).expect("a jitter");
+    let jitter = Jitter::new(jitter, Seed::new(seed).stream(link)).expect("a jitter");
     let server = Bottleneck::new(Schedule::table(shifted).expect("a table"), queue);
     Chain::new(vec![server.into(), Delay::new(MS * 15).into(), jitter.into()])
 }
 
-fn fixed(kbit: u64, delay: Duration, loss: &str, name: &str) -> Chain {
+pub(crate) fn fixed(kbit: u64, delay: Duration, loss: &str, name: &str) -> Chain {
     let queue = DropTail::default().limit_bytes(Bytes::new(200_000));
     let loss: Probability = loss.parse().expect("a share");
     let loss = Loss::bernoulli(Schedule::constant(loss), Seed::new(5).stream(name));
@@ -167,13 +174,14 @@ fn controllers_side_by_side() {
         ("own queue", Some(Congestion::OwnQueue)),
         ("SCReAM, 60 ms", scream(60)),
         ("SCReAM, 10 ms", scream(10)),
+        ("GCC", Some(Congestion::Gcc)),
         ("none", None),
     ];
     for network in ["LTE", "overload 4.8 %", "10 Mbit/s, 1 %"] {
         for over in [Over::Udp, Over::QuicDatagrams, Over::Tcp] {
             for (name, law) in laws {
                 let links = match network {
-                    "LTE" => [lte("downlink"), lte("uplink")],
+                    "LTE" => [lte("downlink", 3), lte("uplink", 3)],
                     "overload 4.8 %" => {
                         [fixed(1_080, MS * 10, "0%", "there"), fixed(1_170, MS * 10, "0%", "back")]
                     }

@@ -14,6 +14,7 @@
 #![allow(clippy::print_stdout)]
 
 mod arm;
+mod camera;
 mod carriers;
 mod channels;
 mod checker;

@@ -44,6 +44,7 @@ impl taut_agent::OperatorDevice for Hand {
     /// Messages go by [`Sender`](crate::Sender) and [`Receiver`](crate::Receiver).
     fn receive(&mut self, _: ChannelId, _: Option<taut_core::Duration>, _: &[u8]) {}
 
+    fn limit_bitrate(&mut self, _: taut_core::Bitrate) {}
     fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
         None
     }

@@ -73,3 +73,24 @@ impl Scatter {
         (rest.max(0.0) / (self.count - 2.0)).sqrt()
     }
 }
+
+/// The least of the last 10 to 20 ms: what waits now, whatever jitter does to single frames.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    least: [Option<Duration>; 2],
+    began: Time,
+}
+
+impl Recent {
+    const SPAN: Duration = Duration::from_millis(10);
+
+    pub(super) fn record(&mut self, now: Time, value: Duration) -> Duration {
+        if now.saturating_since(self.began) >= Self::SPAN {
+            self.least = [None, self.least[0]];
+            self.began = now;
+        }
+        let present = self.least[0].map_or(value, |least| least.min(value));
+        self.least[0] = Some(present);
+        self.least[1].map_or(present, |last| last.min(present))
+    }
+}

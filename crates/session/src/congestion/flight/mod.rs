@@ -1,6 +1,8 @@
 //! No more under way than the path carries, where the session alone would fill its queue.
 
+mod judge;
 mod least;
+mod quiet;
 mod room;
 mod round;
 #[cfg(test)]
@@ -10,10 +12,12 @@ mod window;
 use taut_core::{Deadline, Duration, Time};
 
 pub(super) use least::Least;
+use least::Recent;
+use quiet::{Quiet, SELDOM};
 pub(super) use room::Claim;
 use room::Room;
-use round::{Measured, Round, Standing};
-use window::{Held, Stage, Window};
+use round::{Round, Standing};
+use window::{Stage, Window};
 
 use super::Arrived;
 
@@ -29,18 +33,18 @@ use super::Arrived;
 ///
 /// | | the window |
 /// | --- | --- |
-/// | free | none; nothing is held back, whatever is lost |
-/// | a standing delay through three rounds, and less arrives than is to go, by more than chance explains | a *trial*: three quarters of what the path itself carries, until a round was sent within it |
+/// | free | none; nothing is held back, whatever is lost, but while [nothing is heard](Quiet) |
+/// | a standing delay through three rounds, and less arrives than is to go, or the delay grows, by more than chance explains; or something that can wait is held back | a *trial*: three quarters of what the path itself carries, until a round was sent within it |
 /// | half of the delay did not go with that | free: the queue is somebody else's, and yielding to it would starve (Copa, NSDI 2018 section 2.2, asks the same before it competes). Not tried again for 1 s, 2 s … 16 s, but once when the delay has doubled |
 /// | it did | held: what the path carries, then less by what waits where that is more than [`TARGET`], more while nothing waits, in steps that double (Vegas; RFC 6817 section 2.4.2) |
-/// | held, and a standing delay through three rounds, or more under way than the window through three | the next trial |
+/// | held, and a standing delay through three rounds, or more under way than the window through three, or a long delay in one | the next trial |
 /// | held, and cuts cost throughput three times, or it was not the limit for eight rounds, or acknowledgements came late for eight though nothing waited, or no round ended for eight times as long as one takes | free |
 ///
 /// What little a trial leaves of a delay is none of the session's own: it is the path's from then on, which became longer or
 /// slower. Neither an outage under a window, nor what was sent under one that is no more, tells of the path.
 ///
 /// Frames go as far apart as the window spreads their bytes over the least round trip, not when acknowledgements come: two at once
-/// would be a queue, or one packet of twice the length. While more than the window is under way states go at half the rate at
+/// would be a queue, or one packet of twice the length. While more than the window is under way states go at a quarter of the rate at
 /// which they arrive, for silence would stop the robot, and nothing else goes.
 ///
 /// Messages that can wait obey the window, of which states are served first, and where there is none a [`Room`] of their own: a device
@@ -60,6 +64,10 @@ pub(crate) struct Flight {
     /// Bytes of a frame, smoothed.
     frame: f64,
     room: Room,
+    quiet: Quiet,
+    /// A state waits for that.
+    is_quiet: bool,
+    recent: Recent,
     window: Option<Window>,
     /// Of short frames and of long ones, whose own transmission takes time.
     frames: [Least<Duration>; 2],
@@ -94,6 +102,8 @@ const ROUNDS: u32 = 3;
 const PATIENT: Duration = Duration::from_millis(10);
 /// How much more often it has to have grown than not, in standard deviations of tossed coins (a sign test).
 const STEADILY: f64 = 3.0;
+/// Or by how much, times the square root of the rounds: two standard deviations of what nine tenths of 10 Mbit/s, in packets of 1250 B, add in one.
+const GROWN: Duration = Duration::from_millis(10);
 /// The part that is missing, times the square root of the rounds: a third in three of them, a tenth in 36.
 const BEHIND: f64 = 0.6;
 /// Rounds without need that end a window, and rounds that prove it right.
@@ -121,6 +131,8 @@ const LEAST_ROUND: Duration = Duration::from_millis(20);
 const LEAST_FRAMES: u64 = 8;
 /// Where round trips vary, the least of a round is above the least of all by chance: by so many of their standard deviations.
 const JITTER: f64 = 2.5;
+/// With more than the window under way, a state goes in the time in which so many arrive: what waits goes in a third more than its own time.
+const EXCESS: f64 = 4.0;
 /// The window's own least, in frames: below two, every one would wait for the acknowledgement of the one before.
 const LEAST_WINDOW: f64 = 2.0;
 /// After so long without an acknowledgement there was an outage.
@@ -129,6 +141,8 @@ const SILENCE: Duration = Duration::from_millis(100);
 const LONG: u64 = 300;
 /// Before anything was sent, a frame counts as this.
 const ORDINARY: f64 = 100.0;
+/// While so much waits, what can wait does.
+const BRAKE: Duration = Duration::from_millis(2);
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 impl Flight {
@@ -141,6 +155,9 @@ impl Flight {
             last_bytes: 0.0,
             frame: ORDINARY,
             room: Room::default(),
+            quiet: Quiet::default(),
+            is_quiet: false,
+            recent: Recent::default(),
             window: None,
             frames: Default::default(),
             packets: Least::default(),
@@ -169,13 +186,16 @@ impl Flight {
         if self.sent == 0 {
             self.round = Round::begin(now, bytes);
         }
+        self.quiet.sent(now, self.sent == self.arrived, self.base());
         self.sent += bytes;
         self.round.wanted += bytes;
         if can_wait {
             self.round.mixed = true;
             let base = self.base();
             let rate = self.window.zip(base).map(|(window, base)| window.size / base.as_secs_f64());
-            self.room.sent(now, bytes, rate, base);
+            self.room.sent(now, (bytes, self.sent), rate, base);
+        } else {
+            self.room.passed(now, bytes);
         }
         self.sent
     }
@@ -192,6 +212,7 @@ impl Flight {
 
     /// May another state go?
     pub(in crate::congestion) fn admits(&mut self, now: Time) -> bool {
+        self.is_quiet = self.enabled && now >= self.quiet.since();
         let admitted = self.apart().is_none_or(|apart| now >= self.last + apart);
         self.round.limited |= !admitted;
         admitted
@@ -199,6 +220,7 @@ impl Flight {
 
     /// May a frame go that can wait, while so many bytes of those are under way?
     pub(in crate::congestion) fn admits_more(&mut self, now: Time, under_way: u64) -> bool {
+        self.is_quiet = self.enabled && now >= self.quiet.since();
         let admitted = self.opens_for_more(under_way).is_some_and(|opens| now >= opens);
         self.round.limited |= !admitted;
         self.room.limited |= !admitted;
@@ -215,19 +237,28 @@ impl Flight {
         match &self.window {
             Some(window) => {
                 let next = self.last + self.apart().unwrap_or_default();
-                self.is_within(window).then(|| next.max(self.room.next()))
+                // It is the session's own: what waits there is too much already.
+                let rate = window.size / self.base()?.as_secs_f64().max(1e-6);
+                self.is_within(window).then(|| next.max(self.room.next_of(rate)))
             }
-            None => self.room.opens(under_way),
+            None => {
+                let opens = self.room.opens(under_way, self.base())?;
+                Some(self.apart().map_or(opens, |apart| opens.max(self.last + apart)))
+            }
         }
     }
 
     /// Bytes per second that are left for what can wait; `None`: as many as come, as far as is known.
     pub(in crate::congestion) fn rate_left(&self) -> Option<f64> {
-        let base = self.base()?;
-        match &self.window {
-            Some(window) => Some(self.room.left_of(window.size / base.as_secs_f64())),
-            None => self.room.rate(base),
+        match self.window.zip(self.base()) {
+            Some((window, base)) => Some(self.room.left_of(window.size / base.as_secs_f64())),
+            None => self.room.rate(self.base()),
         }
+    }
+
+    /// The same where that is certain: what cannot arrive in time at it need not begin.
+    pub(in crate::congestion) fn rate_found(&self, now: Time) -> Option<f64> {
+        self.rate_left().filter(|_| self.window.is_some() || self.room.is_found(now))
     }
 
     fn is_within(&self, window: &Window) -> bool {
@@ -241,10 +272,11 @@ impl Flight {
 
     /// The time between the last frame and the next.
     fn apart(&self) -> Option<Duration> {
-        let (window, base) = self.window.zip(self.base())?;
+        let quiet = self.is_quiet.then_some(SELDOM);
+        let Some((window, base)) = self.window.zip(self.base()) else { return quiet };
         let per_byte =
-            if self.is_within(&window) { base.as_secs_f64() / window.size } else { 2.0 / window.rate };
-        Some(Duration::from_secs_f64(self.last_bytes * per_byte))
+            if self.is_within(&window) { base.as_secs_f64() / window.size } else { EXCESS / window.rate };
+        Some(Duration::from_secs_f64(self.last_bytes * per_byte).max(quiet.unwrap_or_default()))
     }
 
     /// A frame arrived. `packet` tells what one of the transport's took lately to be acknowledged, if it knows: over kernel TCP
@@ -252,10 +284,11 @@ impl Flight {
     pub(in crate::congestion) fn acknowledged(
         &mut self,
         now: Time,
-        frame: &Arrived,
+        arrived: &Arrived,
         packet: impl FnOnce() -> Option<Duration>,
     ) {
-        let Arrived { place, bytes, rtt, there } = *frame;
+        let Arrived { place, bytes, rtt, there, .. } = *arrived;
+        self.quiet.heard(now);
         self.seen(place, bytes);
         let above = rtt.saturating_sub(self.frames[usize::from(bytes > LONG)].record(now, rtt));
         // Under a window an outage is not a slow path, nor what comes at once after it a fast one.
@@ -273,12 +306,16 @@ impl Flight {
             return;
         }
         let there = there.map(|there| there.clamp(i64::MIN / 4, i64::MAX / 4));
+        let way_above = there.map_or(above, |there| {
+            Duration::from_nanos(there.saturating_sub(self.there.record(now, there)).unsigned_abs())
+        });
         let packet = packet().filter(|_| self.enabled);
         self.measure(now, above, there, packet);
-        if self.window.is_none() && self.room.is_rising() && self.round.frames >= LEAST_FRAMES {
-            let waits = self.round.measured(Duration::ZERO, Duration::ZERO, frame, self.chance(&self.round));
-            self.room.saw(waits.standing);
-        }
+        let chance = self.chance(&self.round);
+        let waits = self.recent.record(now, way_above.min(above));
+        let most = if self.window.is_some() { PATIENT } else { BRAKE };
+        self.room.saw(waits > most.max(chance[0].min(chance[1])), place, self.sent);
+        self.room.arrived(now, arrived, self.sent, chance[1]);
         let base = self.base().unwrap_or(rtt);
         let length = now.saturating_since(self.round.began);
         let enough = length >= LEAST_ROUND && self.round.frames >= LEAST_FRAMES;
@@ -286,7 +323,9 @@ impl Flight {
             window.slow_down(self.round.arrived as f64 / length.as_secs_f64());
         }
         // While the queue grows, a whole round takes ever longer; free, the path's own round trip is enough to see it.
-        let whole = place >= self.round.ends || (self.window.is_none() && length >= base);
+        let is_held = self.window.is_some_and(|window| matches!(window.stage, Stage::Held(_)));
+        let hurries = self.window.is_none() || is_held && waits > PATIENT;
+        let whole = place >= self.round.ends || hurries && length >= base;
         if whole && enough {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
             let under_way = (self.sent - self.arrived) as f64;
@@ -335,125 +374,9 @@ impl Flight {
         self.arrived = self.arrived.max(place);
     }
 
-    /// A frame that can wait arrived.
-    pub(in crate::congestion) fn more_arrived(&mut self, bytes: u64) {
-        self.room.arrived(bytes);
-    }
-
     /// A frame that can wait is lost, and nobody will hear of it.
     pub(in crate::congestion) fn lost(&mut self, place: u64) {
         self.arrived = self.arrived.max(place);
         self.room.lost(place, self.sent);
-    }
-
-    fn judge(&mut self, now: Time, measured: &Measured) {
-        let Some(window) = &mut self.window else {
-            // Somebody else's queue, as far as is known: what can wait competes there.
-            let grows_slowly = measured.standing > SUSPICIOUS && now < self.retry;
-            let was_limited = self.room.judge(measured.standing, grows_slowly);
-            if !self.enabled {
-                return;
-            }
-            if measured.standing < SUSPICIOUS {
-                self.others = Duration::ZERO;
-            }
-            let is_long = self.is_long(measured.standing);
-            if measured.catches_up() {
-                self.standing = Standing::default();
-                return;
-            }
-            let asks = was_limited || is_long && self.standing.grows_steadily() || self.standing.is_behind();
-            if self.standing.goes_on(measured) && asks && self.is_news(now) {
-                self.window = Some(Window::trial(now, &self.standing, measured, self.sent - self.arrived));
-                self.doubled = now < self.retry;
-            }
-            return;
-        };
-        // With more than the window under way, what arrives is what the path carries.
-        let smoothed = (window.rate * 3.0 + measured.rate()) / 4.0;
-        window.rate = if measured.full() { smoothed.min(measured.rate()) } else { smoothed };
-        window.stretch = measured.stretch;
-        if let Stage::Held(_) = window.stage {
-            window.judged_by = now + PATIENCE.0.max(measured.length.saturating_mul(8));
-        }
-        let settling = std::mem::take(&mut window.settling);
-        match window.stage {
-            // What a repetition had held up came at once: the path carries all.
-            Stage::Trial { .. } if measured.standing < SUSPICIOUS && self.standing.is_outdone(measured) => {
-                self.release()
-            }
-            // It never empties: the path has become slower, or longer, or somebody else's.
-            Stage::Held(_) if measured.full() && self.standing.goes_on(measured) => {
-                *window = Window::trial(now, &self.standing, measured, self.sent - self.arrived);
-            }
-            Stage::Held(held) if measured.full() => {
-                let costs = measured.filled > FAR || measured.rate() < held.full * FULL;
-                let late = if costs && measured.standing <= SUSPICIOUS { held.late + 1 } else { 0 };
-                window.stage = Stage::Held(Held { late, ..held });
-                if late >= UNUSED {
-                    self.release();
-                }
-            }
-            _ if settling || measured.full() => {}
-            // The queue went by itself, or there is nothing more to send.
-            Stage::Trial { .. } if !measured.limited => self.release(),
-            Stage::Trial { standing } if measured.standing > SUSPICIOUS.max(standing / 2) => {
-                self.give_way(now);
-            }
-            Stage::Trial { standing } => {
-                let mut base = measured.base;
-                // What is left where nearly all went is the path's own, which became longer or slower.
-                if measured.above > TARGET && measured.standing <= standing / RESIDUE {
-                    base += measured.above;
-                    self.frames.iter_mut().for_each(|least| least.rise(now, measured.above));
-                    self.packets.rise(now, measured.above);
-                    self.there.rise(now, measured.above.as_nanos() as i64);
-                }
-                window.hold(now, std::mem::take(&mut self.standing).rate(), base, measured.frame);
-            }
-            Stage::Held(Held { rounds, costly, .. }) => {
-                if self.standing.goes_on(measured) {
-                    *window = Window::trial(now, &self.standing, measured, self.sent - self.arrived);
-                } else if costly >= COSTLY {
-                    self.give_way(now);
-                } else if !window.follow(measured) {
-                    self.release();
-                } else if rounds >= PROVEN {
-                    self.patience = PATIENCE.0;
-                }
-            }
-        }
-    }
-
-    /// Is a delay so long that it is asked whose it is, whatever arrives? It is longer after each failed trial, and longer than what is
-    /// known to be others'.
-    fn is_long(&self, standing: Duration) -> bool {
-        let least = Duration::from_secs_f64(PATIENT.as_secs_f64() * self.patience.as_secs_f64());
-        standing >= least.max(self.others.saturating_mul(2))
-    }
-
-    /// A trial that failed is not repeated soon, but where the delay has doubled since.
-    fn is_news(&self, now: Time) -> bool {
-        now >= self.retry || (!self.doubled && self.standing.most > self.failed.saturating_mul(2))
-    }
-
-    /// The queue is somebody else's.
-    fn give_way(&mut self, now: Time) {
-        self.failed = match self.window {
-            Some(Window { stage: Stage::Trial { standing }, .. }) => standing,
-            _ => self.base().unwrap_or_default() / 2,
-        };
-        self.others = self.failed;
-        self.release();
-        self.retry = now + self.patience;
-        self.patience = self.patience.saturating_mul(2).min(PATIENCE.1);
-    }
-
-    fn release(&mut self) {
-        if let Some(window) = self.window.take() {
-            self.room.begin_at(window.size);
-        }
-        self.standing = Standing::default();
-        self.stale = self.sent;
     }
 }

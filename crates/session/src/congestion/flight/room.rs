@@ -1,27 +1,41 @@
-//! What can wait, where no window holds: as much as goes without a queue, and beside others' as much as one of them.
+//! What can wait, where no window holds: as fast as what goes was measured to arrive, and beside others' as much as one of them.
 
 use taut_core::{Duration, Time};
 
-use super::SUSPICIOUS;
+use super::super::Arrived;
 
-/// Bytes of messages that can wait, on their way; and when the next may go.
+/// How fast messages go that can wait, and when the next frame may.
 ///
-/// It begins as TCP does (RFC 5681 section 3.1) and doubles each round trip until something waits or is lost. From there it grows by an
-/// eighth a round while nothing waits, by a frame a round in a queue of others, and shrinks by three tenths for a loss, once a round trip
-/// (RFC 9438 section 4.6). Beside states it goes as fast as they leave it: they are made at a rate, and their share is theirs.
+/// A burst that goes as fast as the sender can is a queue, and what is live waits behind it. So what is sent, live frames included, goes
+/// at a *pace*: a part of the rate at which frames were seen to arrive while they came further apart than they were sent, for that
+/// is what the path carries. Until then, and while they come no further apart, the pace grows. Where the queue is known to be others'
+/// it competes as one of them does, by bytes under way.
 #[derive(Debug)]
 pub(super) struct Room {
-    size: f64,
-    rising: bool,
+    /// Bytes per second of all that goes.
+    pace: Option<f64>,
+    /// What it began with, beside what is live.
+    initial: f64,
+    /// What the path was last seen to carry.
+    carried: Option<f64>,
+    found: Time,
+    span: Option<Span>,
+    /// What was sent until here was sent at another pace, or before what can wait went without a pause.
+    from: u64,
+    /// Bytes under way, beside others.
+    size: Option<f64>,
     /// It held something back in this round.
     pub(super) limited: bool,
-    /// Or in the one before.
-    was_limited: bool,
     /// What was sent until here was sent before it shrank.
     shrunk: u64,
-    /// When the next frame may go.
-    next: Time,
+    slowed: u64,
+    /// When the last frame was to go, and its bytes.
+    last: Time,
+    last_bytes: f64,
+    /// Something waits in the network, and it is not known to be others'.
+    waits: bool,
     claim: Claim,
+    live: Claim,
 }
 
 /// Bytes per second of states, of the last two spans.
@@ -31,12 +45,33 @@ pub(in crate::congestion) struct Claim {
     bytes: [u64; 2],
 }
 
-/// RFC 3390 section 1: up to 4380 bytes.
+/// Frames that were sent and arrived one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    place: u64,
+    sent: Time,
+    /// By the peer's clock, ns.
+    arrived: i64,
+}
+
+/// RFC 3390 section 1: up to 4380 bytes in the first round trip.
 const INITIAL: f64 = 4_380.0;
-/// Frames go over the round trip by this much faster than evenly (RFC 9002 section 7.7).
+/// Beside others frames go over the round trip by this much faster than evenly (RFC 9002 section 7.7).
 const PACING: f64 = 1.25;
 const LOSS: f64 = 0.7;
 const FRAME: f64 = 1_000.0;
+/// Bytes per second: a frame each second, whatever was measured.
+const LEAST: f64 = FRAME;
+/// So much of what the path carries goes: the rest empties what a burst left, and is what the measure may be wrong by.
+const HEADROOM: f64 = 0.85;
+/// What is sent together arrives so much further apart where the path is full.
+const STRETCHED: f64 = 1.125;
+/// The pace doubles before it was found what the path carries, then grows by this, and near to that by this.
+const GROWTH: (f64, f64) = (1.0 / 8.0, 1.0 / 64.0);
+/// What was found counts for so long: a path may be wider by then.
+const FRESH: Duration = Duration::from_secs(10);
+/// A span of frames that tells something.
+const LEAST_SPAN: Duration = Duration::from_millis(10);
 /// So much of the path is left to what can wait, whatever states are made.
 const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// A host that was late may make up for so long.
@@ -46,30 +81,56 @@ const SPAN: Duration = Duration::from_millis(250);
 impl Default for Room {
     fn default() -> Self {
         Self {
-            size: INITIAL,
-            rising: true,
+            pace: None,
+            initial: 0.0,
+            carried: None,
+            found: Time::ZERO,
+            span: None,
+            from: 0,
+            size: None,
             limited: false,
-            was_limited: false,
             shrunk: 0,
-            next: Time::ZERO,
+            slowed: 0,
+            last: Time::ZERO,
+            last_bytes: 0.0,
+            waits: false,
             claim: Claim::default(),
+            live: Claim::default(),
         }
     }
 }
 
 impl Room {
-    pub(super) fn is_rising(&self) -> bool {
-        self.rising
+    /// When the next frame may go at so many bytes per second, of which states have theirs.
+    pub(super) fn next_of(&self, rate: f64) -> Time {
+        let rate = if self.waits { self.braked(rate) } else { self.left_of(rate) };
+        self.last + Duration::from_secs_f64(self.last_bytes / rate.max(1.0))
     }
 
-    /// When the next frame may go, as far as the time since the last one counts.
-    pub(super) fn next(&self) -> Time {
-        self.next
+    /// While something waits: what was found of the path is no more, but what is live seems to go.
+    fn braked(&self, rate: f64) -> f64 {
+        let live = self.live.rate();
+        if live > 0.0 { rate.min(live) * LEAST_SHARE } else { rate * LEAST_SHARE }
+    }
+
+    fn next(&self, base: Option<Duration>) -> Time {
+        let Some(rate) = self.rate(base) else { return self.last };
+        let rate = match (self.size, self.waits) {
+            (Some(_), _) => rate * PACING,
+            (None, true) => self.braked(rate),
+            (None, false) => rate,
+        };
+        self.last + Duration::from_secs_f64(self.last_bytes / rate)
     }
 
     /// When the next frame may go, where nothing else says it; `None`: so much is under way that one has to arrive first.
-    pub(super) fn opens(&self, under_way: u64) -> Option<Time> {
-        ((under_way as f64) < self.size).then_some(self.next)
+    pub(super) fn opens(&self, under_way: u64, base: Option<Duration>) -> Option<Time> {
+        let most = match (self.size, self.pace.zip(base)) {
+            (Some(size), _) => size,
+            (None, Some((pace, base))) => INITIAL + 2.0 * pace * base.as_secs_f64(),
+            (None, None) => INITIAL,
+        };
+        ((under_way as f64) < most).then(|| self.next(base))
     }
 
     /// What states leave of so many bytes per second.
@@ -77,9 +138,17 @@ impl Room {
         (rate - self.claim.rate()).max(rate * LEAST_SHARE)
     }
 
-    /// Bytes per second, once it was found how many go.
-    pub(super) fn rate(&self, base: Duration) -> Option<f64> {
-        (!self.rising).then(|| self.size / base.as_secs_f64().max(1e-6))
+    /// Bytes per second for what can wait.
+    pub(super) fn rate(&self, base: Option<Duration>) -> Option<f64> {
+        match (self.size, base) {
+            (Some(size), Some(base)) => Some(size / base.as_secs_f64().max(1e-6)),
+            _ => self.pace.map(|pace| (pace - self.live.rate()).max(pace * LEAST_SHARE)),
+        }
+    }
+
+    /// Was it found lately how much the path carries?
+    pub(super) fn is_found(&self, now: Time) -> bool {
+        self.size.is_some() || self.carried.is_some() && now.saturating_since(self.found) < FRESH
     }
 
     /// States of so many bytes were made.
@@ -87,53 +156,128 @@ impl Room {
         self.claim.record(now, bytes);
     }
 
-    /// A frame went, of the bytes per second of a window where there is one.
-    pub(super) fn sent(&mut self, now: Time, bytes: u64, window: Option<f64>, base: Option<Duration>) {
-        let rate = match window {
-            Some(rate) => self.left_of(rate),
-            None => base.map_or(f64::INFINITY, |base| PACING * self.size / base.as_secs_f64()),
-        };
-        self.next = self.next.max(now - CATCH_UP) + Duration::from_secs_f64(bytes as f64 / rate);
+    /// A frame went that cannot wait.
+    pub(super) fn passed(&mut self, now: Time, bytes: u64) {
+        self.live.record(now, bytes);
     }
 
-    pub(super) fn arrived(&mut self, bytes: u64) {
-        if self.rising && (self.limited || self.was_limited) {
-            self.size += bytes as f64;
+    /// A frame went, the last of `sent` bytes, of the bytes per second of a window where there is one.
+    pub(super) fn sent(
+        &mut self,
+        now: Time,
+        (bytes, sent): (u64, u64),
+        window: Option<f64>,
+        base: Option<Duration>,
+    ) {
+        if self.pace.is_none() {
+            self.initial = base.map_or(0.0, |base| INITIAL / base.as_secs_f64().max(1e-3));
+            self.pace = base.map(|_| self.live.rate() + self.initial);
         }
+        let next = window.map_or_else(|| self.next(base), |rate| self.next_of(rate));
+        if now > next + CATCH_UP {
+            // There was nothing to send: what goes from now on is a burst.
+            (self.span, self.from) = (None, self.from.max(sent - bytes));
+        }
+        (self.last, self.last_bytes) = (next.max(now - CATCH_UP).min(now), bytes as f64);
     }
 
-    /// So much waited in the present round, all the time.
-    pub(super) fn saw(&mut self, standing: Duration) {
-        self.rising &= standing <= SUSPICIOUS;
+    /// A frame arrived: did it come further apart from those before than it was sent? `sent` bytes went until now, and chance does so
+    /// much to the times of single frames.
+    pub(super) fn arrived(&mut self, now: Time, frame: &Arrived, sent: u64, chance: Duration) {
+        let way = frame.there.unwrap_or(frame.rtt.as_nanos() as i64);
+        let arrived = way.saturating_add(frame.sent.as_nanos() as i64);
+        let here = Span { place: frame.place, sent: frame.sent, arrived };
+        let Some(span) = self.span else {
+            if frame.place > self.from {
+                self.span = Some(here);
+            }
+            return;
+        };
+        let apart = here.sent.saturating_since(span.sent);
+        let came = Duration::from_nanos(u64::try_from(arrived.saturating_sub(span.arrived)).unwrap_or(0));
+        if came < LEAST_SPAN.max(chance.saturating_mul(4)) || apart.is_zero() {
+            return;
+        }
+        let Some(pace) = self.pace else { return };
+        let bytes = frame.place.saturating_sub(span.place) as f64;
+        let rate = bytes / came.as_secs_f64();
+        let is_late = came.as_secs_f64() > apart.as_secs_f64() * STRETCHED + chance.as_secs_f64();
+        if is_late {
+            self.finds(now, rate);
+        } else if self.limited {
+            let is_found = self.is_found(now);
+            let growth = match self.carried {
+                None => 1.0,
+                Some(carried) if is_found && pace > carried * HEADROOM => GROWTH.1,
+                Some(_) => GROWTH.0,
+            };
+            // Nothing is known of paces at which nobody sent.
+            self.pace = Some((pace * (1.0 + growth)).min((rate * 2.0).max(pace)));
+        } else {
+            self.span = Some(here);
+            return;
+        }
+        (self.span, self.from) = (None, sent);
+    }
+
+    /// So many bytes per second arrived while something waited: that is what the path carries.
+    pub(super) fn finds(&mut self, now: Time, rate: f64) {
+        self.found = now;
+        self.carried = Some(rate.max(LEAST));
+        self.slow_down(rate * HEADROOM);
+    }
+
+    /// What is live goes in any case.
+    fn slow_down(&mut self, rate: f64) {
+        let least = self.live.rate().max(LEAST);
+        self.pace = self.pace.map(|pace| pace.min(rate).max(least));
+    }
+
+    /// Does something wait in the network, that is not others'?
+    pub(super) fn saw(&mut self, waits: bool, place: u64, sent: u64) {
+        // Where nothing is live, nothing waits behind this.
+        let waits = waits && self.live.rate() > 0.0;
+        if waits && !self.waits && place > self.slowed {
+            self.slow_down(self.pace.unwrap_or_default() * HEADROOM);
+            self.slowed = sent;
+        }
+        self.waits = waits;
     }
 
     /// The frame at `place` is lost, of all that were sent.
     pub(super) fn lost(&mut self, place: u64, sent: u64) {
         if place > self.shrunk {
-            self.size = (self.size * LOSS).max(INITIAL);
-            self.rising = false;
-            self.shrunk = sent;
+            self.size = self.size.map(|size| (size * LOSS).max(INITIAL));
+            self.carried = self.carried.or(self.pace);
+            // What is lost by chance on a path with much loss leaves 4380 bytes a round trip (RFC 5681 section 3.1).
+            self.slow_down((self.pace.unwrap_or_default() * LOSS).max(self.initial));
+            (self.shrunk, self.from, self.span) = (sent, sent, None);
         }
     }
 
-    /// A round is over. Did it hold something back?
-    pub(super) fn judge(&mut self, standing: Duration, grows_slowly: bool) -> bool {
+    /// A round is over, in which so much waited; in a queue of others' it competes. Did it hold something back?
+    pub(super) fn judge(&mut self, stands: bool, base: Duration, competes: bool) -> bool {
         let limited = std::mem::take(&mut self.limited);
-        if limited && !self.rising {
-            self.size += match standing <= SUSPICIOUS {
-                true => self.size / 8.0,
-                false if grows_slowly => FRAME,
-                false => 0.0,
-            };
+        match (self.size, competes && stands) {
+            (None, true) => self.begin_at(self.pace.unwrap_or_default() * base.as_secs_f64()),
+            (Some(size), true) => self.size = Some(size + if limited { FRAME } else { 0.0 }),
+            (_, false) => self.size = None,
         }
-        self.was_limited = limited;
         limited
     }
 
-    /// A window of this size is no more.
-    pub(super) fn begin_at(&mut self, size: f64) {
-        self.size = size.max(INITIAL);
-        self.rising = false;
+    /// Beside others, from a window of this size on.
+    fn begin_at(&mut self, size: f64) {
+        self.size = Some(size.max(INITIAL));
+    }
+
+    /// A window of this rate is no more.
+    pub(super) fn goes_on(&mut self, now: Time, rate: f64) {
+        self.found = now;
+        let rate = rate.max(LEAST);
+        self.pace = Some(self.pace.map_or(rate, |pace| pace.min(rate)));
+        self.carried = Some(rate);
+        self.span = None;
     }
 }
 

@@ -3,7 +3,7 @@
 use taut_core::{Duration, Time};
 
 use super::least::Scatter;
-use super::{BEHIND, JITTER, LEAST_FRAMES, ROUNDS, STEADILY, SUSPICIOUS, TARGET};
+use super::{BEHIND, GROWN, JITTER, LEAST_FRAMES, ROUNDS, STEADILY, SUSPICIOUS, TARGET};
 
 /// Rounds in a row with a standing delay, the bytes that were to go in them, those that arrived, and the time that took.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,7 +11,9 @@ pub(super) struct Standing {
     pub(super) rounds: u32,
     /// In which less arrived than was to go.
     pub(super) behind: u32,
-    /// The longest.
+    /// The least, and so many rounds ago; the longest.
+    pub(super) least: Option<Duration>,
+    pub(super) since: u32,
     pub(super) most: Duration,
     pub(super) wanted: u64,
     pub(super) arrived: u64,
@@ -68,6 +70,11 @@ impl Standing {
             true => Self {
                 rounds: self.rounds + 1,
                 behind: self.behind + u32::from(measured.arrived < measured.wanted),
+                least: Some(self.least.map_or(measured.standing, |least| least.min(measured.standing))),
+                since: match self.least {
+                    Some(least) if measured.standing > least => self.since + 1,
+                    _ => 0,
+                },
                 most: self.most.max(measured.standing),
                 wanted: self.wanted + measured.wanted,
                 arrived: self.arrived + measured.arrived,
@@ -89,6 +96,12 @@ impl Standing {
     pub(super) fn grows_steadily(&self) -> bool {
         let rounds = f64::from(self.rounds);
         2.0 * f64::from(self.behind) - rounds >= STEADILY * rounds.sqrt()
+    }
+
+    /// Has it grown by so much that what others send by chance does not explain it? That is a random walk as well.
+    pub(super) fn has_grown(&self, measured: &Measured) -> bool {
+        let walk = Duration::from_secs_f64(GROWN.as_secs_f64() * f64::from(self.since + 1).sqrt());
+        self.least.is_some_and(|least| measured.standing >= least + walk)
     }
 
     /// Did more arrive per second than was to go then?

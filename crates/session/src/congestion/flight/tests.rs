@@ -76,7 +76,7 @@ impl Path {
                     let heard = if length.is_zero() { at } else { self.now };
                     let there = (at - sent - others).as_nanos() as i64 - 3_600_000_000_000;
                     let there = self.clock.then_some(there);
-                    let arrived = Arrived { place: number, bytes: BYTES, rtt: heard - sent, there };
+                    let arrived = Arrived { place: number, bytes: BYTES, sent, rtt: heard - sent, there };
                     self.flight.acknowledged(heard, &arrived, || packet);
                 }
             }
@@ -120,12 +120,13 @@ fn its_own_queue_goes_and_the_path_stays_busy() {
 }
 
 #[test]
-fn a_queue_on_the_way_back_holds_nothing_back() {
+fn a_queue_on_the_way_back_holds_nothing_back_but_while_nothing_is_heard() {
     let mut path = Path::new(MS / 2);
     path.clock = true;
     path.run(MS * 1_000);
     path.others = MS * 80;
-    assert_eq!(path.run(MS * 20_000).0, 20_000);
+    let (sent, _) = path.run(MS * 20_000);
+    assert!(sent > 19_900, "{sent}: some while the first came late");
     // One of its own beside that goes all the same.
     path.service = Duration::from_micros(1_300);
     path.run(MS * 4_000);
@@ -157,7 +158,7 @@ fn what_comes_at_once_after_a_repetition_is_no_wider_path() {
         (path.tells, path.held_up) = (true, (MS * 1_000, MS * held_up));
         path.run(MS * 6_000);
         let (sent, longest) = path.run(MS * 20_000);
-        assert!(sent > 8_500, "{sent} of 10526 that fit");
+        assert!(sent > 8_200, "{sent} of 10526 that fit");
         assert!(longest < MS * 4, "{longest}");
     }
 }
@@ -181,7 +182,8 @@ fn what_waits_for_repetitions_while_a_third_is_lost_is_no_queue() {
     (path.tells, path.lose) = (true, 3);
     path.run(MS * 1_000);
     path.others = MS * 40;
-    assert_eq!(path.run(MS * 20_000).0, 20_000);
+    let (sent, _) = path.run(MS * 20_000);
+    assert!(sent > 19_900, "{sent}: some while the first came late");
 }
 
 #[test]
@@ -211,7 +213,8 @@ fn repetitions_that_take_their_time_are_no_queue() {
     path.run(MS * 1_000);
     // As it looks when each state waits for the repetition of another.
     path.others = MS * 40;
-    assert_eq!(path.run(MS * 20_000).0, 20_000);
+    let (sent, _) = path.run(MS * 20_000);
+    assert!(sent > 19_900, "{sent}: some while the first came late");
 }
 
 #[test]
@@ -282,12 +285,25 @@ fn a_path_that_becomes_slower_is_not_filled() {
 }
 
 #[test]
-fn in_silence_states_go_at_half_the_rate() {
+fn in_silence_states_go_at_a_quarter_of_the_rate() {
     let mut path = Path::new(MS * 5);
     path.run(MS * 3_000);
     path.under_way.clear();
     path.lose = 1;
     let (sent, _) = path.run(MS * 2_000);
-    assert!((190..230).contains(&sent), "{sent} where 200 a second arrived");
+    assert!((90..110).contains(&sent), "{sent} in two seconds where 200 a second arrived");
     assert!(path.flight.window.is_some());
+}
+
+/// A device makes a state every millisecond, of which a path carries nineteen in twenty and stands still once: what waits then is soon gone.
+#[test]
+fn what_is_made_while_the_network_stands_still_is_not_sent_into_it() {
+    let mut path = Path::new(Duration::from_micros(950));
+    path.run(MS * 3_000);
+    path.free_at = path.now + MS * 140;
+    let (sent, longest) = path.run(MS * 400);
+    assert!(longest <= MS * 140, "{longest}");
+    assert!((200..300).contains(&sent), "{sent} of 400");
+    let (_, longest) = path.run(MS * 1_000);
+    assert!(longest < MS * 20, "{longest} where without it 140 ms would wait for seconds");
 }

@@ -4,7 +4,8 @@ use taut_core::{Duration, Time};
 
 use super::round::{Measured, Standing};
 use super::{
-    CALM, DOUBLINGS, FULL, GROWTH, LEAST_WINDOW, PATIENCE, SILENCE, SLACK, STEADY, TARGET, TRIAL, UNUSED,
+    CALM, DOUBLINGS, EXCESS, FULL, GROWTH, LEAST_WINDOW, PATIENCE, ROUNDS, SILENCE, SLACK, STEADY, TARGET,
+    TRIAL, UNUSED,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,10 @@ pub(super) enum Stage {
     /// The standing delay that it is to take away.
     Trial {
         standing: Duration,
+        /// Bytes per second that the path carries, as far as is known.
+        carried: f64,
+        /// It was begun after few rounds, and learns.
+        hurried: bool,
     },
     Held(Held),
 }
@@ -52,7 +57,7 @@ impl Window {
         let rate = standing.rate();
         let size = (rate * measured.base.as_secs_f64() * TRIAL).max(LEAST_WINDOW * measured.frame);
         // What is too much goes at half the rate.
-        let drained = Duration::from_secs_f64(under_way as f64 * 2.0 / rate);
+        let drained = Duration::from_secs_f64(under_way as f64 * EXCESS / rate);
         let longest = drained.saturating_mul(2) + (measured.base + measured.standing).saturating_mul(4);
         let judged_by = now + longest;
         Self {
@@ -61,13 +66,24 @@ impl Window {
             rate,
             settling: true,
             judged_by,
-            stage: Stage::Trial { standing: standing.most },
+            stage: Stage::Trial { standing: standing.most, carried: rate, hurried: standing.rounds < ROUNDS },
         }
     }
 
     /// So long nothing is acknowledged only in an outage.
     pub(super) fn silence(&self, frame: f64) -> Duration {
         SILENCE.max(Duration::from_secs_f64(4.0 * frame / self.rate))
+    }
+
+    /// Something waited in this round of a trial: so much is what the path carries. Of a path that has just become slower less comes at first,
+    /// while what is long is still on it.
+    pub(super) fn learn(&mut self, measured: &Measured) {
+        if let Stage::Trial { carried, hurried: true, .. } = &mut self.stage
+            && measured.rate() > *carried
+        {
+            *carried = measured.rate();
+            self.size = self.size.max(measured.rate() * measured.base.as_secs_f64() * TRIAL);
+        }
     }
 
     /// A round in which so many arrive per second goes on. Of what is too much half of the rate goes; where only two thirds of
@@ -110,7 +126,9 @@ impl Window {
             let more = measured.rate() - held.full;
             held.full += more / if more > 0.0 { 4.0 } else { 32.0 };
             held.calm = held.calm.saturating_sub(1);
-            let grows = measured.limited && measured.standing < TARGET / 2 && held.calm == 0;
+            // No more than what is used shows to be there.
+            let is_used = measured.rate() * measured.base.as_secs_f64() > self.size / 2.0;
+            let grows = measured.limited && is_used && measured.standing < TARGET / 2 && held.calm == 0;
             held.growing = if grows && self.size >= held.ceiling { held.growing + 1 } else { 0 };
             if grows {
                 let doublings = (held.growing / STEADY).min(DOUBLINGS);

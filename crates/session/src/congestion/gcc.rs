@@ -1,0 +1,162 @@
+//! Google Congestion Control (draft-ietf-rmcat-gcc-02): a rate that falls while delays grow.
+
+use taut_core::{Bitrate, Bytes, Deadline, Duration, Time};
+use taut_media::gcc::{GccConfig, Rate};
+
+use super::Arrived;
+use super::flight::Claim;
+
+/// The rate of `taut_media`'s controller, fed with acknowledgements in place of reports by RFC 8888: everything goes evenly at it, states
+/// first, and what can wait gets what they leave. It has no window (section 4: a pacer), and no state's loss is told.
+#[derive(Debug)]
+pub(crate) struct Gcc {
+    rate: Rate,
+    sent: u64,
+    /// Bytes that arrived since the last time of arrival, and packets since the last decision.
+    bytes: u64,
+    packets: u64,
+    rtt: Duration,
+    decided: Time,
+    last: Time,
+    last_bytes: u64,
+    more: Time,
+    more_bytes: u64,
+    claim: Claim,
+}
+
+/// What a device at 1 kHz takes: from the 300 kbit/s of a video it would be reached after 20 s.
+const START: Bitrate = Bitrate::from_bps(1_500_000);
+/// It is decided this often, as on reports of WebRTC's transport-wide feedback (50 to 100 ms).
+const INTERVAL: Duration = Duration::from_millis(50);
+/// So much is left to what can wait, whatever states are made.
+const LEAST_SHARE: f64 = 1.0 / 16.0;
+
+impl Gcc {
+    pub(super) fn new() -> Self {
+        Self {
+            rate: Rate::new(GccConfig::new().start(START)),
+            sent: 0,
+            bytes: 0,
+            packets: 0,
+            rtt: Duration::ZERO,
+            decided: Time::ZERO,
+            last: Time::ZERO,
+            last_bytes: 0,
+            more: Time::ZERO,
+            more_bytes: 0,
+            claim: Claim::default(),
+        }
+    }
+
+    pub(super) fn sent(&mut self, now: Time, bytes: u64, can_wait: bool) -> u64 {
+        let apart = self.opens().saturating_since(self.last);
+        self.last = (self.last + apart).max(now - apart / 2).min(now);
+        self.last_bytes = bytes;
+        if can_wait {
+            (self.more, self.more_bytes) = (now, bytes);
+        }
+        self.sent += bytes;
+        self.sent
+    }
+
+    pub(super) fn made(&mut self, now: Time, bytes: u64) {
+        self.claim.record(now, bytes);
+    }
+
+    fn opens(&self) -> Time {
+        self.last + self.rate.target().time_for(Bytes::new(self.last_bytes))
+    }
+
+    pub(super) fn admits(&self, now: Time) -> bool {
+        now >= self.opens()
+    }
+
+    pub(super) fn admits_more(&self, now: Time, under_way: u64) -> bool {
+        self.opens_for_more(under_way).is_some_and(|opens| now >= opens)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Deadline> {
+        Some(Deadline::new(self.opens(), "rate"))
+    }
+
+    pub(super) fn opens_for_more(&self, _under_way: u64) -> Option<Time> {
+        let takes = self.more_bytes as f64 / self.left();
+        Some(self.opens().max(self.more + Duration::from_secs_f64(takes)))
+    }
+
+    fn left(&self) -> f64 {
+        let rate = self.rate.target().as_bps() as f64 / 8.0;
+        (rate - self.claim.rate()).max(rate * LEAST_SHARE)
+    }
+
+    pub(super) fn rate_left(&self) -> Option<f64> {
+        (self.decided > Time::ZERO).then(|| self.left())
+    }
+
+    pub(super) fn seen(&mut self, _place: u64, bytes: u64) {
+        self.bytes += bytes;
+        self.packets += 1;
+    }
+
+    pub(super) fn lost(&mut self, _place: u64) {
+        self.rate.handle_counts(0, 1);
+    }
+
+    pub(super) fn acknowledged(&mut self, now: Time, frame: &Arrived) {
+        self.seen(frame.place, frame.bytes);
+        self.rtt = frame.rtt;
+        let way = frame.there.unwrap_or(frame.rtt.as_nanos() as i64);
+        let arrived = way.saturating_add(frame.sent.as_nanos() as i64);
+        let bytes = Bytes::new(std::mem::take(&mut self.bytes));
+        self.rate.handle_arrival(frame.sent, arrived as f64 / 1e6, bytes);
+        if now.saturating_since(self.decided) >= INTERVAL {
+            self.decided = now;
+            self.rate.handle_counts(std::mem::take(&mut self.packets), 0);
+            self.rate.update(now, self.rtt);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Frames of 1000 B over a path that takes `service` for each and 20 ms besides: how many went in so long, and the longest wait.
+    fn run(gcc: &mut Gcc, service: Duration, from: Time, length: Duration) -> (u64, Duration) {
+        let (mut under_way, mut free_at) = (VecDeque::new(), from);
+        let (mut now, mut count, mut longest) = (from, 0, Duration::ZERO);
+        while now < from + length {
+            now += MS / 10;
+            while let Some((at, sent, place)) =
+                under_way.pop_front_if(|due: &mut (Time, Time, u64)| due.0 <= now)
+            {
+                gcc.acknowledged(at, &Arrived { place, bytes: 1_000, sent, rtt: at - sent, there: None });
+            }
+            if gcc.admits(now) {
+                let place = gcc.sent(now, 1_000, false);
+                let begins = free_at.max(now);
+                longest = longest.max(begins - now);
+                free_at = begins + service;
+                under_way.push_back((free_at + MS * 20, now, place));
+                count += 1;
+            }
+        }
+        (count, longest)
+    }
+
+    #[test]
+    fn it_finds_the_rate_of_a_path_and_gives_way_when_that_falls() {
+        let mut gcc = Gcc::new();
+        run(&mut gcc, MS * 2, Time::ZERO + MS, MS * 40_000);
+        let (count, longest) = run(&mut gcc, MS * 2, Time::ZERO + MS * 40_100, MS * 10_000);
+        assert!((3_500..=5_050).contains(&count), "{count} of 5000 that fit");
+        assert!(longest < MS * 150, "{longest}");
+        run(&mut gcc, MS * 8, Time::ZERO + MS * 50_200, MS * 10_000);
+        let (count, _) = run(&mut gcc, MS * 8, Time::ZERO + MS * 60_300, MS * 10_000);
+        assert!((750..=1_300).contains(&count), "{count} of 1250 that fit");
+    }
+}

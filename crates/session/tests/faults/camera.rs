@@ -1,0 +1,227 @@
+//! What a camera beside states and forces costs them, whose pictures can wait.
+//!
+//! ```text
+//! cargo test -p taut-session --test faults camera_beside -- --ignored --nocapture
+//! ```
+
+use taut_core::{Duration, Time};
+use taut_link::Chain;
+use taut_session::{
+    Channel, ChannelId, ChannelKind, Congestion, Direction, Encoding, OperatorConfig, RobotConfig, Schema,
+};
+
+use crate::carriers::Over;
+use crate::controllers::{SECOND, Seen, ages, fixed, lte, tracking};
+use crate::harness::{Clock, MS, ROBOT, World};
+
+/// Pictures of which one in `key` is `long` times as long as the others.
+#[derive(Clone, Copy)]
+struct Camera {
+    fps: u64,
+    key: u64,
+    long: u64,
+    /// It takes the rate that is left, as far as it is told.
+    adapts: bool,
+}
+
+/// Bits per second at most.
+const MOST: u64 = 2_000_000;
+/// 20 to 60 kB: a picture that nobody compresses by rate.
+const BURSTS: Camera = Camera { fps: 7, key: 4, long: 3, adapts: false };
+const ENCODER: Camera = Camera { fps: 30, key: 60, long: 5, adapts: true };
+
+const CAMERA: ChannelId = ChannelId(0);
+const JOINTS: ChannelId = ChannelId(1);
+
+impl Camera {
+    /// Bytes of its picture with this number.
+    fn picture(&self, number: u64, left: Option<u64>) -> usize {
+        let rate = left.filter(|_| self.adapts).map_or(MOST, |left| left.clamp(100_000, MOST));
+        let other = rate / 8 / self.fps * self.key / (self.key - 1 + self.long);
+        (if number.is_multiple_of(self.key) { other * self.long } else { other }) as usize
+    }
+}
+
+#[derive(Debug)]
+struct Shown {
+    state: [f64; 3],
+    force: [f64; 3],
+    joints: [f64; 3],
+    picture: [f64; 3],
+    tracking_mm: f64,
+    /// States, and forces.
+    hz: [f64; 2],
+    video_mbps: f64,
+    lost_percent: f64,
+}
+
+fn ends(over: Over, law: Congestion) -> (OperatorConfig, RobotConfig) {
+    let of =
+        |name: &str, kind| Channel::new(name, Direction::ToOperator, kind, Schema::new("x", Encoding::Raw));
+    let channels = [of("camera", ChannelKind::Video).deadline(MS * 300), of("joints", ChannelKind::Feedback)];
+    let mut operator =
+        OperatorConfig::new().adaptive(false).reliable(over.reliable()).no_deadline().congestion(law);
+    let mut robot = RobotConfig::new()
+        .watchdog(SECOND * 5)
+        .max_age(SECOND * 5)
+        .feedback_deadline(SECOND * 5)
+        .congestion(law);
+    for channel in channels {
+        operator = operator.channel(channel.clone()).expect("one of each");
+        robot = robot.channel(channel).expect("one of each");
+    }
+    (operator, robot)
+}
+
+/// States and forces at 1 kHz, joints at 250 Hz where they are wanted, and a camera.
+fn run(
+    over: Over,
+    links: [Chain; 2],
+    seconds: u64,
+    law: Congestion,
+    camera: Option<Camera>,
+    joints: bool,
+) -> Shown {
+    let (operator, robot) = ends(over, law);
+    let mut world = World::new(|end| over.end(end, 1, 0), operator, robot, links, Seen::default());
+    world.clocks = [Clock::default(), Clock { offset: SECOND * 100, drift_ppb: 20_000 }];
+    world.start();
+    let from = world.now + SECOND;
+    let until = from + SECOND * seconds;
+    let (mut next, mut made) = (world.now, 0);
+    while world.now < until {
+        world.run_until(world.now + MS * 4);
+        let now = world.local(ROBOT);
+        if joints {
+            let _ = world.robot.send(now, JOINTS, now, &[0; 88]);
+        }
+        if let Some(camera) = camera.filter(|_| world.now >= next) {
+            next += SECOND / camera.fps;
+            let size = camera.picture(made, world.robot.channel_bitrate().map(|rate| rate.as_bps()));
+            made += 1;
+            let _ = world.robot.send(now, CAMERA, now, &vec![0; size]);
+        }
+        world.drain();
+    }
+    shown(&world.observer, from, until, made)
+}
+
+fn shown(seen: &Seen, from: Time, until: Time, made: u64) -> Shown {
+    let seconds = (until - from).as_secs_f64();
+    let took = |of: ChannelId| {
+        let came = seen.messages.iter().filter(|(channel, at, ..)| *channel == of && *at >= from);
+        let mut took: Vec<f64> = came.map(|(_, _, age, _)| age.as_secs_f64() * 1e3).collect();
+        took.sort_by(f64::total_cmp);
+        [0.5, 0.99, 1.0].map(|share| match took.len() {
+            0 => f64::NAN,
+            count => took[((count - 1) as f64 * share) as usize],
+        })
+    };
+    let pictures = || seen.messages.iter().filter(|(channel, ..)| *channel == CAMERA);
+    let bytes: usize = pictures().filter(|(_, at, ..)| *at >= from).map(|(.., bytes)| bytes).sum();
+    let rate = |came: &[(Time, Time)]| came.iter().filter(|(at, _)| *at >= from).count() as f64 / seconds;
+    Shown {
+        state: ages(&seen.states, from, until),
+        force: ages(&seen.forces, from, until),
+        joints: took(JOINTS),
+        picture: took(CAMERA),
+        tracking_mm: tracking(&seen.states, from, until),
+        hz: [rate(&seen.states), rate(&seen.forces)],
+        video_mbps: bytes as f64 * 8.0 / seconds / 1e6,
+        lost_percent: 100.0 * (made as f64 - pictures().count() as f64) / made.max(1) as f64,
+    }
+}
+
+fn on_lte(over: Over, seed: u64, law: Congestion, camera: Option<Camera>) -> Shown {
+    run(over, [lte("downlink", seed), lte("uplink", seed)], 57, law, camera, false)
+}
+
+fn on(kbit: u64, delay: Duration, law: Congestion, camera: Option<Camera>) -> Shown {
+    let way = |name| fixed(kbit, delay, "0%", name);
+    run(Over::Udp, [way("there"), way("back")], 15, law, camera, true)
+}
+
+/// Beside an encoder of up to 2 Mbit/s on a path that carries 1 to 12 and stands still now and then: a state is no older than 1.5 times
+/// what it is without, and a force.
+#[test]
+fn on_lte_a_picture_costs_states_and_forces_little() {
+    let alone = on_lte(Over::Udp, 3, Congestion::OwnQueue, None);
+    let beside = on_lte(Over::Udp, 3, Congestion::OwnQueue, Some(ENCODER));
+    assert!(alone.state[1] < 85.0 && alone.force[1] < 135.0, "{alone:?}");
+    assert!(beside.state[1] <= alone.state[1] * 1.5, "{beside:?} where alone {alone:?}");
+    assert!(beside.force[1] <= alone.force[1] * 1.5, "{beside:?} where alone {alone:?}");
+    assert!(beside.tracking_mm < 14.9 && beside.video_mbps > 1.0, "{beside:?}");
+}
+
+/// What is live waits for no burst, without a cap: some fragments of 1000 bytes, however wide and long the path is.
+#[test]
+fn what_is_live_waits_for_a_fragment_and_not_for_a_picture() {
+    for (kbit, delay, least_mbps) in
+        [(5_000, 50, 1.7), (10_000, 8, 1.9), (20_000, 25, 1.9), (50_000, 50, 1.9)]
+    {
+        let beside = on(kbit, MS * delay, Congestion::OwnQueue, Some(BURSTS));
+        let fragment = 1_100.0 * 8.0 / kbit as f64;
+        let most = delay as f64 + 1.0 + 5.0 * fragment;
+        assert!(
+            beside.joints[1] < most && beside.force[1] < most + 1.0,
+            "{kbit} kbit/s, {delay} ms: {beside:?}"
+        );
+        assert!(beside.video_mbps > least_mbps, "{kbit} kbit/s, {delay} ms: {beside:?}");
+    }
+}
+
+fn row(network: &str, over: Over, law: &str, camera: &str, shown: &Shown) {
+    let two = |[a, b, c]: [f64; 3]| format!("{a:.0} / {b:.0} / {c:.0}");
+    println!(
+        "| {network} | {} | {law} | {camera} | {} | {} | {} | {} | {:.1} | {:.0}, {:.0} | {:.2} | {:.0} |",
+        over.name(),
+        two(shown.state),
+        two(shown.force),
+        two(shown.joints),
+        two(shown.picture),
+        shown.tracking_mm,
+        shown.hz[0],
+        shown.hz[1],
+        shown.video_mbps,
+        shown.lost_percent
+    );
+}
+
+#[test]
+#[ignore = "a table to look at"]
+fn camera_beside_states_and_forces() {
+    println!(
+        "| network | transport | law | camera | state, ms | force, ms | joints, ms | picture, ms | tracking, mm | states, forces /s | Mbit/s | lost, % |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    let scream = |ms| Congestion::Scream(MS * ms);
+    let laws = [
+        ("own queue", Congestion::OwnQueue),
+        ("SCReAM, 60 ms", scream(60)),
+        ("SCReAM, 10 ms", scream(10)),
+        ("GCC", Congestion::Gcc),
+    ];
+    let cameras = [("none", None), ("encoder", Some(ENCODER))];
+    for over in [Over::Udp, Over::QuicDatagrams, Over::Sctp, Over::Dccp2, Over::Dccp3, Over::Tcp] {
+        for (law, congestion) in laws {
+            for (name, camera) in cameras {
+                row("LTE", over, law, name, &on_lte(over, 3, congestion, camera));
+            }
+        }
+    }
+    for seed in 4..8 {
+        for (name, camera) in cameras {
+            let shown = on_lte(Over::Udp, seed, Congestion::OwnQueue, camera);
+            row(&format!("LTE, seed {seed}"), Over::Udp, "own queue", name, &shown);
+        }
+    }
+    let paths = [(2, 10), (2, 50), (5, 5), (5, 50), (10, 8), (20, 5), (20, 25), (20, 50), (50, 5), (50, 50)];
+    for (mbit, delay) in paths {
+        for (law, congestion) in laws {
+            for (name, camera) in [("none", None), ("bursts", Some(BURSTS)), ("encoder", Some(ENCODER))] {
+                let shown = on(mbit * 1_000, MS * delay, congestion, camera);
+                row(&format!("{mbit} Mbit/s, {delay} ms"), Over::Udp, law, name, &shown);
+            }
+        }
+    }
+}
