@@ -94,6 +94,8 @@ struct Line {
     slope: f64,
     /// How far the slope may be off, ns per s.
     slope_error: f64,
+    /// How far the line may be off at the origin, by the point that says least, seen from later.
+    bound: f64,
 }
 
 /// Two quartz clocks differ by less than this, ns per s (RFC 5905 section 11.3 takes 500 ppm for the limit).
@@ -142,8 +144,11 @@ impl ClockEstimator {
     pub fn estimate(&self, now: Time) -> Option<ClockEstimate> {
         let line = self.line?;
         let (offset, x) = line.at(now);
-        let bound = |point: &Point| line.bound(point) + line.slope_error * (x - line.x(point.at)).abs();
-        let bound = self.points.iter().map(bound).fold(f64::INFINITY, f64::min);
+        let seen_from = |x: f64| {
+            self.points.iter().map(move |point| line.seen_from(point, x)).fold(f64::INFINITY, f64::min)
+        };
+        // From later on than the newest point all bounds grow alike.
+        let bound = if x >= 0.0 { line.bound + line.slope_error * x } else { seen_from(x) };
         Some(ClockEstimate {
             offset_ns: offset,
             drift_ppb: line.slope as i64,
@@ -218,12 +223,24 @@ impl Line {
         let on_line = self.at(point.at).0;
         point.offset_ns.wrapping_sub(on_line).unsigned_abs() as f64 + point.bound()
     }
+
+    /// The same from `x` seconds after the origin: the slope may be off, too.
+    fn seen_from(&self, point: &Point, x: f64) -> f64 {
+        self.bound(point) + self.slope_error * (x - self.x(point.at)).abs()
+    }
 }
 
-/// The line through the points, weighted least squares. `points` is not empty. A slope wants three points.
+/// The line through the points, and how far it may be off. `points` is not empty.
 fn fit(points: &VecDeque<Point>) -> Line {
+    let line = least_squares(points);
+    let bound = points.iter().map(|point| line.seen_from(point, 0.0)).fold(f64::INFINITY, f64::min);
+    Line { bound, ..line }
+}
+
+/// The line through the points, weighted least squares. A slope wants three points.
+fn least_squares(points: &VecDeque<Point>) -> Line {
     let newest = points[points.len() - 1];
-    let mut line = Line { origin: newest, offset_ns: 0.0, slope: 0.0, slope_error: SLOPE_LIMIT };
+    let mut line = Line { origin: newest, offset_ns: 0.0, slope: 0.0, slope_error: SLOPE_LIMIT, bound: 0.0 };
     let y = |point: &Point| point.offset_ns.wrapping_sub(newest.offset_ns) as f64;
     if points.len() < 3 {
         let best = points.iter().min_by_key(|point| point.round_trip_ns).expect("there is one");

@@ -55,12 +55,13 @@ macro_rules! law {
 }
 
 impl Controller {
-    /// Of this law; one that is not `enabled` holds no state back.
-    pub(crate) fn new(law: Congestion, enabled: bool) -> Self {
+    /// Of this law; one that is not `enabled` holds no state back. Where the transport repeats what is lost, silence says no more than that it
+    /// does.
+    pub(crate) fn new(law: Congestion, enabled: bool, repeats: bool) -> Self {
         match law {
             Congestion::Scream(target) if enabled => Self::Scream(Scream::new(target)),
             Congestion::Gcc if enabled => Self::Gcc(Box::new(Gcc::new())),
-            _ => Self::OwnQueue(Box::new(Flight::new(enabled))),
+            _ => Self::OwnQueue(Box::new(Flight::new(enabled, repeats))),
         }
     }
 

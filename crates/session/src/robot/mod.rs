@@ -63,6 +63,8 @@ use taut_core::ClockEstimate;
 pub struct Robot<T> {
     config: RobotConfig,
     port: Port<T>,
+    /// What came and is looked at after all emergency stops: empty, but for its room.
+    batch: Vec<Heard>,
     now: Time,
     safety: Safety,
     /// When the operator was heard last, while there is one.
@@ -172,6 +174,7 @@ impl<T: Transport> Robot<T> {
             counters: Counters::default(),
             config,
             port,
+            batch: Vec::new(),
         }
     }
 

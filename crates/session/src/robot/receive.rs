@@ -37,22 +37,20 @@ pub fn patience(age: Duration) -> Duration {
 impl<T: Transport> Robot<T> {
     /// Takes what came, emergency stops first: they are obeyed and acknowledged before anything that came with them.
     pub(super) fn listen(&mut self, now: Time) {
-        let mut batch = [const { None }; BATCH];
         loop {
-            let mut count = 0;
-            while count < BATCH
+            let mut batch = std::mem::take(&mut self.batch);
+            while batch.len() < BATCH
                 && let Some(heard) = self.port.poll()
             {
                 match heard {
                     Heard::Frame(Frame { body: Body::EmergencyStop(_), .. }) => self.hear(now, heard),
-                    heard => {
-                        batch[count] = Some(heard);
-                        count += 1;
-                    }
+                    heard => batch.push(heard),
                 }
             }
-            batch.iter_mut().take(count).filter_map(Option::take).for_each(|heard| self.hear(now, heard));
-            if count < BATCH {
+            let is_full = batch.len() == BATCH;
+            batch.drain(..).for_each(|heard| self.hear(now, heard));
+            self.batch = batch;
+            if !is_full {
                 return;
             }
         }

@@ -95,7 +95,7 @@ const ENCODER: f64 = 0.8;
 
 impl Settings {
     fn controller(&self) -> Controller {
-        Controller::new(self.congestion, self.window && self.acknowledged)
+        Controller::new(self.congestion, self.window && self.acknowledged, self.reliable)
     }
 }
 

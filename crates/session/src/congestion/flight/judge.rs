@@ -79,7 +79,7 @@ impl Flight {
         // Somebody else's queue, as far as is known: what can wait competes there.
         let stands = measured.standing > SUSPICIOUS;
         let competes = now < self.retry;
-        if stands && !competes {
+        if stands && !competes && self.room.may_fill(measured.arrived as f64) {
             self.room.finds(now, measured.rate());
         }
         let was_limited = self.room.judge(stands, measured.base, competes);

@@ -64,6 +64,8 @@ pub(crate) struct Flight {
     /// Bytes of a frame, smoothed.
     frame: f64,
     room: Room,
+    /// Silence says that the network stands still.
+    hears: bool,
     quiet: Quiet,
     /// A state waits for that.
     is_quiet: bool,
@@ -146,7 +148,7 @@ const BRAKE: Duration = Duration::from_millis(2);
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 impl Flight {
-    pub(in crate::congestion) fn new(enabled: bool) -> Self {
+    pub(in crate::congestion) fn new(enabled: bool, repeats: bool) -> Self {
         Self {
             enabled,
             sent: 0,
@@ -155,6 +157,7 @@ impl Flight {
             last_bytes: 0.0,
             frame: ORDINARY,
             room: Room::default(),
+            hears: enabled && !repeats,
             quiet: Quiet::default(),
             is_quiet: false,
             recent: Recent::default(),
@@ -212,7 +215,7 @@ impl Flight {
 
     /// May another state go?
     pub(in crate::congestion) fn admits(&mut self, now: Time) -> bool {
-        self.is_quiet = self.enabled && now >= self.quiet.since();
+        self.is_quiet = self.hears && now >= self.quiet.since();
         let admitted = self.apart().is_none_or(|apart| now >= self.last + apart);
         self.round.limited |= !admitted;
         admitted
@@ -220,7 +223,7 @@ impl Flight {
 
     /// May a frame go that can wait, while so many bytes of those are under way?
     pub(in crate::congestion) fn admits_more(&mut self, now: Time, under_way: u64) -> bool {
-        self.is_quiet = self.enabled && now >= self.quiet.since();
+        self.is_quiet = self.hears && now >= self.quiet.since();
         let admitted = self.opens_for_more(under_way).is_some_and(|opens| now >= opens);
         self.round.limited |= !admitted;
         self.room.limited |= !admitted;

@@ -66,6 +66,8 @@ const LEAST: f64 = FRAME;
 const HEADROOM: f64 = 0.85;
 /// What is sent together arrives so much further apart where the path is full.
 const STRETCHED: f64 = 1.125;
+/// Two frames that chance alone puts this many times its mean deviation further apart are one pair in hundreds.
+const CHANCE: u64 = 4;
 /// The pace doubles before it was found what the path carries, then grows by this, and near to that by this.
 const GROWTH: (f64, f64) = (1.0 / 8.0, 1.0 / 64.0);
 /// What was found counts for so long: a path may be wider by then.
@@ -195,14 +197,16 @@ impl Room {
         };
         let apart = here.sent.saturating_since(span.sent);
         let came = Duration::from_nanos(u64::try_from(arrived.saturating_sub(span.arrived)).unwrap_or(0));
-        if came < LEAST_SPAN.max(chance.saturating_mul(4)) || apart.is_zero() {
+        let by_chance = chance.saturating_mul(CHANCE);
+        if came.max(apart) < LEAST_SPAN.max(by_chance) || apart.is_zero() {
             return;
         }
         let Some(pace) = self.pace else { return };
         let bytes = frame.place.saturating_sub(span.place) as f64;
         let rate = bytes / came.as_secs_f64();
-        let is_late = came.as_secs_f64() > apart.as_secs_f64() * STRETCHED + chance.as_secs_f64();
-        if is_late {
+        let is_late = came.as_secs_f64() > apart.as_secs_f64() * STRETCHED + by_chance.as_secs_f64();
+        // A few small frames fill no path: what of them comes late is jitter.
+        if is_late && bytes >= FRAME {
             self.finds(now, rate);
         } else if self.limited {
             let is_found = self.is_found(now);
@@ -218,6 +222,11 @@ impl Room {
             return;
         }
         (self.span, self.from) = (None, sent);
+    }
+
+    /// So many bytes in a round, and nothing held back, fill no path.
+    pub(super) fn may_fill(&self, bytes: f64) -> bool {
+        self.limited || bytes >= INITIAL
     }
 
     /// So many bytes per second arrived while something waited: that is what the path carries.

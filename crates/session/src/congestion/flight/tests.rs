@@ -36,7 +36,7 @@ struct Path {
 impl Path {
     fn new(service: Duration) -> Self {
         Self {
-            flight: Flight::new(true),
+            flight: Flight::new(true, false),
             now: Time::ZERO + MS,
             period: MS,
             service,
