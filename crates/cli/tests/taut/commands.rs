@@ -345,7 +345,9 @@ traffic = { rtp = { file = "video.pcap", with = "haptic", within = "100ms" } }
     let video = run["flows"].as_array().unwrap().iter().find(|flow| flow["name"] == "video").unwrap();
     assert!(video["dropped"]["gated"].as_u64().is_some_and(|gated| gated > 20), "{video}");
     let again = json(&world.good("run gated.toml --json --seed 2"))["videos"][0].clone();
-    assert_eq!(again, run["videos"][0], "a recording has nothing random in it");
+    for what in ["packets_sent", "frames_sent"] {
+        assert_eq!(again[what], run["videos"][0][what], "a recording has nothing random in it");
+    }
 }
 
 #[test]
@@ -364,7 +366,8 @@ fn a_capture_read_back_has_every_packet_once() {
             "packets seen at another interface before, counted where they were first: {arrived}"
         )])
     );
-    assert_eq!(info["packets"]["flows"].as_array().unwrap().len(), 2);
+    // The cross traffic, and both ways of the session: what arrives is acknowledged.
+    assert_eq!(info["packets"]["flows"].as_array().unwrap().len(), 3);
 }
 
 #[test]

@@ -17,7 +17,7 @@ chain = [
     { server = { rate = "6Mbit", queue = { bytes = "14kB" } } },
     { delay = "8ms" },
     { loss = { bernoulli = "1%" } },
-    { corrupt = "0.5%" },
+    { corrupt = "1%" },
     { duplicate = "0.5%" },
 ]
 
