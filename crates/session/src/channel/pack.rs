@@ -43,8 +43,8 @@ impl Packing {
         Ok(Self { scheme, datagram: None })
     }
 
-    /// The constant size of packets with a live message, with the headers that the config counts ([`OperatorConfig::headers`]
-    /// (crate::OperatorConfig::headers), 28 B unless set) and without what the transport adds: zeros fill a frame up, and less of
+    /// The constant size of packets with a live message, with the headers that the config counts
+    /// ([`headers`](crate::OperatorConfig::headers), 28 B unless set) and without what the transport adds: zeros fill a frame up, and less of
     /// others goes along where headers leave less room. A frame of 1028 B is the longest. One whose live messages alone are longer goes
     /// as it is; chunks of [`Scheme::VisualHaptic`] and packets of [`Scheme::NetworkAware`] have sizes of their own. Default: none.
     pub const fn datagram(mut self, size: Bytes) -> Self {
