@@ -28,8 +28,6 @@ pub(crate) struct Gcc {
 const START: Bitrate = Bitrate::from_bps(1_500_000);
 /// It is decided this often, as on reports of WebRTC's transport-wide feedback (50 to 100 ms).
 const INTERVAL: Duration = Duration::from_millis(50);
-/// So much is left to what can wait, whatever states are made.
-const LEAST_SHARE: f64 = 1.0 / 16.0;
 
 impl Gcc {
     pub(super) fn new() -> Self {
@@ -85,8 +83,7 @@ impl Gcc {
     }
 
     fn left(&self) -> f64 {
-        let rate = self.rate.target().as_bps() as f64 / 8.0;
-        (rate - self.claim.rate()).max(rate * LEAST_SHARE)
+        self.claim.leaves_of(self.rate.target().as_bps() as f64 / 8.0)
     }
 
     pub(super) fn rate_left(&self) -> Option<f64> {
@@ -119,33 +116,12 @@ impl Gcc {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
-
+    use super::super::tests::{self, MS, Verbs};
     use super::*;
 
-    const MS: Duration = Duration::from_millis(1);
-
-    /// Frames of 1000 B over a path that takes `service` for each and 20 ms besides: how many went in so long, and the longest wait.
     fn run(gcc: &mut Gcc, service: Duration, from: Time, length: Duration) -> (u64, Duration) {
-        let (mut under_way, mut free_at) = (VecDeque::new(), from);
-        let (mut now, mut count, mut longest) = (from, 0, Duration::ZERO);
-        while now < from + length {
-            now += MS / 10;
-            while let Some((at, sent, place)) =
-                under_way.pop_front_if(|due: &mut (Time, Time, u64)| due.0 <= now)
-            {
-                gcc.acknowledged(at, &Arrived { place, bytes: 1_000, sent, rtt: at - sent, there: None });
-            }
-            if gcc.admits(now) {
-                let place = gcc.sent(now, 1_000, false);
-                let begins = free_at.max(now);
-                longest = longest.max(begins - now);
-                free_at = begins + service;
-                under_way.push_back((free_at + MS * 20, now, place));
-                count += 1;
-            }
-        }
-        (count, longest)
+        let verbs = Verbs { admits: Gcc::admits, sent: Gcc::sent, acknowledged: Gcc::acknowledged };
+        tests::run(gcc, &verbs, service, from, length)
     }
 
     #[test]

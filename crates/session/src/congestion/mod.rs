@@ -3,6 +3,8 @@
 mod flight;
 mod gcc;
 mod scream;
+#[cfg(test)]
+mod tests;
 
 use taut_core::{Deadline, Duration, Time};
 

@@ -48,8 +48,6 @@ const CAUTIOUS_ROUNDS: f64 = 100.0;
 const PACING: f64 = 1.5;
 /// In silence a state goes so often.
 const SILENCE: Duration = Duration::from_millis(25);
-/// So much is left to what can wait, whatever states are made.
-const LEAST_SHARE: f64 = 1.0 / 16.0;
 
 impl Scream {
     pub(super) fn new(target: Duration) -> Self {
@@ -121,7 +119,7 @@ impl Scream {
 
     pub(super) fn rate_left(&self) -> Option<f64> {
         let rate = (self.smoothed_rtt > 0.0).then(|| self.window / self.smoothed_rtt)?;
-        Some((rate - self.claim.rate()).max(rate * LEAST_SHARE))
+        Some(self.claim.leaves_of(rate))
     }
 
     pub(super) fn seen(&mut self, place: u64, bytes: u64) {
@@ -175,31 +173,12 @@ impl Scream {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{self, MS, Verbs};
     use super::*;
 
-    const MS: Duration = Duration::from_millis(1);
-
-    /// Frames of 1000 B over a path that takes `service` for each and 20 ms besides: how many went in so long, and the longest wait.
     fn run(scream: &mut Scream, service: Duration, from: Time, length: Duration) -> (u64, Duration) {
-        let (mut under_way, mut free_at) = (std::collections::VecDeque::new(), from);
-        let (mut now, mut count, mut longest) = (from, 0, Duration::ZERO);
-        while now < from + length {
-            now += MS / 10;
-            while let Some((at, sent, place)) =
-                under_way.pop_front_if(|due: &mut (Time, Time, u64)| due.0 <= now)
-            {
-                scream.acknowledged(at, &Arrived { place, bytes: 1_000, sent, rtt: at - sent, there: None });
-            }
-            if scream.admits(now) {
-                let place = scream.sent(now, 1_000, false);
-                let begins = free_at.max(now);
-                longest = longest.max(begins - now);
-                free_at = begins + service;
-                under_way.push_back((free_at + MS * 20, now, place));
-                count += 1;
-            }
-        }
-        (count, longest)
+        let verbs = Verbs { admits: Scream::admits, sent: Scream::sent, acknowledged: Scream::acknowledged };
+        tests::run(scream, &verbs, service, from, length)
     }
 
     #[test]

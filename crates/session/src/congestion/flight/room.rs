@@ -74,7 +74,7 @@ const GROWTH: (f64, f64) = (1.0 / 8.0, 1.0 / 64.0);
 const FRESH: Duration = Duration::from_secs(10);
 /// A span of frames that tells something.
 const LEAST_SPAN: Duration = Duration::from_millis(10);
-/// So much of the path is left to what can wait, whatever states are made.
+/// So much of the path is left to what can wait, whatever is made that cannot.
 const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// A host that was late may make up for so long.
 const CATCH_UP: Duration = Duration::from_millis(1);
@@ -137,14 +137,14 @@ impl Room {
 
     /// What states leave of so many bytes per second.
     pub(super) fn left_of(&self, rate: f64) -> f64 {
-        (rate - self.claim.rate()).max(rate * LEAST_SHARE)
+        self.claim.leaves_of(rate)
     }
 
     /// Bytes per second for what can wait.
     pub(super) fn rate(&self, base: Option<Duration>) -> Option<f64> {
         match (self.size, base) {
             (Some(size), Some(base)) => Some(size / base.as_secs_f64().max(1e-6)),
-            _ => self.pace.map(|pace| (pace - self.live.rate()).max(pace * LEAST_SHARE)),
+            _ => self.pace.map(|pace| self.live.leaves_of(pace)),
         }
     }
 
@@ -301,7 +301,12 @@ impl Claim {
         self.bytes[0] += bytes;
     }
 
-    pub(in crate::congestion) fn rate(&self) -> f64 {
+    fn rate(&self) -> f64 {
         self.bytes[1] as f64 / SPAN.as_secs_f64()
+    }
+
+    /// What is left of so many bytes per second.
+    pub(in crate::congestion) fn leaves_of(&self, rate: f64) -> f64 {
+        (rate - self.rate()).max(rate * LEAST_SHARE)
     }
 }
