@@ -57,7 +57,7 @@ pub struct RunResult {
     pub description: String,
     /// The seed.
     pub seed: u64,
-    /// Where it ran.
+    /// Where it ran; left out in virtual time.
     #[serde(default, skip_serializing_if = "Ran::is_simulated")]
     pub ran: Ran,
     /// Virtual seconds simulated; of a session over real sockets, for how long at most its device made states.
@@ -309,7 +309,8 @@ pub enum FlowPart {
 pub struct FlowResult {
     /// How reports call it: `"session backward"`, `"bulk"`, `"bulk acks"`, `"voice/3"`.
     pub name: String,
-    /// Whose it is.
+    /// Whose it is: `{"session": "forward"}`, `{"commands": "backward"}` or `{"cross": {"entry", "index", "part"}}`: the name in
+    /// the scenario, which of its flows from 0, `"data"` or `"acks"`.
     pub owner: FlowOwner,
     /// `"session"`, `"tcp"`, `"tcp acks"`, `"cbr"`, …
     pub kind: String,

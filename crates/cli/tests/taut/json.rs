@@ -1,4 +1,4 @@
-//! `docs/json.md` explains every key that a command prints with `--json`.
+//! `docs/json.md` and `docs/results.md` explain every key that a command prints with `--json`.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::sessions::{ONE_AT_A_TIME, Running};
 use crate::world::{SCENARIO, World};
 
-const PAGE: &str = include_str!("../../../../docs/json.md");
+const PAGES: &str =
+    concat!(include_str!("../../../../docs/json.md"), include_str!("../../../../docs/results.md"));
 
 /// Where the keys of results and of reports come from.
 const SOURCES: [(&str, &[&str]); 8] = [
@@ -33,7 +34,7 @@ const BY_NAME: [&str; 5] = ["dropped", "refused", "counters", "reasons", "queue"
 /// Is it there as code, alone or as a key?
 fn explains(sections: &[&str], key: &str) -> bool {
     let title = |section: &str| section.lines().next().unwrap_or_default().to_owned();
-    let known = PAGE.split("\n## ").filter(|section| sections.contains(&title(section).as_str()));
+    let known = PAGES.split("\n## ").filter(|section| sections.contains(&title(section).as_str()));
     let mut known = known.flat_map(|section| section.split(['`', '"']));
     known.any(|word| word == key)
 }
@@ -41,7 +42,7 @@ fn explains(sections: &[&str], key: &str) -> bool {
 #[track_caller]
 fn assert_explained<'a>(sections: &[&str], keys: impl IntoIterator<Item = &'a str>) {
     let missing: BTreeSet<_> = keys.into_iter().filter(|key| !explains(sections, key)).collect();
-    assert!(missing.is_empty(), "docs/json.md, {sections:?}, does not explain {missing:?}");
+    assert!(missing.is_empty(), "docs/json.md and results.md, {sections:?}, do not explain {missing:?}");
 }
 
 /// Every key of an object and of those in it.
