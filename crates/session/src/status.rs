@@ -13,7 +13,8 @@ use crate::latency::{Latencies, LatencySummary};
 use crate::port::Traffic;
 use taut_core::ClockEstimate;
 
-/// All measures of one end since the session began. [`Display`](fmt::Display) gives the status line, serde the rest.
+/// All measures of one end since the session began, in a robot's summary over all sessions. [`Display`](fmt::Display) gives the status
+/// line.
 ///
 /// ```
 /// use taut_session::{LatencySummary, Status};
@@ -36,7 +37,7 @@ use taut_core::ClockEstimate;
 pub struct Status {
     /// `"operator"` or `"robot"`.
     pub role: &'static str,
-    /// How the robot is, as far as this end knows.
+    /// How the robot is, as far as this end knows: `"DISABLED"`, `"ENABLED"`, `"PAUSED"`, `"FAULT"`.
     pub state: &'static str,
     /// Why it stopped last.
     pub cause: &'static str,

@@ -26,7 +26,8 @@ const SOURCES: [(&str, &[&str]); 8] = [
 
 /// The sections about results, and about the reports of both ends of a session.
 const RUN: [&str; 3] = ["taut run", "Campaigns", "Real runs beside their twins"];
-const LINES: [&str; 3] = ["Lines", "taut operator", "taut robot"];
+const LINES: [&str; 4] = ["Lines", "taut operator", "taut robot", REPORTS];
+const REPORTS: &str = "Reports of a session";
 
 /// Objects whose keys are names of causes, counters and reasons.
 const BY_NAME: [&str; 5] = ["dropped", "refused", "counters", "reasons", "queue"];
@@ -73,7 +74,7 @@ fn assert_object_is_explained(sections: &[&str], object: &Value) {
 /// A line, its event too.
 fn assert_line_is_explained(section: &str, line: &Value) {
     // Reports of the two ends have the same parts.
-    let sections = ["Lines", section, "taut operator", "taut robot"];
+    let sections = ["Lines", section, "taut operator", "taut robot", REPORTS];
     assert_object_is_explained(&sections, line);
     assert_explained(&["Lines", section], line["event"].as_str());
 }
