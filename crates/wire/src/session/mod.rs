@@ -35,7 +35,6 @@
 //! | 13 | goodbye | 8 | both |
 //! | 14 | reset of a latched stop, a [`Command`] | 36 | operator |
 //! | 15 | its acknowledgement, a [`CommandAck`] | 44 | robot |
-//! | 16 | which frames of channels arrived, a [`DataAck`] | 25 | both |
 //! | 19 | which feedback arrived, an [`Arrivals`] | 20 | operator |
 //!
 //! ```
@@ -47,7 +46,7 @@
 //! assert_eq!(Frame::parse(&bytes), Ok(frame));
 //!
 //! bytes[2] = 9;
-//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 5 }));
+//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 6 }));
 //! ```
 
 mod channel;
@@ -67,7 +66,7 @@ pub use report::{Ack, Arrivals, RobotState, STATUS_CAUSES, Status, StopCause, Ve
 pub use state::{Feedback, Priority, State};
 
 /// The version that this module speaks.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
@@ -132,8 +131,6 @@ pub enum Body {
     Reset(Command),
     /// Let go, or why not.
     ResetAck(CommandAck),
-    /// Frames of channels arrived.
-    DataAck(DataAck),
 }
 
 /// Why bytes are not a frame.
@@ -218,7 +215,6 @@ impl Frame {
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
             15 => Body::ResetAck(CommandAck::parse(bytes)?),
-            16 => Body::DataAck(DataAck::parse(bytes)),
             18 => Body::AcknowledgingState(State::parse(bytes)?, Arrivals::parse_at(bytes, state::LEN)),
             _ => Body::Arrivals(Arrivals::parse_at(bytes, HEADER_LEN)),
         };
@@ -269,7 +265,6 @@ impl Body {
             Body::Feedback(feedback) => feedback.emit(buffer),
             Body::Refusal(reason) => buffer.push(reason.code()),
             Body::Goodbye => {}
-            Body::DataAck(ack) => ack.emit(buffer),
         }
     }
 
@@ -292,7 +287,6 @@ impl Body {
             Self::Goodbye => 13,
             Self::Reset(_) => 14,
             Self::ResetAck(_) => 15,
-            Self::DataAck(_) => 16,
             Self::AcknowledgingState(..) => 18,
             Self::Arrivals(_) => 19,
         }
@@ -316,7 +310,6 @@ const fn length_of(kind: u8) -> Option<usize> {
         11 => Some(77),
         12 => Some(9),
         13 => Some(HEADER_LEN),
-        16 => Some(25),
         17 => Some(99),
         18 => Some(state::LEN + 12),
         19 => Some(20),
