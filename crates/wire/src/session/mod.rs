@@ -29,7 +29,7 @@
 //! | 7 | [`ClockRequest`] | 16 | both |
 //! | 8 | [`ClockReply`] | 32 | both |
 //! | 9 | [`Hello`]: role, state, configuration, channels | 77 and more | both |
-//! | 10 | [`Status`] of the robot | 112 | robot |
+//! | 10 | [`Status`] of the robot | 14 | robot |
 //! | 11, 17 | [`Feedback`]: the robot's state, its force; and an [`Ack`] | 77, 99 | robot |
 //! | 12 | refusal, a [`RefusalReason`] | 9 | robot |
 //! | 13 | goodbye | 8 | both |
@@ -62,7 +62,7 @@ pub use control::{
     Answer, ClockReply, ClockRequest, Command, CommandAck, Hello, Limits, RefusalReason, Role,
 };
 pub use data::{DataAck, DataHeader, Part, Piece, Pieces};
-pub use report::{Ack, Arrivals, RobotState, STATUS_CAUSES, Status, StopCause, Verdict};
+pub use report::{Ack, Arrivals, RobotState, Status, StopCause, Verdict};
 pub use state::{Feedback, Priority, State};
 
 /// The version that this module speaks.
@@ -72,7 +72,7 @@ pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
 pub const HEADER_LEN: usize = 8;
 /// Bytes of the longest frame of a fixed length.
-pub const MAX_LEN: usize = 112;
+pub const MAX_LEN: usize = 99;
 /// Bytes of the longest hello: it travels in one datagram, whatever seals that.
 pub const MAX_HELLO_LEN: usize = 1100;
 /// Bytes of a hello without channels.
@@ -306,11 +306,11 @@ const fn length_of(kind: u8) -> Option<usize> {
         7 => Some(16),
         8 => Some(32),
         HELLO => Some(HELLO_LEN),
-        10 => Some(MAX_LEN),
+        10 => Some(14),
         11 => Some(77),
         12 => Some(9),
         13 => Some(HEADER_LEN),
-        17 => Some(99),
+        17 => Some(MAX_LEN),
         18 => Some(state::LEN + 12),
         19 => Some(20),
         _ => None,
