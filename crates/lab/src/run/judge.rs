@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use taut_core::{Bitrate, Bytes, Duration, FlowId, IPV4_HEADER, Medium, Probability};
+use taut_core::{Bitrate, Bytes, Duration, FlowId, Medium, Probability};
 use taut_qos::limits::{Check, Limits, check};
 use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow, predict_with_media};
 
@@ -319,7 +319,8 @@ fn needs(scenario: &Scenario, link: &str, hop: (&str, &str), from: &str, to: &st
     !seen.contains(to.as_str())
 }
 
-/// What the model calls this scenario.
+/// What the model calls this scenario. What its session says beside media is no load: acknowledgements travel with them, and a few
+/// packets go in ten seconds.
 pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
     let model = scenario.model.as_ref()?;
     let chain = &scenario.links.get(&model.link)?.chain;
@@ -360,16 +361,6 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
                 .map(|video| Duration::from_nanos(1_000_000_000 / u64::from(video.fps))),
         });
     }
-    let other = match model.direction {
-        Direction::Forward => Direction::Backward,
-        Direction::Backward => Direction::Forward,
-    };
-    // Nothing is acknowledged where nothing comes.
-    let unsaid = usize::from(session.stream(other).is_none());
-    link.cbr.extend(SESSION_FRAMES.into_iter().skip(unsaid).map(|(bytes, hz)| {
-        let packet = Bytes::new(IPV4_HEADER + UDP_HEADER + bytes);
-        Cbr { rate: Bitrate::from_bps(packet.bits() * hz), packet }
-    }));
     for name in &model.cross {
         let cross = scenario.cross.get(name)?;
         for _ in 0..cross.count {
@@ -387,10 +378,6 @@ pub(crate) fn shared_link(scenario: &Scenario) -> Option<SharedLink> {
     }
     Some(link)
 }
-
-/// What a session says beside its media, in bytes and how often a second: which frames arrived, how the robot is, what its clock reads.
-const SESSION_FRAMES: [(u64, u64); 3] = [(25, 100), (96, 1), (40, 1)];
-const UDP_HEADER: u64 = 8;
 
 /// What the model's stream has to carry beside its samples.
 fn media_rates(scenario: &Scenario) -> MediaRates {

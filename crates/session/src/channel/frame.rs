@@ -2,7 +2,7 @@
 
 use taut_core::{Duration, Time};
 use taut_media::{Order, Waiting};
-use taut_wire::session::{DataHeader, Part, Piece};
+use taut_wire::session::{DataAck, DataHeader, Part, Piece};
 
 use super::declare::Agreed;
 use super::outgoing::{Outgoing, Rest};
@@ -24,7 +24,7 @@ impl Channels {
         if now < self.retry {
             return None;
         }
-        let mut frame = Frame::new(std::mem::take(&mut self.taken));
+        let mut frame = Frame::new(std::mem::take(&mut self.taken), self.received.rides(now));
         let next = if self.packs.is_separate() {
             Some(Next::One)
         } else {
@@ -40,7 +40,7 @@ impl Channels {
             None => {}
         }
         self.taken = frame.taken;
-        self.write(now, session, next?, buffer)
+        self.write(now, session, next?, frame.ack, buffer)
     }
 
     /// Drops what waits in a channel and cannot arrive in time, and says what goes beside what can. Of what may not go now nobody knows yet.
@@ -91,6 +91,9 @@ impl Channels {
                 && let Some(rest) = self.rests(at).next()
             {
                 frame.add(now, at, rest, FRAGMENT);
+                if let Some(constant) = self.packs.constant(&Next::One, self.is_live(at)) {
+                    frame.hold_to(constant);
+                }
                 return;
             }
         }
@@ -109,7 +112,7 @@ impl Channels {
             }
         }
         if let Some(constant) = self.packs.constant(&Next::Some(*order), true) {
-            frame.longest = constant;
+            frame.hold_to(constant);
         }
         let (mut budget, mut parts) = (order.media.get() as usize, order.parts);
         for (at, rest) in others.into_iter().flat_map(|at| self.rests(at).map(move |rest| (at, rest))) {
@@ -122,10 +125,18 @@ impl Channels {
     }
 
     /// Writes the frame that was put together.
-    fn write(&mut self, now: Time, session: u32, next: Next, buffer: &mut Vec<u8>) -> Option<Ready> {
+    fn write(
+        &mut self,
+        now: Time,
+        session: u32,
+        next: Next,
+        ack: Option<DataAck>,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Ready> {
         let first = self.taken.first()?;
         let number = (self.next_number % COUNTED) as u32;
-        DataHeader { session, number, sent_us: micros(now) as u32 }.emit(buffer);
+        DataHeader { session, number, sent_us: micros(now) as u32, ack }.emit(buffer);
+        self.tells = ack.is_some();
         let (mut live, mut media) = (false, 0);
         for (place, Taken { channel, rest }) in self.taken.iter().enumerate() {
             let length = (place + 1 < self.taken.len()).then_some(rest.range.len());
@@ -157,6 +168,10 @@ impl Channels {
     /// The transport took it; in its `place` among all that this end sends.
     pub(crate) fn sent(&mut self, now: Time, ready: &Ready, place: (u64, u64)) {
         self.next_number += 1;
+        let tells = std::mem::take(&mut self.tells);
+        if tells {
+            self.received.told();
+        }
         let (mut carried, mut repeated) = (Vec::with_capacity(self.taken.len()), false);
         for Taken { channel, rest } in &self.taken {
             let End::Sends(out) = &mut self.ends[*channel] else { continue };
@@ -167,7 +182,7 @@ impl Channels {
             let range = rest.range.clone();
             carried.push(Fragment { channel: *channel, sequence: rest.sequence, range });
         }
-        if let Some(forgotten) = self.under_way.sent(now, ready, place, (carried, repeated)) {
+        if let Some(forgotten) = self.under_way.sent(now, ready, place, (carried, repeated, tells)) {
             self.lose(now, &forgotten);
         }
         let media_wait = self.has_more();
@@ -187,6 +202,6 @@ pub(super) fn piece(now: Time, at: usize, rest: &Rest) -> Piece {
     }
 }
 
-fn micros(time: Time) -> u64 {
+pub(super) fn micros(time: Time) -> u64 {
     time.as_nanos() / 1_000
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use taut_core::{DropCause, LeakyBucket, Time, nearest};
-use taut_wire::session::{DataAck, Delivery, Piece};
+use taut_wire::session::{Delivery, Piece};
 
 use super::declare::Agreed;
 use super::mend::Spare;
@@ -350,43 +350,6 @@ fn range(piece: &Piece, payload: &[u8]) -> Option<Range<usize>> {
 /// The number nearest to `newest` of which a frame has the low bits; before anything is known, these.
 pub(super) fn unwrapped(newest: u64, low: u32) -> u64 {
     nearest(newest, low, COUNTED.ilog2()).unwrap_or(low.into())
-}
-
-/// Which of the peer's frames arrived, to be told.
-#[derive(Debug, Default)]
-pub(super) struct Received {
-    window: Window,
-    largest: u64,
-    /// When that came.
-    came: Time,
-    /// Frames since the last acknowledgement, and when that is due.
-    pub(super) count: u32,
-    pub(super) due: Option<Time>,
-}
-
-impl Received {
-    /// Did it not come before?
-    pub(super) fn is_new(&self, number: u32) -> bool {
-        self.window.is_new(unwrapped(self.largest, number))
-    }
-
-    pub(super) fn record(&mut self, now: Time, number: u32) {
-        let number = unwrapped(self.largest, number);
-        if number > self.largest {
-            (self.largest, self.came) = (number, now);
-        }
-        self.window.record(number);
-    }
-
-    /// The highest and when it came, and a bit for each before it.
-    pub(super) fn seen(&self, now: Time) -> DataAck {
-        DataAck {
-            largest: (self.largest % COUNTED) as u32,
-            seen: self.window.before(self.largest),
-            received_us: (self.came.as_nanos() / 1_000) as u32,
-            held_us: now.saturating_since(self.came).as_micros_u32().min(u16::MAX.into()) as u16,
-        }
-    }
 }
 
 #[cfg(test)]

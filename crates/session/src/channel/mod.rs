@@ -11,10 +11,12 @@
 //! | `pack`, `frame` | which of them travel together, and how that is written |
 //! | `sampler` | which are worth sending |
 //! | `repeat` | which frames are under way, which are lost and go again |
+//! | `acks` | which frames of the peer arrived, and when it is told |
 //! | `spans` | which bytes of a message |
 //!
 //! A message longer than [`FRAGMENT`] goes in parts, when the session's congestion control lets them.
 
+mod acks;
 mod declare;
 mod event;
 mod frame;
@@ -31,13 +33,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time, earliest};
 use taut_media::{Parity, Waiting};
-use taut_wire::session::{ChannelKind, DataAck, DataHeader, Declaration, Delivery, Direction, Piece, Role};
+use taut_wire::session::{
+    ChannelKind, DataAck, DataHeader, Declaration, Delivery, Direction, Piece, Pieces, Role,
+};
 
+use self::acks::{LAZY, PROMPT, Received};
 pub(crate) use self::declare::declare;
 use self::declare::{Agreed, agree};
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 pub use self::event::{ChannelEvent, ChannelSummary, SendRefused};
-use self::incoming::{Incoming, Outcome, Received, Whole, is_parity};
+use self::incoming::{Incoming, Outcome, Whole, is_parity};
 use self::mend::Load;
 use self::outgoing::{Gone, Outgoing};
 pub use self::pack::Packing;
@@ -130,6 +135,8 @@ pub(crate) struct Channels {
     packs: Packs,
     /// What is in the frame that was given out last.
     taken: Vec<Taken>,
+    /// It tells what arrived.
+    tells: bool,
     under_way: UnderWay,
     load: Load,
     received: Received,
@@ -155,14 +162,8 @@ enum End {
     Takes(Incoming),
 }
 
-/// A frame waits no longer than this for the acknowledgement to tell of more, and no more of them do.
-const ACK_DELAY: Duration = Duration::from_millis(2);
-const ACK_EVERY: u32 = 8;
 /// A message is told to be no older than this when it is taken.
 const OLDEST: Duration = Duration::from_secs(30 * 60);
-/// The same where nothing is repeated, and only what the path carries is to be known.
-const LAZY_ACK_DELAY: Duration = Duration::from_millis(10);
-const LAZY_ACK_EVERY: u32 = 32;
 /// Where the transport is full, it is asked again.
 const TRANSPORT_FULL: Duration = Duration::from_millis(1);
 
@@ -193,6 +194,7 @@ impl Channels {
             next_number: 1,
             packs: Packs::new(packing, headers),
             taken: Vec::new(),
+            tells: false,
             under_way: UnderWay::default(),
             load: Load::default(),
             received: Received::default(),
@@ -369,6 +371,9 @@ impl Channels {
     /// The transport dropped a frame that it had taken.
     pub(crate) fn dropped(&mut self, now: Time, number: u64, cause: DropCause) -> Option<Sent> {
         let dropped = self.under_way.take(number)?;
+        if dropped.tells {
+            self.received.tell_again(now);
+        }
         // A sample that a newer one took the place of says nothing of whether there is room.
         if cause != DropCause::Superseded {
             self.retry = now + TRANSPORT_FULL;
@@ -393,20 +398,21 @@ impl Channels {
         }
     }
 
-    /// A frame came, of which this is known to be one. `stamp` judges a message by when its frame was sent, µs modulo 2³² of the peer's
+    /// A frame came, with these pieces. `stamp` judges a message by when its frame was sent, µs modulo 2³² of the peer's
     /// clock, and how long it waited before.
     pub(crate) fn handle(
         &mut self,
         now: Time,
-        frame: &[u8],
+        header: &DataHeader,
+        pieces: Pieces<'_>,
         mut stamp: impl FnMut(u32, Duration) -> Option<Stamp>,
     ) -> Result<(), DropCause> {
-        let (header, pieces) = DataHeader::parse(frame).map_err(|_| DropCause::Malformed)?;
         let pieces = || pieces.clone().map_while(Result::ok);
         if !pieces().all(|(piece, _)| self.by_peer.contains_key(&piece.channel)) {
             return Err(DropCause::Malformed);
         }
-        let (mut has_room, mut repeats) = (true, false);
+        // Nobody asks what became of an acknowledgement alone.
+        let (mut has_room, mut repeats) = (pieces().next().is_some(), false);
         let fresh = self.received.is_new(header.number);
         for (piece, payload) in pieces() {
             let at = self.by_peer[&piece.channel];
@@ -429,18 +435,10 @@ impl Channels {
             self.tell_of(at, outcome);
         }
         if has_room {
-            self.acknowledge(now, header.number, fresh, repeats);
+            let patience = if repeats { PROMPT } else { LAZY };
+            self.received.record(now, header.number, patience, !fresh && repeats);
         }
         Ok(())
-    }
-
-    /// The peer is to be told that a frame arrived; sooner, if it repeats what is in it.
-    fn acknowledge(&mut self, now: Time, number: u32, fresh: bool, repeats: bool) {
-        self.received.record(now, number);
-        let (delay, every) = if repeats { (ACK_DELAY, ACK_EVERY) } else { (LAZY_ACK_DELAY, LAZY_ACK_EVERY) };
-        self.received.count += 1;
-        let due = if self.received.count >= every || !fresh && repeats { now } else { now + delay };
-        self.received.due = Some(self.received.due.map_or(due, |known| known.min(due)));
     }
 
     /// What came of a frame.
@@ -486,8 +484,9 @@ impl Channels {
             if let Some(arrived) = arrived.filter(|_| number == largest) {
                 there = Some(arrived.0.wrapping_sub(sent.at.as_nanos()) as i64);
             }
-            let held = Duration::from_micros(ack.held_us.into());
-            let rtt = (number == largest).then(|| now.saturating_since(sent.at).saturating_sub(held));
+            let held = ack.held().map(|us| Duration::from_micros(us.into()));
+            let held = held.filter(|_| number == largest);
+            let rtt = held.map(|held| now.saturating_since(sent.at).saturating_sub(held));
             rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
             each(&sent, rtt);
             for Fragment { channel, sequence, range } in sent.fragments {
@@ -515,11 +514,12 @@ impl Channels {
         }
     }
 
-    /// The acknowledgement that is due.
-    pub(crate) fn poll_ack(&mut self, now: Time) -> Option<DataAck> {
-        self.received.due.take_if(|due| now >= *due)?;
-        self.received.count = 0;
-        Some(self.received.seen(now))
+    /// The frame of an acknowledgement that is due, and with which nothing went.
+    pub(crate) fn poll_ack(&mut self, now: Time, session: u32) -> Option<DataHeader> {
+        self.received.due().filter(|due| now >= *due)?;
+        let ack = self.received.rides(now);
+        self.received.told();
+        Some(DataHeader { session, number: 0, sent_us: frame::micros(now) as u32, ack })
     }
 
     /// The next motion that came.
@@ -592,7 +592,7 @@ impl Channels {
         let sending = sending.map(|at| Deadline::new(at.max(self.retry), "channel"));
         let late = expires.map(|at| Deadline::new(at, "channel deadline"));
         let lost = self.under_way.due(timeout).map(|at| Deadline::new(at, "channel repeat"));
-        let ack = self.received.due.map(|at| Deadline::new(at, "channel acknowledgement"));
+        let ack = self.received.due().map(|at| Deadline::new(at, "channel acknowledgement"));
         let copy = copies.map(|at| Deadline::new(at, "channel copy"));
         let played = self.ends.iter().filter_map(|end| match end {
             End::Sends(_) => None,

@@ -2,7 +2,7 @@
 
 use taut_core::{Bytes, Deadline, Duration, Time, earliest};
 use taut_media::{Order, Packer, Scheme, SchemeError, Waiting};
-use taut_wire::session::DataHeader;
+use taut_wire::session::{DataAck, DataHeader};
 
 use super::FRAGMENT;
 use super::frame::piece;
@@ -53,7 +53,7 @@ impl Packing {
     }
 }
 
-/// Bytes of the longest frame: of one part, with all that can stand before it.
+/// Bytes of the longest frame: of one part, with all that can stand before it but an acknowledgement.
 const LONGEST: usize = FRAGMENT + 28;
 /// After such a silence of all that is live, nobody waits for it.
 const IDLE: Duration = Duration::from_millis(100);
@@ -181,14 +181,23 @@ pub(super) struct Taken {
 pub(super) struct Frame {
     pub(super) taken: Vec<Taken>,
     length: usize,
-    pub(super) longest: usize,
+    /// Without what it tells.
+    longest: usize,
+    /// Which frames arrived.
+    pub(super) ack: Option<DataAck>,
 }
 
 impl Frame {
     /// An empty one, as long as can be; with room in `taken`.
-    pub(super) fn new(mut taken: Vec<Taken>) -> Self {
+    pub(super) fn new(mut taken: Vec<Taken>, ack: Option<DataAck>) -> Self {
         taken.clear();
-        Self { taken, length: DataHeader::LEN, longest: LONGEST }
+        Self { taken, length: DataHeader::LEN, longest: LONGEST, ack }
+    }
+
+    /// No longer than this from now on, if it is not already: what it tells has to find room.
+    pub(super) fn hold_to(&mut self, longest: usize) {
+        self.ack.take_if(|_| self.length + DataAck::LEN > longest);
+        self.longest = longest - if self.ack.is_some() { DataAck::LEN } else { 0 };
     }
 
     /// Adds as much of what waits as there is room for, `most` at most; how many bytes, or `None`.
@@ -242,7 +251,7 @@ mod tests {
         fn a_frame_is_as_long_as_was_said_and_not_longer_than_it_may_be(
             rests in prop::collection::vec((0usize..20_000, 0usize..3_000, any::<bool>(), 1usize..700), 1..6), longest in 13usize..1_100,
         ) {
-            let mut frame = Frame { longest, ..Frame::new(Vec::new()) };
+            let mut frame = Frame { longest, ..Frame::new(Vec::new(), None) };
             for (offset, length, whole, most) in rests {
                 let (range, total) = match whole {
                     true => (0..length, length),

@@ -6,7 +6,8 @@ use std::ops::Range;
 use taut_core::{Duration, Time};
 use taut_media::{LossShare, Way};
 
-use super::{ACK_DELAY, LAZY_ACK_DELAY, Ready};
+use super::Ready;
+use super::acks::{LAZY, PROMPT};
 use crate::latency::RoundTrip;
 
 /// Bytes of a message, in a frame.
@@ -32,6 +33,8 @@ pub(crate) struct Sent {
     pub(super) fragments: Vec<Fragment>,
     /// Of that, something goes again when it is lost.
     repeated: bool,
+    /// It tells what arrived.
+    pub(super) tells: bool,
     /// Its fate is not known.
     waits: bool,
 }
@@ -82,7 +85,7 @@ impl UnderWay {
         at: Time,
         ready: &Ready,
         (place, bytes): (u64, u64),
-        (fragments, repeated): (Vec<Fragment>, bool),
+        (fragments, repeated, tells): (Vec<Fragment>, bool, bool),
     ) -> Option<Sent> {
         self.frames.push_back(Sent {
             number: ready.number,
@@ -92,6 +95,7 @@ impl UnderWay {
             live: ready.live,
             fragments,
             repeated,
+            tells,
             waits: true,
         });
         self.bytes += self.frames.back().map_or(0, Sent::can_wait);
@@ -131,7 +135,7 @@ impl UnderWay {
     /// back yet.
     pub(super) fn way(&self, timeout: Duration) -> Option<Way> {
         let round_trip = self.round_trip.smoothed()?;
-        let notice = timeout.max(self.round_trip.timeout()) + ACK_DELAY * 2;
+        let notice = timeout.max(self.round_trip.timeout()) + PROMPT.delay * 2;
         Some(Way { round_trip, notice, loss: self.loss.get() })
     }
 
@@ -155,7 +159,7 @@ impl UnderWay {
 
     fn patience(&self, frame: &Sent, timeout: Duration) -> Duration {
         // The peer may take its time to acknowledge (RFC 9002 section 6.2.1).
-        let delay = if frame.repeated { ACK_DELAY } else { LAZY_ACK_DELAY };
+        let delay = if frame.repeated { PROMPT.delay } else { LAZY.delay };
         let own = self.round_trip.smoothed().map_or(Duration::ZERO, |_| self.round_trip.timeout());
         let timeout = timeout.max(own) + delay * 2;
         timeout.saturating_mul(1 << self.doublings).min(LONGEST.max(timeout))

@@ -85,11 +85,6 @@ impl<T: Transport> Operator<T> {
             }
             (Body::Status(status), Phase::Open) => self.see(status.epoch, status.state, status.cause),
             (Body::Feedback(feedback), Phase::Open) => self.handle_feedback(now, feedback),
-            (Body::DataAck(ack), Phase::Open) => {
-                let arrived = self.sync.peer_time(now, ack.received_us);
-                let transport = &self.port.transport;
-                self.sending.data_acknowledged(now, *ack, arrived, || transport.round_trip());
-            }
             (Body::Goodbye, Phase::Open) => {
                 self.port.transport.close(now);
                 self.end();
@@ -116,9 +111,9 @@ impl<T: Transport> Operator<T> {
             return;
         }
         self.heard = Some(now);
-        let sync = &mut self.sync;
-        let stamp = |sent_us, waited| sync.stamp_of_micros(now, sent_us, waited);
-        if let Err(cause) = self.sending.channels.handle(now, frame, stamp) {
+        let transport = &self.port.transport;
+        let taken = self.sending.handle_data(now, frame, &mut self.sync, || transport.round_trip());
+        if let Err(cause) = taken {
             self.refuse(cause);
         }
     }

@@ -10,9 +10,7 @@ mod receive;
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_core::{Bitrate, Datagram, Deadline, DropCause, Duration, Rng, Time, Transmit, Transport, earliest};
-use taut_wire::session::{
-    Body, Feedback, RobotState, Role, STATUS_CAUSES, Status as Report, StopCause, Verdict,
-};
+use taut_wire::session::{Body, Feedback, RobotState, Role, Status as Report, StopCause, Verdict};
 
 use self::acks::Acks;
 pub use self::event::RobotEvent;
@@ -80,7 +78,6 @@ pub struct Robot<T> {
     /// The highest sequence that was accepted, and the highest that was applied.
     newest: u64,
     applied: u64,
-    applied_count: u64,
     /// States made before this, on the operator's clock, are from before the last resume.
     floor_ns: u64,
     guard: StateGuard,
@@ -152,7 +149,6 @@ impl<T: Transport> Robot<T> {
             window: Window::default(),
             newest: 0,
             applied: 0,
-            applied_count: 0,
             floor_ns: 0,
             guard: StateGuard::new(config.limits, config.watchdog),
             guards: guards(&config),
@@ -503,7 +499,6 @@ impl<T: Transport> Robot<T> {
         self.safety.feed(Source::States, item.state.created);
         let sequence = item.sequence;
         self.applied = sequence;
-        self.applied_count += 1;
         self.counters.stream(crate::counters::stream_of(state.priority)).delivered += 1;
         let age = now.saturating_since(state.created);
         self.events.push_back(RobotEvent::Apply { sequence, state, age });
@@ -514,14 +509,8 @@ impl<T: Transport> Robot<T> {
             return;
         }
         self.next_status = now + self.sync.stretched(self.config.status_interval);
-        let report = Report {
-            state: self.safety.state(),
-            cause: self.safety.cause(),
-            epoch: self.safety.epoch(),
-            received: self.counters.sum(|stream| stream.received),
-            applied: self.applied_count,
-            dropped: STATUS_CAUSES.map(|cause| self.counters.dropped(cause)),
-        };
+        let report =
+            Report { state: self.safety.state(), cause: self.safety.cause(), epoch: self.safety.epoch() };
         let _ = self.port.send(now, &Body::Status(report), Parcel::passing(now, 0));
     }
 

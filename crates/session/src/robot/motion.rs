@@ -20,7 +20,6 @@ impl<T: Transport> Robot<T> {
                     let age = stamp.age.likely;
                     // The watchdog waits for motion, not for what was to become motion, and counts the time on its way.
                     self.safety.feed(Source::Channel(channel.0), now - age);
-                    self.applied_count += 1;
                     self.events.push_back(RobotEvent::Move { channel, sequence, motion, age });
                 }
             }

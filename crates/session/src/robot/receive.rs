@@ -90,11 +90,6 @@ impl<T: Transport> Robot<T> {
                     self.rtt.record(rtt);
                 }
             }
-            Body::DataAck(ack) => {
-                let arrived = self.sync.peer_time(now, ack.received_us);
-                let transport = &self.port.transport;
-                self.sending.data_acknowledged(now, *ack, arrived, || transport.round_trip());
-            }
             Body::Goodbye => self.lose_operator(now, StopCause::OperatorLeft),
             // What only robots say.
             _ => self.refuse(DropCause::Malformed),
@@ -115,9 +110,9 @@ impl<T: Transport> Robot<T> {
         }
         self.operator = Some(now);
         self.check_release(now, frame);
-        let sync = &mut self.sync;
-        let stamp = |sent_us, waited| sync.stamp_of_micros(now, sent_us, waited);
-        if let Err(cause) = self.sending.channels.handle(now, frame, stamp) {
+        let transport = &self.port.transport;
+        let taken = self.sending.handle_data(now, frame, &mut self.sync, || transport.round_trip());
+        if let Err(cause) = taken {
             self.refuse(cause);
         }
         self.move_by_channels(now);

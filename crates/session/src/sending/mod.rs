@@ -8,7 +8,7 @@ use taut_core::{
     Bitrate, Bytes, Deadline, DropCause, Duration, Priority as Urgency, Reliability, Time, Transport,
     earliest,
 };
-use taut_wire::session::{Body, DataAck, State as Wire};
+use taut_wire::session::{Body, DataHeader, State as Wire};
 
 pub use self::queue::Order;
 use self::queue::Outbox;
@@ -18,6 +18,7 @@ use crate::channel::{Channels, Outlook, Ready};
 use crate::congestion::{Arrived, Congestion, Controller};
 use crate::port::{CHANNEL_PRIORITY, CHANNEL_STREAM, Parcel, Port, channel_tag};
 use crate::state::{Priority, State};
+use crate::sync::ClockSync;
 
 /// Everything that an end sends and that may have to wait, in the order in which it goes. Commands, hellos and clocks are outside, and
 /// ahead of it.
@@ -173,12 +174,14 @@ impl Sending {
             }
         }
         self.channels.play(now);
-        if let Some(ack) = self.channels.poll_ack(now) {
-            // One that cannot go now is made up for by the next.
-            let _ = port.send(now, &Body::DataAck(ack), Parcel::passing(now, 1));
-        }
         if self.channels.sends() {
             self.pump_channels(now, port, pace);
+        }
+        if let Some(ack) = self.channels.poll_ack(now, port.session) {
+            let mut data = port.buffer();
+            ack.emit(&mut data);
+            // One that cannot go now is made up for by the next.
+            let _ = port.send_bytes(now, data, Urgency(1), Parcel::passing(now, 1));
         }
     }
 
@@ -305,24 +308,31 @@ impl Sending {
         news
     }
 
-    /// The peer tells of frames of channels, and when the last one came by its clock.
-    pub(crate) fn data_acknowledged(
+    /// A frame of channels came: what the peer tells in it of frames that arrived, and messages.
+    pub(crate) fn handle_data(
         &mut self,
         now: Time,
-        ack: DataAck,
-        arrived: Option<PeerTime>,
+        frame: &[u8],
+        sync: &mut ClockSync,
         packet: impl Fn() -> Option<Duration>,
-    ) {
+    ) -> Result<(), DropCause> {
+        let (header, pieces) = DataHeader::parse(frame).map_err(|_| DropCause::Malformed)?;
         let controller = &mut self.controller;
-        self.channels.acknowledged(now, ack, arrived, |sent, rtt| {
-            if let Some(rtt) = rtt {
-                let there = way(arrived, sent.at);
-                let arrived = Arrived { place: sent.place, bytes: sent.bytes, sent: sent.at, rtt, there };
-                controller.acknowledged(now, &arrived, &packet);
-            } else {
-                controller.seen(sent.place, sent.bytes);
-            }
-        });
+        if let Some(ack) = header.ack {
+            let arrived = ack.held().map(|held| header.sent_us.wrapping_sub(held.into()));
+            let arrived = arrived.and_then(|arrived_us| sync.peer_time(now, arrived_us));
+            self.channels.acknowledged(now, ack, arrived, |sent, rtt| {
+                if let Some(rtt) = rtt {
+                    let there = way(arrived, sent.at);
+                    let arrived = Arrived { place: sent.place, bytes: sent.bytes, sent: sent.at, rtt, there };
+                    controller.acknowledged(now, &arrived, &packet);
+                } else {
+                    controller.seen(sent.place, sent.bytes);
+                }
+            });
+        }
+        let stamp = |sent_us, waited| sync.stamp_of_micros(now, sent_us, waited);
+        self.channels.handle(now, &header, pieces, stamp)
     }
 
     /// What is overdue by so much is lost.

@@ -284,7 +284,7 @@ proptest! {
         }).unwrap();
         for ([number, sent_us, waited_us], pieces) in frames {
             let mut bytes = Vec::new();
-            DataHeader { session, number: number >> 8, sent_us }.emit(&mut bytes);
+            DataHeader { session, number: number >> 8, sent_us, ack: None }.emit(&mut bytes);
             for (at, (channel, [sequence, offset], length, [whole, repeated])) in pieces.iter().enumerate() {
                 let part = Part { offset: offset % 5_000, total: offset % 5_000 + *length as u32 + offset % 7 };
                 let part = if offset % 3 == 0 { Part { offset: part.total + offset % 9 * *length as u32, ..part } } else { part };

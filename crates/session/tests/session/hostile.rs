@@ -118,7 +118,7 @@ fn a_peer_of_another_version_gets_a_clear_error() {
     assert_eq!(times.count(), 1, "once a second");
     assert_eq!(dropped(&world.robot.status(world.now), DropCause::Malformed), 101, "each is counted");
     let told = told.expect("the robot's owner is told");
-    assert!(told.contains("version 9") && told.contains("this end speaks 5"), "{told}");
+    assert!(told.contains("version 9") && told.contains("this end speaks 6"), "{told}");
 
     // The other end, too: what comes back names this version in its first bytes.
     let mut robot = taut_session::Robot::new(udp(ROBOT), Default::default(), Seed::new(1).stream("robot"));
@@ -126,7 +126,7 @@ fn a_peer_of_another_version_gets_a_clear_error() {
     robot.handle_input(at_ms(0), input);
     let mut answer = Vec::new();
     robot.poll_transmit(at_ms(0), &mut answer).expect("it answers");
-    assert_eq!(answer[..3], [b't', b's', 5]);
+    assert_eq!(answer[..3], [b't', b's', 6]);
     world.input(OPERATOR, PathId(1), &bytes);
     assert!(world.observer.operator_at(|event| matches!(event, OperatorEvent::Incompatible(_))).is_some());
 }

@@ -194,7 +194,7 @@ fn what_is_no_motion_of_the_channels_schema_moves_nothing() {
     joints(f32::NAN).emit(&mut nan);
     for (sequence, payload) in [(20, vec![0; 11]), (21, nan), (22, Vec::new())] {
         let mut bytes = Vec::new();
-        DataHeader { session: session.unwrap(), number: sequence, sent_us }.emit(&mut bytes);
+        DataHeader { session: session.unwrap(), number: sequence, sent_us, ack: None }.emit(&mut bytes);
         Piece { channel: ARM.0, sequence, waited_us: 0, back: None, part: None }.emit(None, &mut bytes);
         bytes.extend(payload);
         world.input(ROBOT, PathId(0), &bytes);

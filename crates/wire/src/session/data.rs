@@ -1,22 +1,25 @@
 //! The frames that carry messages of channels, and what acknowledges them.
 
-use super::{Error, u16_at, u24_at, u32_at, u64_at};
+use super::{Error, reserved, u16_at, u24_at, u32_at, u64_at};
 
 /// What a frame of channels begins with: one or several [pieces](Piece) of messages follow, up to its end or to its padding. The first
 /// byte has its highest bit set, which no other frame's has.
 ///
 /// | bytes | field | unit, range |
 /// | --- | --- | --- |
-/// | 1 | flags | bit 7 set, 0: padded, 1–6 zero |
+/// | 1 | flags | bit 7 set, 0: padded, 1: a [`DataAck`] follows this header, 2–6 zero |
 /// | 4 | session | |
-/// | 3 | number | counts up by one for every such frame of this end, modulo 2²⁴; acknowledged |
+/// | 3 | number | counts up by one for every such frame of this end that has a piece, modulo 2²⁴; acknowledged |
 /// | 4 | sent | µs of the sender's clock when this left, modulo 2³² |
+///
+/// An acknowledgement travels with messages that go anyway (as RFC 9000 section 13.2.1 wants it), or alone: then the number is 0, there is no
+/// piece and no padding, and nobody acknowledges it.
 ///
 /// Padding is a byte of 0x80 and as many of 0 as it takes (ISO/IEC 7816-4), so that it can have any length.
 ///
 /// ```
 /// use taut_wire::session::{DataHeader, Piece};
-/// let header = DataHeader { session: 7, number: 9, sent_us: 5_000 };
+/// let header = DataHeader { session: 7, number: 9, sent_us: 5_000, ack: None };
 /// let piece = |channel| Piece { channel, sequence: 3, waited_us: 160, back: None, part: None };
 /// let mut frame = Vec::new();
 /// header.emit(&mut frame);
@@ -37,6 +40,8 @@ pub struct DataHeader {
     pub number: u32,
     /// When the frame was sent, µs of the sender's clock modulo 2³².
     pub sent_us: u32,
+    /// Which of the reader's frames arrived.
+    pub ack: Option<DataAck>,
 }
 
 /// What stands before the bytes of a message, or of a part of one.
@@ -74,6 +79,7 @@ pub struct Part {
 
 const DATA: u8 = 0x80;
 const PADDED: u8 = 1;
+const ACKNOWLEDGES: u8 = 2;
 const PADDING: u8 = 0x80;
 const CHANNEL: u8 = 0x1f;
 const BACK: u8 = 0x20;
@@ -85,7 +91,7 @@ const PIECE_LEN: usize = 6;
 const VARINT_MAX: usize = 4;
 
 impl DataHeader {
-    /// Its bytes.
+    /// Its bytes, without an acknowledgement.
     pub const LEN: usize = 12;
 
     /// Are these the bytes of channels' messages, and not of another frame?
@@ -93,7 +99,7 @@ impl DataHeader {
         bytes.first().is_some_and(|first| first & DATA != 0)
     }
 
-    /// Reads a frame, all of which is looked at: none of the pieces is an error then.
+    /// Reads a frame, all of which is looked at: none of the pieces is an error then, and there is none only beside an acknowledgement.
     ///
     /// # Errors
     /// When the bytes are no such frame.
@@ -101,27 +107,35 @@ impl DataHeader {
         let Some(&flags) = bytes.first().filter(|first| **first & DATA != 0) else {
             return Err(Error::Magic);
         };
-        if flags & !(DATA | PADDED) != 0 {
+        if flags & !(DATA | PADDED | ACKNOWLEDGES) != 0 {
             return Err(Error::Value { at: 0, value: flags });
         }
-        if bytes.len() < Self::LEN {
-            return Err(Error::Length { needed: Self::LEN, found: bytes.len() });
+        let acknowledges = flags & ACKNOWLEDGES != 0;
+        let at = Self::LEN + if acknowledges { DataAck::LEN } else { 0 };
+        if bytes.len() < at {
+            return Err(Error::Length { needed: at, found: bytes.len() });
         }
         let session = u32_at(bytes, 1);
         if session == 0 {
             return Err(Error::Session);
         }
-        let pieces = Pieces { bytes: without_padding(bytes)?, at: Self::LEN, more: true };
+        let alone = flags == DATA | ACKNOWLEDGES && bytes.len() == at;
+        if alone {
+            reserved(bytes, 5..8)?;
+        }
+        let pieces = Pieces { bytes: without_padding(bytes)?, at, more: !alone };
         pieces.clone().try_for_each(|piece| piece.map(drop))?;
-        Ok((Self { session, number: u24_at(bytes, 5), sent_us: u32_at(bytes, 8) }, pieces))
+        let ack = acknowledges.then(|| DataAck::parse_at(bytes, Self::LEN));
+        Ok((Self { session, number: u24_at(bytes, 5), sent_us: u32_at(bytes, 8), ack }, pieces))
     }
 
     /// Appends it; pieces follow.
     pub fn emit(&self, buffer: &mut Vec<u8>) {
-        buffer.push(DATA);
+        buffer.push(DATA | if self.ack.is_some() { ACKNOWLEDGES } else { 0 });
         buffer.extend_from_slice(&self.session.to_be_bytes());
         buffer.extend_from_slice(&self.number.to_be_bytes()[1..]);
         buffer.extend_from_slice(&self.sent_us.to_be_bytes());
+        self.ack.iter().for_each(|ack| ack.emit(buffer));
     }
 
     /// Makes a frame that was emitted as long as this; a longer one stays as it is.
@@ -277,36 +291,35 @@ fn put_varint(mut value: u32, buffer: &mut Vec<u8>) {
 ///
 /// | bytes | field | unit, range |
 /// | --- | --- | --- |
-/// | 8–10 | largest | the highest number, modulo 2²⁴ |
-/// | 11–18 | seen | bit *i*: the number *largest* − 1 − *i* has arrived |
-/// | 19–22 | received | when *largest* came, µs modulo 2³² |
-/// | 23–24 | held | µs from then until this left; 65 535 for anything longer |
+/// | 3 | largest | the highest number, modulo 2²⁴ |
+/// | 8 | seen | bit *i*: the number *largest* − 1 − *i* has arrived |
+/// | 2 | held | µs from when *largest* came until the frame that says so left; 65 535 for anything longer |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataAck {
     /// The highest number that arrived, modulo 2²⁴.
     pub largest: u32,
     /// Bit *i*: the number `largest` − 1 − *i* has arrived too.
     pub seen: u64,
-    /// When the frame `largest` came, µs modulo 2³².
-    pub received_us: u32,
-    /// How long after that this left, µs.
+    /// How long after the arrival of `largest` this left, µs.
     pub held_us: u16,
 }
 
 impl DataAck {
-    pub(super) fn parse(bytes: &[u8]) -> Self {
-        Self {
-            largest: u24_at(bytes, 8),
-            seen: u64_at(bytes, 11),
-            received_us: u32_at(bytes, 19),
-            held_us: u16_at(bytes, 23),
-        }
+    /// Its bytes.
+    pub const LEN: usize = 13;
+
+    fn parse_at(bytes: &[u8], at: usize) -> Self {
+        Self { largest: u24_at(bytes, at), seen: u64_at(bytes, at + 3), held_us: u16_at(bytes, at + 11) }
     }
 
-    pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
+    fn emit(&self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&self.largest.to_be_bytes()[1..]);
         buffer.extend_from_slice(&self.seen.to_be_bytes());
-        buffer.extend_from_slice(&self.received_us.to_be_bytes());
         buffer.extend_from_slice(&self.held_us.to_be_bytes());
+    }
+
+    /// How long it was held, µs, unless that was too long to be told.
+    pub fn held(&self) -> Option<u16> {
+        Some(self.held_us).filter(|held| *held < u16::MAX)
     }
 }

@@ -29,13 +29,12 @@
 //! | 7 | [`ClockRequest`] | 16 | both |
 //! | 8 | [`ClockReply`] | 32 | both |
 //! | 9 | [`Hello`]: role, state, configuration, channels | 77 and more | both |
-//! | 10 | [`Status`] of the robot | 112 | robot |
+//! | 10 | [`Status`] of the robot | 14 | robot |
 //! | 11, 17 | [`Feedback`]: the robot's state, its force; and an [`Ack`] | 77, 99 | robot |
 //! | 12 | refusal, a [`RefusalReason`] | 9 | robot |
 //! | 13 | goodbye | 8 | both |
 //! | 14 | reset of a latched stop, a [`Command`] | 36 | operator |
 //! | 15 | its acknowledgement, a [`CommandAck`] | 44 | robot |
-//! | 16 | which frames of channels arrived, a [`DataAck`] | 25 | both |
 //! | 19 | which feedback arrived, an [`Arrivals`] | 20 | operator |
 //!
 //! ```
@@ -47,7 +46,7 @@
 //! assert_eq!(Frame::parse(&bytes), Ok(frame));
 //!
 //! bytes[2] = 9;
-//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 5 }));
+//! assert_eq!(Frame::parse(&bytes), Err(Error::UnsupportedVersion { theirs: 9, ours: 6 }));
 //! ```
 
 mod channel;
@@ -63,17 +62,17 @@ pub use control::{
     Answer, ClockReply, ClockRequest, Command, CommandAck, Hello, Limits, RefusalReason, Role,
 };
 pub use data::{DataAck, DataHeader, Part, Piece, Pieces};
-pub use report::{Ack, Arrivals, RobotState, STATUS_CAUSES, Status, StopCause, Verdict};
+pub use report::{Ack, Arrivals, RobotState, Status, StopCause, Verdict};
 pub use state::{Feedback, Priority, State};
 
 /// The version that this module speaks.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 /// What every frame begins with.
 pub const MAGIC: [u8; 2] = *b"ts";
 /// Bytes before the body of a frame.
 pub const HEADER_LEN: usize = 8;
 /// Bytes of the longest frame of a fixed length.
-pub const MAX_LEN: usize = 112;
+pub const MAX_LEN: usize = 99;
 /// Bytes of the longest hello: it travels in one datagram, whatever seals that.
 pub const MAX_HELLO_LEN: usize = 1100;
 /// Bytes of a hello without channels.
@@ -132,8 +131,6 @@ pub enum Body {
     Reset(Command),
     /// Let go, or why not.
     ResetAck(CommandAck),
-    /// Frames of channels arrived.
-    DataAck(DataAck),
 }
 
 /// Why bytes are not a frame.
@@ -218,7 +215,6 @@ impl Frame {
             13 => Body::Goodbye,
             14 => Body::Reset(Command::parse(bytes)),
             15 => Body::ResetAck(CommandAck::parse(bytes)?),
-            16 => Body::DataAck(DataAck::parse(bytes)),
             18 => Body::AcknowledgingState(State::parse(bytes)?, Arrivals::parse_at(bytes, state::LEN)),
             _ => Body::Arrivals(Arrivals::parse_at(bytes, HEADER_LEN)),
         };
@@ -269,7 +265,6 @@ impl Body {
             Body::Feedback(feedback) => feedback.emit(buffer),
             Body::Refusal(reason) => buffer.push(reason.code()),
             Body::Goodbye => {}
-            Body::DataAck(ack) => ack.emit(buffer),
         }
     }
 
@@ -292,7 +287,6 @@ impl Body {
             Self::Goodbye => 13,
             Self::Reset(_) => 14,
             Self::ResetAck(_) => 15,
-            Self::DataAck(_) => 16,
             Self::AcknowledgingState(..) => 18,
             Self::Arrivals(_) => 19,
         }
@@ -312,12 +306,11 @@ const fn length_of(kind: u8) -> Option<usize> {
         7 => Some(16),
         8 => Some(32),
         HELLO => Some(HELLO_LEN),
-        10 => Some(MAX_LEN),
+        10 => Some(14),
         11 => Some(77),
         12 => Some(9),
         13 => Some(HEADER_LEN),
-        16 => Some(25),
-        17 => Some(99),
+        17 => Some(MAX_LEN),
         18 => Some(state::LEN + 12),
         19 => Some(20),
         _ => None,

@@ -2,7 +2,7 @@
 
 use taut_core::DropCause;
 
-use super::{Error, code_at, codes, reserved, u16_at, u32_at, u64_at};
+use super::{Error, code_at, codes, u16_at, u32_at};
 
 codes! {
     /// How a robot is, by the names of CRTK's operating states.
@@ -199,31 +199,13 @@ impl Arrivals {
 
 const _: () = assert!(StopCause::ALL.len() <= 16 && RobotState::ALL.len() <= 16);
 
-/// The causes that [`Status::dropped`] counts, in its order.
-pub const STATUS_CAUSES: [DropCause; 10] = [
-    DropCause::Malformed,
-    DropCause::Unauthenticated,
-    DropCause::NotFinite,
-    DropCause::TooLate,
-    DropCause::Duplicate,
-    DropCause::Superseded,
-    DropCause::QueueFullPackets,
-    DropCause::Stopped,
-    DropCause::OutOfLimits,
-    DropCause::RateLimited,
-];
-
-/// How the robot is, and what it did with all that came in this session.
+/// How the robot is. What it did with all that came, acknowledgements tell.
 ///
 /// | bytes | field | unit, range |
 /// | --- | --- | --- |
 /// | 8 | state | [`RobotState`] |
 /// | 9 | cause | [`StopCause`] |
-/// | 10–11 | | zero |
-/// | 12–15 | epoch | counts the robot's changes of state and stops |
-/// | 16–23 | received | states, each copy |
-/// | 24–31 | applied | states |
-/// | 32–111 | dropped | 10 × states (frames where they cannot be read), by [`STATUS_CAUSES`] |
+/// | 10–13 | epoch | counts the robot's changes of state and stops |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// How it is.
@@ -232,32 +214,19 @@ pub struct Status {
     pub cause: StopCause,
     /// Counts the robot's changes of state and stops.
     pub epoch: u32,
-    /// States that arrived, each copy.
-    pub received: u64,
-    /// States that were applied.
-    pub applied: u64,
-    /// What was dropped, in the order of [`STATUS_CAUSES`].
-    pub dropped: [u64; STATUS_CAUSES.len()],
 }
 
 impl Status {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        reserved(bytes, 10..12)?;
         Ok(Self {
             state: code_at(bytes, 8, RobotState::from_code)?,
             cause: code_at(bytes, 9, StopCause::from_code)?,
-            epoch: u32_at(bytes, 12),
-            received: u64_at(bytes, 16),
-            applied: u64_at(bytes, 24),
-            dropped: std::array::from_fn(|i| u64_at(bytes, 32 + 8 * i)),
+            epoch: u32_at(bytes, 10),
         })
     }
 
     pub(super) fn emit(&self, buffer: &mut Vec<u8>) {
-        buffer.extend_from_slice(&[self.state.code(), self.cause.code(), 0, 0]);
+        buffer.extend_from_slice(&[self.state.code(), self.cause.code()]);
         buffer.extend_from_slice(&self.epoch.to_be_bytes());
-        buffer.extend_from_slice(&self.received.to_be_bytes());
-        buffer.extend_from_slice(&self.applied.to_be_bytes());
-        self.dropped.iter().for_each(|count| buffer.extend_from_slice(&count.to_be_bytes()));
     }
 }

@@ -48,7 +48,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-const STATE: &str = "74 73 05 01 00 00 00 07
+const STATE: &str = "74 73 06 01 00 00 00 07
     01 02 03 04  00 0f 42 40  00 10  15  ab cd
     3e 00 00 00 be 80 00 00 3f 00 00 00  00 00 00 00 3f 80 00 00 00 00 00 00 80 00 00 00
     3f 80 00 00 c0 00 00 00 40 40 00 00  40 80 00 00 c0 a0 00 00 40 c0 00 00";
@@ -101,18 +101,8 @@ fn golden() -> Vec<(String, Body)> {
         3f 00 00 00  3f 80 00 00  40 40 00 00  7f 80 00 00  7f 80 00 00  00 00 01 03  00 00 01 04  01
         01 02 01 04 03  00 01 86 a0  00 00 75 30  00 00 10 00  11 22 33 44 55 66 77 88  03 04
         63 61 6d  68 32 36 34";
-    let status = Status {
-        state: RobotState::Paused,
-        cause: StopCause::Watchdog,
-        epoch: 0x1122_3344,
-        received: 20,
-        applied: 12,
-        dropped: [1, 0, 0, 2, 0, 0, 0, 5, 6, 7],
-    };
-    let status_hex = "02 01 00 00  11 22 33 44  00 00 00 00 00 00 00 14  00 00 00 00 00 00 00 0c
-        00 00 00 00 00 00 00 01  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 02
-        00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 05
-        00 00 00 00 00 00 00 06  00 00 00 00 00 00 00 07";
+    let status = Status { state: RobotState::Paused, cause: StopCause::Watchdog, epoch: 0x1122_3344 };
+    let status_hex = "02 01  11 22 33 44";
     let reply = ClockReply { echo_ns: 1, received_ns: 2, sent_ns: 3 };
     let reply_hex = "00 00 00 00 00 00 00 01  00 00 00 00 00 00 00 02  00 00 00 00 00 00 00 03";
     let feedback = Feedback { state: state(), applied: 12, ack: None };
@@ -120,7 +110,7 @@ fn golden() -> Vec<(String, Body)> {
     let acknowledging_hex = format!("{feedback_hex} {ack_hex}");
     let arrivals = Arrivals { sequence: 0x0102, received_us: 11, held_us: 12, seen: 0x8000_0001 };
     let arrivals_hex = "01 02  00 00 00 0b  00 0c  80 00 00 01";
-    let frame = |kind: u8, body: &str| format!("74 73 05 {kind:02x} 00 00 00 07 {body}");
+    let frame = |kind: u8, body: &str| format!("74 73 06 {kind:02x} 00 00 00 07 {body}");
     vec![
         (STATE.to_owned(), Body::State(state())),
         (frame(2, ack_hex), Body::Ack(ack)),
@@ -137,10 +127,6 @@ fn golden() -> Vec<(String, Body)> {
         (frame(13, ""), Body::Goodbye),
         (frame(14, command_hex), Body::Reset(command)),
         (frame(15, answer_hex), Body::ResetAck(answer)),
-        (
-            frame(16, "00 00 09  80 00 00 00 00 00 00 01  00 00 00 0b  00 0c"),
-            Body::DataAck(DataAck { largest: 9, seen: 1 << 63 | 1, received_us: 11, held_us: 12 }),
-        ),
         (frame(17, &acknowledging_hex), Body::Feedback(Feedback { ack: Some(ack), ..feedback })),
         (
             frame(18, &format!("{} {arrivals_hex}", STATE.split_at(23).1)),
@@ -193,11 +179,11 @@ fn what_is_not_understood_is_refused_with_its_reason() {
     assert_eq!(changed(2, 28, 8), Error::Value { at: 28, value: 8 });
     assert_eq!(changed(2, 29, 0x40), Error::Value { at: 29, value: 0x40 });
     assert_eq!(changed(2, 29, 0x0c), Error::Value { at: 29, value: 0x0c });
-    assert_eq!(changed(17, 97, 8), Error::Value { at: 97, value: 8 });
+    assert_eq!(changed(16, 97, 8), Error::Value { at: 97, value: 8 });
     assert_eq!(changed(4, 39, 1), Error::Value { at: 39, value: 1 });
     assert_eq!(changed(9, 11, 2), Error::Value { at: 11, value: 2 });
     assert_eq!(changed(9, 8, 2), Error::Value { at: 8, value: 2 });
-    assert_eq!(changed(10, 11, 9), Error::Value { at: 11, value: 9 });
+    assert_eq!(changed(10, 9, 12), Error::Value { at: 9, value: 12 });
     assert_eq!(changed(12, 8, 3), Error::Value { at: 8, value: 3 });
     for (bytes, body) in golden() {
         let (bytes, needed) = (hex(&bytes), emitted(&Frame { session: 7, body }).len());
@@ -251,7 +237,7 @@ fn piece() -> Piece {
 
 fn data(pieces: &[(Piece, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    DataHeader { session: 7, number: 9, sent_us: 5_000 }.emit(&mut bytes);
+    DataHeader { session: 7, number: 9, sent_us: 5_000, ack: None }.emit(&mut bytes);
     for (at, (piece, payload)) in pieces.iter().enumerate() {
         let length = (at + 1 < pieces.len()).then_some(payload.len());
         let before = bytes.len();
@@ -288,13 +274,39 @@ fn data_has_golden_bytes_whole_in_parts_several_and_padded() {
             DataHeader::pad(&mut bytes, data(pieces).len() + padding);
             assert_eq!(bytes.len(), data(pieces).len() + padding);
             let (header, read) = DataHeader::parse(&bytes).unwrap();
-            assert_eq!(header, DataHeader { session: 7, number: 9, sent_us: 5_000 });
+            assert_eq!(header, DataHeader { session: 7, number: 9, sent_us: 5_000, ack: None });
             assert_eq!(read.collect::<Result<Vec<_>, _>>().unwrap(), pieces);
             bytes.truncate(data(pieces).len());
             bytes[0] = 0x80;
         }
     }
     assert_eq!(DataHeader::LEN + piece().len(None), 18, "of a frame that carries one message");
+}
+
+#[test]
+fn an_acknowledgement_has_golden_bytes_with_messages_and_alone() {
+    let ack = Some(DataAck { largest: 9, seen: 1 << 63 | 1, held_us: 12 });
+    let told = "00 00 09  80 00 00 00 00 00 00 01  00 0c";
+    for (number, piece) in [(9, "02 00 00 03 00 04 01 02"), (0, "")] {
+        let text = format!("82 00 00 00 07 00 00 {number:02x} 00 00 13 88  {told}  {piece}");
+        let (header, pieces) =
+            DataHeader::parse(&hex(&text)).map(|(header, pieces)| (header, pieces.count())).unwrap();
+        assert_eq!(header, DataHeader { session: 7, number, sent_us: 5_000, ack });
+        assert_eq!(pieces, usize::from(number != 0));
+        let mut bytes = Vec::new();
+        header.emit(&mut bytes);
+        assert_eq!(bytes, hex(&text)[..DataHeader::LEN + DataAck::LEN]);
+    }
+    let numbered = hex(&format!("82 00 00 00 07 00 00 09 00 00 13 88 {told}"));
+    assert_eq!(DataHeader::parse(&numbered).unwrap_err(), Error::Value { at: 7, value: 9 });
+    for found in 1..numbered.len() {
+        let error = DataHeader::parse(&numbered[..found]).unwrap_err();
+        assert!(matches!(error, Error::Length { .. }), "{found}: {error}");
+    }
+    let padded = hex(&format!("83 00 00 00 07 00 00 00 00 00 13 88 {told} 80"));
+    assert!(DataHeader::parse(&padded).is_err());
+    let held = |held_us| DataAck { largest: 0, seen: 0, held_us }.held();
+    assert_eq!([held(0), held(65_534), held(65_535)], [Some(0), Some(65_534), None]);
 }
 
 #[test]
@@ -310,7 +322,7 @@ fn data_that_makes_no_sense_is_refused_with_its_place() {
         bytes[at] = to;
         DataHeader::parse(&bytes).unwrap_err()
     };
-    assert_eq!(changed(&whole, 0, 0x82), Error::Value { at: 0, value: 0x82 });
+    assert_eq!(changed(&whole, 0, 0x84), Error::Value { at: 0, value: 0x84 });
     assert_eq!(changed(&whole, 4, 0), Error::Session);
     assert_eq!(changed(&whole, 0, 0x81), Error::Value { at: 17, value: 4 }, "no padding");
     assert_eq!(changed(&whole, 12, 0x82), Error::Length { needed: 19, found: 18 }, "no length");
@@ -343,8 +355,10 @@ fn how_long_a_message_waited_is_told_to_1_in_4096_and_never_too_short() {
 
 proptest! {
     #[test]
-    fn data_reads_back(mut bytes in prop::collection::vec(any::<u8>(), 0..60), padded in any::<bool>(), plain in any::<bool>()) {
-        bytes.iter_mut().take(1).for_each(|first| *first = 0x80 | u8::from(padded));
+    fn data_reads_back(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..60), padded in any::<bool>(), acknowledges in any::<bool>(), plain in any::<bool>(),
+    ) {
+        bytes.iter_mut().take(1).for_each(|first| *first = 0x80 | u8::from(acknowledges) << 1 | u8::from(padded));
         // Most lengths are short: others would hardly ever fit.
         bytes.iter_mut().skip(DataHeader::LEN).filter(|_| plain).for_each(|byte| *byte &= 0x87);
         if let Ok((header, pieces)) = DataHeader::parse(&bytes) {
