@@ -16,7 +16,7 @@ use crate::harness::{Clock, MS, ROBOT, World};
 
 /// Pictures of which one in `key` is `long` times as long as the others.
 #[derive(Clone, Copy)]
-struct Camera {
+pub(crate) struct Camera {
     fps: u64,
     key: u64,
     long: u64,
@@ -27,8 +27,8 @@ struct Camera {
 /// Bits per second at most.
 const MOST: u64 = 2_000_000;
 /// 20 to 60 kB: a picture that nobody compresses by rate.
-const BURSTS: Camera = Camera { fps: 7, key: 4, long: 3, adapts: false };
-const ENCODER: Camera = Camera { fps: 30, key: 60, long: 5, adapts: true };
+pub(crate) const BURSTS: Camera = Camera { fps: 7, key: 4, long: 3, adapts: false };
+pub(crate) const ENCODER: Camera = Camera { fps: 30, key: 60, long: 5, adapts: true };
 
 const CAMERA: ChannelId = ChannelId(0);
 const JOINTS: ChannelId = ChannelId(1);
@@ -43,16 +43,16 @@ impl Camera {
 }
 
 #[derive(Debug)]
-struct Shown {
-    state: [f64; 3],
-    force: [f64; 3],
-    joints: [f64; 3],
-    picture: [f64; 3],
-    tracking_mm: f64,
+pub(crate) struct Shown {
+    pub(crate) state: [f64; 3],
+    pub(crate) force: [f64; 3],
+    pub(crate) joints: [f64; 3],
+    pub(crate) picture: [f64; 3],
+    pub(crate) tracking_mm: f64,
     /// States, and forces.
-    hz: [f64; 2],
-    video_mbps: f64,
-    lost_percent: f64,
+    pub(crate) hz: [f64; 2],
+    pub(crate) video_mbps: f64,
+    pub(crate) lost_percent: f64,
 }
 
 fn ends(over: Over, law: Congestion) -> (OperatorConfig, RobotConfig) {
@@ -74,7 +74,7 @@ fn ends(over: Over, law: Congestion) -> (OperatorConfig, RobotConfig) {
 }
 
 /// States and forces at 1 kHz, joints at 250 Hz where they are wanted, and a camera.
-fn run(
+pub(crate) fn run(
     over: Over,
     links: [Chain; 2],
     seconds: u64,

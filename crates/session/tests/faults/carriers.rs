@@ -1,12 +1,15 @@
 //! The transports that episodes run over, as they are shipped: sealed, but for plain UDP.
 
+use std::ops::RangeInclusive;
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit, Transport,
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Priority, Seed, SendError, Time, Transmit,
+    Transport,
 };
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
+use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_transport::quic::{Quic, QuicConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
@@ -28,6 +31,8 @@ pub(crate) enum Over {
     Sctp,
     Dccp2,
     Dccp3,
+    /// Of one path, over which every repetition goes too.
+    Mtip,
 }
 
 impl Over {
@@ -54,6 +59,7 @@ impl Over {
             Self::Sctp => "sctp",
             Self::Dccp2 => "dccp2",
             Self::Dccp3 => "dccp3",
+            Self::Mtip => "mtip",
         }
     }
 
@@ -121,6 +127,12 @@ impl Over {
             Self::Sctp => Box::new(sctp()),
             Self::Dccp2 => Box::new(dccp(Ccid::TcpLike)),
             Self::Dccp3 => Box::new(dccp(Ccid::Tfrc)),
+            Self::Mtip if opens => {
+                let mut mtip = Mtip::client(MtipConfig::new(), 1);
+                mtip.add_path(Time::ZERO, PathId(0));
+                Box::new(mtip)
+            }
+            Self::Mtip => Box::new(Mtip::server(MtipConfig::new())),
             _ => Box::new(Udp::new(UdpConfig::new())),
         })
     }
@@ -165,5 +177,8 @@ impl Transport for Carrier {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.0.round_trip()
+    }
+    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
+        self.0.holds(urgency)
     }
 }

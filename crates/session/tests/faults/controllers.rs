@@ -92,6 +92,27 @@ pub(crate) fn tracking(seen: &[(Time, Time)], from: Time, until: Time) -> f64 {
 
 /// The rates of a link of a shipped scenario: rows of ms and kbit/s.
 pub(crate) fn lte(link: &str, seed: u64) -> Chain {
+    bent_lte(link, seed, Bend::default())
+}
+
+/// The same path a little faster or slower, a little longer or shorter, in percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bend {
+    pub(crate) rate: i64,
+    pub(crate) delay: i64,
+}
+
+impl Bend {
+    pub(crate) fn rate(self, rate: Bitrate) -> Bitrate {
+        Bitrate::from_bps(rate.as_bps() * (100 + self.rate) as u64 / 100)
+    }
+
+    pub(crate) fn delay(self, delay: Duration) -> Duration {
+        delay.saturating_mul((100 + self.delay) as u64) / 100
+    }
+}
+
+pub(crate) fn bent_lte(link: &str, seed: u64, bend: Bend) -> Chain {
     let text = include_str!("../../../../scenarios/lte.toml");
     let text = &text[text.find(&format!("[links.{link}]")).expect("the link")..];
     let table = &text[text.find("rate_table").expect("a table")..text.find("] }").expect("its end")];
@@ -102,7 +123,7 @@ pub(crate) fn lte(link: &str, seed: u64) -> Chain {
     let mut rows = Vec::new();
     for row in table.split('{') {
         let (Some(at), Some(rate)) = (value(row, "at = \""), value(row, "rate = \"")) else { continue };
-        rows.push((at.parse::<Duration>().expect("a time"), rate.parse::<Bitrate>().expect("a rate")));
+        rows.push((at.parse::<Duration>().expect("a time"), bend.rate(rate.parse().expect("a rate"))));
     }
     let first = rows[0].1;
     let start = crate::harness::START.saturating_since(Time::ZERO);
@@ -112,7 +133,7 @@ pub(crate) fn lte(link: &str, seed: u64) -> Chain {
     let jitter = JitterConfig::new(MS * 5).mean(MS * 5).distribution(Distribution::Uniform);
     let jitter = Jitter::new(jitter, Seed::new(seed).stream(link)).expect("a jitter");
     let server = Bottleneck::new(Schedule::table(shifted).expect("a table"), queue);
-    Chain::new(vec![server.into(), Delay::new(MS * 15).into(), jitter.into()])
+    Chain::new(vec![server.into(), Delay::new(bend.delay(MS * 15)).into(), jitter.into()])
 }
 
 pub(crate) fn fixed(kbit: u64, delay: Duration, loss: &str, name: &str) -> Chain {

@@ -21,6 +21,7 @@ mod checker;
 mod controllers;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod steady;
 
 use arm::Hand;
 use carriers::{Carrier, Over};
