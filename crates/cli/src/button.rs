@@ -148,6 +148,19 @@ impl<C: Clone> Button<C> {
         self.ended
     }
 
+    /// A line was recognised, or is none. Of one reading each stop counts once, until something else is pressed: whoever floods standard
+    /// input stops the robot as often as it is read, not as often as there are lines.
+    fn press(&mut self, press: Press<C>) {
+        let is_again = match self.presses.back() {
+            Some(Press::Stop) => matches!(press, Press::Stop),
+            Some(Press::Lost(_)) => matches!(press, Press::Lost(_)),
+            Some(Press::Command(_)) | None => false,
+        };
+        if !is_again {
+            self.presses.push_back(press);
+        }
+    }
+
     /// What is wrong with a line before its end is said at once.
     fn check_line(&mut self) {
         let broken = matches!(std::str::from_utf8(&self.line), Err(error) if error.error_len().is_some());
@@ -159,7 +172,7 @@ impl<C: Clone> Button<C> {
     }
 
     fn lose_line(&mut self, loss: Loss) {
-        self.presses.push_back(Press::Lost(loss));
+        self.press(Press::Lost(loss));
         self.line.clear();
         self.skips = true;
     }
@@ -170,20 +183,20 @@ impl<C: Clone> Button<C> {
             return;
         }
         let Ok(text) = std::str::from_utf8(&line) else {
-            return self.presses.push_back(Press::Lost(Loss::NotUtf8));
+            return self.press(Press::Lost(Loss::NotUtf8));
         };
         // Serial lines end in both.
         let text = text.strip_suffix('\r').unwrap_or(text);
         let Some((_, word)) = self.words.iter().find(|(name, _)| *name == text) else {
             let names: Vec<&str> = self.words.iter().map(|(name, _)| *name).collect();
-            return self.presses.push_back(Press::Lost(Loss::Unknown(text.to_owned(), names.join(", "))));
+            return self.press(Press::Lost(Loss::Unknown(text.to_owned(), names.join(", "))));
         };
         (self.fed, self.silent) = (now, false);
         match word {
-            Word::Stop => self.presses.push_back(Press::Stop),
-            Word::Command(command) => self.presses.push_back(Press::Command(command.clone())),
+            Word::Stop => self.press(Press::Stop),
+            Word::Command(command) => self.press(Press::Command(command.clone())),
             Word::Quit(command) => {
-                self.presses.push_back(Press::Command(command.clone()));
+                self.press(Press::Command(command.clone()));
                 self.ended = true;
             }
             Word::Nothing => {}
@@ -388,6 +401,19 @@ mod tests {
         for line in ["E", "ee", " e", "r r", ""] {
             let pressed = pressed_by(format!("{line}\nr\n").as_bytes());
             assert_eq!(pressed, [unknown(line), Press::Command(1)]);
+        }
+    }
+
+    #[test]
+    fn a_flood_is_one_stop_a_reading_and_whatever_comes_between_counts() {
+        assert_eq!(pressed_by("x\n".repeat(1_000).as_bytes()), [unknown("x")]);
+        assert_eq!(pressed_by(b"e\ne\nx\n\xff\ne\n"), [Press::Stop, unknown("x"), Press::Stop]);
+        let stopped_again = [unknown("x"), Press::Command(1), unknown("y")];
+        assert_eq!(pressed_by(b"x\nx\nr\ny\nz\n"), stopped_again);
+        let mut button = button(None);
+        for _ in 0..2 {
+            button.handle_input(ms(0), b"x\nx\n");
+            assert_eq!(all(&mut button), [unknown("x")]);
         }
     }
 

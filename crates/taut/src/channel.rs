@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use taut_core::Bytes;
-use taut_session::{ChannelKind, DeadbandConfig, Direction, Sampling};
+use taut_session::{ChannelKind, Direction};
 
 use crate::message::Schema;
+use crate::sampling::Sampling;
 use crate::time::ours;
 
 /// A channel: messages of one type, one way. Both ends declare it by the same name and kind, one to send and one to receive; it is open
@@ -37,6 +38,8 @@ pub struct Channel {
     rate: Option<f64>,
     pub(crate) largest: usize,
     sampling: Sampling,
+    repair: Repair,
+    playout: Playout,
 }
 
 /// One constructor for each kind.
@@ -44,8 +47,16 @@ macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident, $kind:ident, $largest:literal;)*) => {$(
         $(#[$doc])*
         pub fn $name(name: impl Into<String>) -> Self {
-            let (kind, sampling) = (ChannelKind::$kind, Sampling::every());
-            Self { name: name.into(), kind, deadline: None, rate: None, largest: $largest, sampling }
+            Self {
+                name: name.into(),
+                kind: ChannelKind::$kind,
+                deadline: None,
+                rate: None,
+                largest: $largest,
+                sampling: Sampling::every(),
+                repair: Repair::Auto,
+                playout: Playout::AtOnce,
+            }
         }
     )*};
 }
@@ -88,21 +99,28 @@ impl Channel {
         self
     }
 
-    /// Only messages that say something new are sent: whose numbers differ from those sent last by this `fraction` of them and by `floor`, at
-    /// least (of positions by `floor` alone), or in which anything else changes, or before which nothing was sent for so long. Of messages
-    /// of other types than [`Joints`](crate::Joints), [`Twist`](crate::Twist), [`Gripper`](crate::Gripper) and [`State`](crate::State) those
-    /// are numbers whose encoding is `Raw` and whose bytes are `f32`, big-endian; all others are sent. Where a channel moves a robot, the
-    /// silence has to be shorter than its watchdog. Default: every message is sent.
-    pub fn deadband(mut self, fraction: f64, floor: f64, silence: Duration) -> Self {
-        let deadband =
-            DeadbandConfig::new().k(fraction.max(0.0)).floor(floor.max(0.0)).keep_alive(ours(silence));
-        self.sampling = Sampling::deadband(deadband);
+    /// Which messages are worth sending; the end that sends says it. Default: every one. Of what is repeated in order all are sent.
+    pub fn sampling(mut self, sampling: Sampling) -> Self {
+        self.sampling = sampling;
+        self
+    }
+
+    /// How losses are mended; the end that sends says it. Default [`Repair::Auto`].
+    pub fn repair(mut self, repair: Repair) -> Self {
+        self.repair = repair;
+        self
+    }
+
+    /// When messages are given on where they arrive; that end says it. Default [`Playout::AtOnce`]. Motion is never held.
+    pub fn playout(mut self, playout: Playout) -> Self {
+        self.playout = playout;
         self
     }
 
     pub(crate) fn declared(&self, schema: &Schema, direction: Direction) -> taut_session::Channel {
         let channel = taut_session::Channel::new(&*self.name, direction, self.kind, schema.declared());
-        let channel = channel.largest(Bytes::new(self.largest as u64)).sampler(self.sampling);
+        let channel = channel.largest(Bytes::new(self.largest as u64)).sampler(self.sampling.ours());
+        let channel = channel.repair(self.repair.ours()).playout(self.playout.ours());
         let channel = match self.deadline {
             Some(age) => channel.deadline(ours(age)),
             None => channel,
@@ -114,19 +132,104 @@ impl Channel {
     }
 }
 
+/// How losses of a channel's messages are mended. Of kinds whose lost messages are repeated this says whether more is done ahead; of those that make
+/// way for newer ones, [`Copy`](Self::Copy) and [`Parity`](Self::Parity) alone do anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repair {
+    /// By whatever there is time for: repeated, where that comes before the deadline. Where not, and losses are seen, a message of several packets
+    /// goes with parity, one of a single packet twice.
+    #[default]
+    Auto,
+    /// Not at all.
+    None,
+    /// Every message goes twice.
+    Copy,
+    /// Every message of several packets goes with parity, half as much again at most; one of a single packet goes twice.
+    Parity,
+    /// By repetition alone.
+    Repeat,
+}
+
+impl Repair {
+    const fn ours(self) -> taut_session::Repair {
+        match self {
+            Self::Auto => taut_session::Repair::Auto,
+            Self::None => taut_session::Repair::None,
+            Self::Copy => taut_session::Repair::Copy,
+            Self::Parity => taut_session::Repair::Parity,
+            Self::Repeat => taut_session::Repair::Repeat,
+        }
+    }
+}
+
+/// When messages of a channel are given on where they arrive. Held ones keep their order and the spacing with which they were made; what comes too
+/// late for that, or is past its deadline by then, is dropped and counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Playout {
+    /// As they come.
+    #[default]
+    AtOnce,
+    /// So long after the shortest way lately.
+    Fixed(Duration),
+    /// Four times the jitter (RFC 3550 section 6.4.1) after the shortest way, within these bounds.
+    Adaptive {
+        /// At least.
+        min: Duration,
+        /// At most.
+        max: Duration,
+    },
+}
+
+impl Playout {
+    fn ours(self) -> taut_session::Playout {
+        match self {
+            Self::AtOnce => taut_session::Playout::AtOnce,
+            Self::Fixed(delay) => taut_session::Playout::Fixed(ours(delay)),
+            Self::Adaptive { min, max } => {
+                taut_session::Playout::Adaptive { min: ours(min), max: ours(max.max(min)) }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use taut_session::DeadbandConfig;
+
     use super::*;
-    use crate::Message;
+    use crate::{Deadband, Message, Quantity};
+
+    const SCHEMA: Schema = <Vec<u8> as Message>::SCHEMA;
+
+    fn declared(channel: Channel) -> taut_session::Channel {
+        channel.declared(&SCHEMA, Direction::ToOperator)
+    }
 
     #[test]
-    fn a_deadband_is_declared_as_the_sessions_sampler() {
-        let schema = <Vec<u8> as Message>::SCHEMA;
-        let plain = Channel::telemetry("heat").declared(&schema, Direction::ToOperator);
-        let channel = Channel::telemetry("heat").deadband(0.05, 0.5, Duration::from_secs(1));
-        let deadband =
+    fn deadbands_are_declared_as_the_sessions_sampler() {
+        let force = Deadband::new().fraction(0.05).floor(0.5).silence(Duration::from_secs(1));
+        let torque = Deadband::new().speed_gain(0.2, 0.4);
+        let sampling = Sampling::deadband(force).of(Quantity::Torque, torque);
+        let force =
             DeadbandConfig::new().k(0.05).floor(0.5).keep_alive(taut_core::Duration::from_millis(1_000));
-        let declared = channel.declared(&schema, Direction::ToOperator);
-        assert_eq!(declared, plain.sampler(Sampling::deadband(deadband)));
+        let torque = DeadbandConfig::new().speed_gain(0.2).k_max(0.4);
+        let expected = taut_session::Sampling::deadband(force).of(taut_session::Quantity::Torque, torque);
+        let plain = declared(Channel::telemetry("heat"));
+        assert_eq!(declared(Channel::telemetry("heat").sampling(sampling)), plain.sampler(expected));
+    }
+
+    #[test]
+    fn repair_and_playout_are_declared_as_the_sessions() {
+        let plain = declared(Channel::video("camera"));
+        let channel = Channel::video("camera")
+            .repair(Repair::Parity)
+            .playout(Playout::Adaptive { min: Duration::from_millis(20), max: Duration::from_millis(10) });
+        let bound = taut_core::Duration::from_millis(20);
+        let playout = taut_session::Playout::Adaptive { min: bound, max: bound };
+        assert_eq!(declared(channel), plain.clone().repair(taut_session::Repair::Parity).playout(playout));
+        let unset = Channel::video("camera").repair(Repair::Auto).playout(Playout::AtOnce);
+        assert_eq!(declared(unset), plain);
     }
 }

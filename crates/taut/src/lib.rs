@@ -19,10 +19,11 @@ mod queue;
 mod robot;
 #[cfg(feature = "sockets")]
 mod running;
+mod sampling;
 mod status;
 mod time;
 
-pub use channel::Channel;
+pub use channel::{Channel, Playout, Repair};
 pub use device::{FnDevice, OperatorDevice, RobotDevice, robot_device};
 pub use error::{Error, RecvError, SendError};
 pub use handle::{Events, Receiver, Sender};
@@ -38,4 +39,5 @@ pub use operator::{OperatorBuilder, OperatorEvent, OperatorMachine};
 #[cfg(feature = "sockets")]
 pub use robot::Robot;
 pub use robot::{RobotBuilder, RobotEvent, RobotMachine};
+pub use sampling::{Deadband, Quantity, Sampling};
 pub use status::{ChannelStatus, RobotState, Status, StopCause};

@@ -40,7 +40,7 @@ pub struct ChannelStatus {
     pub open: bool,
     /// Messages that this end made.
     pub made: u64,
-    /// Of these, messages that were not worth sending: see [`Channel::deadband`](crate::Channel::deadband).
+    /// Of these, messages that were not worth sending: see [`Channel::sampling`](crate::Channel::sampling).
     pub withheld: u64,
     /// Messages that arrived: at the peer, as far as that is told, or here.
     pub delivered: u64,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use toml::{Table, Value};
 
-use super::{Scenario, ScenarioError, place};
+use super::{Scenario, ScenarioError, json_schema, place};
 
 /// What the parser says where text names a kind that has settings.
 const KIND_AS_TEXT: &str = "invalid type: unit variant, expected newtype variant";
@@ -66,9 +66,23 @@ fn explain(origin: &str, text: &str, error: &toml::de::Error) -> ScenarioError {
         toml::from_str::<Scenario>(&changed).err().map(|e| e.message().to_owned())
     };
     let value = text.get(span.clone()).unwrap_or_default();
-    let message = reword(error.message(), value, &probe);
+    let mut message = reword(error.message(), value, &probe);
+    if let Some((name, _)) = split(error.message(), "unknown field `") {
+        message.push_str(&elsewhere(name));
+    }
     let (line, key) = place::innermost(text, &span, quoted(&message));
     told(Some(line), key, message)
+}
+
+/// Where a key may stand that stands in a wrong place, or as another number of it does.
+fn elsewhere(name: &str) -> String {
+    const MOST: usize = 4;
+    let other = name.strip_suffix('s').map_or_else(|| format!("{name}s"), str::to_owned);
+    let places = [name, &other].map(|name| json_schema::places_of(name, MOST));
+    match places.into_iter().find(|places| !places.is_empty()) {
+        Some(places) => format!("; there is `{}`", places.join("`, `")),
+        None => String::new(),
+    }
 }
 
 /// Puts one setting into a table, as what the key needs: `rate=6` is the text `6` where text is needed, `transport=tcp`
@@ -186,4 +200,38 @@ fn shown(value: &str) -> String {
 /// Messages of parsers may have several lines; an error here has one.
 fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_a_wrong_place_is_led_to_where_it_may_stand() {
+        for (table, key, places) in [
+            (
+                "[session]\nmultiplexer = \"separate\"",
+                "session.multiplexer",
+                "; there is `session.backward.multiplexer`, `session.forward.multiplexer`",
+            ),
+            (
+                "[session.forward]\nhaptics = {}",
+                "session.forward.haptics",
+                "; there is `session.backward.haptic`, `session.forward.haptic`",
+            ),
+            ("[[channels]]\nname = \"log\"", "channels", "; there is `teleop.channels`"),
+            (
+                "[session]\ncongestion_control = \"gcc\"",
+                "session.congestion_control",
+                "; there is `teleop.congestion_control`",
+            ),
+            ("[commands]\nsize = \"150B\"\nretries = 1", "commands.retries", "`bare`"),
+        ] {
+            let text = format!("title = \"t\"\nduration = \"1s\"\n{table}\n");
+            let error = read("old.toml", &text).unwrap_err();
+            let unknown =
+                error.message.starts_with("unknown key; allowed here: ") && error.message.ends_with(places);
+            assert!(unknown && error.key == key, "{error}");
+        }
+    }
 }

@@ -25,6 +25,52 @@ pub fn json_schema() -> Value {
     schema
 }
 
+/// Where a scenario may have keys of this name, dotted: `links.NAME.chain.0.loss`. Those that are not deeper inside than the
+/// first of them, `most` at most.
+pub(super) fn places_of(name: &str, most: usize) -> Vec<String> {
+    let schema = json_schema();
+    let mut found = Vec::new();
+    search(&schema, &schema["$defs"], (name, ""), &mut Vec::new(), &mut found);
+    let depth = |place: &String| place.matches('.').count();
+    found.sort_by_key(|place| (depth(place), place.clone()));
+    found.dedup();
+    let least = found.first().map(depth);
+    found.retain(|place| Some(depth(place)) == least);
+    found.truncate(most);
+    found
+}
+
+/// Looks for `name` in what is allowed `at` a place. `inside`: the definitions around it; none is entered twice.
+fn search<'a>(
+    schema: &'a Value,
+    definitions: &'a Value,
+    (name, at): (&str, &str),
+    inside: &mut Vec<&'a str>,
+    found: &mut Vec<String>,
+) {
+    if let Some(definition) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/"))
+        && !inside.contains(&definition)
+    {
+        inside.push(definition);
+        search(&definitions[definition], definitions, (name, at), inside, found);
+        inside.pop();
+    }
+    let below = |part: &str| if at.is_empty() { part.to_owned() } else { format!("{at}.{part}") };
+    for (key, value) in schema["properties"].as_object().into_iter().flatten() {
+        let path = below(key);
+        search(value, definitions, (name, &path), inside, found);
+        found.extend((key == name).then_some(path));
+    }
+    for (part, keyword) in [("NAME", "additionalProperties"), ("0", "items")] {
+        if let Some(value) = schema.get(keyword) {
+            search(value, definitions, (name, &below(part)), inside, found);
+        }
+    }
+    for choice in ["oneOf", "anyOf"].iter().flat_map(|choices| schema[choices].as_array()).flatten() {
+        search(choice, definitions, (name, at), inside, found);
+    }
+}
+
 /// Of a choice, the kinds that may be written as just their name: all of their settings have defaults.
 fn bare_kinds(choice: &Value, definitions: &Value) -> Vec<Value> {
     let kinds = choice["oneOf"].as_array().into_iter().flatten();
@@ -49,6 +95,16 @@ mod tests {
         let mut names: Vec<_> = kinds.iter().filter_map(|kind| kind["const"].as_str()).collect();
         names.sort_unstable();
         names.into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_key_is_found_wherever_it_may_stand() {
+        let session = ["session.backward.multiplexer", "session.forward.multiplexer"];
+        assert_eq!(places_of("multiplexer", 9), session);
+        assert_eq!(places_of("congestion_control", 1), ["teleop.congestion_control"]);
+        assert_eq!(places_of("between", 9), ["links.NAME.between"]);
+        assert_eq!(places_of("bernoulli", 1), ["lans.NAME.chain.0.loss.bernoulli"]);
+        assert_eq!(places_of("colour", 9), [""; 0]);
     }
 
     #[test]
