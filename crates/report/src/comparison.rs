@@ -39,7 +39,8 @@ fn compared(comparison: &ComparisonResult) -> impl Iterator<Item = &ComparedRun>
 
 /// How many medians agree, of how many.
 fn agreement(comparison: &ComparisonResult) -> (usize, usize) {
-    let medians: Vec<_> = compared(comparison).flat_map(ComparedRun::streams).map(|one| one.median()).collect();
+    let medians: Vec<_> =
+        compared(comparison).flat_map(ComparedRun::streams).map(|one| one.median()).collect();
     (medians.iter().filter(|median| **median == Difference::Within).count(), medians.len())
 }
 
@@ -164,8 +165,7 @@ pub(super) fn figures(comparison: &ComparisonResult) -> Vec<Figure> {
             [("simulated", SIMULATED, simulated), (run.real.ran.name(), REAL, stream.real.one_way_ms)];
         let title = name_of(run, &stream);
         let chart = cdf(&lines, &title)?;
-        let caption =
-            "Share that arrived within a time. The axis ends where both have 99.9 %.".to_owned();
+        let caption = "Share that arrived within a time. The axis ends where both have 99.9 %.".to_owned();
         Some(Figure { stem: format!("cdf-{}", super::format::slug(&title)), title, caption, chart })
     };
     let streams = |run| ComparedRun::streams(run).into_iter().map(move |stream| (run, stream));

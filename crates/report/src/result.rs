@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult, radio_mj};
 pub use comparison::{
-    ComparedRun, ComparedStream, Comparison, ComparisonResult, CrossSummary, Difference, Figures, MediumSummary,
-    SessionSummary,
+    ComparedRun, ComparedStream, Comparison, ComparisonResult, CrossSummary, Difference, Figures,
+    MediumSummary, SessionSummary,
 };
 pub use teleop::{
     ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult,

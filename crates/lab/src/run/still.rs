@@ -75,7 +75,15 @@ impl Sources {
     /// What has nothing to say.
     fn silent(period: Duration) -> Self {
         let made = VecDeque::new();
-        Self { period, periods: 0, samples: None, frames: Vec::new(), frames_first: false, made, asked: false }
+        Self {
+            period,
+            periods: 0,
+            samples: None,
+            frames: Vec::new(),
+            frames_first: false,
+            made,
+            asked: false,
+        }
     }
 
     /// The media that an end sends. Devices run on clocks of their own: where in its period each begins is chance.

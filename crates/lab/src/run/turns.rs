@@ -53,7 +53,9 @@ impl Turns {
 
     /// Turns without anything, and by how many nanoseconds each of the others was late.
     fn lateness(&self) -> (u64, Vec<u64>) {
-        let (Some(first), period) = (self.made.first(), self.period.as_nanos()) else { return (0, Vec::new()) };
+        let (Some(first), period) = (self.made.first(), self.period.as_nanos()) else {
+            return (0, Vec::new());
+        };
         let phase = self.phase(*first);
         let (mut missed, mut next, mut late) = (0, 0, Vec::with_capacity(self.made.len()));
         for now in &self.made {

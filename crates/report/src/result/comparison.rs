@@ -319,4 +319,65 @@ mod tests {
         assert!(within(35.0, 38.4) && !within(35.0, 38.6), "10 % where it is long");
         assert!(within(35.0, 31.6) && !within(35.0, 31.4), "either way");
     }
+
+    fn distribution(value: f64) -> Distribution {
+        Distribution {
+            count: 1,
+            mean: value,
+            sd: 0.0,
+            min: value,
+            p50: value,
+            p90: value,
+            p95: value,
+            p99: value,
+            p999: value,
+            max: value,
+            cdf: Vec::new(),
+        }
+    }
+
+    fn summary(media: &[(&str, f64)]) -> SessionSummary {
+        let medium = |(name, p50): &(&str, f64)| MediumSummary {
+            name: (*name).to_owned(),
+            made: 9,
+            withheld: 0,
+            delivered_percent: Some(100.0),
+            one_way_ms: Some(distribution(*p50)),
+        };
+        SessionSummary {
+            ran: Ran::Real,
+            one_way_ms: Some(distribution(1.0)),
+            jitter_ms: None,
+            made: 9,
+            delivered_percent: Some(90.0),
+            dropped_percent: None,
+            handshake_ms: None,
+            rtt_p50_ms: None,
+            efficiency_percent: None,
+            in_time_percent: None,
+            gap_ms: None,
+            copies: None,
+            media: media.iter().map(medium).collect(),
+            cross: Vec::new(),
+            counters: BTreeMap::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_medium_is_compared_with_its_own_twin_and_without_media_everything_is_one() {
+        let run = |simulated: &[(&str, f64)], real: &[(&str, f64)]| ComparedRun {
+            variant: String::new(),
+            seed: 1,
+            simulated: Some(summary(simulated)),
+            real: summary(real),
+        };
+        let media = run(&[("audio", 9.0), ("video", 50.0)], &[("video", 60.0), ("audio", 9.1)]);
+        let found: Vec<_> = media.streams().iter().map(|one| (one.name.to_owned(), one.median())).collect();
+        let expected = [("video", Difference::Beyond), ("audio", Difference::Within)];
+        assert_eq!(found, expected.map(|(name, median)| (name.to_owned(), median)));
+        let one = run(&[], &[]);
+        let [all] = &one.streams()[..] else { panic!("everything is one") };
+        assert_eq!((all.name, all.real.delivered_percent), ("", Some(90.0)));
+    }
 }

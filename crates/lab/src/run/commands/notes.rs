@@ -32,7 +32,9 @@ pub(super) enum Note {
 pub(super) fn note(event: Observed<'_>) -> Option<Note> {
     Some(match event {
         Observed::Message { taken, .. } => Note::Made(taken.ok()),
-        Observed::Operator(OperatorEvent::Channel(ChannelEvent::Dropped { cause, .. })) => Note::Dropped(*cause),
+        Observed::Operator(OperatorEvent::Channel(ChannelEvent::Dropped { cause, .. })) => {
+            Note::Dropped(*cause)
+        }
         Observed::Robot(RobotEvent::Channel(event), _) => match *event {
             ChannelEvent::Received { sequence, .. } => Note::Came { sequence, used: true },
             ChannelEvent::Dropped { sequence, cause: DropCause::TooLate, .. } => {
@@ -85,7 +87,9 @@ pub fn account_commands(
     for (at, note) in ends.into_iter().flat_map(|notes| notes.0) {
         match note {
             Note::Made(_) => turns.made(at),
-            Note::Dropped(cause) => *dropped.entry(format!("sender_dropped_{}", cause.name())).or_default() += 1,
+            Note::Dropped(cause) => {
+                *dropped.entry(format!("sender_dropped_{}", cause.name())).or_default() += 1
+            }
             Note::Came { .. } => {}
         }
         books.write(Time::ZERO + at.saturating_since(run.began), note);

@@ -4,9 +4,7 @@ use taut_core::Duration;
 
 use super::micros;
 use crate::run::inputs::RunError;
-use crate::scenario::{
-    CakeSpec, CodelSpec, IsolationSpec, PrioSpec, QueueSpec, TbfSpec, TinsSpec,
-};
+use crate::scenario::{CakeSpec, CodelSpec, IsolationSpec, PrioSpec, QueueSpec, TbfSpec, TinsSpec};
 
 /// Adds what gives `parent` this queue, and those inside it. The number of each that holds others is that of its place in `parts`.
 pub(super) fn waiting(
@@ -46,8 +44,7 @@ fn fifo(queue: &QueueSpec, key: &str) -> Result<String, RunError> {
 fn codel_words(spec: &CodelSpec) -> String {
     let CodelSpec { target, interval, limit, ecn, ce_threshold } = *spec;
     let mark = if ecn { "ecn" } else { "noecn" };
-    let threshold =
-        ce_threshold.map(|at| format!(" ce_threshold {}", micros(at))).unwrap_or_default();
+    let threshold = ce_threshold.map(|at| format!(" ce_threshold {}", micros(at))).unwrap_or_default();
     format!("codel limit {limit} target {} interval {} {mark}{threshold}", micros(target), micros(interval))
 }
 

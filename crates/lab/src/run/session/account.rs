@@ -43,7 +43,8 @@ pub fn account_media(
         sides.flat_map(|(side, end)| end.0.into_iter().map(move |(at, note)| (at, side, note))).collect();
     // What happens at one instant, the operator's end did first.
     notes.sort_by_key(|(at, ..)| *at);
-    let mut turns = [Direction::Forward, Direction::Backward].map(|way| Turns::new(period(session.stream(way))));
+    let mut turns =
+        [Direction::Forward, Direction::Backward].map(|way| Turns::new(period(session.stream(way))));
     for (at, side, note) in notes {
         let now = Time::ZERO + at.saturating_since(began);
         match note {
