@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taut_core::Duration;
-use taut_lab::run::qdiscs;
 use taut_lab::scenario::{Scenario, Variant};
-use taut_netlab::{Guest, possible};
+use taut_netlab::{Between, Guest};
 
 use crate::host::OnSignal;
+use crate::real::can_run;
 use crate::run::Arguments;
 use crate::{Ended, print};
 
@@ -23,9 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 const REPORT: &str = "/run/out/report";
 
 pub(crate) fn run(arguments: &Arguments, variants: &[(Variant, Scenario)]) -> Ended {
-    for (_, scenario) in variants {
-        possible(scenario).map_err(|error| error.within(&arguments.scenario).to_string())?;
-        qdiscs(scenario).map_err(|error| error.within(&arguments.scenario).to_string())?;
+    // The guest says which others it leaves out.
+    let mut refused = variants.iter().map(|(_, scenario)| can_run(scenario, Between::Netem));
+    if let (Some(Err(error)), true) = (refused.next(), refused.all(|one| one.is_err())) {
+        return Err(error.within(&arguments.scenario).to_string());
     }
     let guest = Guest::find(None).map_err(|error| error.to_string())?;
     let shared = Shared::new()?;

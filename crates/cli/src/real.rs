@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use taut_core::Seed;
 use taut_lab::job;
+use taut_lab::run::{RunError, qdiscs};
 use taut_lab::scenario::{Scenario, Variant};
 use taut_netlab::emulate::EmulatorError;
 use taut_netlab::{Between, Cancel, NamespaceError, Options, RealError, possible};
@@ -90,6 +91,15 @@ pub(crate) fn run(
     Ok(if result.agrees() || !arguments.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Can this scenario (without variants) run over real sockets with this in between?
+pub(crate) fn can_run(scenario: &Scenario, between: Between) -> Result<(), RunError> {
+    possible(scenario)?;
+    if between == Between::Netem {
+        qdiscs(scenario)?;
+    }
+    Ok(())
+}
+
 /// Those that real sockets can run; of every other one a line says why not. An error where there are no others.
 fn those_possible(
     arguments: &Arguments,
@@ -97,7 +107,7 @@ fn those_possible(
 ) -> Result<Vec<(Variant, Scenario)>, String> {
     let (mut those, mut others) = (Vec::new(), Vec::new());
     for (variant, scenario) in variants {
-        match possible(scenario) {
+        match can_run(scenario, arguments.real.between) {
             Ok(()) => those.push((variant.clone(), scenario.clone())),
             Err(error) => others.push((variant, error)),
         }

@@ -96,9 +96,11 @@ impl Cross {
     ) -> Result<Running, RealError> {
         self.books.lock().begin(began);
         let mut ends = Vec::new();
+        // Where nobody sees packets on their way, their ends tell how long they took.
+        let told = (!options.is_between().sees_packets()).then(|| self.books.clone());
         for flow in self.flows {
             let (number, key) = (flow.number, flow.key.clone());
-            let opened = open(flow, network, began);
+            let opened = open(flow, network, began, told.as_ref());
             let (sender, receiver) = opened.map_err(|error| RealError::Cross { key, error })?;
             ends.push(Pair { number, sender, receiver });
         }
@@ -161,7 +163,12 @@ type Opened = (End, Port);
 type Refused = Box<dyn std::error::Error + Send + Sync>;
 
 /// The sockets of a flow, and who drives them.
-fn open(flow: CrossFlow, network: &Network, began: Time) -> Result<(Opened, Opened), Refused> {
+fn open(
+    flow: CrossFlow,
+    network: &Network,
+    began: Time,
+    told: Option<&Books>,
+) -> Result<(Opened, Opened), Refused> {
     let path = &network.paths[0];
     let ends = [(&network.operator, path.operator), (&network.robot, path.robot)];
     let [from, to] = match flow.direction {
@@ -177,8 +184,12 @@ fn open(flow: CrossFlow, network: &Network, began: Time) -> Result<(Opened, Open
                 let port = UdpPort::new(socket, config)?.to(remote).connected()?;
                 Ok::<_, Refused>(Port::from(port))
             };
-            let node = |node| End::Node { node, began, counted: Counted::default() };
-            Ok(((node(sender), port(from.0, near, far)?), (node(receiver), port(to.0, far, near)?)))
+            let node = |node, arriving| {
+                let told = told.map(|books| (books.clone(), arriving));
+                End::Node { node, began, counted: Counted::default(), told }
+            };
+            let (sender, receiver) = (node(sender, flow.number + 1), node(receiver, flow.number));
+            Ok(((sender, port(from.0, near, far)?), (receiver, port(to.0, far, near)?)))
         }
         CrossCarrier::Tcp { spec, start } => {
             let config = BulkConfig {
@@ -276,7 +287,13 @@ struct Counted {
 /// One end of a flow.
 enum End {
     /// What the simulator has there, told the time since the run began.
-    Node { node: Box<dyn Node + Send>, began: Time, counted: Counted },
+    Node {
+        node: Box<dyn Node + Send>,
+        began: Time,
+        counted: Counted,
+        /// Who is told how long packets took that come here, and which flow they are.
+        told: Option<(Books, usize)>,
+    },
     /// The kernel's TCP.
     Bulk(Bulk),
 }
@@ -301,6 +318,32 @@ impl End {
     }
 }
 
+/// When a packet was sent, at the end of its padding.
+mod stamp {
+    use taut_core::Time;
+
+    const MARK: [u8; 8] = *b"tautsent";
+    const SIZE: usize = 16;
+
+    /// Pads a packet and ends it so, where the padding has room; what padding is left.
+    pub(super) fn put(buffer: &mut Vec<u8>, padding: u32, now: Time) -> u32 {
+        let Some(zeros) = (padding as usize).checked_sub(SIZE) else { return padding };
+        buffer.resize(buffer.len() + zeros, 0);
+        buffer.extend(MARK);
+        buffer.extend(now.as_nanos().to_be_bytes());
+        0
+    }
+
+    /// When it was sent, if it says so; the padding is zeros again.
+    pub(super) fn take(packet: &mut [u8]) -> Option<Time> {
+        let (_, stamp) = packet.split_last_chunk_mut::<SIZE>()?;
+        let (mark, nanos) = stamp.split_at(MARK.len());
+        let sent = (mark == MARK).then(|| u64::from_be_bytes(nanos.try_into().expect("eight bytes")))?;
+        stamp.fill(0);
+        Some(Time::from_nanos(sent))
+    }
+}
+
 fn since(began: Time, now: Time) -> Time {
     Time::ZERO + now.saturating_since(began)
 }
@@ -310,12 +353,16 @@ impl Machine for End {
     type Event = ();
 
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
-        let Self::Node { node, began, counted } = self else { return };
+        let Self::Node { node, began, counted, told } = self else { return };
         let size = Bytes::new(input.data.len() as u64 + HEADERS);
         counted.received += 1;
         counted.received_bytes += size.get();
         let meta = PacketMeta { size, ecn: input.ecn, ..PacketMeta::default() };
-        node.handle_input(since(*began, now), Packet { meta, payload: input.data.to_vec() });
+        let mut payload = input.data.to_vec();
+        if let (Some((books, flow)), Some(sent)) = (told, stamp::take(&mut payload)) {
+            books.lock().took(*flow, sent, now);
+        }
+        node.handle_input(since(*began, now), Packet { meta, payload });
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -334,12 +381,13 @@ impl Machine for End {
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let Self::Node { node, began, counted } = self else { return None };
+        let Self::Node { node, began, counted, told } = self else { return None };
         let Packet { meta, payload } = node.poll_transmit(since(*began, now))?;
         counted.sent += 1;
         counted.sent_bytes += meta.size.get();
         let padding = meta.size.get().saturating_sub(HEADERS + payload.len() as u64) as u32;
         buffer.extend(payload);
+        let padding = if told.is_some() { stamp::put(buffer, padding, now) } else { padding };
         Some(Transmit { path: PathId(0), ecn: meta.ecn, padding })
     }
 
@@ -407,7 +455,7 @@ traffic = { cbr = { rate = "1Mbit", packet = "500B" } }
         // A busy host may send the last ones late, and not read what has just arrived.
         assert!(steady.sent > 60 && steady.delivered <= steady.sent, "{steady:?}");
         assert!(
-            steady.sent_bps > 0.5e6 && steady.sent_bps < 1.5e6 && steady.delay_ms.is_none(),
+            steady.sent_bps > 0.5e6 && steady.sent_bps < 1.5e6 && steady.delay_ms.is_some(),
             "{steady:?}"
         );
         assert!(bulk.sent > 50 && bulk.delivered > 50 && acks.sent > 10, "{bulk:?} {acks:?}");

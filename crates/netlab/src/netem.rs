@@ -17,10 +17,14 @@ const ETHERNET: u64 = 14;
 /// Two hosts, and on each path two routers, whose devices have the qdiscs of the scenario's links.
 pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     let ways = qdiscs(scenario)?;
-    let PathEnds { ends, paths: count, .. } = PathEnds::of(scenario)?;
+    let PathEnds { of, ends, paths: count } = PathEnds::of(scenario)?;
     let dumbbell = Dumbbell::new(count)?;
     for (toward, from) in [Toward::There, Toward::Back].into_iter().zip(ends) {
-        let mut parallel = ways.iter().filter(|way| way.from == from);
+        let mut parallel = ways.iter().filter(|way| way.from == from).peekable();
+        // Cross traffic that nobody answers needs no way back.
+        if (of, toward, parallel.peek()) == ("links", Toward::Back, None) {
+            continue;
+        }
         for path in 0..count {
             let way = parallel.next().ok_or_else(|| RunError::Key {
                 key: "links".to_owned(),

@@ -28,7 +28,7 @@ use taut_lab::scenario::{Commands, Scenario, Session, TcpSpec, Teleop, Transport
 use taut_report::result::RunResult;
 use taut_transport::identity::{Identity, Trust};
 
-use crate::between::{Middle, Network};
+use crate::between::Network;
 use crate::cross::{Books, Cross};
 use crate::possible::{congestion, prepare};
 use crate::{Between, RealError, possible};
@@ -154,12 +154,13 @@ pub fn run(
         Some(job @ Job::Teleop(teleop)) => {
             let notes = [Notes::of_operator(teleop), Notes::of_robot(teleop)];
             let (ended, ends) = setup(job).run(notes, cross, cancel, progress)?;
-            let paths = carried(ended.carried(middle))?;
+            let mut paths = carried(middle.stop())?;
+            paths[0][0].counters.insert("device_missed".to_owned(), ended.progress.missed);
             account(scenario, seed.get(), ended.began, ends, &paths, inputs.list())
         }
         Some(job @ Job::Commands(commands)) => {
             let (ended, ends) = setup(job).run(<[CommandNotes; 2]>::default(), cross, cancel, progress)?;
-            let paths = carried(ended.carried(middle))?;
+            let paths = carried(middle.stop())?;
             let Ended { began, progress } = ended;
             let choices = progress.choices.map(|report| report.stats);
             let run = CommandRun { began, paths, copies: progress.copies, choices, inputs: inputs.list() };
@@ -167,7 +168,7 @@ pub fn run(
         }
         Some(job @ Job::Media(session)) => {
             let (ended, ends) = setup(job).run(<[MediaNotes; 2]>::default(), cross, cancel, progress)?;
-            let paths = carried(ended.carried(middle))?;
+            let paths = carried(middle.stop())?;
             account_media(scenario, session, seed.get(), ended.began, ends, &paths, inputs.list())
         }
         None => {
@@ -234,15 +235,6 @@ struct Setup<'a> {
 struct Ended {
     began: Time,
     progress: Progress,
-}
-
-impl Ended {
-    /// What each path carried, and how many messages the device did not make because this host was late.
-    fn carried(&self, middle: Box<dyn Middle>) -> Result<Vec<[Way; 2]>, RealError> {
-        let mut paths = middle.stop()?;
-        paths[0][0].counters.insert("missed_by_the_device".to_owned(), self.progress.missed);
-        Ok(paths)
-    }
 }
 
 type Hand = Box<dyn OperatorDevice + Send>;

@@ -5,7 +5,8 @@ use super::chart::{Chart, Ink};
 use super::format::{ABSENT, escape, number, optional};
 use super::page::{self, Figure, Table, section};
 use crate::result::{
-    ComparedRun, ComparisonResult, CrossSummary, Difference, Distribution, Ran, SessionSummary,
+    ComparedRun, ComparedStream, ComparisonResult, CrossSummary, Difference, Distribution, Figures, Ran,
+    SessionSummary,
 };
 
 const SIMULATED: Ink = Ink(0);
@@ -38,8 +39,9 @@ fn compared(comparison: &ComparisonResult) -> impl Iterator<Item = &ComparedRun>
 
 /// How many medians agree, of how many.
 fn agreement(comparison: &ComparisonResult) -> (usize, usize) {
-    let within = compared(comparison).filter(|run| run.median() == Difference::Within).count();
-    (within, compared(comparison).count())
+    let medians: Vec<_> =
+        compared(comparison).flat_map(ComparedRun::streams).map(|one| one.median()).collect();
+    (medians.iter().filter(|median| **median == Difference::Within).count(), medians.len())
 }
 
 fn verdict(comparison: &ComparisonResult) -> String {
@@ -72,8 +74,13 @@ fn name(run: &ComparedRun) -> String {
     }
 }
 
-fn word(run: &ComparedRun) -> &'static str {
-    match run.median() {
+/// `"UDP, seed 1, backward haptic"`
+fn name_of(run: &ComparedRun, stream: &ComparedStream<'_>) -> String {
+    if stream.name.is_empty() { name(run) } else { format!("{}, {}", name(run), stream.name) }
+}
+
+fn word(stream: &ComparedStream<'_>) -> &'static str {
+    match stream.median() {
         Difference::Within => "PASS",
         Difference::Beyond => "DIFFERENT",
         Difference::Unknown => ABSENT,
@@ -91,19 +98,21 @@ fn latencies(comparison: &ComparisonResult) -> String {
     }
     table = table.text("median");
     for run in &comparison.runs {
-        let mut cells = vec![escape(&name(run))];
-        cells.extend(percentiles(run));
-        cells.push(word(run).to_owned());
-        table.row(&cells);
+        for stream in run.streams() {
+            let mut cells = vec![escape(&name_of(run, &stream))];
+            cells.extend(percentiles(&stream));
+            cells.push(word(&stream).to_owned());
+            table.row(&cells);
+        }
     }
     table.html()
 }
 
 /// Simulated, real and difference of each percentile, in milliseconds.
-fn percentiles(run: &ComparedRun) -> Vec<String> {
-    let both = run.percentiles();
+fn percentiles(stream: &ComparedStream<'_>) -> Vec<String> {
+    let both = stream.percentiles();
     if both.is_empty() {
-        let real = run.real.one_way_ms.as_ref();
+        let real = stream.real.one_way_ms;
         let real = |of: fn(&Distribution) -> f64| optional(real.map(of), 4);
         let absent = || ABSENT.to_owned();
         let cells = [real(|d| d.p50), real(|d| d.p90), real(|d| d.p99), real(|d| d.p999)];
@@ -150,17 +159,17 @@ fn counters(one: &SessionSummary) -> String {
 
 /// A distribution function of each pair, and its tail.
 pub(super) fn figures(comparison: &ComparisonResult) -> Vec<Figure> {
-    let figure = |run: &ComparedRun| {
-        let simulated = run.simulated.as_ref().and_then(|run| run.one_way_ms.as_ref());
+    let figure = |(run, stream): (&ComparedRun, ComparedStream<'_>)| {
+        let simulated = stream.simulated.and_then(|run| run.one_way_ms);
         let lines =
-            [("simulated", SIMULATED, simulated), (run.real.ran.name(), REAL, run.real.one_way_ms.as_ref())];
-        let title = name(run);
+            [("simulated", SIMULATED, simulated), (run.real.ran.name(), REAL, stream.real.one_way_ms)];
+        let title = name_of(run, &stream);
         let chart = cdf(&lines, &title)?;
-        let caption =
-            "Share of states that arrived within a time. The axis ends where both have 99.9 %.".to_owned();
+        let caption = "Share that arrived within a time. The axis ends where both have 99.9 %.".to_owned();
         Some(Figure { stem: format!("cdf-{}", super::format::slug(&title)), title, caption, chart })
     };
-    comparison.runs.iter().filter_map(figure).collect()
+    let streams = |run| ComparedRun::streams(run).into_iter().map(move |stream| (run, stream));
+    comparison.runs.iter().flat_map(streams).filter_map(figure).collect()
 }
 
 fn cdf(lines: &[(&str, Ink, Option<&Distribution>)], title: &str) -> Option<Chart> {
@@ -256,14 +265,15 @@ pub(super) fn text_rows(comparison: &ComparisonResult) -> (Vec<Vec<String>>, Str
         head.extend([percentile.to_owned(), "real".to_owned(), "+".to_owned()]);
     }
     head.extend(["arrived, %".to_owned(), "real".to_owned(), "median".to_owned()]);
-    let row = |run: &ComparedRun| {
-        let arrived = |one: Option<&SessionSummary>| optional(one.and_then(|one| one.delivered_percent), 4);
-        let mut cells = vec![name(run)];
-        cells.extend(percentiles(run));
-        cells.extend([arrived(run.simulated.as_ref()), arrived(Some(&run.real)), word(run).to_owned()]);
+    let row = |run: &ComparedRun, stream: ComparedStream<'_>| {
+        let arrived = |one: Option<Figures<'_>>| optional(one.and_then(|one| one.delivered_percent), 4);
+        let mut cells = vec![name_of(run, &stream)];
+        cells.extend(percentiles(&stream));
+        cells.extend([arrived(stream.simulated), arrived(Some(stream.real)), word(&stream).to_owned()]);
         cells
     };
-    let rows = std::iter::once(head).chain(comparison.runs.iter().map(row)).collect();
+    let rows = comparison.runs.iter().flat_map(|run| run.streams().into_iter().map(move |one| row(run, one)));
+    let rows = std::iter::once(head).chain(rows).collect();
     let verdict = match agreement(comparison) {
         (_, 0) => "nothing was compared".to_owned(),
         (within, all) => format!("{within} of {all} medians are within 10 % or 0.2 ms of the simulation's"),

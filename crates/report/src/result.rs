@@ -14,7 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult, radio_mj};
-pub use comparison::{ComparedRun, Comparison, ComparisonResult, CrossSummary, Difference, SessionSummary};
+pub use comparison::{
+    ComparedRun, ComparedStream, Comparison, ComparisonResult, CrossSummary, Difference, Figures,
+    MediumSummary, SessionSummary,
+};
 pub use teleop::{
     ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult,
 };

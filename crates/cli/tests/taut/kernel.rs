@@ -1,8 +1,11 @@
 //! Scenarios in a kernel of their own.
 
+use serde_json::Value;
+
 use crate::world::World;
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/transports.toml");
+const VIDEO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/haptic-video.toml");
 
 #[test]
 fn a_session_in_a_kernel_of_its_own_takes_as_long_as_the_simulated_one() {
@@ -15,6 +18,31 @@ fn a_session_in_a_kernel_of_its_own_takes_as_long_as_the_simulated_one() {
     }
     assert_eq!(ended.status, 0, "{ended:?}");
     assert!(ended.out.contains("2 of 2 medians are within"), "{}", ended.out);
+}
+
+#[test]
+fn video_behind_a_shaper_waits_in_the_kernel_s_codel_as_long_as_in_ours() {
+    let world = World::new("kernel-video");
+    let short = "--set duration=5s --set warmup=1s --set drain=1s";
+    let ended = world
+        .command(&format!("run {VIDEO} --kernel --json -q {short}"))
+        .args(["--only", "bandwidth=1 Mbit/s,queue=CoDel,gate=no gate"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if said.contains("there is no kernel there") {
+        println!("skipped: {}", said.trim());
+        return;
+    }
+    assert!(ended.status.success(), "{said}");
+    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let p50 = |world: &str| {
+        let flows = result["runs"][0][world]["cross"].as_array().unwrap();
+        let video = flows.iter().find(|flow| flow["name"] == "video").unwrap();
+        video["delay_ms"]["p50"].as_f64().unwrap()
+    };
+    let [ours, linux] = ["simulated", "real"].map(p50);
+    assert!((linux / ours - 1.0).abs() < 0.1, "{ours} and {linux} ms");
 }
 
 #[test]

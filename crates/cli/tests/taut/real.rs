@@ -12,6 +12,7 @@ use crate::world::World;
 const TRANSPORTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/transports.toml");
 const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/session-paths.toml");
 
+const SHARED_LINK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/shared-link.toml");
 const COMMANDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/paths-that-fail.toml");
 
 /// Can namespaces be made here? Prints why not.
@@ -143,6 +144,34 @@ fn commands_are_a_session_over_several_paths_for_real_beside_its_twin() {
         assert!((4.0..100.0).contains(&p50), "{name}: {p50} ms");
         assert!(run["real"]["copies"].as_f64().unwrap() >= 1.0, "{name}: {run}");
     }
+}
+
+#[test]
+fn a_session_of_media_shares_a_link_with_tcp_for_real_and_each_medium_has_its_twin() {
+    if !possible() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("real-media");
+    let ended = world.taut(&format!(
+        "run {SHARED_LINK} --real --json -q --set duration=2s --set warmup=500ms --set drain=500ms"
+    ));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let result: Value = serde_json::from_str(&ended.out).unwrap();
+    let run = &result["runs"][0];
+    for medium in run["real"]["media"].as_array().unwrap() {
+        let (name, least) = (&medium["name"], 8.0);
+        let twin = run["simulated"]["media"].as_array().unwrap().iter().find(|one| one["name"] == *name);
+        let twin = twin.unwrap_or_else(|| panic!("{name} has no twin"));
+        assert!(twin["delivered_percent"].as_f64().unwrap() > 90.0, "{twin}");
+        // The link takes 8 ms. How late a host with other work wakes up is not ours to say.
+        let p50 = medium["one_way_ms"]["p50"].as_f64().unwrap();
+        assert!((least..1_000.0).contains(&p50), "{name}: {p50} ms");
+    }
+    // Turns that this host missed are counted beside what was lost.
+    assert!(run["real"]["counters"]["device_missed"].is_u64(), "{run}");
+    let flows: Vec<_> = run["real"]["cross"].as_array().unwrap().iter().map(|flow| &flow["name"]).collect();
+    assert_eq!(flows, ["bulk", "constant"]);
 }
 
 #[test]

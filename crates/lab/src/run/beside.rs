@@ -11,7 +11,7 @@ use super::emulation::PathEnds;
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::teleop::Way;
-use crate::metrics::{Metrics, Watch, percent};
+use crate::metrics::{Metrics, Summary, Watch, percent};
 use crate::scenario::{Direction, Scenario, TcpSpec, Traffic};
 use taut_report::result::{Conservation, FlowOwner, FlowPart, FlowResult, Input, RunResult};
 
@@ -129,6 +129,8 @@ pub struct CrossBooks {
     ways: [Way; 2],
     /// What the ends counted, where it was not seen: of each part, and whether that goes back.
     tallies: Vec<(bool, Tallies)>,
+    /// How long packets took by the word of their ends, where it was not seen.
+    took: Vec<Summary>,
     /// What else they counted, by name.
     counters: Vec<BTreeMap<String, u64>>,
     has_videos: bool,
@@ -177,6 +179,7 @@ impl CrossBooks {
             watch,
             has_videos: !videos.is_empty(),
             metrics: Metrics::new(watch, &[], parts.len(), 1, None).with_videos(videos),
+            took: vec![Summary::default(); parts.len()],
             counters: vec![BTreeMap::new(); parts.len()],
             parts,
             by_ports,
@@ -234,6 +237,15 @@ impl CrossBooks {
         }
     }
 
+    /// A packet of a flow came that was `sent` then, by the word of its ends.
+    pub fn took(&mut self, flow: usize, sent: Time, now: Time) {
+        if self.watch.counts(self.since_began(sent))
+            && let Some(took) = self.took.get_mut(flow)
+        {
+            took.record(now.saturating_since(sent));
+        }
+    }
+
     /// Something that an end of a flow counted, by name.
     pub fn count(&mut self, flow: usize, name: &str, count: u64) {
         self.counters[flow].insert(name.to_owned(), count);
@@ -279,6 +291,7 @@ impl CrossBooks {
             loss_percent: percent(total.sent.saturating_sub(total.delivered), total.sent),
             sent_bps: rate(before.sent_bytes, until.sent_bytes),
             delivered_bps: rate(before.delivered_bytes, until.delivered_bytes),
+            delay_ms: self.took[at].to_result(),
             counters,
             ..seen
         }

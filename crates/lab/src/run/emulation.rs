@@ -150,6 +150,10 @@ pub fn path_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Resul
             ways.push(build_chain(&link.chain, &label, &key, seed, slot(scenario), inputs)?);
         }
     }
+    // Cross traffic that nobody answers needs no way back.
+    if of == "links" && back.is_empty() {
+        back.push(Chain::new(Vec::new()));
+    }
     let (count, pairs) = (usize::from(paths), there.len().min(back.len()));
     match pairs {
         0 => Err(RunError::key("links", "real sockets need a link there and one back")),

@@ -29,6 +29,7 @@ mod signals;
 mod still;
 mod teleop;
 mod transports;
+mod turns;
 mod video;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,10 @@
 //! A scenario's link as queueing disciplines of Linux (tc(8)), for whoever wants the kernel's instead of ours.
 
+mod waiting;
+
 use taut_core::{Bitrate, Duration};
 
+use self::waiting::waiting;
 use super::inputs::RunError;
 use super::links::directions;
 use crate::scenario::{
@@ -74,9 +77,9 @@ impl Qdiscs {
         };
         parts
             .iter()
-            .map(|part| match part.strip_prefix("class ") {
-                Some(class) => format!("class add dev {device} {class}"),
-                None => format!("qdisc add dev {device} {part}"),
+            .map(|part| match part.split_once(' ') {
+                Some((object @ ("class" | "filter"), rest)) => format!("{object} add dev {device} {rest}"),
+                _ => format!("qdisc add dev {device} {part}"),
             })
             .collect()
     }
@@ -146,25 +149,14 @@ fn constant(server: &ServerSpec, key: &str) -> Result<Bitrate, RunError> {
     }
 }
 
+/// HTB, which serves, and behind it the queue.
 fn bottleneck(rate: Bitrate, queue: &QueueSpec, key: &str) -> Result<Vec<String>, RunError> {
-    let QueueSpec { bytes, packets, .. } = *queue;
-    if (QueueSpec { bytes, packets, ..QueueSpec::default() }) != *queue {
-        let message = "only drop-tail queues are set up in the kernel";
-        return Err(RunError::key(format!("{key}.queue"), message));
-    }
-    let fifo = match (bytes, packets) {
-        (Some(bytes), None) => format!("bfifo limit {}", bytes.get().max(1)),
-        (None, packets) => format!("pfifo limit {}", packets.unwrap_or(1000)),
-        (Some(_), Some(_)) => {
-            let message = "Linux's qdiscs cannot: a FIFO counts bytes or packets";
-            return Err(RunError::key(format!("{key}.queue.packets"), message));
-        }
-    };
-    Ok(vec![
+    let mut parts = vec![
         "root handle 1: stab overhead -14 htb default 1".to_owned(),
         format!("class parent 1: classid 1:1 htb rate {}bit burst 1 cburst 1", rate.as_bps()),
-        format!("parent 1:1 {fifo}"),
-    ])
+    ];
+    waiting(queue, "1:1", &format!("{key}.queue"), &mut parts)?;
+    Ok(parts)
 }
 
 /// What stands on one side of the server.

@@ -32,6 +32,8 @@ struct Sources {
     /// Frames go ahead of a sample that is made at the same time, to travel with it.
     frames_first: bool,
     made: VecDeque<DeviceMessage>,
+    /// Was it ever asked what it has? Until then nobody waits for anything.
+    asked: bool,
 }
 
 /// Samples of a signal, so many at a time.
@@ -48,6 +50,8 @@ struct Samples {
 const SILENT_PERIOD: Duration = Duration::from_millis(100);
 /// Where there are no samples, a device is asked so often.
 const FRAMES_PERIOD: Duration = Duration::from_millis(1);
+/// Frames that wait to be asked for, where whoever asks is late.
+const BUFFERED_FRAMES: usize = 8;
 
 /// How often a device with this stream is asked.
 pub(super) fn period(stream: Option<&Stream>) -> Duration {
@@ -71,7 +75,15 @@ impl Sources {
     /// What has nothing to say.
     fn silent(period: Duration) -> Self {
         let made = VecDeque::new();
-        Self { period, periods: 0, samples: None, frames: Vec::new(), frames_first: false, made }
+        Self {
+            period,
+            periods: 0,
+            samples: None,
+            frames: Vec::new(),
+            frames_first: false,
+            made,
+            asked: false,
+        }
     }
 
     /// The media that an end sends. Devices run on clocks of their own: where in its period each begins is chance.
@@ -109,8 +121,7 @@ impl Sources {
 
     /// So many periods are over.
     fn pass(&mut self, periods: u64) {
-        // What was not asked for meanwhile is gone.
-        self.made.clear();
+        self.forget();
         for _ in 0..periods {
             if !self.frames_first {
                 self.make_samples();
@@ -127,6 +138,22 @@ impl Sources {
             }
             self.periods += 1;
         }
+    }
+
+    /// Samples that were not asked for are gone, as the reading of a sensor is; of frames the newest wait, as in a camera's buffers.
+    fn forget(&mut self) {
+        let sample = self.samples.as_ref().map(|samples| samples.channel).filter(|_| self.asked);
+        self.made.retain(|message| match message {
+            DeviceMessage::Payload { channel, .. } => sample.is_some_and(|sample| *channel != sample),
+            DeviceMessage::Motion { .. } => false,
+        });
+        let most = self.made.len().saturating_sub(BUFFERED_FRAMES);
+        self.made.drain(..most);
+    }
+
+    fn poll(&mut self) -> Option<DeviceMessage> {
+        self.asked = true;
+        self.made.pop_front()
     }
 
     fn make_samples(&mut self) {
@@ -204,7 +231,7 @@ impl OperatorDevice for StillHand {
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
     fn limit_bitrate(&mut self, _: Bitrate) {}
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
-        self.says.made.pop_front().filter(|_| now < self.until[0])
+        self.says.poll().filter(|_| now < self.until[0])
     }
 }
 
@@ -249,7 +276,7 @@ impl RobotDevice for StillRobot {
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
     fn limit_bitrate(&mut self, _: Bitrate) {}
     fn poll_message(&mut self) -> Option<DeviceMessage> {
-        self.0.made.pop_front()
+        self.0.poll()
     }
     fn feeds_back(&mut self) -> bool {
         false

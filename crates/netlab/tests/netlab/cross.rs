@@ -119,6 +119,26 @@ traffic = { cbr = { rate = "100kbit", packet = "28B" } }
 }
 
 #[test]
+fn a_link_one_way_is_enough_for_cross_traffic_that_nobody_answers() {
+    let one_way = r#"
+title = "one way"
+duration = "1s"
+drain = "0s"
+[links.one]
+from = "a"
+to = "b"
+chain = [{ delay = "2ms" }]
+[cross.steady]
+from = "a"
+to = "b"
+traffic = { cbr = { rate = "100kbit", packet = "75B" } }
+"#;
+    let Some([real, _]) = both(one_way) else { return };
+    let steady = flow(&real, "steady");
+    assert!(steady.delivered > 50 && steady.delay_ms.as_ref().is_some_and(|d| d.min >= 2.0), "{steady:?}");
+}
+
+#[test]
 fn a_run_that_is_cancelled_ends_long_before_its_cross_traffic() {
     let long = SCENARIO.replace("duration = \"3s\"", "duration = \"3000s\"");
     if Namespace::new().is_err() {

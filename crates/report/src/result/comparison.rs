@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, percent};
-use super::{Distribution, FlowOwner, FlowPart, FlowResult, Ran, RunResult};
+use super::{Distribution, FlowOwner, FlowPart, FlowResult, MediumResult, Ran, RunResult};
 
 /// Real runs of a scenario, each beside the simulated one with the same variant and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,8 +38,8 @@ pub struct ComparedRun {
 pub struct SessionSummary {
     /// Where it ran.
     pub ran: Ran,
-    /// From a state's creation to its arrival, all streams together, in milliseconds; absent when none arrived. Of cross traffic alone,
-    /// the delay of its first flow.
+    /// From a state's creation to its arrival, all streams together, in milliseconds; absent when none arrived. Of a session of media,
+    /// that of the first of `media`; of cross traffic alone, the delay of its first flow.
     pub one_way_ms: Option<Distribution>,
     /// Mean absolute difference of consecutive latencies, in milliseconds.
     pub jitter_ms: Option<f64>,
@@ -64,6 +64,9 @@ pub struct SessionSummary {
     /// Of a flow of commands, copies of a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<f64>,
+    /// Of a session of media, each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<MediumSummary>,
     /// Cross traffic beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<CrossSummary>,
@@ -71,6 +74,21 @@ pub struct SessionSummary {
     pub counters: BTreeMap<String, u64>,
     /// What was not as it must be, in words; empty when all is well.
     pub violations: Vec<String>,
+}
+
+/// What one run says of a medium.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MediumSummary {
+    /// As in the results of a run: `"backward haptic"`.
+    pub name: String,
+    /// Samples or frames that the device made.
+    pub made: u64,
+    /// Held back by a sampler on purpose.
+    pub withheld: u64,
+    /// Of those that were not held back and had the time to arrive, what arrived, per cent; absent when there were none.
+    pub delivered_percent: Option<f64>,
+    /// From creation to delivery, in milliseconds; absent when none was delivered.
+    pub one_way_ms: Option<Distribution>,
 }
 
 /// What one run says of a flow of cross traffic.
@@ -84,6 +102,26 @@ pub struct CrossSummary {
     pub loss_percent: Option<f64>,
     /// Delay of packets, in milliseconds; absent where nobody saw them, or none arrived.
     pub delay_ms: Option<Distribution>,
+}
+
+/// What is compared: all that a session carries, a medium of it, or cross traffic by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedStream<'a> {
+    /// The medium's name; empty where everything is one.
+    pub name: &'a str,
+    /// In the simulated run, when there is one.
+    pub simulated: Option<Figures<'a>>,
+    /// In the real one.
+    pub real: Figures<'a>,
+}
+
+/// What one run says of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures<'a> {
+    /// Its latency, in milliseconds; absent when nothing arrived.
+    pub one_way_ms: Option<&'a Distribution>,
+    /// What arrived, per cent.
+    pub delivered_percent: Option<f64>,
 }
 
 /// One percentile, simulated and real.
@@ -136,10 +174,40 @@ impl ComparedRun {
         }
     }
 
+    /// The streams that are compared: each medium, or everything together.
+    pub fn streams(&self) -> Vec<ComparedStream<'_>> {
+        let simulated = self.simulated.as_ref();
+        if self.real.media.is_empty() {
+            let simulated = simulated.map(Figures::of_all);
+            return vec![ComparedStream { name: "", simulated, real: Figures::of_all(&self.real) }];
+        }
+        let twin = |name: &str| simulated?.media.iter().find(|medium| medium.name == name).map(Figures::of);
+        let media = self.real.media.iter();
+        media
+            .map(|medium| ComparedStream {
+                name: &medium.name,
+                simulated: twin(&medium.name),
+                real: Figures::of(medium),
+            })
+            .collect()
+    }
+}
+
+impl<'a> Figures<'a> {
+    fn of_all(run: &'a SessionSummary) -> Self {
+        Self { one_way_ms: run.one_way_ms.as_ref(), delivered_percent: run.delivered_percent }
+    }
+
+    fn of(medium: &'a MediumSummary) -> Self {
+        Self { one_way_ms: medium.one_way_ms.as_ref(), delivered_percent: medium.delivered_percent }
+    }
+}
+
+impl ComparedStream<'_> {
     /// p50, p90, p99 and p99.9 side by side; none when one of the runs delivered nothing.
     pub fn percentiles(&self) -> Vec<Comparison> {
-        let simulated = self.simulated.as_ref().and_then(|run| run.one_way_ms.as_ref());
-        let (Some(simulated), Some(real)) = (simulated, &self.real.one_way_ms) else { return Vec::new() };
+        let simulated = self.simulated.and_then(|run| run.one_way_ms);
+        let (Some(simulated), Some(real)) = (simulated, self.real.one_way_ms) else { return Vec::new() };
         let of = |name, percentile: fn(&Distribution) -> f64| Comparison {
             name,
             simulated_ms: percentile(simulated),
@@ -162,7 +230,8 @@ impl ComparisonResult {
     /// Every median is within 10 % or 0.2 ms of the model's, where there is one.
     pub fn agrees(&self) -> bool {
         let compared = |run: &&ComparedRun| run.simulated.is_some();
-        self.runs.iter().filter(compared).all(|run| run.median() == Difference::Within)
+        let within = |run: &ComparedRun| run.streams().iter().all(|one| one.median() == Difference::Within);
+        self.runs.iter().filter(compared).all(within)
     }
 }
 
@@ -179,8 +248,24 @@ impl CrossSummary {
     }
 }
 
+impl MediumSummary {
+    fn of(medium: &MediumResult) -> Self {
+        Self {
+            name: medium.stream.clone(),
+            made: medium.made,
+            withheld: medium.withheld,
+            delivered_percent: medium.loss_percent.map(|lost| 100.0 - lost),
+            one_way_ms: medium.delay_ms.clone(),
+        }
+    }
+}
+
 impl SessionSummary {
     fn of(run: &RunResult) -> Self {
+        let media: Vec<MediumSummary> = match (&run.teleop, &run.commands) {
+            (None, None) => run.media.iter().map(MediumSummary::of).collect(),
+            _ => Vec::new(),
+        };
         let haptic = run.media.iter().find(|medium| {
             medium.direction == Direction::Forward && medium.medium == taut_core::Medium::Haptic.name()
         });
@@ -188,6 +273,7 @@ impl SessionSummary {
         let teleop = run.teleop.as_ref();
         let commands = run.commands.as_ref();
         let made = teleop.map_or(0, |teleop| teleop.made) + commands.map_or(0, |commands| commands.sent);
+        let made = media.first().map_or(made, |medium| medium.made);
         let dropped = teleop.map_or(0, |teleop| {
             teleop.streams.iter().flat_map(|stream| stream.dropped.values()).sum::<u64>()
         });
@@ -197,6 +283,7 @@ impl SessionSummary {
             one_way_ms: match commands {
                 Some(commands) => commands.latency_ms.clone(),
                 None if run.media.is_empty() => cross.first().and_then(|flow| flow.delay_ms.clone()),
+                None if !media.is_empty() => media[0].one_way_ms.clone(),
                 None => haptic.and_then(|haptic| haptic.delay_ms.clone()),
             },
             in_time_percent: commands.and_then(|commands| commands.in_time_percent),
@@ -206,6 +293,7 @@ impl SessionSummary {
             made,
             delivered_percent: match commands {
                 Some(commands) => commands.received_percent,
+                None if !media.is_empty() => media[0].delivered_percent,
                 None => teleop.and_then(|teleop| teleop.delivered_percent),
             },
             dropped_percent: percent(dropped, made),
@@ -214,6 +302,7 @@ impl SessionSummary {
             efficiency_percent: teleop.and_then(|teleop| teleop.wire[0].efficiency_percent),
             counters: flow.map(|flow| flow.counters.clone()).unwrap_or_default(),
             violations: run.conservation.violations.clone(),
+            media,
             cross,
         }
     }
@@ -229,5 +318,66 @@ mod tests {
         assert!(within(0.3, 0.49) && !within(0.3, 0.51), "0.2 ms where the delay is short");
         assert!(within(35.0, 38.4) && !within(35.0, 38.6), "10 % where it is long");
         assert!(within(35.0, 31.6) && !within(35.0, 31.4), "either way");
+    }
+
+    fn distribution(value: f64) -> Distribution {
+        Distribution {
+            count: 1,
+            mean: value,
+            sd: 0.0,
+            min: value,
+            p50: value,
+            p90: value,
+            p95: value,
+            p99: value,
+            p999: value,
+            max: value,
+            cdf: Vec::new(),
+        }
+    }
+
+    fn summary(media: &[(&str, f64)]) -> SessionSummary {
+        let medium = |(name, p50): &(&str, f64)| MediumSummary {
+            name: (*name).to_owned(),
+            made: 9,
+            withheld: 0,
+            delivered_percent: Some(100.0),
+            one_way_ms: Some(distribution(*p50)),
+        };
+        SessionSummary {
+            ran: Ran::Real,
+            one_way_ms: Some(distribution(1.0)),
+            jitter_ms: None,
+            made: 9,
+            delivered_percent: Some(90.0),
+            dropped_percent: None,
+            handshake_ms: None,
+            rtt_p50_ms: None,
+            efficiency_percent: None,
+            in_time_percent: None,
+            gap_ms: None,
+            copies: None,
+            media: media.iter().map(medium).collect(),
+            cross: Vec::new(),
+            counters: BTreeMap::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_medium_is_compared_with_its_own_twin_and_without_media_everything_is_one() {
+        let run = |simulated: &[(&str, f64)], real: &[(&str, f64)]| ComparedRun {
+            variant: String::new(),
+            seed: 1,
+            simulated: Some(summary(simulated)),
+            real: summary(real),
+        };
+        let media = run(&[("audio", 9.0), ("video", 50.0)], &[("video", 60.0), ("audio", 9.1)]);
+        let found: Vec<_> = media.streams().iter().map(|one| (one.name.to_owned(), one.median())).collect();
+        let expected = [("video", Difference::Beyond), ("audio", Difference::Within)];
+        assert_eq!(found, expected.map(|(name, median)| (name.to_owned(), median)));
+        let one = run(&[], &[]);
+        let [all] = &one.streams()[..] else { panic!("everything is one") };
+        assert_eq!((all.name, all.real.delivered_percent), ("", Some(90.0)));
     }
 }

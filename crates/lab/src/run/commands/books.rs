@@ -112,6 +112,8 @@ impl Books {
                     self.delivered(now, number, used);
                 }
             }
+            // What is missing at the end is known by its number.
+            Note::Dropped(_) => {}
         }
     }
 

@@ -1,14 +1,17 @@
 //! What the ends of a session did with commands, note by note: in a simulation written into the books at once, on real sockets when
 //! the run is over.
 
+use std::collections::BTreeMap;
+
 use taut_agent::{Observed, SessionObserver};
 use taut_core::{DropCause, Time};
-use taut_session::{ChannelEvent, RobotEvent};
+use taut_session::{ChannelEvent, OperatorEvent, RobotEvent};
 
 use super::books::Books;
 use super::direction;
 use crate::metrics::percent;
 use crate::run::teleop::{Way, conservation};
+use crate::run::turns::Turns;
 use crate::scenario::{Commands, Scenario};
 use taut_report::result::{FlowOwner, FlowResult, Input, PathResult, Ran, RunResult, Verdict};
 use taut_transport::mtip::ChoiceStats;
@@ -21,12 +24,17 @@ pub(super) enum Note {
     Made(Option<u64>),
     /// One arrived, by that number. What is too late is not used.
     Came { sequence: u64, used: bool },
+    /// Its sender dropped one.
+    Dropped(DropCause),
 }
 
 /// What is worth a note.
 pub(super) fn note(event: Observed<'_>) -> Option<Note> {
     Some(match event {
         Observed::Message { taken, .. } => Note::Made(taken.ok()),
+        Observed::Operator(OperatorEvent::Channel(ChannelEvent::Dropped { cause, .. })) => {
+            Note::Dropped(*cause)
+        }
         Observed::Robot(RobotEvent::Channel(event), _) => match *event {
             ChannelEvent::Received { sequence, .. } => Note::Came { sequence, used: true },
             ChannelEvent::Dropped { sequence, cause: DropCause::TooLate, .. } => {
@@ -74,7 +82,16 @@ pub fn account_commands(
 ) -> RunResult {
     let books = Books::new(commands, scenario);
     // Made first: what arrives is found by its number.
+    let mut turns = Turns::new(commands.period);
+    let mut dropped = BTreeMap::<String, u64>::new();
     for (at, note) in ends.into_iter().flat_map(|notes| notes.0) {
+        match note {
+            Note::Made(_) => turns.made(at),
+            Note::Dropped(cause) => {
+                *dropped.entry(format!("sender_dropped_{}", cause.name())).or_default() += 1
+            }
+            Note::Came { .. } => {}
+        }
         books.write(Time::ZERO + at.saturating_since(run.began), note);
     }
     books.copies(run.copies, run.choices);
@@ -82,7 +99,9 @@ pub fn account_commands(
     let path = |way: &Way| PathResult { packets: way.entered, bytes: way.entered_bytes };
     result.there = run.paths.iter().map(|ways| path(&ways[0])).collect();
     result.back = run.paths.iter().map(|ways| path(&ways[1])).collect();
-    let both = Way::of_all(&run.paths);
+    let mut both = Way::of_all(&run.paths);
+    both[0].counters.extend(turns.counters());
+    both[0].counters.extend(dropped);
     RunResult {
         ran: Ran::Real,
         verdict: Verdict { met: true, limits: Vec::new() },

@@ -7,8 +7,10 @@ use taut_transport::stack::Side;
 use super::books::{Books, Note, note};
 use crate::metrics::{Metrics, Watch};
 use crate::run::judge;
+use crate::run::still::period;
 use crate::run::teleop::{NODES, Way, conservation, flow, stream_keys};
-use crate::scenario::{Scenario, Session};
+use crate::run::turns::Turns;
+use crate::scenario::{Direction, Scenario, Session};
 use taut_report::result::{Input, Ran, RunResult, Verdict};
 
 /// What one end did, each with the time of the one clock that both ends read.
@@ -41,14 +43,27 @@ pub fn account_media(
         sides.flat_map(|(side, end)| end.0.into_iter().map(move |(at, note)| (at, side, note))).collect();
     // What happens at one instant, the operator's end did first.
     notes.sort_by_key(|(at, ..)| *at);
+    let mut turns =
+        [Direction::Forward, Direction::Backward].map(|way| Turns::new(period(session.stream(way))));
     for (at, side, note) in notes {
         let now = Time::ZERO + at.saturating_since(began);
+        match note {
+            Note::Opened => turns[side as usize].begin(),
+            Note::Made(..) => turns[side as usize].made(now),
+            _ => {}
+        }
         for event in books.write(side, now, note).iter().flatten() {
             taut_sim::Observer::node_event(&mut metrics, now, keys[side as usize].from, event);
         }
     }
     super::tell_rest(&books, &keys, &mut metrics);
-    let (network, media) = (Way::of_all(paths), metrics.media());
+    let (mut network, media) = (Way::of_all(paths), metrics.media());
+    for (way, direction) in network.iter_mut().zip([Direction::Forward, Direction::Backward]) {
+        // Without samples a device makes something in few of its turns.
+        if session.stream(direction).is_some_and(|stream| stream.haptic.is_some()) {
+            way.counters.extend(turns[direction as usize].counters());
+        }
+    }
     let mut limits = judge::limits(&media);
     let nothing = judge::no_session(books.opened(), &limits);
     limits.extend(nothing);
