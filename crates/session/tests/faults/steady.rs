@@ -109,6 +109,19 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// A camera that takes what is left of a narrow path costs what is live some milliseconds, whichever way chance falls.
+#[test]
+fn beside_an_encoder_on_a_narrow_path_the_worst_of_eight_is_no_worse_than_the_rest() {
+    for camera in [ENCODER, BURSTS] {
+        let (law, path) = (Congestion::OwnQueue, Some((2_000, 10)));
+        let case = Case { name: String::new(), over: Over::Udp, law, camera: Some(camera), path };
+        let shown = measured(&case);
+        let [force, joints] =
+            [spread(&shown, |shown| shown.force[1]), spread(&shown, |shown| shown.joints[1])];
+        assert!(force[0] < 25.0 && force[1] < 35.0 && joints[1] < 30.0, "{force:?} {joints:?}");
+    }
+}
+
 #[test]
 #[ignore = "a table to look at"]
 fn steady_table() {

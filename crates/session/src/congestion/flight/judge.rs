@@ -58,6 +58,7 @@ impl Flight {
                     self.there.rise(now, measured.above.as_nanos() as i64);
                 }
                 self.standing = Standing::default();
+                self.doubled = false;
                 window.hold(now, carried, base, measured.frame);
             }
             Stage::Held(Held { rounds, costly, .. }) => {

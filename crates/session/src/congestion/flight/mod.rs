@@ -104,8 +104,9 @@ const ROUNDS: u32 = 3;
 const PATIENT: Duration = Duration::from_millis(10);
 /// How much more often it has to have grown than not, in standard deviations of tossed coins (a sign test).
 const STEADILY: f64 = 3.0;
-/// Or by how much, times the square root of the rounds: two standard deviations of what nine tenths of 10 Mbit/s, in packets of 1250 B, add in one.
-const GROWN: Duration = Duration::from_millis(10);
+/// Or by how much, times the square root of the rounds: a standard deviation of what nine tenths of 10 Mbit/s, in packets of 1250 B, add in
+/// one. More is not needed, for the delay is [long](PATIENT) besides, and longer after each trial that failed.
+const GROWN: Duration = Duration::from_millis(5);
 /// The part that is missing, times the square root of the rounds: a third in three of them, a tenth in 36.
 const BEHIND: f64 = 0.6;
 /// Rounds without need that end a window, and rounds that prove it right.
@@ -373,6 +374,9 @@ impl Flight {
     /// It arrived, and nobody knows when.
     pub(in crate::congestion) fn seen(&mut self, place: u64, bytes: u64) {
         self.round.frames += 1;
+        if bytes > LONG {
+            self.round.longest = self.round.longest.max(bytes);
+        }
         self.round.arrived += bytes;
         self.arrived = self.arrived.max(place);
     }

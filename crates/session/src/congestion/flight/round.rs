@@ -34,8 +34,9 @@ pub(super) struct Round {
     pub(super) origin: Option<i64>,
     pub(super) wanted: u64,
     pub(super) arrived: u64,
-    /// Frames that arrived.
+    /// Frames that arrived, and the bytes of the longest, if any was long.
     pub(super) frames: u64,
+    pub(super) longest: u64,
     /// The window held something back.
     pub(super) limited: bool,
     /// Frames went that can wait.
@@ -58,6 +59,7 @@ pub(super) struct Measured {
     pub(super) frame: f64,
     pub(super) wanted: u64,
     pub(super) arrived: u64,
+    pub(super) longest: u64,
     pub(super) length: Duration,
     pub(super) limited: bool,
     pub(super) filled: f64,
@@ -126,6 +128,11 @@ impl Measured {
         self.arrived as f64 > self.wanted as f64 * 1.25 + (LEAST_FRAMES / 2) as f64 * self.frame
     }
 
+    /// Bytes per second, where one long frame more may have been on its way as it ended: of 2 Mbit/s that is a quarter of a short round.
+    pub(super) fn rate_at_most(&self) -> f64 {
+        (self.arrived + self.longest) as f64 / self.length.as_secs_f64()
+    }
+
     /// Bytes per second.
     pub(super) fn rate(&self) -> f64 {
         self.arrived as f64 / self.length.as_secs_f64()
@@ -146,6 +153,7 @@ impl Round {
             wanted: 0,
             arrived: 0,
             frames: 0,
+            longest: 0,
             limited: false,
             mixed: false,
             filled: 0.0,
@@ -177,7 +185,20 @@ impl Round {
         // What waits on the way back keeps frames under way that wait nowhere.
         let back = self.above.saturating_sub(self.there).saturating_sub(chance);
         let stretch = (base + back).as_secs_f64() / base.as_secs_f64().max(1e-9);
-        let Self { wanted, arrived, limited, filled, .. } = *self;
-        Measured { base, stretch, above, chance, standing, frame, wanted, arrived, length, limited, filled }
+        let Self { wanted, arrived, longest, limited, filled, .. } = *self;
+        Measured {
+            base,
+            stretch,
+            above,
+            chance,
+            standing,
+            frame,
+            wanted,
+            arrived,
+            longest,
+            length,
+            limited,
+            filled,
+        }
     }
 }

@@ -228,11 +228,17 @@ fn somebody_elses_queue_takes_nothing_but_trials() {
 
 #[test]
 fn others_that_nearly_fill_the_path_leave_the_session_its_part() {
-    for (load, least) in [(840, 59_000), (890, 58_000)] {
-        let mut path = Path::new(MS / 10);
-        path.load = load;
-        let (sent, _) = path.run(MS * 60_000);
-        assert!(sent > least, "{sent} beside {load}");
+    // Of eight runs the median, and the worst.
+    for (load, median, worst) in [(840, 59_000, 50_000), (890, 50_000, 30_000)] {
+        let mut sent: Vec<u64> = (1..=8)
+            .map(|seed| {
+                let mut path = Path::new(MS / 10);
+                (path.load, path.rng) = (load, Seed::new(seed).stream("others"));
+                path.run(MS * 60_000).0
+            })
+            .collect();
+        sent.sort_unstable();
+        assert!(sent[4] > median && sent[0] > worst, "{sent:?} beside {load}");
     }
 }
 

@@ -110,7 +110,7 @@ impl Window {
         held.unused = if measured.limited { held.unused.saturating_sub(2) } else { held.unused + 1 };
         if measured.standing > TARGET {
             // A queue of the session's own is what it has too much: as many arrive without it.
-            let costs = measured.rate() < held.full * FULL;
+            let costs = measured.rate_at_most() < held.full * FULL;
             held.costly = if costs { held.costly + 1 } else { held.costly.saturating_sub(1) };
             // What waits goes, and a little more: a link that is full to the last bit never works off what comes between. Where
             // chance alone is more than may wait, that would only waste the path.
