@@ -217,6 +217,8 @@ $ taut run
 taut: the following required arguments were not provided: <SCENARIO> (see --help)
 $ taut fly s.toml
 taut: unrecognized subcommand 'fly' (see --help)
+$ taut runn s.toml
+taut: unrecognized subcommand 'runn' (is it `run`?; see --help)
 $ taut emulate s.toml --between a,b --every 0s
 taut: invalid value '0s' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
 $ taut emulate s.toml --between a,b --every 999us
