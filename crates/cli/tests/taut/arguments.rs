@@ -109,6 +109,7 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         "run .",
         "run",
         "fly s.toml",
+        "runn s.toml",
         "emulate s.toml --between a,b --every 0s",
         "emulate s.toml --between a,b --every 999us",
         "robot --every 0s",
