@@ -53,13 +53,13 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use taut_core::{is_harmless, printable};
 
 /// Will this robot be felt, over this network?
 #[derive(Parser)]
-#[command(name = "taut", version, about, max_term_width = 100)]
+#[command(name = "taut", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -138,8 +138,29 @@ fn one_line(error: &clap::Error) -> String {
         !["Usage:", "For more", "tip:"].iter().any(|beginning| part.trim_start().starts_with(beginning))
     });
     let said = said.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
-    format!("{} (see --help)", said.strip_prefix("error: ").unwrap_or(&said))
+    let hint = hint(error).map_or_else(|| "see --help".to_owned(), |hint| format!("{hint}; see --help"));
+    format!("{} ({hint})", said.strip_prefix("error: ").unwrap_or(&said))
 }
+
+/// What may have been meant by a name that there is not.
+fn hint(error: &clap::Error) -> Option<String> {
+    let told = |kind| match error.get(kind)? {
+        ContextValue::String(name) => Some(name.clone()),
+        ContextValue::Strings(names) => names.first().cloned(),
+        _ => None,
+    };
+    let name = told(ContextKind::InvalidSubcommand).or_else(|| told(ContextKind::InvalidArg))?;
+    if !cfg!(feature = "sockets") && OF_SOCKETS.contains(&name.as_str()) {
+        let all = "this taut is the lab alone, as `make demo` builds it; `make build` builds all of it";
+        return Some(all.to_owned());
+    }
+    let alike = told(ContextKind::SuggestedSubcommand).or_else(|| told(ContextKind::SuggestedArg))?;
+    Some(format!("is it `{alike}`?"))
+}
+
+/// What there is only with sockets.
+const OF_SOCKETS: [&str; 10] =
+    ["identity", "robot", "device", "reset", "operator", "proxy", "emulate", "gate", "--real", "--kernel"];
 
 /// An error or a warning is one line, of which files and peers wrote some.
 const LONGEST_LINE: usize = 8_000;

@@ -109,6 +109,7 @@ fn wrong_arguments_are_one_line_and_exit_status_2() {
         "run .",
         "run",
         "fly s.toml",
+        "runn s.toml",
         "emulate s.toml --between a,b --every 0s",
         "emulate s.toml --between a,b --every 999us",
         "robot --every 0s",
@@ -217,6 +218,8 @@ $ taut run
 taut: the following required arguments were not provided: <SCENARIO> (see --help)
 $ taut fly s.toml
 taut: unrecognized subcommand 'fly' (see --help)
+$ taut runn s.toml
+taut: unrecognized subcommand 'runn' (is it `run`?; see --help)
 $ taut emulate s.toml --between a,b --every 0s
 taut: invalid value '0s' for '--every <DURATION>': is told at most once in a millisecond: 1ms or longer (see --help)
 $ taut emulate s.toml --between a,b --every 999us

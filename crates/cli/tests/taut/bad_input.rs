@@ -455,7 +455,7 @@ taut: delay_is_true.toml:9: links.wire.chain.1.delay: `true` is not a duration; 
 taut: loss_beyond_one.toml:9: links.wire.chain.1.loss.bernoulli: `101%` is not a probability; write a fraction from 0 to 1 or a percentage from 0% to 100%, such as 1%
 taut: loss_is_nan.toml:9: links.wire.chain.1.loss.bernoulli: `nan` is not a probability; write a fraction from 0 to 1 or a percentage from 0% to 100%, such as 1%
 taut: unknown_policy.toml:9: links.wire.chain.1.gate.policy: `aimd9` is not one of `step`, `dyna1`, `dyna2`, `dyna3`, `dyna4`, `dyna5`, `aimd1`, `aimd2`, `aimd3`, `aimd4`, `aimd5`, `deadline`
-taut: unknown_queue.toml:8: links.wire.chain.0.server.queue.cakes: unknown key; allowed here: `bytes`, `packets`, `codel`, `fq_codel`, `pie`, `red`, `prio`, `tbf`, `cake`
+taut: unknown_queue.toml:8: links.wire.chain.0.server.queue.cakes: unknown key; allowed here: `bytes`, `packets`, `codel`, `fq_codel`, `pie`, `red`, `prio`, `tbf`, `cake`; there is `lans.NAME.chain.0.server.queue.cake`, `links.NAME.chain.0.server.queue.cake`
 taut: interval_of_codel.toml:8: links.wire.chain.0.server.queue.codel.interval: 5s is not within 1us to 4s
 taut: rate_of_tbf.toml:8: links.wire.chain.0.server.queue.tbf: the key `burst` is missing
 taut: delays_of_nowhere.toml:9: links.wire.chain.1.jitter_table.file: none.csv: there is no such file
@@ -513,7 +513,7 @@ taut: variant_out_of_range.toml:21: variant "x": noise.count=0: cross.noise.coun
 taut: variant_ambiguous.toml:21: variant "x": rate=3Mbit: `rate` may be any of cross.noise.traffic.cbr.rate, links.wire.chain.0.server.rate; write more of the key, such as cross.rate=3Mbit
 taut: axis_of_bad_value.toml:27: variant "x": cross.rate=nonsense: `nonsense` is not a rate; write a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit
 taut: axis_out_of_range.toml:25: variant "x, y": cross.packet=100B noise.count=0: cross.noise.count: 0 is not within 1 to 1000
-taut: variant_unknown_key.toml:21: variant.0.sets: unknown key; allowed here: `name`, `set`, `reported`
+taut: variant_unknown_key.toml:21: variant.0.sets: unknown key; allowed here: `name`, `set`, `reported`; there is `variant.0.set`
 taut: recording_absent.toml:17: session.backward.haptic.source.recording.file: none.csv: there is no such file
 taut: recording_empty.toml:17: session.backward.haptic.source.recording.file: empty.csv: the file is empty
 taut: recording_with_nan.toml:17: session.backward.haptic.source.recording.file: nan.csv:3: x: `NaN` is not a finite number
