@@ -2,8 +2,8 @@
 
 use taut_core::{Deadline, DropCause, Duration, Time, Transport};
 use taut_wire::session::{
-    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, Feedback, Frame, Hello, RefusalReason,
-    RobotState, Role, StopCause,
+    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, DataHeader, Feedback, Frame, Hello,
+    RefusalReason, RobotState, Role, StopCause,
 };
 
 use super::{Operator, OperatorEvent, Phase};
@@ -108,8 +108,8 @@ impl<T: Transport> Operator<T> {
     }
 
     /// A frame of channels.
-    pub(super) fn handle_data(&mut self, now: Time, session: u32, frame: &[u8]) {
-        if session != self.port.session {
+    pub(super) fn handle_data(&mut self, now: Time, header: DataHeader, frame: &[u8]) {
+        if header.session != self.port.session {
             return self.refuse(DropCause::Unauthenticated);
         }
         if self.phase != Phase::Open {
@@ -118,7 +118,7 @@ impl<T: Transport> Operator<T> {
         self.heard = Some(now);
         let sync = &mut self.sync;
         let stamp = |sent_us, waited| sync.stamp_of_micros(now, sent_us, waited);
-        if let Err(cause) = self.sending.channels.handle(now, frame, stamp) {
+        if let Err(cause) = self.sending.channels.handle(now, header, frame, stamp) {
             self.refuse(cause);
         }
     }

@@ -369,8 +369,10 @@ impl Sending {
 
     /// When channels have something to do.
     pub(crate) fn poll_channels(&self, timeout: Duration) -> Option<Deadline> {
-        let for_more = self.controller.opens_for_more(self.channels.under_way());
-        let for_more = for_more.map(|opens| opens.max(self.next_capped));
+        let for_more = || {
+            let opens = self.controller.opens_for_more(self.channels.under_way())?;
+            Some(opens.max(self.next_capped))
+        };
         self.channels.poll_timeout(timeout, self.controller.poll_timeout(), for_more)
     }
 

@@ -111,9 +111,14 @@ impl DataHeader {
         if session == 0 {
             return Err(Error::Session);
         }
-        let pieces = Pieces { bytes: without_padding(bytes)?, at: Self::LEN, more: true };
+        let pieces = Self::pieces(without_padding(bytes)?);
         pieces.clone().try_for_each(|piece| piece.map(drop))?;
         Ok((Self { session, number: u24_at(bytes, 5), sent_us: u32_at(bytes, 8) }, pieces))
+    }
+
+    /// The pieces of a frame that [`parse`](Self::parse) has taken, of which this is all but the padding.
+    pub fn pieces(frame: &[u8]) -> Pieces<'_> {
+        Pieces { bytes: frame, at: Self::LEN, more: true }
     }
 
     /// Appends it; pieces follow.
@@ -162,6 +167,11 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
+    /// How long the frame is without its padding.
+    pub fn end(&self) -> usize {
+        self.bytes.len()
+    }
+
     fn read(&mut self) -> Result<(Piece, &'a [u8]), Error> {
         let began = self.at;
         let fixed = self.take(PIECE_LEN)?;
