@@ -58,11 +58,16 @@ pub enum Observed<'a> {
 pub trait SessionObserver {
     /// At `now`, by the agent's clock, this was seen.
     fn on_event(&mut self, now: Time, event: Observed<'_>);
+    /// Is it shown each message, too: [`Observed::Sent`] and [`Event::Received`]? Of every one that arrives that costs a copy.
+    fn reads_messages(&self) -> bool;
 }
 
 impl<O: SessionObserver + ?Sized> SessionObserver for Box<O> {
     fn on_event(&mut self, now: Time, event: Observed<'_>) {
         (**self).on_event(now, event);
+    }
+    fn reads_messages(&self) -> bool {
+        (**self).reads_messages()
     }
 }
 
@@ -77,6 +82,10 @@ impl Eye {
 
     pub(crate) fn is_open(&self) -> bool {
         self.0.is_some()
+    }
+
+    fn reads_messages(&self) -> bool {
+        self.0.as_ref().is_some_and(|observer| observer.reads_messages())
     }
 
     pub(crate) fn show(&mut self, now: Time, event: Observed<'_>) {
@@ -114,21 +123,24 @@ enum Passed {
 pub struct Watched<T> {
     transport: T,
     watched: bool,
+    reads_messages: bool,
     seen: VecDeque<Passed>,
 }
 
 impl<T> Watched<T> {
     /// A transport without who looks on.
     pub fn new(transport: T) -> Self {
-        Self { transport, watched: false, seen: VecDeque::new() }
+        Self { transport, watched: false, reads_messages: false, seen: VecDeque::new() }
     }
 
-    pub(crate) fn watch(&mut self, on: bool) {
-        self.watched = on;
+    pub(crate) fn watch(&mut self, eye: &Eye) {
+        (self.watched, self.reads_messages) = (eye.is_open(), eye.reads_messages());
     }
 
     pub(crate) fn seen_by(transport: T, eye: &Eye) -> Self {
-        Self { watched: eye.is_open(), ..Self::new(transport) }
+        let mut watched = Self::new(transport);
+        watched.watch(eye);
+        watched
     }
 
     /// The transport.
@@ -150,7 +162,7 @@ impl<T: Transport> Transport for Watched<T> {
     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
         let sent = Passed::Sent { tag: message.tag, stream: message.stream };
         self.transport.send(now, message)?;
-        self.seen.extend(self.watched.then_some(sent));
+        self.seen.extend(self.reads_messages.then_some(sent));
         Ok(())
     }
     fn handle_input(&mut self, now: Time, input: Datagram<'_>) {
@@ -164,7 +176,7 @@ impl<T: Transport> Transport for Watched<T> {
     }
     fn poll_event(&mut self) -> Option<Event> {
         let event = self.transport.poll_event()?;
-        if self.watched {
+        if self.reads_messages || self.watched && !matches!(event, Event::Received { .. }) {
             self.seen.push_back(Passed::Told(event.clone()));
         }
         Some(event)

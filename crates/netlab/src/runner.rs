@@ -266,6 +266,9 @@ impl<N: SessionObserver> SessionObserver for Shared<N> {
             notes.on_event(now, event);
         }
     }
+    fn reads_messages(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(N::reads_messages)
+    }
 }
 
 /// How often it is looked how far a run is.

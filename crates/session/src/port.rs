@@ -121,8 +121,8 @@ pub(crate) const fn channel_number(tag: u64) -> Option<u64> {
 pub(crate) enum Heard {
     Connected,
     Frame(Frame),
-    /// One of channels, of this session.
-    Data(u32, Vec<u8>),
+    /// One of channels, without its padding: its pieces can be read.
+    Data(DataHeader, Vec<u8>),
     /// From a peer of another version.
     Foreign(Error),
     Dropped {
@@ -271,13 +271,15 @@ impl<T: Transport> Port<T> {
         }
     }
 
-    fn read(&mut self, data: Vec<u8>) -> Heard {
+    fn read(&mut self, mut data: Vec<u8>) -> Heard {
         if self.codec == Codec::Native && DataHeader::is_data(&data) {
-            let Ok((header, _)) = DataHeader::parse(&data) else {
+            let Ok((header, pieces)) = DataHeader::parse(&data) else {
                 return Heard::Refused(DropCause::Malformed);
             };
+            let end = pieces.end();
             self.traffic.payload_in += data.len() as u64;
-            return Heard::Data(header.session, data);
+            data.truncate(end);
+            return Heard::Data(header, data);
         }
         let heard = match self.codec.parse(self.role, self.session, &data) {
             Ok(frame) => {

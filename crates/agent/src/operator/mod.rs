@@ -8,6 +8,7 @@ mod sampler;
 mod settings;
 mod silence;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use taut_core::{Datagram, Deadline, Duration, PathId, Rng, Time, Transmit, earliest};
@@ -42,6 +43,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Operator<T, D: OperatorDevice> {
     session: taut_session::Operator<Watched<T>>,
+    /// When that is due, as long as nothing has happened since it was asked.
+    session_due: Cell<Time>,
     device: Held<D>,
     settings: OperatorSettings,
     now: Time,
@@ -89,6 +92,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     ) -> Self {
         Self {
             session: taut_session::Operator::new(Watched::new(transport), session, rng),
+            session_due: Cell::new(Time::ZERO),
             device: Held(device),
             settings,
             now,
@@ -111,7 +115,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     /// Shows everything to `observer`. Default: nobody looks on.
     pub fn observed(mut self, observer: Box<dyn SessionObserver>) -> Self {
         self.eye = Eye::new(observer);
-        self.session.transport_mut().watch(true);
+        self.session.transport_mut().watch(&self.eye);
         self
     }
 
@@ -150,6 +154,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
 
     /// The transport, for what the contract does not have. Sending through it breaks the session.
     pub fn transport_mut(&mut self) -> &mut T {
+        self.session_due.set(Time::ZERO);
         self.session.transport_mut().inner_mut()
     }
 
@@ -212,8 +217,9 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         self.transport_mut().remove_path(now, path);
     }
 
-    /// Shows what went through the transport.
+    /// After each verb: shows what went through the transport.
     fn look(&mut self, now: Time) {
+        self.session_due.set(Time::ZERO);
         if self.eye.is_open() {
             self.eye.show_all(now, self.session.transport_mut());
         }
@@ -414,7 +420,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     /// The deadline has come.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;
-        if self.session.poll_timeout().is_none_or(|due| due.at <= now) || self.transport().wakes_early() {
+        if self.session_due.get() <= now || self.transport().wakes_early() {
             self.session.handle_timeout(now);
             self.look(now);
         }
@@ -509,6 +515,8 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         let own = earliest(own, earliest(self.reports.poll_timeout(), silent));
         let own = earliest(own, self.next_exchange.map(|at| Deadline::new(at, "messages")));
         let own = earliest(own, earliest(self.connecting.poll_timeout(self.now), ends));
-        earliest(self.session.poll_timeout(), own)
+        let session = self.session.poll_timeout();
+        self.session_due.set(session.map_or(Time::ZERO, |due| due.at));
+        earliest(session, own)
     }
 }

@@ -4,6 +4,7 @@ mod note;
 mod refusals;
 mod report;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use taut_core::{Datagram, Deadline, DropCause, Duration, PathId, Rng, Time, Transmit, earliest};
@@ -31,6 +32,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Robot<T, P: RobotDevice> {
     session: taut_session::Robot<Watched<T>>,
+    /// When that is due, as long as nothing has happened since it was asked.
+    session_due: Cell<Time>,
     device: Kept<P>,
     report: DeviceReport,
     not_kept: Option<u64>,
@@ -66,6 +69,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     pub fn new(now: Time, transport: T, rng: Rng, session: RobotConfig, device: P) -> Self {
         Self {
             session: taut_session::Robot::new(Watched::new(transport), session, rng),
+            session_due: Cell::new(Time::ZERO),
             device: Kept(device),
             report: DeviceReport::default(),
             not_kept: None,
@@ -97,7 +101,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     /// Shows everything to `observer`. Default: nobody looks on.
     pub fn observed(mut self, observer: Box<dyn SessionObserver>) -> Self {
         self.eye = Eye::new(observer);
-        self.session.transport_mut().watch(true);
+        self.session.transport_mut().watch(&self.eye);
         self
     }
 
@@ -124,6 +128,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
 
     /// The transport, for what the contract does not have. Sending through it breaks the session.
     pub fn transport_mut(&mut self) -> &mut T {
+        self.session_due.set(Time::ZERO);
         self.session.transport_mut().inner_mut()
     }
 
@@ -180,8 +185,9 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         }
     }
 
-    /// Shows what went through the transport.
+    /// After each verb: shows what went through the transport.
     fn look(&mut self, now: Time) {
+        self.session_due.set(Time::ZERO);
         if self.eye.is_open() {
             self.eye.show_all(now, self.session.transport_mut());
         }
@@ -339,7 +345,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
 
     /// The deadline has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.session.poll_timeout().is_none_or(|due| due.at <= now) || self.transport().wakes_early() {
+        if self.session_due.get() <= now || self.transport().wakes_early() {
             self.session.handle_timeout(now);
             self.look(now);
         }
@@ -427,6 +433,8 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
         let refusals = self.refusals.due().map(|at| Deadline::new(at, "refusals"));
         let own = earliest(Some(Deadline::new(self.next_step, "step")), earliest(report, refusals));
         let ends = self.closing.filter(|_| !self.ended).map(|until| Deadline::new(until, "goodbye"));
-        earliest(self.session.poll_timeout(), earliest(own, ends))
+        let session = self.session.poll_timeout();
+        self.session_due.set(session.map_or(Time::ZERO, |due| due.at));
+        earliest(session, earliest(own, ends))
     }
 }

@@ -52,20 +52,27 @@ impl Channels {
         };
         if (more || self.is_live(at))
             && let End::Sends(out) = &mut self.ends[at]
+            && !out.is_empty()
         {
             out.forget_hopeless(now, takes, outlook.way, &mut self.gone);
             // Only where parts of messages are cut alike there is parity.
             let part = self.packs.is_separate().then_some(FRAGMENT);
-            out.plan(now, takes, self.under_way.way(outlook.timeout).as_ref(), part, &mut self.load);
+            out.plan(now, takes, || self.under_way.way(outlook.timeout), part, &mut self.load);
         }
         self.tell(at);
+    }
+
+    /// What waits in the channels that are live, or in the others; the most urgent first.
+    fn all_rests(&self, live: bool) -> impl Iterator<Item = (usize, Rest)> {
+        let these = self.order.iter().copied().filter(move |at| self.is_live(*at) == live);
+        these.flat_map(|at| self.rests(at).map(move |rest| (at, rest)))
     }
 
     /// What waits in a channel.
     fn rests(&self, at: usize) -> impl Iterator<Item = Rest> {
         let out = match &self.ends[at] {
-            End::Sends(out) => Some(out),
-            End::Takes(_) => None,
+            End::Sends(out) if !out.is_empty() => Some(out),
+            _ => None,
         };
         out.into_iter().flat_map(Outgoing::rests)
     }
@@ -101,8 +108,7 @@ impl Channels {
 
     /// What is live, then what travels with it.
     fn take(&self, now: Time, more: bool, order: &Order, frame: &mut Frame) {
-        let (live, others): (Vec<usize>, Vec<usize>) = self.order.iter().partition(|at| self.is_live(**at));
-        for (at, rest) in live.into_iter().flat_map(|at| self.rests(at).map(move |rest| (at, rest))) {
+        for (at, rest) in self.all_rests(true) {
             let fits = match frame.taken.len() {
                 0 => frame.add(now, at, rest, usize::MAX).is_some(),
                 taken => taken < order.samples && frame.add_whole(now, at, &rest),
@@ -115,7 +121,7 @@ impl Channels {
             frame.hold_to(constant);
         }
         let (mut budget, mut parts) = (order.media.get() as usize, order.parts);
-        for (at, rest) in others.into_iter().flat_map(|at| self.rests(at).map(move |rest| (at, rest))) {
+        for (at, rest) in self.all_rests(false) {
             if !more || budget == 0 || parts == 0 {
                 break;
             }
@@ -172,7 +178,7 @@ impl Channels {
         if tells {
             self.received.told();
         }
-        let (mut carried, mut repeated) = (Vec::with_capacity(self.taken.len()), false);
+        let (mut carried, mut repeated) = (self.under_way.spare_fragments(), false);
         for Taken { channel, rest } in &self.taken {
             let End::Sends(out) = &mut self.ends[*channel] else { continue };
             let is_parity = out.sent(now, rest.sequence, &rest.range);

@@ -119,9 +119,9 @@ impl Incoming {
         piece: &Piece,
         payload: &[u8],
         stamp: Option<Stamp>,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
-        let Some(agreed) = self.agreed else { return outcome };
+        outcome: &mut Outcome,
+    ) {
+        let Some(agreed) = self.agreed else { return };
         let sequence = unwrapped(self.newest, piece.sequence);
         let judged = self.judge(now, &agreed, sequence, stamp, total(piece, payload));
         if let Err(cause) = judged {
@@ -137,22 +137,19 @@ impl Incoming {
             if cause != DropCause::Duplicate || !is_parity(piece) {
                 outcome.drop(sequence, cause);
             }
-        } else if let Some(payload) =
-            self.assemble(now, &agreed, piece, sequence, stamp, payload, &mut outcome)
-        {
+        } else if let Some(payload) = self.assemble(now, &agreed, piece, sequence, stamp, payload, outcome) {
             self.window.record(sequence);
-            self.complete(&agreed, Whole { sequence, stamp, payload }, &mut outcome);
+            self.complete(&agreed, Whole { sequence, stamp, payload }, outcome);
         }
         if agreed.delivery == Delivery::Reliable {
             let floor = sequence.saturating_sub(u64::from(piece.back.unwrap_or(0)));
-            self.in_order(floor, &mut outcome);
+            self.in_order(floor, outcome);
         }
-        self.hold(now, &mut outcome);
-        outcome
+        self.play(now, outcome);
     }
 
-    /// What is complete is given on in its time.
-    fn hold(&mut self, now: Time, outcome: &mut Outcome) {
+    /// What is complete is given on in its time: what is due.
+    pub(super) fn play(&mut self, now: Time, outcome: &mut Outcome) {
         let Some(player) = &mut self.player else { return };
         std::mem::take(&mut outcome.whole).into_iter().for_each(|whole| player.take(now, whole, outcome));
         player.play(now, outcome);
@@ -161,13 +158,6 @@ impl Incoming {
     /// When the next message is given on.
     pub(super) fn due(&self) -> Option<Time> {
         self.player.as_ref().and_then(|player| player.due())
-    }
-
-    /// Gives on what is due.
-    pub(super) fn play(&mut self, now: Time) -> Outcome {
-        let mut outcome = Outcome::default();
-        self.hold(now, &mut outcome);
-        outcome
     }
 
     /// May a piece of a message of so many bytes be used?
@@ -276,9 +266,10 @@ impl Incoming {
         self.newest = self.newest.max(sequence);
         match agreed.delivery {
             Delivery::Newest => {
-                let (after, before) = (self.parts.split_off(&sequence), std::mem::take(&mut self.parts));
-                before.keys().for_each(|older| outcome.drop(*older, DropCause::Superseded));
-                self.parts = after;
+                while let Some(older) = self.parts.first_entry().filter(|older| *older.key() < sequence) {
+                    outcome.drop(*older.key(), DropCause::Superseded);
+                    older.remove();
+                }
                 outcome.whole.push(whole);
             }
             Delivery::Deadline | Delivery::Once => outcome.whole.push(whole),
@@ -300,8 +291,10 @@ impl Incoming {
     }
 
     /// Of messages whose time is over, the parts that came are dropped.
-    pub(super) fn forget_late(&mut self, now: Time) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub(super) fn forget_late(&mut self, now: Time, outcome: &mut Outcome) {
+        if self.parts.is_empty() {
+            return;
+        }
         self.parts.retain(|sequence, part| {
             let late = part.expires.is_some_and(|expires| now >= expires);
             if late {
@@ -309,7 +302,6 @@ impl Incoming {
             }
             !late
         });
-        outcome
     }
 
     /// Bytes of messages that are not complete, or not at their turn.

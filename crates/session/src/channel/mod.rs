@@ -29,7 +29,7 @@ mod repeat;
 mod sampler;
 mod spans;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time, earliest};
 use taut_media::{Parity, Waiting};
@@ -126,7 +126,7 @@ pub(crate) struct Channels {
     tallies: Vec<Tally>,
     gates: Vec<Option<Gate>>,
     /// Own places by the peer's.
-    by_peer: BTreeMap<u8, usize>,
+    by_peer: Vec<Option<usize>>,
     /// Own places of those that this end sends, the most urgent first.
     order: Vec<usize>,
     /// A transport that was full is asked again then.
@@ -140,6 +140,8 @@ pub(crate) struct Channels {
     under_way: UnderWay,
     load: Load,
     received: Received,
+    /// What came of a frame, and what became of messages: empty between calls, but for their room.
+    outcome: Outcome,
     gone: Vec<Gone>,
     /// Motion that came and was not judged yet.
     arrived: VecDeque<Arrival>,
@@ -188,7 +190,7 @@ impl Channels {
             tallies: vec![Tally::default(); list.len()],
             gates: list.iter().map(Gate::new).collect(),
             list: list.to_vec(),
-            by_peer: BTreeMap::new(),
+            by_peer: Vec::new(),
             order,
             retry: Time::ZERO,
             next_number: 1,
@@ -198,6 +200,7 @@ impl Channels {
             under_way: UnderWay::default(),
             load: Load::default(),
             received: Received::default(),
+            outcome: Outcome::default(),
             gone: Vec::new(),
             arrived: VecDeque::new(),
             events: VecDeque::new(),
@@ -226,7 +229,10 @@ impl Channels {
                 (End::Takes(incoming), agreed) => {
                     // Nothing is held of a session that was closed.
                     incoming.open(agreed);
-                    self.by_peer.extend(agreed.map(|agreed| (agreed.peer, at)));
+                    if let Some(agreed) = agreed {
+                        self.by_peer.resize(self.by_peer.len().max(usize::from(agreed.peer) + 1), None);
+                        self.by_peer[usize::from(agreed.peer)] = Some(at);
+                    }
                 }
             }
         }
@@ -238,8 +244,8 @@ impl Channels {
             match &mut self.ends[at] {
                 End::Sends(out) => out.open(None, &mut self.gone),
                 End::Takes(incoming) => {
-                    let outcome = incoming.open(None);
-                    self.tell_of(at, outcome);
+                    let mut outcome = incoming.open(None);
+                    self.tell_of(at, &mut outcome);
                 }
             }
             self.tell(at);
@@ -332,7 +338,9 @@ impl Channels {
     pub(crate) fn forget_late(&mut self, now: Time) {
         for place in 0..self.order.len() {
             let at = self.order[place];
-            if let End::Sends(out) = &mut self.ends[at] {
+            if let End::Sends(out) = &mut self.ends[at]
+                && !out.is_empty()
+            {
                 out.forget_late(now, &mut self.gone);
                 self.tallies[at].copies += out.copy(now);
             }
@@ -408,17 +416,18 @@ impl Channels {
         mut stamp: impl FnMut(u32, Duration) -> Option<Stamp>,
     ) -> Result<(), DropCause> {
         let pieces = || pieces.clone().map_while(Result::ok);
-        if !pieces().all(|(piece, _)| self.by_peer.contains_key(&piece.channel)) {
+        if !pieces().all(|(piece, _)| self.own(&piece).is_some()) {
             return Err(DropCause::Malformed);
         }
         // Nobody asks what became of an acknowledgement alone.
         let (mut has_room, mut repeats) = (pieces().next().is_some(), false);
         let fresh = self.received.is_new(header.number);
+        let mut outcome = std::mem::take(&mut self.outcome);
         for (piece, payload) in pieces() {
-            let at = self.by_peer[&piece.channel];
+            let at = self.own(&piece).ok_or(DropCause::Malformed)?;
             let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
             repeats |= incoming.agreed().is_some_and(Agreed::repeats);
-            let mut outcome = incoming.forget_late(now);
+            incoming.forget_late(now, &mut outcome);
             if !incoming.has_room(&piece, payload) {
                 has_room = false;
                 self.tallies[at].dropped.add(DropCause::QueueFullPackets);
@@ -429,11 +438,11 @@ impl Channels {
                 let tally = &mut self.tallies[at];
                 let bytes = if is_parity(&piece) { &mut tally.parity_bytes } else { &mut tally.bytes };
                 *bytes += payload.len() as u64;
-                let handled = incoming.handle(now, &piece, payload, stamp);
-                self.tell_of(at, std::mem::replace(&mut outcome, handled));
+                incoming.handle(now, &piece, payload, stamp, &mut outcome);
             }
-            self.tell_of(at, outcome);
+            self.tell_of(at, &mut outcome);
         }
+        self.outcome = outcome;
         if has_room {
             let patience = if repeats { PROMPT } else { LAZY };
             self.received.record(now, header.number, patience, !fresh && repeats);
@@ -441,16 +450,21 @@ impl Channels {
         Ok(())
     }
 
-    /// What came of a frame.
-    fn tell_of(&mut self, at: usize, outcome: Outcome) {
+    /// The own place of the channel of a piece that came.
+    fn own(&self, piece: &Piece) -> Option<usize> {
+        *self.by_peer.get(usize::from(piece.channel))?
+    }
+
+    /// Counts and tells what came of a frame.
+    fn tell_of(&mut self, at: usize, outcome: &mut Outcome) {
         let (channel, tally) = (ChannelId(at as u8), &mut self.tallies[at]);
-        tally.repaired += outcome.repaired;
-        tally.played_late += outcome.late;
-        for (sequence, cause) in outcome.dropped {
+        tally.repaired += std::mem::take(&mut outcome.repaired);
+        tally.played_late += std::mem::take(&mut outcome.late);
+        for (sequence, cause) in outcome.dropped.drain(..) {
             tally.dropped.add(cause);
             self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
         }
-        for whole in outcome.whole {
+        for whole in outcome.whole.drain(..) {
             tally.delivered += 1;
             let Whole { sequence, stamp, payload } = whole;
             if let Some(schema) = self.list[at].motion() {
@@ -489,12 +503,13 @@ impl Channels {
             let rtt = held.map(|held| now.saturating_since(sent.at).saturating_sub(held));
             rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
             each(&sent, rtt);
-            for Fragment { channel, sequence, range } in sent.fragments {
-                if let Some(End::Sends(out)) = self.ends.get_mut(channel) {
-                    out.arrived(sequence, &range, &mut self.gone);
+            for Fragment { channel, sequence, range } in &sent.fragments {
+                if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
+                    out.arrived(*sequence, range, &mut self.gone);
                 }
-                self.tell(channel);
+                self.tell(*channel);
             }
+            self.under_way.give_back(sent.fragments);
         }
         self.under_way.acknowledged(largest);
         if let Some(there) = there {
@@ -508,8 +523,10 @@ impl Channels {
             if let End::Takes(incoming) = &mut self.ends[at]
                 && incoming.due().is_some_and(|due| due <= now)
             {
-                let outcome = incoming.play(now);
-                self.tell_of(at, outcome);
+                let mut outcome = std::mem::take(&mut self.outcome);
+                incoming.play(now, &mut outcome);
+                self.tell_of(at, &mut outcome);
+                self.outcome = outcome;
             }
         }
     }
@@ -537,8 +554,8 @@ impl Channels {
 
     /// What would move, by a whole message of the peer's; `None`: nothing.
     pub(crate) fn moves(&self, piece: &Piece) -> Option<motion::Schema> {
-        let at = self.by_peer.get(&piece.channel).filter(|_| piece.part.is_none())?;
-        self.list[*at].motion()
+        let at = self.own(piece).filter(|_| piece.part.is_none())?;
+        self.list[at].motion()
     }
 
     /// What would move, of a channel of this end; `None`: nothing.
@@ -568,15 +585,18 @@ impl Channels {
         &self,
         timeout: Duration,
         opens: Option<Deadline>,
-        opens_for_more: Option<Time>,
+        opens_for_more: impl Fn() -> Option<Time>,
     ) -> Option<Deadline> {
         let opens = opens.map_or(Time::ZERO, |opens| opens.at);
         let [mut sending, mut expires, mut copies] = [None; 3];
         for at in &self.order {
             let End::Sends(out) = &self.ends[*at] else { continue };
+            if out.is_empty() {
+                continue;
+            }
             expires = expires.into_iter().chain(out.expires()).min();
             if out.has_more() && self.packs.is_separate() {
-                let opens = if self.is_live(*at) { Some(opens) } else { opens_for_more };
+                let opens = if self.is_live(*at) { Some(opens) } else { opens_for_more() };
                 sending = sending.into_iter().chain(opens).min();
             }
             copies = copies.into_iter().chain(out.copy_due()).min();
@@ -586,7 +606,7 @@ impl Channels {
             let due = |waiting| self.packs.poll_timeout(&waiting).map(|due| due.at);
             let live = due(Waiting { media: None, ..waiting }).map(|at| at.max(opens));
             let media = waiting.media.and_then(|_| due(Waiting { samples: 0, ..waiting }));
-            let media = media.zip(opens_for_more).map(|(at, opens)| at.max(opens));
+            let media = media.and_then(|at| opens_for_more().map(|opens| at.max(opens)));
             sending = live.into_iter().chain(media).min();
         }
         let sending = sending.map(|at| Deadline::new(at.max(self.retry), "channel"));
@@ -631,6 +651,9 @@ impl Channels {
 
     /// Counts and tells what became of messages of a channel.
     fn tell(&mut self, at: usize) {
+        if self.gone.is_empty() {
+            return;
+        }
         let channel = ChannelId(at as u8);
         for gone in self.gone.drain(..) {
             let tally = &mut self.tallies[at];

@@ -26,6 +26,8 @@ pub(super) struct Outgoing {
     next_sequence: u64,
     messages: VecDeque<Message>,
     bytes: usize,
+    /// Of a message that has gone, for the next one.
+    spare: Vec<u8>,
     bucket: Option<LeakyBucket>,
     /// The last message of which the transport dropped a part.
     cut_short: Option<u64>,
@@ -67,8 +69,13 @@ pub(super) struct Rest {
 
 impl Outgoing {
     pub(super) fn new() -> Self {
-        let messages = VecDeque::new();
-        Self { agreed: None, next_sequence: 1, messages, bytes: 0, bucket: None, cut_short: None }
+        let (messages, spare) = (VecDeque::new(), Vec::new());
+        Self { agreed: None, next_sequence: 1, messages, bytes: 0, spare, bucket: None, cut_short: None }
+    }
+
+    /// Nothing waits, and of nothing that went the fate is of interest.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
     }
 
     pub(super) fn agreed(&self) -> Option<&Agreed> {
@@ -127,11 +134,14 @@ impl Outgoing {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.bytes += payload.len();
+        let mut bytes = std::mem::take(&mut self.spare);
+        bytes.clear();
+        bytes.extend_from_slice(payload);
         self.messages.push_back(Message {
             sequence,
             created,
             expires,
-            payload: payload.to_vec(),
+            payload: bytes,
             arrived: Spans::default(),
             begun: false,
             next: 0,
@@ -214,7 +224,7 @@ impl Outgoing {
         &mut self,
         now: Time,
         pace: impl Fn(usize) -> Duration,
-        way: Option<&Way>,
+        way: impl FnOnce() -> Option<Way>,
         part: Option<usize>,
         load: &mut Load,
     ) {
@@ -226,7 +236,7 @@ impl Outgoing {
         let sent = now + pace(message.payload.len());
         let left = message.expires.map_or(Duration::MAX, |expires| expires.saturating_since(sent));
         let parts = part.map_or(1, |part| message.payload.len().div_ceil(part));
-        let beside = Beside::new(agreed.repair.ahead(way, left, parts), &message.payload, part);
+        let beside = Beside::new(agreed.repair.ahead(way().as_ref(), left, parts), &message.payload, part);
         load.record(message.payload.len(), &beside);
         message.beside = Some(beside);
     }
@@ -364,6 +374,7 @@ impl Outgoing {
     fn remove(&mut self, at: usize) {
         if let Some(message) = self.messages.remove(at) {
             self.bytes -= message.payload.len();
+            self.spare = message.payload;
         }
     }
 }

@@ -62,6 +62,8 @@ pub(super) struct UnderWay {
     /// Which share is lost, and the last that counted as lost: some arrive after all.
     loss: LossShare,
     given_up: VecDeque<u64>,
+    /// Of frames whose fate is known: empty, but for their room.
+    spare: Vec<Vec<Fragment>>,
 }
 
 /// Of frames that count as lost, so many are remembered: an acknowledgement tells of no more.
@@ -77,6 +79,20 @@ impl UnderWay {
     /// Bytes that could have waited and whose fate is not known.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// An empty list, for what the next frame carries.
+    pub(super) fn spare_fragments(&mut self) -> Vec<Fragment> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// It was dealt with.
+    pub(super) fn give_back(&mut self, mut fragments: Vec<Fragment>) {
+        fragments.clear();
+        // An acknowledgement tells of no more frames.
+        if self.spare.len() < GIVEN_UP {
+            self.spare.push(fragments);
+        }
     }
 
     /// A frame was sent at `at`, in its `place`; gives back one that was forgotten for it.

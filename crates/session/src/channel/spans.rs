@@ -61,7 +61,7 @@ impl Spans {
 
     /// Without these.
     pub(super) fn remove(&mut self, range: &Range<usize>) {
-        if range.is_empty() {
+        if range.is_empty() || self.0.is_empty() {
             return;
         }
         let from = self.0.partition_point(|span| span.end <= range.start);

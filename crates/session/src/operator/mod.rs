@@ -513,8 +513,8 @@ impl<T: Transport> Operator<T> {
         match heard {
             Heard::Connected => self.connected(now),
             Heard::Frame(frame) => self.handle_frame(now, &frame),
-            Heard::Data(session, frame) => {
-                self.handle_data(now, session, &frame);
+            Heard::Data(header, frame) => {
+                self.handle_data(now, &header, &frame);
                 self.port.give_back(frame);
             }
             Heard::Foreign(error) => {

@@ -2,8 +2,8 @@
 
 use taut_core::{Deadline, DropCause, Duration, Time, Transport};
 use taut_wire::session::{
-    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, Feedback, Frame, Hello, RefusalReason,
-    RobotState, Role, StopCause,
+    Ack, Answer, Body, ClockReply, ClockRequest, CommandAck, DataHeader, Feedback, Frame, Hello,
+    RefusalReason, RobotState, Role, StopCause,
 };
 
 use super::{Operator, OperatorEvent, Phase};
@@ -103,8 +103,8 @@ impl<T: Transport> Operator<T> {
     }
 
     /// A frame of channels.
-    pub(super) fn handle_data(&mut self, now: Time, session: u32, frame: &[u8]) {
-        if session != self.port.session {
+    pub(super) fn handle_data(&mut self, now: Time, header: &DataHeader, frame: &[u8]) {
+        if header.session != self.port.session {
             return self.refuse(DropCause::Unauthenticated);
         }
         if self.phase != Phase::Open {
@@ -112,7 +112,7 @@ impl<T: Transport> Operator<T> {
         }
         self.heard = Some(now);
         let transport = &self.port.transport;
-        let taken = self.sending.handle_data(now, frame, &mut self.sync, || transport.round_trip());
+        let taken = self.sending.handle_data(now, header, frame, &mut self.sync, || transport.round_trip());
         if let Err(cause) = taken {
             self.refuse(cause);
         }

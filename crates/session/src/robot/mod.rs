@@ -565,8 +565,8 @@ impl<T: Transport> Robot<T> {
                 self.handle_frame(now, &frame);
                 self.check_clocks(now);
             }
-            Heard::Data(session, frame) => {
-                self.handle_data(now, session, &frame);
+            Heard::Data(header, frame) => {
+                self.handle_data(now, &header, &frame);
                 self.port.give_back(frame);
                 self.check_clocks(now);
             }

@@ -28,11 +28,11 @@ impl<T: Transport> Robot<T> {
 
     /// A message says that the enabling input is not held: that stops a robot which demands it, however old the message is, whatever
     /// overtook it, and also while nobody knows how old that is.
-    pub(super) fn check_release(&mut self, now: Time, frame: &[u8]) {
-        let Some((header, pieces)) = DataHeader::parse(frame).ok().filter(|_| self.config.hold_to_run) else {
+    pub(super) fn check_release(&mut self, now: Time, header: &DataHeader, frame: &[u8]) {
+        if !self.config.hold_to_run {
             return;
-        };
-        for (piece, payload) in pieces.map_while(Result::ok) {
+        }
+        for (piece, payload) in header.pieces(frame).map_while(Result::ok) {
             let Some(schema) = self.sending.channels.moves(&piece) else { continue };
             let releases = Motion::parse(schema, payload).is_ok_and(|motion| !motion.enabling());
             let sent = self.sync.peer_time(now, header.sent_us);

@@ -2,8 +2,8 @@
 
 use taut_core::{DropCause, Duration, Reliability, Time, Transport, nearest};
 use taut_wire::session::{
-    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, Error, Frame, Hello,
-    RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
+    Ack, Answer, Arrivals, Body, ClockReply, ClockRequest, Command, CommandAck, DataHeader, Error, Frame,
+    Hello, RefusalReason, RobotState, Role, State as Wire, StopCause, Verdict,
 };
 
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
@@ -37,15 +37,15 @@ pub fn patience(age: Duration) -> Duration {
 impl<T: Transport> Robot<T> {
     /// Takes what came, emergency stops first: they are obeyed and acknowledged before anything that came with them.
     pub(super) fn listen(&mut self, now: Time) {
-        loop {
+        while let Some(first) = self.port.poll() {
             let mut batch = std::mem::take(&mut self.batch);
-            while batch.len() < BATCH
-                && let Some(heard) = self.port.poll()
-            {
+            let mut next = Some(first);
+            while let Some(heard) = next {
                 match heard {
                     Heard::Frame(Frame { body: Body::EmergencyStop(_), .. }) => self.hear(now, heard),
                     heard => batch.push(heard),
                 }
+                next = if batch.len() < BATCH { self.port.poll() } else { None };
             }
             let is_full = batch.len() == BATCH;
             batch.drain(..).for_each(|heard| self.hear(now, heard));
@@ -97,21 +97,21 @@ impl<T: Transport> Robot<T> {
     }
 
     /// A frame of channels.
-    pub(super) fn handle_data(&mut self, now: Time, session: u32, frame: &[u8]) {
+    pub(super) fn handle_data(&mut self, now: Time, header: &DataHeader, frame: &[u8]) {
         if self.closed {
             return;
         }
-        if self.operator.is_none() || session != self.port.session {
-            return self.handle_stranger(now, session);
+        if self.operator.is_none() || header.session != self.port.session {
+            return self.handle_stranger(now, header.session);
         }
         // Early data (RFC 8446 section 8) may have been recorded: what asks for something to be done is not taken from it.
         if !self.connected {
             return self.refuse(DropCause::Unauthenticated);
         }
         self.operator = Some(now);
-        self.check_release(now, frame);
+        self.check_release(now, header, frame);
         let transport = &self.port.transport;
-        let taken = self.sending.handle_data(now, frame, &mut self.sync, || transport.round_trip());
+        let taken = self.sending.handle_data(now, header, frame, &mut self.sync, || transport.round_trip());
         if let Err(cause) = taken {
             self.refuse(cause);
         }

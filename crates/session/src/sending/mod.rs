@@ -319,11 +319,11 @@ impl Sending {
     pub(crate) fn handle_data(
         &mut self,
         now: Time,
+        header: &DataHeader,
         frame: &[u8],
         sync: &mut ClockSync,
         packet: impl Fn() -> Option<Duration>,
     ) -> Result<(), DropCause> {
-        let (header, pieces) = DataHeader::parse(frame).map_err(|_| DropCause::Malformed)?;
         let controller = &mut self.controller;
         if let Some(ack) = header.ack {
             let arrived = ack.held().map(|held| header.sent_us.wrapping_sub(held.into()));
@@ -339,7 +339,7 @@ impl Sending {
             });
         }
         let stamp = |sent_us, waited| sync.stamp_of_micros(now, sent_us, waited);
-        self.channels.handle(now, &header, pieces, stamp)
+        self.channels.handle(now, header, header.pieces(frame), stamp)
     }
 
     /// What is overdue by so much is lost.
@@ -386,8 +386,10 @@ impl Sending {
 
     /// When channels have something to do.
     pub(crate) fn poll_channels(&self, timeout: Duration, held: Held) -> Option<Deadline> {
-        let for_more = self.controller.opens_for_more(self.channels.under_way());
-        let for_more = for_more.filter(|_| !held.channels).map(|opens| opens.max(self.next_capped));
+        let for_more = || {
+            let opens = self.controller.opens_for_more(self.channels.under_way()).filter(|_| !held.channels)?;
+            Some(opens.max(self.next_capped))
+        };
         self.channels.poll_timeout(timeout, self.controller.poll_timeout(), for_more)
     }
 

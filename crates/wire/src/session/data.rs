@@ -129,6 +129,12 @@ impl DataHeader {
         Ok((Self { session, number: u24_at(bytes, 5), sent_us: u32_at(bytes, 8), ack }, pieces))
     }
 
+    /// The pieces of a frame that [`parse`](Self::parse) has taken, of which this is all but the padding.
+    pub fn pieces<'a>(&self, frame: &'a [u8]) -> Pieces<'a> {
+        let at = Self::LEN + self.ack.map_or(0, |_| DataAck::LEN);
+        Pieces { bytes: frame, at, more: frame.len() > at }
+    }
+
     /// Appends it; pieces follow.
     pub fn emit(&self, buffer: &mut Vec<u8>) {
         buffer.push(DATA | if self.ack.is_some() { ACKNOWLEDGES } else { 0 });
@@ -176,6 +182,11 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
+    /// How long the frame is without its padding.
+    pub fn end(&self) -> usize {
+        self.bytes.len()
+    }
+
     fn read(&mut self) -> Result<(Piece, &'a [u8]), Error> {
         let began = self.at;
         let fixed = self.take(PIECE_LEN)?;

@@ -54,6 +54,9 @@ impl SessionObserver for CommandNotes {
     fn on_event(&mut self, now: Time, event: Observed<'_>) {
         self.0.extend(note(event).map(|note| (now, note)));
     }
+    fn reads_messages(&self) -> bool {
+        false
+    }
 }
 
 /// What is known of a run over real sockets beside the notes of its ends.

@@ -50,6 +50,9 @@ impl SessionObserver for Onlooker {
             self.books.write(now, note);
         }
     }
+    fn reads_messages(&self) -> bool {
+        false
+    }
 }
 
 /// Counts what one end sends over each path.

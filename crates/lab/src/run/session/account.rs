@@ -21,6 +21,9 @@ impl SessionObserver for MediaNotes {
     fn on_event(&mut self, now: Time, event: Observed<'_>) {
         self.0.extend(note(event).map(|note| (now, note)));
     }
+    fn reads_messages(&self) -> bool {
+        false
+    }
 }
 
 /// The result of a session of media that began at `began`, from the notes of the operator's end and the robot's, and what each path

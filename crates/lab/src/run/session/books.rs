@@ -1,7 +1,7 @@
 //! What became of each sample and frame, by its number: made at one end, delivered at the other, withheld, or dropped at either.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use taut_agent::{Observed, SessionObserver};
@@ -57,29 +57,21 @@ pub(super) struct Books(Rc<RefCell<Open>>);
 #[derive(Debug)]
 struct Open {
     media: Vec<(Direction, Medium)>,
-    /// Of each channel, what nobody knows the fate of yet.
-    made: Vec<BTreeMap<u64, Sample>>,
-    /// In the order in which they were made.
-    order: VecDeque<(usize, u64)>,
+    /// Of each channel, what nobody knows the fate of yet; by their numbers, which rise.
+    made: Vec<VecDeque<Sample>>,
     /// Was there ever a session? Until then: what was made.
     opened: bool,
     before: Vec<(Time, Direction, Sample)>,
 }
 
-/// Samples and frames that are remembered.
+/// Samples and frames of a channel that are remembered.
 const REMEMBERED: usize = 1 << 17;
 
 impl Books {
     pub(super) fn new(session: &Session) -> Self {
         let media: Vec<_> = session.media().collect();
-        let made = media.iter().map(|_| BTreeMap::new()).collect();
-        Self(Rc::new(RefCell::new(Open {
-            media,
-            made,
-            order: VecDeque::new(),
-            opened: false,
-            before: Vec::new(),
-        })))
+        let made = media.iter().map(|_| VecDeque::new()).collect();
+        Self(Rc::new(RefCell::new(Open { media, made, opened: false, before: Vec::new() })))
     }
 
     /// Was there ever a session?
@@ -141,8 +133,8 @@ impl Open {
             return [None, None];
         }
         let dropped = match taken {
-            Ok(sequence) => {
-                self.remember(at, sequence, sample);
+            Ok(_) => {
+                self.remember(at, sample);
                 None
             }
             Err(refused) => Some(NodeEvent::Dropped(sample, refused.cause())),
@@ -150,14 +142,12 @@ impl Open {
         [Some(NodeEvent::Made(sample)), dropped]
     }
 
-    fn remember(&mut self, at: usize, sequence: u64, sample: Sample) {
-        self.made[at].insert(sequence, sample);
-        self.order.push_back((at, sequence));
-        if self.order.len() > REMEMBERED
-            && let Some((at, oldest)) = self.order.pop_front()
-        {
-            self.made[at].remove(&oldest);
+    fn remember(&mut self, at: usize, sample: Sample) {
+        let made = &mut self.made[at];
+        if made.len() == REMEMBERED {
+            made.pop_front();
         }
+        made.push_back(sample);
     }
 
     /// At its sender, it will not be sent; at its receiver, it is of no use, or a part or a copy of it is.
@@ -180,7 +170,9 @@ impl Open {
     }
 
     fn take(&mut self, channel: ChannelId, sequence: u64) -> Option<Sample> {
-        self.made.get_mut(usize::from(channel.0))?.remove(&sequence)
+        let made = self.made.get_mut(usize::from(channel.0))?;
+        let at = made.binary_search_by_key(&sequence, |sample| sample.sequence).ok()?;
+        made.remove(at)
     }
 
     fn medium(&self, channel: ChannelId) -> Option<Medium> {
@@ -201,5 +193,8 @@ impl SessionObserver for Onlooker {
             let told = self.books.write(self.side, now, note);
             self.events.borrow_mut().extend(told.into_iter().flatten());
         }
+    }
+    fn reads_messages(&self) -> bool {
+        false
     }
 }

@@ -136,6 +136,9 @@ impl SessionObserver for Onlooker {
             page.book.write(moment, note);
         }
     }
+    fn reads_messages(&self) -> bool {
+        true
+    }
 }
 
 pub(super) struct AgentNode {

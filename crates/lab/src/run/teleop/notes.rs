@@ -104,4 +104,7 @@ impl SessionObserver for Notes {
     fn on_event(&mut self, now: Time, event: Observed<'_>) {
         self.notes.extend(self.scribe.note(event).map(|note| (now, note)));
     }
+    fn reads_messages(&self) -> bool {
+        true
+    }
 }

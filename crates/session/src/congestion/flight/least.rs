@@ -9,11 +9,12 @@ use taut_core::{Duration, Time};
 pub(in crate::congestion) struct Least<T> {
     pub(super) windows: [Option<T>; 2],
     pub(super) began: Time,
+    least: Option<T>,
 }
 
 impl<T> Default for Least<T> {
     fn default() -> Self {
-        Self { windows: [None, None], began: Time::ZERO }
+        Self { windows: [None, None], began: Time::ZERO, least: None }
     }
 }
 
@@ -28,17 +29,20 @@ impl<T: Copy + Ord + Add<Output = T>> Least<T> {
         }
         let present = self.windows[0].map_or(value, |least| least.min(value));
         self.windows[0] = Some(present);
-        self.windows[1].map_or(present, |last| last.min(present))
+        let least = self.windows[1].map_or(present, |last| last.min(present));
+        self.least = Some(least);
+        least
     }
 
     /// Nothing can be as little as that any more, but more by so much.
     pub(super) fn rise(&mut self, now: Time, by: T) {
-        self.windows = [self.get().map(|least| least + by), None];
+        self.least = self.least.map(|least| least + by);
+        self.windows = [self.least, None];
         self.began = now;
     }
 
     pub(super) fn get(&self) -> Option<T> {
-        self.windows.into_iter().flatten().min()
+        self.least
     }
 }
 

@@ -271,13 +271,18 @@ impl Flight {
 
     /// What the path takes when nothing waits.
     fn base(&self) -> Option<Duration> {
-        self.frames.iter().filter_map(Least::get).min()
+        let [short, long] = &self.frames;
+        match (short.get(), long.get()) {
+            (Some(short), Some(long)) => Some(short.min(long)),
+            (short, long) => short.or(long),
+        }
     }
 
     /// The time between the last frame and the next.
     fn apart(&self) -> Option<Duration> {
         let quiet = self.is_quiet.then_some(SELDOM);
-        let Some((window, base)) = self.window.zip(self.base()) else { return quiet };
+        let Some(window) = self.window else { return quiet };
+        let Some(base) = self.base() else { return quiet };
         let per_byte =
             if self.is_within(&window) { base.as_secs_f64() / window.size } else { EXCESS / window.rate };
         Some(Duration::from_secs_f64(self.last_bytes * per_byte).max(quiet.unwrap_or_default()))
