@@ -42,8 +42,8 @@ After this page you have every figure behind [five sessions side by side](../rea
     make real
 
 One seed; simulated → over real sockets → in a kernel of its own. `p50` passes where it is within 10 % or 0.2 ms of the simulated one. What is
-lost is of samples, frames or commands that were made and not held back; of cross traffic, of its packets. *late* is by how much the device was
-asked after its turn at p99, and *missed* how many turns passed without it: what this host was to blame for.
+lost is of samples, frames or commands that were made and not held back; of cross traffic, of its packets. How late a device was asked, and the
+turns that passed without it, are what this host was to blame for. A TCP's packets have no delay in the kernel, where nobody sees them.
 """
 
 
@@ -64,6 +64,8 @@ def streams(summary):
     if not found and summary["made"]:
         found["commands"] = (summary["one_way_ms"], lost(summary["delivered_percent"]), None)
     for flow in summary.get("cross", []):
+        if flow["loss_percent"] is None:
+            continue  # It sent nothing.
         found[flow["name"]] = (flow["delay_ms"], flow["loss_percent"], flow["delivered_bps"] / 1e6)
     return found
 

@@ -138,11 +138,16 @@ fn sack(scenario: &Scenario) -> Option<bool> {
     all.all(|sack| sack == first).then_some(first)
 }
 
+/// What Linux's TCP has beside RFC 6582 (ip-sysctl.rst): a scenario without selective acknowledgements asks for none of it. The model's
+/// segments have no timestamps either.
+const BEYOND_NEWRENO: [&str; 5] =
+    ["tcp_sack", "tcp_timestamps", "tcp_recovery", "tcp_early_retrans", "tcp_frto"];
+
 /// Sets in the namespaces what connections cannot be told each by itself.
 pub(crate) fn prepare(scenario: &Scenario, network: &Network) -> Result<(), NamespaceError> {
     if sack(scenario) == Some(false) {
         for end in [&network.operator, &network.robot] {
-            end.set_ipv4("tcp_sack", "0")?;
+            BEYOND_NEWRENO.iter().try_for_each(|key| end.set_ipv4(key, "0"))?;
         }
     }
     Ok(())

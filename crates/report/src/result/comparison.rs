@@ -70,7 +70,8 @@ pub struct SessionSummary {
     /// Cross traffic beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<CrossSummary>,
-    /// What else is known of the flow there, by name: `"emulator_late_p99_us"`.
+    /// What else is known of the flow there, by name: `"emulator_late_p99_us"`; how punctual the less punctual device was asked,
+    /// `"device_late_p99_us"`.
     pub counters: BTreeMap<String, u64>,
     /// What was not as it must be, in words; empty when all is well.
     pub violations: Vec<String>,
@@ -269,7 +270,6 @@ impl SessionSummary {
         let haptic = run.media.iter().find(|medium| {
             medium.direction == Direction::Forward && medium.medium == taut_core::Medium::Haptic.name()
         });
-        let flow = run.flows.first();
         let teleop = run.teleop.as_ref();
         let commands = run.commands.as_ref();
         let made = teleop.map_or(0, |teleop| teleop.made) + commands.map_or(0, |commands| commands.sent);
@@ -300,12 +300,24 @@ impl SessionSummary {
             handshake_ms: teleop.and_then(|teleop| teleop.handshake_ms),
             rtt_p50_ms: teleop.and_then(|teleop| teleop.rtt_ms.as_ref()).map(|rtt| rtt.p50),
             efficiency_percent: teleop.and_then(|teleop| teleop.wire[0].efficiency_percent),
-            counters: flow.map(|flow| flow.counters.clone()).unwrap_or_default(),
+            counters: counters(&run.flows),
             violations: run.conservation.violations.clone(),
             media,
             cross,
         }
     }
+}
+
+/// Those of the flow there; of how punctual the devices were, that of the less punctual one.
+fn counters(flows: &[FlowResult]) -> BTreeMap<String, u64> {
+    let mut all = flows.first().map(|flow| flow.counters.clone()).unwrap_or_default();
+    for (name, count) in flows.iter().take(2).flat_map(|flow| &flow.counters) {
+        if name.starts_with("device_") {
+            let known = all.entry(name.clone()).or_default();
+            *known = (*known).max(*count);
+        }
+    }
+    all
 }
 
 #[cfg(test)]

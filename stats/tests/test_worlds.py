@@ -1,0 +1,30 @@
+"""What stands side by side of three worlds."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import worlds
+
+
+def stream(p50, lost=0.0):
+    return {"p50": p50, "p99": p50}, lost, None
+
+
+class Worlds(unittest.TestCase):
+    def test_each_world_is_judged_by_itself_and_one_that_is_missing_is_not(self):
+        row = worlds.row("v", "haptic", [stream(20.0), stream(21.9), stream(22.1)])
+        self.assertEqual(row[2:5], ["20 → 21.9 → 22.1", "PASS", "**differs**"])
+        self.assertEqual(worlds.row("v", "haptic", [stream(20.0), None, stream(20.0)])[2:5], ["20 → – → 20", "–", "PASS"])
+
+    def test_a_session_of_media_has_a_row_a_medium_and_cross_traffic_its_rate(self):
+        flow = {"name": "bulk", "delay_ms": None, "loss_percent": 1.0, "delivered_bps": 2e6}
+        medium = {"name": "backward video", "one_way_ms": {"p50": 9.0}, "delivered_percent": 99.0}
+        found = worlds.streams({"media": [medium], "cross": [flow], "made": 5})
+        self.assertEqual(list(found), ["backward video", "bulk"])
+        self.assertEqual((found["backward video"][1], found["bulk"][2]), (1.0, 2.0))
+
+
+if __name__ == "__main__":
+    unittest.main()
