@@ -16,7 +16,7 @@ use taut_transport::stack::Stack;
 
 use super::flows::Counted;
 use super::script::Script;
-use super::transports::Stacks;
+use super::transports::{Carrier, Stacks};
 
 /// One end's agent, whatever its device is, and what is pressed at it.
 pub(super) enum Agent {
@@ -96,10 +96,7 @@ impl Account for () {
 
 /// What one end of a session is made of, beside its session and its device.
 pub(super) struct Setup {
-    pub(super) stacks: Stacks,
-    /// The first that they made.
-    pub(super) wire: Counted,
-    pub(super) peer: Peer,
+    pub(super) carrier: Carrier,
     pub(super) rng: Rng,
     /// When it does anything at first, on its own clock.
     pub(super) begins: Time,
@@ -118,27 +115,27 @@ impl Setup {
         settings: OperatorSettings,
         script: Script,
     ) -> AgentNode {
-        self.node(|begins, wire, rng, observer| {
-            let session = session.headers(wire.stack().headers());
-            let agent = Operator::new(begins, wire, rng, session, Box::new(device) as _, settings.stays());
+        self.node(|begins, stack, rng, observer| {
+            let session = session.headers(stack.stack().headers());
+            let agent = Operator::new(begins, stack, rng, session, Box::new(device) as _, settings.stays());
             Agent::Operator(Box::new(agent.observed(observer)), script)
         })
     }
 
     /// The end that waits.
     pub(super) fn robot(self, session: RobotConfig, device: impl RobotDevice + 'static) -> AgentNode {
-        self.node(|begins, wire, rng, observer| {
-            let session = session.headers(wire.stack().headers());
-            let agent = Robot::new(begins, wire, rng, session, Box::new(device) as _);
+        self.node(|begins, stack, rng, observer| {
+            let session = session.headers(stack.stack().headers());
+            let agent = Robot::new(begins, stack, rng, session, Box::new(device) as _);
             Agent::Robot(Box::new(agent.observed(observer)))
         })
     }
 
     fn node(self, agent: impl FnOnce(Time, Counted, Rng, Box<dyn SessionObserver>) -> Agent) -> AgentNode {
-        let Self { stacks, wire, peer, rng, begins, observer, account, events } = self;
-        let agent = agent(begins, wire, rng, observer);
+        let Self { carrier: Carrier { stack, others, peer }, rng, begins, observer, account, events } = self;
+        let agent = agent(begins, stack, rng, observer);
         let (now, spare) = (Time::ZERO, Vec::new());
-        AgentNode { agent, stacks, peer, events, account, begins: Some(begins), now, spare }
+        AgentNode { agent, stacks: others, peer, events, account, begins: Some(begins), now, spare }
     }
 }
 

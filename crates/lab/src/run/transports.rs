@@ -114,12 +114,20 @@ impl End {
 }
 
 /// Makes the stack of an end, and another one where that is of no use any more.
-#[derive(Clone)]
 pub(super) struct Stacks {
     pub(super) end: End,
     pub(super) spec: StackSpec,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
+}
+
+/// What carries what an end has to say.
+pub(super) struct Carrier {
+    pub(super) stack: Counted,
+    /// For when that is of no use any more.
+    pub(super) others: Stacks,
+    /// Where its packets go.
+    pub(super) peer: Peer,
 }
 
 impl Stacks {
@@ -130,10 +138,12 @@ impl Stacks {
         Ok(Counted::new(stack, self.counters.clone()))
     }
 
-    /// Where packets of one of them go.
-    pub(super) fn peer(&self, stack: &Counted, address: Address, flow: FlowId) -> Peer {
-        let [source_port, destination_port] = self.end.ports();
-        Peer { address, source_port, destination_port, flow, protocol: stack.stack().protocol(), dscp: 0 }
+    /// The first of them, for packets of `flow` to the node of this address.
+    pub(super) fn carrier(mut self, address: Address, flow: FlowId) -> Result<Carrier, RunError> {
+        let stack = self.next()?;
+        let ([source_port, destination_port], protocol) = (self.end.ports(), stack.stack().protocol());
+        let peer = Peer { address, source_port, destination_port, flow, protocol, dscp: 0 };
+        Ok(Carrier { stack, others: self, peer })
     }
 }
 

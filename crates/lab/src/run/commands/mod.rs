@@ -6,7 +6,7 @@ mod bound;
 mod notes;
 mod session;
 
-use taut_core::{Address, Duration, FlowId, Node, Seed, Time};
+use taut_core::{Address, Duration, FlowId, Node, Seed};
 use taut_sim::Network;
 use taut_transport::stack::Side;
 
@@ -18,7 +18,7 @@ use crate::scenario::{Direction, Scenario};
 pub use notes::{CommandNotes, CommandRun, account_commands};
 use taut_report::result::{CommandsResult, FlowOwner};
 
-use bare::{Receiver, Sender};
+use bare::Bare;
 use books::Books;
 use bound::Clairvoyant;
 
@@ -72,25 +72,21 @@ pub(super) fn add(
             life: String::new(),
             paths: commands.paths,
         };
-        let mut stacks = Stacks { end, spec, seed, counters: Counters::default() };
-        let wire = stacks.next()?;
-        let peer = stacks.peer(&wire, other, FlowId(flows.len() as u32));
-        let (owner, counters) = (FlowOwner::Commands(direction(side)), stacks.counters.clone());
+        let stacks = Stacks { end, spec, seed, counters: Counters::default() };
+        let carrier = stacks.carrier(other, FlowId(flows.len() as u32))?;
+        let (owner, counters) = (FlowOwner::Commands(direction(side)), carrier.others.counters.clone());
         let name = name(side).to_owned();
         flows.push(FlowInfo { name, owner, kind: "commands", sender: own, counters });
-        Ok::<_, RunError>((stacks, wire, peer))
+        Ok::<_, RunError>(carrier)
     };
-    let near = end(Side::Opens, sender, receiver)?;
-    let far = end(Side::Waits, receiver, sender)?;
-    let [near, far]: [Box<dyn Node>; 2] = if commands.bare {
-        let stop = Time::ZERO + scenario.duration;
-        [
-            Box::new(Sender::new(near.1, near.2, commands, stop, books.clone())),
-            Box::new(Receiver::new(far.1, far.2, books.clone())),
-        ]
-    } else {
-        [near, far].map(|end| Box::new(session::node(scenario, commands, end, books.clone())) as _)
-    };
+    let ends = [end(Side::Opens, sender, receiver)?, end(Side::Waits, receiver, sender)?];
+    let [near, far] = ends.map(|end| -> Box<dyn Node> {
+        if commands.bare {
+            Box::new(Bare::new(scenario, commands, end, books.clone()))
+        } else {
+            Box::new(session::node(scenario, commands, end, books.clone()))
+        }
+    });
     network.node("commander", from, near);
     network.node("commanded", to, far);
     network.flow(sender, receiver);

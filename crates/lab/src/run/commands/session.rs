@@ -2,17 +2,15 @@
 
 use taut_agent::{Observed, SessionObserver};
 use taut_core::{Bytes, Event, NodeEvent, PathId, Time};
-use taut_sim::Peer;
 use taut_transport::stack::{Side, Stack};
 
 use super::books::Books;
 use super::notes::note;
 use crate::run::agent::{Account, AgentNode, Events, Setup};
-use crate::run::flows::Counted;
 use crate::run::script::Script;
 use crate::run::settings;
 use crate::run::still::{StillHand, StillRobot};
-use crate::run::transports::Stacks;
+use crate::run::transports::Carrier;
 use crate::scenario::{Commands, Scenario};
 
 /// Writes what an agent shows into the books.
@@ -47,18 +45,11 @@ impl Account for OfSide {
 }
 
 /// One end of the session.
-pub(super) fn node(
-    scenario: &Scenario,
-    commands: &Commands,
-    (stacks, wire, peer): (Stacks, Counted, Peer),
-    books: Books,
-) -> AgentNode {
-    let (events, side) = (Events::default(), stacks.end.side);
+pub(super) fn node(scenario: &Scenario, commands: &Commands, carrier: Carrier, books: Books) -> AgentNode {
+    let (events, side) = (Events::default(), carrier.others.end.side);
     let setup = Setup {
-        rng: stacks.seed.stream(&format!("commands/{}/session", side.name())),
-        stacks,
-        wire,
-        peer,
+        rng: carrier.others.seed.stream(&format!("commands/{}/session", side.name())),
+        carrier,
         begins: Time::ZERO,
         observer: Box::new(Onlooker { books: books.clone(), events: events.clone() }),
         account: Box::new(OfSide(side, books)),

@@ -4,7 +4,7 @@ mod account;
 mod books;
 
 use taut_core::{Address, DropCause, Duration, FlowId, NodeEvent, Seed, Time};
-use taut_sim::{Network, Observer, Peer};
+use taut_sim::{Network, Observer};
 use taut_transport::stack::Side;
 
 use self::books::{Books, Onlooker};
@@ -98,14 +98,11 @@ impl OneEnd<'_> {
     fn node(self, other: Address, books: Books, inputs: &mut Inputs) -> Result<AgentNode, RunError> {
         let Self { session, scenario, seed, side, direction, counters } = self;
         let (end, spec) = (settings::media_end(side), settings::media(session));
-        let mut stacks = Stacks { end, spec, seed, counters };
-        let wire = stacks.next()?;
-        let dscp = session.stream(direction).map_or(0, |stream| stream.dscp);
+        let mut carrier = Stacks { end, spec, seed, counters }.carrier(other, FlowId(side as u32))?;
+        carrier.peer.dscp = session.stream(direction).map_or(0, |stream| stream.dscp);
         let events = Events::default();
         let setup = Setup {
-            peer: Peer { dscp, ..stacks.peer(&wire, other, FlowId(side as u32)) },
-            stacks,
-            wire,
+            carrier,
             rng: seed.stream(&format!("session/{}/agent", side.name())),
             begins: begins(session, seed),
             observer: Box::new(Onlooker { side, books, events: events.clone() }),

@@ -94,16 +94,13 @@ fn add_life(
         let (carries, name) = (Carries::Session, &life.name);
         let end = End { carries, side, secure: teleop.secure, life: name.clone(), paths: teleop.paths };
         let counters = counters[side as usize].clone();
-        let mut stacks = Stacks { end, spec: wire::spec(teleop, side, life), seed, counters };
-        let wire = stacks.next()?;
+        let stacks = Stacks { end, spec: wire::spec(teleop, side, life), seed, counters };
         let (book, events) = (Book::new(teleop, side, record.clone()), Events::default());
         let (scribe, clocks) = (Scribe::new(teleop, side), Clocks { own, operator: clocks[0] });
         let page = Page { scribe, book, clocks, transit: None, events: events.clone() };
         let onlooker = Onlooker(Rc::new(RefCell::new(page)));
         let setup = Setup {
-            peer: stacks.peer(&wire, address, FlowId(side as u32)),
-            stacks,
-            wire,
+            carrier: stacks.carrier(address, FlowId(side as u32))?,
             rng: seed.stream(&format!("teleop/{}/session{name}", side.name())),
             begins: own.read(Time::ZERO),
             observer: Box::new(onlooker.clone()),
