@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
     Address, Datagram, Deadline, Duration, Event, Message, Origin, PathId, Priority, SendError, Time,
     Transmit, Transport,
 };
+use taut_transport::mtip::ChoiceReport;
 use taut_transport::stack::Stack;
 
 use taut_report::result::FlowOwner;
@@ -108,5 +110,55 @@ impl Transport for Counted {
     }
     fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
         self.stack.holds(urgency)
+    }
+}
+
+/// As on sockets, but that nobody else asks for the robot.
+impl Conversation for Counted {
+    fn trouble(&self) -> Trouble {
+        Trouble::NoAnswer
+    }
+    fn wakes_early(&self) -> bool {
+        false
+    }
+    fn lingers(&self) -> bool {
+        false
+    }
+    fn busy(&self) -> u64 {
+        0
+    }
+    fn take_stranger(&mut self) -> Option<Refused> {
+        None
+    }
+    fn choices(&self) -> Option<ChoiceReport> {
+        self.stack.choices()
+    }
+    fn copies(&self) -> Option<(u64, u64)> {
+        self.stack.copies()
+    }
+    fn stream_bytes(&self) -> Option<(u64, u64)> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_transport::stack::{Bare, EveryPath};
+    use taut_transport::udp::UdpConfig;
+
+    #[test]
+    fn what_is_watched_and_counted_has_its_paths_all_the_same() {
+        let (counters, path) = (Counters::default(), PathId(4));
+        let stack = Bare::EveryPath(EveryPath::new(UdpConfig::new())).into();
+        let mut wire = Counted::new(stack, counters.clone());
+        assert!(!wire.uses_path(path) && wire.add_path(Time::ZERO, path) && wire.uses_path(path));
+        assert!(!wire.add_path(Time::ZERO, path), "it is known");
+        wire.send(Time::ZERO, Message::default()).unwrap();
+        assert_eq!(wire.poll_transmit(Time::ZERO, &mut Vec::new()).map(|sent| sent.path), Some(path));
+        wire.remove_path(Time::ZERO, path);
+        assert!(!wire.uses_path(path));
+        drop(wire);
+        assert_eq!(counters.take().get("offered"), Some(&1));
     }
 }

@@ -23,6 +23,7 @@ mod samples;
 #[cfg(not(feature = "parquet"))]
 #[path = "samples_absent.rs"]
 mod samples;
+mod script;
 mod session;
 pub mod settings;
 mod signals;

@@ -244,6 +244,11 @@ pub fn media(session: &Session) -> StackSpec {
     stack(&session.transport, Needs::default())
 }
 
+/// One of its ends.
+pub(super) fn media_end(side: Side) -> End {
+    End { carries: Carries::Session, side, secure: false, life: String::new(), paths: 1 }
+}
+
 /// How the media of a stream share packets, where the transport adds so much to each beside the headers below it.
 pub(crate) fn packing(stream: &Stream, added: Bytes) -> Result<Packing, SchemeError> {
     let packing = Packing::new(match stream.multiplexer {
@@ -271,9 +276,7 @@ fn media_packing(session: &Session, direction: Way) -> Packing {
 
 /// What the transport of a `[session]` adds to each message beside the headers below it.
 fn added(session: &Session) -> Bytes {
-    let (side, life) = (Side::Opens, String::new());
-    let end = End { carries: Carries::Session, side, secure: false, life, paths: 1 };
-    let stack = end.stack(media(session), Seed::new(0));
+    let stack = media_end(Side::Opens).stack(media(session), Seed::new(0));
     stack.map_or(Bytes::ZERO, |stack| stack.overhead().saturating_sub(stack.headers()))
 }
 

@@ -1,11 +1,13 @@
 //! From the scenario's words to stacks.
 
-use taut_core::{Bytes, IPV4_HEADER, PathId, Rng, Seed, Time, Transport};
+use taut_core::{Address, Bytes, FlowId, IPV4_HEADER, PathId, Rng, Seed, Time, Transport};
+use taut_sim::Peer;
 use taut_transport::entropy::Entropy;
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::stack::{Bare, Part, Protection, Randomness, Side, Stack, StackSpec, TransportKind};
 use taut_transport::tcp::{AckCounting, CongestionControl, Counting, FullAck, RtoFloor, Tcp, TcpConfig};
 
+use super::flows::{Counted, Counters};
 use super::inputs::RunError;
 use crate::scenario::{self, Congestion, TcpSpec};
 
@@ -54,7 +56,7 @@ pub(super) fn bulk_pair(config: &TcpConfig, seed: Seed, name: &str) -> (Stack, S
 }
 
 /// Operator's and robot's ports.
-pub(super) const PORTS: (u16, u16) = (49_152, 4_433);
+const PORTS: [u16; 2] = [49_152, 4_433];
 
 /// What a stack carries in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,19 +96,54 @@ impl End {
         Ok(stack)
     }
 
+    /// Its own, and its peer's.
+    const fn ports(&self) -> [u16; 2] {
+        [PORTS[self.side as usize], PORTS[self.side.peer() as usize]]
+    }
+
     /// A model of TCP has its ports in its segments. Over several paths they do not matter.
     fn with_ports(&self, spec: StackSpec) -> StackSpec {
-        let (operator, robot) = PORTS;
-        let (local_port, remote_port) = match self.side {
-            Side::Opens => (operator, robot),
-            Side::Waits => (robot, operator),
-        };
+        let [local_port, remote_port] = self.ports();
         let ports = |tcp| TcpConfig { local_port, remote_port, ..tcp };
         match spec {
             StackSpec::Tcp(tcp) => StackSpec::Tcp(ports(tcp)),
             StackSpec::SpacedTcp { tcp, gap } => StackSpec::SpacedTcp { tcp: ports(tcp), gap },
             other => other,
         }
+    }
+}
+
+/// Makes the stack of an end, and another one where that is of no use any more.
+pub(super) struct Stacks {
+    pub(super) end: End,
+    pub(super) spec: StackSpec,
+    pub(super) seed: Seed,
+    pub(super) counters: Counters,
+}
+
+/// What carries what an end has to say.
+pub(super) struct Carrier {
+    pub(super) stack: Counted,
+    /// For when that is of no use any more.
+    pub(super) others: Stacks,
+    /// Where its packets go.
+    pub(super) peer: Peer,
+}
+
+impl Stacks {
+    pub(super) fn next(&mut self) -> Result<Counted, RunError> {
+        let stack = self.end.clone().stack(self.spec.clone(), self.seed)?;
+        // Another one has other random numbers.
+        self.end.life.push_str("/renewed");
+        Ok(Counted::new(stack, self.counters.clone()))
+    }
+
+    /// The first of them, for packets of `flow` to the node of this address.
+    pub(super) fn carrier(mut self, address: Address, flow: FlowId) -> Result<Carrier, RunError> {
+        let stack = self.next()?;
+        let ([source_port, destination_port], protocol) = (self.end.ports(), stack.stack().protocol());
+        let peer = Peer { address, source_port, destination_port, flow, protocol, dscp: 0 };
+        Ok(Carrier { stack, others: self, peer })
     }
 }
 

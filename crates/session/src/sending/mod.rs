@@ -387,7 +387,8 @@ impl Sending {
     /// When channels have something to do.
     pub(crate) fn poll_channels(&self, timeout: Duration, held: Held) -> Option<Deadline> {
         let for_more = || {
-            let opens = self.controller.opens_for_more(self.channels.under_way()).filter(|_| !held.channels)?;
+            let opens =
+                self.controller.opens_for_more(self.channels.under_way()).filter(|_| !held.channels)?;
             Some(opens.max(self.next_capped))
         };
         self.channels.poll_timeout(timeout, self.controller.poll_timeout(), for_more)

@@ -7,14 +7,25 @@ use taut_core::{
     earliest,
 };
 use taut_sim::Peer;
+use taut_transport::stack::Side;
 
 use super::books::Books;
 use crate::run::flows::Counted;
-use crate::scenario::Commands;
+use crate::run::transports::Carrier;
+use crate::scenario::{Commands, Scenario};
+
+/// One end.
+pub(super) struct Bare {
+    stack: Counted,
+    peer: Peer,
+    books: Books,
+    /// Of the end that sends commands.
+    source: Option<Source>,
+    events: VecDeque<NodeEvent>,
+}
 
 /// Makes a command every period: its number, when it was made, zeros.
-pub(super) struct Sender {
-    end: End,
+struct Source {
     size: usize,
     period: Duration,
     deadline: Option<Duration>,
@@ -22,72 +33,33 @@ pub(super) struct Sender {
     stop: Time,
 }
 
-/// Takes them.
-pub(super) struct Receiver(End);
-
-struct End {
-    stack: Counted,
-    peer: Peer,
-    books: Books,
-    /// Is this the one that receives commands?
-    back: bool,
-    events: VecDeque<NodeEvent>,
-}
-
-impl Sender {
-    pub(super) fn new(stack: Counted, peer: Peer, commands: &Commands, stop: Time, books: Books) -> Self {
-        let deadline = stack.stack().keeps_deadlines().then_some(commands.deadline);
-        let end = End { stack, peer, books, back: false, events: VecDeque::new() };
-        let (size, period) = (commands.size.get() as usize, commands.period);
-        Self { end, size, period, deadline, next: Time::ZERO, stop }
+impl Bare {
+    pub(super) fn new(scenario: &Scenario, commands: &Commands, carrier: Carrier, books: Books) -> Self {
+        let Carrier { stack, others, peer } = carrier;
+        let source = (others.end.side == Side::Opens).then(|| Source {
+            size: commands.size.get() as usize,
+            period: commands.period,
+            deadline: stack.stack().keeps_deadlines().then_some(commands.deadline),
+            next: Time::ZERO,
+            stop: Time::ZERO + scenario.duration,
+        });
+        Self { stack, peer, books, source, events: VecDeque::new() }
     }
 
     fn make(&mut self, now: Time) {
-        while self.next <= now && self.next < self.stop {
-            self.next += self.period;
-            let number = self.end.books.made(now);
-            let mut data = vec![0; self.size];
+        let Some(source) = &mut self.source else { return };
+        while source.next <= now && source.next < source.stop {
+            source.next += source.period;
+            let number = self.books.made(now);
+            let mut data = vec![0; source.size];
             data[..8].copy_from_slice(&number.to_be_bytes());
             data[8..16].copy_from_slice(&now.as_nanos().to_be_bytes());
             let message =
-                Message { data, created: now, deadline: self.deadline, tag: number, ..Message::default() };
-            if self.end.stack.send(now, message).is_err() {
-                self.end.books.refused();
+                Message { data, created: now, deadline: source.deadline, tag: number, ..Message::default() };
+            if self.stack.send(now, message).is_err() {
+                self.books.refused();
             }
         }
-    }
-}
-
-impl Drop for Sender {
-    /// The simulator drops its nodes at the end of a run.
-    fn drop(&mut self) {
-        let stack = self.end.stack.stack();
-        self.end.books.copies(stack.copies(), stack.choices().map(|report| report.stats));
-    }
-}
-
-impl Receiver {
-    pub(super) fn new(stack: Counted, peer: Peer, books: Books) -> Self {
-        Self(End { stack, peer, books, back: true, events: VecDeque::new() })
-    }
-}
-
-impl End {
-    fn handle_input(&mut self, now: Time, packet: &Packet) {
-        if packet.meta.corrupted {
-            return self.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
-        }
-        let (path, ecn, padding) = (packet.meta.path, packet.meta.ecn, Peer::padding(packet));
-        self.stack.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
-        self.drain(now);
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        let is_due = self.stack.poll_timeout().is_some_and(|deadline| deadline.at <= now);
-        if is_due {
-            self.stack.handle_timeout(now);
-        }
-        self.drain(now);
     }
 
     fn drain(&mut self, now: Time) {
@@ -107,6 +79,36 @@ impl End {
         };
         self.books.delivered(now, u64::from_be_bytes(*number), true);
     }
+}
+
+impl Drop for Bare {
+    /// The simulator drops its nodes at the end of a run.
+    fn drop(&mut self) {
+        if self.source.is_some() {
+            let stack = self.stack.stack();
+            self.books.copies(stack.copies(), stack.choices().map(|report| report.stats));
+        }
+    }
+}
+
+impl Node for Bare {
+    fn handle_input(&mut self, now: Time, packet: Packet) {
+        if packet.meta.corrupted {
+            return self.events.push_back(NodeEvent::Refused(None, DropCause::Corrupted));
+        }
+        let (path, ecn, padding) = (packet.meta.path, packet.meta.ecn, Peer::padding(&packet));
+        self.stack.handle_input(now, Datagram { path, ecn, data: &packet.payload, padding });
+        self.drain(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.make(now);
+        let is_due = self.stack.poll_timeout().is_some_and(|deadline| deadline.at <= now);
+        if is_due {
+            self.stack.handle_timeout(now);
+        }
+        self.drain(now);
+    }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         let mut payload = Vec::new();
@@ -115,45 +117,17 @@ impl End {
         self.events.extend(choices.map(|choice| NodeEvent::Chosen(Box::new(choice))));
         let transmit = transmit?;
         let packet = self.peer.packet(payload, transmit);
-        self.books.packet(self.back, transmit.path, packet.meta.size);
+        self.books.packet(self.source.is_none(), transmit.path, packet.meta.size);
         Some(packet)
     }
-}
 
-impl Node for Sender {
-    fn handle_input(&mut self, now: Time, packet: Packet) {
-        self.end.handle_input(now, &packet);
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.make(now);
-        self.end.handle_timeout(now);
-    }
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        self.end.poll_transmit(now)
-    }
     fn poll_event(&mut self) -> Option<NodeEvent> {
-        self.end.events.pop_front()
+        self.events.pop_front()
     }
-    fn poll_timeout(&self) -> Option<Deadline> {
-        let next = (self.next < self.stop).then(|| Deadline::new(self.next, "next command"));
-        earliest(next, self.end.stack.poll_timeout())
-    }
-}
 
-impl Node for Receiver {
-    fn handle_input(&mut self, now: Time, packet: Packet) {
-        self.0.handle_input(now, &packet);
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.0.handle_timeout(now);
-    }
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        self.0.poll_transmit(now)
-    }
-    fn poll_event(&mut self) -> Option<NodeEvent> {
-        self.0.events.pop_front()
-    }
     fn poll_timeout(&self) -> Option<Deadline> {
-        self.0.stack.poll_timeout()
+        let source = self.source.as_ref().filter(|source| source.next < source.stop);
+        let next = source.map(|source| Deadline::new(source.next, "next command"));
+        earliest(next, self.stack.poll_timeout())
     }
 }

@@ -6,22 +6,21 @@ mod bound;
 mod notes;
 mod session;
 
-use taut_core::{Address, Duration, Node, Seed, Time};
-use taut_sim::{Network, Peer};
-use taut_transport::stack::{Side, Stack};
+use taut_core::{Address, Duration, FlowId, Node, Seed};
+use taut_sim::Network;
+use taut_transport::stack::Side;
 
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
 use super::settings;
-use super::transports::{Carries, End, PORTS};
-use crate::scenario::{Commands, Direction, Scenario};
+use super::transports::{Carries, End, Stacks};
+use crate::scenario::{Direction, Scenario};
 pub use notes::{CommandNotes, CommandRun, account_commands};
 use taut_report::result::{CommandsResult, FlowOwner};
 
-use bare::{Receiver, Sender};
+use bare::Bare;
 use books::Books;
 use bound::Clairvoyant;
-use session::Stacks;
 
 /// A flow of commands whose ends are in the network.
 pub(super) struct CommandFlow {
@@ -64,39 +63,30 @@ pub(super) fn add(
     let books = Books::new(commands, scenario);
     let sender = network.next_address();
     let receiver = Address(sender.0 + 1);
-    let (near_port, far_port) = PORTS;
-    let mut end = |side: Side, other: Address, (source_port, destination_port)| {
-        let explain = explain && side == Side::Opens;
-        let counters = Counters::default();
-        let commands = commands.clone();
-        let mut stacks =
-            Stacks { commands, side, seed, life: String::new(), explain, counters: counters.clone() };
-        let stack = stacks.next()?;
-        let (owner, flow) = (FlowOwner::Commands(direction(side)), taut_core::FlowId(flows.len() as u32));
-        let name = match side {
-            Side::Opens => "commands",
-            Side::Waits => "commands answers",
+    let mut end = |side: Side, own: Address, other: Address| {
+        let spec = settings::commands(commands, explain && side == Side::Opens);
+        let end = End {
+            carries: Carries::Commands,
+            side,
+            secure: false,
+            life: String::new(),
+            paths: commands.paths,
         };
-        let name = name.to_owned();
-        let from = if side == Side::Opens { sender } else { receiver };
-        flows.push(FlowInfo { name, owner, kind: "commands", sender: from, counters });
-        let (protocol, address) = (stack.stack().protocol(), other);
-        let peer = Peer { address, source_port, destination_port, flow, protocol, dscp: 0 };
-        Ok::<_, RunError>((stack, peer, stacks))
+        let stacks = Stacks { end, spec, seed, counters: Counters::default() };
+        let carrier = stacks.carrier(other, FlowId(flows.len() as u32))?;
+        let (owner, counters) = (FlowOwner::Commands(direction(side)), carrier.others.counters.clone());
+        let name = name(side).to_owned();
+        flows.push(FlowInfo { name, owner, kind: "commands", sender: own, counters });
+        Ok::<_, RunError>(carrier)
     };
-    let (near, near_peer, near_stacks) = end(Side::Opens, receiver, (near_port, far_port))?;
-    let (far, far_peer, far_stacks) = end(Side::Waits, sender, (far_port, near_port))?;
-    let [near, far]: [Box<dyn Node>; 2] = if commands.bare {
-        let stop = Time::ZERO + scenario.duration;
-        [
-            Box::new(Sender::new(near, near_peer, commands, stop, books.clone())),
-            Box::new(Receiver::new(far, far_peer, books.clone())),
-        ]
-    } else {
-        [(near, near_peer, near_stacks), (far, far_peer, far_stacks)].map(|(stack, peer, stacks)| {
-            Box::new(session::node(scenario, stack, peer, stacks, books.clone())) as _
-        })
-    };
+    let ends = [end(Side::Opens, sender, receiver)?, end(Side::Waits, receiver, sender)?];
+    let [near, far] = ends.map(|end| -> Box<dyn Node> {
+        if commands.bare {
+            Box::new(Bare::new(scenario, commands, end, books.clone()))
+        } else {
+            Box::new(session::node(scenario, commands, end, books.clone()))
+        }
+    });
     network.node("commander", from, near);
     network.node("commanded", to, far);
     network.flow(sender, receiver);
@@ -105,11 +95,12 @@ pub(super) fn add(
     Ok(Some(CommandFlow { books, clairvoyant, transport: commands.transport.name().to_owned() }))
 }
 
-/// The stack of one end in one of its lives. `explain`: each choice of paths is kept until it is read.
-fn stack(commands: &Commands, side: Side, seed: Seed, life: &str, explain: bool) -> Result<Stack, RunError> {
-    let (carries, life) = (Carries::Commands, life.to_owned());
-    let end = End { carries, side, secure: false, life, paths: commands.paths };
-    end.stack(settings::commands(commands, explain), seed)
+/// What results call the flow of what this end sends.
+fn name(side: Side) -> &'static str {
+    match side {
+        Side::Opens => "commands",
+        Side::Waits => "commands answers",
+    }
 }
 
 fn direction(side: Side) -> Direction {

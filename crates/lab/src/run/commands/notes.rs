@@ -8,7 +8,7 @@ use taut_core::{DropCause, Time};
 use taut_session::{ChannelEvent, OperatorEvent, RobotEvent};
 
 use super::books::Books;
-use super::direction;
+use super::{direction, name};
 use crate::metrics::percent;
 use crate::run::teleop::{Way, conservation};
 use crate::run::turns::Turns;
@@ -117,8 +117,8 @@ pub fn account_commands(
 
 fn flows(scenario: &Scenario, ways: &[Way; 2]) -> Vec<FlowResult> {
     let rate = |bytes: u64| bytes as f64 * 8.0 / scenario.duration.as_secs_f64();
-    let flow = |(side, name, way): (Side, &str, &Way)| FlowResult {
-        name: name.to_owned(),
+    let flow = |(side, way): (Side, &Way)| FlowResult {
+        name: name(side).to_owned(),
         owner: FlowOwner::Commands(direction(side)),
         kind: "commands".to_owned(),
         sent: way.entered,
@@ -131,6 +131,5 @@ fn flows(scenario: &Scenario, ways: &[Way; 2]) -> Vec<FlowResult> {
         delay_ms: None,
         counters: way.counters.clone(),
     };
-    let ends = [(Side::Opens, "commands", &ways[0]), (Side::Waits, "commands answers", &ways[1])];
-    ends.into_iter().map(flow).collect()
+    [Side::Opens, Side::Waits].into_iter().zip(ways).map(flow).collect()
 }

@@ -3,18 +3,18 @@
 mod account;
 mod books;
 
-use taut_agent::{Operator, Robot};
 use taut_core::{Address, DropCause, Duration, FlowId, NodeEvent, Seed, Time};
-use taut_sim::{Network, Observer, Peer};
-use taut_transport::stack::{Side, Stack};
+use taut_sim::{Network, Observer};
+use taut_transport::stack::Side;
 
 use self::books::{Books, Onlooker};
-use super::agent::{Agent, AgentNode, Events};
-use super::flows::{Counted, Counters, FlowInfo};
+use super::agent::{AgentNode, Events, Setup};
+use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
+use super::script::Script;
 use super::settings;
 use super::still::{self, StillHand, StillRobot};
-use super::transports::{Carries, End, PORTS};
+use super::transports::Stacks;
 use crate::metrics::{Metrics, StreamKey};
 use crate::scenario::{Direction, Scenario, Session};
 use taut_report::result::FlowOwner;
@@ -97,47 +97,30 @@ struct OneEnd<'a> {
 impl OneEnd<'_> {
     fn node(self, other: Address, books: Books, inputs: &mut Inputs) -> Result<AgentNode, RunError> {
         let Self { session, scenario, seed, side, direction, counters } = self;
-        let (first, mut life) = (stack(session, side, seed, String::new())?, String::new());
-        let (headers, protocol) = (first.headers(), first.protocol());
-        let (source_port, destination_port) = match side {
-            Side::Opens => PORTS,
-            Side::Waits => (PORTS.1, PORTS.0),
-        };
-        let dscp = session.stream(direction).map_or(0, |stream| stream.dscp);
-        let flow = FlowId(side as u32);
-        let peer = Peer { address: other, source_port, destination_port, flow, protocol, dscp };
-        let begins = begins(session, seed);
+        let (end, spec) = (settings::media_end(side), settings::media(session));
+        let mut carrier = Stacks { end, spec, seed, counters }.carrier(other, FlowId(side as u32))?;
+        carrier.peer.dscp = session.stream(direction).map_or(0, |stream| stream.dscp);
         let events = Events::default();
-        let observer = Box::new(Onlooker { side, books, events: events.clone() });
-        let wire = Counted::new(first, counters.clone());
-        let rng = seed.stream(&format!("session/{}/agent", side.name()));
-        let agent = match side {
+        let setup = Setup {
+            carrier,
+            rng: seed.stream(&format!("session/{}/agent", side.name())),
+            begins: begins(session, seed),
+            observer: Box::new(Onlooker { side, books, events: events.clone() }),
+            account: Box::new(()),
+            events,
+        };
+        Ok(match side {
             Side::Opens => {
-                let hand = Box::new(StillHand::of_session(scenario, session, Time::ZERO, seed, inputs)?);
-                let config = settings::media_operator(session).headers(headers);
-                let agent = settings::media_agent(session, scenario.drain).stays();
-                let operator = Operator::new(begins, wire, rng, config, hand as _, agent);
-                Agent::Operator(Box::new(operator.observed(observer)))
+                let hand = StillHand::of_session(scenario, session, Time::ZERO, seed, inputs)?;
+                let settings = settings::media_agent(session, scenario.drain);
+                setup.operator(settings::media_operator(session), hand, settings, Script::default())
             }
             Side::Waits => {
-                let robot = Box::new(StillRobot::of_session(scenario, session, seed, inputs)?);
-                let config = settings::media_robot(session).headers(headers);
-                Agent::Robot(Box::new(Robot::new(begins, wire, rng, config, robot as _).observed(observer)))
+                let robot = StillRobot::of_session(scenario, session, seed, inputs)?;
+                setup.robot(settings::media_robot(session), robot)
             }
-        };
-        let session = session.clone();
-        let renew = Box::new(move || {
-            life.push_str("/renewed");
-            let stack = stack(&session, side, seed, life.clone()).expect("it could be made before");
-            Counted::new(stack, counters.clone())
-        });
-        Ok(AgentNode::new(begins, agent, renew, peer, events))
+        })
     }
-}
-
-fn stack(session: &Session, side: Side, seed: Seed, life: String) -> Result<Stack, RunError> {
-    let end = End { carries: Carries::Session, side, secure: false, life, paths: 1 };
-    end.stack(settings::media(session), seed)
 }
 
 /// Devices run on clocks of their own: where in a period they are asked, beside what else is on the links, is chance.

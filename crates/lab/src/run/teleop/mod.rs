@@ -5,11 +5,10 @@ mod books;
 mod channels;
 mod checker;
 mod control;
-mod node;
 mod notes;
 pub(super) mod own;
+mod page;
 mod record;
-mod script;
 mod wire;
 
 use std::cell::RefCell;
@@ -17,21 +16,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use taut_agent::{Operator, ResumePolicy, Robot};
+use taut_agent::ResumePolicy;
 use taut_core::{Address, Duration, FlowId, Rng, Seed, Time};
-use taut_sim::{Network, NodeClock, Peer};
+use taut_sim::{Network, NodeClock};
 use taut_transport::stack::Side;
 
 use self::books::Book;
-use self::node::{Agent, AgentNode, Clocks, Onlooker, Page};
 use self::notes::Scribe;
 use self::own::{OwnQueues, SharedQueues};
+use self::page::{Clocks, Onlooker, Page};
 use self::record::{Opening, Record, Shared};
-use self::script::Script;
-use self::wire::{Life, Wires};
+use self::wire::Life;
+use super::agent::{Events, Setup};
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
-use super::transports::PORTS;
+use super::script::Script;
+use super::transports::{Carries, End, Stacks};
 use super::{cross, links, settings};
 use crate::hand::SimulatedHand;
 use crate::metrics::{StreamKey, Watch};
@@ -91,44 +91,38 @@ fn add_life(
     let over = Arc::new(AtomicBool::new(false));
     let mut nodes = Vec::new();
     for (side, own, address) in [(Side::Opens, clocks[0], robot), (Side::Waits, clocks[1], operator)] {
-        let flow = side as usize;
-        let counters = counters[flow].clone();
-        let mut wires = Wires { teleop: teleop.clone(), side, seed, life: life.clone(), counters };
-        let wire = wires.next()?;
-        let (headers, protocol) = (wire.stack().headers(), wire.stack().protocol());
-        let rng = seed.stream(&format!("teleop/{}/session{}", side.name(), life.name));
-        let book = Book::new(teleop, side, record.clone());
-        let page = Page::new(Scribe::new(teleop, side), book, Clocks { own, operator: clocks[0] });
-        let (begins, observer) = (own.read(Time::ZERO), Box::new(Onlooker(page.clone())));
+        let (carries, name) = (Carries::Session, &life.name);
+        let end = End { carries, side, secure: teleop.secure, life: name.clone(), paths: teleop.paths };
+        let counters = counters[side as usize].clone();
+        let stacks = Stacks { end, spec: wire::spec(teleop, side, life), seed, counters };
+        let (book, events) = (Book::new(teleop, side, record.clone()), Events::default());
+        let (scribe, clocks) = (Scribe::new(teleop, side), Clocks { own, operator: clocks[0] });
+        let page = Page { scribe, book, clocks, transit: None, events: events.clone() };
+        let onlooker = Onlooker(Rc::new(RefCell::new(page)));
+        let setup = Setup {
+            carrier: stacks.carrier(address, FlowId(side as u32))?,
+            rng: seed.stream(&format!("teleop/{}/session{name}", side.name())),
+            begins: own.read(Time::ZERO),
+            observer: Box::new(onlooker.clone()),
+            account: Box::new(onlooker),
+            events,
+        };
         let hand = SimulatedHand::of_run(teleop, seed);
-        let agent = match side {
+        nodes.push(match side {
             Side::Opens => {
                 let end = own.read(Time::ZERO + scenario.duration);
                 let hand = hand.ends_after(teleop.messages).ends_at(end).tells_its_end(over.clone());
-                let session = settings::operator(teleop).headers(headers);
-                // What is under way at the end is seen by the run, which goes on for a while.
-                let agent = settings::agent(teleop, scenario.drain).stays();
+                let agent = settings::agent(teleop, scenario.drain);
                 // The first resume, too, is the person's in the script.
                 let agent =
                     if teleop.resume_after.is_some() { agent } else { agent.resumes(ResumePolicy::Never) };
-                let operator = Operator::new(begins, wire, rng, session, hand, agent).observed(observer);
-                Agent::Operator(Box::new(operator), Script::new(teleop, own))
+                setup.operator(settings::operator(teleop), hand, agent, Script::new(teleop, own))
             }
             Side::Waits => {
                 let arm = SimulatedArm::of_run(teleop, seed, hand.position()).feeds_back_until(over.clone());
-                let session = settings::robot(teleop).headers(headers);
-                Agent::Robot(Box::new(Robot::new(begins, wire, rng, session, arm).observed(observer)))
+                setup.robot(settings::robot(teleop), arm)
             }
-        };
-        let peer = Peer {
-            address,
-            source_port: if flow == 0 { PORTS.0 } else { PORTS.1 },
-            destination_port: if flow == 0 { PORTS.1 } else { PORTS.0 },
-            flow: FlowId(flow as u32),
-            protocol,
-            ..Peer::default()
-        };
-        nodes.push(AgentNode::new(agent, wires, peer, page));
+        });
     }
     let vertex = |network: &Network, name: &str| {
         network.find(name).expect("a valid scenario names vertices that exist")

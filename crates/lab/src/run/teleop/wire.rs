@@ -1,18 +1,13 @@
 //! What carries a session, and what can be seen of it from outside: which frames went in and which came out.
 
-use taut_agent::{Conversation, Refused, Trouble};
-use taut_core::{Event, Seed};
+use taut_core::Event;
 use taut_session::Codec;
-use taut_transport::mtip::ChoiceReport;
 use taut_transport::quic::Resumption;
-use taut_transport::stack::{Side, Stack, StackSpec};
+use taut_transport::stack::{Side, StackSpec};
 use taut_wire::omni71;
 use taut_wire::session::{Body, Frame, Priority};
 
-use crate::run::flows::{Counted, Counters};
-use crate::run::inputs::RunError;
 use crate::run::settings;
-use crate::run::transports::{Carries, End};
 use crate::scenario::Teleop;
 
 /// Which life of the two ends it is, and what they remember of the one before.
@@ -23,23 +18,12 @@ pub(super) struct Life {
     pub(super) tickets: [Resumption; 2],
 }
 
-/// The stack of one end.
-pub(super) fn stack(teleop: &Teleop, side: Side, seed: Seed, life: &Life) -> Result<Stack, RunError> {
-    let spec = match settings::session(teleop) {
-        StackSpec::Quic(config) => {
-            let tickets = life.tickets[usize::from(side == Side::Waits)].clone();
-            StackSpec::Quic(config.resumption(tickets))
-        }
+/// How the stack of one end is set.
+pub(super) fn spec(teleop: &Teleop, side: Side, life: &Life) -> StackSpec {
+    match settings::session(teleop) {
+        StackSpec::Quic(config) => StackSpec::Quic(config.resumption(life.tickets[side as usize].clone())),
         other => other,
-    };
-    let end = End {
-        carries: Carries::Session,
-        side,
-        secure: teleop.secure,
-        life: life.name.clone(),
-        paths: teleop.paths,
-    };
-    end.stack(spec, seed)
+    }
 }
 
 /// What went by.
@@ -106,75 +90,4 @@ pub(super) fn seen(codec: Codec, side: Side, event: &Event) -> Option<Seen> {
 /// What a message's number says: that of what is neither state nor feedback has the highest bit.
 pub(super) fn sent(tag: u64, stream: u16) -> Option<Seen> {
     (tag & NO_STATE == 0).then_some(Seen::Sent { sequence: tag, stream: stream as u8 })
-}
-
-/// What carries a session: as on sockets, but that nobody else asks for the robot.
-pub(super) type Wire = Counted;
-
-impl Conversation for Wire {
-    fn trouble(&self) -> Trouble {
-        Trouble::NoAnswer
-    }
-    fn wakes_early(&self) -> bool {
-        false
-    }
-    fn lingers(&self) -> bool {
-        false
-    }
-    fn busy(&self) -> u64 {
-        0
-    }
-    fn take_stranger(&mut self) -> Option<Refused> {
-        None
-    }
-    fn choices(&self) -> Option<ChoiceReport> {
-        self.stack().choices()
-    }
-    fn copies(&self) -> Option<(u64, u64)> {
-        self.stack().copies()
-    }
-    fn stream_bytes(&self) -> Option<(u64, u64)> {
-        None
-    }
-}
-
-/// Makes what carries a session at one end, and again when that is of no use any more.
-pub(super) struct Wires {
-    pub(super) teleop: Teleop,
-    pub(super) side: Side,
-    pub(super) seed: Seed,
-    pub(super) life: Life,
-    pub(super) counters: Counters,
-}
-
-impl Wires {
-    pub(super) fn next(&mut self) -> Result<Wire, RunError> {
-        let stack = stack(&self.teleop, self.side, self.seed, &self.life)?;
-        // Another one has other random numbers.
-        self.life.name.push_str("/renewed");
-        Ok(Counted::new(stack, self.counters.clone()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use taut_core::{Message, PathId, Time, Transport};
-    use taut_transport::stack::{Bare, EveryPath};
-    use taut_transport::udp::UdpConfig;
-
-    #[test]
-    fn what_is_watched_and_counted_has_its_paths_all_the_same() {
-        let (counters, path) = (Counters::default(), PathId(4));
-        let stack = Bare::EveryPath(EveryPath::new(UdpConfig::new())).into();
-        let mut wire = Wire::new(stack, counters.clone());
-        assert!(!wire.uses_path(path) && wire.add_path(Time::ZERO, path) && wire.uses_path(path));
-        assert!(!wire.add_path(Time::ZERO, path), "it is known");
-        wire.send(Time::ZERO, Message::default()).unwrap();
-        assert_eq!(wire.poll_transmit(Time::ZERO, &mut Vec::new()).map(|sent| sent.path), Some(path));
-        wire.remove_path(Time::ZERO, path);
-        assert!(!wire.uses_path(path));
-        drop(wire);
-        assert_eq!(counters.take().get("offered"), Some(&1));
-    }
 }

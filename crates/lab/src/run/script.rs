@@ -3,17 +3,35 @@
 
 use std::collections::VecDeque;
 
-use taut_agent::{OperatorCommand, OperatorNote, RETRY};
+use taut_agent::{Alarm, Operator, OperatorCommand, OperatorDevice, OperatorNote, RETRY};
 use taut_core::{Deadline, Duration, Time, earliest};
 use taut_session::{OperatorEvent, ResumeError};
 use taut_sim::NodeClock;
 
-use super::node::Press;
+use super::flows::Counted;
 use crate::scenario::Teleop;
+
+/// A button that somebody pressed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Press {
+    Stop,
+    Command(OperatorCommand),
+}
+
+impl Press {
+    pub(super) fn on(self, agent: &mut Operator<Counted, Box<dyn OperatorDevice>>, now: Time) {
+        match self {
+            Self::Stop => agent.handle_alarm(now, Alarm::Pressed),
+            Self::Command(command) => agent.handle_command(now, command),
+        }
+    }
+}
 
 const RESUME: Press = Press::Command(OperatorCommand::Resume);
 const RESET: Press = Press::Command(OperatorCommand::Reset);
 
+/// By default nothing is pressed.
+#[derive(Default)]
 pub(super) struct Script {
     /// In order of time.
     presses: VecDeque<(Time, Press)>,
