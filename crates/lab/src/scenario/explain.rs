@@ -219,7 +219,7 @@ mod tests {
                 "session.forward.haptics",
                 "; there is `session.backward.haptic`, `session.forward.haptic`",
             ),
-            ("[[channels]]\nname = \"log\"", "channels", "; there is `teleop.channels`"),
+            ("[[channels]]\nname = \"log\"", "channels.0", "; there is `teleop.channels`"),
             (
                 "[session]\ncongestion_control = \"gcc\"",
                 "session.congestion_control",
