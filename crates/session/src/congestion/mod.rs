@@ -42,7 +42,7 @@ pub(crate) struct Arrived {
 #[derive(Debug)]
 pub(crate) enum Controller {
     OwnQueue(Box<Flight>),
-    Scream(Scream),
+    Scream(Box<Scream>),
     Gcc(Box<Gcc>),
 }
 
@@ -61,7 +61,7 @@ impl Controller {
     /// does.
     pub(crate) fn new(law: Congestion, enabled: bool, repeats: bool) -> Self {
         match law {
-            Congestion::Scream(target) if enabled => Self::Scream(Scream::new(target)),
+            Congestion::Scream(target) if enabled => Self::Scream(Box::new(Scream::new(target))),
             Congestion::Gcc if enabled => Self::Gcc(Box::new(Gcc::new())),
             _ => Self::OwnQueue(Box::new(Flight::new(enabled, repeats))),
         }
