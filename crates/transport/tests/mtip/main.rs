@@ -4,5 +4,7 @@ mod flow;
 mod harness;
 mod hostile;
 mod lateness;
+mod measured;
 mod paths;
+mod recording;
 mod reliable;
