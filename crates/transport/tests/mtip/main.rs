@@ -1,5 +1,7 @@
 //! MTIP between two endpoints with several paths, in virtual time.
 
+#![expect(clippy::print_stdout, reason = "it says what it skips and what it measured")]
+
 mod flow;
 mod harness;
 mod hostile;

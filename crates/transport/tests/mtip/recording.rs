@@ -30,7 +30,7 @@ impl Recording {
         let folder = std::env::var_os("TAUT_DATA").map_or_else(|| PathBuf::from(beside), PathBuf::from);
         let file = folder.join("multipath-5g-measured").join(format!("{name}.csv"));
         let Ok(text) = fs::read_to_string(&file) else {
-            eprintln!("skipped: {} is not there", file.display());
+            println!("skipped: {} is not there", file.display());
             return None;
         };
         let path = |first: usize| {

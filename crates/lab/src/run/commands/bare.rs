@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, Node, NodeEvent, Packet, Time, Transport,
-    earliest,
+    Datagram, Deadline, DropCause, Duration, Event, Message, Node, NodeEvent, Packet, Reliability, Time,
+    Transport, earliest,
 };
 use taut_sim::Peer;
 
 use super::books::Books;
 use crate::run::flows::Counted;
-use crate::scenario::Commands;
+use crate::scenario::{Commands, MpquicSpec, TransportSpec};
 
 /// Makes a command every period: its number, when it was made, zeros.
 pub(super) struct Sender {
@@ -18,6 +18,7 @@ pub(super) struct Sender {
     size: usize,
     period: Duration,
     deadline: Option<Duration>,
+    reliability: Reliability,
     next: Time,
     stop: Time,
 }
@@ -39,7 +40,9 @@ impl Sender {
         let deadline = stack.stack().keeps_deadlines().then_some(commands.deadline);
         let end = End { stack, peer, books, back: false, events: VecDeque::new() };
         let (size, period) = (commands.size.get() as usize, commands.period);
-        Self { end, size, period, deadline, next: Time::ZERO, stop }
+        let is_stream = matches!(commands.transport, TransportSpec::Mpquic(MpquicSpec { stream: true, .. }));
+        let reliability = if is_stream { Reliability::Reliable } else { Reliability::Unreliable };
+        Self { end, size, period, deadline, reliability, next: Time::ZERO, stop }
     }
 
     fn make(&mut self, now: Time) {
@@ -49,8 +52,14 @@ impl Sender {
             let mut data = vec![0; self.size];
             data[..8].copy_from_slice(&number.to_be_bytes());
             data[8..16].copy_from_slice(&now.as_nanos().to_be_bytes());
-            let message =
-                Message { data, created: now, deadline: self.deadline, tag: number, ..Message::default() };
+            let message = Message {
+                data,
+                created: now,
+                deadline: self.deadline,
+                reliability: self.reliability,
+                tag: number,
+                ..Message::default()
+            };
             if self.end.stack.send(now, message).is_err() {
                 self.end.books.refused();
             }

@@ -167,6 +167,9 @@ pub struct MpquicSpec {
     /// What the paths are for.
     #[serde(default)]
     pub paths: MpquicPaths,
+    /// Commands on one stream, in order, each repeated until it arrives, instead of as datagrams; without a session (`bare`) only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stream: bool,
     /// After how long a silence a path is abandoned. 20ms to 1min.
     #[serde(default = "path_idle_timeout")]
     #[schemars(with = "String")]
