@@ -81,7 +81,7 @@ def main():
             if protocol.endswith(known):
                 protocol, condition = protocol.removesuffix(f", {known}"), f"{known}, {condition}"
         measures = {measure["name"]: measure for measure in variant["measures"]}
-        condition = re.sub(r" \d+\b", "", condition)
+        condition = re.sub(r" \d+(?= later$|$)", "", condition)
         conditions.setdefault(condition, {}).setdefault(protocol, []).append(measures)
     for condition, rows in conditions.items():
         said, head, cells = compact([row(name, over_recordings(runs)) for name, runs in rows.items()])
