@@ -6,7 +6,7 @@ use taut_core::{Backlog, Deadline, Link, LinkEvent, Packet, PacketMeta, Time};
 
 use crate::frame_gate::Watch;
 use crate::stage::Stage;
-use crate::{Bottleneck, Corrupt, Cut, Delay, Duplicate, FrameGate, Jitter, Loss};
+use crate::{Bottleneck, Corrupt, Cut, Delay, Duplicate, FrameGate, Jitter, Loss, Recorded};
 
 /// A link made of elements.
 ///
@@ -37,6 +37,8 @@ pub enum Element {
     Loss(Loss),
     /// Later by a random length.
     Jitter(Jitter),
+    /// Later, or not at all, as recorded.
+    Recorded(Recorded),
     /// A second copy.
     Duplicate(Duplicate),
     /// A flipped bit.
@@ -93,6 +95,7 @@ impl Chain {
                     Element::Delay(stage) => drain(stage, tail, &mut self.sink, now),
                     Element::Bottleneck(stage) => drain(stage, tail, &mut self.sink, now),
                     Element::Jitter(stage) => drain(stage, tail, &mut self.sink, now),
+                    Element::Recorded(stage) => drain(stage, tail, &mut self.sink, now),
                     Element::Loss(_)
                     | Element::Duplicate(_)
                     | Element::Corrupt(_)
@@ -201,6 +204,7 @@ impl Element {
             Self::Delay(stage) => stage.due(),
             Self::Bottleneck(stage) => stage.due(),
             Self::Jitter(stage) => stage.due(),
+            Self::Recorded(stage) => stage.due(),
             Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => {
                 Time::MAX
             }
@@ -213,6 +217,7 @@ impl Element {
             Self::Delay(stage) => stage.step(events),
             Self::Bottleneck(stage) => stage.step(events),
             Self::Jitter(stage) => stage.step(events),
+            Self::Recorded(stage) => stage.step(events),
             Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => None,
         }
     }
@@ -223,6 +228,7 @@ impl Element {
             Self::Delay(stage) => stage.why(),
             Self::Bottleneck(stage) => stage.why(),
             Self::Jitter(stage) => stage.why(),
+            Self::Recorded(stage) => stage.why(),
             Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => {
                 "never"
             }
@@ -234,6 +240,7 @@ impl Element {
             Self::Delay(stage) => stage.visit_held(visit),
             Self::Bottleneck(stage) => stage.visit_held(visit),
             Self::Jitter(stage) => stage.visit_held(visit),
+            Self::Recorded(stage) => stage.visit_held(visit),
             Self::Loss(_) | Self::Duplicate(_) | Self::Corrupt(_) | Self::Cut(_) | Self::FrameGate(_) => {}
         }
     }
@@ -278,7 +285,7 @@ impl From<FrameGate> for Element {
         Self::FrameGate(Box::new(gate))
     }
 }
-element_from!(Delay, Bottleneck, Loss, Jitter, Duplicate, Corrupt, Cut);
+element_from!(Delay, Bottleneck, Loss, Jitter, Recorded, Duplicate, Corrupt, Cut);
 
 /// Where packets and events end up that left the chain.
 #[derive(Clone, Debug, Default)]
@@ -313,6 +320,7 @@ fn push(elements: &mut [Element], sink: &mut Sink, at: Time, mut packet: Packet)
             Element::Delay(stage) => return enter(stage, tail, sink, at, packet),
             Element::Bottleneck(stage) => return enter(stage, tail, sink, at, packet),
             Element::Jitter(stage) => return enter(stage, tail, sink, at, packet),
+            Element::Recorded(stage) => return enter(stage, tail, sink, at, packet),
             Element::Loss(loss) => {
                 if loss.takes(at, &packet.meta, &mut sink.events) {
                     return;
@@ -370,6 +378,7 @@ fn catch_up(gate: &mut FrameGate, tail: &mut [Element], sink: &mut Sink, now: Ti
                 Element::Delay(stage) => drain(stage, behind, sink, at),
                 Element::Bottleneck(stage) => drain(stage, behind, sink, at),
                 Element::Jitter(stage) => drain(stage, behind, sink, at),
+                Element::Recorded(stage) => drain(stage, behind, sink, at),
                 Element::FrameGate(next) => catch_up(next, behind, sink, at),
                 Element::Loss(_) | Element::Duplicate(_) | Element::Corrupt(_) | Element::Cut(_) => {}
             }

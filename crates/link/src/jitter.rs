@@ -129,7 +129,7 @@ impl Jitter {
             return Err(JitterError::ParetoShape(shape));
         }
         let inside = if config.reorder {
-            Inside::Any(AnyOrder { limit: config.limit, ..AnyOrder::default() })
+            Inside::Any(AnyOrder::new(config.limit))
         } else {
             Inside::InOrder(DelayLine::new(config.limit))
         };
@@ -179,9 +179,7 @@ impl Stage for Jitter {
     fn visit_held(&self, visit: &mut dyn FnMut(&PacketMeta)) {
         match &self.inside {
             Inside::InOrder(line) => line.visit(visit),
-            Inside::Any(heap) => {
-                heap.heap.iter().for_each(|Reverse(departure)| visit(&departure.packet.meta))
-            }
+            Inside::Any(heap) => heap.visit(visit),
         }
     }
 }
@@ -199,14 +197,18 @@ enum Inside {
 
 /// Packets by departure; those that leave together in the order in which they came.
 #[derive(Clone, Debug, Default)]
-struct AnyOrder {
+pub(crate) struct AnyOrder {
     heap: BinaryHeap<Reverse<Departure>>,
     entered: u64,
     limit: usize,
 }
 
 impl AnyOrder {
-    fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, at: Time, packet: Packet, events: &mut Vec<LinkEvent>) {
         if self.heap.len() >= self.limit {
             events.push(LinkEvent::Dropped { meta: packet.meta, cause: DropCause::DelayFull });
             return;
@@ -216,13 +218,17 @@ impl AnyOrder {
     }
 
     /// The packet that leaves at `due`.
-    fn pop(&mut self) -> Option<Packet> {
+    pub(crate) fn pop(&mut self) -> Option<Packet> {
         let Reverse(Departure { packet, .. }) = self.heap.pop()?;
         Some(packet)
     }
 
-    fn due(&self) -> Time {
+    pub(crate) fn due(&self) -> Time {
         self.heap.peek().map_or(Time::MAX, |Reverse(departure)| departure.at)
+    }
+
+    pub(crate) fn visit(&self, visit: &mut dyn FnMut(&PacketMeta)) {
+        self.heap.iter().for_each(|Reverse(departure)| visit(&departure.packet.meta));
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`Bottleneck`] | makes it wait in a [`Discipline`], then serialises it at a [`Rate`] | rate (bit/s), or a [`MahimahiTrace`] (ms) | ns-3 `PointToPointNetDevice`; Netravali et al., *Mahimahi*, USENIX ATC 2015 |
 //! | [`Loss`] | drops it | probability, or [`GilbertElliott`], or positions | `tc-netem(8)` `loss`; Gilbert 1960, Elliott 1963 |
 //! | [`Jitter`] | gives it out later by a random length | mean and spread (ns), [`Distribution`], correlation | `tc-netem(8)` `delay … distribution` |
+//! | [`Recorded`] | gives it out later or drops it, as a recorded path did | [`PathRecording`] (ms), [`RecordedConfig`] | |
 //! | [`Duplicate`] | makes a second one | probability | `tc-netem(8)` `duplicate` |
 //! | [`Corrupt`] | flips one bit | probability | `tc-netem(8)` `corrupt` |
 //! | [`FrameGate`] | drops it, and all of its video frame | policy, filter | Yuan 2024 |
@@ -70,6 +71,7 @@ mod luck;
 mod mahimahi;
 mod queue;
 mod rate;
+mod recorded;
 mod schedule;
 mod stage;
 
@@ -91,4 +93,5 @@ pub use queue::{
     RedStats, TinStats, Tins, TokenBucket, TokenBucketConfig, TokenBucketStats,
 };
 pub use rate::Rate;
+pub use recorded::{Later, PathRecording, Recorded, RecordedConfig, RecordedError};
 pub use schedule::{Schedule, ScheduleError};

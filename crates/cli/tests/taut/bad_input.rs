@@ -429,9 +429,9 @@ fn a_run_json_that_is_none_is_told() {
 const TOLD: &str = r#"taut: unknown_key.toml:2: durration: unknown key; allowed here: `title`, `description`, `duration`, `warmup`, `drain`, `lans`, `links`, `session`, `teleop`, `commands`, `cross`, `model`, `variant`, `axis`
 taut: unknown_key_of_a_link.toml:6: links.wire.latency: unknown key; allowed here: `between`, `from`, `to`, `chain`
 taut: unknown_key_of_a_server.toml:8: links.wire.chain.0.server.speed: unknown key; allowed here: `rate`, `mahimahi`, `rate_table`, `queue`
-taut: unknown_element.toml:9: links.wire.chain.1.latency: `latency` is not one of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
-taut: two_kinds.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
-taut: no_kind.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: unknown_element.toml:9: links.wire.chain.1.latency: `latency` is not one of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `recorded`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: two_kinds.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `recorded`, `duplicate`, `corrupt`, `cut`, `gate`
+taut: no_kind.toml:9: links.wire.chain.1: exactly one kind is needed, of `server`, `delay`, `delay_table`, `jitter`, `jitter_table`, `loss`, `loss_table`, `recorded`, `duplicate`, `corrupt`, `cut`, `gate`
 taut: missing_title.toml: the key `title` is missing
 taut: missing_traffic.toml:19: cross.noise: the key `traffic` is missing
 taut: missing_packet.toml:22: cross.noise.traffic.cbr: the key `packet` is missing

@@ -5,7 +5,7 @@ use taut_link::Chain;
 
 use super::commands::slot;
 use super::inputs::{Inputs, RunError};
-use super::links::{build_chain, directions};
+use super::links::{Direction, build_chain, directions};
 use crate::scenario::Scenario;
 
 /// Both directions of one link between two places.
@@ -35,24 +35,24 @@ pub fn link_pair(
     inputs: &mut Inputs,
 ) -> Result<LinkPair, RunError> {
     let name = link_name(scenario, name)?;
-    let mut build = |name: &str, label: &str| {
-        build_chain(&scenario.links[name].chain, label, &format!("links.{name}"), seed, None, inputs)
+    let mut build = |name: &str, way: &Direction<'_>| {
+        build_chain(&scenario.links[name].chain, way, &format!("links.{name}"), seed, None, inputs)
     };
     let ways = directions(name, &scenario.links[name]);
-    let Some((label, a, b)) = ways.first() else {
+    let Some(way) = ways.first() else {
         return Err(RunError::scenario(format!("link `{name}` leads nowhere")));
     };
-    let up = build(name, label)?;
+    let up = build(name, way)?;
     let back = scenario
         .links
         .iter()
         .flat_map(|(other, link)| directions(other, link).into_iter().map(move |way| (other, way)))
-        .find(|(_, (_, from, to))| (from, to) == (b, a));
+        .find(|(_, other)| other.leads(way.to, way.from));
     let down = match &back {
-        Some((other, (label, ..))) => build(other, label)?,
+        Some((other, way)) => build(other, way)?,
         None => Chain::new(Vec::new()),
     };
-    Ok(LinkPair { name: name.to_owned(), a: (*a).to_owned(), b: (*b).to_owned(), up, down })
+    Ok(LinkPair { name: name.to_owned(), a: way.from.to_owned(), b: way.to.to_owned(), up, down })
 }
 
 /// `name`, if there is such a link; without a name that of the only one, or, of two that lead there and back, the one from
@@ -81,7 +81,7 @@ pub fn link_name<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a s
 
 fn opposite(scenario: &Scenario, one: &str, other: &str) -> bool {
     match (&directions(one, &scenario.links[one])[..], &directions(other, &scenario.links[other])[..]) {
-        ([(_, from, to)], [(_, back_from, back_to)]) => (from, to) == (back_to, back_from),
+        ([there], [back]) => back.leads(there.to, there.from),
         _ => false,
     }
 }
@@ -120,7 +120,7 @@ impl<'a> PathEnds<'a> {
         }
         // Cross traffic by itself: the first link's.
         let first = scenario.links.iter().flat_map(|(name, link)| directions(name, link)).next();
-        let (_, from, to) = first.ok_or_else(|| {
+        let Direction { from, to, .. } = first.ok_or_else(|| {
             RunError::key(
                 "session",
                 "there is none; [session], [teleop] and [commands] run over real sockets",
@@ -140,14 +140,14 @@ pub fn path_links(scenario: &Scenario, seed: Seed, inputs: &mut Inputs) -> Resul
     let PathEnds { of, ends, paths } = PathEnds::of(scenario)?;
     let [mut there, mut back] = [Vec::new(), Vec::new()];
     for (name, link) in &scenario.links {
-        for (label, from, to) in directions(name, link) {
-            let ways = match [from, to] {
+        for way in directions(name, link) {
+            let ways = match [way.from, way.to] {
                 way if way == ends => &mut there,
                 [from, to] if [to, from] == ends => &mut back,
-                _ => return Err(elsewhere(name, from, to)),
+                [from, to] => return Err(elsewhere(name, from, to)),
             };
             let key = format!("links.{name}");
-            ways.push(build_chain(&link.chain, &label, &key, seed, slot(scenario), inputs)?);
+            ways.push(build_chain(&link.chain, &way, &key, seed, slot(scenario), inputs)?);
         }
     }
     // Cross traffic that nobody answers needs no way back.

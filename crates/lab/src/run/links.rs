@@ -4,7 +4,8 @@ use taut_core::{Bitrate, Bytes, Duration, Probability, Rng, Seed, Time};
 use taut_link::frame_gate::{ControlConfig, Filter, FrameGate, Policy};
 use taut_link::{
     Bottleneck, Chain, Corrupt, Cut, Delay, Distribution as Shape, Duplicate, Element, GilbertElliott,
-    Jitter, JitterConfig, Loss, Luck, MahimahiTrace, Rate, Schedule,
+    Jitter, JitterConfig, Later, Loss, Luck, MahimahiTrace, PathRecording, Rate, Recorded, RecordedConfig,
+    Schedule,
 };
 use taut_sim::{Network, VertexId};
 use taut_trace::{Data, Impairment};
@@ -14,7 +15,7 @@ use super::queues::queue;
 use super::video::codec;
 use crate::scenario::{
     Distribution, ElementSpec, GatePolicy, GateSpec, JitterSpec, JitterTableSpec, LinkSpec, LossSpec,
-    Scenario, ServerSpec, TableSpec,
+    RecordedLater, RecordedSpec, RecordedWay, Scenario, ServerSpec, TableSpec,
 };
 
 /// What a link can tell about itself, by the number of the link.
@@ -39,42 +40,63 @@ pub(super) fn add(
     }
     let slot = super::commands::slot(scenario);
     let mut infos = Vec::new();
-    let mut one =
-        |network: &mut Network, name: String, ends: (&str, &str), key: &str, chain: &[ElementSpec]| {
-            let find = |end: &str| network.find(end).expect("every end is a vertex");
-            let (from, to): (VertexId, VertexId) = (find(ends.0), find(ends.1));
-            let link = build_chain(chain, &name, key, seed, slot, inputs)?;
-            infos.push(LinkInfo {
-                rate: constant_rate(chain),
-                queue_limit: servers(chain).find_map(|server| server.queue.bytes),
-                name: name.clone(),
-            });
-            network.link(name, from, to, link);
-            Ok::<(), RunError>(())
-        };
+    let mut one = |network: &mut Network, way: Direction<'_>, key: &str, chain: &[ElementSpec]| {
+        let find = |end: &str| network.find(end).expect("every end is a vertex");
+        let (from, to): (VertexId, VertexId) = (find(way.from), find(way.to));
+        let link = build_chain(chain, &way, key, seed, slot, inputs)?;
+        infos.push(LinkInfo {
+            rate: constant_rate(chain),
+            queue_limit: servers(chain).find_map(|server| server.queue.bytes),
+            name: way.label.clone(),
+        });
+        network.link(way.label, from, to, link);
+        Ok::<(), RunError>(())
+    };
     for (name, link) in &scenario.links {
-        for (label, from, to) in directions(name, link) {
-            one(network, label, (from, to), &format!("links.{name}"), &link.chain)?;
+        for way in directions(name, link) {
+            one(network, way, &format!("links.{name}"), &link.chain)?;
         }
     }
     for (name, lan) in &scenario.lans {
         for host in 1..=lan.hosts {
             let vertex = format!("{name}/{host}");
             let key = format!("lans.{name}");
-            one(network, format!("{vertex} → {name}"), (&vertex, name), &key, &lan.chain)?;
-            one(network, format!("{name} → {vertex}"), (name, &vertex), &key, &lan.chain)?;
+            one(network, Direction::new("", &vertex, name), &key, &lan.chain)?;
+            one(network, Direction { back: true, ..Direction::new("", name, &vertex) }, &key, &lan.chain)?;
         }
     }
     Ok(infos)
 }
 
-/// The one or two links that a link in a scenario stands for: label, from, to.
-pub(super) fn directions<'a>(name: &str, link: &'a LinkSpec) -> Vec<(String, &'a str, &'a str)> {
+/// One of the ways of a link in a scenario.
+#[derive(Clone, Debug)]
+pub(super) struct Direction<'a> {
+    /// What it is called in results.
+    pub(super) label: String,
+    pub(super) from: &'a str,
+    pub(super) to: &'a str,
+    /// The second one of two.
+    back: bool,
+}
+
+impl<'a> Direction<'a> {
+    fn new(prefix: &str, from: &'a str, to: &'a str) -> Self {
+        Self { label: format!("{prefix}{from} → {to}"), from, to, back: false }
+    }
+
+    pub(super) fn leads(&self, from: &str, to: &str) -> bool {
+        (self.from, self.to) == (from, to)
+    }
+}
+
+/// The one or two links that a link in a scenario stands for.
+pub(super) fn directions<'a>(name: &str, link: &'a LinkSpec) -> Vec<Direction<'a>> {
+    let prefix = format!("{name}: ");
     match (&link.between, &link.from, &link.to) {
         (Some([a, b]), ..) => {
-            vec![(format!("{name}: {a} → {b}"), a, b), (format!("{name}: {b} → {a}"), b, a)]
+            vec![Direction::new(&prefix, a, b), Direction { back: true, ..Direction::new(&prefix, b, a) }]
         }
-        (None, Some(from), Some(to)) => vec![(format!("{name}: {from} → {to}"), from, to)],
+        (None, Some(from), Some(to)) => vec![Direction::new(&prefix, from, to)],
         _ => Vec::new(),
     }
 }
@@ -95,15 +117,15 @@ fn constant_rate(chain: &[ElementSpec]) -> Option<Bitrate> {
 /// With a `slot`, what is random and independent from packet to packet is that of the slot in which a packet was sent.
 pub(super) fn build_chain(
     chain: &[ElementSpec],
-    name: &str,
+    way: &Direction<'_>,
     key: &str,
     seed: Seed,
     slot: Option<Duration>,
     inputs: &mut Inputs,
 ) -> Result<Chain, RunError> {
     let elements = chain.iter().enumerate().map(|(i, spec)| {
-        let rng = seed.stream(&format!("link/{name}/{i}"));
-        element(spec, rng, slot, inputs).map_err(|fault| {
+        let rng = seed.stream(&format!("link/{}/{i}", way.label));
+        element(spec, way.back, rng, slot, inputs).map_err(|fault| {
             let ElementFault { kind, message } = fault;
             RunError::key(format!("{key}.chain.{i}.{kind}"), message)
         })
@@ -119,6 +141,7 @@ struct ElementFault {
 
 fn element(
     spec: &ElementSpec,
+    back: bool,
     mut rng: Rng,
     slot: Option<Duration>,
     inputs: &mut Inputs,
@@ -144,6 +167,9 @@ fn element(
         }
         ElementSpec::LossTable(table) => {
             Loss::bernoulli(losses(table, inputs).map_err(at("loss_table.file"))?, luck(rng)).into()
+        }
+        ElementSpec::Recorded(spec) => {
+            recorded(spec, back, luck(rng), inputs).map_err(at("recorded.file"))?.into()
         }
         ElementSpec::Duplicate(p) => Duplicate::new(*p, rng).into(),
         ElementSpec::Corrupt(p) => Corrupt::new(*p, luck(rng)).into(),
@@ -220,6 +246,21 @@ fn jitter_table(spec: &JitterTableSpec, luck: Luck, inputs: &mut Inputs) -> Resu
         .distribution(shape(spec.distribution))
         .reorder(spec.reorder);
     Jitter::new(config, luck).map_err(|e| e.to_string())
+}
+
+/// `back`: its link is the second direction of two.
+fn recorded(spec: &RecordedSpec, back: bool, luck: Luck, inputs: &mut Inputs) -> Result<Recorded, String> {
+    let bytes = inputs.read(&spec.file).map_err(|e| e.to_string())?;
+    let fault = |what: String| format!("{}: {what}", spec.file);
+    let text = std::str::from_utf8(&bytes).map_err(|_| fault("this is not UTF-8 text".to_owned()))?;
+    let path = PathRecording::parse(text, &spec.path).map_err(|e| fault(e.to_string()))?;
+    let later = match spec.later {
+        RecordedLater::SameRow => Later::SameRow,
+        RecordedLater::NextRow => Later::NextRow,
+    };
+    let back = spec.way.map_or(back, |way| way == RecordedWay::Back);
+    let config = RecordedConfig::new(spec.every).back(back).later(later).skip(spec.skip as usize);
+    Ok(Recorded::new(path, config, luck))
 }
 
 fn jitter(spec: &JitterSpec, luck: Luck) -> Result<Jitter, String> {

@@ -55,11 +55,11 @@ pub fn qdiscs(scenario: &Scenario) -> Result<Vec<Qdiscs>, RunError> {
         return Err(RunError::key(format!("lans.{name}"), "the kernel's network has links alone"));
     }
     let ways = scenario.links.iter().flat_map(|(name, link)| {
-        directions(name, link).into_iter().map(move |(label, from, to)| {
+        directions(name, link).into_iter().map(move |way| {
             one_way(name, link).map(|found| Qdiscs {
-                label,
-                from: from.to_owned(),
-                to: to.to_owned(),
+                label: way.label,
+                from: way.from.to_owned(),
+                to: way.to.to_owned(),
                 ..found
             })
         })
@@ -125,6 +125,7 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
             ElementSpec::Cut(_) => return Err(fault("cut", "they do not change over time")),
             ElementSpec::DelayTable(_) => return Err(fault("delay_table", "they do not change over time")),
             ElementSpec::JitterTable(_) => return Err(fault("jitter_table", "they do not change over time")),
+            ElementSpec::Recorded(_) => return Err(fault("recorded", "they do not change over time")),
             ElementSpec::LossTable(_) => return Err(fault("loss_table", "they do not change over time")),
         }
     }

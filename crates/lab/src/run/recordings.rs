@@ -3,8 +3,9 @@
 use std::path::Path;
 
 /// The folder of a set of recordings, and what is in it.
-const SETS: [(&str, &str); 2] = [
+const SETS: [(&str, &str); 3] = [
     ("multipath-5g", "delay, jitter and loss of two 5G links, from github.com/deliarico/MTIP"),
+    ("multipath-5g-measured", "what became of each command on two 5G links, from github.com/deliarico/MTIP"),
     (
         "haptics-1dof",
         "positions and torques of teleoperation with 1 degree of freedom, from Ohara's \
@@ -13,9 +14,10 @@ const SETS: [(&str, &str); 2] = [
 ];
 
 /// The scenarios of ours that read them.
-const READERS: [&str; 4] = [
+const READERS: [&str; 5] = [
     "two-5g-links.toml",
     "two-5g-links-perturbed.toml",
+    "two-measured-5g-links.toml",
     "link-failure.toml",
     "telehaptic-qos/adaptive-sampling.toml",
 ];

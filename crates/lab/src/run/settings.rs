@@ -146,7 +146,7 @@ fn mtip_config(spec: &MtipSpec, needs: Needs) -> MtipConfig {
         .mode(mode)
         .clocks(clocks)
         .policy(policy)
-        .deadline(needs.deadline.unwrap_or(Duration::from_millis(200)))
+        .deadline(spec.deadline.or(needs.deadline).unwrap_or(Duration::from_millis(200)))
         .explain(needs.explain)
         .latency_weight(spec.latency_weight.as_fraction())
         .probe_interval(spec.probe_interval);

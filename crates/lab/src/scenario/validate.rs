@@ -115,6 +115,7 @@ impl Scenario {
                 ElementSpec::Server(server) => files.extend(&mut server.mahimahi),
                 ElementSpec::DelayTable(table) | ElementSpec::LossTable(table) => files.push(&mut table.file),
                 ElementSpec::JitterTable(table) => files.push(&mut table.file),
+                ElementSpec::Recorded(recorded) => files.push(&mut recorded.file),
                 _ => {}
             }
         }
@@ -183,6 +184,9 @@ fn chain(key: &str, elements: &[ElementSpec]) -> Checked {
             ElementSpec::LossTable(table) => check_table(&format!("{key}.loss_table"), table)?,
             ElementSpec::JitterTable(table) => {
                 within(format!("{key}.jitter_table.every"), table.every, Duration::from_micros(1), LONGEST)?;
+            }
+            ElementSpec::Recorded(recorded) => {
+                within(format!("{key}.recorded.every"), recorded.every, Duration::from_micros(1), LONGEST)?;
             }
             ElementSpec::Gate(gate) => {
                 let server = |element: &ElementSpec| matches!(element, ElementSpec::Server(_));

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, PathId, Reason, Time};
 
+use super::MAX_PATHS;
 use super::config::{Adaptive, Policy};
 use super::deadline::Scheduler;
 use super::path::{Path, PathState};
@@ -54,11 +55,15 @@ struct Recent {
     number: u64,
     on_time: bool,
     duplicate: bool,
+    late: bool,
     missing: bool,
 }
 
 /// Messages that the adaptive rule remembers beyond its window, those on their way.
 const ON_THEIR_WAY: usize = 256;
+
+/// The published rule: so many of the newest that were not answered yet are not missing.
+const STILL_OPEN: usize = 2;
 
 /// A path that is down for so long is left out when all are taken.
 const HOPELESS_AFTER: Duration = Duration::from_secs(1);
@@ -69,7 +74,9 @@ impl Chooser {
             Policy::Deadline(target) => Some(Scheduler::new(target)),
             _ => None,
         };
-        Self { policy, latency_weight, as_published, count: 1, recent: VecDeque::new(), deadline }
+        // The published rule begins with every path.
+        let count = if as_published { MAX_PATHS } else { 1 };
+        Self { policy, latency_weight, as_published, count, recent: VecDeque::new(), deadline }
     }
 
     /// The probability that the policy asks for.
@@ -104,31 +111,47 @@ impl Chooser {
             Policy::Fixed(id) => {
                 (Places::of(linked().filter(|place| paths[*place].id == id)), None, Reason::Policy)
             }
-            Policy::Best(count) => (self.best(count.into(), paths), None, Reason::Policy),
+            Policy::Best(count) => (self.best(now, count.into(), paths), None, Reason::Policy),
             Policy::Adaptive(adaptive) => {
-                self.adapt(adaptive, linked().count());
+                match self.as_published {
+                    true => self.adapt_as_published(adaptive, linked().count()),
+                    false => self.adapt(adaptive, linked().count()),
+                }
                 let (keep, missing) = (adaptive.window + ON_THEIR_WAY, self.as_published);
-                self.recent.push_back(Recent { number, on_time: false, duplicate: false, missing });
+                self.recent.push_back(Recent {
+                    number,
+                    on_time: false,
+                    duplicate: false,
+                    late: false,
+                    missing,
+                });
                 while self.recent.len() > keep {
                     self.recent.pop_front();
                 }
-                (self.best(self.count, paths), None, Reason::Policy)
+                (self.best(now, self.count, paths), None, Reason::Policy)
             }
             Policy::Deadline(_) => {
                 let scheduler = self.deadline.as_mut().expect("the policy has one");
-                scheduler.choose(budget, paths, &alive().collect::<Vec<_>>())
+                scheduler.choose(now, budget, paths, &alive().collect::<Vec<_>>())
             }
         }
     }
 
     /// The best so many by the source's rank.
-    fn best(&self, count: usize, paths: &[Path]) -> Places {
+    fn best(&self, now: Time, count: usize, paths: &[Path]) -> Places {
         let reliability = |path: &Path| match (self.as_published, path.ever) {
             (true, (0, _)) => 0.0,
             (true, (sent, answered)) => answered as f64 / sent as f64,
-            (false, _) => 1.0 - path.losses.next(),
+            (false, _) => 1.0 - path.next_lost(now),
         };
-        let rank = |place: &usize| paths[*place].rank(self.latency_weight, reliability(&paths[*place]));
+        let latency = |path: &Path| match self.as_published {
+            true => path.latency,
+            false => path.one_way.quantile(0.5),
+        };
+        let rank = |place: &usize| {
+            let path = &paths[*place];
+            Path::rank(self.latency_weight, latency(path), reliability(path))
+        };
         let mut order: Vec<usize> = (0..paths.len()).filter(|place| paths[*place].is_linked()).collect();
         order.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
         Places::of(order.into_iter().take(count.max(1)))
@@ -162,12 +185,48 @@ impl Chooser {
         }
     }
 
+    /// The same as its authors run it (their evaluation material): once there are entries of `window` messages and one more, the newest
+    /// `window` are counted and the counts held against the thresholds' shares of all entries; then it begins anew.
+    fn adapt_as_published(&mut self, adaptive: Adaptive, most: usize) {
+        self.count = self.count.clamp(1, most.max(1));
+        let size = self.recent.len();
+        if size <= adaptive.window {
+            return;
+        }
+        let (mut bad, mut duplicates, mut open) = (0, 0, 0);
+        for message in self.recent.iter().rev().take(adaptive.window) {
+            let is_open = !message.on_time && !message.duplicate && !message.late;
+            open += usize::from(is_open);
+            bad += usize::from(message.late || is_open && open > STILL_OPEN);
+            duplicates += usize::from(message.duplicate);
+        }
+        let more_than = |count: usize, share: f64| count as f64 > share * size as f64;
+        if more_than(bad, adaptive.late_threshold) {
+            self.count = (self.count + 1).min(most.max(1));
+        } else if more_than(duplicates, adaptive.duplicate_threshold) && self.count > 1 {
+            self.count -= 1;
+        }
+        self.recent.clear();
+    }
+
     /// The peer says what became of a copy.
     pub(super) fn heard(&mut self, number: u64, on_time: bool, duplicate: bool) {
+        let is_known = self.recent.iter().any(|message| message.number == number);
+        if self.as_published && !is_known && self.recent.len() < ON_THEIR_WAY {
+            // What is answered late counts among those that come after it.
+            self.recent.push_back(Recent {
+                number,
+                on_time: false,
+                duplicate: false,
+                late: false,
+                missing: true,
+            });
+        }
         if let Some(message) = self.recent.iter_mut().rev().find(|message| message.number == number) {
             message.on_time |= on_time;
             message.duplicate |= duplicate;
             message.missing |= !on_time && !duplicate;
+            message.late |= !on_time && !duplicate;
         }
     }
 

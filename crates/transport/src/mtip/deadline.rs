@@ -10,7 +10,7 @@ use taut_core::{Duration, PathId, Reason, Time};
 
 use super::choose::{Places, Plan};
 use super::config::Target;
-use super::path::{Path, PathState};
+use super::path::Path;
 
 /// What is to come of a message.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,12 @@ const LEAST_AFTER_SILENCE: f64 = 0.95;
 const RARE: f64 = 0.2;
 /// So many copies more are as many, when they leave sooner.
 const SAME: f64 = 0.1;
+/// Of a path of which nothing is known so much may be late, and it is the less the more is known.
+const UNKNOWN: f64 = 0.03;
+/// A path that seems dead is tried so often at most.
+const TRIED_EVERY: Duration = Duration::from_millis(100);
+/// So many copies more or fewer are no difference.
+const FEW: f64 = 0.02;
 /// A copy with less than this chance is for nothing.
 const LEAST_CHANCE: f64 = 0.05;
 
@@ -63,11 +69,17 @@ impl Copies {
         self.count == MOST_COPIES
     }
 
+    /// How long ago the newest copy left on this path.
+    fn since(&self, now: Time, path: PathId) -> Option<Duration> {
+        let on_path = self.iter().rev().find(|(id, _)| *id == path);
+        on_path.map(|(_, sent)| now.saturating_since(*sent))
+    }
+
     pub(super) fn took(&self, path: PathId) -> bool {
         self.iter().any(|(id, _)| *id == path)
     }
 
-    fn iter(&self) -> impl Iterator<Item = &(PathId, Time)> {
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &(PathId, Time)> {
         self.sent[..self.count].iter()
     }
 }
@@ -77,13 +89,15 @@ impl Copies {
 pub(super) struct Scheduler {
     pub(super) target: Target,
     current: Option<PathId>,
+    /// A path that seems dead was tried then.
+    tried: Time,
     /// A copy at a last moment may leave so much later: it is asked for so much earlier.
     pub(super) margin: Duration,
 }
 
 impl Scheduler {
     pub(super) fn new(target: Target) -> Self {
-        Self { target, current: None, margin: Duration::ZERO }
+        Self { target, current: None, tried: Time::ZERO, margin: Duration::ZERO }
     }
 
     /// What may be missing of certainty.
@@ -99,9 +113,14 @@ impl Scheduler {
         is_wanted && (copies < usize::from(self.target.copies) || silent < RARE)
     }
 
-    /// Before the copies at once are queued: whether their answers are wanted on every path, because losing one would cost another copy.
-    pub(super) fn begin(&self, copies: &mut Copies, places: Places, paths: &[Path]) {
-        copies.everywhere = places.iter().any(|place| paths[place].losses.share() > self.tolerated());
+    /// Before the copies at once are queued: whether their answers are wanted on every path. Losing one would cost another copy, and only
+    /// another path tells a path that loses answers from one that loses messages.
+    pub(super) fn begin(&self, now: Time, copies: &mut Copies, places: Places, paths: &[Path]) {
+        copies.everywhere = self.asks_everywhere(now, places.iter(), paths);
+    }
+
+    fn asks_everywhere(&self, now: Time, mut places: impl Iterator<Item = usize>, paths: &[Path]) -> bool {
+        places.any(|place| paths[place].is_doubtful(now, self.tolerated()))
     }
 
     /// How long before a message is worthless the last copy on this path is to be asked for.
@@ -118,12 +137,17 @@ impl Scheduler {
     }
 
     /// The fewest copies that reach the target, together with those that may follow.
-    pub(super) fn choose(&mut self, budget: Duration, paths: &[Path], alive: &[usize]) -> Plan {
+    pub(super) fn choose(&mut self, now: Time, budget: Duration, paths: &[Path], alive: &[usize]) -> Plan {
         let moments = self.last_moments(budget, paths, alive);
-        let outlook = |set: &[usize]| self.outlook(set, budget, paths, &moments);
+        let outlook = |set: &[usize]| self.outlook(now, set, budget, paths, &moments);
         let median = |place: usize| paths[place].one_way.quantile(0.5).unwrap_or(budget);
         let better = |a: usize, b: usize| {
-            let (first, second) = (1.0 - outlook(&[a]).failure, 1.0 - outlook(&[b]).failure);
+            let (one, other) = (outlook(&[a]), outlook(&[b]));
+            let is_enough = [one, other].map(|it| it.failure <= self.tolerated());
+            if is_enough == [true; 2] && (one.copies - other.copies).abs() > FEW {
+                return one.copies < other.copies;
+            }
+            let (first, second) = (1.0 - one.failure, 1.0 - other.failure);
             first > second + 5e-4 || (first >= second - 1e-4 && median(a) + median(a) / 20 < median(b))
         };
         let stays = alive.iter().copied().find(|place| Some(paths[*place].id) == self.current);
@@ -134,23 +158,26 @@ impl Scheduler {
             }
         }
         let mut order = alive.to_vec();
-        order.sort_by(|a, b| in_time(&paths[*b], budget).total_cmp(&in_time(&paths[*a], budget)));
+        order.sort_by(|a, b| in_time(&paths[*b], now, budget).total_cmp(&in_time(&paths[*a], now, budget)));
         let single = outlook(&[first]);
         let (mut best, mut chosen) = (single, vec![first]);
         for count in 2..=order.len().min(self.target.copies.into()) {
-            let (set, now) = (&order[..count], outlook(&order[..count]));
+            let (set, more) = (&order[..count], outlook(&order[..count]));
             let is_enough = |it: &Outlook| it.failure <= self.tolerated();
-            let costs_nothing = now.copies < best.copies + SAME;
-            let is_better = match (is_enough(&best), is_enough(&now)) {
+            let costs_nothing = more.copies < best.copies + SAME;
+            let is_better = match (is_enough(&best), is_enough(&more)) {
                 (true, enough) => enough && costs_nothing,
                 // More copies must be worth it: they close a fifth of what is left open, at least.
-                (false, _) => now.failure < if costs_nothing { 1.0 } else { 0.8 } * best.failure,
+                (false, _) => more.failure < if costs_nothing { 1.0 } else { 0.8 } * best.failure,
             };
             if is_better {
-                (best, chosen) = (now, set.to_vec());
+                (best, chosen) = (more, set.to_vec());
             }
         }
         self.current = Some(paths[first].id);
+        if best.failure > self.tolerated() {
+            chosen.extend(self.worth_a_try(now, paths));
+        }
         let reason = match chosen.len() {
             _ if best.failure > self.tolerated() => Reason::BestEffort,
             1 => Reason::OneSuffices,
@@ -159,35 +186,50 @@ impl Scheduler {
         (Places::of(chosen), Some(1.0 - best.failure), reason)
     }
 
+    /// Where the others are not sure enough, a path that seems dead is tried, the longer it does the more seldom: perhaps it only
+    /// loses answers, which the others can bring.
+    fn worth_a_try(&mut self, now: Time, paths: &[Path]) -> Option<usize> {
+        let waited = now.saturating_since(self.tried);
+        let is_due = |path: &Path| path.down_for(now).is_some_and(|down| waited >= TRIED_EVERY.max(down / 4));
+        let place = (0..paths.len()).find(|place| paths[*place].is_linked() && is_due(&paths[*place]))?;
+        self.tried = now;
+        Some(place)
+    }
+
     /// What comes of a message that takes these paths at once, and others at their last moments when nothing is heard of it.
     fn outlook(
         &self,
+        now: Time,
         set: &[usize],
         budget: Duration,
         paths: &[Path],
         moments: &[(Duration, usize)],
     ) -> Outlook {
-        let lost = |place: &usize| 1.0 - in_time(&paths[*place], budget);
-        let everywhere = set.iter().any(|place| paths[*place].losses.share() > self.tolerated());
+        let lost = |place: &usize| 1.0 - in_time(&paths[*place], now, budget);
+        let everywhere = self.asks_everywhere(now, set.iter().copied(), paths);
         let mut outlook = Outlook { failure: set.iter().map(lost).product(), copies: set.len() as f64 };
         let mut sent = set.len();
         for (at, (left, place)) in moments.iter().copied().enumerate() {
             let wait = budget.saturating_sub(left);
             let silent = |first: &usize| {
-                let path = &paths[*first];
-                let heard = path.round_trip.within(wait) * (1.0 - answer_lost(path, everywhere, paths));
+                let heard = paths[*first].answers(everywhere).within(wait);
                 lost(first) + (1.0 - lost(first)) * (1.0 - heard)
             };
             let silent: f64 = set.iter().map(silent).product();
-            let path = &paths[place];
-            let first = if set.contains(&place) { path.losses.after_one() } else { path.losses.next() };
-            let more = if at + 1 == moments.len() { usize::from(self.target.copies).max(1) } else { 1 };
-            for copy in 0..more {
+            let chance = |place: usize| {
+                let took = set.contains(&place).then_some(wait);
+                again_in_time(&paths[place], now, took, left.saturating_sub(self.margin))
+            };
+            // At the last one of them paths that did not carry it yet come first.
+            let tries = match at + 1 == moments.len() {
+                true => best_first(paths, |place| (set.contains(&place), chance(place))),
+                false => vec![place],
+            };
+            for place in tries.into_iter().take(self.target.copies.max(1).into()) {
                 if !self.wants_more(outlook.failure / silent.max(f64::MIN_POSITIVE), silent, sent) {
                     break;
                 }
-                let lost = if copy == 0 { first } else { path.losses.after_one() };
-                outlook.failure *= 1.0 - (1.0 - lost) * path.one_way.within(left.saturating_sub(self.margin));
+                outlook.failure *= 1.0 - chance(place);
                 outlook.copies += silent;
                 sent += 1;
             }
@@ -206,7 +248,8 @@ impl Scheduler {
         paths: &[Path],
     ) -> Option<f64> {
         let (failure, silent) = silence(now, copies, due, paths);
-        let chance = again_in_time(&paths[place], copies, due.saturating_since(now));
+        let chance =
+            again_in_time(&paths[place], now, copies.since(now, paths[place].id), due.saturating_since(now));
         let wanted = self.wants_more(failure, silent, copies.count) && chance >= LEAST_CHANCE;
         wanted.then_some(1.0 - failure * (1.0 - chance))
     }
@@ -221,49 +264,41 @@ impl Scheduler {
         paths: &[Path],
     ) -> Option<(Places, f64)> {
         let ((mut failure, silent), mut sent) = (silence(now, copies, due, paths), copies.count);
-        let alive = (0..paths.len()).filter(|place| paths[*place].is_linked());
-        let mut order: Vec<(bool, f64, usize)> = alive
-            .map(|place| {
-                let chance = again_in_time(&paths[place], copies, due.saturating_since(now));
-                (copies.took(paths[place].id), chance, place)
-            })
-            .filter(|(_, chance, _)| *chance >= LEAST_CHANCE)
-            .collect();
-        order.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        let took = |place: usize| copies.since(now, paths[place].id);
+        let chance = |place: usize| again_in_time(&paths[place], now, took(place), due.saturating_since(now));
+        let order = best_first(paths, |place| (took(place).is_some(), chance(place)));
         let mut places = Places::default();
-        for (_, chance, place) in order.into_iter().take(self.target.copies.max(1).into()) {
+        for place in order.into_iter().take(self.target.copies.max(1).into()) {
             if !self.wants_more(failure, silent, sent) {
                 break;
             }
             places.add(place);
             sent += 1;
-            failure *= 1.0 - chance;
+            failure *= 1.0 - chance(place);
         }
         (places != Places::default()).then_some((places, 1.0 - failure))
     }
 }
 
-fn is_alive(path: &Path) -> bool {
-    matches!(path.state, PathState::Up | PathState::Suspect)
-}
-
 /// The probability that a packet sent over this path now arrives within `budget`.
-pub(super) fn in_time(path: &Path, budget: Duration) -> f64 {
-    (1.0 - path.losses.next()) * path.one_way.within(budget)
+pub(super) fn in_time(path: &Path, now: Time, budget: Duration) -> f64 {
+    (1.0 - path.next_lost(now))
+        * (path.one_way.within(budget) - UNKNOWN / (path.one_way.count() + 1) as f64).max(0.0)
 }
 
-/// The same of one more copy of a message that nothing was heard of: on a path that it took, that is bad news.
-fn again_in_time(path: &Path, copies: &Copies, budget: Duration) -> f64 {
-    let lost = if copies.took(path.id) { path.losses.after_one() } else { path.losses.next() };
+/// The same of one more copy of a message that nothing was heard of: on a path that took it so long ago, that is bad news.
+fn again_in_time(path: &Path, now: Time, took: Option<Duration>, budget: Duration) -> f64 {
+    let lost = took.map_or_else(|| path.next_lost(now), |gap| path.next_lost_after(now, gap));
     (1.0 - lost) * path.one_way.within(budget)
 }
 
-/// The probability that no answer to a copy arrives that did arrive.
-fn answer_lost(path: &Path, everywhere: bool, paths: &[Path]) -> f64 {
-    match everywhere {
-        true => paths.iter().filter(|path| is_alive(path)).map(|path| path.losses.share()).product(),
-        false => path.losses.share(),
-    }
+/// The paths where one more copy may help, by whether they took the message, and by its chance there.
+fn best_first(paths: &[Path], of: impl Fn(usize) -> (bool, f64)) -> Vec<usize> {
+    let linked = (0..paths.len()).filter(|place| paths[*place].is_linked());
+    let mut order: Vec<_> =
+        linked.map(|place| (of(place), place)).filter(|((_, chance), _)| *chance >= LEAST_CHANCE).collect();
+    order.sort_by(|(a, _), (b, _)| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    order.into_iter().map(|(_, place)| place).collect()
 }
 
 /// Nothing was heard of these copies so far: the probability that none of them is in time (Bayes' theorem), and how likely
@@ -272,9 +307,8 @@ fn silence(now: Time, copies: &Copies, due: Time, paths: &[Path]) -> (f64, f64) 
     let (mut failure, mut silence) = (1.0, 1.0);
     for (id, sent) in copies.iter() {
         let Some(path) = paths.iter().find(|path| path.id == *id) else { continue };
-        let lost = 1.0 - in_time(path, due.saturating_since(*sent));
-        let heard = path.round_trip.within(now.saturating_since(*sent));
-        let silent = 1.0 - heard * (1.0 - answer_lost(path, copies.everywhere, paths));
+        let lost = 1.0 - in_time(path, *sent, due.saturating_since(*sent));
+        let silent = 1.0 - path.answers(copies.everywhere).within(now.saturating_since(*sent));
         let silent = lost + (1.0 - lost) * silent;
         failure *= lost / silent.max(f64::MIN_POSITIVE);
         silence *= silent;

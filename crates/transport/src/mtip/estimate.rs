@@ -29,6 +29,10 @@ impl Delays {
         self.sorted.insert(at, ns);
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.ring.len()
+    }
+
     /// The delay that this share of the packets did not exceed, by nearest rank.
     pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
         let last = self.sorted.len().checked_sub(1)?;
@@ -40,7 +44,13 @@ impl Delays {
         let (n, ns) = (self.sorted.len(), budget.as_nanos());
         let Some(longest) = self.sorted.last().copied() else { return 0.5 };
         if ns < longest {
-            return self.sorted.partition_point(|delay| *delay <= ns) as f64 / (n + 1) as f64;
+            let longer = n - self.sorted.partition_point(|delay| *delay <= ns);
+            if longer == n {
+                return 0.0;
+            }
+            // One that took longer is no pattern yet.
+            let longer = longer as f64;
+            return (1.0 - (longer - ONCE) / n as f64).min(n as f64 / (n + 1) as f64);
         }
         // An exponential tail through the median and the longest: of n samples, that is where ln(n) e-folds are spent.
         let median = self.sorted[n / 2];
@@ -50,18 +60,56 @@ impl Delays {
     }
 }
 
+/// So much of what happened among the last samples is put down to chance: what happened once is no pattern.
+const ONCE: f64 = 0.65;
+
+/// How soon packets that arrived are answered, and how many are not.
+#[derive(Clone, Debug)]
+pub(super) struct Answers {
+    /// From when a packet left to its answer.
+    pub(super) delays: Delays,
+    missing: f64,
+    seen: u32,
+}
+
+/// What one packet weighs in the share of missing answers.
+const ANSWER_WEIGHT: f64 = 1.0 / 32.0;
+
+impl Default for Answers {
+    /// Before any is known: 1 % is missing.
+    fn default() -> Self {
+        Self { delays: Delays::default(), missing: 0.01, seen: 0 }
+    }
+}
+
+impl Answers {
+    /// A packet arrived, as is known by its answer or in another way: was its own answer missing?
+    pub(super) fn record(&mut self, missing: bool) {
+        self.seen = self.seen.saturating_add(1);
+        let weight = ANSWER_WEIGHT.max(1.0 / f64::from(self.seen.saturating_add(1)));
+        self.missing += weight * (f64::from(u8::from(missing)) - self.missing);
+    }
+
+    /// Of the packets that arrived, the share that is never answered.
+    pub(super) fn missing(&self) -> f64 {
+        self.missing
+    }
+
+    /// Of the packets that arrived, the share that is answered so soon.
+    pub(super) fn within(&self, time: Duration) -> f64 {
+        (1.0 - self.missing) * self.delays.within(time)
+    }
+}
+
 /// What one outcome weighs in a share: the last 256 packets or so count.
 const WEIGHT: f64 = 1.0 / 256.0;
-/// How likely it is, before anything was lost, that a path died.
-const DEATH: f64 = 1e-4;
+/// How likely it is, before anything is heard, that a path died.
+pub(super) const DEATH: f64 = 1e-4;
 
 /// The share of packets that were lost, and whether losses come in runs: outcomes are forgotten exponentially.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     share: f64,
-    /// Outcomes since the last loss, and those between it and the one before.
-    calm: u32,
-    calm_before: u32,
     /// Of the packets after a lost one, how many were lost too.
     again: f64,
     /// How many of the newest in a row were lost.
@@ -75,52 +123,43 @@ pub(super) struct Losses {
 impl Default for Losses {
     /// Of a path of which nothing is known: 1 % is lost, and after a loss half.
     fn default() -> Self {
-        Self { share: 0.01, calm: u32::MAX, calm_before: u32::MAX, again: 0.5, run: 0, seen: 0, followed: 0 }
+        Self { share: 0.01, again: 0.5, run: 0, seen: 0, followed: 0 }
     }
 }
 
 impl Losses {
-    pub(super) fn record(&mut self, lost: bool) {
-        let outcome = f64::from(u8::from(lost));
-        if self.run > 0 {
+    /// `outcome`: how likely it is that a packet was lost, 0 or 1 where it is known.
+    pub(super) fn record(&mut self, outcome: f64) {
+        let lost = outcome > 0.5;
+        if self.run > 0 && (lost || outcome <= 0.0) {
             // What was assumed counts as one of them.
             self.followed = self.followed.saturating_add(1);
             let weight = (4.0 * WEIGHT).max(1.0 / f64::from(self.followed.saturating_add(1)));
             self.again += weight * (outcome - self.again);
         }
-        self.calm = self.calm.saturating_add(1);
-        if lost {
-            (self.calm, self.calm_before) = (0, self.calm);
-        }
         self.seen = self.seen.saturating_add(1);
         self.share += self.weight() * (outcome - self.share);
-        self.run = if lost { self.run.saturating_add(1) } else { 0 };
+        self.run = match lost {
+            true => self.run.saturating_add(1),
+            false if outcome <= 0.0 => 0,
+            false => self.run,
+        };
     }
 
     /// What was said to be lost arrived after all.
-    pub(super) fn take_back(&mut self) {
-        self.share = (self.share - self.weight()).max(0.0);
-        self.calm = self.calm_before.saturating_add(self.calm);
+    pub(super) fn take_back(&mut self, outcome: f64) {
+        self.share = (self.share - outcome * self.weight()).max(0.0);
         self.run = 0;
     }
 
-    /// What is lost, as far as is known: after a loss it takes as many packets without one to trust in a small share again.
+    /// What is lost, as far as is known: what was lost once is no pattern yet.
     fn likely(&self) -> f64 {
-        self.share.max(WEIGHT.min(1.0 / (f64::from(self.calm) + 1.0)))
+        (self.share - ONCE * WEIGHT).max(self.share / 4.0)
     }
 
     /// What one of the outcomes weighs: at first they are averaged, with what was assumed.
     fn weight(&self) -> f64 {
         WEIGHT.max(1.0 / f64::from(self.seen.saturating_add(1)))
-    }
-
-    /// The probability that the path is dead: a run of losses as long as the newest is either that, or chance.
-    pub(super) fn dead(&self) -> f64 {
-        if self.run == 0 {
-            return 0.0;
-        }
-        let chance = libm::pow(self.share, f64::from(self.run));
-        DEATH / (DEATH + (1.0 - DEATH) * chance)
     }
 
     /// The share that is lost, in the long run.
@@ -130,17 +169,13 @@ impl Losses {
 
     /// The probability that the next packet is lost, if one more than is known was.
     pub(super) fn after_one(mut self) -> f64 {
-        self.record(true);
+        self.record(1.0);
         self.next()
     }
 
-    /// The probability that the next packet is lost.
+    /// The probability that the next packet is lost, of a path that is not dead.
     pub(super) fn next(&self) -> f64 {
-        if self.run == 0 {
-            return self.likely() + (1.0 - self.likely()) * DEATH;
-        }
-        let dead = self.dead();
-        dead + (1.0 - dead) * self.again.max(self.likely())
+        if self.run == 0 { self.likely() } else { self.again.max(self.likely()) }
     }
 }
 
@@ -178,16 +213,16 @@ mod tests {
     #[test]
     fn a_run_of_losses_takes_the_hope_and_one_arrival_gives_it_back() {
         let mut losses = Losses::default();
-        (0..200).for_each(|_| losses.record(false));
+        (0..200).for_each(|_| losses.record(0.0));
         assert!(losses.next() < 0.001);
         let chances: Vec<f64> = (0..4)
             .map(|_| {
-                losses.record(true);
+                losses.record(1.0);
                 losses.next()
             })
             .collect();
         assert!(chances[0] >= 0.5 && chances.windows(2).all(|pair| pair[0] < pair[1]), "{chances:?}");
-        losses.record(false);
+        losses.record(0.0);
         assert!(losses.next() < 0.1);
     }
 
@@ -195,9 +230,9 @@ mod tests {
     fn single_losses_teach_that_the_next_packet_arrives() {
         let mut losses = Losses::default();
         for i in 0..2_000 {
-            losses.record(i % 20 == 0);
+            losses.record(if i % 20 == 0 { 1.0 } else { 0.0 });
         }
-        losses.record(true);
+        losses.record(1.0);
         assert!((losses.share - 0.05).abs() < 0.03 && losses.next() < 0.1, "{losses:?}");
     }
 

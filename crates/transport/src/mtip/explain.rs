@@ -1,6 +1,6 @@
 //! What was chosen for each message, and the estimates behind it.
 
-use taut_core::{Choice, Duration, PathEstimate, Reason};
+use taut_core::{Choice, Duration, PathEstimate, Reason, Time};
 
 use super::choose::Places;
 use super::deadline::in_time;
@@ -81,7 +81,12 @@ impl Mtip {
     pub fn choice_report(&self) -> ChoiceReport {
         let deadline = self.config.deadline;
         let target = self.chooser.target();
-        ChoiceReport { stats: self.choices(), target, deadline, paths: self.all_estimates(deadline) }
+        ChoiceReport {
+            stats: self.choices(),
+            target,
+            deadline,
+            paths: self.all_estimates(self.heard, deadline),
+        }
     }
 
     /// The oldest choice that was not read yet, of the last 256; always `None` unless
@@ -123,23 +128,23 @@ impl Mtip {
     }
 
     /// What is known of each path, if anybody asks.
-    pub(super) fn estimates(&self, budget: Duration) -> Vec<PathEstimate> {
-        if self.config.explain { self.all_estimates(budget) } else { Vec::new() }
+    pub(super) fn estimates(&self, now: Time, budget: Duration) -> Vec<PathEstimate> {
+        if self.config.explain { self.all_estimates(now, budget) } else { Vec::new() }
     }
 
-    fn all_estimates(&self, budget: Duration) -> Vec<PathEstimate> {
-        self.paths.iter().filter(|path| path.is_linked()).map(|path| estimate(path, budget)).collect()
+    fn all_estimates(&self, now: Time, budget: Duration) -> Vec<PathEstimate> {
+        self.paths.iter().filter(|path| path.is_linked()).map(|path| estimate(path, now, budget)).collect()
     }
 }
 
-fn estimate(path: &Path, budget: Duration) -> PathEstimate {
+fn estimate(path: &Path, now: Time, budget: Duration) -> PathEstimate {
     PathEstimate {
         path: path.id,
         up: path.state == PathState::Up,
-        loss: path.losses.next(),
-        in_time: in_time(path, budget),
+        loss: path.next_lost(now),
+        in_time: in_time(path, now, budget),
         one_way_p50: path.one_way.quantile(0.5),
         one_way_p99: path.one_way.quantile(0.99),
-        round_trip_p99: path.round_trip.quantile(0.99),
+        round_trip_p99: path.answers(false).delays.quantile(0.99),
     }
 }

@@ -101,6 +101,8 @@ const OUTBOX: usize = 1_024;
 const LINK_INTERVAL: Duration = Duration::from_millis(100);
 /// On a path that is down every so many probes one is a LINK.
 const LINK_AGAIN: u64 = 5;
+/// In the published protocol a path is idle after so many messages on others.
+const UNUSED: u64 = 90;
 /// How long a goodbye is said.
 const GOODBYE: Duration = Duration::from_millis(300);
 
@@ -247,6 +249,11 @@ impl Mtip {
                 continue;
             }
             let id = path.id;
+            // The published protocol leaves a path alone until so many messages took others.
+            if self.codec.is_published() && path.is_linked() && self.stats.sent < path.used + UNUSED {
+                path.next_probe = now + self.config.probe_interval;
+                continue;
+            }
             // The peer may know this path by another address now, as when a NAT has forgotten it.
             let again = self.client && path.state == PathState::Down && !self.codec.is_published();
             if path.is_linked() {
@@ -370,7 +377,7 @@ impl Transport for Mtip {
             if let Some((path, packet)) = self.outbox.pop_front() {
                 // Answers name the moment at which a probe leaves, and a driver's clock went on since it was due.
                 if let (Outgoing::KeepAlive { number }, Some(place)) = (&packet, self.place_of(path)) {
-                    self.paths[place].sent(now, true, *number);
+                    self.paths[place].sent(now, true, *number, false);
                 }
                 self.codec.emit(now, &packet, buffer);
                 break path;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use taut_core::{Duration, PathId, Time};
 
-use super::estimate::{Delays, Losses};
+use super::estimate::{Answers, DEATH, Delays, Losses};
 use crate::window::Window;
 
 /// Packets whose fate is open, or was decided lately.
@@ -15,10 +15,16 @@ const UNKNOWN_RTT: Duration = Duration::from_millis(200);
 const LEAST_MARGIN: Duration = Duration::from_millis(1);
 /// A path is down when it is dead with this probability.
 const SURE: f64 = 0.8;
-/// Losses in a row after which it is down in any case: of a path that is new, little is known of its losses.
-const HOPELESS: u32 = 10;
+/// However seldom answers were missing so far, one may be.
+const LEAST_SILENCE: f64 = 0.01;
+/// Two packets closer than usual are lost together so often at least, as long as nothing says that they are not.
+const SAME_FATE: f64 = 0.25;
+/// Silence of more packets than that says no more.
+const SILENT: usize = 32;
 /// How long an answer to what is overdue still counts.
 const MEMORY: Duration = Duration::from_secs(2);
+/// So many answers tell how soon they come.
+const ENOUGH: usize = 8;
 
 /// Where a path stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +66,10 @@ struct Flight {
     probe: bool,
     number: u64,
     sent: Time,
+    /// It was to be acknowledged on every path.
+    everywhere: bool,
+    /// How likely it is that it was lost, once it is overdue.
+    lost: f64,
     /// Not the only one of its number on this path: that the number arrived does not say that this one did.
     repeated: bool,
 }
@@ -72,9 +82,22 @@ pub(super) struct Path {
     down: Option<Time>,
     /// From here to the peer.
     pub(super) one_way: Delays,
-    pub(super) round_trip: Delays,
+    /// The published protocol's latency: half of it is the newest one.
+    pub(super) latency: Option<Duration>,
+    /// So many messages had been sent when one last went here.
+    pub(super) used: u64,
+    /// Answers on this path, and those of packets that every path answers, whichever was first.
+    own: Answers,
+    any: Answers,
     newest_round_trip: Duration,
     pub(super) losses: Losses,
+    /// The newest packet that something was heard of left then, and the share of losses was this: silence since may be the end of the
+    /// path, and says nothing of its losses then.
+    heard_of: Time,
+    lost_when_heard: f64,
+    /// The newest packet left then, and so long after the one before.
+    newest_sent: Time,
+    spacing: Duration,
     /// Sent and acknowledged since the beginning: the reliability that never forgets, of the published protocol.
     pub(super) ever: (u64, u64),
     /// On their way, as far as is known.
@@ -95,9 +118,16 @@ impl Path {
             state: PathState::Linking,
             down: None,
             one_way: Delays::default(),
-            round_trip: Delays::default(),
+            latency: None,
+            used: 0,
+            own: Answers::default(),
+            any: Answers::default(),
             newest_round_trip: Duration::ZERO,
             losses: Losses::default(),
+            heard_of: Time::ZERO,
+            lost_when_heard: Losses::default().share(),
+            newest_sent: now,
+            spacing: UNKNOWN_RTT,
             ever: (0, 0),
             open: VecDeque::new(),
             overdue: VecDeque::new(),
@@ -112,16 +142,64 @@ impl Path {
         self.state != PathState::Linking
     }
 
+    /// Answers to what every path is to answer, or this one alone.
+    pub(super) fn answers(&self, everywhere: bool) -> &Answers {
+        if everywhere && self.any.delays.count() >= ENOUGH { &self.any } else { &self.own }
+    }
+
     /// When an answer to what is sent now is overdue.
-    pub(super) fn answer_within(&self) -> Duration {
-        let Some(most) = self.round_trip.quantile(0.99) else { return UNKNOWN_RTT };
-        let usual = self.round_trip.quantile(0.5).unwrap_or(most);
+    fn answer_within(&self, everywhere: bool) -> Duration {
+        let delays = &self.answers(everywhere).delays;
+        let Some(most) = delays.quantile(0.99) else { return UNKNOWN_RTT };
+        let usual = delays.quantile(0.5).unwrap_or(most);
         most + LEAST_MARGIN.max(most.saturating_sub(usual) / 2)
     }
 
     /// The same, and at least what the newest answer took: paths may have become slower of late.
     pub(super) fn newest_or_usual(&self) -> Duration {
-        self.answer_within().max(self.newest_round_trip)
+        self.answer_within(false).max(self.newest_round_trip)
+    }
+
+    /// How likely it is that a packet which is sent now is lost.
+    pub(super) fn next_lost(&self, now: Time) -> f64 {
+        let dead = self.dead(now);
+        dead + (1.0 - dead) * self.losses.next()
+    }
+
+    /// The same of a message that left on this path so long before, if that copy was lost. What follows a loss is known of packets
+    /// at their usual distances; sooner they may share a fate.
+    pub(super) fn next_lost_after(&self, now: Time, gap: Duration) -> f64 {
+        let dead = self.dead(now);
+        let again = self.losses.after_one();
+        dead + (1.0 - dead) * if gap < self.spacing { again.max(SAME_FATE) } else { again }
+    }
+
+    /// How likely it is that the path is dead (Bayes' theorem): silence since the newest packet that something was heard of is
+    /// either that, or packets and answers that were lost or are slow.
+    pub(super) fn dead(&self, now: Time) -> f64 {
+        let lost = self.lost_when_heard;
+        let chance = |flight: &Flight, heard: f64| {
+            let missing = self.answers(flight.everywhere).missing().max(LEAST_SILENCE);
+            lost + (1.0 - lost) * (1.0 - heard * (1.0 - missing))
+        };
+        let is_newer = |flight: &&Flight| flight.sent > self.heard_of;
+        let open = self.open.iter().filter(is_newer).take(SILENT).map(|flight| {
+            let waited = now.saturating_since(flight.sent);
+            chance(flight, self.answers(flight.everywhere).delays.within(waited))
+        });
+        let overdue = self.overdue.iter().rev().take_while(is_newer).take(SILENT);
+        let chance: f64 = open.chain(overdue.map(|flight| chance(flight, 1.0))).product();
+        if chance >= 1.0 { 0.0 } else { DEATH / (DEATH + (1.0 - DEATH) * chance) }
+    }
+
+    /// Is anything amiss: was something lost lately, is it silent, or are its answers missing?
+    pub(super) fn is_doubtful(&self, now: Time, tolerated: f64) -> bool {
+        self.losses.share() > tolerated || self.own.missing() > LEAST_SILENCE || self.dead(now) > tolerated
+    }
+
+    /// So long it is down.
+    pub(super) fn down_for(&self, now: Time) -> Option<Duration> {
+        self.down.map(|since| now.saturating_since(since))
     }
 
     /// Is it down, and was it for so long?
@@ -129,7 +207,7 @@ impl Path {
         self.down.is_some_and(|since| since + least <= now)
     }
 
-    pub(super) fn sent(&mut self, now: Time, probe: bool, number: u64) {
+    pub(super) fn sent(&mut self, now: Time, probe: bool, number: u64, everywhere: bool) {
         if self.open.len() == FLIGHTS {
             self.open.pop_front();
         }
@@ -138,8 +216,9 @@ impl Path {
         for flight in self.open.iter_mut().chain(&mut self.overdue).filter(alike) {
             (flight.repeated, repeated) = (true, true);
         }
-        self.open.push_back(Flight { probe, number, sent: now, repeated });
+        self.open.push_back(Flight { probe, number, sent: now, everywhere, lost: 0.0, repeated });
         self.ever.0 += 1;
+        (self.newest_sent, self.spacing) = (now, now.saturating_since(self.newest_sent));
     }
 
     /// The answer to a packet that was sent when this end's clock read `asked`, if it says so. When that was sent; `None`
@@ -156,7 +235,9 @@ impl Path {
             alike && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
         })?;
         self.newest_round_trip = now.saturating_since(flight.sent);
-        self.round_trip.record(self.newest_round_trip);
+        let answers = if flight.everywhere { &mut self.any } else { &mut self.own };
+        answers.delays.record(self.newest_round_trip);
+        answers.record(false);
         Some(flight.sent)
     }
 
@@ -172,7 +253,39 @@ impl Path {
 
     /// An earlier message that the peer has, as a later acknowledgement says. Was its own one missing?
     pub(super) fn has(&mut self, number: u64) -> bool {
-        self.settle(|flight| !flight.probe && flight.number == number && !flight.repeated).is_some()
+        let flight = self.settle(|flight| !flight.probe && flight.number == number && !flight.repeated);
+        if let Some(flight) = flight {
+            (if flight.everywhere { &mut self.any } else { &mut self.own }).record(true);
+        }
+        flight.is_some()
+    }
+
+    /// A copy of the message `number`, which left at `sent`, arrived; of the 64 messages before it those did that `before` has a
+    /// bit for. Copies of the others that left so much earlier that they cannot be merely slower were lost: which.
+    pub(super) fn missing(&mut self, number: u64, sent: Time, before: u64) -> Vec<u64> {
+        let quantile = |share| self.one_way.quantile(share).unwrap_or_default();
+        let slower = quantile(0.99).saturating_sub(quantile(0.5)) + LEAST_MARGIN;
+        let is_missing = |flight: &Flight| {
+            let place = number.wrapping_sub(flight.number).wrapping_sub(1);
+            !flight.probe
+                && place < u64::from(u64::BITS)
+                && before >> place & 1 == 0
+                && flight.sent + slower <= sent
+        };
+        let mut lost = Vec::new();
+        while let Some(at) = self.open.iter().position(is_missing) {
+            let Some(flight) = self.open.remove(at) else { break };
+            self.losses.record(1.0);
+            self.stats.lost += 1;
+            self.overdue.push_back(Flight { lost: 1.0, ..flight });
+            lost.push(flight.number);
+        }
+        for flight in self.overdue.iter_mut().filter(|flight| flight.lost < 1.0 && is_missing(flight)) {
+            self.losses.take_back(flight.lost);
+            self.losses.record(1.0);
+            flight.lost = 1.0;
+        }
+        lost
     }
 
     /// Of the 64 messages before `number`, those that `before` has a bit for and that were not answered on this path yet.
@@ -188,14 +301,16 @@ impl Path {
     /// Answers come about in the order of what is answered: it is among the first, or late.
     fn settle(&mut self, is_it: impl Fn(&Flight) -> bool) -> Option<Flight> {
         let flight = if let Some(at) = self.open.iter().position(&is_it) {
-            self.losses.record(false);
+            self.losses.record(0.0);
             self.open.remove(at)
         } else {
             let at = self.overdue.iter().position(&is_it)?;
-            self.losses.take_back();
+            self.losses.take_back(self.overdue[at].lost);
             self.stats.lost -= 1;
             self.overdue.remove(at)
         };
+        self.lost_when_heard = self.losses.share();
+        self.heard_of = self.heard_of.max(flight.map_or(Time::ZERO, |flight| flight.sent));
         if let Some(flight) = flight.filter(|flight| !flight.probe && self.answers.is_new(flight.number)) {
             self.answers.record(flight.number);
         }
@@ -206,14 +321,19 @@ impl Path {
 
     /// When the oldest open packet is overdue.
     pub(super) fn overdue_at(&self) -> Option<Time> {
-        self.open.front().map(|flight| flight.sent + self.answer_within())
+        self.open.front().map(|flight| flight.sent + self.answer_within(flight.everywhere))
     }
 
     /// Counts what is overdue as lost, and tells each message of it.
     pub(super) fn expire(&mut self, now: Time, mut lost: impl FnMut(u64)) {
-        let within = self.answer_within();
-        while let Some(flight) = self.open.pop_front_if(|flight| flight.sent + within <= now) {
-            self.losses.record(true);
+        let within = [false, true].map(|everywhere| self.answer_within(everywhere));
+        let is_overdue = |flight: &mut Flight| flight.sent + within[usize::from(flight.everywhere)] <= now;
+        while let Some(mut flight) = self.open.pop_front_if(is_overdue) {
+            // Silence is a loss, or an answer that went missing.
+            let (share, missing) = (self.losses.share(), self.answers(flight.everywhere).missing());
+            let lost_unless_dead = share / (share + (1.0 - share) * missing).max(f64::MIN_POSITIVE);
+            flight.lost = (1.0 - self.dead(now)) * lost_unless_dead;
+            self.losses.record(flight.lost);
             self.stats.lost += 1;
             if !flight.probe {
                 lost(flight.number);
@@ -221,7 +341,8 @@ impl Path {
             self.overdue.push_back(flight);
         }
         while self.overdue.len() > FLIGHTS
-            || self.overdue.front().is_some_and(|flight| flight.sent + MEMORY <= now)
+            || self.overdue.len() > SILENT
+                && self.overdue.front().is_some_and(|flight| flight.sent + MEMORY <= now)
         {
             self.overdue.pop_front();
         }
@@ -235,9 +356,8 @@ impl Path {
     /// How it stands by what is lost.
     pub(super) fn judge(&mut self, now: Time) -> PathState {
         if self.is_linked() {
-            self.state = match self.losses.dead() {
-                _ if self.losses.run == 0 => PathState::Up,
-                _ if self.losses.run >= HOPELESS => PathState::Down,
+            self.state = match self.dead(now) {
+                _ if self.overdue.back().is_none_or(|flight| flight.sent <= self.heard_of) => PathState::Up,
                 dead if dead < SURE => PathState::Suspect,
                 _ => PathState::Down,
             };
@@ -247,8 +367,8 @@ impl Path {
     }
 
     /// The rank of the published protocol, 0 to 1: LW·clip((20 ms − latency)/19.9 ms) + (1 − LW)·clip((reliability − 0.5)/0.49).
-    pub(super) fn rank(&self, latency_weight: f64, reliability: f64) -> f64 {
-        let latency = self.one_way.quantile(0.5).map_or(20.0, |latency| latency.as_millis_f64());
+    pub(super) fn rank(latency_weight: f64, latency: Option<Duration>, reliability: f64) -> f64 {
+        let latency = latency.map_or(20.0, |latency| latency.as_millis_f64());
         let clip = |value: f64| value.clamp(0.0, 1.0);
         latency_weight * clip((20.0 - latency) / 19.9)
             + (1.0 - latency_weight) * clip((reliability - 0.5) / 0.49)
@@ -267,7 +387,7 @@ mod tests {
         let mut path = Path::new(at(0), PathId(1));
         path.state = PathState::Up;
         for n in 0..100 {
-            path.sent(at(30 * n), false, n);
+            path.sent(at(30 * n), false, n, false);
             assert_eq!(path.answered(at(30 * n + 10), false, n, None), Some(at(30 * n)));
         }
         path
@@ -277,7 +397,7 @@ mod tests {
     fn a_dead_path_is_suspected_before_the_next_message_and_down_after_three() {
         let mut path = up();
         for n in 100..104 {
-            path.sent(at(30 * n), false, n);
+            path.sent(at(30 * n), false, n, false);
             let overdue = path.overdue_at().expect("one is open");
             assert_eq!(overdue, at(30 * n + 11));
             let mut lost = Vec::new();
@@ -297,11 +417,11 @@ mod tests {
     fn a_path_that_dies_young_is_down_too() {
         let mut path = Path::new(at(0), PathId(1));
         path.state = PathState::Up;
-        (0..2).for_each(|n| path.sent(at(n), true, n));
+        (0..2).for_each(|n| path.sent(at(n), true, n, false));
         assert!(
             path.answered(at(5), true, 0, None).is_some() && path.answered(at(6), true, 1, None).is_some()
         );
-        (2..12).for_each(|n| path.sent(at(100 * n), true, n));
+        (2..12).for_each(|n| path.sent(at(100 * n), true, n, false));
         path.expire(at(10_000), |_| panic!("probes are no messages"));
         assert_eq!(path.judge(at(10_000)), PathState::Down);
         assert!(
@@ -315,18 +435,22 @@ mod tests {
         let mut path = up();
         assert_eq!(path.answered(at(4_000), false, 99, None), None, "answered before");
         assert_eq!(path.answered(at(4_000), false, 5_000, None), None);
-        path.sent(at(4_000), true, 1);
+        path.sent(at(4_000), true, 1, false);
         assert_eq!(path.answered(at(4_010), false, 1, None), None, "a probe is no message");
         assert_eq!(path.stats.acknowledged, 100);
     }
 
     #[test]
     fn the_rank_is_that_of_the_source() {
-        let path = up();
-        assert!((path.rank(0.0, 0.99) - 1.0).abs() < 1e-9 && path.rank(0.0, 0.5) == 0.0);
-        let mut fast = up();
-        fast.one_way.record(Duration::from_micros(100));
-        assert!((fast.rank(1.0, 0.0) - 1.0).abs() < 1e-9);
-        assert!(path.rank(1.0, 0.0) == 0.0, "of a path of which nothing is known the latency is 20 ms");
+        let ms = Duration::from_millis;
+        assert!(
+            (Path::rank(0.0, Some(ms(5)), 0.99) - 1.0).abs() < 1e-9
+                && Path::rank(0.0, Some(ms(5)), 0.5) == 0.0
+        );
+        assert!((Path::rank(1.0, Some(Duration::from_micros(100)), 0.0) - 1.0).abs() < 1e-9);
+        assert!(
+            Path::rank(1.0, None, 0.0) == 0.0,
+            "of a path of which nothing is known the latency is 20 ms"
+        );
     }
 }

@@ -165,9 +165,13 @@ impl Mtip {
                 (age + way, way)
             }
         };
-        let verdict = if !self.receiver.seen.is_new(number) {
+        let is_late = deadline.is_some_and(|deadline| age > deadline);
+        let verdict = if is_late && self.codec.is_published() {
+            // The published receiver asks for the age first.
+            Verdict::Late
+        } else if !self.receiver.seen.is_new(number) {
             Verdict::Duplicate
-        } else if deadline.is_some_and(|deadline| age > deadline) {
+        } else if is_late {
             Verdict::Late
         } else {
             self.receiver.seen.record(number);
@@ -244,6 +248,13 @@ impl Mtip {
                 self.settle(number);
             }
         }
+        let lost = match sent {
+            Some(sent) if !probe && !self.codec.is_published() => {
+                self.paths[place].missing(number, sent, ack.before)
+            }
+            _ => Vec::new(),
+        };
+        lost.into_iter().for_each(|number| self.send_again(now, number));
         let path = &mut self.paths[place];
         if !probe {
             match ack.verdict {
@@ -255,7 +266,9 @@ impl Mtip {
             self.settle(number);
         }
         if let Some(one_way) = ack.one_way.filter(|_| !probe && sent.is_some()) {
-            self.paths[place].one_way.record(one_way);
+            let path = &mut self.paths[place];
+            path.one_way.record(one_way);
+            path.latency = Some(path.latency.map_or(one_way, |old| (old + one_way) / 2));
         }
         if sent.is_some() {
             self.heard_again(now);

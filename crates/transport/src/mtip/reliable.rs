@@ -72,7 +72,7 @@ impl Mtip {
         while self.repeats_at().is_some_and(|at| at <= now) {
             let has_credit = self.pace.credit > 0;
             let Some(number) = self.outstanding.due_for_repeat(now, has_credit) else { return };
-            let Some((place, chance)) = self.best_for_repeat(number) else {
+            let Some((place, chance)) = self.best_for_repeat(now, number) else {
                 self.outstanding.repeat(number, |repeat| Repeat { at: now + LONGEST_WAIT, ..repeat });
                 continue;
             };
@@ -103,12 +103,12 @@ impl Mtip {
     }
 
     /// The path that did not carry it yet, or the one with the best chance, and that chance.
-    fn best_for_repeat(&mut self, number: u64) -> Option<(usize, f64)> {
+    fn best_for_repeat(&mut self, now: Time, number: u64) -> Option<(usize, f64)> {
         let entry = self.outstanding.find(number)?;
         let linked = (0..self.paths.len()).filter(|place| self.paths[*place].is_linked());
         let rank = |place: usize| {
             let path = &self.paths[place];
-            (!entry.copies.took(path.id), deadline::in_time(path, PATIENCE), place)
+            (!entry.copies.took(path.id), deadline::in_time(path, now, PATIENCE), place)
         };
         let best = linked.map(rank).max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))?;
         Some((best.2, best.1))

@@ -38,7 +38,8 @@ impl Mtip {
         let number = self.next_number;
         self.next_number += 1;
         let budget = self.budget(now, &message);
-        let (subject, estimates) = (Subject { number, tag: message.tag, budget }, self.estimates(budget));
+        let (subject, estimates) =
+            (Subject { number, tag: message.tag, budget }, self.estimates(now, budget));
         let (mut places, probability, mut reason) = self.chooser.choose(now, number, budget, &self.paths);
         if is_emergency {
             let linked = (0..self.paths.len()).filter(|place| self.paths[*place].is_linked());
@@ -49,7 +50,7 @@ impl Mtip {
         self.pace.earn(1);
         let (due, mut copies) = (now + budget, Copies::new());
         if let Some(scheduler) = self.chooser.deadline {
-            scheduler.begin(&mut copies, places, &self.paths);
+            scheduler.begin(now, &mut copies, places, &self.paths);
             copies.everywhere &= !self.codec.is_published();
         }
         self.outstanding.push(now, Outstanding { number, message, due, copies, last_moments: 0 });
@@ -131,7 +132,7 @@ impl Mtip {
         let is_paced = entry.must_arrive();
         let budget = entry.due.saturating_since(now);
         let subject = Subject { number, tag: entry.message.tag, budget };
-        let estimates = self.estimates(budget);
+        let estimates = self.estimates(now, budget);
         let mut queued = Places::default();
         for place in places.iter() {
             if !is_paced && self.pace.credit == 0 {
@@ -159,11 +160,11 @@ impl Mtip {
         while let Some((id, number)) = self.copies.pop_front() {
             let Some(place) = self.place_of(id) else { continue };
             let Some(entry) = self.outstanding.find(number) else { continue };
-            let message = &entry.message;
+            let (message, everywhere) = (&entry.message, entry.copies.everywhere);
             let copy = Copy {
                 number,
                 stream: message.stream.0,
-                everywhere: entry.copies.everywhere,
+                everywhere,
                 created: message.created,
                 deadline: message.deadline,
                 payload: &message.data,
@@ -171,8 +172,9 @@ impl Mtip {
             self.codec.emit_copy(now, copy, buffer);
             self.stats.copies += 1;
             let path = &mut self.paths[place];
-            path.sent(now, false, number);
+            path.sent(now, false, number, everywhere);
             path.stats.copies += 1;
+            path.used = self.stats.sent;
             // What is used needs no probe. One that is down gets them: they link it again when the peer knows it no more.
             if path.state != PathState::Down {
                 path.next_probe = now + self.config.probe_interval;
@@ -207,7 +209,7 @@ impl Mtip {
         lost.into_iter().for_each(|number| self.send_again(now, number));
     }
 
-    fn send_again(&mut self, now: Time, number: u64) {
+    pub(super) fn send_again(&mut self, now: Time, number: u64) {
         self.chooser.missed(number);
         let Some(entry) = self.outstanding.find(number) else { return };
         if !entry.must_arrive() && !entry.copies.again {

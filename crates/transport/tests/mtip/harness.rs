@@ -9,6 +9,8 @@ use taut_core::{
 use taut_transport::mtip::{Mtip, MtipConfig};
 use taut_wire::mtip::{Body, Repr};
 
+use crate::recording::Recording;
+
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 
@@ -35,6 +37,8 @@ pub(crate) struct Way {
     pub(crate) rebound: Option<(Time, u8)>,
     /// The way back loses so much.
     pub(crate) loss_back: f64,
+    /// What a recording has for each 30 ms, instead of all that.
+    pub(crate) recorded: Option<Recording>,
     /// Datagrams, by direction.
     pub(crate) carried: [u64; 2],
 }
@@ -51,6 +55,7 @@ impl Way {
             slow: None,
             rebound: None,
             loss_back: 0.0,
+            recorded: None,
             carried: [0; 2],
         }
     }
@@ -219,6 +224,13 @@ impl Net {
             _ => place as u8,
         };
         way.carried[from] += 1;
+        if let Some(recorded) = &way.recorded {
+            self.count += 1;
+            if let Some(delay) = recorded.delay(self.now, from, &mut self.rng) {
+                self.arrivals.push(Reverse((self.now + delay, self.count, 1 - from, path, data)));
+            }
+            return;
+        }
         if let (CLIENT, Ok(Repr { clock_ns, body: Body::Data { number, .. } })) = (from, Repr::parse(&data)) {
             self.copies_sent.push((path, number, clock_ns));
         }

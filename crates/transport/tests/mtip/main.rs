@@ -1,8 +1,12 @@
 //! MTIP between two endpoints with several paths, in virtual time.
 
+#![expect(clippy::print_stdout, reason = "it says what it skips and what it measured")]
+
 mod flow;
 mod harness;
 mod hostile;
 mod lateness;
+mod measured;
 mod paths;
+mod recording;
 mod reliable;

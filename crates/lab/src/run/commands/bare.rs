@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, Node, NodeEvent, Packet, Time, Transport,
-    earliest,
+    Datagram, Deadline, DropCause, Duration, Event, Message, Node, NodeEvent, Packet, Reliability, Time,
+    Transport, earliest,
 };
 use taut_sim::Peer;
 use taut_transport::stack::Side;
@@ -12,7 +12,7 @@ use taut_transport::stack::Side;
 use super::books::Books;
 use crate::run::flows::Counted;
 use crate::run::transports::Carrier;
-use crate::scenario::{Commands, Scenario};
+use crate::scenario::{Commands, MpquicSpec, Scenario, TransportSpec};
 
 /// One end.
 pub(super) struct Bare {
@@ -29,6 +29,7 @@ struct Source {
     size: usize,
     period: Duration,
     deadline: Option<Duration>,
+    reliability: Reliability,
     next: Time,
     stop: Time,
 }
@@ -36,10 +37,12 @@ struct Source {
 impl Bare {
     pub(super) fn new(scenario: &Scenario, commands: &Commands, carrier: Carrier, books: Books) -> Self {
         let Carrier { stack, others, peer } = carrier;
+        let is_stream = matches!(commands.transport, TransportSpec::Mpquic(MpquicSpec { stream: true, .. }));
         let source = (others.end.side == Side::Opens).then(|| Source {
             size: commands.size.get() as usize,
             period: commands.period,
             deadline: stack.stack().keeps_deadlines().then_some(commands.deadline),
+            reliability: if is_stream { Reliability::Reliable } else { Reliability::Unreliable },
             next: Time::ZERO,
             stop: Time::ZERO + scenario.duration,
         });
@@ -54,8 +57,14 @@ impl Bare {
             let mut data = vec![0; source.size];
             data[..8].copy_from_slice(&number.to_be_bytes());
             data[8..16].copy_from_slice(&now.as_nanos().to_be_bytes());
-            let message =
-                Message { data, created: now, deadline: source.deadline, tag: number, ..Message::default() };
+            let message = Message {
+                data,
+                created: now,
+                deadline: source.deadline,
+                reliability: source.reliability,
+                tag: number,
+                ..Message::default()
+            };
             if self.stack.send(now, message).is_err() {
                 self.books.refused();
             }

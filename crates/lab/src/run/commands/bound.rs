@@ -35,10 +35,10 @@ impl Clairvoyant {
         let Some(slot) = slot(scenario) else { return Ok(None) };
         let mut paths = Vec::new();
         for (name, link) in &scenario.links {
-            for (label, from, to) in directions(name, link) {
-                if (from, to) == (commands.from.as_str(), commands.to.as_str()) {
+            for way in directions(name, link) {
+                if way.leads(&commands.from, &commands.to) {
                     let key = format!("links.{name}");
-                    paths.push(build_chain(&link.chain, &label, &key, seed, Some(slot), inputs)?);
+                    paths.push(build_chain(&link.chain, &way, &key, seed, Some(slot), inputs)?);
                 }
             }
         }

@@ -52,6 +52,10 @@ pub struct MtipSpec {
     /// `improved`: what the ends know of each other's clocks. In `compatible` they are synchronised whatever is said here.
     #[serde(default)]
     pub clocks: MtipClocks,
+    /// The deadline that it works with, where that is not the commands' own: 100us to 1min. In `compatible` the receiver judges by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub deadline: Option<Duration>,
     /// `adaptive`: more duplicates than this share of the window, one path fewer.
     #[serde(default = "duplicate_threshold")]
     #[schemars(with = "String")]
@@ -163,6 +167,9 @@ pub struct MpquicSpec {
     /// What the paths are for.
     #[serde(default)]
     pub paths: MpquicPaths,
+    /// Commands on one stream, in order, each repeated until it arrives, instead of as datagrams; without a session (`bare`) only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stream: bool,
     /// After how long a silence a path is abandoned. 20ms to 1min.
     #[serde(default = "path_idle_timeout")]
     #[schemars(with = "String")]

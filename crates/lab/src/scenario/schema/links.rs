@@ -53,6 +53,8 @@ pub enum ElementSpec {
     Loss(LossSpec),
     /// Loss from a table that changes over time.
     LossTable(TableSpec),
+    /// What a recorded path did, a row at a time: delay or loss.
+    Recorded(RecordedSpec),
     /// Packets come twice with this probability.
     #[serde(deserialize_with = "probability")]
     Duplicate(#[schemars(with = "String")] Probability),
@@ -124,6 +126,55 @@ pub struct JitterTableSpec {
     /// May packets overtake each other?
     #[serde(default)]
     pub reorder: bool,
+}
+
+/// A recorded path: a CSV file with columns `PATH_one_way_ms` (empty: lost) and `PATH_acknowledged_after` (how many later messages had been
+/// sent when the answer was there; empty: it never came), a row per message that was sent, again from the top at its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedSpec {
+    /// The file, relative to the scenario.
+    pub file: String,
+    /// Which path: what its columns begin with.
+    pub path: String,
+    /// The way there, of messages, or the way back, of answers. Default: there, and for the second direction of `between` back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<RecordedWay>,
+    /// How long a row lasts: the distance of the messages that were recorded.
+    #[serde(default = "thirty_milliseconds")]
+    #[schemars(with = "String")]
+    pub every: Duration,
+    /// What a packet meets that is sent later than the first millisecond of a row.
+    #[serde(default)]
+    pub later: RecordedLater,
+    /// Begins with this row, from 0; what is before it comes at the end.
+    #[serde(default)]
+    pub skip: u32,
+}
+
+fn thirty_milliseconds() -> Duration {
+    Duration::from_millis(30)
+}
+
+/// Which of a recorded path's ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordedWay {
+    /// That of the messages.
+    There,
+    /// That of the answers.
+    Back,
+}
+
+/// What a second packet in a row meets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordedLater {
+    /// The same as the first.
+    #[default]
+    SameRow,
+    /// What the next row's first one will meet.
+    NextRow,
 }
 
 /// A random extra delay: `mean + spread × x`, never below zero.

@@ -38,6 +38,9 @@ pub(super) fn check_mtip(key: &str, mtip: &MtipSpec, paths: u8) -> Checked {
         MtipPolicy::Best(count) => within(format!("{key}.policy.best"), count, 1, MOST_PATHS)?,
         MtipPolicy::Deadline | MtipPolicy::All | MtipPolicy::Adaptive => {}
     }
+    if let Some(deadline) = mtip.deadline {
+        within(format!("{key}.deadline"), deadline, Duration::from_micros(100), Duration::from_secs(60))?;
+    }
     within(format!("{key}.window"), mtip.window, 1, 1000)?;
     within(format!("{key}.copies"), mtip.copies, 1, MOST_PATHS)?;
     let (least, most) = (Duration::from_millis(1), Duration::from_secs(60));

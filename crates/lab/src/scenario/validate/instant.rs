@@ -93,7 +93,7 @@ fn takes_time(element: &ElementSpec) -> bool {
         ElementSpec::Server(server) => server.rate.is_none_or(|rate| rate.as_bps() <= FASTEST_BPS),
         ElementSpec::Delay(delay) => !delay.is_zero(),
         ElementSpec::Jitter(jitter) => !jitter.mean.is_zero() || !jitter.spread.is_zero(),
-        ElementSpec::DelayTable(_) | ElementSpec::JitterTable(_) => true,
+        ElementSpec::DelayTable(_) | ElementSpec::JitterTable(_) | ElementSpec::Recorded(_) => true,
         ElementSpec::Loss(_)
         | ElementSpec::LossTable(_)
         | ElementSpec::Duplicate(_)
