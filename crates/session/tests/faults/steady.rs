@@ -122,6 +122,9 @@ fn beside_an_encoder_on_a_narrow_path_the_worst_of_eight_is_no_worse_than_the_re
     }
 }
 
+/// Of a run, one figure.
+type Figure = dyn Fn(&Shown) -> f64;
+
 #[test]
 #[ignore = "a table to look at"]
 fn steady_table() {
@@ -133,7 +136,7 @@ fn steady_table() {
     let wanted = std::env::var("TAUT_STEADY").unwrap_or_default();
     for case in cases().into_iter().filter(|case| case.name.contains(&wanted)) {
         let shown = measured(&case);
-        let figures: [(usize, &dyn Fn(&Shown) -> f64); 8] = [
+        let figures: [(usize, &Figure); 8] = [
             (0, &|shown| shown.state[1]),
             (0, &|shown| shown.force[1]),
             (0, &|shown| shown.joints[1]),
