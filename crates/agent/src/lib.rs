@@ -38,7 +38,6 @@
 //! #     fn set_origin(&mut self, path: PathId, origin: Origin) { self.0.set_origin(path, origin); }
 //! #     fn uses_path(&self, path: PathId) -> bool { self.0.uses_path(path) }
 //! #     fn round_trip(&self) -> Option<Duration> { self.0.round_trip() }
-//! #     fn holds(&self, _: std::ops::RangeInclusive<taut_core::Priority>) -> bool { false }
 //! # }
 //! # impl Conversation for Plain {
 //! #     fn trouble(&self) -> Trouble { Trouble::NoAnswer }

@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Priority, SendError, StreamId, Time,
-    Transmit, Transport,
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, StreamId, Time, Transmit,
+    Transport,
 };
 use taut_session::{ChannelId, ClockEstimate, OperatorEvent, RobotEvent, SendRefused, State, StateError};
 
@@ -189,9 +188,6 @@ impl<T: Transport> Transport for Watched<T> {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.transport.round_trip()
-    }
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.transport.holds(urgency)
     }
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
         self.transport.add_path(now, path)

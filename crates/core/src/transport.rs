@@ -1,7 +1,5 @@
 //! The contract of transports.
 
-use std::ops::RangeInclusive;
-
 use crate::{Bytes, Deadline, DropCause, Duration, Ecn, Origin, PathId, Time};
 
 /// Carries messages between two endpoints. Sans-IO: the driver owns the socket or the simulated link.
@@ -44,10 +42,6 @@ pub trait Transport {
     /// `None` from a transport whose messages go at once and are never repeated, which tell by themselves, and before the first
     /// measurement.
     fn round_trip(&self) -> Option<Duration>;
-    /// Does a message as urgent as one of these wait here for leave of the transport's own congestion control? Asked when
-    /// [`Transport::poll_transmit`] has nothing more to give: who can still replace a message by a newer one keeps it until then. A byte
-    /// stream answers for all that it holds. False from a transport without such a control.
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool;
 }
 
 /// How urgent, 0 first. An emergency stop is 0, samples are 1 and 2, everything else comes after: a newer message takes the place

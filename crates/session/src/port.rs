@@ -19,8 +19,6 @@ const LARGEST_SPARE: usize = 2_048;
 /// Channels' frames go on a stream of their own, after all that is the session's.
 pub(crate) const CHANNEL_STREAM: u8 = 3;
 pub(crate) const CHANNEL_PRIORITY: u8 = 3;
-/// States' and feedback's, but for what is high or more than that.
-const STATES: Priority = Priority(2);
 /// Tags of channels' frames have this bit.
 const CHANNEL_TAG: u64 = 1 << 63;
 
@@ -34,9 +32,6 @@ pub(crate) struct Port<T> {
     /// Of this session; 0 before there is one.
     pub(crate) session: u32,
     pub(crate) traffic: Traffic,
-    held: Held,
-    /// Something that was held back by the transport has gone since.
-    freed: bool,
     spare: Vec<Vec<u8>>,
 }
 
@@ -55,16 +50,6 @@ pub(crate) struct Traffic {
     pub(crate) payload: u64,
     /// Bytes of frames that were received.
     pub(crate) payload_in: u64,
-}
-
-/// What waits in the transport for leave of its own congestion control. As long as something does that a newer one does not replace there,
-/// more of it waits here, where the newest wins and what is urgent goes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
-    /// States, or feedback.
-    pub(crate) states: bool,
-    /// Those, or frames of channels.
-    pub(crate) channels: bool,
 }
 
 /// How a frame travels.
@@ -144,8 +129,6 @@ impl<T: Transport> Port<T> {
             role,
             session: 0,
             traffic: Traffic::default(),
-            held: Held::default(),
-            freed: false,
             spare: Vec::new(),
         }
     }
@@ -222,31 +205,10 @@ impl<T: Transport> Port<T> {
 
     pub(crate) fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let before = buffer.len();
-        let Some(transmit) = self.transport.poll_transmit(now, buffer) else {
-            self.look();
-            return None;
-        };
+        let transmit = self.transport.poll_transmit(now, buffer)?;
         self.traffic.datagrams += 1;
         self.traffic.bytes += (buffer.len() - before) as u64 + u64::from(transmit.padding);
         Some(transmit)
-    }
-
-    /// The transport has no more to send for now: what is left waits there.
-    fn look(&mut self) {
-        let states = self.transport.holds(STATES..=STATES);
-        let channels = states || self.transport.holds(STATES..=Priority(u8::MAX));
-        self.freed |= self.held.states && !states || self.held.channels && !channels;
-        self.held = Held { states, channels };
-    }
-
-    /// What waits in the transport, as it was when that had last sent what it could.
-    pub(crate) fn held(&self) -> Held {
-        self.held
-    }
-
-    /// Has some of that gone since this was asked last?
-    pub(crate) fn take_freed(&mut self) -> bool {
-        std::mem::take(&mut self.freed)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {

@@ -26,11 +26,10 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, SendError,
-    StreamId, Time, Transmit, Transport,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, StreamId,
+    Time, Transmit, Transport,
 };
 
 /// The longest payload of a UDP datagram over IPv4: 65535 − 20 − 8 bytes.
@@ -200,10 +199,6 @@ impl Transport for Udp {
 
     fn round_trip(&self) -> Option<Duration> {
         None
-    }
-
-    fn holds(&self, _: RangeInclusive<Priority>) -> bool {
-        false
     }
 }
 

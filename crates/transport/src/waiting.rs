@@ -1,9 +1,8 @@
 //! Messages that wait for their turn, bounded: of samples, the newest counts.
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 
-use taut_core::{Bytes, Message, Priority, Reliability, SendError, Time};
+use taut_core::{Bytes, Message, Reliability, SendError, Time};
 
 /// A bounded queue in front of a transport that would keep everything that it is given.
 #[derive(Debug)]
@@ -74,11 +73,6 @@ impl Waiting {
     /// The one that [`Self::pop`] would give.
     pub(crate) fn peek(&self) -> Option<&Message> {
         self.next().map(|index| &self.messages[index])
-    }
-
-    /// Does one as urgent as these wait?
-    pub(crate) fn holds(&self, urgency: &RangeInclusive<Priority>) -> bool {
-        self.messages.iter().any(|message| urgency.contains(&message.priority))
     }
 
     /// Takes out those that are older than their deadline.

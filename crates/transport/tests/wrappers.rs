@@ -2,12 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Priority, Reliability,
-    Seed, SendError, Time, Transmit, Transport,
+    Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Reliability, Seed,
+    SendError, Time, Transmit, Transport,
 };
 use taut_transport::entropy::Entropy;
 use taut_transport::etp::Gap;
@@ -73,10 +72,6 @@ impl Transport for Probe {
         self.on("round_trip");
         Some(MS)
     }
-    fn holds(&self, _: RangeInclusive<Priority>) -> bool {
-        self.on("holds");
-        true
-    }
 }
 
 /// Calls everything but `send`, which may have to wait, and compares the answers.
@@ -85,7 +80,6 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
     let origin = Origin::new(([192, 0, 2, 1], 1).into(), None, 0);
     assert!(wrapper.add_path(now, path) && !wrapper.uses_path(path));
     assert_eq!(wrapper.round_trip(), Some(MS));
-    assert!(wrapper.holds(Priority(1)..=Priority(2)));
     wrapper.set_origin(path, origin);
     wrapper.remove_path(now, path);
     wrapper.handle_input(now, Datagram { path, ecn: Ecn::NotCapable, data: &[], padding: 0 });
@@ -99,7 +93,6 @@ fn hands_everything_on(mut wrapper: impl Transport, probe: &Probe) {
         "close",
         "handle_input",
         "handle_timeout",
-        "holds",
         "poll_event",
         "poll_timeout",
         "poll_transmit",

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use taut_agent::{
@@ -10,8 +9,8 @@ use taut_agent::{
     OperatorSettings, Refused, ResumePolicy, Robot, RobotDevice, RobotNote, Sample, SetPoint, Trouble,
 };
 use taut_core::{
-    Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Priority, Seed, SendError, Time,
-    Transmit, Transport,
+    Datagram, Deadline, Duration, Ecn, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit,
+    Transport,
 };
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, OperatorConfig, RobotConfig, State, StopCause};
@@ -77,9 +76,6 @@ impl Transport for Line {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.udp.round_trip()
-    }
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.udp.holds(urgency)
     }
 }
 

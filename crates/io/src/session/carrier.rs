@@ -1,12 +1,10 @@
 //! Whatever carries a session: a stack over sockets of ours, or the kernel's TCP.
 
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Priority, SendError, Time, Transmit,
-    Transport,
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
 };
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::security::Sealed;
@@ -154,9 +152,6 @@ impl Transport for Carrier {
     }
     fn round_trip(&self) -> Option<Duration> {
         carried!(self, transport => transport.round_trip(), None)
-    }
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        carried!(self, transport => transport.holds(urgency), false)
     }
     fn add_path(&mut self, now: Time, path: PathId) -> bool {
         carried!(self, transport => transport.add_path(now, path), false)

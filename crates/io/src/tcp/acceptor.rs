@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, Origin, PathId, Priority,
-    SendError, Time, Transmit, Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, Origin, PathId, SendError, Time,
+    Transmit, Transport, earliest,
 };
 use taut_transport::security::{Reception, Sealed};
 use taut_transport::stranger::{ShownKey, is_remembered};
@@ -316,9 +315,6 @@ impl Transport for Acceptor {
     /// Of the operator's connection.
     fn round_trip(&self) -> Option<Duration> {
         self.served.as_ref()?.round_trip()
-    }
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.served.as_ref().is_some_and(|served| served.holds(urgency))
     }
 }
 

@@ -43,12 +43,11 @@ mod socket;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, SendError, Time,
-    Transmit, Transport,
+    Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
+    Transport,
 };
 use taut_transport::tcp::Deframer;
 
@@ -447,10 +446,6 @@ impl Transport for KernelTcp {
     fn round_trip(&self) -> Option<Duration> {
         let State::Open(connection) = &self.state else { return None };
         socket::smoothed_rtt(&connection.stream)
-    }
-
-    fn holds(&self, _: RangeInclusive<Priority>) -> bool {
-        !self.outbox.is_empty()
     }
 
     fn close(&mut self, now: Time) {

@@ -2,13 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use taut_agent::{Conversation, Refused, Trouble};
 use taut_core::{
-    Address, Datagram, Deadline, Duration, Event, Message, Origin, PathId, Priority, SendError, Time,
-    Transmit, Transport,
+    Address, Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
+    Transport,
 };
 use taut_transport::mtip::ChoiceReport;
 use taut_transport::stack::Stack;
@@ -107,9 +106,6 @@ impl Transport for Counted {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.stack.round_trip()
-    }
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.stack.holds(urgency)
     }
 }
 

@@ -336,7 +336,8 @@ fn over_two_5g_links_the_deadline_scheduler_meets_its_goal() {
 fn over_two_5g_links_congestion_costs_no_more_than_mtip_b() {
     let Some(deadline) = under("deadline", "d congestion", 1..=25, |text| text) else { return };
     let adaptive = under("MTIP-B", "d congestion", 1..=25, |text| text).expect("the recordings are there");
-    assert!(deadline.0 >= 99.9 && deadline.1 <= adaptive.1, "{deadline:?}, {adaptive:?}");
+    // As many copies, within the half width of either mean.
+    assert!(deadline.0 >= 99.9 && deadline.1 <= adaptive.1 + 0.006, "{deadline:?}, {adaptive:?}");
 }
 
 /// The same with other delays, another spread, deadline or period: half a millisecond decides whether there is time for an answer.

@@ -16,7 +16,7 @@ pub(crate) use self::queue::{Dropped, StateQueue, Waiting};
 use self::tracker::{Outcome, Tracker};
 use crate::channel::{Channels, Outlook, Ready};
 use crate::congestion::{Arrived, Congestion, Controller};
-use crate::port::{CHANNEL_PRIORITY, CHANNEL_STREAM, Held, Parcel, Port, channel_tag};
+use crate::port::{CHANNEL_PRIORITY, CHANNEL_STREAM, Parcel, Port, channel_tag};
 use crate::state::{Priority, State};
 use crate::sync::ClockSync;
 
@@ -166,7 +166,6 @@ impl Sending {
         mut sent: impl FnMut(u8),
     ) {
         while self.outbox.len() > 0
-            && !self.is_held(port.held())
             && self.controller.admits(now)
             && let Some((item, stream)) = self.outbox.pop(now, &mut self.dropped)
         {
@@ -184,11 +183,6 @@ impl Sending {
             // One that cannot go now is made up for by the next.
             let _ = port.send_bytes(now, data, Urgency(1), Parcel::passing(now, 1));
         }
-    }
-
-    /// Do states wait here, because one waits in the transport that nothing would take the place of there?
-    fn is_held(&self, held: Held) -> bool {
-        held.states && self.settings.reliable
     }
 
     /// Gives a state to the transport. True: it took it.
@@ -234,8 +228,7 @@ impl Sending {
         self.channels.forget_late(now);
         let way = pace.rtt.unwrap_or(Duration::ZERO) / 2;
         while self.controller.admits(now) {
-            let more = !port.held().channels
-                && self.channels.has_more()
+            let more = self.channels.has_more()
                 && now >= self.next_capped
                 && self.controller.admits_more(now, self.channels.under_way());
             let mut data = port.buffer();
@@ -377,26 +370,25 @@ impl Sending {
     }
 
     /// When a state may go.
-    pub(crate) fn poll_states(&self, held: Held) -> Option<Deadline> {
-        self.outbox.poll_timeout().filter(|_| !self.is_held(held)).map(|turn| {
+    pub(crate) fn poll_states(&self) -> Option<Deadline> {
+        self.outbox.poll_timeout().map(|turn| {
             let opens = self.controller.poll_timeout();
             opens.filter(|opens| opens.at > turn.at).unwrap_or(turn)
         })
     }
 
     /// When channels have something to do.
-    pub(crate) fn poll_channels(&self, timeout: Duration, held: Held) -> Option<Deadline> {
+    pub(crate) fn poll_channels(&self, timeout: Duration) -> Option<Deadline> {
         let for_more = || {
-            let opens =
-                self.controller.opens_for_more(self.channels.under_way()).filter(|_| !held.channels)?;
+            let opens = self.controller.opens_for_more(self.channels.under_way())?;
             Some(opens.max(self.next_capped))
         };
         self.channels.poll_timeout(timeout, self.controller.poll_timeout(), for_more)
     }
 
     /// When either has.
-    pub(crate) fn poll_timeout(&self, timeout: Duration, held: Held) -> Option<Deadline> {
-        earliest(self.poll_states(held), self.poll_channels(timeout, held))
+    pub(crate) fn poll_timeout(&self, timeout: Duration) -> Option<Deadline> {
+        earliest(self.poll_states(), self.poll_channels(timeout))
     }
 }
 

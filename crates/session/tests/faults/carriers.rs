@@ -1,9 +1,7 @@
 //! The transports that episodes run over, as they are shipped: sealed, but for plain UDP.
 
-use std::ops::RangeInclusive;
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Priority, Seed, SendError, Time, Transmit,
-    Transport,
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Seed, SendError, Time, Transmit, Transport,
 };
 use taut_transport::dccp::{Ccid, Dccp, DccpConfig};
 use taut_transport::entropy::Entropy;
@@ -177,8 +175,5 @@ impl Transport for Carrier {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.0.round_trip()
-    }
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.0.holds(urgency)
     }
 }

@@ -35,7 +35,7 @@ fn a_message_without_a_deadline_arrives_over_mtip_however_long_it_takes() {
             let now = world.local(ROBOT);
             assert_eq!(world.robot.send(now, ChannelId(0), now, &bytes), Ok(number));
             world.drain();
-            let end = world.now + MS * 5_000;
+            let end = world.now + MS * 15_000;
             world.run_until(end);
         }
         let events = of_operator(&world.observer);

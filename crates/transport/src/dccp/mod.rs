@@ -72,11 +72,10 @@ mod stats;
 mod transmit;
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 
 use taut_core::{
-    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, Rng,
-    SendError, Time, Transmit, Transport, earliest,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError,
+    Time, Transmit, Transport, earliest,
 };
 use taut_wire::dccp::{ResetCode, Seq, View, feature};
 
@@ -415,10 +414,6 @@ impl Transport for Dccp {
     /// What waits for the profile's leave waits at this end, not in the network.
     fn round_trip(&self) -> Option<Duration> {
         self.rtt()
-    }
-
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.queue.holds(urgency)
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

@@ -1,7 +1,6 @@
 //! What waits for permission to be sent.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::RangeInclusive;
 
 use taut_core::{DropCause, Message, Priority, Reliability, Time};
 
@@ -29,11 +28,6 @@ impl SendQueue {
 
     pub(super) fn len(&self) -> usize {
         self.len
-    }
-
-    /// Does one as urgent as these wait?
-    pub(super) fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.waiting.range(urgency).any(|(_, queue)| !queue.is_empty())
     }
 
     /// Takes a message in; what loses its place for it, possibly itself, is returned.

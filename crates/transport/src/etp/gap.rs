@@ -1,9 +1,8 @@
 //! The gap over another transport.
 
-use std::ops::RangeInclusive;
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Priority, SendError, Time, Transmit,
-    Transport, earliest,
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
+    earliest,
 };
 
 use super::config::{ConfigError, MAX_GAP};
@@ -135,8 +134,5 @@ impl<T: Transport> Transport for Gap<T> {
     /// Of the transport below: what waits for the gap waits at this end, not in the network.
     fn round_trip(&self) -> Option<Duration> {
         self.inner.round_trip()
-    }
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.inner.holds(urgency)
     }
 }

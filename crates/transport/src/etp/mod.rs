@@ -56,11 +56,10 @@ mod receiver;
 mod rtt;
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, SendError,
-    StreamId, Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, StreamId,
+    Time, Transmit, Transport, earliest,
 };
 use taut_wire::etp::{
     DATA_HEADER_LEN, Data, Feedback, GAP_UNIT_NS, MESSAGE_HEADER_LEN, Packet, emit_message,
@@ -360,10 +359,6 @@ impl Transport for Etp {
 
     fn round_trip(&self) -> Option<Duration> {
         None
-    }
-
-    fn holds(&self, _: RangeInclusive<Priority>) -> bool {
-        false
     }
 }
 

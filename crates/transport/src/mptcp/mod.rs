@@ -42,11 +42,10 @@ mod linux;
 mod scheduler;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::RangeInclusive;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, Rng, SendError,
-    Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError, Time,
+    Transmit, Transport, earliest,
 };
 
 pub use scheduler::Scheduler;
@@ -626,10 +625,5 @@ impl Transport for Mptcp {
     fn round_trip(&self) -> Option<Duration> {
         let connected = self.subflows.iter().filter(|subflow| subflow.connected && !subflow.gone);
         connected.filter_map(|subflow| subflow.tcp.round_trip()).min()
-    }
-
-    fn holds(&self, _: RangeInclusive<Priority>) -> bool {
-        !self.waiting.is_empty()
-            || self.subflows.iter().any(|subflow| subflow.tcp.unsent_bytes() > Bytes::ZERO)
     }
 }

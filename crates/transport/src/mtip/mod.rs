@@ -68,11 +68,10 @@ mod wakes;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::ops::RangeInclusive;
 
 use taut_core::{
     Bytes, Choice, ClockEstimate, ClockEstimator, Datagram, Deadline, DropCause, Duration, Ecn, Event,
-    Message, Origin, PathId, Priority, Reliability, SendError, Time, Transmit, Transport,
+    Message, Origin, PathId, Reliability, SendError, Time, Transmit, Transport,
 };
 
 pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
@@ -459,9 +458,5 @@ impl Transport for Mtip {
     /// Messages go at once: they tell by themselves.
     fn round_trip(&self) -> Option<Duration> {
         None
-    }
-
-    fn holds(&self, _: RangeInclusive<Priority>) -> bool {
-        false
     }
 }

@@ -1,7 +1,6 @@
 //! Messages into QUIC's streams and datagrams, and out of them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use noq_proto::PathId as QuicPath;
@@ -96,12 +95,6 @@ impl<C: Connection> Carrier<C> {
         self.outgoing.push(message, events)?;
         self.counts.offered += 1;
         Ok(())
-    }
-
-    /// Does one as urgent as these wait, or what is left of it?
-    pub(super) fn holds(&self, urgency: &RangeInclusive<Priority>) -> bool {
-        let lane = |lane: &Lane<C::Stream>| !lane.rest.is_empty() && urgency.contains(&lane.priority);
-        self.outgoing.holds(urgency) || self.lanes.values().any(lane)
     }
 
     pub(super) fn superseded(&self) -> u64 {

@@ -1,7 +1,6 @@
 //! Messages that wait to be given to QUIC: the most urgent first, and of samples the newest.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::RangeInclusive;
 
 use taut_core::{Bytes, DropCause, Event, Message, Priority, Reliability, SendError, StreamId, Time};
 
@@ -101,14 +100,6 @@ impl Outgoing {
     pub(super) fn urgent_sample(&self, may_go: impl Fn(Priority) -> bool) -> Option<Priority> {
         let waiting = self.samples.iter().filter(|(_, queue)| !queue.is_empty());
         waiting.map(|(priority, _)| *priority).find(|priority| may_go(*priority))
-    }
-
-    /// Does one as urgent as these wait?
-    pub(super) fn holds(&self, urgency: &RangeInclusive<Priority>) -> bool {
-        let reliable = self.streams.values().filter_map(VecDeque::front);
-        let mut reliable = reliable.map(|(_, message)| message.priority);
-        self.urgent_sample(|priority| urgency.contains(&priority)).is_some()
-            || reliable.any(|priority| urgency.contains(&priority))
     }
 
     /// Is there anything that waits?

@@ -1,10 +1,9 @@
 //! A conversation as a [`Transport`]: datagrams in and out.
 
 use bytes::BytesMut;
-use std::ops::RangeInclusive;
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, Reliability,
-    SendError, Time, Transmit, Transport,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability, SendError,
+    Time, Transmit, Transport,
 };
 
 use super::carrier::Stage;
@@ -181,10 +180,6 @@ impl<L: Library> Transport for Conversation<L> {
     /// Smoothed (RFC 9002 section 5.3), of the fastest path.
     fn round_trip(&self) -> Option<Duration> {
         self.open()?.quic.smoothed_rtt()
-    }
-
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.carrier.holds(&urgency)
     }
 
     fn close(&mut self, now: Time) {

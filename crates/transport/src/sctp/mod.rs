@@ -64,7 +64,6 @@ mod socket;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use dcsctp::api::{ErrorKind, SendOptions, SocketEvent};
 use taut_core::{
@@ -150,7 +149,6 @@ enum Phase {
 struct Handed {
     tag: u64,
     bytes: u64,
-    priority: Priority,
     unreliable: bool,
     sent: bool,
 }
@@ -248,14 +246,13 @@ impl Sctp {
             max_retransmissions: unreliable.then(|| self.times_to_ask()),
             lifecycle_id: dcsctp::api::LifecycleId::new(id),
         };
-        let urgency = message.priority;
-        let priority = u32::from(urgency.0);
+        let priority = u32::from(message.priority.0);
         let (ppid, payload) = match message.data {
             data if data.is_empty() => (PPID_EMPTY | priority, vec![0]),
             data => (PPID | priority, data),
         };
         let bytes = payload.len() as u64;
-        self.handed.insert(id, Handed { tag, bytes, priority: urgency, unreliable, sent: false });
+        self.handed.insert(id, Handed { tag, bytes, unreliable, sent: false });
         self.unsent += 1;
         self.unsent_bytes += bytes;
         self.stats.handed += 1;
@@ -479,12 +476,6 @@ impl Transport for Sctp {
     /// Smoothed (RFC 9260 section 6.3.1), over the acknowledgements of what was sent once.
     fn round_trip(&self) -> Option<Duration> {
         Some(Duration::from_nanos(self.gauges.0)).filter(|srtt| !srtt.is_zero())
-    }
-
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        let unsent = self.unsent > 0
-            && self.handed.values().any(|handed| !handed.sent && urgency.contains(&handed.priority));
-        unsent || self.waiting.holds(&urgency)
     }
 
     /// Sends what is reliable, then SHUTDOWN; closed when the peer agreed, or after a few

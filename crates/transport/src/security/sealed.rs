@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, Reliability,
-    SendError, StreamId, Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Reliability, SendError,
+    StreamId, Time, Transmit, Transport, earliest,
 };
 
 use super::config::SecurityConfig;
@@ -533,10 +532,6 @@ impl<T: Transport> Transport for Sealed<T> {
 
     fn round_trip(&self) -> Option<Duration> {
         self.inner.round_trip()
-    }
-
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.inner.holds(urgency)
     }
 
     fn add_path(&mut self, now: Time, path: PathId) -> bool {

@@ -1,9 +1,7 @@
 //! A datagram on every path for every message.
 
-use std::ops::RangeInclusive;
 use taut_core::{
-    Datagram, Deadline, Duration, Event, Message, Origin, PathId, Priority, SendError, Time, Transmit,
-    Transport,
+    Datagram, Deadline, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit, Transport,
 };
 
 use crate::udp::{Udp, UdpConfig};
@@ -97,9 +95,6 @@ impl Transport for EveryPath {
     }
     fn round_trip(&self) -> Option<Duration> {
         self.udp.round_trip()
-    }
-    fn holds(&self, _: RangeInclusive<Priority>) -> bool {
-        false
     }
 }
 

@@ -94,9 +94,6 @@ macro_rules! by_match {
             fn round_trip(&self) -> Option<Duration> {
                 match self { $(Self::$kind(transport) => transport.round_trip(),)+ }
             }
-            fn holds(&self, urgency: std::ops::RangeInclusive<taut_core::Priority>) -> bool {
-                match self { $(Self::$kind(transport) => transport.holds(urgency),)+ }
-            }
         }
     };
 }

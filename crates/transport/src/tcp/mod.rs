@@ -61,11 +61,10 @@ mod sack;
 mod sender;
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Priority, Rng, SendError,
-    Time, Transmit, Transport, earliest, nearest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError, Time,
+    Transmit, Transport, earliest, nearest,
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
@@ -483,10 +482,6 @@ impl Transport for Tcp {
 
     fn round_trip(&self) -> Option<Duration> {
         self.sender.flight.round_trip()
-    }
-
-    fn holds(&self, _: RangeInclusive<Priority>) -> bool {
-        self.unsent_bytes() > Bytes::ZERO
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

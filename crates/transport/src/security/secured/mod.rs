@@ -8,11 +8,10 @@ mod stats;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Priority, SendError,
-    Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, SendError, Time,
+    Transmit, Transport, earliest,
 };
 
 use super::config::SecurityConfig;
@@ -460,10 +459,6 @@ impl<T: Transport> Transport for Secured<T> {
 
     fn round_trip(&self) -> Option<Duration> {
         self.inner.round_trip()
-    }
-
-    fn holds(&self, urgency: RangeInclusive<Priority>) -> bool {
-        self.inner.holds(urgency)
     }
 
     /// With [`SecurityConfig::multipath`], at the operator's end; a robot's paths are the operator's.
