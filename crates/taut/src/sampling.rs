@@ -3,37 +3,9 @@
 use std::time::Duration;
 
 use taut_session::DeadbandConfig;
+pub use taut_session::Quantity;
 
 use crate::time::ours;
-
-/// What numbers of a message measure: each has a deadband of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Quantity {
-    /// m, rad, or how far a gripper is closed, 0 to 1. Where the origin is nobody feels: of its deadband the floor alone counts.
-    Position,
-    /// m/s, rad/s.
-    Velocity,
-    /// N.
-    Force,
-    /// N·m.
-    Torque,
-    /// Whatever numbers are in messages of other types than [`Joints`](crate::Joints), [`Twist`](crate::Twist),
-    /// [`Gripper`](crate::Gripper) and [`State`](crate::State).
-    Other,
-}
-
-impl Quantity {
-    const fn ours(self) -> taut_session::Quantity {
-        match self {
-            Self::Position => taut_session::Quantity::Position,
-            Self::Velocity => taut_session::Quantity::Velocity,
-            Self::Force => taut_session::Quantity::Force,
-            Self::Torque => taut_session::Quantity::Torque,
-            Self::Other => taut_session::Quantity::Other,
-        }
-    }
-}
 
 /// A change that nobody feels: what differs less from what was sent last is not sent.
 ///
@@ -108,7 +80,7 @@ impl Sampling {
 
     /// Another deadband for one of the quantities; the others have the one of [`deadband`](Self::deadband), or its defaults.
     pub const fn of(self, quantity: Quantity, deadband: Deadband) -> Self {
-        Self(self.0.of(quantity.ours(), deadband.0))
+        Self(self.0.of(quantity, deadband.0))
     }
 
     pub(crate) const fn ours(self) -> taut_session::Sampling {

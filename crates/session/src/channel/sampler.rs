@@ -9,6 +9,7 @@ use crate::motion::{Gripper, Joints, Motion, Schema, State, Twist};
 
 /// What numbers of a message measure: each has a deadband of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Quantity {
     /// m, rad, or how far a gripper is closed, 0 to 1. Where its origin is nobody feels: the floor of its deadband counts alone.
     Position,

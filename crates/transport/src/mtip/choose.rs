@@ -50,7 +50,7 @@ pub(super) struct Chooser {
 }
 
 /// One of the messages of the adaptive rule's window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     number: u64,
     on_time: bool,
@@ -118,13 +118,7 @@ impl Chooser {
                     false => self.adapt(adaptive, linked().count()),
                 }
                 let (keep, missing) = (adaptive.window + ON_THEIR_WAY, self.as_published);
-                self.recent.push_back(Recent {
-                    number,
-                    on_time: false,
-                    duplicate: false,
-                    late: false,
-                    missing,
-                });
+                self.recent.push_back(Recent { number, missing, ..Recent::default() });
                 while self.recent.len() > keep {
                     self.recent.pop_front();
                 }
@@ -214,13 +208,7 @@ impl Chooser {
         let is_known = self.recent.iter().any(|message| message.number == number);
         if self.as_published && !is_known && self.recent.len() < ON_THEIR_WAY {
             // What is answered late counts among those that come after it.
-            self.recent.push_back(Recent {
-                number,
-                on_time: false,
-                duplicate: false,
-                late: false,
-                missing: true,
-            });
+            self.recent.push_back(Recent { number, missing: true, ..Recent::default() });
         }
         if let Some(message) = self.recent.iter_mut().rev().find(|message| message.number == number) {
             message.on_time |= on_time;
