@@ -17,6 +17,8 @@ use crate::privileges::spawn_unprivileged;
 #[derive(Debug)]
 pub struct StateFile {
     path: PathBuf,
+    /// What is on the disk, once this wrote it.
+    stored: Option<String>,
     /// Held for as long as this lives.
     _lock: Option<File>,
 }
@@ -43,7 +45,8 @@ const LONGEST: u64 = 4_096;
 impl StateFile {
     /// Makes the folder when there is none; it has to be one in which this user may write without privileges, for these are given up.
     /// Locks the file against other processes (`PATH.lock`) if it is to be `exclusive`.
-    /// Gives what is in it; `None`: there is no such file yet. Bytes that are no UTF-8 are replaced.
+    /// Gives what is in it; `None`: there was no such file yet. Bytes that are no UTF-8 are replaced. Where an earlier life left its
+    /// lock, there was one, and somebody deleted it: then the text is empty, which is nobody's.
     ///
     /// # Errors
     /// See [`StateFileError`].
@@ -54,32 +57,53 @@ impl StateFile {
             let text = "its folder belongs to another user; name a file in one of your own";
             return Err(refused(io::Error::new(io::ErrorKind::PermissionDenied, text)));
         }
+        let lived = exclusive && lock_of(path).try_exists().map_err(refused)?;
         let lock = if exclusive { Some(lock(path)?) } else { None };
         let text = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => lived.then(String::new),
             Err(error) => return Err(refused(error)),
             Ok(metadata) if metadata.len() > LONGEST => Some(String::new()),
             Ok(_) => Some(String::from_utf8_lossy(&fs::read(path).map_err(refused)?).into_owned()),
         };
-        Ok((Self { path: path.to_owned(), _lock: lock }, text))
+        Ok((Self { path: path.to_owned(), stored: None, _lock: lock }, text))
+    }
+
+    /// Has anybody opened this file for themselves before?
+    pub(crate) fn was_opened(path: &Path) -> io::Result<bool> {
+        Ok(path.try_exists()? || lock_of(path).try_exists()?)
     }
 
     /// Like [`StateFile::write`], with an error that says which file.
-    pub(crate) fn store(&self, text: &str) -> Result<(), StateFileError> {
+    pub(crate) fn store(&mut self, text: &str) -> Result<(), StateFileError> {
         self.write(text).map_err(|error| StateFileError::Refused { path: self.path.clone(), error })
     }
 
-    /// Replaces the text, on the disk when this returns.
+    /// Replaces the text, on the disk when this returns. Makes the folder anew when somebody deleted it.
     ///
     /// # Errors
     /// What the system says. Then the text from before may still be there.
-    pub fn write(&self, text: &str) -> io::Result<()> {
+    pub fn write(&mut self, text: &str) -> io::Result<()> {
+        make_folder_of(&self.path)?;
         let new = beside(&self.path, ".new");
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
+        self.stored = Some(text.to_owned());
         File::open(folder_of(&self.path))?.sync_all()
+    }
+
+    /// Writes again what somebody deleted. A life whose file is gone would be forgotten if it were killed now.
+    fn restore(&mut self) -> io::Result<()> {
+        match self.stored.take() {
+            Some(text) if !self.path.try_exists()? => {
+                self.write(&text).inspect_err(|_| self.stored = Some(text))
+            }
+            stored => {
+                self.stored = stored;
+                Ok(())
+            }
+        }
     }
 }
 
@@ -100,8 +124,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+fn lock_of(path: &Path) -> PathBuf {
+    beside(path, ".lock")
+}
+
 fn lock(path: &Path) -> Result<File, StateFileError> {
-    let at = beside(path, ".lock");
+    let at = lock_of(path);
     let refused = |error: io::Error| StateFileError::Refused { path: at.clone(), error };
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&at);
     let file = file.map_err(refused)?;
@@ -113,7 +141,7 @@ fn lock(path: &Path) -> Result<File, StateFileError> {
 }
 
 /// Writes texts to a [`StateFile`] on a thread of its own: whoever gives them never waits. The newest wins. What could not be written
-/// is tried again every second. When this is dropped, the last one is still written, for a second at most.
+/// is tried again every second, and what somebody deleted is written again as soon. When this is dropped, the last one is still written, for a second at most.
 #[derive(Debug)]
 pub struct StateWriter {
     slot: Arc<Slot>,
@@ -135,27 +163,32 @@ struct Next {
     written: bool,
 }
 
+enum Due {
+    Write(u64, String),
+    /// Is the file still there?
+    Look,
+    /// It has ended.
+    Nothing,
+}
+
 /// Between two attempts.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Slot {
-    /// The next text; a newer one, or after a while the one that `failed`. `None`: it has ended.
-    fn next_after(&self, failed: Option<(u64, String)>) -> Option<(u64, String)> {
-        let mut next = self.lock();
+    /// The next text; a newer one, or after a while the one that `failed`.
+    fn next_after(&self, failed: Option<(u64, String)>) -> Due {
         let waits = |next: &mut Next| next.text.is_none() && !next.ended;
-        next = match failed {
-            None => self.changed.wait_while(next, waits).unwrap_or_else(PoisonError::into_inner),
-            Some(_) => {
-                let waited = self.changed.wait_timeout_while(next, AGAIN, waits);
-                waited.unwrap_or_else(PoisonError::into_inner).0
+        let waited = self.changed.wait_timeout_while(self.lock(), AGAIN, waits);
+        let mut next = waited.unwrap_or_else(PoisonError::into_inner).0;
+        match next.text.take().or_else(|| failed.filter(|_| !next.ended)) {
+            Some((number, text)) => Due::Write(number, text),
+            None if next.ended => {
+                next.finished = true;
+                self.changed.notify_all();
+                Due::Nothing
             }
-        };
-        let text = next.text.take().or_else(|| failed.filter(|_| !next.ended));
-        if text.is_none() {
-            next.finished = true;
-            self.changed.notify_all();
+            None => Due::Look,
         }
-        text
     }
 
     fn lock(&self) -> MutexGuard<'_, Next> {
@@ -169,18 +202,25 @@ impl StateWriter {
     /// # Errors
     /// When the system has no thread left.
     pub fn start(
-        file: StateFile,
+        mut file: StateFile,
         mut done: impl FnMut(u64, io::Result<()>) + Send + 'static,
     ) -> io::Result<Self> {
         let slot = Arc::new(Slot::default());
         let shared = Arc::clone(&slot);
         let work = move || {
             let mut failed = None;
-            while let Some((number, text)) = shared.next_after(failed.take()) {
-                let outcome = file.write(&text);
-                shared.lock().written = outcome.is_ok();
-                failed = outcome.is_err().then_some((number, text));
-                done(number, outcome);
+            loop {
+                match shared.next_after(failed.take()) {
+                    Due::Write(number, text) => {
+                        let outcome = file.write(&text);
+                        shared.lock().written = outcome.is_ok();
+                        failed = outcome.is_err().then_some((number, text));
+                        done(number, outcome);
+                    }
+                    // Where it fails, it is tried again with the next look; the lock that is left tells the next life.
+                    Due::Look => drop(file.restore()),
+                    Due::Nothing => break,
+                }
             }
         };
         let thread = spawn_unprivileged("taut state", || (), work)?;
@@ -237,14 +277,18 @@ mod tests {
     fn what_was_written_is_read_in_the_next_life_and_one_life_at_a_time_has_it() {
         let folder = folder("lives");
         let path = folder.join("below").join("robot");
-        let (file, text) = StateFile::open(&path, true).expect("a new one");
+        let (mut file, text) = StateFile::open(&path, true).expect("a new one");
         assert_eq!(text, None);
         file.write("one\n").expect("it is written");
         file.write("two\n").expect("it is replaced");
         assert!(matches!(StateFile::open(&path, true), Err(StateFileError::Taken(_))));
         drop(file);
-        let (_file, text) = StateFile::open(&path, true).expect("the other life is over");
+        let (file, text) = StateFile::open(&path, true).expect("the other life is over");
         assert_eq!(text.as_deref(), Some("two\n"));
+        drop(file);
+        fs::remove_file(&path).expect("it was there");
+        let (_file, text) = StateFile::open(&path, true).expect("nobody has it");
+        assert_eq!(text.as_deref(), Some(""), "there was one, and it is gone");
         fs::remove_dir_all(folder).expect("it was made here");
     }
 
@@ -261,11 +305,17 @@ mod tests {
         writer.write(1, "one".to_owned());
         assert_eq!(told.recv(), Ok((1, true)));
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "one");
-        fs::remove_dir_all(&folder).expect("it was made here");
+        let in_the_way = beside(&path, ".new");
+        fs::create_dir(&in_the_way).expect("nothing is there");
         writer.write(2, "two".to_owned());
-        assert_eq!(told.recv(), Ok((2, false)), "there is no folder any more");
-        fs::create_dir_all(&folder).expect("again");
-        assert_eq!(told.recv(), Ok((2, true)), "it was tried again");
+        assert_eq!(told.recv(), Ok((2, false)), "the place of the new text is taken");
+        fs::remove_dir(&in_the_way).expect("it was made here");
+        while told.recv() != Ok((2, true)) {} // It is tried again.
+        fs::remove_dir_all(&folder).expect("it was made here");
+        while !path.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert_eq!(fs::read_to_string(&path).expect("it is there again"), "two");
         writer.write(3, "three".to_owned());
         assert!(writer.finish());
         assert_eq!(fs::read_to_string(&path).expect("the last one is written"), "three");

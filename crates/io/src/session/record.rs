@@ -20,7 +20,7 @@ impl RobotRecord {
     /// # Errors
     /// See [`StateFileError`]. A robot whose stops cannot be kept is better not started.
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
-        let (file, text) = StateFile::open(path, true)?;
+        let (mut file, text) = StateFile::open(path, true)?;
         let latch = RobotLife::next(text.as_deref());
         file.store(&RobotLife { ended: false, latch }.to_string())?;
         Ok(Self { file, latch })
@@ -36,11 +36,12 @@ impl RobotRecord {
     /// # Errors
     /// See [`StateFileError`].
     pub fn reset(path: &Path) -> Result<Option<Latch>, StateFileError> {
-        let (file, text) = StateFile::open(path, true)?;
-        if text.is_none() {
+        let refused = |error| StateFileError::Refused { path: path.to_owned(), error };
+        if !StateFile::was_opened(path).map_err(refused)? {
             let error = std::io::Error::new(std::io::ErrorKind::NotFound, "no robot has kept anything there");
-            return Err(StateFileError::Refused { path: path.to_owned(), error });
+            return Err(refused(error));
         }
+        let (mut file, text) = StateFile::open(path, true)?;
         let latch = RobotLife::next(text.as_deref());
         file.store(&RobotLife { ended: true, latch: None }.to_string())?;
         Ok(latch)
@@ -60,7 +61,7 @@ impl OperatorRecord {
     /// # Errors
     /// See [`StateFileError`].
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
-        let (file, text) = StateFile::open(path, false)?;
+        let (mut file, text) = StateFile::open(path, false)?;
         let unacknowledged = OperatorLife::next(text.as_deref());
         file.store(&OperatorLife { unacknowledged }.to_string())?;
         Ok(Self { file, unacknowledged })
@@ -81,6 +82,8 @@ mod tests {
     fn a_robot_that_was_killed_begins_with_a_stop_until_somebody_lets_go_of_it() {
         let path = std::env::temp_dir().join(format!("taut-record-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_file(format!("{}.lock", path.display()));
+        assert!(RobotRecord::reset(&path).is_err(), "there was no life yet");
         let first = RobotRecord::open(&path).expect("a first life");
         assert_eq!(first.latch(), None);
         assert!(matches!(RobotRecord::open(&path), Err(StateFileError::Taken(_))), "one at a time");
@@ -88,6 +91,8 @@ mod tests {
         let restart = Some(Latch { cause: StopCause::Restart, held_locally: false, held_remotely: true });
         assert_eq!(RobotRecord::open(&path).expect("after a kill").latch(), restart);
         assert_eq!(RobotRecord::open(&path).expect("after another").latch(), restart);
+        std::fs::remove_file(&path).expect("it was there");
+        assert_eq!(RobotRecord::open(&path).expect("its file was deleted").latch(), restart);
         assert_eq!(RobotRecord::reset(&path).expect("nobody has it"), restart);
         assert_eq!(RobotRecord::open(&path).expect("let go of").latch(), None);
         std::fs::remove_file(&path).expect("it was made here");
