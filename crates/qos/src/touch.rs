@@ -44,7 +44,8 @@ impl Surface {
     pub const WALL: Self = Self { stiffness: 3_000.0, damping: 10.0 };
 
     /// Those with a name, the softest first.
-    pub const NAMED: [(&str, Self); 3] = [("foam", Self::FOAM), ("spring", Self::SPRING), ("wall", Self::WALL)];
+    pub const NAMED: [(&str, Self); 3] =
+        [("foam", Self::FOAM), ("spring", Self::SPRING), ("wall", Self::WALL)];
 }
 
 /// Hand, arm and what the arm touches.
@@ -123,10 +124,8 @@ impl Touch {
         let numerator =
             product([surface.stiffness, surface.damping * omega], [arm.stiffness, arm.damping * omega]);
         let square = omega * omega;
-        let held = [
-            arm.stiffness + surface.stiffness - arm.mass * square,
-            (arm.damping + surface.damping) * omega,
-        ];
+        let held =
+            [arm.stiffness + surface.stiffness - arm.mass * square, (arm.damping + surface.damping) * omega];
         let denominator = product(held, [hand.stiffness - hand.mass * square, hand.damping * omega]);
         let [re, im] = product(numerator, [denominator[0], -denominator[1]]);
         let norm = denominator[0] * denominator[0] + denominator[1] * denominator[1];
@@ -176,7 +175,11 @@ mod tests {
         near(Surface { damping: 0.0, ..Surface::WALL }, 7.16);
         near(Surface::SPRING, 65.9);
         assert_eq!(critical_ms(Surface::FOAM), None);
-        assert_eq!(critical_ms(Surface { stiffness: 0.0, damping: 0.0 }), None, "nothing comes back from nothing");
+        assert_eq!(
+            critical_ms(Surface { stiffness: 0.0, damping: 0.0 }),
+            None,
+            "nothing comes back from nothing"
+        );
     }
 
     #[test]
