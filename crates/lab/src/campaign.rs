@@ -376,9 +376,11 @@ fn session(run: &RunResult, teleop: &TeleopResult, values: &mut Values) {
         push("tracking error, rms", "mm", Some(control.tracking_rms_mm));
         push("tracking error, max", "mm", Some(control.tracking_max_mm));
         push("force error, rms", "N", control.force_error_rms_n);
-        push("energy injected by the network", "mJ", control.injected_mj);
-        push("contacts begun within a second, max", "", Some(control.contacts_per_s_max as f64));
-        push("stable", "", Some(f64::from(u8::from(control.stable))));
+        if let Some(touch) = &control.touch {
+            push("force ripple at rest", "%", touch.ripple_percent);
+            push("calm", "", touch.calm.map(|calm| f64::from(u8::from(calm))));
+            push("energy given back in one contact, max", "mJ", Some(touch.drawdown_mj));
+        }
     }
 }
 

@@ -11,9 +11,10 @@ use taut_core::{Bitrate, Duration, Probability, Rng, Seed, Time};
 use taut_session::{ChannelId, Direction, Priority, State};
 
 use crate::demo::Vector;
-use crate::demo::operator::Operator as Person;
+use crate::demo::operator::{Intention, Operator as Person};
 use crate::demo::plant::{Body, PlantConfig};
 use crate::generator::Generators;
+use crate::hold::{self, Held};
 use crate::scenario::Teleop;
 
 /// An operator's hand and the device in it, which is stepped when it is asked.
@@ -29,15 +30,13 @@ use crate::scenario::Teleop;
 /// assert_eq!(pushed, Some([0.0, 0.0, 2.0]));
 /// ```
 pub struct SimulatedHand {
-    person: Person,
-    config: PlantConfig,
+    intention: Intention,
     body: Body,
     /// What the device pushes the hand with, N; at most `limit`.
     force: Vector,
     limit: f64,
-    /// One step, and how many there are between two samples.
-    step: Duration,
-    steps: u64,
+    /// Between two samples.
+    period: Duration,
     priority: Priority,
     high: Probability,
     priorities: Rng,
@@ -49,30 +48,25 @@ pub struct SimulatedHand {
 }
 
 impl SimulatedHand {
-    /// What this seed's person does, asked every `period`, and computed in steps of 1 ms at most.
+    /// What this seed's person does, asked every `period`.
     pub fn new(seed: Seed, period: Duration) -> Self {
-        let steps = (period.as_nanos().div_ceil(1_000_000)).max(1);
-        let hand = Self::of(seed, f64::INFINITY);
-        Self { step: Duration::from_nanos(period.as_nanos() / steps), steps, ..hand }
+        Self::of(Intention::new(person(seed)), seed, period, f64::INFINITY)
     }
 
     /// The one of a run with this seed: the same states in the same order, as long as no force comes back.
     pub fn of_run(teleop: &Teleop, seed: Seed) -> Self {
-        let hand = Self::of(seed, teleop.device_force);
+        let hand = Self::of(intention(teleop, seed), seed, teleop.period, teleop.device_force);
         let generators = Generators::new(teleop, seed, Direction::ToRobot);
-        Self { step: teleop.period, high: teleop.high, generators, ..hand }
+        Self { high: teleop.high, generators, ..hand }
     }
 
-    fn of(seed: Seed, limit: f64) -> Self {
-        let person = Person::new(seed.stream("teleop/hand"));
+    fn of(intention: Intention, seed: Seed, period: Duration, limit: f64) -> Self {
         Self {
-            body: Body { position: person.position(), velocity: [0.0; 3] },
-            person,
-            config: PlantConfig::default(),
+            body: Body { position: intention.begins_at(), velocity: [0.0; 3] },
+            intention,
             force: [0.0; 3],
             limit,
-            step: Duration::ZERO,
-            steps: 1,
+            period,
             priority: Priority::Normal,
             high: Probability::default(),
             priorities: seed.stream("teleop/priorities"),
@@ -115,23 +109,30 @@ impl SimulatedHand {
 
     /// One period passes; how urgent the state after it is.
     fn pass(&mut self) -> Priority {
-        for _ in 0..self.steps {
-            self.advance(self.step.as_secs_f64());
+        let config = PlantConfig::default();
+        let (steps, seconds) = hold::steps(self.period);
+        let [stiffness, damping] = [config.hand_stiffness, config.hand_damping];
+        let held = Held::new(stiffness / config.leader_mass, damping / config.leader_mass, seconds);
+        for _ in 0..steps {
+            let intent = self.intention.pass(seconds);
+            for axis in 0..3 {
+                let pull = stiffness * intent.position[axis] + damping * intent.velocity[axis];
+                let force = pull + intent.tremor[axis] + self.force[axis];
+                let (position, velocity) = (&mut self.body.position[axis], &mut self.body.velocity[axis]);
+                [*position, *velocity] = held.after(*position, *velocity, force / config.leader_mass);
+            }
         }
         if self.high.sample(&mut self.priorities) { Priority::High } else { self.priority }
     }
+}
 
-    /// One step of semi-implicit Euler, `dt` seconds.
-    fn advance(&mut self, dt: f64) {
-        let intent = self.person.step(dt);
-        let config = &self.config;
-        for axis in 0..3 {
-            let pull = config.hand_stiffness * (intent.position[axis] - self.body.position[axis])
-                + config.hand_damping * (intent.velocity[axis] - self.body.velocity[axis]);
-            let force = pull + intent.tremor[axis] + self.force[axis];
-            self.body.accelerate(axis, force, config.leader_mass, dt);
-        }
-    }
+/// What the person of a run with this seed means to do.
+pub(crate) fn intention(teleop: &Teleop, seed: Seed) -> Intention {
+    Intention::new(person(seed).habits(teleop.tremor, teleop.rest.as_secs_f64()))
+}
+
+fn person(seed: Seed) -> Person {
+    Person::new(seed.stream("teleop/hand"))
 }
 
 impl OperatorDevice for SimulatedHand {
@@ -141,7 +142,7 @@ impl OperatorDevice for SimulatedHand {
         }
         self.left = self.left.map(|left| left - 1);
         self.readings += 1;
-        if self.left == Some(0) || now + self.step * self.steps >= self.until {
+        if self.left == Some(0) || now + self.period >= self.until {
             self.over.store(true, Ordering::Relaxed);
         }
         let priority = self.pass();

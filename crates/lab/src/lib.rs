@@ -4,6 +4,7 @@ pub mod campaign;
 pub mod demo;
 mod generator;
 pub mod hand;
+mod hold;
 pub mod job;
 mod metrics;
 pub mod robot;

@@ -3,8 +3,10 @@
 //!
 //! The controller is a spring of 3 kN/m and a damper of 45 N·s/m towards the commanded pose (impedance control: Hogan,
 //! *Impedance Control*, J. Dyn. Sys. Meas. Control 107, 1985), the mass 0.3 kg: a damping ratio of 0.75. The environment fills
-//! x > 0, pushes back as a spring and a damper that never pulls (Kelvin–Voigt), and rubs. Steps are semi-implicit Euler,
-//! + − × ÷ √ only.
+//! x > 0, pushes back as a spring and a damper that never pulls (Kelvin–Voigt), and rubs. While it touches, and while it does not,
+//! it moves as its equations say, whatever its period ([`hold`]); friction is held for half a millisecond.
+//!
+//! [`hold`]: crate::hold
 
 mod arm;
 
@@ -13,6 +15,8 @@ use taut_core::Duration;
 pub use self::arm::SimulatedArm;
 use crate::demo::Vector;
 use crate::demo::plant::{Body, PlantConfig};
+use crate::hand::norm;
+use crate::hold::{self, Held};
 use crate::scenario::Environment;
 
 /// The robot at one instant. Positions in m, velocities in m/s, forces in N.
@@ -82,18 +86,94 @@ impl SimulatedRobot {
         self.target = Body { position: self.body.position, velocity: [0.0; 3] };
     }
 
-    /// Some time passes, in one step: 1 ms at most, or stiff environments are not computed well.
+    /// Some time passes.
     pub fn step(&mut self, time: Duration) {
-        let (config, dt) = (&self.config, time.as_secs_f64());
-        self.servo = std::array::from_fn(|axis| {
-            config.servo_stiffness * (self.target.position[axis] - self.body.position[axis])
-                + config.servo_damping * (self.target.velocity[axis] - self.body.velocity[axis])
-        });
-        shorten(&mut self.servo, self.limit);
-        for axis in 0..3 {
-            self.body.accelerate(axis, self.servo[axis] + self.force[axis], config.follower_mass, dt);
+        let (steps, seconds) = hold::steps(time);
+        let pulls = [false, true].map(|limited| self.modes(limited, seconds));
+        for _ in 0..steps {
+            self.servo = self.pull();
+            let limited = norm(&self.servo) > self.limit;
+            shorten(&mut self.servo, self.limit);
+            let modes = &pulls[usize::from(limited)];
+            let before = self.normal();
+            let free = self.body;
+            self.move_normal(modes);
+            let drag = self.config.drag((before + self.normal()) / 2.0, &free);
+            self.move_across(modes, drag);
         }
-        self.force = config.wall_force(&self.body);
+        self.force = self.config.wall_force(&self.body);
+    }
+
+    /// Of the controller, if nothing limits it.
+    fn pull(&self) -> Vector {
+        let (config, body, target) = (&self.config, &self.body, &self.target);
+        std::array::from_fn(|axis| {
+            config.servo_stiffness * (target.position[axis] - body.position[axis])
+                + config.servo_damping * (target.velocity[axis] - body.velocity[axis])
+        })
+    }
+
+    /// What moves the arm in a step of so many seconds: its servo, or no more than its limit.
+    fn modes(&self, limited: bool, seconds: f64) -> Modes {
+        let config = &self.config;
+        let servo = if limited { [0.0; 2] } else { [config.servo_stiffness, config.servo_damping] };
+        let both = [servo[0] + config.wall_stiffness, servo[1] + config.wall_damping];
+        let [free, touching] = [servo, both].map(|spring| Spring { spring, mass: config.follower_mass });
+        Modes { seconds, springs: [free, touching], held: [free.held(seconds), touching.held(seconds)] }
+    }
+
+    /// Of the servo along an axis, per mass, where the mass would be at 0 and at rest.
+    fn drive(&self, axis: usize, modes: &Modes) -> f64 {
+        let [stiffness, damping] = modes.springs[0].spring;
+        let at_rest =
+            stiffness * self.body.position[axis] + damping * self.body.velocity[axis] + self.servo[axis];
+        at_rest / self.config.follower_mass
+    }
+
+    fn normal(&self) -> f64 {
+        self.config.normal_force(self.body.position[0], self.body.velocity[0])
+    }
+
+    /// Along x, piece by piece from touch to release and back.
+    fn move_normal(&mut self, modes: &Modes) {
+        /// A step of half a millisecond does not need more.
+        const MOST_PIECES: usize = 4;
+        /// Halvings of a piece: to a part in 10⁹ of a step.
+        const HALVINGS: usize = 30;
+        let drive = self.drive(0, modes);
+        let touches = |[x, v]: [f64; 2]| self.config.normal_force(x, v) > 0.0;
+        let (mut at, mut left) = ([self.body.position[0], self.body.velocity[0]], modes.seconds);
+        for piece in 1..=MOST_PIECES {
+            let began = touches(at);
+            let mode = usize::from(began);
+            let held = if piece == 1 { modes.held[mode] } else { modes.springs[mode].held(left) };
+            let end = held.after(at[0], at[1], drive);
+            if touches(end) == began || piece == MOST_PIECES {
+                at = end;
+                break;
+            }
+            let after = |seconds| modes.springs[mode].held(seconds).after(at[0], at[1], drive);
+            let [mut low, mut high] = [0.0, left];
+            for _ in 0..HALVINGS {
+                let middle = (low + high) / 2.0;
+                *(if touches(after(middle)) == began { &mut low } else { &mut high }) = middle;
+            }
+            (at, left) = (after(high), left - high);
+        }
+        [self.body.position[0], self.body.velocity[0]] = at;
+    }
+
+    /// Along y and z, with so much friction per speed.
+    fn move_across(&mut self, modes: &Modes, drag: f64) {
+        let Spring { spring: [stiffness, damping], mass } = modes.springs[0];
+        let rubbing = Spring { spring: [stiffness, damping + drag], mass };
+        let held = if drag > 0.0 { rubbing.held(modes.seconds) } else { modes.held[0] };
+        for axis in 1..3 {
+            let drive = self.drive(axis, modes);
+            let body = &mut self.body;
+            [body.position[axis], body.velocity[axis]] =
+                held.after(body.position[axis], body.velocity[axis], drive);
+        }
     }
 
     /// Where it is.
@@ -122,9 +202,30 @@ impl SimulatedRobot {
     }
 }
 
+/// What moves the arm during a step of so many seconds: free, and touching.
+struct Modes {
+    seconds: f64,
+    springs: [Spring; 2],
+    held: [Held; 2],
+}
+
+/// A spring, N/m, and a damper, N·s/m, on a mass.
+#[derive(Clone, Copy)]
+struct Spring {
+    spring: [f64; 2],
+    mass: f64,
+}
+
+impl Spring {
+    fn held(&self, seconds: f64) -> Held {
+        let [stiffness, damping] = self.spring;
+        Held::new(stiffness / self.mass, damping / self.mass, seconds)
+    }
+}
+
 /// Makes `vector` no longer than `longest`.
 fn shorten(vector: &mut Vector, longest: f64) {
-    let length = vector.iter().map(|part| part * part).sum::<f64>().sqrt();
+    let length = norm(vector);
     if length > longest {
         *vector = vector.map(|part| part * (longest / length));
     }
@@ -157,6 +258,40 @@ mod tests {
             assert!((robot.position()[0] - expected).abs() < 1e-5, "{environment:?}: {robot:?}");
             assert!((robot.force()[0] + stiffness * expected).abs() < 0.05, "{environment:?}: {robot:?}");
         }
+    }
+
+    /// Into the wall, along it, and out again: the target changes every 12 ms.
+    fn touched(period: Duration) -> SimulatedRobot {
+        let mut robot = SimulatedRobot::new(&Environment::Wall(Surface::default()), SimulatedRobot::REST);
+        for tick in 0..200u32 {
+            let target = if (50..130).contains(&tick) { 0.01 } else { -0.02 };
+            robot.follow([target, 0.0005 * f64::from(tick), 0.0], [0.0; 3]);
+            let steps = (Duration::from_millis(12).as_nanos()).div_ceil(period.as_nanos());
+            (0..steps).for_each(|_| robot.step(period));
+        }
+        robot
+    }
+
+    #[test]
+    fn the_arm_moves_alike_whatever_its_period() {
+        let [long, short] = [12, 1].map(|ms| touched(MS * ms));
+        assert_eq!(long.body, short.body, "the same steps");
+        let other = touched(Duration::from_micros(300));
+        for axis in 0..3 {
+            let apart = (long.body.position[axis] - other.body.position[axis]).abs();
+            assert!(apart < 1e-5, "{apart} m: {long:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn an_undamped_spring_gives_back_the_energy_that_it_took() {
+        let spring = Environment::Spring(Surface { stiffness: Some(20_000.0), ..Surface::default() });
+        let mut robot = SimulatedRobot::new(&spring, [-0.001, 0.0, 0.0]);
+        // A servo that makes no force: a free mass against the spring.
+        robot.limit_force(0.0);
+        robot.body.velocity = [0.5, 0.0, 0.0];
+        (0..10).for_each(|_| robot.step(MS * 12));
+        assert!((robot.velocity()[0] + 0.5).abs() < 1e-6 && robot.position()[0] < 0.0, "{robot:?}");
     }
 
     #[test]

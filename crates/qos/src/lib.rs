@@ -2,7 +2,8 @@
 //! knows a simulator, so that agreement between the two is evidence.
 //!
 //! - [`limits`]: the largest delay, jitter and loss of a smooth session, and the check of a measurement against them;
-//! - [`model`]: closed-form bounds on the delay and jitter of a stream that shares one bottleneck with TCP and CBR.
+//! - [`model`]: closed-form bounds on the delay and jitter of a stream that shares one bottleneck with TCP and CBR;
+//! - [`touch`]: the round trip from which on an arm that touches something rattles in the operator's hand.
 //!
 //! ```
 //! use taut_core::{Bitrate, Bytes, Duration};
@@ -23,8 +24,9 @@
 //! # Ok::<(), taut_qos::model::SharedLinkError>(())
 //! ```
 //!
-//! Source of both: Gokhale, Nair, Chaudhuri, Fesl, *On QoS-Compliant Telehaptic Communication over Shared Networks*;
+//! Source of the first two: Gokhale, Nair, Chaudhuri, Fesl, *On QoS-Compliant Telehaptic Communication over Shared Networks*;
 //! equation numbers are that paper's.
 
 pub mod limits;
 pub mod model;
+pub mod touch;

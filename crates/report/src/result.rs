@@ -19,7 +19,8 @@ pub use comparison::{
     MediumSummary, SessionSummary,
 };
 pub use teleop::{
-    ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, WatchdogResult, WireResult,
+    ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, TouchResult, WatchdogResult,
+    WireResult,
 };
 
 pub use video::{Opinion, VideoResult};

@@ -159,16 +159,34 @@ fn control(control: &ControlResult) -> String {
     for (name, value, unit) in control_rows(control) {
         table.row(&[capitalised(name), optional(value, 5), unit.to_owned()]);
     }
-    let verdict = if control.stable {
-        "<p>The loop was stable: the device never ran away, the arm never rattled.</p>\n"
-    } else {
-        "<p><b>The loop was not stable</b>: the device ran away, or the arm rattled.</p>\n"
+    let verdict = escape(&felt(control));
+    let met =
+        control.failure.is_none() && control.touch.as_ref().is_none_or(|touch| touch.calm != Some(false));
+    let (open, close) = if met { ("", "") } else { ("<b>", "</b>") };
+    format!("{}<p>{open}{}: {verdict}{close}.</p>\n", table.html(), capitalised(&control.environment))
+}
+
+/// How what is touched feels, and from which round trip on it must rattle.
+fn felt(control: &ControlResult) -> String {
+    let calm = match (&control.failure, &control.touch) {
+        (Some(failure), _) => return format!("FAILED, {failure}"),
+        (None, None) => return "nothing is felt".to_owned(),
+        (None, Some(touch)) => match touch.calm {
+            Some(true) => "calm",
+            Some(false) => "RATTLES",
+            None => "not judged, for the hand never rested on it for long enough",
+        },
     };
-    format!("{}{verdict}", table.html())
+    let critical = control.touch.as_ref().and_then(|touch| touch.critical_rtt_ms);
+    match critical {
+        Some(ms) => format!("{calm}; it must rattle from a round trip of {ms:.2} ms on"),
+        None => format!("{calm}; no round trip makes it rattle"),
+    }
 }
 
 /// What is told of the loop: name, value, unit.
 pub(super) fn control_rows(control: &ControlResult) -> Vec<(&'static str, Option<f64>, &'static str)> {
+    let touch = control.touch.as_ref();
     vec![
         ("robot moved", Some(control.moved_s), "s"),
         ("tracking error, rms", Some(control.tracking_rms_mm), "mm"),
@@ -176,10 +194,12 @@ pub(super) fn control_rows(control: &ControlResult) -> Vec<(&'static str, Option
         ("force error, rms", control.force_error_rms_n, "N"),
         ("force error, max", control.force_error_max_n, "N"),
         ("force on the arm, max", Some(control.force_max_n), "N"),
-        ("energy injected by the network", control.injected_mj, "mJ"),
+        ("force ripple at rest", touch.and_then(|touch| touch.ripple_percent), "% of the mean"),
+        ("mean force at rest", touch.and_then(|touch| touch.rest_force_n), "N"),
+        ("ripple at the end of the rests", touch.and_then(|touch| touch.growth), "times that at their begin"),
+        ("energy given back in one contact, max", touch.map(|touch| touch.drawdown_mj), "mJ"),
         ("contacts", Some(control.contacts as f64), ""),
         ("time in contact", Some(control.contact_s), "s"),
-        ("contacts begun within a second, max", Some(control.contacts_per_s_max as f64), ""),
         ("speed of the device, max", Some(control.speed_max_m_s), "m/s"),
     ]
 }
@@ -214,8 +234,7 @@ pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>
         ),
     ];
     if let Some(control) = &teleop.control {
-        let verdict = if control.stable { "stable" } else { "NOT STABLE" };
-        let heading = format!("hand and arm, {}: {verdict}", control.environment);
+        let heading = format!("hand and arm, {}: {}", control.environment, felt(control));
         tables.push((heading, control_rows(control).iter().filter_map(with_unit).collect()));
     }
     let watchdog = |stop: &crate::result::WatchdogResult| {

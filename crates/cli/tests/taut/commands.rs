@@ -414,7 +414,7 @@ fn run_tells_what_became_of_a_session() {
         "states by stream",
         "normal, odd",
         "emergency stops",
-        "hand and arm, foam: stable",
+        "hand and arm, foam: calm; no round trip makes it rattle",
     ] {
         assert!(told.contains(words), "{words} in {told}");
     }

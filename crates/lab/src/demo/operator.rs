@@ -25,18 +25,42 @@ pub(crate) struct Operator {
     plan: VecDeque<Movement>,
     elapsed: f64,
     tremor: [Tremor; 3],
+    trembles: bool,
+    /// So much longer it holds still where it presses, s.
+    rest: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Movement {
     to: Vector,
     seconds: f64,
+    rests: bool,
 }
 
 impl Operator {
     pub(crate) fn new(rng: Rng) -> Self {
         let from = [-0.06, 0.0, 0.0];
-        Self { rng, from, plan: VecDeque::new(), elapsed: 0.0, tremor: [Tremor::default(); 3] }
+        Self {
+            rng,
+            from,
+            plan: VecDeque::new(),
+            elapsed: 0.0,
+            tremor: [Tremor::default(); 3],
+            trembles: true,
+            rest: 0.0,
+        }
+    }
+
+    /// Does it tremble, and how many seconds longer does it hold still where it presses? Default: it does, 0.
+    pub(crate) fn habits(mut self, trembles: bool, rest: f64) -> Self {
+        (self.trembles, self.rest) = (trembles, rest);
+        self
+    }
+
+    /// It presses and holds still: since when, and how long in all, s.
+    pub(crate) fn rests(&self) -> Option<[f64; 2]> {
+        let resting = self.plan.front().filter(|movement| movement.rests)?;
+        Some([self.elapsed, resting.seconds])
     }
 
     /// Where the current movement began.
@@ -48,7 +72,7 @@ impl Operator {
         if self.plan.is_empty() {
             self.plan_cycle();
         }
-        let Movement { to, seconds } = self.plan[0];
+        let Movement { to, seconds, .. } = self.plan[0];
         self.elapsed += dt;
         let tau = (self.elapsed / seconds).min(1.0);
         let way = tau * tau * tau * (10.0 + tau * (6.0 * tau - 15.0));
@@ -63,6 +87,7 @@ impl Operator {
         }
         let rng = &mut self.rng;
         let tremor = self.tremor.each_mut().map(|tremor| tremor.step(rng.fraction() - 0.5, dt));
+        let tremor = if self.trembles { tremor } else { [0.0; 3] };
         Intent { position: [x.0, y.0, z.0], velocity: [x.1, y.1, z.1], tremor }
     }
 
@@ -77,7 +102,8 @@ impl Operator {
         let depth = self.within(0.01, 0.022);
         self.go([-0.004, y, z], 0.4, 0.8);
         self.go([depth, y, z], 0.3, 0.6);
-        self.go([depth, y, z], 0.2, 0.8);
+        let seconds = self.within(0.2, 0.8) + self.rest;
+        self.plan.push_back(Movement { to: [depth, y, z], seconds, rests: true });
         let strokes = 1 + self.rng.below(3);
         for _ in 0..strokes {
             let to = [self.within(0.01, 0.022), self.within(-0.08, 0.08), self.within(-0.05, 0.05)];
@@ -89,11 +115,61 @@ impl Operator {
 
     fn go(&mut self, to: Vector, shortest: f64, longest: f64) {
         let seconds = self.within(shortest, longest);
-        self.plan.push_back(Movement { to, seconds });
+        self.plan.push_back(Movement { to, seconds, rests: false });
     }
 
     fn within(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.rng.fraction()
+    }
+}
+
+/// What an operator means, drawn once a millisecond and changing evenly in between: the same however often it is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Intention {
+    operator: Operator,
+    /// Around the present.
+    between: [Intent; 2],
+    /// Since the first of these, s.
+    since: f64,
+}
+
+impl Intention {
+    /// s.
+    const DRAWN: f64 = 0.001;
+
+    pub(crate) fn new(mut operator: Operator) -> Self {
+        let start = Intent { position: operator.position(), velocity: [0.0; 3], tremor: [0.0; 3] };
+        let between = [start, operator.step(Self::DRAWN)];
+        Self { operator, between, since: 0.0 }
+    }
+
+    /// Where it is before any time passes.
+    pub(crate) const fn begins_at(&self) -> Vector {
+        self.between[0].position
+    }
+
+    /// It presses and holds still: since when, and how long in all, s.
+    pub(crate) fn rests(&self) -> Option<[f64; 2]> {
+        self.operator.rests()
+    }
+
+    /// So many seconds pass; what is meant in the middle of them.
+    pub(crate) fn pass(&mut self, seconds: f64) -> Intent {
+        let share = ((self.since + seconds / 2.0) / Self::DRAWN).min(1.0);
+        let [a, b] = &self.between;
+        let at = |a: &Vector, b: &Vector| std::array::from_fn(|i| a[i] + (b[i] - a[i]) * share);
+        let meant = Intent {
+            position: at(&a.position, &b.position),
+            velocity: at(&a.velocity, &b.velocity),
+            tremor: at(&a.tremor, &b.tremor),
+        };
+        self.since += seconds;
+        // A part in 10⁹ for the rounding of the sum.
+        while self.since > Self::DRAWN * (1.0 - 1e-9) {
+            self.since -= Self::DRAWN;
+            self.between = [self.between[1], self.operator.step(Self::DRAWN)];
+        }
+        meant
     }
 }
 

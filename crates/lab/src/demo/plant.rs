@@ -1,5 +1,7 @@
 //! Leader, follower and wall: three springs, two masses.
 
+use taut_qos::touch::Touch;
+
 use super::Vector;
 use super::operator::Intent;
 
@@ -32,12 +34,12 @@ pub(crate) struct PlantConfig {
 impl Default for PlantConfig {
     fn default() -> Self {
         Self {
-            leader_mass: 0.4,
-            follower_mass: 0.3,
-            hand_stiffness: 350.0,
-            hand_damping: 14.0,
-            servo_stiffness: 3_000.0,
-            servo_damping: 45.0,
+            leader_mass: Touch::HAND.mass,
+            follower_mass: Touch::ARM.mass,
+            hand_stiffness: Touch::HAND.stiffness,
+            hand_damping: Touch::HAND.damping,
+            servo_stiffness: Touch::ARM.stiffness,
+            servo_damping: Touch::ARM.damping,
             wall_stiffness: 1_000.0,
             wall_damping: 4.0,
             friction: 0.3,
@@ -47,7 +49,7 @@ impl Default for PlantConfig {
 }
 
 /// A point mass.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Body {
     pub(crate) position: Vector,
     pub(crate) velocity: Vector,
@@ -95,16 +97,22 @@ impl Body {
 }
 
 impl PlantConfig {
+    /// What the wall pushes along x: a spring and a damper. Zero outside.
+    pub(crate) fn normal_force(&self, depth: f64, speed: f64) -> f64 {
+        if depth <= 0.0 { 0.0 } else { (self.wall_stiffness * depth + self.wall_damping * speed).max(0.0) }
+    }
+
+    /// Friction across per speed, N·s/m, while the wall pushes with `normal`.
+    pub(crate) fn drag(&self, normal: f64, body: &Body) -> f64 {
+        let [_, vy, vz] = body.velocity;
+        self.friction * normal / (vy * vy + vz * vz + self.friction_speed * self.friction_speed).sqrt()
+    }
+
     /// Spring and damper along x, friction across. Zero outside the wall.
     pub(crate) fn wall_force(&self, body: &Body) -> Vector {
-        let depth = body.position[0];
-        if depth <= 0.0 {
-            return [0.0; 3];
-        }
-        let normal = (self.wall_stiffness * depth + self.wall_damping * body.velocity[0]).max(0.0);
+        let normal = self.normal_force(body.position[0], body.velocity[0]);
+        let drag = self.drag(normal, body);
         let [_, vy, vz] = body.velocity;
-        let speed = (vy * vy + vz * vz + self.friction_speed * self.friction_speed).sqrt();
-        let drag = self.friction * normal / speed;
         // Adding zero turns a negative zero into zero.
         [-normal + 0.0, -drag * vy + 0.0, -drag * vz + 0.0]
     }

@@ -7,6 +7,7 @@ use taut_qos::limits::{Check, Limits, check};
 use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow, predict_with_media};
 
 use super::flows::FlowInfo;
+use super::teleop::MOST_RIPPLE_PERCENT;
 use crate::metrics::{CycleSummary, CycleWatch};
 use crate::scenario::{
     self, Cross, Direction, ElementSpec, LinkSpec, Model, MultiplexerSpec, SamplerSpec, Scenario, Session,
@@ -59,6 +60,25 @@ pub(super) fn no_session(opened: bool, limits: &[LimitResult]) -> Option<LimitRe
         limit: 1.0,
         met: false,
         reason: Some("the two ends never had a session".to_owned()),
+    })
+}
+
+/// The arm's touch is calm in the operator's hand, where that was judged; and hand and arm never failed.
+pub(super) fn touch(teleop: &TeleopResult) -> Option<LimitResult> {
+    let control = teleop.control.as_ref()?;
+    let touch = control.touch.as_ref();
+    let calm = if control.failure.is_some() { Some(false) } else { touch.and_then(|touch| touch.calm) };
+    let ripple = touch.and_then(|touch| touch.ripple_percent);
+    let grows = calm == Some(false) && ripple.is_some_and(|percent| percent < MOST_RIPPLE_PERCENT);
+    let reason = grows.then(|| "it grows while the hand rests".to_owned());
+    calm.map(|met| LimitResult {
+        stream: control.environment.clone(),
+        quantity: "force ripple at rest".to_owned(),
+        unit: "%".to_owned(),
+        value: ripple,
+        limit: MOST_RIPPLE_PERCENT,
+        met,
+        reason: control.failure.clone().or(reason),
     })
 }
 

@@ -224,6 +224,7 @@ impl Stage {
             series.extend(course);
             conservation.holds &= violations.is_empty();
             conservation.violations.extend(violations);
+            limits.extend(judge::touch(&result));
             if let Some(within) = spec.stop_within {
                 limits = vec![judge::stops(&result, within)];
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
+use taut_qos::touch;
 
 use super::channel::{self, TeleopChannel};
 use super::schema::TransportSpec;
@@ -87,6 +88,13 @@ pub struct Teleop {
     /// The most that the device in the hand can push, N. More than 0, to 1000.
     #[serde(default = "five")]
     pub device_force: f64,
+    /// So much longer the hand holds still where it presses than the 0.2 to 0.8 s that it does by itself. 0 to 10min. Default: 0s.
+    #[serde(default, skip_serializing_if = "no_time")]
+    #[schemars(with = "String")]
+    pub rest: Duration,
+    /// Does the hand tremble, by some 0.05 N near 9 Hz? Off, to see the loop by itself.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub tremor: bool,
     /// When the operator presses the emergency stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
@@ -123,6 +131,14 @@ pub struct Teleop {
     /// Channels beside states and feedback, and what is sent over them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<TeleopChannel>,
+}
+
+fn is_yes(yes: &bool) -> bool {
+    *yes
+}
+
+fn no_time(duration: &Duration) -> bool {
+    duration.is_zero()
 }
 
 impl Teleop {
@@ -220,7 +236,7 @@ pub enum Environment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Surface {
-    /// N/m. 0 to 20000, above which a step of 1 ms computes no contact.
+    /// N/m. 0 to 20000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stiffness: Option<f64>,
     /// N s/m. 0 to 100.
@@ -255,15 +271,15 @@ impl Environment {
 
     /// Stiffness N/m, damping N s/m, friction; `None` where there is nothing.
     pub fn surface(&self) -> Option<[f64; 3]> {
-        let (given, [stiffness, damping, friction]) = match self {
+        let (given, kind, friction) = match self {
             Self::Free => return None,
-            Self::Foam(given) => (*given, [150.0, 6.0, 0.5]),
-            Self::Spring(given) => (*given, [400.0, 0.0, 0.0]),
-            Self::Wall(given) => (*given, [3000.0, 10.0, 0.2]),
+            Self::Foam(given) => (*given, touch::Surface::FOAM, 0.5),
+            Self::Spring(given) => (*given, touch::Surface::SPRING, 0.0),
+            Self::Wall(given) => (*given, touch::Surface::WALL, 0.2),
         };
         Some([
-            given.stiffness.unwrap_or(stiffness),
-            given.damping.unwrap_or(damping),
+            given.stiffness.unwrap_or(kind.stiffness),
+            given.damping.unwrap_or(kind.damping),
             given.friction.unwrap_or(friction),
         ])
     }
@@ -294,6 +310,7 @@ pub(super) fn check(teleop: &Teleop, vertices: &BTreeSet<String>) -> Checked {
     within(key("queue"), teleop.queue, 1, 100_000)?;
     within(key("feedback"), teleop.feedback, 0, 100_000)?;
     within(key("device_force"), teleop.device_force, 0.001, 1000.0)?;
+    within(key("rest"), teleop.rest, Duration::ZERO, MINUTE * 10)?;
     within(key("sample_length"), teleop.sample_length, seventy_one(), Bytes::new(1_000))?;
     let (slow, fast) = (Bitrate::from_bps(10_000), Bitrate::from_bps(100_000_000_000));
     within(key("channel_rate"), teleop.channel_rate.unwrap_or(slow), slow, fast)?;

@@ -251,12 +251,15 @@ fn the_longer_the_network_and_the_stiffer_the_wall_the_more_energy_and_the_wall_
         done(name, &scenario).teleop.unwrap().control.unwrap()
     };
     let [near, far] = ["foam, 0.3 ms", "foam, 40 ms"].map(control);
-    assert!(near.stable && far.injected_mj.unwrap() > 50.0 * near.injected_mj.unwrap(), "{near:?} {far:?}");
+    let [given, more] = [&near, &far].map(|control| control.touch.clone().unwrap());
+    assert_eq!((given.calm, more.calm, more.critical_rtt_ms), (Some(true), Some(true), None));
+    assert!(more.drawdown_mj > 50.0 * given.drawdown_mj, "{near:?} {far:?}");
     assert!(far.tracking_rms_mm > 5.0 * near.tracking_rms_mm && near.contact_s > 5.0, "{near:?} {far:?}");
     let [near, far] = ["wall, 0.3 ms", "wall, 40 ms"].map(control);
-    assert!(near.stable && !far.stable, "{near:?} {far:?}");
+    let calm = [&near, &far].map(|control| control.touch.as_ref().and_then(|touch| touch.calm));
+    assert_eq!(calm, [Some(true), Some(false)], "{near:?} {far:?}");
     let free = control("free, 40 ms");
-    assert_eq!((free.injected_mj, free.contacts, free.stable), (Some(0.0), 0, true));
+    assert_eq!((free.touch, free.contacts, free.failure), (None, 0, None));
 }
 
 #[test]

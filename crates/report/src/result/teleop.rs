@@ -184,25 +184,45 @@ pub struct ControlResult {
     pub tracking_rms_mm: f64,
     /// The largest.
     pub tracking_max_mm: f64,
-    /// Difference of the force on the hand and the force on the arm at one time, root mean square, in newtons; absent, like
-    /// the energies, when no force comes back.
+    /// Difference of the force on the hand and the force on the arm at one time, root mean square, in newtons; absent
+    /// when no force comes back.
     pub force_error_rms_n: Option<f64>,
     /// The largest.
     pub force_error_max_n: Option<f64>,
     /// The largest force on the arm, in newtons.
     pub force_max_n: f64,
-    /// Energy that the network took in all, in millijoules: E of the passivity observer at the end.
-    pub energy_mj: Option<f64>,
-    /// The most that it had given more than it took at any time, −min E, in millijoules.
-    pub injected_mj: Option<f64>,
-    /// How often the arm began to touch something.
+    /// How often the arm began to touch something: what bounces, apart for less than 0.25 s, is one contact.
     pub contacts: u64,
     /// For how long it did, in seconds.
     pub contact_s: f64,
-    /// The most contacts begun within one second.
-    pub contacts_per_s_max: u64,
     /// The device's largest speed, in metres per second.
     pub speed_max_m_s: f64,
-    /// The device never ran away (1.5 m/s) and the arm never rattled (more than 3 contacts begun within a second).
-    pub stable: bool,
+    /// The first value of hand or arm that was no number, and when: nothing after it was measured, and the run fails.
+    pub failure: Option<String>,
+    /// What is felt of it; absent where there is nothing to touch, or no force comes back.
+    pub touch: Option<TouchResult>,
+}
+
+/// How what the arm touches feels in the hand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TouchResult {
+    /// While the hand pressed and held still, the force rippled by less than 7 % of its mean and did not grow. Absent when the hand
+    /// never rested on anything for long enough.
+    pub calm: Option<bool>,
+    /// Force ripple of 2 to 50 Hz on the arm in the second half of the rests, root mean square, per cent of the mean force.
+    pub ripple_percent: Option<f64>,
+    /// How many times as large the ripple was in the second half of the rests as in the first.
+    pub growth: Option<f64>,
+    /// Mean force on the arm in the second half of the rests, in newtons.
+    pub rest_force_n: Option<f64>,
+    /// How long the second halves of the rests were together, in seconds.
+    pub rest_s: f64,
+    /// The round trip from which on what is touched rattles, in milliseconds: the margin of hand, arm and surface, of which the
+    /// network knows nothing. Absent where no delay makes it rattle.
+    pub critical_rtt_ms: Option<f64>,
+    /// The most that hand and environment got back within one contact of what they had put in, in millijoules. A passive arm gives
+    /// back what its mass and its servo hold, some 10 mJ; what is beyond, delay made.
+    pub drawdown_mj: f64,
+    /// What hand and environment put in, in all, in millijoules.
+    pub energy_mj: f64,
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use taut_core::{Address, NodeEvent, Time};
+use taut_core::{Address, NodeEvent, Seed, Time};
 use taut_sim::Observer;
 
 use super::books::{Book, Moment};
@@ -129,7 +129,7 @@ pub fn account(
     let network = &Way::of_all(paths);
     let teleop = scenario.teleop.as_ref().expect("only sessions run for real");
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
-    let record: Shared = Rc::new(RefCell::new(Record::new(teleop, watch)));
+    let record: Shared = Rc::new(RefCell::new(Record::new(teleop, Seed::new(seed), watch)));
     let keys = stream_keys();
     let mut books = [Side::Opens, Side::Waits].map(|side| Book::new(teleop, side, record.clone()));
     let mut metrics = Metrics::new(watch, &keys, 0, 0, None);
@@ -159,7 +159,8 @@ pub fn account(
     let mut series = metrics.series(&NODES.map(str::to_owned), &[], &[]);
     series.extend(record.series());
     let media = metrics.media();
-    let limits = judge::limits(&media);
+    let mut limits = judge::limits(&media);
+    limits.extend(judge::touch(&teleop));
     RunResult {
         ran: Ran::Real,
         verdict: Verdict { met: limits.iter().all(|limit| limit.met), limits },

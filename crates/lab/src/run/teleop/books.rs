@@ -9,7 +9,6 @@ use taut_session::{ClockEstimate, OperatorEvent, Priority, RobotEvent, State, St
 use super::notes::Note;
 use super::record::{Shared, Transit};
 use super::wire::Seen;
-use crate::demo::Vector;
 use crate::scenario::{CodecSpec, Direction, Teleop};
 use taut_transport::stack::Side;
 
@@ -34,8 +33,6 @@ pub(super) struct Book {
     pub(super) record: Shared,
     /// What the metrics are told.
     pub(super) events: VecDeque<NodeEvent>,
-    /// The velocity that the arm was told last.
-    told: Vector,
     judge: Judge,
 }
 
@@ -60,7 +57,7 @@ impl Book {
             most_misjudged: Duration::ZERO,
             known: None,
         };
-        Self { side, record, events: VecDeque::new(), told: [0.0; 3], judge }
+        Self { side, record, events: VecDeque::new(), judge }
     }
 
     /// Something begins to happen at a robot that knows so much of the operator's clock.
@@ -80,7 +77,7 @@ impl Book {
             Note::Arm([position, force]) => {
                 let mut record = self.record.borrow_mut();
                 if !record.finished && record.opened.is_some() {
-                    record.control.arm(now, position, self.told, force);
+                    record.control.arm(now, position, force);
                 }
             }
             Note::Feedback(taken) => self.fed_back(now, taken),
@@ -100,7 +97,7 @@ impl Book {
         let mut record = self.record.borrow_mut();
         let [position, velocity, force] =
             [state.position, state.velocity, state.force].map(|vector| vector.map(f64::from));
-        record.control.device(position, velocity, force);
+        record.control.device(now, position, velocity, force);
         let sample = sample(taken.unwrap_or(0), now, 0);
         self.events.push_back(NodeEvent::Made(sample));
         match taken.map_err(StateError::cause) {
@@ -189,15 +186,11 @@ impl Book {
         let now = moment.now;
         match *event {
             RobotEvent::Enabled => self.record.borrow_mut().enabled(now),
-            RobotEvent::Apply { sequence, state, .. } => {
-                self.told = state.velocity.map(f64::from);
+            RobotEvent::Apply { sequence, .. } => {
                 let slack = self.slack(clock.map(|clock| error_of(moment, clock)));
                 self.record.borrow_mut().applied(now, sequence, slack);
             }
-            RobotEvent::Stop { why } => {
-                self.told = [0.0; 3];
-                self.record.borrow_mut().stopped(now, why);
-            }
+            RobotEvent::Stop { why } => self.record.borrow_mut().stopped(now, why),
             RobotEvent::Dropped { sequence, cause } => {
                 self.record.borrow_mut().checker.refused(sequence, cause);
                 if cause != DropCause::Duplicate {

@@ -1,80 +1,63 @@
 //! What the network does to the loop through hand and arm.
-//!
-//! The session is a two-port network between hand and arm. Power flows into it where the hand moves against the force that
-//! the device pushes back with, and out of it where the arm is told to move against the environment:
-//!
-//! ```text
-//! E(t) = ∫ (f_m · v_m + f_s · v_s) dτ,   f_m = −(force on the hand), v_m = velocity of the device,
-//!                                        f_s = force of the environment on the arm, v_s = velocity that the arm is told
-//! ```
-//!
-//! A session without delay has `f_m = −f_s` and `v_m = v_s`, and E stays 0. Where E is negative, the network gave more than
-//! it took: it was active, and what it gave, −min E, is what damping has to take out again. This is the passivity observer
-//! of Hannaford and Ryu, *Time-Domain Passivity Control of Haptic Interfaces*, IEEE Transactions on Robotics and
-//! Automation 18(1), 2002, eq. (5), at the two ports of the network.
 
-use std::collections::VecDeque;
+use taut_core::{Duration, Seed, Time};
+use taut_qos::touch::{Surface, Touch};
 
-use taut_core::{Duration, Time};
-
+use super::calm::Calm;
+use super::ports::Ports;
 use crate::demo::Vector;
-use crate::hand::{dot, norm};
+use crate::demo::operator::Intention;
+use crate::hand::{intention, norm};
 use crate::metrics::{Buckets, Moments, Watch};
-use taut_report::result::{ControlResult, Series};
+use crate::scenario::Teleop;
+use taut_report::result::{ControlResult, Series, TouchResult};
 
-/// A hand does not move a device faster than this by itself, m/s.
-const RUNAWAY: f64 = 1.5;
-/// A hand does not begin more contacts a second than this by itself.
-const RATTLE: usize = 3;
 /// Newtons at which arm and environment touch.
 const TOUCH: f64 = 0.05;
 
 /// Watches hand and arm.
 pub(super) struct Control {
     dt: f64,
-    /// The hand: position, velocity, and the force that it is given.
-    device: [Vector; 3],
+    /// The hand: position, and the force that it is given.
+    device: [Vector; 2],
+    /// What the hand means to do, and until when it is known.
+    intention: Intention,
+    until: Option<Time>,
     moving: bool,
-    master_j: f64,
-    slave_j: f64,
-    least_j: f64,
+    ports: Ports,
+    calm: Calm,
     tracking: Moments,
     tracking_squares: f64,
     force: Moments,
     force_squares: f64,
     largest_force: f64,
     fastest: f64,
-    touching: bool,
-    contacts: u64,
     contact_steps: u64,
     steps: u64,
-    /// When the contacts of the last second began, and the most that were in one.
-    recent: VecDeque<Time>,
-    rattle: usize,
+    failure: Option<String>,
     series: [Buckets; 4],
 }
 
 impl Control {
-    pub(super) fn new(period: Duration, watch: Watch) -> Self {
+    pub(super) fn new(teleop: &Teleop, seed: Seed, watch: Watch) -> Self {
+        let dt = teleop.period.as_secs_f64();
         Self {
-            dt: period.as_secs_f64(),
-            device: [[0.0; 3]; 3],
+            dt,
+            device: [[0.0; 3]; 2],
+            intention: intention(teleop, seed),
+            until: None,
             moving: false,
-            master_j: 0.0,
-            slave_j: 0.0,
-            least_j: 0.0,
+            ports: Ports::default(),
+            calm: Calm::new(dt),
             tracking: Moments::default(),
             tracking_squares: 0.0,
             force: Moments::default(),
             force_squares: 0.0,
             largest_force: 0.0,
             fastest: 0.0,
-            touching: false,
-            contacts: 0,
             contact_steps: 0,
             steps: 0,
-            recent: VecDeque::new(),
-            rattle: 0,
+            failure: None,
             series: std::array::from_fn(|_| watch.whole()),
         }
     }
@@ -85,78 +68,102 @@ impl Control {
     }
 
     /// The device made a step.
-    pub(super) fn device(&mut self, position: Vector, velocity: Vector, force: Vector) {
-        self.device = [position, velocity, force];
+    pub(super) fn device(&mut self, now: Time, position: Vector, velocity: Vector, force: Vector) {
+        if self.fails(now, "the hand", [&position, &velocity, &force]) {
+            return;
+        }
+        // Periods in which nobody asked it have passed as well.
+        let passed = self.until.map_or(self.dt, |until| now.saturating_since(until).as_secs_f64());
+        self.intention.pass(passed);
+        self.until = Some(now);
+        self.device = [position, force];
+        self.ports.device(position, force, norm(&force) > TOUCH);
         if self.moving {
-            self.master_j -= dot(&force, &velocity) * self.dt;
             self.fastest = self.fastest.max(norm(&velocity));
         }
     }
 
-    /// The arm made a step. `told` is the velocity that it was told last, `force` that of the environment on it.
-    pub(super) fn arm(&mut self, now: Time, position: Vector, told: Vector, force: Vector) {
-        self.touch(now, norm(&force) > TOUCH);
-        let [x, y] = [norm(&self.device[2]), norm(&force)];
-        self.series[2].record(now, x);
-        self.series[3].record(now, y);
+    /// The arm made a step; `force` is that of the environment on it.
+    pub(super) fn arm(&mut self, now: Time, position: Vector, force: Vector) {
+        if self.fails(now, "the arm", [&position, &[0.0; 3], &force]) {
+            return;
+        }
+        let [felt, met] = [norm(&self.device[1]), norm(&force)];
+        let touches = met > TOUCH;
+        self.ports.arm(position, force, touches, self.dt);
+        self.calm.record(met, self.intention.rests().filter(|_| self.moving));
+        self.series[1].record(now, self.ports.energy * 1e3);
+        self.series[2].record(now, felt);
+        self.series[3].record(now, met);
         if !self.moving {
             return;
         }
         self.steps += 1;
-        self.slave_j += dot(&force, &told) * self.dt;
-        let energy = self.master_j + self.slave_j;
-        self.least_j = self.least_j.min(energy);
+        self.contact_steps += u64::from(touches);
         let apart = |a: &Vector, b: &Vector| norm(&std::array::from_fn(|i| a[i] - b[i]));
-        let (tracking, error) = (apart(&self.device[0], &position), apart(&self.device[2], &force));
+        let (tracking, error) = (apart(&self.device[0], &position), apart(&self.device[1], &force));
         self.tracking.record(tracking);
         self.tracking_squares += tracking * tracking;
         self.force.record(error);
         self.force_squares += error * error;
-        self.largest_force = self.largest_force.max(norm(&force));
+        self.largest_force = self.largest_force.max(met);
         self.series[0].record(now, tracking * 1e3);
-        self.series[1].record(now, energy * 1e3);
     }
 
-    fn touch(&mut self, now: Time, touches: bool) {
-        self.contact_steps += u64::from(touches && self.moving);
-        if touches && !self.touching {
-            self.contacts += 1;
-            self.recent.push_back(now);
-            while self.recent.front().is_some_and(|at| now.saturating_since(*at) > Duration::from_secs(1)) {
-                self.recent.pop_front();
-            }
-            self.rattle = self.rattle.max(self.recent.len());
+    /// Position, velocity or force that is no number is named once, and nothing is measured any more.
+    fn fails(&mut self, now: Time, whose: &str, values: [&Vector; 3]) -> bool {
+        let wrong = ["position", "velocity", "force"].into_iter().zip(values);
+        let mut wrong = wrong.filter(|(_, value)| !value.iter().all(|part| part.is_finite()));
+        if self.failure.is_none()
+            && let Some((name, _)) = wrong.next()
+        {
+            let at = now.as_nanos() as f64 / 1e9;
+            self.failure = Some(format!("the {name} of {whose} is no finite number at {at:.3} s"));
         }
-        self.touching = touches;
+        self.failure.is_some()
     }
 
-    /// `None` when the robot never moved. `feels` tells whether force comes back to the hand.
-    pub(super) fn to_result(&self, environment: &str, feels: bool) -> Option<ControlResult> {
-        let rms = |squares: f64| (squares / self.steps as f64).sqrt();
-        (self.steps > 0).then(|| ControlResult {
-            environment: environment.to_owned(),
+    /// `None` when the robot never moved, and nothing failed.
+    pub(super) fn to_result(&self, teleop: &Teleop) -> Option<ControlResult> {
+        let feels = teleop.feedback > 0;
+        let rms = |squares: f64| (squares / self.steps.max(1) as f64).sqrt();
+        (self.steps > 0 || self.failure.is_some()).then(|| ControlResult {
+            environment: teleop.environment.name().to_owned(),
             moved_s: self.steps as f64 * self.dt,
             tracking_rms_mm: rms(self.tracking_squares) * 1e3,
             tracking_max_mm: self.tracking.max * 1e3,
             force_error_rms_n: feels.then(|| rms(self.force_squares)),
             force_error_max_n: feels.then_some(self.force.max),
             force_max_n: self.largest_force,
-            energy_mj: feels.then_some((self.master_j + self.slave_j) * 1e3),
-            // Adding zero turns a negative zero into zero.
-            injected_mj: feels.then_some(-self.least_j * 1e3 + 0.0),
-            contacts: self.contacts,
+            contacts: self.ports.contacts,
             contact_s: self.contact_steps as f64 * self.dt,
-            contacts_per_s_max: self.rattle as u64,
             speed_max_m_s: self.fastest,
-            stable: self.fastest <= RUNAWAY && self.rattle <= RATTLE,
+            failure: self.failure.clone(),
+            touch: teleop.environment.surface().filter(|_| feels).map(|surface| self.touch(surface)),
         })
+    }
+
+    fn touch(&self, [stiffness, damping, _]: [f64; 3]) -> TouchResult {
+        let found = self.calm.found();
+        let critical = Touch::of(Surface { stiffness, damping }).critical_round_trip();
+        TouchResult {
+            calm: found.map(|found| found.is_calm()),
+            ripple_percent: found.map(|found| found.ripple_percent),
+            growth: found.map(|found| found.growth),
+            rest_force_n: found.map(|found| found.mean),
+            rest_s: found.map_or(0.0, |found| found.seconds),
+            critical_rtt_ms: critical.map(Duration::as_millis_f64),
+            // Adding zero turns a negative zero into zero.
+            drawdown_mj: self.ports.drawdown * 1e3 + 0.0,
+            energy_mj: self.ports.energy * 1e3 + 0.0,
+        }
     }
 
     pub(super) fn series(&self) -> Vec<Series> {
         let [tracking, energy, felt, met] = &self.series;
         let all = [
             tracking.to_result("tracking error", "arm", "mm"),
-            energy.to_result("network energy", "session", "mJ"),
+            energy.to_result("energy at both ports", "hand and environment", "mJ"),
             felt.to_result("force", "on the hand", "N"),
             met.to_result("force", "on the arm", "N"),
         ];
@@ -166,56 +173,108 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use taut_agent::{OperatorDevice as _, RobotDevice as _, SetPoint};
+    use taut_session::State;
+
     use super::*;
+    use crate::hand::SimulatedHand;
+    use crate::robot::SimulatedArm;
+    use crate::scenario::Scenario;
 
-    const MS: Duration = Duration::from_millis(1);
+    fn teleop(keys: &str) -> Teleop {
+        let text = format!(
+            "title = \"touch\"\nduration = \"40s\"\n[links.wire]\nbetween = [\"operator\", \"robot\"]\nchain = []\n[teleop]\n\
+             operator = \"operator\"\nrobot = \"robot\"\ndevice_force = 40.0\n{keys}"
+        );
+        Scenario::parse("touch.toml", &text).unwrap().teleop.unwrap()
+    }
 
-    /// A hand that moves to and fro at 1 Hz or so against a spring of 500 N/m, `late` steps behind.
-    fn run(late: usize) -> ControlResult {
-        let watch = Watch { warmup: Duration::ZERO, duration: Duration::from_secs(10) };
-        let mut control = Control::new(MS, watch);
+    /// Hand and arm in step for so long, with a round trip of so many periods: a step moves with what is known at its end, half a period
+    /// early at each end, so that it takes a period more to come back.
+    fn touched(teleop: &Teleop, seconds: u64, round_trip: usize) -> ControlResult {
+        let (seed, period) = (Seed::new(1), teleop.period);
+        let late = [round_trip / 2, round_trip - round_trip / 2 + 1];
+        let watch = Watch { warmup: Duration::ZERO, duration: Duration::from_secs(seconds) };
+        let mut control = Control::new(teleop, seed, watch);
+        let mut hand = SimulatedHand::of_run(teleop, seed);
+        let mut arm = SimulatedArm::of_run(teleop, seed, hand.position());
+        arm.enable().unwrap();
         control.moves(true);
-        let (mut x, mut v) = (0.01, 0.0);
-        let mut past = VecDeque::from(vec![[x, v]; late + 1]);
-        for step in 0..10_000u64 {
-            v -= 40.0 * x * 0.001;
-            x += v * 0.001;
-            past.push_front([x, v]);
-            let [arm_x, arm_v] = past[late];
-            past.truncate(late + 1);
-            let force = -500.0 * arm_x;
-            control.device([x, 0.0, 0.0], [v, 0.0, 0.0], [force, 0.0, 0.0]);
-            control.arm(Time::ZERO + MS * step, [arm_x, 0.0, 0.0], [arm_v, 0.0, 0.0], [force, 0.0, 0.0]);
+        let wide = |vector: [f32; 3]| vector.map(f64::from);
+        let (mut there, mut back) = (VecDeque::new(), VecDeque::new());
+        for step in 1..=Duration::from_secs(seconds).as_nanos() / period.as_nanos() {
+            let now = Time::ZERO + period * step;
+            if back.len() >= late[1] {
+                hand.feel(now, &back.pop_front().unwrap());
+            }
+            let state = hand.sample(now).unwrap().state;
+            control.device(now, wide(state.position), wide(state.velocity), wide(state.force));
+            there.push_back(state);
+            if there.len() > late[0] {
+                arm.apply(&SetPoint { state: there.pop_front().unwrap(), lease: period * 2 });
+            }
+            let measured: State = arm.measure().unwrap().state;
+            control.arm(now, wide(measured.position), wide(measured.force));
+            back.push_back(measured);
         }
-        control.to_result("spring", true).unwrap()
+        control.to_result(teleop).unwrap()
+    }
+
+    fn calm(result: &ControlResult) -> bool {
+        assert_eq!(result.failure, None);
+        result.touch.as_ref().unwrap().calm.unwrap()
     }
 
     #[test]
-    fn a_network_without_delay_neither_gives_nor_takes_and_delay_gives() {
-        let ideal = run(0);
-        let injected = |result: &ControlResult| result.injected_mj.unwrap();
-        assert!(injected(&ideal).abs() < 1e-9 && ideal.tracking_max_mm < 1e-9, "{ideal:?}");
-        let late = run(50);
-        assert!(injected(&late) > 1.0 && late.tracking_rms_mm > 1.0, "{late:?}");
-        assert!(injected(&run(100)) > injected(&late));
-        assert!(ideal.stable);
+    fn the_arm_rattles_within_one_period_of_the_round_trip_that_the_margin_says() {
+        let undamped = "{ wall = { damping = 0.0 } }";
+        // Near its margin a spring needs half a minute to fade.
+        for (environment, rest) in [("\"wall\"", 20), (undamped, 20), ("\"spring\"", 120)] {
+            let teleop = teleop(&format!("environment = {environment}\nrest = \"{rest}s\"\ntremor = false"));
+            let near = touched(&teleop, 2 * rest, 1);
+            let critical = near.touch.as_ref().unwrap().critical_rtt_ms.unwrap().round() as usize;
+            let [below, above] = [critical - 1, critical + 1].map(|ms| touched(&teleop, rest + 20, ms));
+            assert!(calm(&near) && calm(&below) && !calm(&above), "{critical} ms: {below:?} {above:?}");
+        }
     }
 
     #[test]
-    fn rattling_and_running_away_are_no_stability() {
-        let watch = Watch { warmup: Duration::ZERO, duration: Duration::from_secs(10) };
-        let mut control = Control::new(MS, watch);
+    fn with_the_tremor_of_a_hand_walls_and_springs_rattle_far_away_and_foam_never() {
+        let of = |environment: &str, ms| {
+            touched(&teleop(&format!("environment = \"{environment}\"\nrest = \"2s\"")), 40, ms)
+        };
+        let drawdown = |result: &ControlResult| result.touch.as_ref().unwrap().drawdown_mj;
+        let [near, far] = [8, 11].map(|ms| of("wall", ms));
+        assert!(calm(&near) && !calm(&far), "{near:?} {far:?}");
+        assert!(drawdown(&near) < 30.0 && drawdown(&far) > 1_000.0, "{near:?} {far:?}");
+        // Contacts that become few because the arm is away for long are no calm.
+        assert!([80, 160, 400].into_iter().all(|ms| !calm(&of("wall", ms))));
+        let springs = [40, 70].map(|ms| calm(&of("spring", ms)));
+        assert_eq!(springs, [true, false]);
+        assert!([10, 80, 160].into_iter().all(|ms| calm(&of("foam", ms))));
+    }
+
+    #[test]
+    fn a_period_of_12_ms_makes_a_wall_rattle_and_computes_all_the_same() {
+        let result = touched(&teleop("environment = \"wall\"\nperiod = \"12ms\""), 40, 1);
+        assert!(!calm(&result) && result.tracking_max_mm < 100.0, "{result:?}");
+        let result = touched(&teleop("environment = \"foam\"\nperiod = \"12ms\""), 40, 1);
+        assert!(calm(&result) && result.tracking_max_mm < 20.0, "{result:?}");
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_a_failure_with_its_name() {
+        let watch = Watch { warmup: Duration::ZERO, duration: Duration::from_secs(1) };
+        let teleop = teleop("environment = \"wall\"");
+        let mut control = Control::new(&teleop, Seed::new(1), watch);
         control.moves(true);
-        for step in 0..1000u64 {
-            let force = if step / 50 % 2 == 0 { -1.0 } else { 0.0 };
-            control.arm(Time::ZERO + MS * step, [0.0; 3], [0.0; 3], [force, 0.0, 0.0]);
-        }
-        let result = control.to_result("wall", true).unwrap();
-        assert_eq!((result.contacts, result.contacts_per_s_max, result.stable), (10, 10, false));
-        let mut control = Control::new(MS, watch);
-        control.moves(true);
-        control.device([0.0; 3], [2.0, 0.0, 0.0], [0.0; 3]);
-        control.arm(Time::ZERO, [0.0; 3], [0.0; 3], [0.0; 3]);
-        assert!(!control.to_result("free", true).unwrap().stable);
+        let now = Time::ZERO + Duration::from_millis(250);
+        control.arm(now, [0.0; 3], [0.0, f64::NAN, 0.0]);
+        control.device(now, [f64::INFINITY; 3], [0.0; 3], [0.0; 3]);
+        let result = control.to_result(&teleop).unwrap();
+        assert_eq!(result.failure.as_deref(), Some("the force of the arm is no finite number at 0.250 s"));
+        assert!(result.tracking_rms_mm.is_finite() && result.touch.unwrap().calm.is_none());
     }
 }

@@ -2,12 +2,14 @@
 
 mod account;
 mod books;
+mod calm;
 mod channels;
 mod checker;
 mod control;
 mod notes;
 pub(super) mod own;
 mod page;
+mod ports;
 mod record;
 mod wire;
 
@@ -42,6 +44,7 @@ use taut_report::result::{FlowOwner, Series, TeleopResult};
 
 pub(in crate::run) use self::account::{NODES, conservation, flow, stream_keys};
 pub use self::account::{Way, account};
+pub(in crate::run) use self::calm::MOST_RIPPLE_PERCENT;
 pub use self::notes::Notes;
 
 /// What is left of a session when its nodes are gone.
@@ -80,7 +83,7 @@ fn add_life(
     let operator = network.next_address();
     let robot = Address(operator.0 + 1);
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
-    let record: Shared = Rc::new(RefCell::new(Record::new(teleop, watch)));
+    let record: Shared = Rc::new(RefCell::new(Record::new(teleop, seed, watch)));
     let counters: [Counters; 2] = Default::default();
     let clock = |name: &str, spec: Option<ClockSpec>| {
         let clock = clock(spec, seed.stream(&format!("teleop/{name}/clock")));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use taut_core::{Bytes, DropCause, Duration, PacketMeta, Time};
+use taut_core::{Bytes, DropCause, Duration, PacketMeta, Seed, Time};
 use taut_session::StopCause;
 
 use super::channels::ChannelBooks;
@@ -98,13 +98,13 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn new(teleop: &Teleop, watch: Watch) -> Self {
+    pub(super) fn new(teleop: &Teleop, seed: Seed, watch: Watch) -> Self {
         let deadline = teleop.deadline.map_or(teleop.oldest(), |deadline| deadline.min(teleop.oldest()));
         Self {
             watch,
             deadline: teleop.deadline,
             checker: Checker::new(Some(deadline)),
-            control: Control::new(teleop.period, watch),
+            control: Control::new(teleop, seed, watch),
             one_way: Default::default(),
             late: [0; STREAMS],
             rtt: Latencies::default(),
@@ -285,7 +285,7 @@ impl Record {
             allowed_hz: self.allowed_hz,
             clock_error_ms: self.clock.map(|[error, _]| error.as_millis_f64()),
             clock_uncertainty_ms: self.clock.map(|[_, said]| said.as_millis_f64()),
-            control: self.control.to_result(teleop.environment.name(), teleop.feedback > 0),
+            control: self.control.to_result(teleop),
         }
     }
 

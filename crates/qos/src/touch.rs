@@ -1,0 +1,211 @@
+//! How far away an arm may touch a thing before the loop through hand and arm rattles.
+//!
+//! Position goes there and force comes back (position–force control). A hand that holds a device, an arm whose servo follows
+//! the device, and what the arm touches, a spring and a damper, are linear while they touch. Opened where the force arrives, the
+//! loop is
+//!
+//! ```text
+//! L(s) = (K_e + b_e s) (b_s s + K_s) / [(m_a s² + (b_s + b_e) s + K_s + K_e) (m_h s² + b_h s + K_h)]
+//! ```
+//!
+//! with the environment's K_e and b_e, the servo's K_s and b_s, the arm's mass m_a, and the hand's m_h, b_h and K_h. A round trip T
+//! makes it L(s) e^(−sT), and 1 + L e^(−sT) = 0 has no root on the right until T reaches the phase margin divided by the
+//! frequency, at one of the frequencies where |L| is 1 (Nyquist's criterion: Åström, Murray, *Feedback Systems*, 2008, section 9.3).
+//! Where |L| never reaches 1, no delay makes it rattle.
+
+use taut_core::Duration;
+
+/// A mass on a spring and a damper, SI units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mass {
+    /// kg.
+    pub mass: f64,
+    /// N·s/m.
+    pub damping: f64,
+    /// N/m.
+    pub stiffness: f64,
+}
+
+/// What is touched: it pushes back as a spring and a damper (Kelvin–Voigt).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Surface {
+    /// N/m.
+    pub stiffness: f64,
+    /// N·s/m.
+    pub damping: f64,
+}
+
+impl Surface {
+    /// 150 N/m, 6 N·s/m.
+    pub const FOAM: Self = Self { stiffness: 150.0, damping: 6.0 };
+    /// 400 N/m, undamped.
+    pub const SPRING: Self = Self { stiffness: 400.0, damping: 0.0 };
+    /// 3 kN/m, 10 N·s/m.
+    pub const WALL: Self = Self { stiffness: 3_000.0, damping: 10.0 };
+
+    /// Those with a name, the softest first.
+    pub const NAMED: [(&str, Self); 3] =
+        [("foam", Self::FOAM), ("spring", Self::SPRING), ("wall", Self::WALL)];
+}
+
+/// Hand, arm and what the arm touches.
+///
+/// ```
+/// use taut_qos::touch::{Surface, Touch};
+/// let of = |surface| Touch::of(surface).critical_round_trip().map(|round_trip| round_trip.as_millis_f64());
+/// assert!((of(Surface::WALL).unwrap() - 10.06).abs() < 0.01);
+/// assert_eq!(of(Surface::FOAM), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Touch {
+    /// The hand and the device in it.
+    pub hand: Mass,
+    /// The arm, held by its servo.
+    pub arm: Mass,
+    /// What it touches.
+    pub surface: Surface,
+}
+
+impl Touch {
+    /// The hand of the lab: 0.4 kg with the device, 350 N/m, 14 N·s/m.
+    pub const HAND: Mass = Mass { mass: 0.4, damping: 14.0, stiffness: 350.0 };
+    /// The arm of the lab: 0.3 kg, 3 kN/m, 45 N·s/m.
+    pub const ARM: Mass = Mass { mass: 0.3, damping: 45.0, stiffness: 3_000.0 };
+
+    /// Hand and arm of the lab on this.
+    pub const fn of(surface: Surface) -> Self {
+        Self { hand: Self::HAND, arm: Self::ARM, surface }
+    }
+
+    /// The round trip from which on the loop rattles: from the making of a position until the force that it met is on the hand.
+    /// What sampling and holding take at the two ends is not in it, half a period each. Zero where it rattles without delay; `None`
+    /// where it never does.
+    pub fn critical_round_trip(&self) -> Option<Duration> {
+        if !self.is_stable_without_delay() {
+            return Some(Duration::ZERO);
+        }
+        let margin = |omega: f64| {
+            let [re, im] = self.open_loop(omega);
+            let phase = libm::atan2(im, re) + std::f64::consts::PI;
+            // At −π the margin is a whole turn or none, which are both on the border.
+            phase / omega
+        };
+        let least = self.crossovers().map(margin).fold(f64::INFINITY, f64::min);
+        least.is_finite().then(|| Duration::from_secs_f64(least))
+    }
+
+    /// Frequencies where |L| passes 1, rad/s, each to a part in 10¹².
+    fn crossovers(&self) -> impl Iterator<Item = f64> {
+        /// Beyond every resonance of what is held in a hand.
+        const RANGE: [f64; 2] = [0.01, 1e5];
+        const RATIO: f64 = 1.001;
+        let exceeds = |omega: f64| {
+            let [re, im] = self.open_loop(omega);
+            re * re + im * im > 1.0
+        };
+        let lower = std::iter::successors(Some(RANGE[0]), |omega| Some(omega * RATIO));
+        lower.take_while(|omega| *omega < RANGE[1]).filter_map(move |low| {
+            let (mut low, mut high) = (low, low * RATIO);
+            let at_low = exceeds(low);
+            if at_low == exceeds(high) {
+                return None;
+            }
+            while high / low > 1.0 + 1e-12 {
+                let middle = (low * high).sqrt();
+                *(if exceeds(middle) == at_low { &mut low } else { &mut high }) = middle;
+            }
+            Some(low)
+        })
+    }
+
+    /// L(jω): real and imaginary part.
+    fn open_loop(&self, omega: f64) -> [f64; 2] {
+        let Self { hand, arm, surface } = self;
+        let numerator =
+            product([surface.stiffness, surface.damping * omega], [arm.stiffness, arm.damping * omega]);
+        let square = omega * omega;
+        let held =
+            [arm.stiffness + surface.stiffness - arm.mass * square, (arm.damping + surface.damping) * omega];
+        let denominator = product(held, [hand.stiffness - hand.mass * square, hand.damping * omega]);
+        let [re, im] = product(numerator, [denominator[0], -denominator[1]]);
+        let norm = denominator[0] * denominator[0] + denominator[1] * denominator[1];
+        [re / norm, im / norm]
+    }
+
+    /// Has 1 + L = 0 all its roots on the left? By Hurwitz's determinants of a polynomial of the fourth degree.
+    fn is_stable_without_delay(&self) -> bool {
+        let Self { hand, arm, surface } = self;
+        let [damping, stiffness] = [arm.damping + surface.damping, arm.stiffness + surface.stiffness];
+        let fourth = arm.mass * hand.mass;
+        let third = arm.mass * hand.damping + damping * hand.mass;
+        let second = arm.mass * hand.stiffness
+            + damping * hand.damping
+            + stiffness * hand.mass
+            + surface.damping * arm.damping;
+        let first = damping * hand.stiffness
+            + stiffness * hand.damping
+            + surface.stiffness * arm.damping
+            + surface.damping * arm.stiffness;
+        let zeroth = stiffness * hand.stiffness + surface.stiffness * arm.stiffness;
+        let minor = third * second - fourth * first;
+        [fourth, third, zeroth, minor, minor * first - third * third * zeroth].iter().all(|each| *each > 0.0)
+    }
+}
+
+/// Of two complex numbers.
+fn product([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    [a * c - b * d, a * d + b * c]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn critical_ms(surface: Surface) -> Option<f64> {
+        Touch::of(surface).critical_round_trip().map(|round_trip| round_trip.as_millis_f64())
+    }
+
+    #[test]
+    fn the_wall_rattles_from_10_ms_the_spring_from_66_and_foam_never() {
+        let near = |surface, expected: f64| {
+            let found = critical_ms(surface).expect("it rattles somewhere");
+            assert!((found - expected).abs() < 0.1, "{surface:?}: {found} ms");
+        };
+        near(Surface::WALL, 10.06);
+        near(Surface { damping: 0.0, ..Surface::WALL }, 7.16);
+        near(Surface::SPRING, 65.9);
+        assert_eq!(critical_ms(Surface::FOAM), None);
+        assert_eq!(
+            critical_ms(Surface { stiffness: 0.0, damping: 0.0 }),
+            None,
+            "nothing comes back from nothing"
+        );
+    }
+
+    #[test]
+    fn the_stiffer_the_thing_the_nearer_it_has_to_be() {
+        let all = [400.0, 1_000.0, 3_000.0, 10_000.0].map(|stiffness| {
+            critical_ms(Surface { stiffness, damping: 0.0 }).expect("an undamped spring rattles somewhere")
+        });
+        assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
+    }
+
+    #[test]
+    fn a_servo_without_damping_rattles_without_any_delay() {
+        let arm = Mass { damping: 0.0, ..Touch::ARM };
+        assert_eq!(Touch { arm, ..Touch::of(Surface::SPRING) }.critical_round_trip(), Some(Duration::ZERO));
+    }
+
+    /// At the critical round trip the delayed loop has a root on the imaginary axis: 1 + L e^(−jωT) = 0.
+    #[test]
+    fn at_the_critical_round_trip_the_loop_oscillates() {
+        let touch = Touch::of(Surface::SPRING);
+        let delay = touch.critical_round_trip().expect("the spring rattles somewhere").as_secs_f64();
+        let away = touch.crossovers().map(|omega| {
+            let turned = [libm::cos(omega * delay), -libm::sin(omega * delay)];
+            let [re, im] = product(touch.open_loop(omega), turned);
+            libm::hypot(1.0 + re, im)
+        });
+        assert!(away.fold(f64::INFINITY, f64::min) < 1e-6);
+    }
+}
