@@ -1,18 +1,16 @@
 //! Several seeds and variants, on all cores, summed up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use rayon::prelude::*;
 use taut_core::Seed;
 
-use crate::metrics::{Moments, percent};
+use crate::metrics::Moments;
 use crate::run::{RunError, run};
-use crate::scenario::{Direction, Scenario, Variant};
-use taut_report::result::{
-    CampaignResult, CommandsResult, EmergencyResult, LimitTally, Measure, MediumResult, ModelMeasure,
-    ModelRow, RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult, VideoResult, radio_mj,
-};
+use crate::scenario::{Scenario, Variant};
+use taut_report::measures::{CausesOfStreams, Measured, of_campaign};
+use taut_report::result::{CampaignResult, LimitTally, Measure, RunResult, Series, Trend, VariantResult};
 
 /// One run of a campaign: which variant, which seed, and what it found. Its series are left out.
 #[derive(Clone, Debug)]
@@ -154,19 +152,19 @@ fn limits(runs: &[&RunResult]) -> Vec<LimitTally> {
 /// Every measure of any run, in the order in which they first appear, over the runs that have it.
 fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
     let causes = causes(runs);
-    let mut found: Vec<(Value, Vec<Option<f64>>)> = Vec::new();
+    let mut found: Vec<(Measured, Vec<Option<f64>>)> = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        for value in values(run, &causes) {
+        for value in of_campaign(run, &causes) {
             let known = found.iter().position(|(first, _)| first.name == value.name);
             let number = value.value;
             let at = known.unwrap_or_else(|| {
                 found.push((value, vec![None; runs.len()]));
                 found.len() - 1
             });
-            found[at].1[i] = Some(number);
+            found[at].1[i] = number;
         }
     }
-    let measure = |(value, values): (Value, Vec<Option<f64>>)| {
+    let measure = |(value, values): (Measured, Vec<Option<f64>>)| {
         let mut moments = Moments::default();
         values.iter().flatten().for_each(|number| moments.record(*number));
         let reported = |name: &str| variant.reported.get(name).copied();
@@ -186,249 +184,12 @@ fn measures(runs: &[&RunResult], variant: &Variant) -> Vec<Measure> {
     found.into_iter().filter_map(measure).collect()
 }
 
-/// By stream, the causes for which samples were dropped before they were sent, in any run: where one dropped none, that is
-/// a zero.
-type CausesOfStreams<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
-
 fn causes<'a>(runs: &[&'a RunResult]) -> CausesOfStreams<'a> {
     let mut causes = CausesOfStreams::new();
     for medium in runs.iter().flat_map(|run| &run.media).filter(|medium| !medium.dropped.is_empty()) {
         causes.entry(&medium.stream).or_default().extend(medium.dropped.keys().map(String::as_str));
     }
     causes
-}
-
-struct Value {
-    name: String,
-    /// What a source calls it that does not say which of two it means.
-    source_name: Option<String>,
-    unit: &'static str,
-    value: f64,
-    predicted: Option<f64>,
-}
-
-/// The numbers of a run; those that were not measured are left out.
-#[derive(Default)]
-struct Values(Vec<Value>);
-
-impl Values {
-    fn push(&mut self, name: String, unit: &'static str, value: Option<f64>) {
-        self.compared(name, None, unit, value, None);
-    }
-
-    fn compared(
-        &mut self,
-        name: String,
-        source_name: Option<String>,
-        unit: &'static str,
-        value: Option<f64>,
-        predicted: Option<f64>,
-    ) {
-        self.0.extend(value.map(|value| Value { name, source_name, unit, value, predicted }));
-    }
-}
-
-/// What a campaign keeps of a run.
-fn values(run: &RunResult, causes: &CausesOfStreams<'_>) -> Vec<Value> {
-    let mut values = Values::default();
-    for medium in &run.media {
-        delays(run, medium, &mut values);
-        let (stream, buckets) = (&medium.stream, medium.delay_buckets_ms.as_ref());
-        let second = |what: &str| format!("{stream} per-second mean of delay, {what}");
-        values.push(second("sd"), "ms", buckets.map(|b| b.sd));
-        values.push(second("min"), "ms", buckets.map(|b| b.min));
-        values.push(second("max"), "ms", buckets.map(|b| b.max));
-        let jitter = row(run, stream, ModelMeasure::Jitter).map(|row| row.predicted_ms);
-        values.compared(format!("{stream} jitter"), None, "ms", medium.jitter_max_ms, jitter);
-        losses(medium, causes, &mut values);
-    }
-    for flow in &run.flows {
-        let (name, delay) = (&flow.name, flow.delay_ms.as_ref());
-        values.push(format!("{name} rate"), "Mbit/s", Some(flow.delivered_bps / 1e6));
-        values.push(format!("{name} packet delay"), "ms", delay.map(|d| d.mean));
-        values.push(format!("{name} packet delay sd"), "ms", delay.map(|d| d.sd));
-    }
-    if let Some(flow) = &run.commands {
-        commands(flow, &mut values);
-    }
-    run.videos.iter().for_each(|video| frames(video, &mut values));
-    if let Some(teleop) = &run.teleop {
-        session(run, teleop, &mut values);
-    }
-    for skew in &run.skews {
-        values.push(format!("{} skew", skew.pair), "ms", Some(skew.skew_ms.mean));
-    }
-    values.0
-}
-
-/// What became of the flow of commands.
-fn commands(flow: &CommandsResult, values: &mut Values) {
-    let latency = flow.latency_ms.as_ref();
-    let mut push = |name: &str, unit, value| values.push(format!("commands {name}"), unit, value);
-    push("in time", "%", flow.in_time_percent);
-    push("bound", "%", flow.bound_percent);
-    push("below bound", "points", flow.below_bound_points);
-    push("received", "%", flow.received_percent);
-    push("late", "commands", Some(flow.late as f64));
-    push("latency", "ms", latency.map(|d| d.mean));
-    push("latency p50", "ms", latency.map(|d| d.p50));
-    push("latency p95", "ms", latency.map(|d| d.p95));
-    push("latency p99", "ms", latency.map(|d| d.p99));
-    push("latency p99.9", "ms", latency.map(|d| d.p999));
-    push("latency max", "ms", latency.map(|d| d.max));
-    push("gap", "ms", flow.gap_ms);
-    push("copies", "", flow.copies);
-    for (way, paths) in [("there", &flow.there), ("back", &flow.back)] {
-        for (path, carried) in paths.iter().enumerate() {
-            push(&format!("path {path} {way} packets"), "packets", Some(carried.packets as f64));
-            push(&format!("path {path} {way} bytes"), "kB", Some(carried.bytes as f64 / 1e3));
-        }
-    }
-    for (path, (there, back)) in flow.there.iter().zip(&flow.back).enumerate() {
-        push(&format!("path {path} radio"), "mJ", Some(radio_mj(*there, *back)));
-    }
-}
-
-/// What arrived of a video, and how far from the force that belongs to it.
-fn frames(video: &VideoResult, values: &mut Values) {
-    let name = &video.name;
-    let mut push = |what: &str, unit, value| values.push(format!("{name} {what}"), unit, value);
-    push("packet loss", "%", video.packet_loss_percent);
-    push("frame loss", "%", video.frame_loss_percent);
-    push("frame rate", "1/s", video.fps.as_ref().map(|fps| fps.mean));
-    push("frame rate, lowest tenth of seconds", "1/s", video.fps.as_ref().map(|fps| fps.p10));
-    push("frame rate of use", "1/s", video.of_use_per_s);
-    push("key frame loss", "%", video.key_frame_loss_percent);
-    push("MOS", "", video.opinion.as_ref().map(|opinion| opinion.mos));
-    push("packet latency", "ms", video.packet_delay_ms.as_ref().map(|delay| delay.mean));
-    push("frame latency", "ms", video.frame_delay_ms.as_ref().map(|delay| delay.mean));
-    push("frame latency p99", "ms", video.frame_delay_ms.as_ref().map(|delay| delay.p99));
-    if let Some(haptic) = &video.haptic {
-        let mut push = |what: &str, value| values.push(format!("{haptic}{what}"), "ms", value);
-        push(" latency p99", video.haptic_delay_ms.as_ref().map(|delay| delay.p99));
-        push(" latency, largest", video.haptic_delay_ms.as_ref().map(|delay| delay.max));
-        let offset = format!("–{name} offset");
-        push(&offset, video.offset_ms.as_ref().map(|offset| offset.mean));
-        push(&format!("{offset} p99"), video.offset_ms.as_ref().map(|offset| offset.p99));
-    }
-}
-
-/// What the session of operator and robot found.
-fn session(run: &RunResult, teleop: &TeleopResult, values: &mut Values) {
-    let forward = run.media.iter().find(|medium| medium.direction == Direction::Forward);
-    let one_way = forward.and_then(|medium| medium.delay_ms.as_ref());
-    let jitter = forward.and_then(|medium| medium.jitter_ms.as_ref());
-    let rtt = teleop.rtt_ms.as_ref();
-    let dropped: u64 = teleop.streams.iter().flat_map(|stream| stream.dropped.values()).sum();
-    let of = |count: fn(&StreamResult) -> u64| Some(teleop.streams.iter().map(count).sum::<u64>() as f64);
-    let [there, back] = &teleop.wire;
-    let rate = |bytes: u64| Some(bytes as f64 * 8.0 / 1e6 / run.duration_s);
-    let added = teleop.emergencies.iter().filter_map(EmergencyResult::added_ms).fold(None, largest);
-    let unanswered = teleop.emergencies.iter().filter(|press| press.acknowledged_ms.is_none()).count();
-    let acknowledged =
-        teleop.emergencies.iter().filter_map(|press| press.acknowledged_ms).fold(None, largest);
-    let silence = teleop.watchdogs.iter().map(|stop| stop.silence_ms).fold(None, largest);
-    let mut push = |name: &str, unit, value| values.push(format!("session {name}"), unit, value);
-    push("handshake", "ms", teleop.handshake_ms);
-    push("handshake, resumed", "ms", teleop.resumed_handshake_ms);
-    push("opened after", "ms", teleop.opened_ms);
-    push("opened after, resumed", "ms", teleop.resumed_opened_ms);
-    push("first state arrived after", "ms", teleop.first_state_ms);
-    push("first state arrived after, resumed", "ms", teleop.resumed_first_state_ms);
-    push("one way p50", "ms", one_way.map(|d| d.p50));
-    push("one way p95", "ms", one_way.map(|d| d.p95));
-    push("one way p99", "ms", one_way.map(|d| d.p99));
-    push("one way p99.9", "ms", one_way.map(|d| d.p999));
-    push("jitter", "ms", jitter.map(|jitter| jitter.mean));
-    push("round trip p50", "ms", rtt.map(|d| d.p50));
-    push("round trip p99", "ms", rtt.map(|d| d.p99));
-    push("round trip jitter", "ms", teleop.rtt_jitter_ms);
-    push("arrived", "%", teleop.delivered_percent);
-    push("dropped at the operator", "%", percent(dropped, teleop.made));
-    push("lost", "states", of(|stream| stream.lost));
-    push("in flight at the end", "states", of(|stream| stream.in_flight));
-    push("applied", "states", of(|stream| stream.applied));
-    push("late", "states", of(|stream| stream.late));
-    push("duplicates", "states", of(|stream| stream.duplicates));
-    push("reordered", "states", of(|stream| stream.reordered));
-    push("payload of bytes sent", "%", there.efficiency_percent);
-    push("payload there", "Mbit/s", rate(there.payload));
-    push("wire there", "Mbit/s", rate(there.bytes));
-    push("wire back", "Mbit/s", rate(back.bytes));
-    push("ended by itself", "", Some(f64::from(u8::from(teleop.closed_s.is_some()))));
-    if !teleop.emergencies.is_empty() {
-        push("emergency stop, largest time to acknowledgement", "ms", acknowledged);
-        push("emergency stop, most added to the round trip", "ms", added);
-        push("emergency stops not acknowledged", "", Some(unanswered as f64));
-    }
-    for channel in &teleop.channels {
-        let name = format!("channel {} {}", channel.name, channel.direction.name());
-        let age = channel.age_ms.as_ref();
-        let mut push = |what: &str, unit, value| push(&format!("{name}: {what}"), unit, value);
-        push("delivered", "%", percent(channel.delivered, channel.made));
-        push("rate", "Mbit/s", rate(channel.bytes));
-        push("age p50", "ms", age.map(|age| age.p50));
-        push("age p99", "ms", age.map(|age| age.p99));
-    }
-    push("watchdog stops", "", Some(teleop.watchdogs.len() as f64));
-    push("watchdog, largest silence", "ms", silence);
-    if let Some(control) = &teleop.control {
-        push("tracking error, rms", "mm", Some(control.tracking_rms_mm));
-        push("tracking error, max", "mm", Some(control.tracking_max_mm));
-        push("force error, rms", "N", control.force_error_rms_n);
-        if let Some(touch) = &control.touch {
-            push("force ripple at rest", "%", touch.ripple_percent);
-            push("calm", "", touch.calm.map(|calm| f64::from(u8::from(calm))));
-            push("energy given back in one contact, max", "mJ", Some(touch.drawdown_mj));
-        }
-    }
-}
-
-fn largest(before: Option<f64>, value: f64) -> Option<f64> {
-    Some(before.map_or(value, |before| before.max(value)))
-}
-
-/// Least and largest delay: of TCP's cycles, where there are any, which is what a model or a source speaks of; and of the
-/// whole run.
-fn delays(run: &RunResult, medium: &MediumResult, values: &mut Values) {
-    let (stream, delay) = (&medium.stream, medium.delay_ms.as_ref());
-    let mut both = |name: &str, of_cycles, whole, value: Option<f64>| {
-        let (cycles, whole) = (row(run, stream, of_cycles), row(run, stream, whole));
-        let source_name = || Some(format!("{stream} {name}"));
-        if let Some(row) = cycles {
-            let title = format!("{stream} {name}, mean over TCP's cycles");
-            values.compared(title, source_name(), "ms", Some(row.measured_ms), Some(row.predicted_ms));
-        }
-        let source_name = if cycles.is_none() { source_name() } else { None };
-        let predicted = whole.map(|row| row.predicted_ms);
-        values.compared(format!("{stream} {name}, whole run"), source_name, "ms", value, predicted);
-    };
-    both("d_min", ModelMeasure::DMinOfCycles, ModelMeasure::DMin, delay.map(|d| d.min));
-    both("d_max", ModelMeasure::DMaxOfCycles, ModelMeasure::DMax, delay.map(|d| d.max));
-    values.push(format!("{stream} mean delay"), "ms", delay.map(|d| d.mean));
-    values.push(format!("{stream} p99 delay"), "ms", delay.map(|d| d.p99));
-    values.push(format!("{stream} sd of delay"), "ms", delay.map(|d| d.sd));
-}
-
-fn losses(medium: &MediumResult, causes: &CausesOfStreams<'_>, values: &mut Values) {
-    let stream = &medium.stream;
-    values.push(format!("{stream} loss"), "%", medium.loss_percent);
-    // Where all of it is the network's there is nothing to split.
-    if let Some(causes) = causes.get(stream.as_str()) {
-        let due = medium.made.saturating_sub(medium.withheld);
-        values.push(format!("{stream} loss in the network"), "%", percent(medium.lost_in_network, due));
-        for cause in causes {
-            let count = medium.dropped.get(*cause).copied().unwrap_or(0);
-            values.push(format!("{stream} loss, {}", cause.replace('_', " ")), "%", percent(count, due));
-        }
-    }
-    values.push(format!("{stream} late"), "%", percent(medium.late, medium.delivered));
-}
-
-/// A model's row about a stream.
-fn row<'a>(run: &'a RunResult, stream: &str, measure: ModelMeasure) -> Option<&'a ModelRow> {
-    let rows = run.models.iter().flat_map(|model| &model.rows);
-    rows.into_iter().find(|row| row.stream == stream && row.measure == measure)
 }
 
 /// The 97.5 % quantile of Student's t with n − 1 degrees of freedom.

@@ -1,36 +1,15 @@
 //! A flow of commands over one path or several: as rows of a table, and as a section of the page.
 
-use super::format::{count, escape, number, optional};
-use super::page::Table;
-use crate::result::{ChoicesResult, CommandsResult, Distribution, PathResult, radio_mj};
+use super::format::{count, escape, number};
+use super::measures;
+use super::page::{self, Table};
+use crate::result::{ChoicesResult, CommandsResult, PathResult, radio_mj};
 
 /// The section of the page; nothing where the scenario has no commands.
 pub(super) fn html(commands: Option<&CommandsResult>) -> String {
     let Some(commands) = commands else { return String::new() };
-    let latency = |of: fn(&Distribution) -> f64| optional(commands.latency_ms.as_ref().map(of), 4);
     let title = format!("Commands over {}", escape(&commands.transport));
-    let mut table = Table::new(&title).number("sent", "").number("in time", "%");
-    table = table.number("bound", "%").number("below it", "points");
-    table = table.number("deadline", "ms").number("received", "%").number("late", "");
-    table = table.number("copies", "a message").number("mean", "ms").number("median", "ms");
-    table = table.number("95 %", "ms").number("99 %", "ms").number("99.9 %", "ms").number("max", "ms");
-    table.row(&[
-        count(commands.sent),
-        optional(commands.in_time_percent, 5),
-        optional(commands.bound_percent, 5),
-        optional(commands.below_bound_points, 3),
-        number(commands.deadline_ms, 4),
-        optional(commands.received_percent, 5),
-        count(commands.late),
-        optional(commands.copies, 4),
-        latency(|d| d.mean),
-        latency(|d| d.p50),
-        latency(|d| d.p95),
-        latency(|d| d.p99),
-        latency(|d| d.p999),
-        latency(|d| d.max),
-    ]);
-    table.html() + &choices(commands) + &paths(commands)
+    page::measures(&title, measures::of_commands(commands)) + &choices(commands) + &paths(commands)
 }
 
 /// What each path carried in the whole run, and what that costs a radio at the sender.
@@ -90,34 +69,7 @@ fn choices_rows(choices: &ChoicesResult) -> Vec<Vec<String>> {
 
 /// What it found: a heading, and rows.
 pub(super) fn text_table(commands: &CommandsResult) -> (String, Vec<Vec<String>>) {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut row = |name: &str, value: Option<f64>, unit: &str| {
-        rows.extend(value.map(|value| vec![name.to_owned(), format!("{value:.3} {unit}")]));
-    };
-    let latency = |of: fn(&Distribution) -> f64| commands.latency_ms.as_ref().map(of);
-    row(&format!("within {} ms", commands.deadline_ms), commands.in_time_percent, "% of those sent");
-    row("deliverable, knowing the future", commands.bound_percent, "% of those sent");
-    row("below that", commands.below_bound_points, "points");
-    row("received", commands.received_percent, "%");
-    row("received late", Some(commands.late as f64), "");
-    row("latency, mean", latency(|d| d.mean), "ms");
-    row("p50", latency(|d| d.p50), "ms");
-    row("p95", latency(|d| d.p95), "ms");
-    row("p99", latency(|d| d.p99), "ms");
-    row("p99.9", latency(|d| d.p999), "ms");
-    row("largest", latency(|d| d.max), "ms");
-    row("longest gap", commands.gap_ms, "ms");
-    row("copies of a message", commands.copies, "");
+    let mut rows = measures::in_text(measures::of_commands(commands));
     rows.extend(commands.choices.iter().flat_map(choices_rows));
-    for (way, paths) in [("there", &commands.there), ("back", &commands.back)] {
-        for (path, PathResult { packets, bytes }) in paths.iter().enumerate() {
-            let what = format!("{packets} packets");
-            rows.push(vec![format!("path {path} {way}"), what, format!("{bytes} B")]);
-        }
-    }
-    for (path, (there, back)) in commands.there.iter().zip(&commands.back).enumerate() {
-        let energy = format!("{:.1} mJ", radio_mj(*there, *back));
-        rows.push(vec![format!("path {path}, sender's radio"), energy]);
-    }
     (format!("commands over {}", commands.transport), rows)
 }

@@ -3,7 +3,8 @@
 use super::axis::Axis;
 use super::chart::{Chart, Ink};
 use super::format::{ABSENT, escape, number, optional};
-use super::page::{self, Figure, Table, section};
+use super::measures::of;
+use super::page::{self, Column, Figure, Table, section};
 use crate::result::{
     ComparedRun, ComparedStream, ComparisonResult, CrossSummary, Difference, Distribution, Figures, Ran,
     SessionSummary,
@@ -57,8 +58,7 @@ fn verdict(comparison: &ComparisonResult) -> String {
         }
     };
     for run in &comparison.runs {
-        let both = run.simulated.iter().chain([&run.real]);
-        for violation in both.flat_map(|one| &one.violations) {
+        for violation in run.both().flat_map(|one| &one.violations) {
             html.push_str(&page::warning(&format!("{}: {}", escape(&name(run)), escape(violation))));
         }
     }
@@ -124,32 +124,24 @@ fn percentiles(stream: &ComparedStream<'_>) -> Vec<String> {
     both.iter().flat_map(cells).collect()
 }
 
-fn others(comparison: &ComparisonResult) -> String {
-    let mut table = Table::new("Of each pair the simulated run first").text("run").text("ran");
-    table = table.number("jitter", "ms").number("arrived", "%").number("dropped by the sender", "%");
-    table = table.number("handshake", "ms").number("round trip p50", "ms").number("payload", "%");
-    table = table.text("counted by the network and the host");
-    for run in &comparison.runs {
-        for one in run.simulated.iter().chain([&run.real]) {
-            let mut cells = vec![escape(&name(run)), one.ran.name().to_owned()];
-            cells.extend(figures_of(one));
-            let counters = if one.ran == Ran::Simulated { String::new() } else { counters(one) };
-            cells.push(escape(&counters));
-            table.row(&cells);
-        }
-    }
-    table.html()
-}
-
-fn figures_of(one: &SessionSummary) -> [String; 6] {
-    [
-        optional(one.jitter_ms, 3),
-        optional(one.delivered_percent, 4),
-        optional(one.dropped_percent, 3),
-        optional(one.handshake_ms, 4),
-        optional(one.rtt_p50_ms, 4),
-        optional(one.efficiency_percent, 4),
-    ]
+fn others<'a>(comparison: &'a ComparisonResult) -> String {
+    let both = |run: &'a ComparedRun| run.both().map(move |one| (run, one));
+    let rows: Vec<_> = comparison.runs.iter().flat_map(both).collect();
+    let columns: &[Column<(&ComparedRun, &SessionSummary)>] = &[
+        Column::markup("run", |(run, _)| escape(&name(run))),
+        Column::markup("ran", |(_, one)| one.ran.name().to_owned()),
+        Column::number(3, "jitter", "ms", |(_, one)| one.jitter_ms),
+        Column::number(4, "arrived", "%", |(_, one)| one.delivered_percent),
+        Column::number(3, "dropped by the sender", "%", |(_, one)| one.dropped_percent),
+        Column::number(4, "handshake", "ms", |(_, one)| one.handshake_ms),
+        Column::number(4, "round trip p50", "ms", |(_, one)| one.rtt_p50_ms),
+        Column::number(4, "payload", "%", |(_, one)| one.efficiency_percent),
+        Column::markup("counted by the network and the host", |(_, one)| match one.ran {
+            Ran::Simulated => String::new(),
+            _ => escape(&counters(one)),
+        }),
+    ];
+    Table::of("Of each pair the simulated run first", columns, &rows)
 }
 
 fn counters(one: &SessionSummary) -> String {
@@ -196,54 +188,57 @@ fn cdf(lines: &[(&str, Ink, Option<&Distribution>)], title: &str) -> Option<Char
     Some(chart)
 }
 
+/// What is compared of two summaries, by its name.
+type Pairs<T> = [(&'static str, fn(&T) -> Option<f64>)];
+
 /// What became of flows of commands, as rows of text, the head first; none where there are none.
 pub(super) fn command_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
-    let has_commands = |run: &&ComparedRun| run.real.in_time_percent.is_some();
-    let runs: Vec<&ComparedRun> = comparison.runs.iter().filter(has_commands).collect();
-    if runs.is_empty() {
-        return Vec::new();
-    }
-    type Value = fn(&SessionSummary) -> Option<f64>;
-    let columns: [(&str, Value); 6] = [
+    let columns: &Pairs<SessionSummary> = &[
         ("in time, %", |one| one.in_time_percent),
         ("gap, ms", |one| one.gap_ms),
-        ("p50, ms", |one| one.one_way_ms.as_ref().map(|d| d.p50)),
-        ("p99, ms", |one| one.one_way_ms.as_ref().map(|d| d.p99)),
-        ("max, ms", |one| one.one_way_ms.as_ref().map(|d| d.max)),
+        ("p50, ms", |one| of(&one.one_way_ms, |d| d.p50)),
+        ("p99, ms", |one| of(&one.one_way_ms, |d| d.p99)),
+        ("max, ms", |one| of(&one.one_way_ms, |d| d.max)),
         ("copies", |one| one.copies),
     ];
-    let mut head = vec!["commands: simulated, real".to_owned()];
-    head.extend(columns.iter().flat_map(|(name, _)| [(*name).to_owned(), "real".to_owned()]));
-    let row = |run: &&ComparedRun| {
-        let both = [run.simulated.as_ref(), Some(&run.real)];
-        let cell = |(_, value): &(&str, Value)| both.map(|one| optional(one.and_then(value), 5));
-        std::iter::once(name(run)).chain(columns.iter().flat_map(cell)).collect()
-    };
-    std::iter::once(head).chain(runs.iter().map(row)).collect()
+    let runs = comparison.runs.iter().filter(|run| run.real.in_time_percent.is_some());
+    pair_rows("commands", 5, columns, runs.map(|run| (name(run), run.simulated.as_ref(), &run.real)))
 }
 
 /// What became of cross traffic, as rows, the head first; none where there is none.
 pub(super) fn cross_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
-    type Value = fn(&CrossSummary) -> Option<f64>;
-    let columns: [(&str, Value); 4] = [
+    let columns: &Pairs<CrossSummary> = &[
         ("Mbit/s", |flow| Some(flow.delivered_bps / 1e6)),
-        ("p50, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p50)),
-        ("p99, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p99)),
+        ("p50, ms", |flow| of(&flow.delay_ms, |d| d.p50)),
+        ("p99, ms", |flow| of(&flow.delay_ms, |d| d.p99)),
         ("dropped, %", |flow| flow.loss_percent),
     ];
-    let mut head = vec!["cross traffic: simulated, real".to_owned()];
-    head.extend(columns.iter().flat_map(|(name, _)| [(*name).to_owned(), "real".to_owned()]));
-    let row = |run: &ComparedRun, real: &CrossSummary| {
+    let flows = comparison.runs.iter().flat_map(|run| run.real.cross.iter().map(move |real| (run, real)));
+    let pairs = flows.map(|(run, real)| {
         let same = |flow: &&CrossSummary| flow.name == real.name;
         let twin = run.simulated.as_ref().and_then(|twin| twin.cross.iter().find(same));
-        let cell =
-            |(_, value): &(&str, Value)| [twin, Some(real)].map(|flow| optional(flow.and_then(value), 4));
-        let who = format!("{}, {}", name(run), real.name);
-        std::iter::once(who).chain(columns.iter().flat_map(cell)).collect()
-    };
-    let rows = comparison.runs.iter().flat_map(|run| run.real.cross.iter().map(move |flow| row(run, flow)));
-    let rows: Vec<Vec<String>> = rows.collect();
-    if rows.is_empty() { rows } else { std::iter::once(head).chain(rows).collect() }
+        (format!("{}, {}", name(run), real.name), twin, real)
+    });
+    pair_rows("cross traffic", 4, columns, pairs)
+}
+
+/// A head, then a row for each pair: simulated and real, column by column; nothing where there are no pairs.
+fn pair_rows<'a, T: 'a>(
+    what: &str,
+    digits: usize,
+    columns: &Pairs<T>,
+    pairs: impl Iterator<Item = (String, Option<&'a T>, &'a T)>,
+) -> Vec<Vec<String>> {
+    let names = columns.iter().flat_map(|(name, _)| [(*name).to_owned(), "real".to_owned()]);
+    let mut rows: Vec<Vec<String>> =
+        vec![std::iter::once(format!("{what}: simulated, real")).chain(names).collect()];
+    for (who, simulated, real) in pairs {
+        let both = [simulated, Some(real)];
+        let cells =
+            columns.iter().flat_map(|(_, value)| both.map(|one| optional(one.and_then(value), digits)));
+        rows.push(std::iter::once(who).chain(cells).collect());
+    }
+    if rows.len() > 1 { rows } else { Vec::new() }
 }
 
 fn cross_table(rows: &[Vec<String>]) -> String {

@@ -161,6 +161,12 @@ pub(super) fn causes(counts: &std::collections::BTreeMap<String, u64>) -> String
     each.collect::<Vec<_>>().join(", ")
 }
 
+/// [`causes`], or a dash where there are none.
+pub(super) fn causes_or_none(counts: &std::collections::BTreeMap<String, u64>) -> String {
+    let text = causes(counts);
+    if text.is_empty() { ABSENT.to_owned() } else { text }
+}
+
 /// How many segments each of these cycles lost; the last row stands for more as well.
 pub(super) fn cycle_losses(cycle: &CycleResult) -> String {
     if cycle.losses < MOST_LOSSES { count(cycle.losses) } else { format!("{} or more", count(MOST_LOSSES)) }

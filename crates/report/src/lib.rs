@@ -16,6 +16,7 @@ mod comparison;
 mod distributions;
 mod format;
 mod headline;
+pub mod measures;
 mod page;
 pub mod result;
 mod run;

@@ -3,7 +3,8 @@
 //! A page is well-formed XML as well as HTML, so that a test can check it strictly.
 
 use super::chart::Chart;
-use super::format::{escape, number, symbol_html};
+use super::format::{capitalised, count, escape, number, optional, symbol_html};
+use super::measures::{self, Measured};
 
 const PAGE_STYLE: &str = include_str!("page.css");
 const CHART_STYLE: &str = include_str!("chart.css");
@@ -104,6 +105,64 @@ pub(super) fn margin_bar(value: f64, limit: f64, met: bool) -> String {
     format!("<span class=\"{class}\"><i style=\"width:{width}%\"></i></span> {words}")
 }
 
+/// What one measured value after the other is; nothing without any.
+pub(super) fn measures(caption: &str, values: Vec<Measured>) -> String {
+    let mut table = Table::new(caption).text("measure").number("value", "").text("unit");
+    for one in measures::on_page(values) {
+        table.row(&[symbol_html(&capitalised(&one.name)), optional(one.value, 5), one.unit.to_owned()]);
+    }
+    table.html()
+}
+
+/// A column of a table of things of one kind: its head, its unit, and what a thing has there.
+pub(super) struct Column<T: ?Sized> {
+    head: &'static str,
+    unit: &'static str,
+    cell: Cell<T>,
+}
+
+enum Cell<T: ?Sized> {
+    Text(fn(&T) -> String),
+    Numeral(fn(&T) -> String),
+    Count(fn(&T) -> u64),
+    Number(fn(&T) -> Option<f64>, usize),
+}
+
+impl<T: ?Sized> Column<T> {
+    /// Text that is markup already.
+    pub(super) const fn markup(head: &'static str, cell: fn(&T) -> String) -> Self {
+        Self { head, unit: "", cell: Cell::Text(cell) }
+    }
+
+    /// Text that is set as a number.
+    pub(super) const fn numeral(head: &'static str, unit: &'static str, cell: fn(&T) -> String) -> Self {
+        Self { head, unit, cell: Cell::Numeral(cell) }
+    }
+
+    /// A plain count.
+    pub(super) const fn count(head: &'static str, unit: &'static str, cell: fn(&T) -> u64) -> Self {
+        Self { head, unit, cell: Cell::Count(cell) }
+    }
+
+    /// At most so many significant digits.
+    pub(super) const fn number(
+        digits: usize,
+        head: &'static str,
+        unit: &'static str,
+        cell: fn(&T) -> Option<f64>,
+    ) -> Self {
+        Self { head, unit, cell: Cell::Number(cell, digits) }
+    }
+
+    fn cell(&self, of: &T) -> String {
+        match self.cell {
+            Cell::Text(text) | Cell::Numeral(text) => text(of),
+            Cell::Count(number) => count(number(of)),
+            Cell::Number(value, digits) => optional(value(of), digits),
+        }
+    }
+}
+
 /// A table that scrolls sideways where it must, and that a script lets readers copy. Its first column heads the rows.
 pub(super) struct Table {
     caption: String,
@@ -118,6 +177,31 @@ impl Table {
     pub(super) fn new(caption: &str) -> Self {
         let (groups, head, body) = (String::new(), String::new(), String::new());
         Self { caption: caption.to_owned(), groups, head, numeric: Vec::new(), body }
+    }
+
+    /// A row for each of `things`.
+    pub(super) fn of<'a, T: 'a>(
+        caption: &str,
+        columns: &[Column<T>],
+        things: impl IntoIterator<Item = &'a T>,
+    ) -> String {
+        Self::new(caption).filled(columns, things).html()
+    }
+
+    /// With these columns, and a row for each of `things`.
+    pub(super) fn filled<'a, T: 'a>(
+        self,
+        columns: &[Column<T>],
+        things: impl IntoIterator<Item = &'a T>,
+    ) -> Self {
+        let mut table = columns.iter().fold(self, |table, column| match column.cell {
+            Cell::Text(_) => table.text(column.head),
+            _ => table.number(column.head, column.unit),
+        });
+        for thing in things {
+            table.row(&columns.iter().map(|column| column.cell(thing)).collect::<Vec<_>>());
+        }
+        table
     }
 
     /// Adds a column of text; `head` is markup, as are all cells.

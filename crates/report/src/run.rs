@@ -3,15 +3,16 @@
 use taut_core::DropCause;
 
 use super::format::{
-    ABSENT, capitalised, causes, count, cycle_losses, difference, escape, loss_split, number, optional,
-    symbol_html,
+    ABSENT, capitalised, causes, causes_or_none, count, cycle_losses, difference, escape, loss_split, number,
+    optional, symbol_html,
 };
-use super::page::{self, Table, margin_bar, section, warning};
+use super::measures::of;
+use super::page::{self, Column, Table, margin_bar, section, warning};
 use super::run_figures;
 use super::teleop;
 use crate::result::{
-    Conservation, CycleResult, Distribution, LimitResult, MediumResult, ModelCondition, ModelResult,
-    RunResult, Verdict,
+    Conservation, CycleResult, FlowResult, Input, LimitResult, LinkResult, MediumResult, ModelCondition,
+    ModelResult, ModelRow, RunResult, Verdict,
 };
 
 /// The whole document.
@@ -122,21 +123,20 @@ fn broken(run: &RunResult, limit: &LimitResult) -> String {
 }
 
 fn limits(verdict: &Verdict) -> String {
-    let mut table = Table::new("").text("stream").text("limit").number("measured", "").number("allowed", "");
-    table = table.text("margin").text("met");
-    for limit in &verdict.limits {
-        let margin = margin_bar(limit.value.unwrap_or(f64::NAN), limit.limit, limit.met);
-        table.row(&[
-            escape(&limit.stream),
-            format!("{} ({})", escape(&limit.quantity), escape(&limit.unit)),
-            optional(limit.value, 4),
-            number(limit.limit, 4),
-            limit.reason.as_deref().map_or(margin, escape),
-            yes_no(limit.met),
-        ]);
-    }
-    table.html()
+    Table::of("", LIMITS, &verdict.limits)
 }
+
+const LIMITS: &[Column<LimitResult>] = &[
+    Column::markup("stream", |limit| escape(&limit.stream)),
+    Column::markup("limit", |limit| format!("{} ({})", escape(&limit.quantity), escape(&limit.unit))),
+    Column::number(4, "measured", "", |limit| limit.value),
+    Column::number(4, "allowed", "", |limit| Some(limit.limit)),
+    Column::markup("margin", |limit| {
+        let margin = || margin_bar(limit.value.unwrap_or(f64::NAN), limit.limit, limit.met);
+        limit.reason.as_deref().map_or_else(margin, escape)
+    }),
+    Column::markup("met", |limit| yes_no(limit.met)),
+];
 
 fn yes_no(met: bool) -> String {
     if met { "<span class=\"yes\">yes</span>".to_owned() } else { "<span class=\"no\">no</span>".to_owned() }
@@ -153,52 +153,37 @@ fn failing(model: &ModelResult) -> Vec<&ModelCondition> {
 
 fn model(model: &ModelResult) -> String {
     let mut html = outside(model);
-    let mut table = Table::new(&escape(&capitalised(&model.stream))).text("quantity").text("equation");
-    table = table.number("predicted", "ms").number("measured", "ms");
-    table = table.number("difference", "ms").number("difference", "%");
-    for row in &model.rows {
-        let apart = row.measured_ms - row.predicted_ms;
-        let percent = apart / row.predicted_ms * 100.0;
-        table.row(&[
-            symbol_html(&row.quantity),
-            escape(&row.equation),
-            number(row.predicted_ms, 4),
-            number(row.measured_ms, 4),
-            difference(apart, 3),
-            difference(percent, 2),
-        ]);
-    }
-    html.push_str(&table.html());
+    html.push_str(&Table::of(&escape(&capitalised(&model.stream)), MODEL, &model.rows));
     if !model.conditions.is_empty() {
         let items: String = model.conditions.iter().map(condition).collect();
         html.push_str(&format!("<p>The model holds when:</p>\n<ul class=\"conditions\">\n{items}</ul>\n"));
     }
-    if !model.cycles.is_empty() {
-        html.push_str(&cycles(&model.cycles));
-    }
+    let caption = "Cycles of TCP's window, by the segments that each lost (the model assumes one)";
+    html.push_str(&Table::of(caption, CYCLES, &model.cycles));
     html
 }
 
+const MODEL: &[Column<ModelRow>] = &[
+    Column::markup("quantity", |row| symbol_html(&row.quantity)),
+    Column::markup("equation", |row| escape(&row.equation)),
+    Column::number(4, "predicted", "ms", |row| Some(row.predicted_ms)),
+    Column::number(4, "measured", "ms", |row| Some(row.measured_ms)),
+    Column::numeral("difference", "ms", |row| difference(row.measured_ms - row.predicted_ms, 3)),
+    Column::numeral("difference", "%", |row| {
+        difference((row.measured_ms - row.predicted_ms) / row.predicted_ms * 100.0, 2)
+    }),
+];
+
 /// Why the smallest delays are where they are: the more segments a window loses, the longer TCP recovers, and the further
 /// the queue drains meanwhile.
-fn cycles(cycles: &[CycleResult]) -> String {
-    let mut table =
-        Table::new("Cycles of TCP's window, by the segments that each lost (the model assumes one)");
-    table = table.number("lost", "segments").number("cycles", "").number("recovery, mean", "ms");
-    table = table.number("smallest delay, mean", "ms").number("smallest delay of all", "ms");
-    table = table.number("largest delay, mean", "ms");
-    for row in cycles {
-        table.row(&[
-            cycle_losses(row),
-            count(row.cycles),
-            number(row.recovery_mean_ms, 4),
-            number(row.floor_mean_ms, 4),
-            number(row.floor_min_ms, 4),
-            number(row.ceiling_mean_ms, 4),
-        ]);
-    }
-    table.html()
-}
+const CYCLES: &[Column<CycleResult>] = &[
+    Column::numeral("lost", "segments", cycle_losses),
+    Column::count("cycles", "", |row| row.cycles),
+    Column::number(4, "recovery, mean", "ms", |row| Some(row.recovery_mean_ms)),
+    Column::number(4, "smallest delay, mean", "ms", |row| Some(row.floor_mean_ms)),
+    Column::number(4, "smallest delay of all", "ms", |row| Some(row.floor_min_ms)),
+    Column::number(4, "largest delay, mean", "ms", |row| Some(row.ceiling_mean_ms)),
+];
 
 fn condition(condition: &ModelCondition) -> String {
     let (class, mark) = if condition.holds { ("holds", "✓") } else { ("fails", "✗") };
@@ -234,72 +219,59 @@ fn outside(model: &ModelResult) -> String {
 }
 
 fn media(run: &RunResult) -> String {
-    let mut timing =
-        Table::new("Delay and jitter").text("stream").number("delay, mean", "ms").number("sd", "ms");
-    timing = timing.number("min", "ms").number("median", "ms").number("95 %", "ms").number("99 %", "ms");
-    timing = timing.number("99.9 %", "ms").number("max", "ms").number("1 s means", "min–max, ms");
-    timing = timing.number("jitter, mean", "ms").number("99 %", "ms").number("largest rise", "ms");
-    run.media.iter().for_each(|medium| timing.row(&medium_timing(medium)));
-    format!("{}{}{}", fates(&run.media), timing.html(), refusals(run))
+    let fates = Table::new("What became of the samples").group("", 4).group("lost", 6).group("", 5);
+    let timing = Table::of("Delay and jitter", TIMING, &run.media);
+    format!("{}{timing}{}", fates.filled(FATES, &run.media).html(), refusals(run))
 }
 
 /// What became of the samples: withheld and superseded ones beside what the network lost, each on its own.
-fn fates(media: &[MediumResult]) -> String {
-    let mut table = Table::new("What became of the samples");
-    table = table.group("", 4).group("lost", 6).group("", 5);
-    table = table.text("stream").number("made", "").number("withheld", "on purpose").number("delivered", "");
-    table = table.number("in all", "").number("in all", "%").number("in the network", "");
-    table = table.number("superseded", "by newer").number("too late", "to send").text("else");
-    table = table.number("late", "").number("reordered", "").number("duplicates", "");
-    table = table.number("rate", "Hz").number("goodput", "kbit/s");
-    for medium in media {
-        let cause = |name: &str| medium.dropped.get(name).copied().unwrap_or(0);
+const FATES: &[Column<MediumResult>] = &[
+    Column::markup("stream", |medium| escape(&medium.stream)),
+    Column::count("made", "", |medium| medium.made),
+    Column::count("withheld", "on purpose", |medium| medium.withheld),
+    Column::count("delivered", "", |medium| medium.delivered),
+    Column::count("in all", "", |medium| medium.lost),
+    Column::number(3, "in all", "%", |medium| medium.loss_percent),
+    Column::count("in the network", "", |medium| medium.lost_in_network),
+    Column::count("superseded", "by newer", |medium| dropped(medium, SUPERSEDED)),
+    Column::count("too late", "to send", |medium| dropped(medium, TOO_LATE)),
+    Column::markup("else", |medium| {
         let mut others = medium.dropped.clone();
         others.retain(|name, _| ![SUPERSEDED, TOO_LATE].contains(&name.as_str()));
-        table.row(&[
-            escape(&medium.stream),
-            count(medium.made),
-            count(medium.withheld),
-            count(medium.delivered),
-            count(medium.lost),
-            optional(medium.loss_percent, 3),
-            count(medium.lost_in_network),
-            count(cause(SUPERSEDED)),
-            count(cause(TOO_LATE)),
-            or_none(causes(&others)),
-            count(medium.late),
-            count(medium.reordered),
-            count(medium.duplicates),
-            number(medium.rate_hz, 4),
-            number(medium.goodput_bps / 1e3, 4),
-        ]);
-    }
-    table.html()
-}
+        causes_or_none(&others)
+    }),
+    Column::count("late", "", |medium| medium.late),
+    Column::count("reordered", "", |medium| medium.reordered),
+    Column::count("duplicates", "", |medium| medium.duplicates),
+    Column::number(4, "rate", "Hz", |medium| Some(medium.rate_hz)),
+    Column::number(4, "goodput", "kbit/s", |medium| Some(medium.goodput_bps / 1e3)),
+];
 
 const SUPERSEDED: &str = DropCause::Superseded.name();
 const TOO_LATE: &str = DropCause::TooLate.name();
 
-fn medium_timing(medium: &MediumResult) -> [String; 13] {
-    let delay = |of: fn(&Distribution) -> f64| optional(medium.delay_ms.as_ref().map(of), 4);
-    let jitter = |of: fn(&Distribution) -> f64| optional(medium.jitter_ms.as_ref().map(of), 4);
-    let means = medium.delay_buckets_ms.as_ref();
-    [
-        escape(&medium.stream),
-        delay(|d| d.mean),
-        delay(|d| d.sd),
-        delay(|d| d.min),
-        delay(|d| d.p50),
-        delay(|d| d.p95),
-        delay(|d| d.p99),
-        delay(|d| d.p999),
-        delay(|d| d.max),
-        means.map_or_else(|| ABSENT.to_owned(), |b| format!("{} – {}", number(b.min, 4), number(b.max, 4))),
-        jitter(|d| d.mean),
-        jitter(|d| d.p99),
-        optional(medium.jitter_max_ms, 4),
-    ]
+fn dropped(medium: &MediumResult, cause: &str) -> u64 {
+    medium.dropped.get(cause).copied().unwrap_or(0)
 }
+
+const TIMING: &[Column<MediumResult>] = &[
+    Column::markup("stream", |medium| escape(&medium.stream)),
+    Column::number(4, "delay, mean", "ms", |medium| of(&medium.delay_ms, |d| d.mean)),
+    Column::number(4, "sd", "ms", |medium| of(&medium.delay_ms, |d| d.sd)),
+    Column::number(4, "min", "ms", |medium| of(&medium.delay_ms, |d| d.min)),
+    Column::number(4, "median", "ms", |medium| of(&medium.delay_ms, |d| d.p50)),
+    Column::number(4, "95 %", "ms", |medium| of(&medium.delay_ms, |d| d.p95)),
+    Column::number(4, "99 %", "ms", |medium| of(&medium.delay_ms, |d| d.p99)),
+    Column::number(4, "99.9 %", "ms", |medium| of(&medium.delay_ms, |d| d.p999)),
+    Column::number(4, "max", "ms", |medium| of(&medium.delay_ms, |d| d.max)),
+    Column::numeral("1 s means", "min–max, ms", |medium| {
+        let means = medium.delay_buckets_ms.as_ref();
+        means.map_or_else(|| ABSENT.to_owned(), |b| format!("{} – {}", number(b.min, 4), number(b.max, 4)))
+    }),
+    Column::number(4, "jitter, mean", "ms", |medium| of(&medium.jitter_ms, |d| d.mean)),
+    Column::number(4, "99 %", "ms", |medium| of(&medium.jitter_ms, |d| d.p99)),
+    Column::number(4, "largest rise", "ms", |medium| medium.jitter_max_ms),
+];
 
 /// What arrived and was of no use; nothing when there was nothing.
 fn refusals(run: &RunResult) -> String {
@@ -313,76 +285,55 @@ fn refusals(run: &RunResult) -> String {
     table.html()
 }
 
-fn or_none(text: String) -> String {
-    if text.is_empty() { ABSENT.to_owned() } else { text }
+fn flows(run: &RunResult) -> String {
+    let counted = run.flows.iter().filter(|flow| flow.counters.values().any(|count| *count > 0));
+    Table::of("Packets of each flow; rates on the wire, after the warm-up", FLOWS, &run.flows)
+        + &Table::of("What their transports counted", FLOW_COUNTERS, counted)
 }
 
-fn flows(run: &RunResult) -> String {
-    let mut table =
-        Table::new("Packets of each flow; rates on the wire, after the warm-up").text("flow").text("kind");
-    table = table.number("sent", "").number("delivered", "").number("loss", "%").text("dropped, by cause");
-    table = table.number("sent", "kbit/s").number("delivered", "kbit/s").number("efficiency", "%");
-    table = table.number("delay, mean", "ms").number("99 %", "ms").number("max", "ms");
-    let mut counters = Table::new("What their transports counted").text("flow").text("counters");
-    for flow in &run.flows {
-        let delay = flow.delay_ms.as_ref();
-        table.row(&[
-            escape(&flow.name),
-            escape(&flow.kind),
-            count(flow.sent),
-            count(flow.delivered),
-            optional(flow.loss_percent, 3),
-            or_none(causes(&flow.dropped)),
-            number(flow.sent_bps / 1e3, 4),
-            number(flow.delivered_bps / 1e3, 4),
-            optional(flow.efficiency.map(|share| share * 100.0), 3),
-            optional(delay.map(|d| d.mean), 4),
-            optional(delay.map(|d| d.p99), 4),
-            optional(delay.map(|d| d.max), 4),
-        ]);
-        let counted = causes(&flow.counters);
-        if !counted.is_empty() {
-            counters.row(&[escape(&flow.name), counted]);
-        }
-    }
-    format!("{}{}", table.html(), counters.html())
-}
+const FLOWS: &[Column<FlowResult>] = &[
+    Column::markup("flow", |flow| escape(&flow.name)),
+    Column::markup("kind", |flow| escape(&flow.kind)),
+    Column::count("sent", "", |flow| flow.sent),
+    Column::count("delivered", "", |flow| flow.delivered),
+    Column::number(3, "loss", "%", |flow| flow.loss_percent),
+    Column::markup("dropped, by cause", |flow| causes_or_none(&flow.dropped)),
+    Column::number(4, "sent", "kbit/s", |flow| Some(flow.sent_bps / 1e3)),
+    Column::number(4, "delivered", "kbit/s", |flow| Some(flow.delivered_bps / 1e3)),
+    Column::number(3, "efficiency", "%", |flow| flow.efficiency.map(|share| share * 100.0)),
+    Column::number(4, "delay, mean", "ms", |flow| of(&flow.delay_ms, |d| d.mean)),
+    Column::number(4, "99 %", "ms", |flow| of(&flow.delay_ms, |d| d.p99)),
+    Column::number(4, "max", "ms", |flow| of(&flow.delay_ms, |d| d.max)),
+];
+
+const FLOW_COUNTERS: &[Column<FlowResult>] = &[
+    Column::markup("flow", |flow| escape(&flow.name)),
+    Column::markup("counters", |flow| causes(&flow.counters)),
+];
 
 fn links(run: &RunResult) -> String {
-    let mut table =
-        Table::new("Packets through each link, in the whole run").text("link").number("entered", "");
-    table = table
-        .number("left", "")
-        .text("dropped, by cause")
-        .number("held", "at the end")
-        .number("duplicated", "");
-    table = table
-        .number("flipped", "bits")
-        .number("queue, mean", "bytes")
-        .number("max", "bytes")
-        .number("utilisation", "%");
-    for link in &run.links {
-        table.row(&[
-            escape(&link.name),
-            count(link.entered),
-            count(link.left),
-            or_none(causes(&link.dropped)),
-            count(link.held),
-            count(link.duplicated),
-            count(link.corrupted),
-            number(link.queue_mean_bytes, 4),
-            count(link.queue_max_bytes),
-            optional(link.utilisation.map(|share| share * 100.0), 4),
-        ]);
-    }
-    let mut counters =
-        Table::new("What their queues counted, as tc -s qdisc shows it").text("link").text("counters");
-    for link in run.links.iter().filter(|link| !link.counters.is_empty()) {
-        counters.row(&[escape(&link.name), causes(&link.counters)]);
-    }
-    let counted = run.links.iter().any(|link| !link.counters.is_empty());
-    table.html() + &if counted { counters.html() } else { String::new() }
+    let counted = run.links.iter().filter(|link| !link.counters.is_empty());
+    Table::of("Packets through each link, in the whole run", LINKS, &run.links)
+        + &Table::of("What their queues counted, as tc -s qdisc shows it", LINK_COUNTERS, counted)
 }
+
+const LINKS: &[Column<LinkResult>] = &[
+    Column::markup("link", |link| escape(&link.name)),
+    Column::count("entered", "", |link| link.entered),
+    Column::count("left", "", |link| link.left),
+    Column::markup("dropped, by cause", |link| causes_or_none(&link.dropped)),
+    Column::count("held", "at the end", |link| link.held),
+    Column::count("duplicated", "", |link| link.duplicated),
+    Column::count("flipped", "bits", |link| link.corrupted),
+    Column::number(4, "queue, mean", "bytes", |link| Some(link.queue_mean_bytes)),
+    Column::count("max", "bytes", |link| link.queue_max_bytes),
+    Column::number(4, "utilisation", "%", |link| link.utilisation.map(|share| share * 100.0)),
+];
+
+const LINK_COUNTERS: &[Column<LinkResult>] = &[
+    Column::markup("link", |link| escape(&link.name)),
+    Column::markup("counters", |link| causes(&link.counters)),
+];
 
 fn conservation(conservation: &Conservation) -> String {
     let dropped: u64 = conservation.dropped.values().fold(0, |sum, n| sum.saturating_add(*n));
@@ -417,11 +368,7 @@ fn replay(run: &RunResult) -> String {
         run.seed,
         escape(&run.taut)
     );
-    let mut table = Table::new("Files that were read").text("path").text("SHA-256");
-    for input in &run.inputs {
-        table.row(&[escape(&input.path), format!("<code>{}</code>", escape(&input.sha256))]);
-    }
-    html.push_str(&table.html());
+    html.push_str(&Table::of("Files that were read", INPUTS, &run.inputs));
     if run.inputs.is_empty() {
         html.push_str("<p>No other files were read.</p>\n");
     }
@@ -433,3 +380,8 @@ fn replay(run: &RunResult) -> String {
     }
     html
 }
+
+const INPUTS: &[Column<Input>] = &[
+    Column::markup("path", |input| escape(&input.path)),
+    Column::markup("SHA-256", |input| format!("<code>{}</code>", escape(&input.sha256))),
+];

@@ -1,9 +1,10 @@
 //! The session of operator and robot: on the page of a run, and as text.
 
-use super::format::{ABSENT, capitalised, causes, count, escape, number, optional, spaced};
-use super::page::{Table, warning};
+use super::format::{ABSENT, capitalised, causes_or_none, escape, number, spaced};
+use super::measures::{self, mbit_s, of};
+use super::page::{self, Column, Table, warning};
 use crate::result::{
-    ChannelResult, ControlResult, Distribution, EmergencyResult, RunResult, StreamResult, TeleopResult,
+    ChannelResult, ControlResult, Distribution, EmergencyResult, RunResult, StreamResult, WatchdogResult,
 };
 
 /// The section; nothing when the run has no such session.
@@ -13,16 +14,14 @@ pub(super) fn html(run: &RunResult) -> String {
     if let Some(at) = teleop.closed_s {
         html.push_str(&warning(&format!("<b>The session ended by itself</b> after {} s.", number(at, 4))));
     }
-    html.push_str(&overview(run, teleop));
-    html.push_str(&streams(&teleop.streams));
-    html.push_str(&latencies(&teleop.streams));
-    html.push_str(&channels(&teleop.channels, run.duration_s));
-    html.push_str(&emergencies(&teleop.emergencies));
-    let mut table = Table::new("Stops by the watchdog").number("at", "s").number("silence", "ms");
-    for stop in teleop.watchdogs.iter().take(MOST_ROWS) {
-        table.row(&[number(stop.stopped_s, 6), number(stop.silence_ms, 5)]);
-    }
-    html.push_str(&table.html());
+    html.push_str(&format!("<p>Over {}.</p>\n", escape(&teleop.transport.to_uppercase())));
+    html.push_str(&page::measures("The session", measures::of_session(run, teleop)));
+    html.push_str(&Table::of("What became of the operator's states, by stream", STREAMS, &teleop.streams));
+    let arrived = teleop.streams.iter().filter(|stream| stream.one_way_ms.is_some());
+    html.push_str(&Table::of("One-way latency of the operator's states, by stream", LATENCIES, arrived));
+    html.push_str(&channels(run, &teleop.channels));
+    html.push_str(&Table::of("Emergency stops", EMERGENCIES, teleop.emergencies.iter().take(MOST_ROWS)));
+    html.push_str(&Table::of("Stops by the watchdog", WATCHDOGS, teleop.watchdogs.iter().take(MOST_ROWS)));
     html.push_str(&teleop.control.as_ref().map_or_else(String::new, control));
     html
 }
@@ -30,140 +29,71 @@ pub(super) fn html(run: &RunResult) -> String {
 /// Rows of stops that a page shows.
 const MOST_ROWS: usize = 50;
 
-fn overview(run: &RunResult, teleop: &TeleopResult) -> String {
-    let mut table = Table::new("The session").text("measure").number("value", "").text("unit");
-    let rtt = |of: fn(&Distribution) -> f64| teleop.rtt_ms.as_ref().map(of);
-    let rows = [
-        ("handshake of the transport", teleop.handshake_ms, "ms"),
-        ("handshake, resumed", teleop.resumed_handshake_ms, "ms"),
-        ("operator and robot know each other after", teleop.opened_ms, "ms"),
-        ("the same, resumed", teleop.resumed_opened_ms, "ms"),
-        ("first state at the robot after", teleop.first_state_ms, "ms"),
-        ("the same, resumed", teleop.resumed_first_state_ms, "ms"),
-        ("robot moves after", teleop.moved_ms, "ms"),
-        ("states made", Some(teleop.made as f64), ""),
-        ("arrived", teleop.delivered_percent, "%"),
-        ("round trip, min", rtt(|d| d.min), "ms"),
-        ("round trip, mean", rtt(|d| d.mean), "ms"),
-        ("round trip, median", rtt(|d| d.p50), "ms"),
-        ("round trip, 95 %", rtt(|d| d.p95), "ms"),
-        ("round trip, 99 %", rtt(|d| d.p99), "ms"),
-        ("round trip, 99.9 %", rtt(|d| d.p999), "ms"),
-        ("round trip, max", rtt(|d| d.max), "ms"),
-        ("jitter of the round trip", teleop.rtt_jitter_ms, "ms"),
-        ("clock of the operator as the robot knows it, off by", teleop.clock_error_ms, "ms"),
-        ("and said to be off by at most", teleop.clock_uncertainty_ms, "ms"),
+const WATCHDOGS: &[Column<WatchdogResult>] = &[
+    Column::number(6, "at", "s", |stop| Some(stop.stopped_s)),
+    Column::number(5, "silence", "ms", |stop| Some(stop.silence_ms)),
+];
+
+const STREAMS: &[Column<StreamResult>] = &[
+    Column::markup("stream", |stream| escape(&stream.name)),
+    Column::count("made", "", |stream| stream.made),
+    Column::count("arrived", "", |stream| stream.arrived),
+    Column::count("applied", "", |stream| stream.applied),
+    Column::count("lost", "", |stream| stream.lost),
+    Column::count("in flight", "", |stream| stream.in_flight),
+    Column::markup("dropped at the operator", |stream| causes_or_none(&stream.dropped)),
+    Column::markup("refused at the robot", |stream| causes_or_none(&stream.refused)),
+    Column::count("late", "", |stream| stream.late),
+    Column::count("duplicates", "", |stream| stream.duplicates),
+    Column::count("reordered", "", |stream| stream.reordered),
+];
+
+const LATENCIES: &[Column<StreamResult>] = &[
+    Column::markup("stream", |stream| escape(&stream.name)),
+    Column::number(5, "min", "ms", |stream| of(&stream.one_way_ms, |d| d.min)),
+    Column::number(5, "mean", "ms", |stream| of(&stream.one_way_ms, |d| d.mean)),
+    Column::number(5, "median", "ms", |stream| of(&stream.one_way_ms, |d| d.p50)),
+    Column::number(5, "95 %", "ms", |stream| of(&stream.one_way_ms, |d| d.p95)),
+    Column::number(5, "99 %", "ms", |stream| of(&stream.one_way_ms, |d| d.p99)),
+    Column::number(5, "99.9 %", "ms", |stream| of(&stream.one_way_ms, |d| d.p999)),
+    Column::number(5, "max", "ms", |stream| of(&stream.one_way_ms, |d| d.max)),
+    Column::number(4, "jitter", "ms", |stream| stream.jitter_ms),
+];
+
+fn channels(run: &RunResult, channels: &[ChannelResult]) -> String {
+    let channels: Vec<_> = channels.iter().map(|channel| (channel, run.duration_s)).collect();
+    let columns: &[Column<(&ChannelResult, f64)>] = &[
+        Column::markup("channel", |(channel, _)| escape(&channel.name)),
+        Column::markup("direction", |(channel, _)| channel.direction.name().to_owned()),
+        Column::markup("delivery", |(channel, _)| escape(&channel.delivery)),
+        Column::count("made", "", |(channel, _)| channel.made),
+        Column::count("delivered", "", |(channel, _)| channel.delivered),
+        Column::markup("dropped", |(channel, _)| causes_or_none(&channel.dropped)),
+        Column::count("lost", "", |(channel, _)| channel.lost),
+        Column::number(4, "rate delivered", "Mbit/s", |(channel, seconds)| mbit_s(channel.bytes, *seconds)),
+        Column::number(4, "age, median", "ms", |(channel, _)| of(&channel.age_ms, |age| age.p50)),
+        Column::number(4, "age, 99 %", "ms", |(channel, _)| of(&channel.age_ms, |age| age.p99)),
     ];
-    for (name, value, unit) in rows.into_iter().filter(|(_, value, _)| value.is_some()) {
-        table.row(&[name.to_owned(), optional(value, 5), unit.to_owned()]);
-    }
-    for (name, wire) in ["there", "back"].into_iter().zip(&teleop.wire) {
-        let megabits = |bytes: u64| number(bytes as f64 * 8.0 / 1e6 / run.duration_s, 4);
-        let unit = "Mbit/s".to_owned();
-        table.row(&[
-            format!("states, feedback and messages that arrived, {name}"),
-            megabits(wire.payload),
-            unit.clone(),
-        ]);
-        table.row(&[format!("on the wire, {name}"), megabits(wire.bytes), unit]);
-        let efficiency = optional(wire.efficiency_percent, 4);
-        table.row(&[format!("payload of bytes on the wire, {name}"), efficiency, "%".to_owned()]);
-    }
-    format!("<p>Over {}.</p>\n{}", escape(&teleop.transport.to_uppercase()), table.html())
+    Table::of("What became of the messages of channels", columns, &channels)
 }
 
-fn streams(streams: &[StreamResult]) -> String {
-    let mut table = Table::new("What became of the operator's states, by stream").text("stream");
-    table = table.number("made", "").number("arrived", "").number("applied", "").number("lost", "");
-    table = table.number("in flight", "").text("dropped at the operator").text("refused at the robot");
-    table = table.number("late", "").number("duplicates", "").number("reordered", "");
-    for stream in streams {
-        let or_none = |text: String| if text.is_empty() { ABSENT.to_owned() } else { text };
-        table.row(&[
-            escape(&stream.name),
-            count(stream.made),
-            count(stream.arrived),
-            count(stream.applied),
-            count(stream.lost),
-            count(stream.in_flight),
-            or_none(causes(&stream.dropped)),
-            or_none(causes(&stream.refused)),
-            count(stream.late),
-            count(stream.duplicates),
-            count(stream.reordered),
-        ]);
-    }
-    table.html()
-}
-
-fn latencies(streams: &[StreamResult]) -> String {
-    let mut table = Table::new("One-way latency of the operator's states, by stream").text("stream");
-    table = table.number("min", "ms").number("mean", "ms").number("median", "ms").number("95 %", "ms");
-    table = table.number("99 %", "ms").number("99.9 %", "ms").number("max", "ms").number("jitter", "ms");
-    for stream in streams {
-        let Some(d) = &stream.one_way_ms else { continue };
-        let mut row = vec![escape(&stream.name)];
-        row.extend([d.min, d.mean, d.p50, d.p95, d.p99, d.p999, d.max].map(|value| number(value, 5)));
-        row.push(optional(stream.jitter_ms, 4));
-        table.row(&row);
-    }
-    table.html()
-}
-
-fn channels(channels: &[ChannelResult], seconds: f64) -> String {
-    let mut table = Table::new("What became of the messages of channels").text("channel").text("direction");
-    table =
-        table.text("delivery").number("made", "").number("delivered", "").text("dropped").number("lost", "");
-    table = table.number("rate delivered", "Mbit/s").number("age, median", "ms").number("age, 99 %", "ms");
-    for channel in channels {
-        let age = |of: fn(&Distribution) -> f64| optional(channel.age_ms.as_ref().map(of), 4);
-        table.row(&[
-            escape(&channel.name),
-            channel.direction.name().to_owned(),
-            escape(&channel.delivery),
-            count(channel.made),
-            count(channel.delivered),
-            Some(causes(&channel.dropped))
-                .filter(|text| !text.is_empty())
-                .unwrap_or_else(|| ABSENT.to_owned()),
-            count(channel.lost),
-            number(channel.bytes as f64 * 8.0 / 1e6 / seconds, 4),
-            age(|age| age.p50),
-            age(|age| age.p99),
-        ]);
-    }
-    table.html()
-}
-
-fn emergencies(presses: &[EmergencyResult]) -> String {
-    let mut table =
-        Table::new("Emergency stops").number("pressed at", "s").number("robot stands after", "ms");
-    table = table.number("acknowledged after", "ms").number("of it the path", "ms").number("added", "ms");
-    table = table.number("states that waited", "");
-    for press in presses.iter().take(MOST_ROWS) {
-        table.row(&[
-            number(press.pressed_s, 6),
-            optional(press.stopped_ms, 5),
-            optional(press.acknowledged_ms, 5),
-            optional(press.path_ms(), 5),
-            optional(press.added_ms(), 4),
-            count(press.waiting),
-        ]);
-    }
-    table.html()
-}
+const EMERGENCIES: &[Column<EmergencyResult>] = &[
+    Column::number(6, "pressed at", "s", |press| Some(press.pressed_s)),
+    Column::number(5, "robot stands after", "ms", |press| press.stopped_ms),
+    Column::number(5, "acknowledged after", "ms", |press| press.acknowledged_ms),
+    Column::number(5, "of it the path", "ms", EmergencyResult::path_ms),
+    Column::number(4, "added", "ms", EmergencyResult::added_ms),
+    Column::count("states that waited", "", |press| press.waiting),
+];
 
 fn control(control: &ControlResult) -> String {
     let title = format!("Hand and arm: {}", escape(&control.environment));
-    let mut table = Table::new(&title).text("measure").number("value", "").text("unit");
-    for (name, value, unit) in control_rows(control) {
-        table.row(&[capitalised(name), optional(value, 5), unit.to_owned()]);
-    }
     let verdict = escape(&felt(control));
     let met =
         control.failure.is_none() && control.touch.as_ref().is_none_or(|touch| touch.calm != Some(false));
     let (open, close) = if met { ("", "") } else { ("<b>", "</b>") };
-    format!("{}<p>{open}{}: {verdict}{close}.</p>\n", table.html(), capitalised(&control.environment))
+    let verdict = format!("<p>{open}{}: {verdict}{close}.</p>\n", capitalised(&control.environment));
+    page::measures(&title, measures::of_control(control)) + &verdict
 }
 
 /// How what is touched feels, and from which round trip on it must rattle.
@@ -184,48 +114,11 @@ fn felt(control: &ControlResult) -> String {
     }
 }
 
-/// What is told of the loop: name, value, unit.
-pub(super) fn control_rows(control: &ControlResult) -> Vec<(&'static str, Option<f64>, &'static str)> {
-    let touch = control.touch.as_ref();
-    vec![
-        ("robot moved", Some(control.moved_s), "s"),
-        ("tracking error, rms", Some(control.tracking_rms_mm), "mm"),
-        ("tracking error, max", Some(control.tracking_max_mm), "mm"),
-        ("force error, rms", control.force_error_rms_n, "N"),
-        ("force error, max", control.force_error_max_n, "N"),
-        ("force on the arm, max", Some(control.force_max_n), "N"),
-        ("force ripple at rest", touch.and_then(|touch| touch.ripple_percent), "% of the mean"),
-        ("mean force at rest", touch.and_then(|touch| touch.rest_force_n), "N"),
-        ("ripple at the end of the rests", touch.and_then(|touch| touch.growth), "times that at their begin"),
-        ("energy given back in one contact, max", touch.map(|touch| touch.drawdown_mj), "mJ"),
-        ("contacts", Some(control.contacts as f64), ""),
-        ("time in contact", Some(control.contact_s), "s"),
-        ("speed of the device, max", Some(control.speed_max_m_s), "m/s"),
-    ]
-}
-
 /// Rows of text for a terminal: under which heading, and the cells of each.
-pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>>)> {
-    let with_unit = |(name, value, unit): &(&str, Option<f64>, &str)| {
-        value.map(|value| vec![(*name).to_owned(), format!("{value:.3} {unit}").trim_end().to_owned()])
-    };
-    let rtt = |of: fn(&Distribution) -> f64| teleop.rtt_ms.as_ref().map(of);
-    let session = [
-        ("handshake", teleop.handshake_ms, "ms"),
-        ("handshake, resumed", teleop.resumed_handshake_ms, "ms"),
-        ("session opened", teleop.opened_ms, "ms"),
-        ("session opened, resumed", teleop.resumed_opened_ms, "ms"),
-        ("first state at the robot", teleop.first_state_ms, "ms"),
-        ("first state at the robot, resumed", teleop.resumed_first_state_ms, "ms"),
-        ("arrived", teleop.delivered_percent, "%"),
-        ("round trip, median", rtt(|d| d.p50), "ms"),
-        ("round trip, 99 %", rtt(|d| d.p99), "ms"),
-        ("jitter of the round trip", teleop.rtt_jitter_ms, "ms"),
-        ("payload of bytes on the wire, there", teleop.wire[0].efficiency_percent, "%"),
-        ("session ended by itself", teleop.closed_s, "s"),
-    ];
+pub(super) fn text_tables(run: &RunResult) -> Vec<(String, Vec<Vec<String>>)> {
+    let Some(teleop) = &run.teleop else { return Vec::new() };
     let mut tables = vec![
-        (format!("session over {}", teleop.transport), session.iter().filter_map(with_unit).collect()),
+        (format!("session over {}", teleop.transport), measures::in_text(measures::of_session(run, teleop))),
         ("states by stream".to_owned(), teleop.streams.iter().map(stream_row).collect()),
         ("messages by channel".to_owned(), teleop.channels.iter().map(channel_row).collect()),
         (
@@ -235,9 +128,9 @@ pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>
     ];
     if let Some(control) = &teleop.control {
         let heading = format!("hand and arm, {}: {}", control.environment, felt(control));
-        tables.push((heading, control_rows(control).iter().filter_map(with_unit).collect()));
+        tables.push((heading, measures::in_text(measures::of_control(control))));
     }
-    let watchdog = |stop: &crate::result::WatchdogResult| {
+    let watchdog = |stop: &WatchdogResult| {
         vec![format!("at {:.3} s", stop.stopped_s), format!("after a silence of {:.3} ms", stop.silence_ms)]
     };
     tables.push((

@@ -18,8 +18,7 @@ pub fn run_text(run: &RunResult) -> String {
     let losses = table("where samples were lost", &losses);
     let refusals = table("arrived and of no use", &refusal_rows(run));
     let models: String = run.models.iter().map(model).collect();
-    let session: String =
-        run.teleop.iter().flat_map(teleop::text_tables).map(|(head, rows)| table(&head, &rows)).collect();
+    let session: String = teleop::text_tables(run).iter().map(|(head, rows)| table(head, rows)).collect();
     let commands = run.commands.as_ref().map(commands::text_table);
     let commands = commands.map_or_else(String::new, |(head, rows)| table(&head, &rows));
     let videos: String =
@@ -46,8 +45,7 @@ pub fn campaign_text(campaign: &CampaignResult) -> String {
 pub fn comparison_text(comparison: &ComparisonResult) -> String {
     let (rows, verdict) = comparison::text_rows(comparison);
     let violations = comparison.runs.iter().flat_map(|run| {
-        let both = run.simulated.iter().chain([&run.real]);
-        both.flat_map(|one| one.violations.iter().map(|what| vec![format!("{}: {what}", run.variant)]))
+        run.both().flat_map(|one| one.violations.iter().map(|what| vec![format!("{}: {what}", run.variant)]))
     });
     let violations = table("not as it must be", &violations.collect::<Vec<_>>());
     let more = [comparison::command_rows(comparison), comparison::cross_rows(comparison)];

@@ -175,6 +175,11 @@ impl ComparedRun {
         }
     }
 
+    /// The simulated one, where there is one, then the real one.
+    pub fn both(&self) -> impl Iterator<Item = &SessionSummary> {
+        self.simulated.iter().chain([&self.real])
+    }
+
     /// The streams that are compared: each medium, or everything together.
     pub fn streams(&self) -> Vec<ComparedStream<'_>> {
         let simulated = self.simulated.as_ref();
