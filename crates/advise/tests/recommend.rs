@@ -2,6 +2,7 @@
 
 use taut_advise::evidence::{Carrier, Condition, Evidence, EvidenceSet, Figures, Point, Way};
 use taut_advise::recommend::{Need, Os, Security, recommend, recommendation_text};
+use taut_qos::touch::Thing;
 
 fn carrier(transport: &str, reliable: bool) -> Carrier {
     Carrier { transport: transport.to_owned(), reliable, ccid: None }
@@ -213,6 +214,19 @@ fn what_is_no_matter_of_figures_is_asked_first() {
     assert_eq!(names(&Need { paths: 2, ..plain.clone() }), None);
     let nat = recommend(&evidence(), &Need { nat: true, ..plain });
     assert!(nat.others.iter().any(|other| other.name == "TCP" && !other.meets));
+}
+
+#[test]
+fn what_is_touched_is_a_need_that_30_ms_do_not_answer() {
+    let touching = |thing| recommend(&evidence(), &Need { touch: Some(thing), ..need(0.0, 20.0) });
+    let spring = touching(Thing::Spring);
+    assert!(
+        spring.choice.is_some() && recommendation_text(&spring).contains("\n  wall: RATTLES; "),
+        "{spring:?}"
+    );
+    let wall = touching(Thing::Wall);
+    let nearest = &wall.others[0];
+    assert!(wall.choice.is_none() && nearest.failures[0].requirement == "touch", "{nearest:?}");
 }
 
 fn over_two() -> Need {

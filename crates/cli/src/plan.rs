@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_qos::model::{Cbr, FixedFragment, SharedLink, Stream, TcpFlow, predict};
+use taut_qos::touch::Thing;
 
 use crate::{Ended, print, print_json};
 
@@ -38,6 +39,9 @@ pub(crate) struct Arguments {
     /// Video frames a second
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=1000))]
     fps: u32,
+    /// The arm touches this, and it has to be calm in the operator's hand: foam, spring or wall
+    #[arg(long, value_name = "THING")]
+    touch: Option<Thing>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -105,6 +109,9 @@ pub(crate) fn plan(arguments: &Arguments) -> Ended {
     if link.load() >= link.rate {
         // A delay that the few packets keep that such a link carries is no need that is met.
         prediction.compliance.retain(|need| !need.holds);
+    }
+    if let Some(thing) = arguments.touch {
+        prediction.require_calm(thing);
     }
     if arguments.json {
         print_json(&prediction)?;

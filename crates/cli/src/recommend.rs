@@ -10,6 +10,7 @@ use taut_advise::evidence::{Condition, Evidence, PathEvidence, sha256_of};
 use taut_advise::recommend::{Need, Os, Security, recommend as decide, recommendation_text};
 use taut_core::{Bitrate, Duration, Probability};
 use taut_lab::scenario::Scenario;
+use taut_qos::touch::Thing;
 
 use crate::progress::Bar;
 use crate::run::Seeds;
@@ -71,6 +72,9 @@ pub(crate) struct Arguments {
     /// Where both ends run
     #[arg(long, value_enum, default_value_t)]
     os: System,
+    /// The arm touches this, and it has to be calm in the operator's hand: foam, spring or wall
+    #[arg(long, value_name = "THING")]
+    touch: Option<Thing>,
     /// Networks to be used at once: commands in time, from what was measured of two; with few of the other options
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     paths: u32,
@@ -135,7 +139,8 @@ impl Arguments {
         let limits = Need::haptic(network);
         let tolerated = self.tolerate.map_or(limits.lost_percent, |share| share.as_fraction() * 100.0);
         Ok(Need {
-            haptic: self.haptic,
+            // What is felt comes back.
+            haptic: self.haptic || self.touch.is_some(),
             budget_ms: self.budget.map_or(limits.budget_ms, Duration::as_millis_f64),
             jitter_ms: self.jitter_budget.map_or(limits.jitter_ms, Duration::as_millis_f64),
             lost_percent: if self.reliable { 0.0 } else { tolerated },
@@ -151,6 +156,7 @@ impl Arguments {
                 System::Windows => Os::Windows,
             },
             paths: self.paths,
+            touch: self.touch,
             ..limits
         })
     }
@@ -174,6 +180,7 @@ impl Arguments {
             ("--tolerate", self.tolerate.is_some()),
             ("--reliable", self.reliable),
             ("--nat", self.nat),
+            ("--touch", self.touch.is_some()),
             ("--measure", self.measure),
             ("--evidence", self.evidence.is_some()),
         ];

@@ -13,6 +13,10 @@
 //! frequency, at one of the frequencies where |L| is 1 (Nyquist's criterion: Åström, Murray, *Feedback Systems*, 2008, section 9.3).
 //! Where |L| never reaches 1, no delay makes it rattle.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 use taut_core::Duration;
 
 /// A mass on a spring and a damper, SI units.
@@ -42,10 +46,105 @@ impl Surface {
     pub const SPRING: Self = Self { stiffness: 400.0, damping: 0.0 };
     /// 3 kN/m, 10 N·s/m.
     pub const WALL: Self = Self { stiffness: 3_000.0, damping: 10.0 };
+}
 
-    /// Those with a name, the softest first.
-    pub const NAMED: [(&str, Self); 3] =
-        [("foam", Self::FOAM), ("spring", Self::SPRING), ("wall", Self::WALL)];
+/// Things to touch that have a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thing {
+    /// [`Surface::FOAM`].
+    Foam,
+    /// [`Surface::SPRING`].
+    Spring,
+    /// [`Surface::WALL`].
+    Wall,
+}
+
+impl Thing {
+    /// All, the softest first.
+    pub const ALL: [Self; 3] = [Self::Foam, Self::Spring, Self::Wall];
+
+    /// Its name: `"wall"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Foam => "foam",
+            Self::Spring => "spring",
+            Self::Wall => "wall",
+        }
+    }
+
+    /// How it pushes back.
+    pub const fn surface(self) -> Surface {
+        match self {
+            Self::Foam => Surface::FOAM,
+            Self::Spring => Surface::SPRING,
+            Self::Wall => Surface::WALL,
+        }
+    }
+}
+
+impl FromStr for Thing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|thing| thing.name() == text);
+        known.ok_or_else(|| format!("`{text}` is nothing to touch; there are foam, spring and wall"))
+    }
+}
+
+/// What a round trip makes of touching a thing, by the margin of [`Touch`].
+///
+/// ```
+/// use taut_qos::touch::{Felt, Thing};
+/// assert!(!Felt::new(Thing::Wall, 12.0).calm && Felt::new(Thing::Spring, 12.0).calm);
+/// assert_eq!(Felt::new(Thing::Foam, 160.0).to_string(), "foam: calm; no round trip makes it rattle");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Felt {
+    /// What is touched.
+    pub thing: Thing,
+    /// The round trip, in milliseconds.
+    pub rtt_ms: f64,
+    /// The round trip from which on it rattles, in milliseconds; absent where none makes it rattle.
+    pub critical_rtt_ms: Option<f64>,
+    /// The round trip is shorter than that.
+    pub calm: bool,
+}
+
+impl Felt {
+    /// Of touching this across a round trip of so many milliseconds.
+    pub fn new(thing: Thing, rtt_ms: f64) -> Self {
+        let critical = Touch::of(thing.surface()).critical_round_trip();
+        let critical_rtt_ms = critical.map(Duration::as_millis_f64);
+        Self {
+            thing,
+            rtt_ms,
+            critical_rtt_ms,
+            calm: critical_rtt_ms.is_none_or(|critical| rtt_ms < critical),
+        }
+    }
+
+    /// Of all things that have a name.
+    pub fn all(rtt_ms: f64) -> [Self; 3] {
+        Thing::ALL.map(|thing| Self::new(thing, rtt_ms))
+    }
+}
+
+impl fmt::Display for Felt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.calm { "calm" } else { "RATTLES" };
+        write!(f, "{}: {verdict}; ", self.thing.name())?;
+        match self.critical_rtt_ms {
+            Some(critical) => {
+                write!(
+                    f,
+                    "it rattles from a round trip of {critical:.2} ms on, and this is {:.2}",
+                    self.rtt_ms
+                )
+            }
+            None => write!(f, "no round trip makes it rattle"),
+        }
+    }
 }
 
 /// Hand, arm and what the arm touches.

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 use taut_core::{Bitrate, Bytes, Duration};
 use taut_qos::model::{Cbr, FixedFragment, Prediction, SharedLink, Stream, TcpFlow, predict};
+use taut_qos::touch::Thing;
 
 /// The paper's dumbbell, backward channel; `load` is R in bits per second, the stream's 1.096 Mbit/s included.
 fn backward_channel(load: u64) -> SharedLink {
@@ -207,7 +208,21 @@ needs
   yes haptic_jitter             1.895 ms, must be below 10 ms
   yes audio_delay               29.425 ms, must be below 150 ms
   yes video_delay               66.667 ms, must be below 400 ms
+touch, where force comes back
+  foam: calm; no round trip makes it rattle
+  spring: calm; it rattles from a round trip of 65.89 ms on, and this is 34.67
+  wall: RATTLES; it rattles from a round trip of 10.06 ms on, and this is 34.67
 compliant";
+
+#[test]
+fn a_wall_that_has_to_be_calm_is_a_need_that_the_limit_of_delay_does_not_answer() {
+    let mut prediction = predict(&backward_channel(3_000_000)).unwrap();
+    prediction.require_calm(Thing::Foam);
+    assert_eq!(prediction.compliant, Some(true));
+    prediction.require_calm(Thing::Wall);
+    assert_eq!(prediction.compliant, Some(false));
+    assert!(prediction.to_string().contains("NO  calm_touch                wall: RATTLES;"), "{prediction}");
+}
 
 fn any_link() -> impl Strategy<Value = SharedLink> {
     let stream = (40u64..600, 200u64..20_000)

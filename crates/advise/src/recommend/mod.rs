@@ -20,6 +20,8 @@ pub use paths::{PathsAdvice, PathsCandidate};
 pub use text::recommendation_text;
 pub use tree::recommend;
 
+use taut_qos::touch::Felt;
+
 use crate::evidence::{Carrier, Condition};
 
 /// The answer.
@@ -44,6 +46,9 @@ pub struct Recommendation {
     /// What of the network was not measured as it is, and what stands in for it. None here and outside: every figure is of
     /// exactly this network. Else each is the worst of the neighbours, and the truth may be better.
     pub between: Vec<Between>,
+    /// How things feel that an arm touches, over what is to be taken: with the 99th percentile of its delay each way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub touch: Vec<Felt>,
     /// What to mind that the figures do not show, in words.
     pub cautions: Vec<String>,
     /// What is cited, numbered from 1 by its place.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use taut_core::Medium;
 use taut_qos::limits::Limits;
+use taut_qos::touch::Thing;
 
 use crate::evidence::Condition;
 
@@ -25,6 +26,9 @@ pub struct Need {
     pub nat: bool,
     /// Where both ends run.
     pub os: Os,
+    /// What is touched, and has to be calm in the operator's hand; absent: nothing has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub touch: Option<Thing>,
     /// Networks that the session must be able to use at once.
     pub paths: u32,
 }
@@ -83,6 +87,7 @@ impl Need {
             security: Security::Any,
             nat: false,
             os: Os::Linux,
+            touch: None,
             paths: 1,
         }
     }

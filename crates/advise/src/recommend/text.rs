@@ -34,6 +34,7 @@ fn answer(recommendation: &Recommendation, asked: bool) -> String {
         }
         None => nothing(recommendation, &mut text),
     }
+    touch(recommendation, &mut text);
     why(recommendation, &mut text);
     others(recommendation, &mut text);
     if !recommendation.cautions.is_empty() {
@@ -179,6 +180,16 @@ fn nothing(recommendation: &Recommendation, text: &mut String) {
             let _ =
                 writeln!(text, "  {}: {}{times}{}", failure.requirement, failure.what, cites(failure.cites));
         }
+    }
+}
+
+/// How things feel over what is to be taken.
+fn touch(recommendation: &Recommendation, text: &mut String) {
+    if !recommendation.touch.is_empty() {
+        text.push_str("\nTouch, where an arm follows the hand and force comes back\n");
+    }
+    for felt in &recommendation.touch {
+        let _ = writeln!(text, "  {felt}");
     }
 }
 

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 
 use super::estimate::{Cited, Estimate, Measured, estimates};
+use taut_qos::touch::Felt;
+
 use super::need::{Need, Os, Security};
 use super::{Branch, Candidate, Citation, Failure, Recommendation, Step};
 use crate::evidence::{Carrier, Evidence, PathEvidence, Way};
@@ -94,7 +96,9 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
     let mut cautions: Vec<String> = together(&found.scenarios).into_iter().collect();
     cautions.extend(choice.iter().flat_map(|choice| habits(&choice.carrier)).map(str::to_owned));
     let (between, citations) = (found.between, book.citations());
-    Recommendation { choice, others, steps, between, cautions, citations, ..nothing(need) }
+    let touch = choice.as_ref().filter(|_| need.haptic).and_then(|choice| choice.delay_ms);
+    let touch = touch.map_or(Vec::new(), |one_way_ms| Felt::all(2.0 * one_way_ms).to_vec());
+    Recommendation { touch, choice, others, steps, between, cautions, citations, ..nothing(need) }
 }
 
 /// What is asked, and no answer.
@@ -108,6 +112,7 @@ fn nothing(need: &Need) -> Recommendation {
         outside: Vec::new(),
         nearest: None,
         between: Vec::new(),
+        touch: Vec::new(),
         cautions: Vec::new(),
         citations: Vec::new(),
     }
@@ -166,6 +171,12 @@ fn questions(need: &Need) -> Vec<Question> {
         format!("99 of 100 steps of the delay within {}?", ms(need.jitter_ms)),
         jitter,
     ));
+    if let Some(thing) = need.touch {
+        let limit = Felt::new(thing, 0.0).critical_rtt_ms.map_or("any round trip".to_owned(), |critical| {
+            format!("a round trip under {critical:.2} ms, 99 of 100 each way")
+        });
+        questions.push(("touch", format!("{} calm: {limit}?", thing.name()), touch));
+    }
     questions
 }
 
@@ -224,6 +235,12 @@ fn delay(need: &Need, estimate: &Estimate) -> Answer {
 
 fn jitter(need: &Need, estimate: &Estimate) -> Answer {
     within(estimate.jitter_ms, need.jitter_ms, ms)
+}
+
+fn touch(need: &Need, estimate: &Estimate) -> Answer {
+    let critical = need.touch.and_then(|thing| Felt::new(thing, 0.0).critical_rtt_ms);
+    let round_trip = Measured { value: 2.0 * estimate.delay_ms.value, ..estimate.delay_ms };
+    within(round_trip, critical.unwrap_or(f64::MAX), ms)
 }
 
 fn within(measured: Measured, allowed: f64, show: impl Fn(f64) -> String) -> Answer {

@@ -8,6 +8,7 @@ use taut_core::{Bytes, Duration, Medium};
 use super::equations::{Bottleneck, audio_delay, delta_max, m_cross, m_tcp, video_delay};
 use super::{MediaRates, SharedLink, SharedLinkError, TcpFlow};
 use crate::limits::Limits;
+use crate::touch::{Felt, Thing};
 
 /// R/μ up to which the paper says that TCP loses one segment a cycle: sufficient there, and no promise of what a run
 /// does.
@@ -51,6 +52,8 @@ pub struct Prediction {
     /// Frame delays under the fixed-fragment multiplexer, from `d_max_s`. `None` without one, and where audio and video
     /// are more than its fragments carry: they then wait longer and longer.
     pub media: Option<MediaDelays>,
+    /// How things feel whose touch goes through the link one way, with `d_max_s`, and back with τ.
+    pub touch: [Felt; 3],
     /// The range of the model: its numbers bind where every one of these holds.
     pub validity: Vec<Condition>,
     /// What a smooth session needs, as far as it can be said here.
@@ -141,6 +144,7 @@ pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Predic
                 .map(|frame| audio_delay(d_max, frame, multiplexer.fragment, link.stream.period)),
             video_s: multiplexer.video_period.map(|period| video_delay(d_max, period)),
         }),
+        touch: Felt::all((d_max + bottleneck.tau) * 1e3),
         tcp,
         cross_bytes,
         validity,
@@ -340,6 +344,20 @@ impl Condition {
 }
 
 impl Prediction {
+    /// This is touched, and has to be calm.
+    pub fn require_calm(&mut self, thing: Thing) {
+        let felt = self.touch.iter().find(|felt| felt.thing == thing);
+        let Some(felt) = felt else { return };
+        self.compliance.push(Condition {
+            name: "calm_touch",
+            holds: felt.calm,
+            explanation: felt.to_string(),
+        });
+        if !felt.calm {
+            self.compliant = Some(false);
+        }
+    }
+
     /// Is the setting within the model's range?
     pub fn is_valid(&self) -> bool {
         self.validity.iter().all(|condition| condition.holds)
@@ -385,6 +403,8 @@ impl fmt::Display for Prediction {
                 writeln!(f, "  {mark:<4}{:<26}{}", condition.name, condition.explanation)?;
             }
         }
+        writeln!(f, "touch, where force comes back")?;
+        self.touch.iter().try_for_each(|felt| writeln!(f, "  {felt}"))?;
         match self.compliant {
             Some(true) => write!(f, "compliant"),
             Some(false) => write!(f, "not compliant"),
