@@ -120,7 +120,7 @@ impl Scheduler {
     }
 
     fn asks_everywhere(&self, now: Time, mut places: impl Iterator<Item = usize>, paths: &[Path]) -> bool {
-        places.any(|place| paths[place].is_doubtful(now, self.tolerated()))
+        paths.len() > 1 && places.any(|place| paths[place].is_doubtful(now, self.tolerated()))
     }
 
     /// How long before a message is worthless the last copy on this path is to be asked for.

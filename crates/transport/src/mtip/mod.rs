@@ -59,6 +59,7 @@ mod config;
 mod deadline;
 mod estimate;
 mod explain;
+mod held;
 mod outstanding;
 mod path;
 mod receive;
@@ -360,6 +361,7 @@ impl Transport for Mtip {
         }
         if matches!(self.state, State::Linking | State::Open) {
             self.rescue(now);
+            self.answer_held(now, false);
             self.overdue(now);
             self.repeat(now);
             self.forget_what_is_long_down(now);
@@ -406,12 +408,14 @@ impl Transport for Mtip {
             self.paths.iter().filter(|_| !closing).map(|path| Deadline::new(path.next_probe, "probe"));
         let answers = self.paths.iter().filter(|_| !closing).filter_map(Path::overdue_at);
         let answers = answers.map(|at| Deadline::new(at, "answer overdue"));
+        let held = self.paths.iter().filter(|_| !closing).filter_map(|path| path.held.poll_timeout());
         let last_moment = self.last_moments.peek().filter(|_| !closing);
         let last_moment = last_moment.map(|Reverse((at, ..))| Deadline::new(*at, "last moment"));
         let repeats = self.repeats_at().filter(|_| !closing && self.state != State::Linking);
         let repeats = repeats.map(|at| Deadline::new(at, "sent again"));
         probe
             .chain(answers)
+            .chain(held)
             .chain(last_moment)
             .chain(repeats)
             .chain(self.idle_at())
@@ -422,6 +426,7 @@ impl Transport for Mtip {
         match self.state {
             State::Linking => self.end(),
             State::Open => {
+                self.answer_held(now, true);
                 self.state = State::Closing(now + GOODBYE);
                 let ids: Vec<PathId> = self.paths.iter().map(|path| path.id).collect();
                 ids.into_iter().for_each(|id| self.post(id, Outgoing::Fin));

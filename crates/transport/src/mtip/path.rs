@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use taut_core::{Duration, PathId, Time};
 
 use super::estimate::{Answers, DEATH, Delays, Losses};
+use super::held::Held;
 use crate::window::Window;
 
 /// Packets whose fate is open, or was decided lately.
@@ -23,6 +24,8 @@ const SAME_FATE: f64 = 0.25;
 const SILENT: usize = 32;
 /// How long an answer to what is overdue still counts.
 const MEMORY: Duration = Duration::from_secs(2);
+/// Messages within this part of a round trip may have one answer: twice what an answer waits for others.
+const TOGETHER: u64 = 4;
 /// So many answers tell how soon they come.
 const ENOUGH: usize = 8;
 
@@ -70,8 +73,10 @@ struct Flight {
     everywhere: bool,
     /// How likely it is that it was lost, once it is overdue.
     lost: f64,
-    /// Not the only one of its number on this path: that the number arrived does not say that this one did.
-    repeated: bool,
+    /// It left so soon after the one before that its answer may wait for others.
+    joins: bool,
+    /// From when on it is not the only one of its number on this path: that the number arrived then does not say that this one did.
+    repeated: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
@@ -106,6 +111,8 @@ pub(super) struct Path {
     overdue: VecDeque<Flight>,
     /// Messages that were answered on this path.
     answers: Window,
+    /// What this end has to answer here.
+    pub(super) held: Held,
     pub(super) next_probe: Time,
     pub(super) probes: u64,
     pub(super) stats: PathStats,
@@ -132,6 +139,7 @@ impl Path {
             open: VecDeque::new(),
             overdue: VecDeque::new(),
             answers: Window::new(),
+            held: Held::default(),
             next_probe: now,
             probes: 0,
             stats: PathStats::default(),
@@ -155,9 +163,19 @@ impl Path {
         most + LEAST_MARGIN.max(most.saturating_sub(usual) / 2)
     }
 
+    /// How long the peer may wait with the answer to this.
+    fn held_for(&self, flight: &Flight) -> Duration {
+        if flight.joins { Held::apart(self.round_trip()) } else { Duration::ZERO }
+    }
+
     /// The same, and at least what the newest answer took: paths may have become slower of late.
     pub(super) fn newest_or_usual(&self) -> Duration {
         self.answer_within(false).max(self.newest_round_trip)
+    }
+
+    /// The shortest of its round trips lately; zero before one is known.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.own.delays.quantile(0.0).unwrap_or_default()
     }
 
     /// How likely it is that a packet which is sent now is lost.
@@ -184,7 +202,7 @@ impl Path {
         };
         let is_newer = |flight: &&Flight| flight.sent > self.heard_of;
         let open = self.open.iter().filter(is_newer).take(SILENT).map(|flight| {
-            let waited = now.saturating_since(flight.sent);
+            let waited = now.saturating_since(flight.sent + self.held_for(flight));
             chance(flight, self.answers(flight.everywhere).delays.within(waited))
         });
         let overdue = self.overdue.iter().rev().take_while(is_newer).take(SILENT);
@@ -212,13 +230,14 @@ impl Path {
             self.open.pop_front();
         }
         let alike = |flight: &&mut Flight| !probe && !flight.probe && flight.number == number;
-        let mut repeated = false;
+        let mut repeated = None;
         for flight in self.open.iter_mut().chain(&mut self.overdue).filter(alike) {
-            (flight.repeated, repeated) = (true, true);
+            (flight.repeated, repeated) = (Some(flight.repeated.unwrap_or(now)), Some(Time::ZERO));
         }
-        self.open.push_back(Flight { probe, number, sent: now, everywhere, lost: 0.0, repeated });
-        self.ever.0 += 1;
         (self.newest_sent, self.spacing) = (now, now.saturating_since(self.newest_sent));
+        let joins = !probe && self.spacing < self.round_trip() / TOGETHER;
+        self.open.push_back(Flight { probe, number, sent: now, everywhere, lost: 0.0, joins, repeated });
+        self.ever.0 += 1;
     }
 
     /// The answer to a packet that was sent when this end's clock read `asked`, if it says so. When that was sent; `None`
@@ -251,13 +270,23 @@ impl Path {
         self.open.iter().any(is_it) || self.overdue.iter().any(is_it)
     }
 
-    /// An earlier message that the peer has, as a later acknowledgement says. Was its own one missing?
-    pub(super) fn has(&mut self, number: u64) -> bool {
-        let flight = self.settle(|flight| !flight.probe && flight.number == number && !flight.repeated);
-        if let Some(flight) = flight {
-            (if flight.everywhere { &mut self.any } else { &mut self.own }).record(true);
+    /// An earlier message that the peer has, as the acknowledgement of one says that left at `newer`. Was its own one missing, or does this
+    /// speak for both?
+    pub(super) fn has(&mut self, now: Time, number: u64, newer: Option<Time>) -> bool {
+        // One that left before the others of its number did was alone with what is acknowledged.
+        let is_alone = |flight: &Flight| {
+            flight.repeated.is_none_or(|repeated| newer.is_some_and(|newer| newer < repeated))
+        };
+        let flight = self.settle(|flight| !flight.probe && flight.number == number && is_alone(flight));
+        let Some(flight) = flight else { return false };
+        let together = self.round_trip() / TOGETHER;
+        let answers = if flight.everywhere { &mut self.any } else { &mut self.own };
+        let with_it = !flight.everywhere && newer.is_some_and(|newer| newer <= flight.sent + together);
+        if with_it {
+            answers.delays.record(now.saturating_since(flight.sent));
         }
-        flight.is_some()
+        answers.record(!with_it);
+        true
     }
 
     /// A copy of the message `number`, which left at `sent`, arrived; of the 64 messages before it those did that `before` has a
@@ -321,13 +350,18 @@ impl Path {
 
     /// When the oldest open packet is overdue.
     pub(super) fn overdue_at(&self) -> Option<Time> {
-        self.open.front().map(|flight| flight.sent + self.answer_within(flight.everywhere))
+        let flight = self.open.front()?;
+        Some(flight.sent + self.answer_within(flight.everywhere) + self.held_for(flight))
     }
 
     /// Counts what is overdue as lost, and tells each message of it.
     pub(super) fn expire(&mut self, now: Time, mut lost: impl FnMut(u64)) {
         let within = [false, true].map(|everywhere| self.answer_within(everywhere));
-        let is_overdue = |flight: &mut Flight| flight.sent + within[usize::from(flight.everywhere)] <= now;
+        let held = [Duration::ZERO, Held::apart(self.round_trip())];
+        let is_overdue = |flight: &mut Flight| {
+            let within = within[usize::from(flight.everywhere)] + held[usize::from(flight.joins)];
+            flight.sent + within <= now
+        };
         while let Some(mut flight) = self.open.pop_front_if(is_overdue) {
             // Silence is a loss, or an answer that went missing.
             let (share, missing) = (self.losses.share(), self.answers(flight.everywhere).missing());

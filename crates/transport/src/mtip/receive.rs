@@ -22,6 +22,11 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
+    /// Of the 64 messages before `number`, those that arrived over this path.
+    pub(super) fn before(&mut self, id: PathId, number: u64) -> u64 {
+        self.on_path(id).before(number)
+    }
+
     fn on_path(&mut self, id: PathId) -> &mut Window {
         let at = match self.on_path.iter().position(|(other, _)| *other == id) {
             Some(at) => at,
@@ -51,6 +56,7 @@ impl Mtip {
             Incoming::Link { conversation } => return self.receive_link(now, id, conversation, echo),
             Incoming::Fin { conversation } if conversation == self.codec.conversation => {
                 self.place_of(id).ok_or(DropCause::Unauthenticated)?;
+                self.answer_held(now, true);
                 self.post(id, Outgoing::FinAck);
                 if self.state == State::Open {
                     // Long enough for the answer to be sent, and for the FINs of other paths.
@@ -84,7 +90,7 @@ impl Mtip {
                 self.post(id, Outgoing::Ack(ack));
             }
             Incoming::Ack(ack) => self.receive_ack(now, place, ack)?,
-            Incoming::Data(copy) => self.receive_data(now, id, echo, copy)?,
+            Incoming::Data(copy) => self.receive_data(now, place, echo, copy)?,
             Incoming::FinAck if matches!(self.state, State::Closing(_)) => self.state = State::Closing(now),
             Incoming::FinAck | Incoming::Link { .. } | Incoming::Fin { .. } => {
                 return Err(DropCause::Unauthenticated);
@@ -147,7 +153,7 @@ impl Mtip {
     fn receive_data(
         &mut self,
         now: Time,
-        id: PathId,
+        place: usize,
         echo: Echo,
         copy: Arrived<'_>,
     ) -> Result<(), DropCause> {
@@ -177,13 +183,18 @@ impl Mtip {
             self.receiver.seen.record(number);
             Verdict::OnTime
         };
+        let id = self.paths[place].id;
         let on_path = self.receiver.on_path(id);
         if on_path.is_new(number) {
             on_path.record(number);
         }
         let before = on_path.before(number);
         let ack = Answer { verdict, number, elsewhere: false, before, echo, arrived: now, one_way };
-        self.post(id, Outgoing::Ack(ack));
+        if verdict == Verdict::OnTime && !everywhere && !self.codec.is_published() {
+            self.answer(now, place, ack);
+        } else {
+            self.post(id, Outgoing::Ack(ack));
+        }
         if everywhere {
             let others = self.paths.iter().filter(|path| path.id != id);
             let others = others.filter(|path| matches!(path.state, PathState::Up | PathState::Suspect));
@@ -244,7 +255,7 @@ impl Mtip {
             return Err(DropCause::Unauthenticated);
         }
         for number in path.unanswered(number, ack.before) {
-            if self.paths[place].has(number) {
+            if self.paths[place].has(now, number, sent) {
                 self.settle(number);
             }
         }
