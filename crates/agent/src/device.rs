@@ -217,10 +217,50 @@ impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
     }
 }
 
+/// What a device around another one hands on as it is, as methods of its [`RobotDevice`]: all that neither moves nor stops it, nor tells of
+/// either. The others each such device writes itself, and the compiler says so when one is missing.
+///
+/// `forward_robot_device!(self => self.device)` hands on to `self.device`.
+#[macro_export]
+macro_rules! forward_robot_device {
+    ($this:ident => $inner:expr) => {
+        fn period(&$this) -> ::taut_core::Duration {
+            $inner.period()
+        }
+        fn receive(
+            &mut $this,
+            channel: ::taut_session::ChannelId,
+            age: Option<::taut_core::Duration>,
+            payload: &[u8],
+        ) {
+            $inner.receive(channel, age, payload);
+        }
+        fn limit_bitrate(&mut $this, rate: ::taut_core::Bitrate) {
+            $inner.limit_bitrate(rate);
+        }
+        fn poll_message(&mut $this) -> Option<$crate::DeviceMessage> {
+            $inner.poll_message()
+        }
+        fn feeds_back(&mut $this) -> bool {
+            $inner.feeds_back()
+        }
+        fn lease(&$this) -> bool {
+            $inner.lease()
+        }
+        fn stiffness(&$this) -> Option<f32> {
+            $inner.stiffness()
+        }
+        fn limit_force(&mut $this, newtons: f32) -> bool {
+            $inner.limit_force(newtons)
+        }
+        fn is_real(&$this) -> bool {
+            $inner.is_real()
+        }
+    };
+}
+
 impl<P: RobotDevice + ?Sized> RobotDevice for Box<P> {
-    fn period(&self) -> Duration {
-        (**self).period()
-    }
+    forward_robot_device!(self => (**self));
     fn enable(&mut self) -> Result<(), DeviceFailure> {
         (**self).enable()
     }
@@ -236,32 +276,8 @@ impl<P: RobotDevice + ?Sized> RobotDevice for Box<P> {
     fn measure(&mut self) -> Option<Measured> {
         (**self).measure()
     }
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        (**self).receive(channel, age, payload);
-    }
-    fn limit_bitrate(&mut self, rate: Bitrate) {
-        (**self).limit_bitrate(rate);
-    }
-    fn poll_message(&mut self) -> Option<DeviceMessage> {
-        (**self).poll_message()
-    }
-    fn feeds_back(&mut self) -> bool {
-        (**self).feeds_back()
-    }
     fn failure(&mut self) -> Option<DeviceFailure> {
         (**self).failure()
-    }
-    fn lease(&self) -> bool {
-        (**self).lease()
-    }
-    fn stiffness(&self) -> Option<f32> {
-        (**self).stiffness()
-    }
-    fn limit_force(&mut self, newtons: f32) -> bool {
-        (**self).limit_force(newtons)
-    }
-    fn is_real(&self) -> bool {
-        (**self).is_real()
     }
 }
 

@@ -116,6 +116,19 @@ pub struct Datagram<'a> {
     pub padding: u32,
 }
 
+/// What a [`Transport`] that does not tell paths apart does when they come and go, as methods of its implementation: they are not its
+/// business. Whether it uses one it says itself.
+#[macro_export]
+macro_rules! ignores_paths {
+    () => {
+        fn add_path(&mut self, _: $crate::Time, _: $crate::PathId) -> bool {
+            false
+        }
+        fn remove_path(&mut self, _: $crate::Time, _: $crate::PathId) {}
+        fn set_origin(&mut self, _: $crate::PathId, _: $crate::Origin) {}
+    };
+}
+
 /// A datagram to send: the bytes are in the caller's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmit {

@@ -18,6 +18,81 @@ const HEADERS: Bytes = Bytes::new(28);
 /// What every transport carries in one datagram, whatever seals it.
 const LARGEST_SAMPLE: usize = 1_000;
 
+/// Declares what both ends can be set to.
+macro_rules! of_both_ends {
+    () => {
+        /// The defaults.
+        pub fn new() -> Self {
+            Self::default()
+        }
+
+        /// The bytes of the session. Default: native.
+        pub fn codec(mut self, codec: Codec) -> Self {
+            self.codec = codec;
+            self
+        }
+
+        /// Bytes of a sample in `omni71`, padded with zeros: 71 to 1000. Those of a peer may have any length. Default 71.
+        pub fn sample_length(mut self, bytes: usize) -> Self {
+            self.sample_length = bytes.clamp(STATE_LEN, LARGEST_SAMPLE);
+            self
+        }
+
+        /// States that wait, at most: at the operator for their turn, of each priority so many; at a slow robot for it. At least 1. A full
+        /// queue drops the oldest. Default 2000.
+        pub fn queue(mut self, states: usize) -> Self {
+            self.queue = states.max(1);
+            self
+        }
+
+        /// Hold states (at the robot feedback) back while the session alone fills the path's queue, so that an emergency stop does not wait
+        /// behind them? Default: yes. Costs nothing where the path carries them.
+        pub fn window(mut self, yes: bool) -> Self {
+            self.window = yes;
+            self
+        }
+
+        /// Which of the waiting states goes next; at the robot, which of them a slow one takes. Default: the newest.
+        pub fn order(mut self, order: Order) -> Self {
+            self.order = order;
+            self
+        }
+
+        /// By which law it is found how much the path carries. Default: [`Congestion::OwnQueue`].
+        pub fn congestion(mut self, law: Congestion) -> Self {
+            self.congestion = law;
+            self
+        }
+
+        /// How often the clocks are compared; 1 ms to 10 s. Default 100 ms, 40 B each. Less often while requests are not
+        /// answered.
+        pub fn clock_interval(mut self, interval: Duration) -> Self {
+            self.clock_interval = interval.clamp(MS, MS * 10_000);
+            self
+        }
+
+        /// Bytes of headers that the driver adds to each datagram, for the account of what is on the wire. Default 28, IPv4
+        /// and UDP.
+        pub fn headers(mut self, bytes: Bytes) -> Self {
+            self.headers = bytes;
+            self
+        }
+
+        /// Channels but those of motion and feedback send no faster than this, all together, whatever the path carries; at least 10 kbit/s.
+        /// Default: as fast as the path carries beside states.
+        pub fn channel_rate(mut self, rate: Bitrate) -> Self {
+            self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
+            self
+        }
+
+        /// Which messages of channels travel together, of those that this end sends. Default: each by itself.
+        pub fn packing(mut self, packing: Packing) -> Self {
+            self.packing = packing;
+            self
+        }
+    };
+}
+
 /// Settings of an [`Operator`](crate::Operator).
 ///
 /// ```
@@ -73,22 +148,7 @@ impl Default for OperatorConfig {
 }
 
 impl OperatorConfig {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The bytes of the session. Default: native.
-    pub fn codec(mut self, codec: Codec) -> Self {
-        self.codec = codec;
-        self
-    }
-
-    /// Bytes of a sample in `omni71`, padded with zeros: 71 to 1000. Those of a peer may have any length. Default 71.
-    pub fn sample_length(mut self, bytes: usize) -> Self {
-        self.sample_length = bytes.clamp(STATE_LEN, LARGEST_SAMPLE);
-        self
-    }
+    of_both_ends!();
 
     /// States of priority normal per second, at most; 1 to 100 000. Those of priority high go up to twice as often.
     /// Default 1000.
@@ -121,41 +181,9 @@ impl OperatorConfig {
         self
     }
 
-    /// States of each priority that wait for their turn, at most; at least 1. A full queue drops the oldest. Default 2000.
-    pub fn queue(mut self, states: usize) -> Self {
-        self.queue = states.max(1);
-        self
-    }
-
-    /// Which of the waiting states goes next. Default: the newest.
-    pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
-        self
-    }
-
     /// Ask the transport to repeat lost states until their deadline? Default: no; a newer one is there before.
     pub fn reliable(mut self, yes: bool) -> Self {
         self.reliable = yes;
-        self
-    }
-
-    /// Hold states back while the session alone fills the path's queue, so that an emergency stop does not wait behind
-    /// them? Default: yes. Costs nothing where the path carries the states.
-    pub fn window(mut self, yes: bool) -> Self {
-        self.window = yes;
-        self
-    }
-
-    /// By which law it is found how much the path carries. Default: [`Congestion::OwnQueue`].
-    pub fn congestion(mut self, law: Congestion) -> Self {
-        self.congestion = law;
-        self
-    }
-
-    /// How often the clocks are compared; 1 ms to 10 s. Default 100 ms, 40 B each. Less often while requests are not
-    /// answered.
-    pub fn clock_interval(mut self, interval: Duration) -> Self {
-        self.clock_interval = interval.clamp(MS, MS * 10_000);
         self
     }
 
@@ -172,13 +200,6 @@ impl OperatorConfig {
         self
     }
 
-    /// Bytes of headers that the driver adds to each datagram, for the account of what is on the wire. Default 28, IPv4
-    /// and UDP.
-    pub fn headers(mut self, bytes: Bytes) -> Self {
-        self.headers = bytes;
-        self
-    }
-
     /// Declares a channel, in either direction; it is open when the peer declares the same one. Not in `omni71`. Default: none but
     /// motion and feedback.
     ///
@@ -187,19 +208,6 @@ impl OperatorConfig {
     pub fn channel(mut self, channel: Channel) -> Result<Self, ChannelError> {
         declare(&mut self.channels, channel, true)?;
         Ok(self)
-    }
-
-    /// Channels but those of motion and feedback send no faster than this, all together, whatever the path carries; at least 10 kbit/s.
-    /// Default: as fast as the path carries beside states.
-    pub fn channel_rate(mut self, rate: Bitrate) -> Self {
-        self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
-        self
-    }
-
-    /// Which messages of channels travel together, of those that this end sends. Default: each by itself.
-    pub fn packing(mut self, packing: Packing) -> Self {
-        self.packing = packing;
-        self
     }
 }
 
@@ -288,22 +296,7 @@ impl Default for RobotConfig {
 }
 
 impl RobotConfig {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The bytes of the session. Default: native.
-    pub fn codec(mut self, codec: Codec) -> Self {
-        self.codec = codec;
-        self
-    }
-
-    /// Bytes of a sample in `omni71`, padded with zeros: 71 to 1000. Those of a peer may have any length. Default 71.
-    pub fn sample_length(mut self, bytes: usize) -> Self {
-        self.sample_length = bytes.clamp(STATE_LEN, LARGEST_SAMPLE);
-        self
-    }
+    of_both_ends!();
 
     /// So long after the last applied state was made the robot stops, until the operator resumes; from 1 ms up. The time that
     /// the state was on its way counts: on a longer way this is longer. Default 100 ms.
@@ -361,18 +354,6 @@ impl RobotConfig {
         self
     }
 
-    /// States that wait for a slow robot, at most; at least 1. A full queue drops the oldest. Default 2000.
-    pub fn queue(mut self, states: usize) -> Self {
-        self.queue = states.max(1);
-        self
-    }
-
-    /// Which of the waiting states a slow robot takes next. Default: the newest.
-    pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
-        self
-    }
-
     /// Feedback per second, at most; 1 to 100 000. Default 1000.
     pub fn feedback_rate(mut self, hz: u32) -> Self {
         self.feedback_rate = hz.clamp(1, 100_000);
@@ -382,18 +363,6 @@ impl RobotConfig {
     /// The age at which feedback is worthless. Default 200 ms.
     pub fn feedback_deadline(mut self, age: Duration) -> Self {
         self.feedback_deadline = age;
-        self
-    }
-
-    /// Hold feedback back while it alone fills the path's queue, as [`OperatorConfig::window`] does with states? Default: yes.
-    pub fn window(mut self, yes: bool) -> Self {
-        self.window = yes;
-        self
-    }
-
-    /// By which law it is found how much the path carries. Default: [`Congestion::OwnQueue`].
-    pub fn congestion(mut self, law: Congestion) -> Self {
-        self.congestion = law;
         self
     }
 
@@ -412,19 +381,6 @@ impl RobotConfig {
     /// How often the robot reports its state, besides at once when it changes; 1 ms to 10 s. Default 50 ms, 96 B each.
     pub fn status_interval(mut self, interval: Duration) -> Self {
         self.status_interval = interval.clamp(MS, MS * 10_000);
-        self
-    }
-
-    /// How often the clocks are compared; 1 ms to 10 s. Default 100 ms, 40 B each.
-    pub fn clock_interval(mut self, interval: Duration) -> Self {
-        self.clock_interval = interval.clamp(MS, MS * 10_000);
-        self
-    }
-
-    /// Bytes of headers that the driver adds to each datagram, for the account of what is on the wire. Default 28, IPv4
-    /// and UDP.
-    pub fn headers(mut self, bytes: Bytes) -> Self {
-        self.headers = bytes;
         self
     }
 
@@ -449,18 +405,5 @@ impl RobotConfig {
         declare(&mut self.channels, channel, guarded)?;
         self.guarded.insert(self.channels.len() as u8 - 1, limits);
         Ok(self)
-    }
-
-    /// Channels but those of motion and feedback send no faster than this, all together, whatever the path carries; at least 10 kbit/s.
-    /// Default: as fast as the path carries beside states.
-    pub fn channel_rate(mut self, rate: Bitrate) -> Self {
-        self.channel_rate = Some(rate.max(Bitrate::from_bps(10_000)));
-        self
-    }
-
-    /// Which messages of channels travel together, of those that this end sends. Default: each by itself.
-    pub fn packing(mut self, packing: Packing) -> Self {
-        self.packing = packing;
-        self
     }
 }

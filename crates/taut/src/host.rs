@@ -68,6 +68,66 @@ pub(crate) fn rng(name: &str) -> Rng {
     Seed::new(UnwrapErr(SysRng).next_u64()).stream(name)
 }
 
+/// What both ends' machines do alike, as methods of theirs: a caller drives `agent`, whose commands wait in `inbox`.
+macro_rules! driven_by_caller {
+    ($command:ty, $event:ty) => {
+        /// The time of [`poll_timeout`](Self::poll_timeout) has come, or somebody sent a message. Too early is harmless.
+        pub fn handle_timeout(&mut self, now: ::std::time::Duration) {
+            let now = self.begin(now);
+            self.agent.handle_timeout(now);
+            self.finish(now);
+        }
+
+        /// The next datagram to send, and where to; `datagram` is overwritten.
+        pub fn poll_transmit(
+            &mut self,
+            now: ::std::time::Duration,
+            datagram: &mut Vec<u8>,
+        ) -> Option<::std::net::SocketAddr> {
+            let now = self.begin(now);
+            loop {
+                datagram.clear();
+                let transmit = self.agent.poll_transmit(now, datagram)?;
+                datagram.resize(datagram.len() + transmit.padding as usize, 0);
+                if let Some(address) = self.addresses.answer(transmit.path) {
+                    return Some(address);
+                }
+            }
+        }
+
+        /// What happened.
+        pub fn poll_event(&mut self) -> Option<$event> {
+            self.finish(self.now);
+            self.told.events.try_recv().ok()
+        }
+
+        /// When to call [`handle_timeout`](Self::handle_timeout) at the latest; `None`: never, for it has ended.
+        pub fn poll_timeout(&self) -> Option<::std::time::Duration> {
+            if self.told.events.queue.has_ended() {
+                return None;
+            }
+            let due = self.agent.poll_timeout()?.at;
+            Some($crate::time::since_zero(if self.inbox.is_empty() { due } else { self.now }))
+        }
+
+        fn command(&mut self, now: ::std::time::Duration, command: $command) {
+            let now = self.begin(now);
+            self.agent.handle_command(now, command);
+            self.finish(now);
+        }
+
+        /// A clock that goes back stands still.
+        fn begin(&mut self, now: ::std::time::Duration) -> ::taut_core::Time {
+            self.now = self.now.max($crate::time::at(now));
+            while let Some(command) = self.inbox.pop() {
+                self.agent.handle_command(self.now, command);
+            }
+            self.now
+        }
+    };
+}
+pub(crate) use driven_by_caller;
+
 /// Addresses by the numbers of their paths.
 #[derive(Debug)]
 pub(crate) struct Addresses(PathTable);

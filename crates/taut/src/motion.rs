@@ -90,17 +90,8 @@ impl State {
         }
     }
 
-    const fn to_motion(self) -> motion::State {
-        motion::State {
-            locked: self.locked,
-            enabling: self.enabling,
-            gripper: self.gripper,
-            position: self.position,
-            orientation_wxyz: self.orientation_wxyz,
-            velocity: self.velocity,
-            force: self.force,
-            turning: None,
-        }
+    fn to_motion(self) -> motion::State {
+        (&self.made_at(Time::ZERO)).into()
     }
 
     const fn of_motion(state: &motion::State) -> Self {

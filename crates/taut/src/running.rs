@@ -88,6 +88,51 @@ where
     }
 }
 
+/// What both ends' handles do alike.
+macro_rules! of_handles {
+    ($handle:ident, $event:ty) => {
+        impl $handle {
+            /// How it goes.
+            pub fn status(&self) -> $crate::status::Status {
+                self.told.board.get()
+            }
+
+            /// What happens to it.
+            pub fn events(&self) -> &$crate::handle::Events<$event> {
+                &self.told.events
+            }
+
+            /// Has it ended?
+            pub fn has_ended(&self) -> bool {
+                self.running.has_ended()
+            }
+
+            /// Waits until it has ended, after [`close`](Self::close) or by an error. What was counted.
+            ///
+            /// # Errors
+            /// When there was no session, it was lost or could not go on, or code of yours panicked.
+            pub fn join(mut self) -> Result<$crate::status::Status, $crate::error::Error> {
+                self.running.join()?;
+                Ok(self.told.board.get())
+            }
+        }
+
+        impl Drop for $handle {
+            fn drop(&mut self) {
+                if !self.running.has_ended() {
+                    self.close();
+                    self.running.leave();
+                }
+            }
+        }
+    };
+}
+pub(crate) use of_handles;
+
+pub(crate) fn system(error: impl std::fmt::Display) -> Error {
+    Error::System(error.to_string())
+}
+
 fn outcome(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
     thread.join().unwrap_or_else(|panic| Err(Error::Panicked(panic_text(&*panic))))
 }

@@ -28,8 +28,8 @@
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, StreamId,
-    Time, Transmit, Transport,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId, Time,
+    Transmit, Transport,
 };
 
 /// The longest payload of a UDP datagram over IPv4: 65535 − 20 − 8 bytes.
@@ -185,13 +185,7 @@ impl Transport for Udp {
 
     fn close(&mut self, _: Time) {}
 
-    fn add_path(&mut self, _: Time, _: PathId) -> bool {
-        false
-    }
-
-    fn remove_path(&mut self, _: Time, _: PathId) {}
-
-    fn set_origin(&mut self, _: PathId, _: Origin) {}
+    taut_core::ignores_paths!();
 
     fn uses_path(&self, _: PathId) -> bool {
         true

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use taut_agent::{DeviceFailure, DeviceMessage, Measured, RobotDevice, SetPoint};
+use taut_agent::{DeviceFailure, Measured, RobotDevice, SetPoint};
 use taut_core::Duration;
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, StopCause};
@@ -35,9 +35,7 @@ impl<P: Stoppable> Guarded<P> {
 }
 
 impl<P: RobotDevice> RobotDevice for Guarded<P> {
-    fn period(&self) -> Duration {
-        self.device.period()
-    }
+    taut_agent::forward_robot_device!(self => self.device);
 
     fn enable(&mut self) -> Result<(), DeviceFailure> {
         self.said = None;
@@ -65,22 +63,6 @@ impl<P: RobotDevice> RobotDevice for Guarded<P> {
         self.device.measure()
     }
 
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        self.device.receive(channel, age, payload);
-    }
-
-    fn limit_bitrate(&mut self, rate: taut_core::Bitrate) {
-        self.device.limit_bitrate(rate);
-    }
-
-    fn poll_message(&mut self) -> Option<DeviceMessage> {
-        self.device.poll_message()
-    }
-
-    fn feeds_back(&mut self) -> bool {
-        self.device.feeds_back()
-    }
-
     fn failure(&mut self) -> Option<DeviceFailure> {
         if self.deadman.is_over() && !self.told {
             self.told = true;
@@ -88,22 +70,6 @@ impl<P: RobotDevice> RobotDevice for Guarded<P> {
             return Some(DeviceFailure::Overdue);
         }
         self.device.failure().or_else(|| self.said.take())
-    }
-
-    fn lease(&self) -> bool {
-        self.device.lease()
-    }
-
-    fn stiffness(&self) -> Option<f32> {
-        self.device.stiffness()
-    }
-
-    fn limit_force(&mut self, newtons: f32) -> bool {
-        self.device.limit_force(newtons)
-    }
-
-    fn is_real(&self) -> bool {
-        self.device.is_real()
     }
 }
 
@@ -150,9 +116,7 @@ impl<P: RobotDevice> Stoppable for InProcess<P> {
 }
 
 impl<P: RobotDevice> RobotDevice for InProcess<P> {
-    fn period(&self) -> Duration {
-        self.device.period()
-    }
+    taut_agent::forward_robot_device!(self => self.device);
 
     fn enable(&mut self) -> Result<(), DeviceFailure> {
         self.look();
@@ -178,46 +142,15 @@ impl<P: RobotDevice> RobotDevice for InProcess<P> {
         self.device.measure()
     }
 
-    fn receive(&mut self, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        self.device.receive(channel, age, payload);
-    }
-
-    fn limit_bitrate(&mut self, rate: taut_core::Bitrate) {
-        self.device.limit_bitrate(rate);
-    }
-
-    fn poll_message(&mut self) -> Option<DeviceMessage> {
-        self.device.poll_message()
-    }
-
-    fn feeds_back(&mut self) -> bool {
-        self.device.feeds_back()
-    }
-
     fn failure(&mut self) -> Option<DeviceFailure> {
         self.device.failure()
-    }
-
-    fn lease(&self) -> bool {
-        self.device.lease()
-    }
-
-    fn stiffness(&self) -> Option<f32> {
-        self.device.stiffness()
-    }
-
-    fn limit_force(&mut self, newtons: f32) -> bool {
-        self.device.limit_force(newtons)
-    }
-
-    fn is_real(&self) -> bool {
-        self.device.is_real()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taut_agent::DeviceMessage;
     use taut_core::Time;
     use taut_session::State;
 

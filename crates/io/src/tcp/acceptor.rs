@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, Origin, PathId, SendError, Time,
-    Transmit, Transport, earliest,
+    Datagram, Deadline, DropCause, Duration, Event, LeakyBucket, Message, PathId, SendError, Time, Transmit,
+    Transport, earliest,
 };
 use taut_transport::security::{Reception, Sealed};
 use taut_transport::stranger::{ShownKey, is_remembered};
@@ -299,14 +299,8 @@ impl Transport for Acceptor {
         }
     }
 
-    /// Its paths are the kernel's.
-    fn add_path(&mut self, _: Time, _: PathId) -> bool {
-        false
-    }
-
-    fn remove_path(&mut self, _: Time, _: PathId) {}
-
-    fn set_origin(&mut self, _: PathId, _: Origin) {}
+    // Its paths are the kernel's.
+    taut_core::ignores_paths!();
 
     fn uses_path(&self, _: PathId) -> bool {
         true

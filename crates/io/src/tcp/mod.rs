@@ -46,8 +46,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 use taut_core::{
-    Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, Time, Transmit,
-    Transport,
+    Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, Time, Transmit, Transport,
 };
 use taut_transport::tcp::Deframer;
 
@@ -458,14 +457,8 @@ impl Transport for KernelTcp {
         }
     }
 
-    /// Its paths are the kernel's.
-    fn add_path(&mut self, _: Time, _: PathId) -> bool {
-        false
-    }
-
-    fn remove_path(&mut self, _: Time, _: PathId) {}
-
-    fn set_origin(&mut self, _: PathId, _: Origin) {}
+    // Its paths are the kernel's.
+    taut_core::ignores_paths!();
 
     fn uses_path(&self, _: PathId) -> bool {
         true

@@ -33,6 +33,30 @@
 //! # Ok::<(), taut_session::motion::Error>(())
 //! ```
 
+/// Does the same with whichever kind it is.
+macro_rules! whichever {
+    ($of:expr, $one:ident => $do:expr) => {
+        match $of {
+            Self::State($one) => $do,
+            Self::Joints($one) => $do,
+            Self::Twist($one) => $do,
+            Self::Gripper($one) => $do,
+        }
+    };
+}
+
+/// The schema of whichever kind it is.
+macro_rules! schema_of {
+    ($of:expr) => {
+        match $of {
+            Self::State(_) => $crate::motion::Schema::State,
+            Self::Joints(_) => $crate::motion::Schema::Joints,
+            Self::Twist(_) => $crate::motion::Schema::Twist,
+            Self::Gripper(_) => $crate::motion::Schema::Gripper,
+        }
+    };
+}
+
 mod bytes;
 mod gripper;
 mod guard;
@@ -106,12 +130,7 @@ pub enum Motion {
 impl Motion {
     /// What its bytes mean.
     pub const fn schema(&self) -> Schema {
-        match self {
-            Self::State(_) => Schema::State,
-            Self::Joints(_) => Schema::Joints,
-            Self::Twist(_) => Schema::Twist,
-            Self::Gripper(_) => Schema::Gripper,
-        }
+        schema_of!(self)
     }
 
     /// Reads a payload of `schema`. Numbers are not looked at: see [`is_finite`](Self::is_finite).
@@ -129,22 +148,12 @@ impl Motion {
 
     /// Appends the payload.
     pub fn emit(&self, buffer: &mut Vec<u8>) {
-        match self {
-            Self::State(state) => state.emit(buffer),
-            Self::Joints(joints) => joints.emit(buffer),
-            Self::Twist(twist) => twist.emit(buffer),
-            Self::Gripper(gripper) => gripper.emit(buffer),
-        }
+        whichever!(self, motion => motion.emit(buffer))
     }
 
     /// How many bytes [`emit`](Self::emit) appends.
     pub fn len(&self) -> usize {
-        match self {
-            Self::State(state) => state.len(),
-            Self::Joints(joints) => joints.len(),
-            Self::Twist(twist) => twist.len(),
-            Self::Gripper(gripper) => gripper.len(),
-        }
+        whichever!(self, motion => motion.len())
     }
 
     /// Never.
@@ -154,44 +163,24 @@ impl Motion {
 
     /// Is every number finite? What is not must never reach a robot, nor a hand.
     pub fn is_finite(&self) -> bool {
-        match self {
-            Self::State(state) => state.is_finite(),
-            Self::Joints(joints) => joints.is_finite(),
-            Self::Twist(twist) => twist.is_finite(),
-            Self::Gripper(gripper) => gripper.is_finite(),
-        }
+        whichever!(self, motion => motion.is_finite())
     }
 
     /// The same, of a device whose enabling input is held or not.
     pub fn with_enabling(&self, enabling: bool) -> Self {
         let mut motion = self.clone();
-        match &mut motion {
-            Self::State(state) => state.enabling = enabling,
-            Self::Joints(joints) => joints.enabling = enabling,
-            Self::Twist(twist) => twist.enabling = enabling,
-            Self::Gripper(gripper) => gripper.enabling = enabling,
-        }
+        whichever!(&mut motion, one => one.enabling = enabling);
         motion
     }
 
     /// The device is locked: it may move, and the robot does not.
     pub const fn locked(&self) -> bool {
-        match self {
-            Self::State(state) => state.locked,
-            Self::Joints(joints) => joints.locked,
-            Self::Twist(twist) => twist.locked,
-            Self::Gripper(gripper) => gripper.locked,
-        }
+        whichever!(self, motion => motion.locked)
     }
 
     /// The enabling input of the device is held (hold to run).
     pub const fn enabling(&self) -> bool {
-        match self {
-            Self::State(state) => state.enabling,
-            Self::Joints(joints) => joints.enabling,
-            Self::Twist(twist) => twist.enabling,
-            Self::Gripper(gripper) => gripper.enabling,
-        }
+        whichever!(self, motion => motion.enabling)
     }
 }
 

@@ -13,10 +13,10 @@ use super::builder::{OperatorBuilder, Parts};
 use super::event::{OperatorEvent, Told};
 use super::hand::Hand;
 use crate::error::Error;
-use crate::host::{Addresses, Inbox, Maker, rng};
+use crate::host::{Addresses, Inbox, Maker, driven_by_caller, rng};
 use crate::port::Port;
 use crate::status::Status;
-use crate::time::{at, since_zero};
+use crate::time::at;
 
 /// An operator without sockets, threads and clock: the caller has these. Made by [`OperatorBuilder::build`], on the thread that drives it, as a
 /// [`RobotMachine`](crate::RobotMachine) is driven. When this is dropped, the hand lets go of its force, and the robot's watchdog stops the robot.
@@ -89,6 +89,8 @@ pub(super) fn command(
 }
 
 impl OperatorMachine {
+    driven_by_caller!(OperatorCommand, OperatorEvent);
+
     /// A datagram came from there.
     pub fn handle_input(&mut self, now: Duration, from: SocketAddr, data: &[u8]) {
         let now = self.begin(now);
@@ -98,41 +100,6 @@ impl OperatorMachine {
         let Some(heard) = heard.filter(|heard| heard.path == PATH) else { return };
         self.agent.handle_input(now, Datagram { path: heard.path, ecn: Ecn::NotCapable, data, padding: 0 });
         self.finish(now);
-    }
-
-    /// The time of [`poll_timeout`](Self::poll_timeout) has come, or somebody sent a message. Too early is harmless.
-    pub fn handle_timeout(&mut self, now: Duration) {
-        let now = self.begin(now);
-        self.agent.handle_timeout(now);
-        self.finish(now);
-    }
-
-    /// The next datagram to send, and where to; `datagram` is overwritten.
-    pub fn poll_transmit(&mut self, now: Duration, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        let now = self.begin(now);
-        loop {
-            datagram.clear();
-            let transmit = self.agent.poll_transmit(now, datagram)?;
-            datagram.resize(datagram.len() + transmit.padding as usize, 0);
-            if let Some(address) = self.addresses.answer(transmit.path) {
-                return Some(address);
-            }
-        }
-    }
-
-    /// What happened.
-    pub fn poll_event(&mut self) -> Option<OperatorEvent> {
-        self.finish(self.now);
-        self.told.events.try_recv().ok()
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) at the latest; `None`: never, for it has ended.
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        if self.told.events.queue.has_ended() {
-            return None;
-        }
-        let due = self.agent.poll_timeout()?.at;
-        Some(since_zero(if self.inbox.is_empty() { due } else { self.now }))
     }
 
     /// The emergency stop: see [`Operator::stop`](crate::Operator).
@@ -161,21 +128,6 @@ impl OperatorMachine {
     pub fn status(&self) -> Status {
         self.told.board.count(&self.agent.progress(self.now).status);
         self.told.board.get()
-    }
-
-    fn command(&mut self, now: Duration, command: OperatorCommand) {
-        let now = self.begin(now);
-        self.agent.handle_command(now, command);
-        self.finish(now);
-    }
-
-    /// A clock that goes back stands still.
-    fn begin(&mut self, now: Duration) -> Time {
-        self.now = self.now.max(at(now));
-        while let Some(command) = self.inbox.pop() {
-            self.agent.handle_command(self.now, command);
-        }
-        self.now
     }
 
     /// Hears what happened, and does what is a host's.

@@ -13,10 +13,8 @@ use super::event::{OperatorEvent, Told};
 use super::hand::Hand;
 use super::machine::command;
 use crate::error::Error;
-use crate::handle::Events;
 use crate::identity::Fingerprint;
-use crate::running::{Running, resolve};
-use crate::status::Status;
+use crate::running::{Running, of_handles, resolve, system};
 
 /// An operator that runs, on a thread of ours. Made by [`OperatorBuilder::start`].
 ///
@@ -79,10 +77,6 @@ impl OperatorBuilder {
     }
 }
 
-fn system(error: impl std::fmt::Display) -> Error {
-    Error::System(error.to_string())
-}
-
 /// From here on what is sent goes to the session.
 fn connect(remote: &Remote<OperatorMachine<Hand>>, told: &Told) {
     for (at, port) in told.ports.0.iter().enumerate() {
@@ -91,6 +85,8 @@ fn connect(remote: &Remote<OperatorMachine<Hand>>, told: &Told) {
         port.start(Box::new(move |payload| give(payload).is_none_or(|command| remote.send(command))));
     }
 }
+
+of_handles!(Operator, OperatorEvent);
 
 impl Operator {
     /// Sets an operator.
@@ -118,42 +114,9 @@ impl Operator {
         self.running.insist(|| OperatorCommand::Resume);
     }
 
-    /// How the session goes.
-    pub fn status(&self) -> Status {
-        self.told.board.get()
-    }
-
-    /// What happens.
-    pub fn events(&self) -> &Events<OperatorEvent> {
-        &self.told.events
-    }
-
-    /// Has it ended?
-    pub fn has_ended(&self) -> bool {
-        self.running.has_ended()
-    }
-
     /// Says goodbye: the robot stops. [`join`](Self::join) waits for that.
     pub fn close(&self) {
         self.running.insist(|| OperatorCommand::Close);
-    }
-
-    /// Waits until it has ended, after [`close`](Self::close) or by an error. What was counted.
-    ///
-    /// # Errors
-    /// When there was no session, it was lost, or code of yours panicked.
-    pub fn join(mut self) -> Result<Status, Error> {
-        self.running.join()?;
-        Ok(self.told.board.get())
-    }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        if !self.running.has_ended() {
-            self.close();
-            self.running.leave();
-        }
     }
 }
 

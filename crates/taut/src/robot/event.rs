@@ -91,7 +91,11 @@ impl Told {
         }
     }
 
+    /// Only the first counts.
     pub(crate) fn end(&self) {
+        if self.events.queue.has_ended() {
+            return;
+        }
         self.ports.end();
         self.board.update(|status| status.connected = false);
         self.events.queue.push(RobotEvent::Ended);

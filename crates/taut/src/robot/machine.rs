@@ -13,9 +13,9 @@ use super::builder::{Parts, RobotBuilder};
 use super::event::{RobotEvent, Told};
 use crate::body::{Body, Plant};
 use crate::error::Error;
-use crate::host::{Addresses, Inbox, Maker, rng};
+use crate::host::{Addresses, Inbox, Maker, driven_by_caller, rng};
 use crate::status::Status;
-use crate::time::{at, ours, since_zero};
+use crate::time::{at, ours};
 
 /// A robot without sockets, threads and clock: the caller has these. Made by [`RobotBuilder::build`], on the thread that drives it.
 ///
@@ -32,7 +32,6 @@ pub struct RobotMachine {
     addresses: Addresses,
     inbox: Inbox<RobotCommand>,
     now: Time,
-    ended: bool,
 }
 
 impl RobotBuilder {
@@ -77,7 +76,7 @@ impl RobotBuilder {
         let inbox = Inbox::new();
         connect(&inbox, &told, &body);
         let addresses = Addresses::to(None);
-        Ok(RobotMachine { agent, body, told, maker, addresses, inbox, now: at(now), ended: false })
+        Ok(RobotMachine { agent, body, told, maker, addresses, inbox, now: at(now) })
     }
 }
 
@@ -92,6 +91,8 @@ fn connect(inbox: &Inbox<RobotCommand>, told: &Told, body: &Body) {
 }
 
 impl RobotMachine {
+    driven_by_caller!(RobotCommand, RobotEvent);
+
     /// A datagram came from there.
     pub fn handle_input(&mut self, now: Duration, from: SocketAddr, data: &[u8]) {
         let now = self.begin(now);
@@ -106,41 +107,6 @@ impl RobotMachine {
         }
         self.agent.handle_input(now, Datagram { path: heard.path, ecn: Ecn::NotCapable, data, padding: 0 });
         self.finish(now);
-    }
-
-    /// The time of [`poll_timeout`](Self::poll_timeout) has come, or somebody sent a message. Too early is harmless.
-    pub fn handle_timeout(&mut self, now: Duration) {
-        let now = self.begin(now);
-        self.agent.handle_timeout(now);
-        self.finish(now);
-    }
-
-    /// The next datagram to send, and where to; `datagram` is overwritten.
-    pub fn poll_transmit(&mut self, now: Duration, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
-        let now = self.begin(now);
-        loop {
-            datagram.clear();
-            let transmit = self.agent.poll_transmit(now, datagram)?;
-            datagram.resize(datagram.len() + transmit.padding as usize, 0);
-            if let Some(address) = self.addresses.answer(transmit.path) {
-                return Some(address);
-            }
-        }
-    }
-
-    /// What happened.
-    pub fn poll_event(&mut self) -> Option<RobotEvent> {
-        self.finish(self.now);
-        self.told.events.try_recv().ok()
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) at the latest; `None`: never, for it has ended.
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        if self.ended {
-            return None;
-        }
-        let due = self.agent.poll_timeout()?.at;
-        Some(since_zero(if self.inbox.is_empty() { due } else { self.now }))
     }
 
     /// The emergency stop beside the robot: see [`Robot::stop`](crate::Robot).
@@ -176,30 +142,12 @@ impl RobotMachine {
         self.told.board.get()
     }
 
-    fn command(&mut self, now: Duration, command: RobotCommand) {
-        let now = self.begin(now);
-        self.agent.handle_command(now, command);
-        self.finish(now);
-    }
-
-    /// A clock that goes back stands still.
-    fn begin(&mut self, now: Duration) -> Time {
-        self.now = self.now.max(at(now));
-        while let Some(command) = self.inbox.pop() {
-            self.agent.handle_command(self.now, command);
-        }
-        self.now
-    }
-
     /// Hears what happened, and does what is a host's.
     fn finish(&mut self, now: Time) {
         while let Some(note) = self.agent.poll_event(now) {
             match note {
                 RobotNote::Reconnect => self.reconnect(now),
-                RobotNote::Ended if !self.ended => {
-                    self.ended = true;
-                    self.told.end();
-                }
+                RobotNote::Ended => self.told.end(),
                 note => self.told.note(note),
             }
         }
@@ -219,9 +167,7 @@ impl RobotMachine {
 impl Drop for RobotMachine {
     fn drop(&mut self) {
         self.body.end();
-        if !self.ended {
-            self.told.end();
-        }
+        self.told.end();
     }
 }
 

@@ -13,10 +13,8 @@ use super::builder::{Parts, RobotBuilder};
 use super::event::{RobotEvent, Told};
 use crate::body::{Body, Plant};
 use crate::error::Error;
-use crate::handle::Events;
 use crate::identity::Fingerprint;
-use crate::running::{Running, resolve};
-use crate::status::Status;
+use crate::running::{Running, of_handles, resolve, system};
 
 /// How often the counts of [`Status`] are renewed.
 pub(crate) const REPORTS: Duration = Duration::from_millis(100);
@@ -89,10 +87,6 @@ impl RobotBuilder {
     }
 }
 
-fn system(error: impl std::fmt::Display) -> Error {
-    Error::System(error.to_string())
-}
-
 /// From here on what is sent goes to the session, and so does what devices measure.
 fn connect(remote: &Remote<RobotMachine<Plant>>, told: &Told, body: &Body) {
     for (at, port) in told.ports.0.iter().enumerate() {
@@ -104,6 +98,8 @@ fn connect(remote: &Remote<RobotMachine<Plant>>, told: &Told, body: &Body) {
     // One that is lost is followed by the next.
     body.tells(Box::new(move |channel, motion| _ = remote.send(RobotCommand::Measured { channel, motion })));
 }
+
+of_handles!(Robot, RobotEvent);
 
 impl Robot {
     /// Sets a robot.
@@ -133,43 +129,10 @@ impl Robot {
         self.running.insist(|| RobotCommand::Release);
     }
 
-    /// How it is.
-    pub fn status(&self) -> Status {
-        self.told.board.get()
-    }
-
-    /// What happens to it.
-    pub fn events(&self) -> &Events<RobotEvent> {
-        &self.told.events
-    }
-
-    /// Has it ended?
-    pub fn has_ended(&self) -> bool {
-        self.running.has_ended()
-    }
-
     /// Stops the devices, and says goodbye to the operator; [`join`](Self::join) waits for that.
     pub fn close(&self) {
         self.body.end();
         self.running.insist(|| RobotCommand::Close);
-    }
-
-    /// Waits until it has ended, after [`close`](Self::close) or by an error. What was counted.
-    ///
-    /// # Errors
-    /// When it could not go on, or code of yours panicked.
-    pub fn join(mut self) -> Result<Status, Error> {
-        self.running.join()?;
-        Ok(self.told.board.get())
-    }
-}
-
-impl Drop for Robot {
-    fn drop(&mut self) {
-        if !self.running.has_ended() {
-            self.close();
-            self.running.leave();
-        }
     }
 }
 

@@ -74,8 +74,8 @@ mod transmit;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError,
-    Time, Transmit, Transport, earliest,
+    Bitrate, Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Rng, SendError, Time,
+    Transmit, Transport, earliest,
 };
 use taut_wire::dccp::{ResetCode, Seq, View, feature};
 
@@ -442,11 +442,5 @@ impl Transport for Dccp {
         path == self.path
     }
 
-    fn add_path(&mut self, _: Time, _: PathId) -> bool {
-        false
-    }
-
-    fn remove_path(&mut self, _: Time, _: PathId) {}
-
-    fn set_origin(&mut self, _: PathId, _: Origin) {}
+    taut_core::ignores_paths!();
 }

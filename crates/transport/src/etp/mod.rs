@@ -58,8 +58,8 @@ mod rtt;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, SendError, StreamId,
-    Time, Transmit, Transport, earliest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, SendError, StreamId, Time,
+    Transmit, Transport, earliest,
 };
 use taut_wire::etp::{
     DATA_HEADER_LEN, Data, Feedback, GAP_UNIT_NS, MESSAGE_HEADER_LEN, Packet, emit_message,
@@ -345,13 +345,7 @@ impl Transport for Etp {
 
     fn close(&mut self, _: Time) {}
 
-    fn add_path(&mut self, _: Time, _: PathId) -> bool {
-        false
-    }
-
-    fn remove_path(&mut self, _: Time, _: PathId) {}
-
-    fn set_origin(&mut self, _: PathId, _: Origin) {}
+    taut_core::ignores_paths!();
 
     fn uses_path(&self, _: PathId) -> bool {
         true

@@ -67,8 +67,8 @@ use std::fmt;
 
 use dcsctp::api::{ErrorKind, SendOptions, SocketEvent};
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, Origin, PathId, Priority,
-    Reliability, SendError, StreamId, Time, Transmit, Transport,
+    Bytes, Datagram, Deadline, DropCause, Duration, Ecn, Event, Message, PathId, Priority, Reliability,
+    SendError, StreamId, Time, Transmit, Transport,
 };
 
 use crate::entropy::Entropy;
@@ -508,13 +508,7 @@ impl Transport for Sctp {
         path == self.path
     }
 
-    fn add_path(&mut self, _: Time, _: PathId) -> bool {
-        false
-    }
-
-    fn remove_path(&mut self, _: Time, _: PathId) {}
-
-    fn set_origin(&mut self, _: PathId, _: Origin) {}
+    taut_core::ignores_paths!();
 }
 
 impl fmt::Debug for Sctp {

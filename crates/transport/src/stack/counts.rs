@@ -12,6 +12,13 @@ use crate::udp::UdpStats;
 
 type Count = (&'static str, u64);
 
+/// What was counted, each by the name of its field; what has another name, or is more than a field, follows.
+macro_rules! counts {
+    ($stats:expr; $($field:ident)+ $(; $($name:literal: $value:expr),+)?) => {
+        Vec::<Count>::from([$((stringify!($field), $stats.$field),)+ $($(($name, $value),)+)?])
+    };
+}
+
 impl Stack {
     /// What was counted so far: of the transport, then of what protects it. For tables of flows.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
@@ -34,15 +41,10 @@ impl Stack {
         };
         match self {
             Self::Plain(_) => {}
-            Self::Secured(secured) => counts.extend([
-                ("sealed", secured.stats().sealed),
-                ("opened", secured.stats().opened),
-                ("unauthenticated", secured.stats().unauthenticated),
-                ("replayed", secured.stats().replayed),
-            ]),
-            Self::Sealed(sealed) => {
-                counts.extend([("sealed", sealed.stats().sealed), ("opened", sealed.stats().opened)]);
+            Self::Secured(secured) => {
+                counts.extend(counts!(secured.stats(); sealed opened unauthenticated replayed));
             }
+            Self::Sealed(sealed) => counts.extend(counts!(sealed.stats(); sealed opened)),
         }
         counts
     }
@@ -63,131 +65,50 @@ impl Stack {
 }
 
 fn of_tcp(stats: TcpStats) -> Vec<Count> {
-    vec![
-        ("segments_sent", stats.segments_sent),
-        ("retransmitted", stats.retransmitted),
-        ("fast_retransmits", stats.fast_retransmits),
-        ("timeouts", stats.timeouts),
-        ("recoveries", stats.recoveries),
-        ("acks_sent", stats.acks_sent),
-        ("duplicate_acks", stats.duplicate_acks),
-        ("duplicate_segments", stats.duplicate_segments),
-    ]
+    counts!(stats; segments_sent retransmitted fast_retransmits timeouts recoveries acks_sent duplicate_acks duplicate_segments)
 }
 
 fn of_udp(stats: UdpStats) -> Vec<Count> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("refused", stats.refused),
-    ]
+    counts!(stats; offered sent superseded too_late received refused)
 }
 
 fn of_etp(stats: &EtpStats) -> Vec<Count> {
     let mut counts = of_sampling(stats.sampling);
-    counts.extend([
-        ("gap_us", stats.gap.as_nanos() / 1_000),
-        ("packets_sent", stats.packets_sent),
-        ("packets_received", stats.packets_received),
-        ("packets_missing", stats.packets_missing),
-        ("feedback_sent", stats.feedback_sent),
-        ("feedback_received", stats.feedback_received),
-        ("refused", stats.refused),
-    ]);
+    counts.push(("gap_us", stats.gap.as_nanos() / 1_000));
+    let packets =
+        counts!(stats; packets_sent packets_received packets_missing feedback_sent feedback_received refused);
+    counts.extend(packets);
     counts
 }
 
 /// What a gap cost, over whatever transport.
 fn of_sampling(sampling: Sampling) -> Vec<Count> {
-    vec![
-        ("offered", sampling.offered),
-        ("sent", sampling.sent),
-        ("superseded", sampling.superseded),
-        ("too_late", sampling.too_late),
-        ("refused_below", sampling.refused_below),
-    ]
+    counts!(sampling; offered sent superseded too_late refused_below)
 }
 
 fn of_mtip(stats: &MtipStats) -> Vec<Count> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("copies", stats.copies),
-        ("copies_again", stats.again),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("duplicates", stats.duplicates),
-        ("late", stats.late),
-        ("refused", stats.refused),
-    ]
+    let mut counts = counts!(stats; offered sent copies; "copies_again": stats.again);
+    counts.extend(counts!(stats; superseded too_late received duplicates late refused));
+    counts
 }
 
 fn of_mpquic(stats: &QuicStats) -> Vec<Count> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("copies", stats.copies),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("duplicates", stats.duplicates),
-        ("refused", stats.refused + stats.replayed),
-    ]
+    let refused = stats.refused + stats.replayed;
+    counts!(stats; offered sent copies superseded too_late received duplicates; "refused": refused)
 }
 
 fn of_mptcp(stats: &MptcpStats) -> Vec<Count> {
-    vec![
-        ("offered", stats.offered),
-        ("too_late", stats.too_late),
-        ("pieces", stats.pieces),
-        ("reinjected", stats.reinjected),
-        ("received", stats.received),
-        ("duplicates", stats.duplicates),
-    ]
+    counts!(stats; offered too_late pieces reinjected received duplicates)
 }
 
 fn of_quic(stats: &QuicStats) -> Vec<Count> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("sent_early", stats.sent_early),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("refused", stats.refused),
-        ("packets_sent", stats.packets_sent),
-        ("packets_lost", stats.packets_lost),
-    ]
+    counts!(stats; offered sent sent_early superseded too_late received refused packets_sent packets_lost)
 }
 
 fn of_sctp(stats: &SctpStats) -> Vec<Count> {
-    vec![
-        ("offered", stats.offered),
-        ("handed", stats.handed),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("abandoned", stats.abandoned),
-        ("received", stats.received),
-        ("refused", stats.refused),
-        ("retransmitted_packets", stats.retransmitted_packets),
-    ]
+    counts!(stats; offered handed superseded too_late abandoned received refused retransmitted_packets)
 }
 
 fn of_dccp(stats: &DccpStats) -> Vec<Count> {
-    vec![
-        ("offered", stats.offered),
-        ("sent", stats.sent),
-        ("superseded", stats.superseded),
-        ("too_late", stats.too_late),
-        ("received", stats.received),
-        ("packets_sent", stats.packets_sent),
-        ("acks_sent", stats.acks_sent),
-        ("lost", stats.lost),
-        ("congestion_events", stats.congestion_events),
-        ("timeouts", stats.timeouts),
-    ]
+    counts!(stats; offered sent superseded too_late received packets_sent acks_sent lost congestion_events timeouts)
 }

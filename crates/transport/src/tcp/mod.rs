@@ -63,8 +63,8 @@ mod sender;
 use std::collections::VecDeque;
 
 use taut_core::{
-    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, Origin, PathId, Rng, SendError, Time,
-    Transmit, Transport, earliest, nearest,
+    Bytes, Datagram, Deadline, DropCause, Duration, Event, Message, PathId, Rng, SendError, Time, Transmit,
+    Transport, earliest, nearest,
 };
 use taut_wire::tcp::{Flags, Options, Repr, Timestamps};
 
@@ -493,13 +493,7 @@ impl Transport for Tcp {
         earliest(rto, self.receiver.timer.map(|at| Deadline::new(at, "delayed ack")))
     }
 
-    fn add_path(&mut self, _: Time, _: PathId) -> bool {
-        false
-    }
-
-    fn remove_path(&mut self, _: Time, _: PathId) {}
-
-    fn set_origin(&mut self, _: PathId, _: Origin) {}
+    taut_core::ignores_paths!();
 
     fn uses_path(&self, _: PathId) -> bool {
         true

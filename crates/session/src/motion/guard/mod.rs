@@ -50,12 +50,7 @@ impl Guard {
 
     /// The schema that it takes.
     pub const fn schema(&self) -> Schema {
-        match self {
-            Self::State(_) => Schema::State,
-            Self::Joints(_) => Schema::Joints,
-            Self::Twist(_) => Schema::Twist,
-            Self::Gripper(_) => Schema::Gripper,
-        }
+        schema_of!(self)
     }
 
     /// Where the robot measured itself at `now`: of a state the position, orientation and gripper count, of joints and a gripper the
@@ -71,22 +66,12 @@ impl Guard {
 
     /// It was resumed: motion begins where the robot is, at rest.
     pub fn enable(&mut self, now: Time) {
-        match self {
-            Self::State(guard) => guard.enable(now),
-            Self::Joints(guard) => guard.enable(now),
-            Self::Twist(guard) => guard.enable(now),
-            Self::Gripper(guard) => guard.enable(now),
-        }
+        whichever!(self, guard => guard.enable(now))
     }
 
     /// May one more message come? Then it counts.
     pub fn admits(&mut self, now: Time) -> bool {
-        match self {
-            Self::State(guard) => guard.admits(now),
-            Self::Joints(guard) => guard.admission.admits(now),
-            Self::Twist(guard) => guard.admission.admits(now),
-            Self::Gripper(guard) => guard.admission.admits(now),
-        }
+        whichever!(self, guard => guard.admission.admits(now))
     }
 
     /// Could `asked` be taken if it were applied at `now`? Nothing changes.

@@ -14,7 +14,7 @@ use crate::state::State;
 #[derive(Clone, Debug)]
 pub struct StateGuard {
     limits: MotionLimits,
-    admission: Admission,
+    pub(super) admission: Admission,
     point: SetPoint<3>,
     turn: Turn,
     /// What the gripper was told last, and where it was measured last: a robot that does not measure it says that it is open.

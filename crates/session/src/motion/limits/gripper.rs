@@ -1,6 +1,6 @@
 //! Limits of `taut/Gripper`.
 
-use super::{LimitPolicy, at_least_zero, range};
+use super::{LimitPolicy, range};
 
 /// Limits of a gripper, applied beside the robot whatever the operator sends. All but the range are off by default.
 ///
@@ -45,30 +45,14 @@ impl GripperLimits {
         self
     }
 
-    /// The largest speed, 1/s (at 2 it closes in half a second), at least 0: the commanded position moves no further than this times
-    /// the time that has passed on the robot's own clock, of a silence 50 ms at most, from where the gripper was when the robot was
-    /// resumed. Default: infinite.
-    pub fn speed(mut self, largest: f32) -> Self {
-        self.speed = at_least_zero(largest);
-        self
+    at_least_zero! {
+        /// The largest speed, 1/s (at 2 it closes in half a second), at least 0: the commanded position moves no further than this times
+        /// the time that has passed on the robot's own clock, of a silence 50 ms at most, from where the gripper was when the robot was
+        /// resumed. Default: infinite.
+        speed => speed;
+        /// The largest effort that may be asked for, N, at least 0. Default: infinite.
+        effort => effort;
     }
 
-    /// The largest effort that may be asked for, N, at least 0. Default: infinite.
-    pub fn effort(mut self, largest: f32) -> Self {
-        self.effort = at_least_zero(largest);
-        self
-    }
-
-    /// Messages that are taken in a second, at least 1; a tenth of a second's may come at once, as jitter brings them. Those beyond
-    /// are dropped ([`RateLimited`](taut_core::DropCause::RateLimited)). Default: 4000.
-    pub fn rate(mut self, hz: f32) -> Self {
-        self.rate = super::rate(hz);
-        self
-    }
-
-    /// What happens to messages out of the limits. Default: clamp.
-    pub fn policy(mut self, policy: LimitPolicy) -> Self {
-        self.policy = policy;
-        self
-    }
+    rate_and_policy!(rate);
 }

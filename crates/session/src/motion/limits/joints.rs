@@ -1,6 +1,6 @@
 //! Limits of `taut/Joints`.
 
-use super::{LimitPolicy, at_least_zero, range};
+use super::{LimitPolicy, range};
 use crate::motion::{Error, MAX_JOINTS};
 
 /// Limits of one joint, applied beside the robot whatever the operator sends. All are off by default.
@@ -44,35 +44,22 @@ impl JointLimits {
         self
     }
 
-    /// The largest speed, rad/s, at least 0: the commanded position moves no further than this times the time that has passed on
-    /// the robot's own clock, of a silence 50 ms at most, from where the joint was when the robot was resumed; and the commanded
-    /// velocity is no larger. Default: infinite.
-    pub fn velocity(mut self, largest: f32) -> Self {
-        self.velocity = at_least_zero(largest);
-        self
-    }
-
-    /// The largest change of the commanded position's velocity, rad/s², at least 0. A target that jumps is approached so that the
-    /// way is left to brake; one that moves is followed without lag when its velocity is sent too. The range, the step, the reach
-    /// of the effort and the largest speed hold even where that needs a larger change. Default: infinite.
-    pub fn acceleration(mut self, largest: f32) -> Self {
-        self.acceleration = at_least_zero(largest);
-        self
-    }
-
-    /// The longest way from one applied message to the next, rad; at least 0. Default: infinite.
-    pub fn step(mut self, longest: f32) -> Self {
-        self.step = at_least_zero(longest);
-        self
-    }
-
-    /// The largest effort that the joint's controller may make, N·m, at least 0; the commanded effort is no larger. With a
-    /// [`stiffness`](Self::stiffness), the commanded position stays within effort / stiffness of the measured one, but where that
-    /// was pushed away: then it comes back no faster than the largest speed. Only the device itself can limit all of the effort: this
-    /// is the guard's part. Default: infinite.
-    pub fn effort(mut self, largest: f32) -> Self {
-        self.effort = at_least_zero(largest);
-        self
+    at_least_zero! {
+        /// The largest speed, rad/s, at least 0: the commanded position moves no further than this times the time that has passed on
+        /// the robot's own clock, of a silence 50 ms at most, from where the joint was when the robot was resumed; and the commanded
+        /// velocity is no larger. Default: infinite.
+        velocity => velocity;
+        /// The largest change of the commanded position's velocity, rad/s², at least 0. A target that jumps is approached so that the
+        /// way is left to brake; one that moves is followed without lag when its velocity is sent too. The range, the step, the reach
+        /// of the effort and the largest speed hold even where that needs a larger change. Default: infinite.
+        acceleration => acceleration;
+        /// The longest way from one applied message to the next, rad; at least 0. Default: infinite.
+        step => step;
+        /// The largest effort that the joint's controller may make, N·m, at least 0; the commanded effort is no larger. With a
+        /// [`stiffness`](Self::stiffness), the commanded position stays within effort / stiffness of the measured one, but where that
+        /// was pushed away: then it comes back no faster than the largest speed. Only the device itself can limit all of the effort: this
+        /// is the guard's part. Default: infinite.
+        effort => effort;
     }
 
     /// The stiffness with which the joint's controller pulls towards the commanded position, N·m/rad, more than 0. Default:
@@ -132,16 +119,5 @@ impl JointsLimits {
         &self.joints
     }
 
-    /// Messages that are taken in a second, at least 1; a tenth of a second's may come at once, as jitter brings them. Those beyond
-    /// are dropped ([`RateLimited`](taut_core::DropCause::RateLimited)). Default: 4000.
-    pub fn rate(mut self, hz: f32) -> Self {
-        self.rate = super::rate(hz);
-        self
-    }
-
-    /// What happens to messages out of the limits: clamped joint by joint, or refused whole. Default: clamp.
-    pub fn policy(mut self, policy: LimitPolicy) -> Self {
-        self.policy = policy;
-        self
-    }
+    rate_and_policy!(rate);
 }

@@ -1,5 +1,34 @@
 //! What a robot lets itself be told, for each schema.
 
+/// Declares setters of limits that are at least 0.
+macro_rules! at_least_zero {
+    ($($(#[$doc:meta])* $name:ident => $($field:ident).+;)+) => {$(
+        $(#[$doc])*
+        pub fn $name(mut self, largest: f32) -> Self {
+            self.$($field).+ = super::at_least_zero(largest);
+            self
+        }
+    )+};
+}
+
+/// Declares what the limits of every schema have: a rate, and what happens beyond them.
+macro_rules! rate_and_policy {
+    ($($rate:ident).+) => {
+        /// Messages that are taken in a second, at least 1, whatever the operator's rate; a tenth of a second's may come at once, as jitter
+        /// brings them. Those beyond are dropped ([`RateLimited`](taut_core::DropCause::RateLimited)). Default: 4000.
+        pub fn rate(mut self, hz: f32) -> Self {
+            self.$($rate).+ = super::rate(hz);
+            self
+        }
+
+        /// What happens to messages out of the limits: clamped, joint by joint where it has joints, or refused whole. Default: clamp.
+        pub fn policy(mut self, policy: super::LimitPolicy) -> Self {
+            self.policy = policy;
+            self
+        }
+    };
+}
+
 mod gripper;
 mod joints;
 mod state;
@@ -40,38 +69,21 @@ pub enum Limits {
 impl Limits {
     /// The schema that they are for.
     pub const fn schema(&self) -> Schema {
-        match self {
-            Self::State(_) => Schema::State,
-            Self::Joints(_) => Schema::Joints,
-            Self::Twist(_) => Schema::Twist,
-            Self::Gripper(_) => Schema::Gripper,
+        schema_of!(self)
+    }
+}
+
+macro_rules! from {
+    ($($schema:ident($limits:ident)),+) => {$(
+        impl From<$limits> for Limits {
+            fn from(limits: $limits) -> Self {
+                Self::$schema(limits)
+            }
         }
-    }
+    )+};
 }
 
-impl From<MotionLimits> for Limits {
-    fn from(limits: MotionLimits) -> Self {
-        Self::State(limits)
-    }
-}
-
-impl From<JointsLimits> for Limits {
-    fn from(limits: JointsLimits) -> Self {
-        Self::Joints(limits)
-    }
-}
-
-impl From<TwistLimits> for Limits {
-    fn from(limits: TwistLimits) -> Self {
-        Self::Twist(limits)
-    }
-}
-
-impl From<GripperLimits> for Limits {
-    fn from(limits: GripperLimits) -> Self {
-        Self::Gripper(limits)
-    }
-}
+from!(State(MotionLimits), Joints(JointsLimits), Twist(TwistLimits), Gripper(GripperLimits));
 
 /// Messages in a second that every robot takes: a device at 1 kHz, and urgent ones beside it, with room.
 const RATE: f32 = 4_000.0;

@@ -2,7 +2,7 @@
 
 use taut_wire::session::Limits as Wire;
 
-use super::{LimitPolicy, at_least_zero, range};
+use super::{LimitPolicy, range};
 
 /// Limits on motion and force, applied beside the robot whatever the operator sends. All are off by default: they belong
 /// to the robot, and nobody else can know them.
@@ -52,44 +52,27 @@ impl MotionLimits {
         self
     }
 
-    /// The largest speed, m/s, at least 0: the commanded position moves no further than this times the time that has passed on
-    /// the robot's own clock, from where the robot was when it was resumed, and the commanded velocity is no larger. Default:
-    /// infinite.
-    pub fn velocity(mut self, largest: f32) -> Self {
-        self.wire.velocity = at_least_zero(largest);
-        self
-    }
-
-    /// The largest change of the commanded position's velocity, m/s², at least 0. A target that jumps is approached so that the
-    /// way is left to brake; one that moves is followed without lag when its velocity is sent too. The box and the largest speed
-    /// hold even where it would need a larger change. Default: infinite.
-    pub fn acceleration(mut self, largest: f32) -> Self {
-        self.wire.acceleration = at_least_zero(largest);
-        self
-    }
-
-    /// The largest angular speed, rad/s, at least 0: the commanded orientation turns no further than this times the time that has
-    /// passed on the robot's own clock, the shorter way, from how the robot was turned when it was resumed, and the commanded
-    /// angular velocity is no larger. It is for robots that measure their orientation: until then nothing is taken. Default: infinite.
-    pub fn angular_velocity(mut self, largest: f32) -> Self {
-        self.angular_velocity = at_least_zero(largest);
-        self
-    }
-
-    /// The largest commanded torque, N·m, at least 0. What the arm's controller makes of a commanded orientation it does not
-    /// limit. Default: infinite.
-    pub fn torque(mut self, largest: f32) -> Self {
-        self.torque = at_least_zero(largest);
-        self
-    }
-
-    /// The largest force that the arm's controller may make, N, at least 0; the commanded force is no larger. With a
-    /// [`stiffness`](Self::stiffness), the commanded position stays within force / stiffness of the measured one; of an arm that was
-    /// pushed away it comes back no faster than the largest speed. Only the device itself can limit all of the force: this is the
-    /// guard's part. Default: infinite.
-    pub fn force(mut self, largest: f32) -> Self {
-        self.wire.force = at_least_zero(largest);
-        self
+    at_least_zero! {
+        /// The largest speed, m/s, at least 0: the commanded position moves no further than this times the time that has passed on
+        /// the robot's own clock, from where the robot was when it was resumed, and the commanded velocity is no larger. Default:
+        /// infinite.
+        velocity => wire.velocity;
+        /// The largest change of the commanded position's velocity, m/s², at least 0. A target that jumps is approached so that the
+        /// way is left to brake; one that moves is followed without lag when its velocity is sent too. The box and the largest speed
+        /// hold even where it would need a larger change. Default: infinite.
+        acceleration => wire.acceleration;
+        /// The largest angular speed, rad/s, at least 0: the commanded orientation turns no further than this times the time that has
+        /// passed on the robot's own clock, the shorter way, from how the robot was turned when it was resumed, and the commanded
+        /// angular velocity is no larger. It is for robots that measure their orientation: until then nothing is taken. Default: infinite.
+        angular_velocity => angular_velocity;
+        /// The largest commanded torque, N·m, at least 0. What the arm's controller makes of a commanded orientation it does not
+        /// limit. Default: infinite.
+        torque => torque;
+        /// The largest force that the arm's controller may make, N, at least 0; the commanded force is no larger. With a
+        /// [`stiffness`](Self::stiffness), the commanded position stays within force / stiffness of the measured one; of an arm that was
+        /// pushed away it comes back no faster than the largest speed. Only the device itself can limit all of the force: this is the
+        /// guard's part. Default: infinite.
+        force => wire.force;
     }
 
     /// The stiffness with which the arm's controller pulls towards the commanded position, N/m, more than 0. Default: unknown.
@@ -98,23 +81,11 @@ impl MotionLimits {
         self
     }
 
-    /// The longest way from one applied state to the next, m; at least 0: with a known rate of states, besides the speed.
-    /// Default: infinite.
-    pub fn step(mut self, longest: f32) -> Self {
-        self.wire.step = at_least_zero(longest);
-        self
+    at_least_zero! {
+        /// The longest way from one applied state to the next, m; at least 0: with a known rate of states, besides the speed.
+        /// Default: infinite.
+        step => wire.step;
     }
 
-    /// States that are taken in a second, at most, whatever the operator's rate; a tenth of a second's may come at once, as
-    /// jitter brings them. Those beyond are dropped ([`RateLimited`](taut_core::DropCause::RateLimited)). Default: 4000.
-    pub fn rate(mut self, hz: f32) -> Self {
-        self.wire.rate = super::rate(hz);
-        self
-    }
-
-    /// What happens to states out of the limits. Default: clamp.
-    pub fn policy(mut self, policy: LimitPolicy) -> Self {
-        self.policy = policy;
-        self
-    }
+    rate_and_policy!(wire.rate);
 }

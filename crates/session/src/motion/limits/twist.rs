@@ -67,16 +67,5 @@ impl TwistLimits {
         self
     }
 
-    /// Messages that are taken in a second, at least 1; a tenth of a second's may come at once, as jitter brings them. Those beyond
-    /// are dropped ([`RateLimited`](taut_core::DropCause::RateLimited)). Default: 4000.
-    pub fn rate(mut self, hz: f32) -> Self {
-        self.rate = super::rate(hz);
-        self
-    }
-
-    /// What happens to messages out of the limits. Default: clamp.
-    pub fn policy(mut self, policy: LimitPolicy) -> Self {
-        self.policy = policy;
-        self
-    }
+    rate_and_policy!(rate);
 }
