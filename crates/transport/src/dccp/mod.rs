@@ -190,6 +190,8 @@ struct Acks {
     unanswered: bool,
     /// When this end last sent one.
     last: Option<Time>,
+    /// When it sent a message last.
+    sent_data: Option<Time>,
     /// The peer's clock, to be echoed, and when it came.
     timestamp: Option<(u32, Time)>,
     /// The peer sent messages since the window of acknowledgements was last looked at.
@@ -426,7 +428,7 @@ impl Transport for Dccp {
         }
         next = earliest(next, self.features.poll_timeout());
         if let Some(Receiver::TcpLike(ack)) = &self.receiver {
-            next = earliest(next, deadline(ack.poll_timeout(), "delayed ack"));
+            next = earliest(next, deadline(ack.poll_timeout(self.ack_ratio()), "delayed ack"));
         }
         let Some(sender) = &self.sender else { return next };
         next = earliest(next, deadline(sender.poll_timeout(), "no feedback"));

@@ -365,7 +365,9 @@ impl Dccp {
         let header = view.repr();
         let data = matches!(header.packet, Packet::Data | Packet::DataAck { .. }).then(|| view.data());
         match &mut self.receiver {
-            Some(Receiver::TcpLike(ack)) if data.is_some() => ack.on_data(now, self.config.delayed_ack),
+            Some(Receiver::TcpLike(ack)) if data.is_some() => {
+                ack.on_data(now, self.config.delayed_ack, self.acks.sent_data);
+            }
             Some(Receiver::Tfrc(receiver)) => receiver.on_packet(
                 now,
                 DataPacket {

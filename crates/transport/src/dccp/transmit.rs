@@ -116,6 +116,7 @@ impl Dccp {
         let packet = if must_ack { Packet::DataAck { ack: self.seq.gsr } } else { Packet::Data };
         let transmit = self.finish(now, packet, ccval, told, buffer);
         self.sender.as_mut()?.on_sent(now, bytes);
+        self.acks.sent_data = Some(now);
         self.stats.sent += 1;
         Some(transmit)
     }
@@ -131,10 +132,14 @@ impl Dccp {
         Some(self.finish(now, Packet::Ack { ack: self.seq.gsr }, 0, told, buffer))
     }
 
+    /// For so many packets the peer wants an acknowledgement.
+    pub(super) fn ack_ratio(&self) -> u64 {
+        self.features.get(feature::ACK_RATIO, Place::Remote)
+    }
+
     fn is_ack_due(&self, now: Time) -> bool {
-        let ratio = || self.features.get(feature::ACK_RATIO, Place::Remote);
         let due = match &self.receiver {
-            Some(Receiver::TcpLike(ack)) => ack.is_due(now, ratio()),
+            Some(Receiver::TcpLike(ack)) => ack.is_due(now, self.ack_ratio()),
             Some(Receiver::Tfrc(receiver)) => receiver.is_due(),
             None => false,
         };
