@@ -10,28 +10,15 @@ use crate::demo;
 use crate::scenario::{Device, HapticSource, RecordingSpec};
 
 /// Samples of a few values each, over and over.
-#[derive(Debug)]
-pub(super) struct Signal<T = f64> {
+#[derive(Debug, Default)]
+pub(super) struct Signal {
     width: usize,
-    values: Vec<T>,
-}
-
-impl<T> Default for Signal<T> {
-    fn default() -> Self {
-        Self { width: 0, values: Vec::new() }
-    }
+    values: Vec<f64>,
 }
 
 impl Signal {
-    /// The same, as it is on the wire: half as large.
-    pub(super) fn narrowed(&self) -> Signal<f32> {
-        Signal { width: self.width, values: self.values.iter().map(|value| *value as f32).collect() }
-    }
-}
-
-impl<T> Signal<T> {
     /// The values of a row; none when there is no signal.
-    pub(super) fn at(&self, row: usize) -> &[T] {
+    pub(super) fn at(&self, row: usize) -> &[f64] {
         &self.values[row * self.width..][..self.width]
     }
 

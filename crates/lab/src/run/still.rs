@@ -42,7 +42,7 @@ struct Samples {
     burst: u32,
     size: usize,
     /// Values of one sample after the other; empty for a device without a signal.
-    signal: Signal<f32>,
+    signal: Arc<Signal>,
     row: usize,
 }
 
@@ -66,7 +66,7 @@ impl Sources {
             channel: ChannelId(0),
             burst: 1,
             size: commands.size.get() as usize,
-            signal: Signal::default(),
+            signal: Arc::default(),
             row: 0,
         };
         Self { samples: Some(samples), ..Self::silent(commands.period) }
@@ -103,7 +103,7 @@ impl Sources {
         let mut sources = Self::silent(period(Some(stream)));
         if let (Some(spec), Some(channel)) = (&stream.haptic, channel(Medium::Haptic)) {
             let (source, key) = ((&spec.source, spec.period), format!("session.{}.haptic", direction.name()));
-            let signal = signals::load(source, &key, scenario.duration, seed, inputs)?.narrowed();
+            let signal = signals::load(source, &key, scenario.duration, seed, inputs)?;
             let (burst, size) = (spec.burst, spec.size.get() as usize);
             sources.samples = Some(Samples { channel, burst, size, signal, row: 0 });
         }
@@ -142,9 +142,6 @@ impl Sources {
 
     /// Samples that were not asked for are gone, as the reading of a sensor is; of frames the newest wait, as in a camera's buffers.
     fn forget(&mut self) {
-        if self.made.is_empty() {
-            return;
-        }
         let sample = self.samples.as_ref().map(|samples| samples.channel).filter(|_| self.asked);
         self.made.retain(|message| match message {
             DeviceMessage::Payload { channel, .. } => sample.is_some_and(|sample| *channel != sample),
@@ -171,7 +168,7 @@ impl Samples {
     fn make(&mut self) -> impl Iterator<Item = DeviceMessage> + use<> {
         let mut payload = Vec::with_capacity(self.size);
         for value in self.signal.at(self.row).iter().take(self.size / 4) {
-            payload.extend_from_slice(&value.to_be_bytes());
+            payload.extend_from_slice(&(*value as f32).to_be_bytes());
         }
         payload.resize(self.size, 0);
         self.row = self.signal.after(self.row);
