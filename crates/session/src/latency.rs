@@ -94,7 +94,11 @@ pub struct LatencySummary {
 /// answer that does not come is asked for again within milliseconds, not after the second that the RFC demands of bulk
 /// transfers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RoundTrip(RttEstimator);
+pub(crate) struct RoundTrip {
+    estimator: RttEstimator,
+    /// What was made of it: it is asked for more often than it changes.
+    timeout: Option<Duration>,
+}
 
 impl RoundTrip {
     /// Before the first measurement.
@@ -105,23 +109,24 @@ impl RoundTrip {
     const GRANULARITY: Duration = Duration::from_millis(1);
 
     pub(crate) fn record(&mut self, rtt: Duration) {
-        self.0.record(rtt);
+        self.estimator.record(rtt);
+        let timeout = self.estimator.timeout(Self::GRANULARITY);
+        self.timeout = timeout.map(|timeout| timeout.clamp(Self::LEAST, Self::LONGEST));
     }
 
     pub(crate) fn smoothed(&self) -> Option<Duration> {
-        self.0.srtt()
+        self.estimator.srtt()
     }
 
     /// What one may take now, at best: the last, or the smoothed one where that is less. After a stall the smoothed one remembers it
     /// for long, and whoever sends nothing for that reason measures nothing better.
     pub(crate) fn at_best(&self) -> Option<Duration> {
-        self.0.srtt().map(|srtt| srtt.min(self.0.latest()))
+        self.estimator.srtt().map(|srtt| srtt.min(self.estimator.latest()))
     }
 
     /// SRTT + max(G, 4·RTTVAR).
     pub(crate) fn timeout(&self) -> Duration {
-        let timeout = self.0.timeout(Self::GRANULARITY);
-        timeout.map_or(Self::INITIAL, |timeout| timeout.clamp(Self::LEAST, Self::LONGEST))
+        self.timeout.unwrap_or(Self::INITIAL)
     }
 }
 

@@ -200,8 +200,9 @@ impl Node for AgentNode {
         }
         let transmit = agent!(&mut self.agent, agent => agent.poll_transmit(now, &mut self.spare));
         let stack = agent!(&mut self.agent, agent => agent.transport_mut().stack_mut());
-        let choices = std::iter::from_fn(|| stack.poll_choice());
-        self.events.borrow_mut().extend(choices.map(|choice| NodeEvent::Chosen(Box::new(choice))));
+        while let Some(choice) = stack.poll_choice() {
+            self.events.borrow_mut().push_back(NodeEvent::Chosen(Box::new(choice)));
+        }
         let transmit = transmit?;
         let packet = self.peer.packet(std::mem::take(&mut self.spare), transmit);
         self.account.sent(transmit.path, packet.meta.size);

@@ -254,6 +254,11 @@ impl Packer {
         !matches!(self.0, Policy::Aware { due: false, .. })
     }
 
+    /// Do frames wait for the next sample, whatever time passes? There was none before it that was withheld.
+    pub const fn waits_for_sample(&self) -> bool {
+        matches!(self.0, Policy::Fixed { withheld: 0, .. })
+    }
+
     /// When time alone sends something.
     pub fn poll_timeout(&self, waiting: &Waiting) -> Option<Deadline> {
         match &self.0 {

@@ -186,7 +186,7 @@ impl Channel {
     /// What moves, where its payloads are [`Motion`](motion::Motion).
     pub(crate) fn motion(&self) -> Option<motion::Schema> {
         let is_motion = self.kind == ChannelKind::Motion && self.schema.encoding == Encoding::Taut;
-        motion::Schema::from_name(&self.schema.name).filter(|_| is_motion)
+        if is_motion { motion::Schema::from_name(&self.schema.name) } else { None }
     }
 
     pub(super) fn declaration(&self) -> Declaration {

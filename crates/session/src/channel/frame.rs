@@ -52,7 +52,7 @@ impl Channels {
         };
         if (more || self.is_live(at))
             && let End::Sends(out) = &mut self.ends[at]
-            && !out.is_empty()
+            && out.has_more()
         {
             out.forget_hopeless(now, takes, outlook.way, &mut self.gone);
             // Only where parts of messages are cut alike there is parity.
@@ -71,7 +71,7 @@ impl Channels {
     /// What waits in a channel.
     fn rests(&self, at: usize) -> impl Iterator<Item = Rest> {
         let out = match &self.ends[at] {
-            End::Sends(out) if !out.is_empty() => Some(out),
+            End::Sends(out) if out.has_more() => Some(out),
             _ => None,
         };
         out.into_iter().flat_map(Outgoing::rests)
@@ -80,10 +80,12 @@ impl Channels {
     pub(super) fn waiting(&self, more: bool) -> Waiting {
         let (mut samples, mut media) = (0, None);
         for at in &self.order {
+            let End::Sends(out) = &self.ends[*at] else { continue };
+            let waiting = out.waiting();
             if self.is_live(*at) {
-                samples += self.rests(*at).count();
-            } else if more && media.is_none() {
-                media = self.rests(*at).next().map(|rest| rest.range.len() as u64);
+                samples += waiting.rests;
+            } else if more && media.is_none() && waiting.rests > 0 {
+                media = Some(waiting.first as u64);
             }
         }
         Waiting { samples, media }

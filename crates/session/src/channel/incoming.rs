@@ -32,6 +32,8 @@ pub(super) struct Incoming {
     window: Window,
     newest: u64,
     parts: BTreeMap<u64, Part>,
+    /// Of none of them the time is over before this.
+    late: Time,
     /// In order: the next one, and those that came before their turn.
     expected: Option<u64>,
     ahead: BTreeMap<u64, Whole>,
@@ -80,6 +82,7 @@ impl Incoming {
             window: Window::default(),
             newest: 0,
             parts: BTreeMap::new(),
+            late: Time::MAX,
             expected: None,
             ahead: BTreeMap::new(),
             player: None,
@@ -218,6 +221,7 @@ impl Incoming {
             expires: left,
         };
         let part = self.parts.entry(sequence).or_insert_with(begun);
+        self.late = self.late.min(part.expires.unwrap_or(Time::MAX));
         if !part.insert(range, payload) {
             outcome.drop(sequence, DropCause::Duplicate);
             return None;
@@ -292,15 +296,18 @@ impl Incoming {
 
     /// Of messages whose time is over, the parts that came are dropped.
     pub(super) fn forget_late(&mut self, now: Time, outcome: &mut Outcome) {
-        if self.parts.is_empty() {
+        if now < self.late {
             return;
         }
+        self.late = Time::MAX;
         self.parts.retain(|sequence, part| {
-            let late = part.expires.is_some_and(|expires| now >= expires);
-            if late {
+            let expires = part.expires.unwrap_or(Time::MAX);
+            if now >= expires {
                 outcome.drop(*sequence, DropCause::TooLate);
+                return false;
             }
-            !late
+            self.late = self.late.min(expires);
+            true
         });
     }
 

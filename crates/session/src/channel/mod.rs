@@ -31,7 +31,7 @@ mod spans;
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time, earliest};
+use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time};
 use taut_media::{Parity, Waiting};
 use taut_wire::session::{
     ChannelKind, DataAck, DataHeader, Declaration, Delivery, Direction, Piece, Pieces, Role,
@@ -44,7 +44,7 @@ pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 pub use self::event::{ChannelEvent, ChannelSummary, SendRefused};
 use self::incoming::{Incoming, Outcome, Whole, is_parity};
 use self::mend::Load;
-use self::outgoing::{Gone, Outgoing};
+use self::outgoing::{Gone, Outgoing, sooner};
 pub use self::pack::Packing;
 use self::pack::{Packs, Taken};
 pub use self::playout::Playout;
@@ -362,6 +362,14 @@ impl Channels {
         matches!(&self.ends[at], End::Sends(out) if out.has_more())
     }
 
+    /// Can a frame go now? On most turns nothing waits, or what waits has nothing live to travel with.
+    pub(crate) fn may_go(&self, now: Time, more: bool) -> bool {
+        let along = self.packs.goes_along(now);
+        // Whoever packs by time has to be asked.
+        !along && !self.packs.is_separate()
+            || self.order.iter().any(|at| (self.is_live(*at) || more && !along) && self.waits(*at))
+    }
+
     /// The transport did not take it: never will it, or not now.
     pub(crate) fn refused(&mut self, now: Time, cause: DropCause) {
         if cause == DropCause::SendBufferFull {
@@ -416,11 +424,12 @@ impl Channels {
         mut stamp: impl FnMut(u32, Duration) -> Option<Stamp>,
     ) -> Result<(), DropCause> {
         let pieces = || pieces.clone().map_while(Result::ok);
-        if !pieces().all(|(piece, _)| self.own(&piece).is_some()) {
-            return Err(DropCause::Malformed);
-        }
         // Nobody asks what became of an acknowledgement alone.
-        let (mut has_room, mut repeats) = (pieces().next().is_some(), false);
+        let (mut has_room, mut repeats) = (false, false);
+        for (piece, _) in pieces() {
+            self.own(&piece).ok_or(DropCause::Malformed)?;
+            has_room = true;
+        }
         let fresh = self.received.is_new(header.number);
         let mut outcome = std::mem::take(&mut self.outcome);
         for (piece, payload) in pieces() {
@@ -591,15 +600,13 @@ impl Channels {
         let [mut sending, mut expires, mut copies] = [None; 3];
         for at in &self.order {
             let End::Sends(out) = &self.ends[*at] else { continue };
-            if out.is_empty() {
-                continue;
-            }
-            expires = expires.into_iter().chain(out.expires()).min();
-            if out.has_more() && self.packs.is_separate() {
+            let waiting = out.waiting();
+            expires = sooner(expires, waiting.expires);
+            if waiting.rests > 0 && self.packs.is_separate() {
                 let opens = if self.is_live(*at) { Some(opens) } else { opens_for_more() };
-                sending = sending.into_iter().chain(opens).min();
+                sending = sooner(sending, opens);
             }
-            copies = copies.into_iter().chain(out.copy_due()).min();
+            copies = sooner(copies, waiting.copy);
         }
         if !self.packs.is_separate() {
             let waiting = self.waiting(true);
@@ -607,19 +614,22 @@ impl Channels {
             let live = due(Waiting { media: None, ..waiting }).map(|at| at.max(opens));
             let media = waiting.media.and_then(|_| due(Waiting { samples: 0, ..waiting }));
             let media = media.and_then(|at| opens_for_more().map(|opens| at.max(opens)));
-            sending = live.into_iter().chain(media).min();
+            sending = sooner(live, media);
         }
-        let sending = sending.map(|at| Deadline::new(at.max(self.retry), "channel"));
-        let late = expires.map(|at| Deadline::new(at, "channel deadline"));
-        let lost = self.under_way.due(timeout).map(|at| Deadline::new(at, "channel repeat"));
-        let ack = self.received.due().map(|at| Deadline::new(at, "channel acknowledgement"));
-        let copy = copies.map(|at| Deadline::new(at, "channel copy"));
-        let played = self.ends.iter().filter_map(|end| match end {
-            End::Sends(_) => None,
-            End::Takes(incoming) => incoming.due(),
+        let played = self.ends.iter().fold(None, |played, end| match end {
+            End::Sends(_) => played,
+            End::Takes(incoming) => sooner(played, incoming.due()),
         });
-        let played = played.min().map(|at| Deadline::new(at, "play-out"));
-        [sending, late, lost, ack, copy, played].into_iter().fold(None, earliest)
+        let all = [
+            (sending.map(|at| at.max(self.retry)), "channel"),
+            (expires, "channel deadline"),
+            (self.under_way.due(timeout), "channel repeat"),
+            (self.received.due(), "channel acknowledgement"),
+            (copies, "channel copy"),
+            (played, "play-out"),
+        ];
+        let due = all.into_iter().filter_map(|(at, why)| Some((at?, why))).min_by_key(|(at, _)| *at);
+        due.map(|(at, why)| Deadline::new(at, why))
     }
 
     /// What each did.

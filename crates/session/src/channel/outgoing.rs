@@ -1,5 +1,6 @@
 //! A channel's messages on their way out: bounded, each with one fate.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -31,6 +32,20 @@ pub(super) struct Outgoing {
     bucket: Option<LeakyBucket>,
     /// The last message of which the transport dropped a part.
     cut_short: Option<u64>,
+    /// What waits, once somebody asked, until it changes: on most turns it does not.
+    waiting: Cell<Option<Waiting>>,
+}
+
+/// What waits in a channel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    /// Ranges of bytes, and the length of the first.
+    pub(super) rests: usize,
+    pub(super) first: usize,
+    /// When the first message of which something waits is worthless.
+    pub(super) expires: Option<Time>,
+    /// When the next copy goes.
+    pub(super) copy: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -69,8 +84,40 @@ pub(super) struct Rest {
 
 impl Outgoing {
     pub(super) fn new() -> Self {
-        let (messages, spare) = (VecDeque::new(), Vec::new());
-        Self { agreed: None, next_sequence: 1, messages, bytes: 0, spare, bucket: None, cut_short: None }
+        Self {
+            agreed: None,
+            next_sequence: 1,
+            messages: VecDeque::new(),
+            bytes: 0,
+            spare: Vec::new(),
+            bucket: None,
+            cut_short: None,
+            waiting: Cell::default(),
+        }
+    }
+
+    /// What waits.
+    pub(super) fn waiting(&self) -> Waiting {
+        self.waiting.get().unwrap_or_else(|| {
+            let mut all = Waiting::default();
+            for message in &self.messages {
+                all.copy = sooner(all.copy, message.beside.as_ref().and_then(Beside::due));
+                let before = all.rests;
+                for rest in message.rests() {
+                    all.first = if all.rests == 0 { rest.len() } else { all.first };
+                    all.rests += 1;
+                }
+                all.expires = sooner(all.expires, message.expires.filter(|_| all.rests > before));
+            }
+            self.waiting.set(Some(all));
+            all
+        })
+    }
+
+    /// All messages, one of which changes.
+    fn change(&mut self) -> &mut VecDeque<Message> {
+        self.waiting.set(None);
+        &mut self.messages
     }
 
     /// Nothing waits, and of nothing that went the fate is of interest.
@@ -90,7 +137,7 @@ impl Outgoing {
     }
 
     pub(super) fn flush(&mut self, cause: DropCause, gone: &mut Vec<Gone>) {
-        gone.extend(self.messages.drain(..).map(|message| Gone::Dropped(message.sequence, cause)));
+        gone.extend(self.change().drain(..).map(|message| Gone::Dropped(message.sequence, cause)));
         self.bytes = 0;
     }
 
@@ -137,7 +184,7 @@ impl Outgoing {
         let mut bytes = std::mem::take(&mut self.spare);
         bytes.clear();
         bytes.extend_from_slice(payload);
-        self.messages.push_back(Message {
+        self.change().push_back(Message {
             sequence,
             created,
             expires,
@@ -175,10 +222,12 @@ impl Outgoing {
     }
 
     fn drop_where(&mut self, mut is: impl FnMut(&Message) -> bool, cause: DropCause, gone: &mut Vec<Gone>) {
-        let (bytes, repeats) = (&mut self.bytes, self.agreed.is_some_and(|agreed| agreed.repeats()));
+        let repeats = self.agreed.is_some_and(|agreed| agreed.repeats());
+        let (bytes, waiting) = (&mut self.bytes, &self.waiting);
         self.messages.retain(|message| {
             let goes = is(message);
             if goes {
+                waiting.set(None);
                 *bytes -= message.payload.len();
                 // What has gone and is not repeated waited for its copy alone.
                 if repeats || message.has_more() {
@@ -192,7 +241,7 @@ impl Outgoing {
     /// The oldest that has not begun, or the oldest at all.
     fn drop_oldest(&mut self, gone: &mut Vec<Gone>) {
         let at = self.messages.iter().position(|message| !message.begun).unwrap_or(0);
-        if let Some(message) = self.messages.remove(at) {
+        if let Some(message) = self.change().remove(at) {
             self.bytes -= message.payload.len();
             gone.push(Gone::Dropped(message.sequence, DropCause::QueueFullPackets));
         }
@@ -200,7 +249,7 @@ impl Outgoing {
 
     /// Those whose time is over. What has all gone may have arrived in time: its acknowledgement tells.
     pub(super) fn forget_late(&mut self, now: Time, gone: &mut Vec<Gone>) {
-        if self.expires().is_some_and(|expires| now >= expires) {
+        if self.waiting().expires.is_some_and(|expires| now >= expires) {
             let is_late = |message: &Message| message.is_late(now) && message.has_more();
             self.drop_where(is_late, DropCause::TooLate, gone);
         }
@@ -239,22 +288,21 @@ impl Outgoing {
         let beside = Beside::new(agreed.repair.ahead(way().as_ref(), left, parts), &message.payload, part);
         load.record(message.payload.len(), &beside);
         message.beside = Some(beside);
+        self.waiting.set(None);
     }
 
     /// Copies that are due go; how many.
     pub(super) fn copy(&mut self, now: Time) -> u64 {
         let mut copies = 0;
-        for message in &mut self.messages {
+        if self.waiting().copy.is_none_or(|due| now < due) {
+            return copies;
+        }
+        for message in self.change() {
             if message.beside.as_mut().is_some_and(|beside| beside.poll_copy(now)) {
                 copies += u64::from(message.again(0..message.payload.len()));
             }
         }
         copies
-    }
-
-    /// When the next copy goes.
-    pub(super) fn copy_due(&self) -> Option<Time> {
-        self.messages.iter().filter_map(|message| message.beside.as_ref()?.due()).min()
     }
 
     /// What waits, in the order in which it goes.
@@ -275,13 +323,7 @@ impl Outgoing {
     }
 
     pub(super) fn has_more(&self) -> bool {
-        self.messages.iter().any(Message::has_more)
-    }
-
-    /// When the first of those of which something waits is worthless.
-    pub(super) fn expires(&self) -> Option<Time> {
-        let waiting = self.messages.iter().filter(|message| message.has_more());
-        waiting.filter_map(|message| message.expires).min()
+        self.waiting().rests > 0
     }
 
     /// These bytes of a message.
@@ -293,6 +335,7 @@ impl Outgoing {
     /// They were given to the transport. Were they parity?
     pub(super) fn sent(&mut self, now: Time, sequence: u64, range: &Range<usize>) -> bool {
         let Some(at) = self.find(sequence) else { return false };
+        self.waiting.set(None);
         let message = &mut self.messages[at];
         let is_parity = message.is_parity(range);
         message.lost.remove(range);
@@ -314,6 +357,7 @@ impl Outgoing {
     /// They arrived.
     pub(super) fn arrived(&mut self, sequence: u64, range: &Range<usize>, gone: &mut Vec<Gone>) {
         let Some(at) = self.find(sequence) else { return };
+        self.waiting.set(None);
         let message = &mut self.messages[at];
         let is_parity = message.is_parity(range);
         let beside = message.beside.get_or_insert_default();
@@ -339,6 +383,7 @@ impl Outgoing {
         gone: &mut Vec<Gone>,
     ) -> bool {
         let Some(at) = self.find(sequence) else { return false };
+        self.waiting.set(None);
         let message = &mut self.messages[at];
         let Some(range) = message.beside.get_or_insert_default().lost(range) else { return false };
         let cause = match self.agreed {
@@ -372,11 +417,16 @@ impl Outgoing {
     }
 
     fn remove(&mut self, at: usize) {
-        if let Some(message) = self.messages.remove(at) {
+        if let Some(message) = self.change().remove(at) {
             self.bytes -= message.payload.len();
             self.spare = message.payload;
         }
     }
+}
+
+/// The earlier of two times, where there are any.
+pub(super) fn sooner(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    a.map_or(b, |a| Some(b.map_or(a, |b| a.min(b))))
 }
 
 impl Message {

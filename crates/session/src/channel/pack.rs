@@ -116,6 +116,12 @@ impl Packs {
         self.packer.is_none()
     }
 
+    /// Does nothing go by itself now, but along with what is live?
+    pub(super) fn goes_along(&self, now: Time) -> bool {
+        self.packer.as_ref().is_some_and(Packer::waits_for_sample)
+            && self.ticked.is_some_and(|ticked| now < ticked + IDLE)
+    }
+
     /// What goes next, if anything does.
     pub(super) fn next(&mut self, now: Time, waiting: &Waiting) -> Option<Next> {
         self.given = None;

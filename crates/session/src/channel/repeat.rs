@@ -61,6 +61,7 @@ pub(super) struct UnderWay {
     round_trip: RoundTrip,
     /// Which share is lost, and the last that counted as lost: some arrive after all.
     loss: LossShare,
+    /// Their numbers rise.
     given_up: VecDeque<u64>,
     /// Of frames whose fate is known: empty, but for their room.
     spare: Vec<Vec<Fragment>>,
@@ -125,6 +126,8 @@ impl UnderWay {
 
     /// Its fate is known now.
     pub(super) fn take(&mut self, number: u64) -> Option<Sent> {
+        // Most of what an acknowledgement tells, the one before it told as well.
+        self.frames.front().filter(|first| first.number <= number)?;
         let at = self.frames.binary_search_by_key(&number, |frame| frame.number).ok()?;
         let frame = &mut self.frames[at];
         if !std::mem::take(&mut frame.waits) {
@@ -140,7 +143,7 @@ impl UnderWay {
         let sent = self.take(number);
         if sent.is_some() {
             self.loss.record(false);
-        } else if let Some(at) = self.given_up.iter().position(|other| *other == number) {
+        } else if let Ok(at) = self.given_up.binary_search(&number) {
             self.given_up.remove(at);
             self.loss.take_back();
         }

@@ -231,6 +231,9 @@ impl Sending {
             let more = self.channels.has_more()
                 && now >= self.next_capped
                 && self.controller.admits_more(now, self.channels.under_way());
+            if !self.channels.may_go(now, more) {
+                return;
+            }
             let mut data = port.buffer();
             let rate = self.capped(self.controller.rate_found(now));
             let outlook = Outlook { rate, way, timeout: pace.timeout };

@@ -190,8 +190,11 @@ pub(super) struct Onlooker {
 impl SessionObserver for Onlooker {
     fn on_event(&mut self, now: Time, event: Observed<'_>) {
         if let Some(note) = note(event) {
-            let told = self.books.write(self.side, now, note);
-            self.events.borrow_mut().extend(told.into_iter().flatten());
+            let [first, second] = self.books.write(self.side, now, note);
+            let mut events = self.events.borrow_mut();
+            for event in [first, second].into_iter().flatten() {
+                events.push_back(event);
+            }
         }
     }
     fn reads_messages(&self) -> bool {
