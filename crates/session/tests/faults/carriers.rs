@@ -8,7 +8,7 @@ use taut_transport::entropy::Entropy;
 use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::mtip::{Mtip, MtipConfig};
-use taut_transport::quic::{Quic, QuicConfig};
+use taut_transport::quic::{MpQuic, Quic, QuicConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
 use taut_transport::security::{Sealed, Secured, SecurityConfig};
 use taut_transport::tcp::{Tcp, TcpConfig};
@@ -31,6 +31,8 @@ pub(crate) enum Over {
     Dccp3,
     /// Of one path, over which every repetition goes too.
     Mtip,
+    /// Of one path.
+    MpQuic,
 }
 
 impl Over {
@@ -58,6 +60,7 @@ impl Over {
             Self::Dccp2 => "dccp2",
             Self::Dccp3 => "dccp3",
             Self::Mtip => "mtip",
+            Self::MpQuic => "mpquic",
         }
     }
 
@@ -92,6 +95,14 @@ impl Over {
         if matches!(self, Self::QuicDatagrams | Self::QuicStreams) {
             let quic = if opens { Quic::client } else { Quic::server };
             return Carrier(Box::new(quic(QuicConfig::new(), &own, trust, entropy("quic"))));
+        }
+        if self == Self::MpQuic {
+            let quic = if opens { MpQuic::client } else { MpQuic::server };
+            let mut quic = quic(QuicConfig::new(), &own, trust, entropy("quic"));
+            if opens {
+                quic.add_path(Time::ZERO, PathId(0));
+            }
+            return Carrier(Box::new(quic));
         }
         let make = {
             let what = what.clone();

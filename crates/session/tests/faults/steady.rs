@@ -87,7 +87,16 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let scream = Congestion::Scream(MS * 10);
     let cameras = [("none", None), ("encoder", Some(ENCODER)), ("bursts", Some(BURSTS))];
-    let overs = [Over::Udp, Over::QuicDatagrams, Over::Sctp, Over::Dccp2, Over::Dccp3, Over::Tcp, Over::Mtip];
+    let overs = [
+        Over::Udp,
+        Over::QuicDatagrams,
+        Over::MpQuic,
+        Over::Sctp,
+        Over::Dccp2,
+        Over::Dccp3,
+        Over::Tcp,
+        Over::Mtip,
+    ];
     for over in overs {
         for (law_name, law) in [("own queue", Congestion::OwnQueue), ("SCReAM, 10 ms", scream)] {
             for (camera_name, camera) in &cameras[..2] {
