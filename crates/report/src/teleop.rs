@@ -104,6 +104,7 @@ fn felt(control: &ControlResult) -> String {
         (None, Some(touch)) => match touch.calm {
             Some(true) => "calm",
             Some(false) => "RATTLES",
+            None if touch.rest_s > 0.0 => "not judged, for the force did not come back to the hand",
             None => "not judged, for the hand never rested on it for long enough",
         },
     };

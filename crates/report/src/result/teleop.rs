@@ -207,7 +207,7 @@ pub struct ControlResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TouchResult {
     /// While the hand pressed and held still, the force rippled by less than 7 % of its mean and did not grow. Absent when the hand
-    /// never rested on anything for long enough.
+    /// never rested on anything for long enough, or felt less than half of it.
     pub calm: Option<bool>,
     /// Force ripple of 2 to 50 Hz on the arm in the second half of the rests, root mean square, per cent of the mean force.
     pub ripple_percent: Option<f64>,
@@ -215,6 +215,8 @@ pub struct TouchResult {
     pub growth: Option<f64>,
     /// Mean force on the arm in the second half of the rests, in newtons.
     pub rest_force_n: Option<f64>,
+    /// Mean force on the hand in the second half of the rests, in newtons.
+    pub rest_felt_n: Option<f64>,
     /// How long the second halves of the rests were together, in seconds.
     pub rest_s: f64,
     /// The round trip from which on what is touched rattles, in milliseconds: the margin of hand, arm and surface, of which the

@@ -25,15 +25,17 @@ pub(super) struct Calm {
     /// Of the band, squared: in the first half of each rest, when what the hand did before fades, and in the second; and how many.
     squares: [f64; 2],
     counts: [u64; 2],
-    /// Of the force in the second halves.
-    sum: f64,
+    /// Of the force in the second halves, on the arm and on the hand.
+    sums: [f64; 2],
 }
 
 /// What it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
     pub(super) seconds: f64,
+    /// On the arm, and on the hand, N.
     pub(super) mean: f64,
+    pub(super) felt: f64,
     pub(super) ripple_percent: f64,
     pub(super) growth: f64,
 }
@@ -41,11 +43,11 @@ pub(super) struct Found {
 impl Calm {
     /// Told once in so many seconds.
     pub(super) fn new(seconds: f64) -> Self {
-        Self { seconds, filter: None, squares: [0.0; 2], counts: [0; 2], sum: 0.0 }
+        Self { seconds, filter: None, squares: [0.0; 2], counts: [0; 2], sums: [0.0; 2] }
     }
 
-    /// A force, N, and the rest that it belongs to: since when, and how long it is, s.
-    pub(super) fn record(&mut self, force: f64, rest: Option<[f64; 2]>) {
+    /// The force on the arm and on the hand, N, and the rest that they belong to: since when, and how long it is, s.
+    pub(super) fn record(&mut self, [force, felt]: [f64; 2], rest: Option<[f64; 2]>) {
         let Some([passed, lasts]) = rest else {
             self.filter = None;
             return;
@@ -55,23 +57,30 @@ impl Calm {
         let half = usize::from(passed >= lasts / 2.0);
         self.squares[half] += ripple * ripple;
         self.counts[half] += 1;
-        self.sum += if half == 1 { force } else { 0.0 };
+        if half == 1 {
+            self.sums = [self.sums[0] + force, self.sums[1] + felt];
+        }
     }
 
     /// `None`: the hand did not rest long enough on anything.
     pub(super) fn found(&self) -> Option<Found> {
         let seconds = self.counts[1] as f64 * self.seconds;
-        let mean = self.sum / self.counts[1].max(1) as f64;
+        let [mean, felt] = self.sums.map(|sum| sum / self.counts[1].max(1) as f64);
         if seconds < SHORTEST || mean <= 0.0 || self.counts[0] == 0 {
             return None;
         }
         let [first, second] = [0, 1].map(|half| (self.squares[half] / self.counts[half] as f64).sqrt());
         let growth = second / first.max(f64::MIN_POSITIVE);
-        Some(Found { seconds, mean, ripple_percent: 100.0 * second / mean, growth })
+        Some(Found { seconds, mean, felt, ripple_percent: 100.0 * second / mean, growth })
     }
 }
 
 impl Found {
+    /// Did most of the force come back, of what the device can push? Without it there is no loop.
+    pub(super) fn came_back(&self, device_force: f64) -> bool {
+        self.felt >= 0.5 * self.mean.min(device_force)
+    }
+
     pub(super) fn is_calm(&self) -> bool {
         let grows = self.growth > MOST_GROWTH && self.ripple_percent > TREMOR_PERCENT;
         self.ripple_percent < MOST_RIPPLE_PERCENT && !grows
@@ -124,9 +133,9 @@ mod tests {
         for _ in 0..3 {
             for step in 0..2_000 {
                 let passed = f64::from(step) / 1e3;
-                calm.record(force(passed), Some([passed, 2.0]));
+                calm.record([force(passed); 2], Some([passed, 2.0]));
             }
-            calm.record(0.0, None);
+            calm.record([0.0; 2], None);
         }
         calm.found().expect("it rested")
     }
@@ -160,8 +169,8 @@ mod tests {
     #[test]
     fn what_is_felt_on_the_move_and_for_too_short_a_time_says_nothing() {
         let mut calm = Calm::new(0.001);
-        (0..5_000).for_each(|_| calm.record(3.0, None));
-        (0..300).for_each(|step| calm.record(3.0, Some([f64::from(step) / 1e3, 0.3])));
+        (0..5_000).for_each(|_| calm.record([3.0; 2], None));
+        (0..300).for_each(|step| calm.record([3.0; 2], Some([f64::from(step) / 1e3, 0.3])));
         assert_eq!(calm.found(), None);
     }
 }

@@ -91,7 +91,7 @@ impl Control {
         let [felt, met] = [norm(&self.device[1]), norm(&force)];
         let touches = met > TOUCH;
         self.ports.arm(position, force, touches, self.dt);
-        self.calm.record(met, self.intention.rests().filter(|_| self.moving));
+        self.calm.record([met, felt], self.intention.rests().filter(|_| self.moving));
         self.series[1].record(now, self.ports.energy * 1e3);
         self.series[2].record(now, felt);
         self.series[3].record(now, met);
@@ -139,18 +139,19 @@ impl Control {
             contact_s: self.contact_steps as f64 * self.dt,
             speed_max_m_s: self.fastest,
             failure: self.failure.clone(),
-            touch: teleop.environment.surface().filter(|_| feels).map(|surface| self.touch(surface)),
+            touch: teleop.environment.surface().filter(|_| feels).map(|surface| self.touch(teleop, surface)),
         })
     }
 
-    fn touch(&self, [stiffness, damping, _]: [f64; 3]) -> TouchResult {
+    fn touch(&self, teleop: &Teleop, [stiffness, damping, _]: [f64; 3]) -> TouchResult {
         let found = self.calm.found();
         let critical = Touch::of(Surface { stiffness, damping }).critical_round_trip();
         TouchResult {
-            calm: found.map(|found| found.is_calm()),
+            calm: found.filter(|found| found.came_back(teleop.device_force)).map(|found| found.is_calm()),
             ripple_percent: found.map(|found| found.ripple_percent),
             growth: found.map(|found| found.growth),
             rest_force_n: found.map(|found| found.mean),
+            rest_felt_n: found.map(|found| found.felt),
             rest_s: found.map_or(0.0, |found| found.seconds),
             critical_rtt_ms: critical.map(Duration::as_millis_f64),
             // Adding zero turns a negative zero into zero.
@@ -195,7 +196,8 @@ mod tests {
     /// early at each end, so that it takes a period more to come back.
     fn touched(teleop: &Teleop, seconds: u64, round_trip: usize) -> ControlResult {
         let (seed, period) = (Seed::new(1), teleop.period);
-        let late = [round_trip / 2, round_trip - round_trip / 2 + 1];
+        let there = (round_trip / 2).min(1_000);
+        let late = [there, round_trip - there + 1];
         let watch = Watch { warmup: Duration::ZERO, duration: Duration::from_secs(seconds) };
         let mut control = Control::new(teleop, seed, watch);
         let mut hand = SimulatedHand::of_run(teleop, seed);
@@ -254,6 +256,13 @@ mod tests {
         let springs = [40, 70].map(|ms| calm(&of("spring", ms)));
         assert_eq!(springs, [true, false]);
         assert!([10, 80, 160].into_iter().all(|ms| calm(&of("foam", ms))));
+    }
+
+    #[test]
+    fn force_that_does_not_come_back_makes_nothing_calm() {
+        let teleop = teleop("environment = \"wall\"\nrest = \"2s\"");
+        let mute = touched(&teleop, 20, 40_000).touch.unwrap();
+        assert!(mute.calm.is_none() && mute.rest_felt_n < Some(0.1), "{mute:?}");
     }
 
     #[test]
