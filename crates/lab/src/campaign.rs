@@ -10,8 +10,9 @@ use crate::metrics::{Moments, percent};
 use crate::run::{RunError, run};
 use crate::scenario::{Direction, Scenario, Variant};
 use taut_report::result::{
-    CampaignResult, CommandsResult, EmergencyResult, LimitTally, Measure, MediumResult, ModelMeasure,
-    ModelRow, RunResult, Series, StreamResult, TeleopResult, Trend, VariantResult, VideoResult, radio_mj,
+    CampaignResult, CommandsResult, Distribution, EmergencyResult, LimitTally, Measure, MediumResult,
+    ModelMeasure, ModelRow, RunResult, Series, Spread, StreamResult, TeleopResult, Trend, VariantResult,
+    VideoResult, radio_mj,
 };
 
 /// One run of a campaign: which variant, which seed, and what it found. Its series are left out.
@@ -133,6 +134,7 @@ fn variant_result(
         limits: limits(runs),
         measures: measures(runs, variant),
         trends,
+        spreads: spreads(runs),
     }
 }
 
@@ -307,10 +309,33 @@ fn frames(video: &VideoResult, values: &mut Values) {
         let mut push = |what: &str, value| values.push(format!("{haptic}{what}"), "ms", value);
         push(" latency p99", video.haptic_delay_ms.as_ref().map(|delay| delay.p99));
         push(" latency, largest", video.haptic_delay_ms.as_ref().map(|delay| delay.max));
+        push(" jitter, largest", video.haptic_jitter_max_ms);
         let offset = format!("–{name} offset");
         push(&offset, video.offset_ms.as_ref().map(|offset| offset.mean));
         push(&format!("{offset} p99"), video.offset_ms.as_ref().map(|offset| offset.p99));
+        values.push(format!("{haptic} packet loss"), "%", video.haptic_loss_percent);
     }
+}
+
+/// How frame rates, latencies and offsets of videos are spread, over all runs.
+fn spreads(runs: &[&RunResult]) -> Vec<Spread> {
+    let mut spreads = Vec::new();
+    for (place, video) in runs.first().iter().flat_map(|run| run.videos.iter().enumerate()) {
+        let videos = || runs.iter().filter_map(move |run| run.videos.get(place));
+        let of = |name: &str, of: fn(&VideoResult) -> Option<&Distribution>| {
+            let parts = videos().filter_map(of).map(|times| (times.count, &times.cdf[..]));
+            Spread::pooled(name, "ms", parts)
+        };
+        let (name, seconds) = (&video.name, videos().filter_map(|video| video.fps.as_ref()));
+        let seconds = seconds.map(|fps| (fps.seconds, &fps.cdf[..]));
+        spreads.extend(Spread::pooled(&format!("{name} frame rate"), "1/s", seconds));
+        spreads.extend(of(&format!("{name} frame latency"), |video| video.frame_delay_ms.as_ref()));
+        if let Some(haptic) = &video.haptic {
+            spreads.extend(of(&format!("{haptic}–{name} offset"), |video| video.offset_ms.as_ref()));
+            spreads.extend(of(&format!("{haptic} latency"), |video| video.haptic_delay_ms.as_ref()));
+        }
+    }
+    spreads
 }
 
 /// What the session of operator and robot found.

@@ -6,7 +6,7 @@ use super::format::{ABSENT, escape, number, optional};
 use super::page::{self, Figure, Table, section};
 use crate::result::{
     ComparedRun, ComparedStream, ComparisonResult, CrossSummary, Difference, Distribution, Figures, Ran,
-    SessionSummary,
+    SessionSummary, VideoResult,
 };
 
 const SIMULATED: Ink = Ink(0);
@@ -24,10 +24,8 @@ pub(super) fn html(comparison: &ComparisonResult) -> String {
     );
     body.push_str(&verdict(comparison));
     body.push_str(&section("One-way latency, simulated and real", &latencies(comparison)));
-    let beside = cross_rows(comparison);
-    if !beside.is_empty() {
-        body.push_str(&section("Cross traffic, simulated and real", &cross_table(&beside)));
-    }
+    body.push_str(&section("Cross traffic, simulated and real", &paired_table(&cross_rows(comparison))));
+    body.push_str(&section("Video, simulated and real", &paired_table(&video_rows(comparison))));
     body.push_str(&section("Everything else", &others(comparison)));
     body.push_str(&section("Distributions", &page::figures(&figures(comparison), 1)));
     page::document(&comparison.title, &body)
@@ -222,37 +220,63 @@ pub(super) fn command_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
     std::iter::once(head).chain(runs.iter().map(row)).collect()
 }
 
+/// A column of what is told of a thing in both runs.
+type Column<T> = (&'static str, fn(&T) -> Option<f64>);
+
+const OF_CROSS: [Column<CrossSummary>; 4] = [
+    ("Mbit/s", |flow| Some(flow.delivered_bps / 1e6)),
+    ("p50, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p50)),
+    ("p99, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p99)),
+    ("dropped, %", |flow| flow.loss_percent),
+];
+const OF_VIDEO: [Column<VideoResult>; 5] = [
+    ("packets lost, %", |video| video.packet_loss_percent),
+    ("frames lost, %", |video| video.frame_loss_percent),
+    ("frames/s", |video| video.fps.as_ref().map(|fps| fps.mean)),
+    ("latency, ms", |video| video.frame_delay_ms.as_ref().map(|d| d.mean)),
+    ("offset, ms", |video| video.offset_ms.as_ref().map(|d| d.mean)),
+];
+
 /// What became of cross traffic, as rows, the head first; none where there is none.
 pub(super) fn cross_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
-    type Value = fn(&CrossSummary) -> Option<f64>;
-    let columns: [(&str, Value); 4] = [
-        ("Mbit/s", |flow| Some(flow.delivered_bps / 1e6)),
-        ("p50, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p50)),
-        ("p99, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p99)),
-        ("dropped, %", |flow| flow.loss_percent),
-    ];
-    let mut head = vec!["cross traffic: simulated, real".to_owned()];
+    paired(comparison, "cross traffic", OF_CROSS, |one| &one.cross, |flow| &flow.name)
+}
+
+/// What arrived of videos over RTP, likewise.
+pub(super) fn video_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
+    paired(comparison, "video", OF_VIDEO, |one| &one.videos, |video| &video.name)
+}
+
+fn paired<T, const N: usize>(
+    comparison: &ComparisonResult,
+    what: &str,
+    columns: [Column<T>; N],
+    all: fn(&SessionSummary) -> &[T],
+    named: fn(&T) -> &str,
+) -> Vec<Vec<String>> {
+    let mut head = vec![format!("{what}: simulated, real")];
     head.extend(columns.iter().flat_map(|(name, _)| [(*name).to_owned(), "real".to_owned()]));
-    let row = |run: &ComparedRun, real: &CrossSummary| {
-        let same = |flow: &&CrossSummary| flow.name == real.name;
-        let twin = run.simulated.as_ref().and_then(|twin| twin.cross.iter().find(same));
-        let cell =
-            |(_, value): &(&str, Value)| [twin, Some(real)].map(|flow| optional(flow.and_then(value), 4));
-        let who = format!("{}, {}", name(run), real.name);
+    let row = |run: &ComparedRun, real: &T| {
+        let same = |one: &&T| named(one) == named(real);
+        let twin = run.simulated.as_ref().and_then(|twin| all(twin).iter().find(same));
+        let cell = |(_, value): &Column<T>| [twin, Some(real)].map(|one| optional(one.and_then(value), 4));
+        let who = format!("{}, {}", name(run), named(real));
         std::iter::once(who).chain(columns.iter().flat_map(cell)).collect()
     };
-    let rows = comparison.runs.iter().flat_map(|run| run.real.cross.iter().map(move |flow| row(run, flow)));
+    let rows = comparison.runs.iter().flat_map(|run| all(&run.real).iter().map(move |one| row(run, one)));
     let rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() { rows } else { std::iter::once(head).chain(rows).collect() }
 }
 
-fn cross_table(rows: &[Vec<String>]) -> String {
+/// A table of such rows; nothing where there are none.
+fn paired_table(rows: &[Vec<String>]) -> String {
+    let [head, rows @ ..] = rows else { return String::new() };
     let caption = "What arrived, and how late; of each pair the simulated run first, then the real one";
     let mut table = Table::new(caption).text("flow");
-    for column in ["Mbit/s", "p50, ms", "p99, ms", "dropped, %"] {
+    for column in head[1..].iter().step_by(2) {
         table = table.group(column, 2).number("sim", "").number("real", "");
     }
-    for cells in &rows[1..] {
+    for cells in rows {
         table.row(&cells.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
     }
     table.html()
