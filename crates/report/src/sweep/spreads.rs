@@ -10,6 +10,8 @@ use crate::result::Spread;
 
 /// Shares of the values at the ends of whiskers and boxes, and in the middle.
 const BOX: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
+/// Characters below an axis that do not touch.
+const NAMES: usize = 56;
 /// What is the same to this part everywhere is no picture.
 const ALIKE: f64 = 0.02;
 
@@ -74,6 +76,11 @@ impl Sweep<'_> {
         let log = lo > 0.0 && hi > DECADES * lo && label.ends_with("(ms)");
         let y = if log { Axis::log(&label, lo * 0.8, hi * 1.25) } else { Axis::from_zero(&label, lo, hi) };
         let names: Vec<String> = xs.iter().map(|x| number(*x, 4)).collect();
+        // Where not all have room every second one is named.
+        let room = if self.is_narrow() { NAMES / 2 } else { NAMES };
+        let each = if names.iter().map(|name| name.len() + 1).sum::<usize>() > room { 2 } else { 1 };
+        let named = |(i, name): (usize, String)| if i % each == 0 { name } else { String::new() };
+        let names: Vec<String> = names.into_iter().enumerate().map(named).collect();
         let mut chart = Chart::new(&title, Axis::places(&self.label, &names), y);
         if self.is_narrow() {
             chart.set_narrow();
