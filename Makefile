@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle real fuzz doc book deny clean
+.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle real gate fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -151,6 +151,19 @@ real: build ## Five sessions simulated, over real sockets and in a kernel of its
 	oracle/kernel/build || { status=$$?; [ "$$status" = 77 ] && echo "make: goes on without the kernel" >&2; }
 	python3 stats/worlds.py "$(TAUT)" > "$(CARGO_TARGET_DIR)/worlds.md"
 	cp "$(CARGO_TARGET_DIR)/worlds.md" docs/experiments/tables/real.md
+	.ci/book write
+
+gate: build ## The frame gate as its source has it, and by XDP before Linux's queues: docs/experiments/tables/frame-gate-full.md (half an hour)
+	oracle/kernel/build || { status=$$?; [ "$$status" = 77 ] && echo "make: goes on without the kernel" >&2; }
+	for name in aimd dyna; do "$(TAUT)" run scenarios/frame-gate/$$name.toml --seeds 1..2 --quiet --out out/frame-gate/$$name > /dev/null; done
+	for name in queues fifo; do "$(TAUT)" run scenarios/frame-gate/$$name.toml --seeds 1..3 --quiet --out out/frame-gate/$$name > /dev/null; done
+	@# The corners of the sweep.
+	[ ! -x "$(CARGO_TARGET_DIR)/oracle/linux" ] || for rate in 0.5 2.5; do \
+		"$(TAUT)" run scenarios/frame-gate/queues.toml --kernel --json --set duration=65s --set drain=2s \
+			--only "bandwidth=$$rate Mbit/s,gate=no gate,gate=aimd3 every 100 ms,gate=dyna3 every second,gate=deadline" > out/frame-gate/kernel-$$rate.json; \
+	done
+	python3 stats/frame_gate.py out/frame-gate > "$(CARGO_TARGET_DIR)/frame-gate.md"
+	cp "$(CARGO_TARGET_DIR)/frame-gate.md" docs/experiments/tables/frame-gate-full.md
 	.ci/book write
 
 fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuzz; SECONDS_EACH=600 for longer)

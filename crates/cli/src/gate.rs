@@ -59,6 +59,12 @@ pub(crate) struct Attach {
     /// How far back the largest bandwidth is looked for
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     bandwidth_over: Duration,
+    /// The source's policies: find it once, in the first such time in which the queue drops, and keep it
+    #[arg(long)]
+    bandwidth_once: bool,
+    /// The source's policies: as many packets may be dropped between two readings as if there were none
+    #[arg(long, value_name = "PACKETS", default_value_t = 0)]
+    loss_threshold: u64,
     /// How often the queue is read and the limit changed
     #[arg(long, value_name = "DURATION", default_value = "100ms")]
     update_interval: Duration,
@@ -105,6 +111,8 @@ const MOST_NOTES: usize = 1_000;
 fn attach(arguments: &Attach) -> Ended {
     let control = ControlConfig::new(arguments.policy)
         .duration(arguments.bandwidth_over)
+        .bandwidth_once(arguments.bandwidth_once)
+        .loss_threshold(arguments.loss_threshold)
         .update_interval(arguments.update_interval)
         .reset_interval(arguments.reset_interval)
         .wait(arguments.wait)

@@ -10,7 +10,10 @@ use crate::metrics::Moments;
 use crate::run::{RunError, run};
 use crate::scenario::{Scenario, Variant};
 use taut_report::measures::{CausesOfStreams, Measured, of_campaign};
-use taut_report::result::{CampaignResult, LimitTally, Measure, RunResult, Series, Trend, VariantResult};
+use taut_report::result::{
+    CampaignResult, Distribution, LimitTally, Measure, RunResult, Series, Spread, Trend, VariantResult,
+    VideoResult,
+};
 
 /// One run of a campaign: which variant, which seed, and what it found. Its series are left out.
 #[derive(Clone, Debug)]
@@ -131,6 +134,7 @@ fn variant_result(
         limits: limits(runs),
         measures: measures(runs, variant),
         trends,
+        spreads: spreads(runs),
     }
 }
 
@@ -190,6 +194,27 @@ fn causes<'a>(runs: &[&'a RunResult]) -> CausesOfStreams<'a> {
         causes.entry(&medium.stream).or_default().extend(medium.dropped.keys().map(String::as_str));
     }
     causes
+}
+
+/// How frame rates, latencies and offsets of videos are spread, over all runs.
+fn spreads(runs: &[&RunResult]) -> Vec<Spread> {
+    let mut spreads = Vec::new();
+    for (place, video) in runs.first().iter().flat_map(|run| run.videos.iter().enumerate()) {
+        let videos = || runs.iter().filter_map(move |run| run.videos.get(place));
+        let of = |name: &str, of: fn(&VideoResult) -> Option<&Distribution>| {
+            let parts = videos().filter_map(of).map(|times| (times.count, &times.cdf[..]));
+            Spread::pooled(name, "ms", parts)
+        };
+        let (name, seconds) = (&video.name, videos().filter_map(|video| video.fps.as_ref()));
+        let seconds = seconds.map(|fps| (fps.seconds, &fps.cdf[..]));
+        spreads.extend(Spread::pooled(&format!("{name} frame rate"), "1/s", seconds));
+        spreads.extend(of(&format!("{name} frame latency"), |video| video.frame_delay_ms.as_ref()));
+        if let Some(haptic) = &video.haptic {
+            spreads.extend(of(&format!("{haptic}–{name} offset"), |video| video.offset_ms.as_ref()));
+            spreads.extend(of(&format!("{haptic} latency"), |video| video.haptic_delay_ms.as_ref()));
+        }
+    }
+    spreads
 }
 
 /// The 97.5 % quantile of Student's t with n − 1 degrees of freedom.

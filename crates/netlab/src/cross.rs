@@ -184,11 +184,12 @@ fn open(
                 let port = UdpPort::new(socket, config)?.to(remote).connected()?;
                 Ok::<_, Refused>(Port::from(port))
             };
-            let node = |node, arriving| {
-                let told = told.map(|books| (books.clone(), arriving));
+            let node = |node, [leaving, arriving]: [usize; 2]| {
+                let told = told.map(|books| Told { books: books.clone(), arriving, leaving });
                 End::Node { node, began, counted: Counted::default(), told }
             };
-            let (sender, receiver) = (node(sender, flow.number + 1), node(receiver, flow.number));
+            let both = [flow.number, flow.number + 1];
+            let (sender, receiver) = (node(sender, both), node(receiver, [both[1], both[0]]));
             Ok(((sender, port(from.0, near, far)?), (receiver, port(to.0, far, near)?)))
         }
         CrossCarrier::Tcp { spec, start } => {
@@ -291,11 +292,18 @@ enum End {
         node: Box<dyn Node + Send>,
         began: Time,
         counted: Counted,
-        /// Who is told how long packets took that come here, and which flow they are.
-        told: Option<(Books, usize)>,
+        /// Who is told of the packets, where nobody sees them on their way.
+        told: Option<Told>,
     },
     /// The kernel's TCP.
     Bulk(Bulk),
+}
+
+/// Who is told of an end's packets, and which flows they are.
+struct Told {
+    books: Books,
+    arriving: usize,
+    leaving: usize,
 }
 
 /// What the kernel puts before a datagram.
@@ -359,10 +367,12 @@ impl Machine for End {
         counted.received_bytes += size.get();
         let meta = PacketMeta { size, ecn: input.ecn, ..PacketMeta::default() };
         let mut payload = input.data.to_vec();
-        if let (Some((books, flow)), Some(sent)) = (told, stamp::take(&mut payload)) {
-            books.lock().took(*flow, sent, now);
+        let sent = told.as_ref().and_then(|_| stamp::take(&mut payload));
+        let packet = Packet { meta, payload };
+        if let Some(Told { books, arriving, .. }) = told {
+            books.lock().took(*arriving, sent, now, &packet);
         }
-        node.handle_input(since(*began, now), Packet { meta, payload });
+        node.handle_input(since(*began, now), packet);
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -382,12 +392,17 @@ impl Machine for End {
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let Self::Node { node, began, counted, told } = self else { return None };
-        let Packet { meta, payload } = node.poll_transmit(since(*began, now))?;
+        let packet = node.poll_transmit(since(*began, now))?;
+        let Packet { meta, payload } = &packet;
         counted.sent += 1;
         counted.sent_bytes += meta.size.get();
-        let padding = meta.size.get().saturating_sub(HEADERS + payload.len() as u64) as u32;
+        let mut padding = meta.size.get().saturating_sub(HEADERS + payload.len() as u64) as u32;
         buffer.extend(payload);
-        let padding = if told.is_some() { stamp::put(buffer, padding, now) } else { padding };
+        if let Some(Told { books, leaving, .. }) = told {
+            let left = stamp::put(buffer, padding, now);
+            books.lock().sent(*leaving, now, &packet, left != padding);
+            padding = left;
+        }
         Some(Transmit { path: PathId(0), ecn: meta.ecn, padding })
     }
 

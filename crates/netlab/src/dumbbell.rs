@@ -101,6 +101,18 @@ impl Dumbbell {
         &self.b
     }
 
+    /// The device on which a packet enters the first router on this way over a path, with its namespace.
+    ///
+    /// # Panics
+    /// When there is no such path.
+    pub fn entrance(&self, path: u8, way: Toward) -> (&Namespace, &'static str) {
+        let [near, far] = &self.routers[usize::from(path)];
+        match way {
+            Toward::There => (near, "to-a"),
+            Toward::Back => (far, "to-b"),
+        }
+    }
+
     /// The three devices that a packet leaves through on this way over a path, in this order, each with its namespace.
     ///
     /// # Panics

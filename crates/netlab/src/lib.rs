@@ -31,6 +31,7 @@ mod between;
 mod cross;
 mod dumbbell;
 pub mod emulate;
+mod gate;
 mod guest;
 mod namespace;
 mod netem;
@@ -62,6 +63,9 @@ pub enum RealError {
     /// The emulator refused.
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
+    /// A frame gate was refused.
+    #[error(transparent)]
+    Gate(#[from] taut_xdp::GateError),
     /// A port refused.
     #[error(transparent)]
     Port(#[from] taut_io::PortError),

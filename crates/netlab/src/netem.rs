@@ -6,8 +6,10 @@ use std::net::IpAddr;
 use taut_io::Clock;
 use taut_lab::run::{Hop, PathEnds, Qdiscs, RunError, Way, qdiscs};
 use taut_lab::scenario::Scenario;
+use taut_xdp::Status;
 
 use crate::between::{Joined, Middle, Network, Path};
+use crate::gate::RunningGate;
 use crate::{Dumbbell, Namespace, NamespaceError, RealError, Toward};
 
 const HOPS: [Hop; 3] = [Hop::Host, Hop::Near, Hop::Far];
@@ -19,6 +21,7 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     let ways = qdiscs(scenario)?;
     let PathEnds { of, ends, paths: count } = PathEnds::of(scenario)?;
     let dumbbell = Dumbbell::new(count)?;
+    let mut gates = Vec::new();
     for (toward, from) in [Toward::There, Toward::Back].into_iter().zip(ends) {
         let mut parallel = ways.iter().filter(|way| way.from == from).peekable();
         // Cross traffic that nobody answers needs no way back.
@@ -30,7 +33,16 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
                 key: "links".to_owned(),
                 message: "the kernel needs a link there and one back for every path".to_owned(),
             })?;
-            install(way, dumbbell.devices(path, toward))?;
+            let devices = dumbbell.devices(path, toward);
+            let queue = devices[1].1.clone();
+            install(way, devices)?;
+            if let Some(gate) = &way.gate {
+                gates.push((
+                    path,
+                    toward,
+                    RunningGate::start(gate, dumbbell.entrance(path, toward), &queue)?,
+                ));
+            }
         }
     }
     let paths = (0..count).map(|path| {
@@ -40,7 +52,7 @@ pub(crate) fn join(scenario: &Scenario) -> Result<Joined, RealError> {
     // Namespaces are descriptors: these are the same ones.
     let (operator, robot) = (dumbbell.a().share()?, dumbbell.b().share()?);
     let network = Network { operator, robot, paths: paths.collect(), clock: Clock::start() };
-    Ok((network, Box::new(Disciplines { dumbbell, paths: count })))
+    Ok((network, Box::new(Disciplines { gates, dumbbell, paths: count })))
 }
 
 fn install(way: &Qdiscs, devices: [(&Namespace, String); 3]) -> Result<(), NamespaceError> {
@@ -53,18 +65,27 @@ fn install(way: &Qdiscs, devices: [(&Namespace, String); 3]) -> Result<(), Names
 }
 
 struct Disciplines {
+    /// Of a path, on a way.
+    gates: Vec<(u8, Toward, RunningGate)>,
     dumbbell: Dumbbell,
     paths: u8,
 }
 
 impl Middle for Disciplines {
-    fn stop(self: Box<Self>) -> Result<Vec<[Way; 2]>, RealError> {
+    fn stop(mut self: Box<Self>) -> Result<Vec<[Way; 2]>, RealError> {
+        let stop = |(path, toward, gate): (u8, Toward, RunningGate)| Ok((path, toward, gate.stop()?));
+        let gates: Vec<(u8, Toward, Status)> =
+            std::mem::take(&mut self.gates).into_iter().map(stop).collect::<Result<_, RealError>>()?;
         let carried = |path| {
             let [there, back] =
                 [Toward::There, Toward::Back].map(|toward| self.dumbbell.devices(path, toward));
             Ok([carried(&there, &back[0])?, carried(&back, &there[0])?])
         };
-        (0..self.paths).map(carried).collect()
+        let mut ways: Vec<[Way; 2]> = (0..self.paths).map(carried).collect::<Result<_, RealError>>()?;
+        for (path, toward, status) in gates {
+            gated(&mut ways[usize::from(path)][toward as usize], &status);
+        }
+        Ok(ways)
     }
 }
 
@@ -89,6 +110,13 @@ fn carried(way: &[(&Namespace, String); 3], end: &(&Namespace, String)) -> Resul
         duplicated: 0,
         counters: BTreeMap::new(),
     })
+}
+
+/// Adds what a gate did on this way.
+fn gated(way: &mut Way, status: &Status) {
+    let dropped: u64 = status.streams.iter().map(|stream| stream.dropped_packets).sum();
+    way.dropped.insert("gated".to_owned(), dropped);
+    way.counters.insert("gate_untracked".to_owned(), status.untracked_packets);
 }
 
 /// (Packets, bytes) that a device has received and sent.

@@ -53,6 +53,31 @@ impl Limits {
     }
 }
 
+/// Video that is seen with force, beyond what each needs by itself.
+///
+/// Source: Yuan, *Real-Time Synchronization of Multimedia Streams for Teleoperation*, TU Dresden, 2024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The jitter of force stays below this: stricter than [`Limits::for_medium`].
+    pub haptic_jitter: Duration,
+    /// The latency of video stays below this.
+    pub latency: Duration,
+    /// Video comes less than this behind the force that it was sent with.
+    pub behind: Duration,
+    /// And less than this ahead of it.
+    pub ahead: Duration,
+}
+
+impl Beside {
+    /// 5 ms, 400 ms, 125 ms, 87 ms.
+    pub const LIMITS: Self = Self {
+        haptic_jitter: Duration::from_millis(5),
+        latency: Duration::from_millis(400),
+        behind: Duration::from_millis(125),
+        ahead: Duration::from_millis(87),
+    };
+}
+
 fn percent(whole: u32) -> Probability {
     Probability::from_fraction(f64::from(whole) / 100.0)
         .expect("a whole percentage up to 100 is a probability")

@@ -91,6 +91,12 @@ impl Axis {
         Self { label: label.to_owned(), ticks, lo: 0.5 - places, hi: 0.5, log: false }
     }
 
+    /// One place per name, from left to right; place `i` has the value `i`.
+    pub(super) fn places(label: &str, names: &[String]) -> Self {
+        let ticks = names.iter().enumerate().map(|(i, name)| (i as f64, name.clone())).collect();
+        Self { label: label.to_owned(), ticks, lo: -0.5, hi: names.len().max(1) as f64 - 0.5, log: false }
+    }
+
     /// Where `value` lies between the ends of the axis, 0 to 1; outside when it is outside.
     pub(super) fn position(&self, value: f64) -> f64 {
         if self.log {

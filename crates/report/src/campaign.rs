@@ -5,7 +5,7 @@ use super::chart::{Chart, Ink, Shape};
 use super::format::{ABSENT, capitalised, escape, number, optional, slug, symbol_html};
 use super::headline;
 use super::page::{self, Figure, Table, section};
-use super::sweep::Sweep;
+use super::sweep::{Spreads, Sweep};
 use crate::result::{CampaignResult, LimitTally, Measure, VariantResult};
 
 const MEASURED: Ink = Ink(0);
@@ -42,13 +42,18 @@ pub(super) fn html(campaign: &CampaignResult) -> String {
     for (heading, content) in comparison(campaign) {
         body.push_str(&section(heading, &content));
     }
+    if let Some(sweep) = swept(campaign) {
+        let Spreads { boxes, shares } = sweep.spreads();
+        let shares = page::folded("Cumulative distributions", &sweep.html(&shares));
+        body.push_str(&section("Spread over time and frames", &(sweep.html(&boxes) + &shares)));
+    }
     body.push_str(&section("Measures", &measure_table(campaign, &measures)));
     page::document(&campaign.title, &body)
 }
 
 /// Figures and the table of variants. Along an axis there are many variants, and what they set is the least interesting part.
 fn comparison(campaign: &CampaignResult) -> [(&'static str, String); 2] {
-    let (variants, figures) = (variant_table(campaign), figures(campaign));
+    let (variants, figures) = (variant_table(campaign), of_measures(campaign));
     let Some(sweep) = swept(campaign) else {
         return [("Comparison", page::figures(&figures, 1)), ("Variants", variants)];
     };
@@ -58,9 +63,19 @@ fn comparison(campaign: &CampaignResult) -> [(&'static str, String); 2] {
     [("Comparison", sweep.html(lines) + &each), ("Variants", variants)]
 }
 
+/// All that are files of their own.
+pub(super) fn figures(campaign: &CampaignResult) -> Vec<Figure> {
+    let mut figures = of_measures(campaign);
+    if let Some(sweep) = swept(campaign) {
+        let Spreads { boxes, shares } = sweep.spreads();
+        figures.extend(boxes.into_iter().chain(shares));
+    }
+    figures
+}
+
 /// A dot plot of each measure that there is something to compare with, or that differs between variants. Before these, where the variants
 /// lie along an axis of numbers, lines over it; then no dots where there are too many variants.
-pub(super) fn figures(campaign: &CampaignResult) -> Vec<Figure> {
+fn of_measures(campaign: &CampaignResult) -> Vec<Figure> {
     let mut measures = measures(campaign);
     measures.sort_by_key(|head| headline::place(&head.name, head.predicted || head.reported));
     let compared: Vec<&MeasureHead> =

@@ -79,6 +79,7 @@ enum Mark {
     Horizontal(Rule, f64),
     Vertical(Ink, f64),
     Bar(Ink, &'static str, f64, f64, f64),
+    Spread(Ink, f64, f64, [f64; 5]),
     Point(Ink, Shape, f64, f64, String),
 }
 
@@ -174,6 +175,11 @@ impl Chart {
     /// A horizontal bar at height `y`, of class `"ci"` or `"range"`.
     pub(super) fn bar(&mut self, ink: Ink, class: &'static str, from: f64, to: f64, y: f64) {
         self.marks.push(Mark::Bar(ink, class, from, to, y));
+    }
+
+    /// A box at `x`, half as wide as it is: whisker, quartile, median, quartile, whisker, ascending.
+    pub(super) fn spread(&mut self, ink: Ink, x: f64, half: f64, values: [f64; 5]) {
+        self.marks.push(Mark::Spread(ink, x, half, values));
     }
 
     /// A symbol; `tip` appears under the pointer.
@@ -393,6 +399,16 @@ impl Chart {
                     x(*from),
                     y(*at),
                     x(*to)
+                )
+            }
+            Mark::Spread(ink, at, half, values) => {
+                let [low, lower, middle, upper, high] = values.map(|value| y(self.y.within(value)));
+                let (left, centre, right, ink) = (x(at - half), x(*at), x(at + half), ink.class());
+                write!(
+                    svg,
+                    "<path class=\"range {ink}\" d=\"M{centre} {low}V{lower}M{centre} {upper}V{high}\"/>\
+                     <path class=\"band {ink}\" d=\"M{left} {lower}H{right}V{upper}H{left}z\"/>\
+                     <path class=\"line {ink}\" d=\"M{left} {middle}H{right}\"/>"
                 )
             }
             Mark::Point(ink, shape, at, height, tip) => {

@@ -7,7 +7,7 @@ use super::measures::of;
 use super::page::{self, Column, Figure, Table, section};
 use crate::result::{
     ComparedRun, ComparedStream, ComparisonResult, CrossSummary, Difference, Distribution, Figures, Ran,
-    SessionSummary,
+    SessionSummary, VideoResult,
 };
 
 const SIMULATED: Ink = Ink(0);
@@ -25,10 +25,8 @@ pub(super) fn html(comparison: &ComparisonResult) -> String {
     );
     body.push_str(&verdict(comparison));
     body.push_str(&section("One-way latency, simulated and real", &latencies(comparison)));
-    let beside = cross_rows(comparison);
-    if !beside.is_empty() {
-        body.push_str(&section("Cross traffic, simulated and real", &cross_table(&beside)));
-    }
+    body.push_str(&section("Cross traffic, simulated and real", &paired_table(&cross_rows(comparison))));
+    body.push_str(&section("Video, simulated and real", &paired_table(&video_rows(comparison))));
     body.push_str(&section("Everything else", &others(comparison)));
     body.push_str(&section("Distributions", &page::figures(&figures(comparison), 1)));
     page::document(&comparison.title, &body)
@@ -205,21 +203,45 @@ pub(super) fn command_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
     pair_rows("commands", 5, columns, runs.map(|run| (name(run), run.simulated.as_ref(), &run.real)))
 }
 
+const OF_CROSS: &Pairs<CrossSummary> = &[
+    ("Mbit/s", |flow| Some(flow.delivered_bps / 1e6)),
+    ("p50, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p50)),
+    ("p99, ms", |flow| flow.delay_ms.as_ref().map(|d| d.p99)),
+    ("dropped, %", |flow| flow.loss_percent),
+];
+const OF_VIDEO: &Pairs<VideoResult> = &[
+    ("packets lost, %", |video| video.packet_loss_percent),
+    ("frames lost, %", |video| video.frame_loss_percent),
+    ("frames/s", |video| video.fps.as_ref().map(|fps| fps.mean)),
+    ("latency, ms", |video| video.frame_delay_ms.as_ref().map(|d| d.mean)),
+    ("offset, ms", |video| video.offset_ms.as_ref().map(|d| d.mean)),
+];
+
 /// What became of cross traffic, as rows, the head first; none where there is none.
 pub(super) fn cross_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
-    let columns: &Pairs<CrossSummary> = &[
-        ("Mbit/s", |flow| Some(flow.delivered_bps / 1e6)),
-        ("p50, ms", |flow| of(&flow.delay_ms, |d| d.p50)),
-        ("p99, ms", |flow| of(&flow.delay_ms, |d| d.p99)),
-        ("dropped, %", |flow| flow.loss_percent),
-    ];
-    let flows = comparison.runs.iter().flat_map(|run| run.real.cross.iter().map(move |real| (run, real)));
-    let pairs = flows.map(|(run, real)| {
-        let same = |flow: &&CrossSummary| flow.name == real.name;
-        let twin = run.simulated.as_ref().and_then(|twin| twin.cross.iter().find(same));
-        (format!("{}, {}", name(run), real.name), twin, real)
+    paired(comparison, "cross traffic", OF_CROSS, |one| &one.cross, |flow| &flow.name)
+}
+
+/// What arrived of videos over RTP, likewise.
+pub(super) fn video_rows(comparison: &ComparisonResult) -> Vec<Vec<String>> {
+    paired(comparison, "video", OF_VIDEO, |one| &one.videos, |video| &video.name)
+}
+
+/// Of all runs, each thing with its twin of the same name.
+fn paired<T>(
+    comparison: &ComparisonResult,
+    what: &str,
+    columns: &Pairs<T>,
+    all: fn(&SessionSummary) -> &[T],
+    named: fn(&T) -> &str,
+) -> Vec<Vec<String>> {
+    let real = comparison.runs.iter().flat_map(|run| all(&run.real).iter().map(move |real| (run, real)));
+    let pairs = real.map(|(run, real)| {
+        let same = |one: &&T| named(one) == named(real);
+        let twin = run.simulated.as_ref().and_then(|twin| all(twin).iter().find(same));
+        (format!("{}, {}", name(run), named(real)), twin, real)
     });
-    pair_rows("cross traffic", 4, columns, pairs)
+    pair_rows(what, 4, columns, pairs)
 }
 
 /// A head, then a row for each pair: simulated and real, column by column; nothing where there are no pairs.
@@ -241,13 +263,15 @@ fn pair_rows<'a, T: 'a>(
     if rows.len() > 1 { rows } else { Vec::new() }
 }
 
-fn cross_table(rows: &[Vec<String>]) -> String {
+/// A table of such rows; nothing where there are none.
+fn paired_table(rows: &[Vec<String>]) -> String {
+    let [head, rows @ ..] = rows else { return String::new() };
     let caption = "What arrived, and how late; of each pair the simulated run first, then the real one";
     let mut table = Table::new(caption).text("flow");
-    for column in ["Mbit/s", "p50, ms", "p99, ms", "dropped, %"] {
+    for column in head[1..].iter().step_by(2) {
         table = table.group(column, 2).number("sim", "").number("real", "");
     }
-    for cells in &rows[1..] {
+    for cells in rows {
         table.row(&cells.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
     }
     table.html()

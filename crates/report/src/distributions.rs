@@ -104,7 +104,7 @@ fn value_range(samples: &[Sample<'_>]) -> (f64, f64) {
 }
 
 /// Logarithmic where the values span more than a linear axis can show.
-fn value_axis(label: &str, lo: f64, hi: f64) -> Axis {
+pub(super) fn value_axis(label: &str, lo: f64, hi: f64) -> Axis {
     if lo > 0.0 && hi / lo > 30.0 { Axis::log(label, lo, hi) } else { Axis::rounded(label, lo, hi) }
 }
 
@@ -156,7 +156,7 @@ fn tail_chart(samples: &[Sample<'_>], title: &str) -> Chart {
 }
 
 /// The corners of a function that keeps its value until the next point.
-fn steps(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+pub(super) fn steps(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = Vec::new();
     for (x, y) in points {
         if let Some((_, last)) = corners.last().copied() {

@@ -232,8 +232,10 @@ pub(super) fn of_pair(video: &VideoResult) -> Vec<Measured> {
     vec![
         measured(ALL, format!("{haptic} latency p99"), "ms", of(&video.haptic_delay_ms, |d| d.p99)),
         measured(ALL, format!("{haptic} latency, largest"), "ms", of(&video.haptic_delay_ms, |d| d.max)),
+        measured(ALL, format!("{haptic} jitter, largest"), "ms", video.haptic_jitter_max_ms),
         measured(ALL, offset.clone(), "ms", of(&video.offset_ms, |d| d.mean)),
         measured(ALL, format!("{offset} p99"), "ms", of(&video.offset_ms, |d| d.p99)),
+        measured(ALL, format!("{haptic} packet loss"), "%", video.haptic_loss_percent),
     ]
 }
 

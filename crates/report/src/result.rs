@@ -5,6 +5,7 @@
 
 mod commands;
 mod comparison;
+mod spread;
 mod teleop;
 mod video;
 
@@ -23,6 +24,7 @@ pub use teleop::{
     WireResult,
 };
 
+pub use spread::Spread;
 pub use video::{Opinion, VideoResult};
 
 /// A session's two directions.
@@ -526,6 +528,9 @@ pub struct VariantResult {
     /// How delays went over time, for each stream and seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trends: Vec<Trend>,
+    /// How frame rates, latencies and offsets of videos are spread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spreads: Vec<Spread>,
 }
 
 /// The delay of one stream over the time of one run, in buckets of equal length: at most 50.

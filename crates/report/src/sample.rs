@@ -439,6 +439,7 @@ pub(super) fn campaign() -> CampaignResult {
             measure("backward video d_max", 66.0 + 2.0 * i as f64, 0.6, None, None),
         ],
         trends: Vec::new(),
+        spreads: Vec::new(),
     };
     CampaignResult {
         taut: "0.1.0".to_owned(),

@@ -4,7 +4,11 @@
 //! first axis of numbers is the horizontal one, the last of the others has a line for each of its values, and each combination of those that
 //! are left has a panel of its own.
 
+mod spreads;
+
 use std::collections::BTreeSet;
+
+pub(super) use spreads::Spreads;
 
 use super::axis::Axis;
 use super::campaign::{MeasureHead, find, with_interval};
@@ -65,7 +69,11 @@ impl<'a> Sweep<'a> {
         let numbers = |part: usize| numbers(names.iter().map(|name| name[part]));
         let (along, xs) = (0..parts).find_map(|part| Some((part, numbers(part)?)))?;
         let others = || (0..parts).rev().filter(|part| *part != along);
-        let lined = others().find(|part| numbers(*part).is_none()).or_else(|| others().next());
+        // What is the same everywhere needs no lines.
+        let varies = |part: &usize| names.iter().any(|name| name[*part] != names[0][*part]);
+        let words = |part: &usize| numbers(*part).is_none();
+        let lined = others().find(|part| words(part) && varies(part));
+        let lined = lined.or_else(|| others().find(words)).or_else(|| others().next());
         let (mut points, mut lines, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for ((name, number), variant) in names.iter().zip(&xs).zip(&campaign.variants) {
             let line = lined.map_or("", |part| name[part]);
@@ -238,7 +246,7 @@ fn extremes(values: impl Iterator<Item = f64>) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Measure;
+    use crate::result::{Measure, Spread};
 
     fn campaign(names: &[&str]) -> CampaignResult {
         let variant = |(index, name): (usize, &&str)| VariantResult {
@@ -260,6 +268,7 @@ mod tests {
                 values: vec![Some(index as f64)],
             }],
             trends: Vec::new(),
+            spreads: Vec::new(),
         };
         let variants = names.iter().enumerate().map(variant).collect();
         CampaignResult {
@@ -295,6 +304,33 @@ mod tests {
         let svg = figures[1].chart.inline();
         assert_eq!(svg.matches("class=\"disc").count(), 6, "{svg}");
         assert!(svg.contains("2 Mbit/s, CAKE, ours: 11"), "{svg}");
+    }
+
+    #[test]
+    fn values_that_are_kept_are_boxes_along_the_axis_and_distributions_at_two_of_its_points() {
+        let mut campaign = campaign(&[
+            "1 Mbit/s, PFIFO, gate",
+            "2 Mbit/s, PFIFO, gate",
+            "3 Mbit/s, PFIFO, gate",
+            "1 Mbit/s, CAKE, gate",
+            "2 Mbit/s, CAKE, gate",
+            "3 Mbit/s, CAKE, gate",
+        ]);
+        for (place, variant) in campaign.variants.iter_mut().enumerate() {
+            let cdf = [(place as f64, 0.5), (place as f64 + 10.0, 1.0)];
+            variant.spreads.extend(Spread::pooled("video frame rate", "1/s", [(100, &cdf[..])]));
+            variant.spreads.extend(Spread::pooled("always the same", "ms", [(9, &[(1.0, 1.0)][..])]));
+        }
+        // What has one value only has no lines: these are the queues, which are compared.
+        let sweep = Sweep::of(&campaign).unwrap();
+        assert_eq!((&sweep.lines[..], &sweep.groups[..]), (&["PFIFO", "CAKE"][..], &["gate".to_owned()][..]));
+        let Spreads { boxes, shares } = sweep.spreads();
+        let [all] = &boxes[..] else { panic!("{}", boxes.len()) };
+        assert_eq!(all.title, "Boxes of video frame rate, gate");
+        assert_eq!(all.chart.inline().matches("<path class=\"range").count(), 6);
+        let titles: Vec<&str> = shares.iter().map(|figure| figure.title.as_str()).collect();
+        let expected = [1, 2].map(|x| format!("Distribution of video frame rate, Mbit/s {x}, gate"));
+        assert_eq!(titles, expected);
     }
 
     #[test]

@@ -48,7 +48,11 @@ pub fn comparison_text(comparison: &ComparisonResult) -> String {
         run.both().flat_map(|one| one.violations.iter().map(|what| vec![format!("{}: {what}", run.variant)]))
     });
     let violations = table("not as it must be", &violations.collect::<Vec<_>>());
-    let more = [comparison::command_rows(comparison), comparison::cross_rows(comparison)];
+    let more = [
+        comparison::command_rows(comparison),
+        comparison::cross_rows(comparison),
+        comparison::video_rows(comparison),
+    ];
     let more: String =
         more.iter().filter(|rows| !rows.is_empty()).map(|rows| format!("\n{}", aligned(rows))).collect();
     format!("{}\n\n{}{more}{violations}\n{verdict}\n", comparison.title, aligned(&rows))

@@ -15,6 +15,8 @@ pub struct QdiscStats {
     pub backlog: u32,
     /// Packets that it dropped, modulo 2³².
     pub drops: u32,
+    /// Bytes that its size table adds to every packet (`stab overhead`, tc-stab(8)); 0 without one.
+    pub overhead: i32,
 }
 
 /// Why there are no counters.
@@ -38,6 +40,10 @@ const NLMSG_HEADER: usize = 16;
 const TCMSG: usize = 20;
 const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
+const TCA_STAB: u16 = 8;
+const TCA_STAB_BASE: u16 = 1;
+/// Where `struct tc_sizespec` has its overhead.
+const OVERHEAD_AT: usize = 4;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 
@@ -78,6 +84,10 @@ pub fn parse_qdisc_reply(reply: &[u8]) -> Result<QdiscStats, ReplyError> {
             TCA_KIND => {
                 let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
                 stats.kind = String::from_utf8_lossy(name).into_owned();
+            }
+            TCA_STAB => {
+                let base = attributes(value).find(|(kind, _)| *kind == TCA_STAB_BASE);
+                stats.overhead = base.and_then(|(_, value)| u32_at(value, OVERHEAD_AT)).unwrap_or(0) as i32;
             }
             TCA_STATS2 => counted |= stats.read(value).is_some(),
             _ => {}
@@ -157,6 +167,8 @@ mod tests {
         let mut body = vec![0; TCMSG];
         body.extend(attribute(TCA_KIND, b"tbf\0"));
         body.extend(attribute(TCA_STATS2, &stats));
+        let size: Vec<u8> = [0, -14, 1, 0, 0, 0].iter().flat_map(|word: &i32| word.to_ne_bytes()).collect();
+        body.extend(attribute(TCA_STAB, &attribute(TCA_STAB_BASE, &size)));
         message(RTM_NEWQDISC, &body)
     }
 
@@ -181,6 +193,7 @@ mod tests {
             queue_length: 3,
             backlog: 4_000,
             drops: 5,
+            overhead: -14,
         };
         assert_eq!(parse_qdisc_reply(&reply()), Ok(stats));
     }

@@ -124,10 +124,13 @@ pub struct QueueReader {
     last: Option<QdiscStats>,
     drops: u64,
     packets: u64,
+    /// What the queue counts of a packet beyond IP.
+    header: u64,
 }
 
-/// What Ethernet adds to a packet: the queue counts it, the gate does not.
-const ETHERNET_HEADER: u64 = 14;
+/// What Ethernet adds to a packet: the queue counts it, unless the root of its device is told otherwise (tc-stab(8)); the gate does
+/// not.
+const ETHERNET_HEADER: i32 = 14;
 
 impl QueueReader {
     /// Finds the queue, in the network namespace of the calling thread.
@@ -145,8 +148,11 @@ impl QueueReader {
         let index =
             name_to_index(&socket, &watch.device).map_err(|_| WatchError::NoDevice(watch.device.clone()))?;
         let (parent, handle) = watch.parent_and_handle();
-        let request = qdisc_request(index, parent, handle);
-        let mut reader = Self { watch, socket, request, last: None, drops: 0, packets: 0 };
+        let root = qdisc_request(index, u32::MAX, 0);
+        let mut reader = Self { watch, socket, request: root, last: None, drops: 0, packets: 0, header: 0 };
+        let overhead = reader.stats()?.overhead;
+        reader.header = ETHERNET_HEADER.saturating_add(overhead).max(0) as u64;
+        reader.request = qdisc_request(index, parent, handle);
         reader.read()?;
         Ok(reader)
     }
@@ -156,19 +162,7 @@ impl QueueReader {
     /// # Errors
     /// When the queue or its device is gone.
     pub fn read(&mut self) -> Result<QueueReading, WatchError> {
-        let refused =
-            |errno: rustix::io::Errno| WatchError::Io { watch: self.watch.clone(), error: errno.into() };
-        let kernel = SocketAddrNetlink::new(0, 0);
-        sendto(&self.socket, &self.request, SendFlags::empty(), &kernel).map_err(refused)?;
-        let mut reply = [0; 8192];
-        let (length, _) = recv(&self.socket, &mut reply[..], RecvFlags::empty()).map_err(refused)?;
-        let stats = parse_qdisc_reply(&reply[..length]).map_err(|error| match error {
-            ReplyError::Refused(NO_DEVICE) => WatchError::NoDevice(self.watch.device.clone()),
-            ReplyError::Refused(_) => WatchError::NoQueue(self.watch.clone()),
-            ReplyError::Malformed => {
-                WatchError::Io { watch: self.watch.clone(), error: io::ErrorKind::InvalidData.into() }
-            }
-        })?;
+        let stats = self.stats()?;
         if stats.kind == "noqueue" {
             return Err(WatchError::NeverQueues(self.watch.clone()));
         }
@@ -179,8 +173,8 @@ impl QueueReader {
             }
             _ => self.packets = u64::from(stats.packets),
         }
-        let headers = ETHERNET_HEADER * self.packets;
-        let waiting_headers = ETHERNET_HEADER * u64::from(stats.queue_length);
+        let headers = self.header * self.packets;
+        let waiting_headers = self.header * u64::from(stats.queue_length);
         let reading = QueueReading {
             drops: self.drops,
             sent: stats.bytes.saturating_sub(headers),
@@ -188,6 +182,23 @@ impl QueueReader {
         };
         self.last = Some(stats);
         Ok(reading)
+    }
+
+    /// The kernel's answer to the request.
+    fn stats(&self) -> Result<QdiscStats, WatchError> {
+        let refused =
+            |errno: rustix::io::Errno| WatchError::Io { watch: self.watch.clone(), error: errno.into() };
+        let kernel = SocketAddrNetlink::new(0, 0);
+        sendto(&self.socket, &self.request, SendFlags::empty(), &kernel).map_err(refused)?;
+        let mut reply = [0; 8192];
+        let (length, _) = recv(&self.socket, &mut reply[..], RecvFlags::empty()).map_err(refused)?;
+        parse_qdisc_reply(&reply[..length]).map_err(|error| match error {
+            ReplyError::Refused(NO_DEVICE) => WatchError::NoDevice(self.watch.device.clone()),
+            ReplyError::Refused(_) => WatchError::NoQueue(self.watch.clone()),
+            ReplyError::Malformed => {
+                WatchError::Io { watch: self.watch.clone(), error: io::ErrorKind::InvalidData.into() }
+            }
+        })
     }
 
     /// Which one.

@@ -46,6 +46,29 @@ fn video_behind_a_shaper_waits_in_the_kernel_s_codel_as_long_as_in_ours() {
 }
 
 #[test]
+fn the_xdp_program_before_the_kernel_s_codel_loses_the_frames_that_the_model_loses() {
+    let world = World::new("kernel-gate");
+    let short = "--set duration=12s --set warmup=4s --set drain=1s";
+    let ended = world
+        .command(&format!("run {VIDEO} --kernel --json -q {short}"))
+        .args(["--only", "bandwidth=1 Mbit/s,queue=CoDel,gate=aimd3"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if said.contains("there is no kernel there") {
+        println!("skipped: {}", said.trim());
+        return;
+    }
+    assert!(ended.status.success(), "{said}");
+    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let lost = |world: &str, what: &str| result["runs"][0][world]["videos"][0][what].as_f64().unwrap();
+    for what in ["packet_loss_percent", "frame_loss_percent"] {
+        let [ours, linux] = ["simulated", "real"].map(|world| lost(world, what));
+        assert!((ours - linux).abs() < 3.0 && linux > 10.0, "{what}: {ours} and {linux}");
+    }
+}
+
+#[test]
 fn what_linux_has_no_qdisc_for_is_refused_by_its_key() {
     let world = World::new("kernel-refused");
     world.write(

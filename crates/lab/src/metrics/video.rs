@@ -6,10 +6,9 @@ use taut_core::{Duration, FlowId, Packet, Time};
 use taut_media::{FrameAssembler, opinion};
 use taut_wire::rtp::{Codec, FrameKind, View};
 
-use super::distribution::Summary;
+use super::distribution::{Signed, Summary};
 use super::observer::Watch;
 use super::percent;
-use super::skew::Signed;
 use taut_report::result::{FrameRate, Opinion, VideoResult};
 
 /// Which video, and what it is to be seen with.
@@ -47,8 +46,17 @@ pub(super) struct VideoMetrics {
     scores: Scores,
     packet_delay: Summary,
     frame_delay: Summary,
-    haptic_delay: Summary,
+    haptic: HapticCounts,
     offset: Signed,
+}
+
+/// The packets that it is paired with, all of them.
+#[derive(Clone, Debug, Default)]
+struct HapticCounts {
+    share: Share,
+    delay: Summary,
+    last_delay: Option<Duration>,
+    jitter_max: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +92,15 @@ impl Share {
     }
 }
 
+impl HapticCounts {
+    fn delivered(&mut self, delay: Duration) {
+        self.share.arrived += 1;
+        self.delay.record(delay);
+        let jitter = self.last_delay.replace(delay).map(|last| delay.saturating_sub(last));
+        self.jitter_max = self.jitter_max.max(jitter);
+    }
+}
+
 impl VideoMetrics {
     pub(super) fn new(watched: VideoWatch, watch: Watch) -> Self {
         Self {
@@ -102,7 +119,7 @@ impl VideoMetrics {
             scores: Scores::default(),
             packet_delay: Summary::default(),
             frame_delay: Summary::default(),
-            haptic_delay: Summary::default(),
+            haptic: HapticCounts::default(),
             offset: Signed::default(),
         }
     }
@@ -112,6 +129,7 @@ impl VideoMetrics {
             self.packets.sent += u64::from(self.watch.counts(now));
             self.begin(now, packet);
         } else if self.is_haptic(packet) {
+            self.haptic.share.sent += u64::from(self.watch.counts(now));
             self.haptics.push_back(Haptic { id: packet.meta.id, sent: now, arrived: None });
         }
     }
@@ -153,7 +171,7 @@ impl VideoMetrics {
             }
         } else if self.is_haptic(packet) {
             if counts {
-                self.haptic_delay.record(delay);
+                self.haptic.delivered(delay);
             }
             if let Ok(at) = self.haptics.binary_search_by_key(&meta.id, |haptic| haptic.id) {
                 self.haptics[at].arrived = Some(now);
@@ -240,7 +258,9 @@ impl VideoMetrics {
             opinion: all.scores.to_result(counted / Duration::from_secs(1)),
             packet_delay_ms: all.packet_delay.to_result(),
             frame_delay_ms: all.frame_delay.to_result(),
-            haptic_delay_ms: all.haptic_delay.to_result(),
+            haptic_delay_ms: all.haptic.delay.to_result(),
+            haptic_jitter_max_ms: all.haptic.jitter_max.map(Duration::as_millis_f64),
+            haptic_loss_percent: all.haptic.share.loss_percent(),
             offset_ms: all.offset.to_result(),
             unpaired: all.unpaired,
         }

@@ -1,8 +1,10 @@
 //! Cross traffic for whoever carries it over real sockets: the ends that a simulation has, and the books of what the network did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use taut_core::{Address, DropCause, FlowId, LinkEvent, Node, Packet, PacketMeta, Protocol, Seed, Time};
+use taut_core::{
+    Address, DropCause, Duration, FlowId, LinkEvent, Node, Packet, PacketMeta, Protocol, Seed, Time,
+};
 use taut_sim::traffic::DISCARD;
 use taut_sim::{LinkId, Observer};
 
@@ -10,6 +12,7 @@ use super::cross::{Ends, each, ends, start, videos};
 use super::emulation::PathEnds;
 use super::flows::{Counters, FlowInfo};
 use super::inputs::{Inputs, RunError};
+use super::judge;
 use super::teleop::Way;
 use crate::metrics::{Metrics, Summary, Watch, percent};
 use crate::scenario::{Direction, Scenario, TcpSpec, Traffic};
@@ -134,9 +137,14 @@ pub struct CrossBooks {
     /// What else they counted, by name.
     counters: Vec<BTreeMap<String, u64>>,
     has_videos: bool,
+    /// Packets under way that had no room to say when they were sent: flow, time, payload.
+    untold: VecDeque<(usize, Time, Vec<u8>)>,
     /// When the run began: before it, nothing is sent.
     began: Time,
 }
+
+/// What takes longer is lost.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// What both ends of a flow counted: packets, and bytes of IP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,6 +186,7 @@ impl CrossBooks {
         Self {
             watch,
             has_videos: !videos.is_empty(),
+            untold: VecDeque::new(),
             metrics: Metrics::new(watch, &[], parts.len(), 1, None).with_videos(videos),
             took: vec![Summary::default(); parts.len()],
             counters: vec![BTreeMap::new(); parts.len()],
@@ -237,13 +246,48 @@ impl CrossBooks {
         }
     }
 
-    /// A packet of a flow came that was `sent` then, by the word of its ends.
-    pub fn took(&mut self, flow: usize, sent: Time, now: Time) {
+    /// A packet of a flow is sent, by the word of its end; `told` when it says so itself where it arrives.
+    pub fn sent(&mut self, flow: usize, now: Time, packet: &Packet, told: bool) {
+        if !self.has_videos {
+            return;
+        }
+        let oldest = |(_, sent, _): &(usize, Time, Vec<u8>)| now.saturating_since(*sent) > LONGEST;
+        while self.untold.front().is_some_and(oldest) {
+            self.untold.pop_front();
+        }
+        if !told {
+            self.untold.push_back((flow, now, packet.payload.clone()));
+        }
+        let packet = self.by_its_end(flow, now, packet);
+        self.metrics.sent(packet.meta.sent, &packet);
+    }
+
+    /// A packet of a flow came, by the word of its ends: it was `sent` then, where it says so.
+    pub fn took(&mut self, flow: usize, sent: Option<Time>, now: Time, packet: &Packet) {
+        let same = |(of, _, payload): &(usize, Time, Vec<u8>)| {
+            *of == flow && packet.payload.get(..payload.len()) == Some(payload)
+        };
+        let untold = || {
+            let place = self.untold.iter().position(same)?;
+            self.untold.remove(place).map(|(_, sent, _)| sent)
+        };
+        let Some(sent) = sent.or_else(untold) else { return };
         if self.watch.counts(self.since_began(sent))
             && let Some(took) = self.took.get_mut(flow)
         {
             took.record(now.saturating_since(sent));
         }
+        if self.has_videos {
+            let packet = self.by_its_end(flow, sent, packet);
+            self.metrics.delivered(self.since_began(now), packet.meta.destination, &packet);
+        }
+    }
+
+    /// As the metrics know it: no two of a flow that are told apart are sent at once.
+    fn by_its_end(&self, flow: usize, sent: Time, packet: &Packet) -> Packet {
+        let sent = self.since_began(sent);
+        let meta = PacketMeta { id: sent.as_nanos(), flow: FlowId(flow as u32), sent, ..packet.meta };
+        Packet { meta, payload: packet.payload.clone() }
     }
 
     /// Something that an end of a flow counted, by name.
@@ -272,7 +316,10 @@ impl CrossBooks {
         result.flows.extend(infos.iter().enumerate().map(|(at, info)| self.flow(at, info)));
         let names: Vec<String> = infos.iter().map(|info| info.name.clone()).collect();
         result.series.extend(self.metrics.series(&[], &names, &[]));
-        result.videos.extend(self.metrics.videos());
+        let videos = self.metrics.videos();
+        result.verdict.limits.extend(judge::videos(&videos));
+        result.verdict.met = result.verdict.limits.iter().all(|limit| limit.met);
+        result.videos.extend(videos);
         self.ways().iter().for_each(|way| way.add_to(&mut result.conservation));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use taut_core::{Bitrate, Bytes, Duration, FlowId, Medium, Probability};
-use taut_qos::limits::{Check, Limits, check};
+use taut_qos::limits::{Beside, Check, Limits, check};
 use taut_qos::model::{self, Cbr, FixedFragment, MediaRates, SharedLink, TcpFlow, predict_with_media};
 
 use super::flows::FlowInfo;
@@ -15,7 +15,7 @@ use crate::scenario::{
 };
 use taut_report::result::{
     EmergencyResult, FlowOwner, FlowPart, LimitResult, MediumResult, ModelCondition, ModelMeasure,
-    ModelResult, ModelRow, TeleopResult,
+    ModelResult, ModelRow, TeleopResult, VideoResult,
 };
 
 /// Of the real encode, where nothing scales it.
@@ -24,6 +24,38 @@ const VP8_RATE: Bitrate = Bitrate::from_bps(400_000);
 /// Every limit of every medium.
 pub(super) fn limits(media: &[MediumResult]) -> Vec<LimitResult> {
     media.iter().flat_map(limits_of).collect()
+}
+
+/// What is held against the limits of video that is seen with force: Yuan, *Real-Time Synchronization of Multimedia Streams for
+/// Teleoperation*, TU Dresden, 2024. Of latency and offset 99 in 100 frames.
+pub(super) fn videos(videos: &[VideoResult]) -> Vec<LimitResult> {
+    videos.iter().flat_map(beside_force).collect()
+}
+
+fn beside_force(video: &VideoResult) -> Vec<LimitResult> {
+    let Some(haptic) = &video.haptic else { return Vec::new() };
+    let one = |stream: &str, quantity: &str, value: Option<f64>, limit: Duration| LimitResult {
+        stream: stream.to_owned(),
+        quantity: quantity.to_owned(),
+        unit: "ms".to_owned(),
+        value,
+        limit: limit.as_millis_f64(),
+        met: value.is_some_and(|value| value < limit.as_millis_f64()),
+        reason: value.is_none().then(|| "nothing arrived".to_owned()),
+    };
+    let beside = Beside::LIMITS;
+    let offset = video.offset_ms.as_ref();
+    // Of the offsets, which ascend, the hundredth part that is the lowest.
+    let earliest = offset.map(|offset| {
+        let found = offset.cdf.iter().find(|(_, share)| *share >= 0.01);
+        -found.map_or(offset.min, |(value, _)| *value)
+    });
+    vec![
+        one(haptic, "jitter", video.haptic_jitter_max_ms, beside.haptic_jitter),
+        one(&video.name, "frame latency, p99", video.frame_delay_ms.as_ref().map(|d| d.p99), beside.latency),
+        one(&video.name, &format!("behind {haptic}, p99"), offset.map(|d| d.p99), beside.behind),
+        one(&video.name, &format!("ahead of {haptic}, p99"), earliest, beside.ahead),
+    ]
 }
 
 /// Every emergency stop was acknowledged, and so soon.

@@ -180,11 +180,15 @@ fn element(
                 None => gate.into(),
             }
         }
-        ElementSpec::Gate(spec) => gate(spec).into(),
+        ElementSpec::Gate(spec) => {
+            let (filter, control) = gate_parts(spec);
+            FrameGate::new(vec![filter], control).into()
+        }
     })
 }
 
-fn gate(spec: &GateSpec) -> FrameGate {
+/// What is video for a gate, and how it is steered.
+pub(super) fn gate_parts(spec: &GateSpec) -> (Filter, ControlConfig) {
     let policy = match spec.policy {
         GatePolicy::Step => Policy::Step,
         GatePolicy::Dyna1 => Policy::Dyna(1),
@@ -203,12 +207,14 @@ fn gate(spec: &GateSpec) -> FrameGate {
     let filter = spec.payload_type.map_or(filter, |only| filter.payload_type(only));
     let control = ControlConfig::new(policy)
         .duration(spec.bandwidth_over)
+        .bandwidth_once(spec.bandwidth_once)
+        .loss_threshold(spec.loss_threshold)
         .update_interval(spec.update_interval)
         .reset_interval(spec.reset_interval)
         .wait(spec.wait)
         .delta_deadline(spec.deadline)
         .key_deadline(spec.key_deadline);
-    FrameGate::new(vec![filter], control)
+    (filter, control)
 }
 
 fn rate(server: &ServerSpec, inputs: &mut Inputs) -> Result<Rate, ElementFault> {

@@ -45,7 +45,7 @@ pub use emulation::{LinkPair, PathEnds, link_name, link_pair, path_links};
 pub(crate) use flows::FlowInfo;
 pub use inputs::{Inputs, RunError};
 pub use output::Output;
-pub use qdiscs::{Hop, Qdiscs, qdiscs};
+pub use qdiscs::{Hop, QdiscGate, Qdiscs, qdiscs};
 pub use session::{MediaNotes, account_media};
 pub use still::{StillHand, StillRobot};
 pub use teleop::{Notes, Way, account};
@@ -212,6 +212,8 @@ impl Stage {
         let media_session = self.media.as_ref();
         let nothing = media_session.and_then(|session| judge::no_session(session.opened(), &limits));
         limits.extend(nothing);
+        let videos = metrics.videos();
+        limits.extend(judge::videos(&videos));
         let flow =
             |(i, info): (usize, &FlowInfo)| metrics.flow(i, info, application_bps(&info.owner, &media));
         let names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
@@ -235,7 +237,7 @@ impl Stage {
             teleop,
             commands: self.commands.as_ref().map(commands::CommandFlow::result),
             skews: metrics.skews(),
-            videos: metrics.videos(),
+            videos,
             refusals: metrics.refusals(nodes),
             flows: self.flows.iter().enumerate().map(flow).collect(),
             links: self.link_results(scenario, metrics, account),

@@ -3,10 +3,11 @@
 mod waiting;
 
 use taut_core::{Bitrate, Duration};
+use taut_link::frame_gate::{ControlConfig, Filter};
 
-use self::waiting::waiting;
+use self::waiting::{class_of_video, waiting};
 use super::inputs::RunError;
-use super::links::directions;
+use super::links::{directions, gate_parts};
 use crate::scenario::{
     Distribution, ElementSpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, Scenario, ServerSpec,
 };
@@ -25,9 +26,22 @@ pub struct Qdiscs {
     pub from: String,
     /// Where it leads to.
     pub to: String,
+    /// A frame gate, which is no qdisc: it stands where packets enter the first router.
+    pub gate: Option<QdiscGate>,
     host: Vec<String>,
     near: Vec<String>,
     far: Vec<String>,
+}
+
+/// A frame gate before a queue of [`Hop::Near`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QdiscGate {
+    /// What is video.
+    pub filter: Filter,
+    /// How it is steered.
+    pub control: ControlConfig,
+    /// The class at which the queue hangs that it reads: that of packets without a code point (`"2:2"`).
+    pub class: String,
 }
 
 /// One of the three devices of [`Qdiscs`].
@@ -87,7 +101,7 @@ impl Qdiscs {
 
 fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
     let (mut before, mut after) = (Stage::default(), Stage::default());
-    let mut server: Option<&ServerSpec> = None;
+    let (mut server, mut gate): (Option<&ServerSpec>, _) = (None, None);
     for (i, element) in link.chain.iter().enumerate() {
         let fault = |kind: &str, message: &str| {
             RunError::key(
@@ -116,12 +130,18 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
             ElementSpec::Corrupt(_) => {
                 return Err(fault("corrupt", "netem's kernel repairs or drops what it has corrupted itself"));
             }
-            ElementSpec::Gate(_) => {
-                return Err(fault(
-                    "gate",
-                    "the frame gate is no qdisc: `taut gate` attaches one to a device",
-                ));
-            }
+            ElementSpec::Gate(spec) => match (link.chain.get(i + 1), server) {
+                (Some(ElementSpec::Server(next)), None) => {
+                    let (filter, control) = gate_parts(spec);
+                    gate = Some(QdiscGate { filter, control, class: class_of_video(&next.queue) });
+                }
+                _ => {
+                    return Err(fault(
+                        "gate",
+                        "it stands at the router whose queue it reads, before the server",
+                    ));
+                }
+            },
             ElementSpec::Cut(_) => return Err(fault("cut", "they do not change over time")),
             ElementSpec::DelayTable(_) => return Err(fault("delay_table", "they do not change over time")),
             ElementSpec::JitterTable(_) => return Err(fault("jitter_table", "they do not change over time")),
@@ -138,7 +158,7 @@ fn one_way(name: &str, link: &LinkSpec) -> Result<Qdiscs, RunError> {
         }
         None => (None, Vec::new()),
     };
-    Ok(Qdiscs { host: before.netem(None), near, far: after.netem(rate), ..Qdiscs::default() })
+    Ok(Qdiscs { gate, host: before.netem(None), near, far: after.netem(rate), ..Qdiscs::default() })
 }
 
 fn constant(server: &ServerSpec, key: &str) -> Result<Bitrate, RunError> {
@@ -254,6 +274,26 @@ mod tests {
               random 0.1%"
             ]
         );
+    }
+
+    #[test]
+    fn a_gate_reads_the_class_in_which_packets_without_a_code_point_wait() {
+        let gate = |queue: &str| {
+            let chain = format!(
+                "{{ gate = {{ policy = \"aimd3\" }} }}, {{ server = {{ rate = \"1Mbit\", queue = {queue} }} }}"
+            );
+            of(&chain).gate.expect("it has one")
+        };
+        assert_eq!(gate("\"codel\"").class, "1:1");
+        let bands = gate(
+            "{ prio = { bands = [{ packets = 9 }, { packets = 9 }, { tbf = { rate = \"1Mbit\", burst = \"3kB\" } }] } }",
+        );
+        assert_eq!(bands.class, "2:3");
+        assert_eq!(bands.filter, Filter::port(5004));
+        let apart =
+            "{ gate = { policy = \"aimd3\" } }, { delay = \"1ms\" }, { server = { rate = \"1Mbit\" } }";
+        let error = qdiscs(&scenario(apart)).unwrap_err().to_string();
+        assert!(error.contains("links.wire.chain.0.gate"), "{error}");
     }
 
     #[test]

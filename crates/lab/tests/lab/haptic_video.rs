@@ -68,6 +68,29 @@ fn one_fifo_without_classes_delays_force_as_much_as_video_until_it_is_wide_enoug
     assert!(haptic(wide).max < 30.0 && loss(wide).1 == 0.0, "{wide:?}");
 }
 
+/// As the source has it: with a load that fills the link, the gate before CAKE shows more frames and costs some milliseconds.
+#[test]
+fn before_cake_the_gate_costs_offset_and_is_judged_by_the_limits_of_video_beside_force() {
+    let runs = runs("frame-gate/queues.toml", "45s", &["1.25"]);
+    let of = |gate: &str| &runs.iter().find(|(name, _)| name.ends_with(&format!("CAKE, {gate}"))).unwrap().1;
+    let offset = |run: &RunResult| video(run).offset_ms.as_ref().map_or(0.0, |offset| offset.mean);
+    let fps = |run: &RunResult| video(run).fps.as_ref().unwrap().mean;
+    let (none, gated) = (of("no gate"), of("aimd3 every 100 ms"));
+    assert!(fps(gated) > fps(none) + 8.0, "{} against {}", fps(gated), fps(none));
+    assert!(offset(gated) > offset(none) + 2.0, "{} against {}", offset(gated), offset(none));
+    let limits = &of("deadline").verdict.limits;
+    let names: Vec<String> =
+        limits.iter().map(|l| format!("{} {} {}", l.stream, l.quantity, l.limit)).collect();
+    let expected = [
+        "haptic jitter 5",
+        "video frame latency, p99 400",
+        "video behind haptic, p99 125",
+        "video ahead of haptic, p99 87",
+    ];
+    assert_eq!(names, expected);
+    assert!(limits.iter().all(|limit| limit.met), "{limits:?}");
+}
+
 #[test]
 fn a_sender_that_adapts_fits_the_link_whatever_the_gate() {
     for (name, run) in runs("haptic-video-adapting.toml", "60s", &["1"]) {

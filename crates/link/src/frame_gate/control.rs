@@ -29,6 +29,8 @@ pub struct QueueReading {
 pub struct ControlConfig {
     policy: Policy,
     pub(super) duration: Duration,
+    bandwidth_once: bool,
+    loss_threshold: u64,
     update_interval: Duration,
     reset_interval: Duration,
     pub(super) wait: Duration,
@@ -42,6 +44,8 @@ impl ControlConfig {
         Self {
             policy,
             duration: Duration::from_secs(10),
+            bandwidth_once: false,
+            loss_threshold: 0,
             update_interval: Duration::from_millis(100),
             reset_interval: Duration::from_millis(100),
             wait: Duration::from_millis(200),
@@ -54,6 +58,19 @@ impl ControlConfig {
     /// otherwise; at most 10 000 of them.
     pub const fn duration(mut self, duration: Duration) -> Self {
         self.duration = duration;
+        self
+    }
+
+    /// The source's policies: find the largest bandwidth once, as its Algorithm 2 does, instead of over and over. The first `duration`
+    /// in which more was dropped than the threshold says what it is, for good; until it is over nothing is limited. Default no.
+    pub const fn bandwidth_once(mut self, once: bool) -> Self {
+        self.bandwidth_once = once;
+        self
+    }
+
+    /// The source's policies: as many packets may be dropped in an update interval as if there were none. Default 0.
+    pub const fn loss_threshold(mut self, packets: u64) -> Self {
+        self.loss_threshold = packets;
         self
     }
 
@@ -109,6 +126,8 @@ pub struct Controller {
     last: Option<(Time, QueueReading)>,
     /// Bandwidth of each interval within `duration`, bytes per second.
     measured: VecDeque<u64>,
+    /// Drops rose in this `duration`; only where the bandwidth is found once.
+    dropped: bool,
     /// Drops rose once: what is measured is the channel's.
     limiting: bool,
     /// Millionths.
@@ -130,6 +149,7 @@ impl Controller {
             next_reset: start,
             last: None,
             measured: VecDeque::new(),
+            dropped: false,
             limiting: false,
             k: Policy::ONE,
             patience: Patience::new(&config),
@@ -190,29 +210,46 @@ impl Controller {
         let drops = reading.drops.saturating_sub(before.drops);
         let sent = reading.sent.saturating_sub(before.sent);
         let bandwidth = (u128::from(sent) * 1_000_000_000 / u128::from(elapsed)) as u64;
-        self.limiting |= drops > 0;
         if matches!(self.config.policy, Policy::Deadline) {
+            self.limiting |= drops > 0;
             self.patience.update(now, reading, drops, &self.config, gate);
             self.limiting |= self.patience.is_exhausted(now);
             self.settings.rate = self.patience.rate();
             self.settings.rooms = self.patience.orders(now, self.limiting, &self.config);
         } else {
-            self.measure(bandwidth);
-            if self.limiting {
+            let drops = if drops > self.config.loss_threshold { drops } else { 0 };
+            let found = self.limiting;
+            self.measure(bandwidth, drops > 0);
+            // An interval in which the bandwidth was still looked for says nothing about the limit.
+            if found || (self.limiting && !self.config.bandwidth_once) {
                 self.k = self.config.policy.next(self.k, drops);
+            }
+            if self.limiting {
                 self.settings.rate_limit = self.limit();
             }
         }
         gate.set(self.settings);
     }
 
-    /// Remembers the bandwidth of one interval for `duration`.
-    fn measure(&mut self, bandwidth: u64) {
+    /// Remembers the bandwidth of one interval for `duration`; or of the `duration` that said what it is, for good.
+    fn measure(&mut self, bandwidth: u64, dropped: bool) {
         let intervals = self.config.duration / self.config.update_interval;
-        while self.measured.len() as u64 >= intervals.clamp(1, Self::MEASURED_MAX) {
-            self.measured.pop_front();
+        let most = intervals.clamp(1, Self::MEASURED_MAX);
+        if !self.config.bandwidth_once {
+            self.limiting |= dropped;
+            while self.measured.len() as u64 >= most {
+                self.measured.pop_front();
+            }
+            self.measured.push_back(bandwidth);
+        } else if !self.limiting {
+            if self.measured.len() as u64 == most {
+                self.measured.clear();
+                self.dropped = false;
+            }
+            self.measured.push_back(bandwidth);
+            self.dropped |= dropped;
+            self.limiting = self.dropped && self.measured.len() as u64 == most;
         }
-        self.measured.push_back(bandwidth);
     }
 
     /// R_limit = k · B_max, in bytes per reset interval.

@@ -28,7 +28,8 @@
 //! per reset interval, B_max the largest bandwidth that was measured within `duration`. Before the queue's counter of drops
 //! has risen for the first time nothing is limited: what is measured then is the source's bandwidth, not the channel's.
 //! `k`, in millionths, begins at 1, rises by 0.01 up to 1.05 in an interval without drops, and falls by the [`Policy`]
-//! otherwise. Several streams share one limit, which is the channel's; whether a frame is being discarded, each stream
+//! otherwise. The source's Algorithm 2 finds B_max once, in the beginning ([`ControlConfig::bandwidth_once`]), and has a threshold for
+//! drops ([`ControlConfig::loss_threshold`]); it gives no interval. Several streams share one limit, which is the channel's; whether a frame is being discarded, each stream
 //! (SSRC) knows for itself.
 //!
 //! # `deadline`

@@ -160,6 +160,31 @@ fn the_largest_bandwidth_is_forgotten_after_the_duration() {
     }
 }
 
+/// The source's Algorithm 2.
+#[test]
+fn a_bandwidth_that_is_found_once_stays_and_what_is_dropped_up_to_the_threshold_does_not_count() {
+    let config = ControlConfig::new(Policy::Aimd(5)).duration(Duration::from_secs(1));
+    let mut controller = Controller::new(config.bandwidth_once(true).loss_threshold(3), Time::ZERO);
+    let (mut gate, mut sent, mut drops) = (Gate::new(), 0, 0);
+    let mut tick = |number: u64, bytes: u64, dropped: u64| {
+        (sent, drops) = (sent + bytes, drops + dropped);
+        let reading = QueueReading { drops, sent, backlog: 0 };
+        controller.handle_timeout(at(ms(100 * number)), || reading, &mut gate);
+        (controller.settings().rate_limit, controller.k_ppm())
+    };
+    // In the first second no more is dropped than may be: it says nothing about the channel.
+    for number in 0..=10 {
+        assert_eq!(tick(number, 90_000, 3), (u64::MAX, 1_000_000), "{number}");
+    }
+    for number in 11..20 {
+        assert_eq!(tick(number, 50_000, 4), (u64::MAX, 1_000_000), "{number}");
+    }
+    assert_eq!(tick(20, 40_000, 0), (50_000, 1_000_000));
+    // From then on it stays, though more or less leaves.
+    assert_eq!(tick(21, 80_000, 4), (25_000, 500_000));
+    assert_eq!(tick(22, 10_000, 3), (25_500, 510_000));
+}
+
 /// Video at 60 frames per second and about 1.5 Mbit/s, every 120th a key frame, and force at 500 packets per second.
 pub(crate) fn session(seconds: u64) -> Vec<(Time, Packet)> {
     let mut rng = rng("frames");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, percent};
-use super::{Distribution, FlowOwner, FlowPart, FlowResult, MediumResult, Ran, RunResult};
+use super::{Distribution, FlowOwner, FlowPart, FlowResult, MediumResult, Ran, RunResult, VideoResult};
 
 /// Real runs of a scenario, each beside the simulated one with the same variant and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,9 @@ pub struct SessionSummary {
     /// Cross traffic beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<CrossSummary>,
+    /// The videos over RTP among that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub videos: Vec<VideoResult>,
     /// What else is known of the flow there, by name: `"emulator_late_p99_us"`; how punctual the less punctual device was asked,
     /// `"device_late_p99_us"`.
     pub counters: BTreeMap<String, u64>,
@@ -309,6 +312,7 @@ impl SessionSummary {
             violations: run.conservation.violations.clone(),
             media,
             cross,
+            videos: run.videos.clone(),
         }
     }
 }
@@ -376,6 +380,7 @@ mod tests {
             copies: None,
             media: media.iter().map(medium).collect(),
             cross: Vec::new(),
+            videos: Vec::new(),
             counters: BTreeMap::new(),
             violations: Vec::new(),
         }

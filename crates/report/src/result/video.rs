@@ -35,6 +35,12 @@ pub struct VideoResult {
     pub frame_delay_ms: Option<Distribution>,
     /// One way, of the packets that it is paired with, in milliseconds.
     pub haptic_delay_ms: Option<Distribution>,
+    /// Of these, the largest positive difference of consecutive ones, in milliseconds: their jitter.
+    #[serde(default)]
+    pub haptic_jitter_max_ms: Option<f64>,
+    /// Of the packets that it is paired with, that did not arrive, per cent; absent when none was sent.
+    #[serde(default)]
+    pub haptic_loss_percent: Option<f64>,
     /// Arrival of a frame less arrival of the haptic packet that was sent nearest to it, in milliseconds.
     pub offset_ms: Option<Distribution>,
     /// Whole frames near which no haptic packet was sent, or whose packet was lost.

@@ -28,6 +28,14 @@ pub(super) fn waiting(
     Ok(())
 }
 
+/// Where packets without a code point wait, below a server: in the last band, where there are bands.
+pub(super) fn class_of_video(queue: &QueueSpec) -> String {
+    match &queue.prio {
+        Some(prio) => format!("2:{:x}", prio.bands.len()),
+        None => "1:1".to_owned(),
+    }
+}
+
 const REFUSED: &str = "the kernel is given FIFOs, codel, cake, prio and tbf";
 
 fn fifo(queue: &QueueSpec, key: &str) -> Result<String, RunError> {

@@ -276,6 +276,12 @@ pub struct GateSpec {
     #[serde(default = "defaults::ten_seconds")]
     #[schemars(with = "String")]
     pub bandwidth_over: Duration,
+    /// The source's policies: find it once, in the first `bandwidth_over` in which the queue drops, and keep it.
+    #[serde(default)]
+    pub bandwidth_once: bool,
+    /// The source's policies: as many packets may be dropped between two readings as if there were none.
+    #[serde(default)]
+    pub loss_threshold: u64,
     /// How often the queue is read and the limit changed.
     #[serde(default = "defaults::hundred_milliseconds")]
     #[schemars(with = "String")]
