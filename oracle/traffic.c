@@ -1,8 +1,9 @@
 // The sources, the sink and the recorder of the comparisons, one program.
 //
 //   traffic steady ADDRESS PORT SIZE PERIOD_NS START_NS END_NS   UDP packets of SIZE bytes, IP header included
-//   traffic replay ADDRESS FILE START_NS                         UDP packets as the file says, one a line: nanoseconds after the
-//                                                                start, bytes with the IP header, flow, traffic class; to port 5002
+//   traffic replay ADDRESS FILE START_NS MAJOR                   UDP packets as the file says, one a line: nanoseconds after the
+//                                                                start, bytes with the IP header, flow, traffic class; to port 5002.
+//                                                                Flow n asks for class MAJOR:n+1 of the qdisc; with 0, for none
 //   traffic bulk   ADDRESS PORT CONGESTION START_NS END_NS       TCP that always has something to send
 //   traffic sink   END_NS                                        takes TCP on port 5001, UDP on 5002 and 5003
 //   traffic record DEVICE FILE END_NS                            every packet of ports 5001 and 5002, see struct record
@@ -90,13 +91,14 @@ static void steady(char **word) {
 // A socket for each flow, with a port of its own. The guest's clock moves on by 256 ns when it is read and else only between events, and a
 // sleeper wakes some steps late: it sleeps a little less, and then asks.
 static void replay(char **word) {
-    enum { FLOWS = 64, MOST = 1 << 17, FIRST_PORT = 20000, EARLY_NS = 2048 };
+    enum { FLOWS = 64, MOST = 1 << 18, FIRST_PORT = 20000, EARLY_NS = 2048 };
     static struct row {
         int64_t after_ns;
         int bytes, flow, class;
     } rows[MOST];
     struct sockaddr_in to = address(word[0], STAMPED_PORT);
     int64_t start = atoll(word[2]);
+    uint32_t major = atoi(word[3]);
     int count = 0, sockets[FLOWS] = {0}, classes[FLOWS] = {0}, room = 256 << 20;
     static char packet[2048];
     FILE *file = fopen(word[1], "r");
@@ -124,6 +126,9 @@ static void replay(char **word) {
         if (classes[rows[i].flow] != rows[i].class) {
             classes[rows[i].flow] = rows[i].class;
             setsockopt(*fd, IPPROTO_IP, IP_TOS, &rows[i].class, sizeof rows[i].class);
+            // The kernel has set the priority by the class.
+            uint32_t priority = major << 16 | (rows[i].flow + 1);
+            if (major && setsockopt(*fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority) < 0) err(1, "priority");
         }
         struct stamp stamp = {.sequence = i, .sent_ns = at};
         memcpy(packet, &stamp, sizeof stamp);
@@ -237,7 +242,7 @@ int main(int count, char **word) {
         const char *name;
         int words;
         void (*run)(char **);
-    } verbs[] = {{"steady", 6, steady}, {"replay", 3, replay}, {"bulk", 5, bulk}, {"sink", 1, sink}, {"record", 3, record}};
+    } verbs[] = {{"steady", 6, steady}, {"replay", 4, replay}, {"bulk", 5, bulk}, {"sink", 1, sink}, {"record", 3, record}};
     // The kernel would round a sleep up by as much as 50 µs to save power.
     prctl(PR_SET_TIMERSLACK, 1);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)

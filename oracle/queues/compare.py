@@ -1,4 +1,9 @@
-"""The same packets through taut's queues and through Linux's qdiscs of the same names: who is dropped, and how long the others wait."""
+"""The same packets through taut's queues and through Linux's qdiscs of the same names: who is dropped, and how long the others wait.
+
+QUEUES="pfifo codel" compares some of them. SEED="0 1 2" compares OFTEN under loads that are drawn from each of these seeds
+(crates/link/tests/kernel/drawn.rs); --update then writes what Linux gave to seeds.csv. --table shows what was committed beside what
+this taut does, and needs no kernel.
+"""
 
 import csv
 import json
@@ -12,6 +17,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import lab
+
+# All places of drops stand in one cell.
+csv.field_size_limit(1 << 30)
 
 LOADS = ["cbr", "bursts", "flows", "on-off"]
 QDISCS = {
@@ -35,6 +43,8 @@ QDISCS = {
     "cake-diffserv8": "cake bandwidth 10mbit diffserv8",
     "cake-docsis": "cake bandwidth 10mbit besteffort rtt 30ms overhead 18 mpu 64 memlimit 200000",
 }
+OFTEN = ["pfifo", "codel", "fq_codel", "pie", "cake", "cake-diffserv4"]
+"""Those that loads are drawn for."""
 BANDS = {"prio-codel": "codel limit 1000"}
 SHAPES = ("tbf", "cake")
 """Those have no server behind them."""
@@ -43,25 +53,29 @@ START_NS = 4 << 30
 END_NS = START_NS + 25 * lab.SECOND
 FIRST = 50
 COLUMNS = ["queue", "load", "sent", "dropped", "marked", "mean_us", "longest_us", "first_drops"]
+FIXED = "-"
+"""Instead of a seed: the loads of expected.csv."""
 
 DRAWN = ("pie", "red", "cake-docsis")
 """Those draw who is dropped: here and there they run with several seeds."""
 CHAOTIC = {(queue, "on-off") for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
-"""A long overload of one flow never forgets a timer that was a microsecond late: there Linux differs from itself, by one drop in thirty."""
+"""They fill CAKE's memory, and from then on its BLUE draws who is dropped: Linux differs from itself, by one drop in thirty."""
 RUNS = 5
+# Of loads that are drawn most fill it.
+DRAWN_THERE, RUNS_THERE = ("pie", "cake"), 3
 
 # As in crates/link/tests/kernel/main.rs: drops and marks as a part of Linux's, at least so many; mean wait in ms.
 DROPS, FEWEST, DELAY_MS = 0.01, 3, 1.0
-# As there: how many of the first fifty drops are not in Linux's place; and a flow's marks that miss the bound.
+# As there: how many of the first fifty drops are not in Linux's place.
 # What division leaves over of a flow's turn is drawn in CAKE: two runs of Linux differ from each other.
-MISPLACED = {("pfifo", "cbr"): 1, ("prio", "cbr"): 1}
-MISPLACED |= {(queue, "flows"): 11 for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
-MARKS = {("codel-ecn", "flows"): 5}
-# Counters that hang on what was dropped last, where a timer that was a microsecond late dropped another packet.
-UNEQUAL = {("codel-ecn", "flows"), ("prio-codel", "flows"), ("codel", "flows"), ("pfifo", "flows"), ("prio", "flows")}
-def repeated(case):
+MISPLACED = {(queue, "flows"): 11 for queue in ("cake", "cake-diffserv3", "cake-diffserv4", "cake-diffserv8")}
+# Counters that hang on what was dropped last, where a tick of CoDel's clock more or less dropped another packet.
+UNEQUAL = {("codel", "flows"), ("prio-codel", "flows")}
+
+
+def repeated(case, seed):
     """Does it run several times, and are means compared?"""
-    return case[0].startswith(DRAWN) or case in CHAOTIC
+    return case[0].startswith(DRAWN) or case in CHAOTIC if seed == FIXED else case[0].startswith(DRAWN_THERE)
 
 
 def counters(shown):
@@ -90,7 +104,8 @@ def guest(queue, load, folder, core):
         "LOAD": folder / load, "START_NS": START_NS, "END_NS": END_NS, "QDISC": QDISCS[queue].replace(" ", ","),
         # With an overhead of its own, cake takes off the Ethernet header by itself.
         "STAB": "" if " overhead " in QDISCS[queue] else "stab,overhead,-14",
-        "SERVED": int(not queue.startswith(SHAPES)), "BAND": BANDS.get(queue, "").replace(" ", ","),
+        "SERVED": int(not queue.startswith(SHAPES)), "BUCKETS": int(queue.startswith("fq_codel")),
+        "BAND": BANDS.get(queue, "").replace(" ", ","),
     }
     variables |= {"TRAFFIC": lab.CACHE / "traffic", "SYSCTLS": ""}
     read = lambda out: (lab.records(out / "arrived"), json.loads((out / "tc").read_text()))
@@ -117,9 +132,9 @@ def queues_against_linux(*words):
     return done.stdout
 
 
-def of_taut():
+def of_taut(seed, queues=()):
     runs = {}
-    for queue, load, *figures, drops in csv.reader(queues_against_linux("run").splitlines()):
+    for queue, load, *figures, drops in csv.reader(queues_against_linux("run", seed, *queues).splitlines()):
         sent, dropped, marked, mean_us, longest_us = map(float, figures)
         runs.setdefault((queue, load), []).append({
             "sent": int(sent), "dropped": int(dropped), "marked": int(marked), "mean_us": mean_us,
@@ -174,7 +189,7 @@ def chance(*sides):
 
 def judge_figures(case, runs, what, others):
     """Runs that are made now are few: their means may be off by what chance explains. The test has no such allowance."""
-    limits = [("dropped", DROPS, FEWEST, 1), ("marked", DROPS, MARKS.get(case, FEWEST), 1), ("mean_us", 0, DELAY_MS, 1e3)]
+    limits = [("dropped", DROPS, FEWEST, 1), ("marked", DROPS, FEWEST, 1), ("mean_us", 0, DELAY_MS, 1e3)]
     for figure, part, least, unit in limits:
         ours, theirs = numbers(others, figure), numbers(runs, figure)
         linux_mean, other_mean = statistics.mean(theirs) / unit, statistics.mean(ours) / unit
@@ -200,28 +215,32 @@ def allowed(load, counter, linux):
 
 
 def judge_counters(case, runs, ours):
-    """Each counter that both have, where nothing is drawn."""
-    if repeated(case) or case in UNEQUAL:
+    """Each counter that both have."""
+    if case in UNEQUAL:
         return
     for name, value in runs[0]["counters"].items():
         if name in ours and abs(ours[name] - value) > allowed(case[1], name, value):
             yield f"{case}: {name} Linux {value}, taut {ours[name]}"
 
 
-def judge(linux, taut, counted):
+def judge(linux, taut, counted, seed):
     wrong = []
-    expected = read_expected()
+    expected = read_expected() if seed == FIXED else {}
     for case, runs in linux.items():
-        for what, others in (("expected.csv", expected.get(case)), ("taut", taut[case])):
-            wrong += judge_figures(case, runs, what, others) if others else [f"{case}: not in {what}"]
+        others = [("taut", taut[case])]
+        if seed == FIXED:
+            others.append(("expected.csv", expected.get(case)))
+        for what, other in others:
+            wrong += judge_figures(case, runs, what, other) if other else [f"{case}: not in {what}"]
         wrong += judge_places(case, runs, taut[case])
-        wrong += judge_counters(case, runs, counted[case])
-    return wrong
+        if not repeated(case, seed):
+            wrong += judge_counters(case, runs, counted[case])
+    return wrong if seed == FIXED else [f"seed {seed}, {line}" for line in wrong]
 
 
-def count_taut():
+def count_taut(seed, queues):
     found = {}
-    for queue, load, name, value in csv.reader(queues_against_linux("counters").splitlines()):
+    for queue, load, name, value in csv.reader(queues_against_linux("counters", seed, *queues).splitlines()):
         found.setdefault((queue, load), {})[name] = int(value)
     return found
 
@@ -231,7 +250,7 @@ def write_counters(linux):
     if path.exists():
         with open(path, newline="") as file:
             rows = [row for row in list(csv.reader(file))[1:] if (row[0], row[1]) not in linux]
-    rows += [[*case, name, value] for case, runs in linux.items() if not repeated(case) for name, value in runs[0]["counters"].items()]
+    rows += [[*case, name, value] for case, runs in linux.items() if not repeated(case, FIXED) for name, value in runs[0]["counters"].items()]
     order = {(queue, load): at for at, (queue, load) in enumerate((queue, load) for queue in QDISCS for load in LOADS)}
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -239,8 +258,71 @@ def write_counters(linux):
         writer.writerows(sorted(rows, key=lambda row: order[row[0], row[1]]))
 
 
-def of_linux(queue, load, folder, core):
-    return [guest(queue, load, folder, core) for _ in range(RUNS if repeated((queue, load)) else 1)]
+SEEDS_CSV = HERE / "seeds.csv"
+FIGURES = COLUMNS[2:7]
+
+
+def read_seeds():
+    """By seed: runs by queue and load."""
+    found = {}
+    with open(SEEDS_CSV, newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["seed"], {}).setdefault((row["queue"], row["load"]), []).append(row)
+    return found
+
+
+def write_seeds(seed, linux):
+    found = read_seeds() if SEEDS_CSV.exists() else {}
+    rounded = lambda run: {name: round(float(run[name]), 1) if name.endswith("_us") else run[name] for name in FIGURES}
+    found.setdefault(seed, {}).update({case: [rounded(run) for run in runs] for case, runs in linux.items()})
+    with open(SEEDS_CSV, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["seed", "queue", "load", *FIGURES])
+        for seed in sorted(found, key=int):
+            for case, runs in sorted(found[seed].items()):
+                writer.writerows([seed, *case, *(run[name] for name in FIGURES)] for run in runs)
+
+
+def apart(runs, ours):
+    """By how much taut's means are above Linux's: drops and marks as percent, mean wait in ms."""
+    pairs = [(statistics.mean(numbers(ours, figure)), statistics.mean(numbers(runs, figure))) for figure in ("dropped", "marked", "mean_us")]
+    parts = [100 * (here - there) / max(there, 1) for here, there in pairs[:2]]
+    return [*parts, (pairs[2][0] - pairs[2][1]) / 1e3]
+
+
+def table_of_seeds():
+    """How far taut is from Linux under the loads of all seeds, the least and the most."""
+    found, wrong = {}, []
+    for seed, linux in read_seeds().items():
+        taut = of_taut(seed, OFTEN)
+        for case, runs in linux.items():
+            found.setdefault(case, []).append(apart(runs, taut[case]))
+            wrong += [f"seed {seed}, {line}" for line in judge_figures(case, runs, "taut", taut[case])]
+    print("| queue | load | seeds | to the packet | drops, % | marks, % | mean wait, ms |")
+    print("| --- " * 7 + "|")
+    for case in sorted(found, key=lambda case: (OFTEN.index(case[0]), LOADS.index(case[1]))):
+        exact = sum(drops == marks == 0 for drops, marks, _ in found[case])
+        ends = [[f"{round(end, 2) + 0.0:+.2f}" for end in (min(column), max(column))] for column in zip(*found[case])]
+        cells = [" … ".join(dict.fromkeys(end)).replace("+0.00 … ", "0 … ") if end != ["+0.00"] * 2 else "0" for end in ends]
+        print("|", " | ".join([*case, str(len(found[case])), str(exact), *cells]), "|")
+    return wrong
+
+
+def of_linux(queue, load, folder, runs, core):
+    return [guest(queue, load, folder, core) for _ in range(runs)]
+
+
+def runs_of_linux(seed, queues, folder, taut):
+    """By case. Of a hundred means over few runs some are more than two standard errors off: those are made again, with more runs."""
+    cases = [(queue, load) for queue in queues for load in LOADS if (folder / load).exists()]
+    drawn = [case for case in cases if repeated(case, seed)]
+    several = RUNS if seed == FIXED else RUNS_THERE
+    made = lab.in_parallel([(of_linux, *case, folder, several if case in drawn else 1) for case in cases])
+    linux = dict(zip(cases, made))
+    missed = [case for case in drawn if list(judge_figures(case, linux[case], "taut", taut[case]))]
+    for case, more in zip(missed, lab.in_parallel([(of_linux, *case, folder, RUNS) for case in missed])):
+        linux[case] += more
+    return linux
 
 
 def shown(runs, figure, unit=1, digits=0):
@@ -268,29 +350,40 @@ def table(linux, taut):
         print("|", " | ".join(map(str, cells)), "|")
 
 
+def compare(seed, queues):
+    """All queues under the loads of one seed. Returns what is broken."""
+    with tempfile.TemporaryDirectory(dir=lab.CACHE) as folder:
+        folder = pathlib.Path(folder)
+        queues_against_linux("loads", seed, folder)
+        taut, counted = of_taut(seed, queues), count_taut(seed, queues)
+        linux = runs_of_linux(seed, queues, folder, taut)
+    table(linux, taut)
+    unknown = {name.split(".")[-1] for case, runs in linux.items() for name in runs[0]["counters"] if name not in counted[case]}
+    print(f"\nLinux shows, taut does not: {', '.join(sorted(unknown))}")
+    if "--update" in sys.argv and seed == FIXED:
+        write_expected(linux)
+        write_counters(linux)
+    elif "--update" in sys.argv:
+        write_seeds(seed, linux)
+    return judge(linux, taut, counted, seed)
+
+
 def main():
     # What was committed beside what this taut does: no kernel needed.
     if "--table" in sys.argv:
         expected = read_expected()
         for run in (run for runs in expected.values() for run in runs):
             run["drops"] = list(map(int, run["first_drops"].split()))
-        table(expected, of_taut())
-        return 0
+        table(expected, of_taut(FIXED))
+        print()
+        return lab.verdict(table_of_seeds())
     lab.prepare()
-    only = os.environ.get("QUEUES", "").split() or list(QDISCS)
-    cases = [(queue, load) for queue in only for load in LOADS]
-    with tempfile.TemporaryDirectory(dir=lab.CACHE) as folder:
-        folder = pathlib.Path(folder)
-        queues_against_linux("loads", folder)
-        linux = dict(zip(cases, lab.in_parallel([(of_linux, *case, folder) for case in cases])))
-    taut, counted = of_taut(), count_taut()
-    table(linux, taut)
-    unknown = {name.split(".")[-1] for case, runs in linux.items() for name in runs[0]["counters"] if name not in counted[case]}
-    print(f"\nLinux shows, taut does not: {', '.join(sorted(unknown))}")
-    if "--update" in sys.argv:
-        write_expected(linux)
-        write_counters(linux)
-    return lab.verdict(judge(linux, taut, counted))
+    wrong, seeds = [], os.environ.get("SEED", "").split()
+    for seed in seeds or [FIXED]:
+        if seeds:
+            print(f"seed {seed}", flush=True)
+        wrong += compare(seed, os.environ.get("QUEUES", "").split() or (OFTEN if seeds else list(QDISCS)))
+    return lab.verdict(wrong)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # One run, in the guest: a load through one qdisc. From the kernel's command line: TRAFFIC, the program; LOAD, its file; START_NS;
 # END_NS; QDISC, its words separated by commas; BAND, the qdisc of each band of prio, in the same way; SERVED, 1 to put it before a
-# server of 10 Mbit/s, 0 where it shapes by itself.
+# server of 10 Mbit/s, 0 where it shapes by itself; BUCKETS, 1 to give each flow the bucket of its number, where the kernel's hash, whose
+# seed is another in every boot, would now and then put two into one.
 . "$(dirname "$JOB")/../dumbbell.sh"
 for host in robot operator; do
     ip netns add $host
@@ -24,6 +25,6 @@ fi
 
 in_ operator "$TRAFFIC" record robot /run/out/arrived "$END_NS" &
 in_ operator "$TRAFFIC" sink "$END_NS" &
-in_ robot "$TRAFFIC" replay 10.1.0.2 "$LOAD" "$START_NS" &
+in_ robot "$TRAFFIC" replay 10.1.0.2 "$LOAD" "$START_NS" $((BUCKETS * 2)) &
 wait
 in_ robot tc -s -j qdisc show dev operator > /run/out/tc

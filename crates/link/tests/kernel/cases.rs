@@ -91,6 +91,14 @@ impl Case {
         1..=if drawn { SEEDS } else { 1 }
     }
 
+    /// The same for a load that is drawn. Those fill CAKE's memory, and from then on its BLUE draws who is dropped; and CoDel under
+    /// unequal flows never forgets a tick of its clock.
+    pub(crate) fn seeds_under_drawn(&self, load: &str) -> std::ops::RangeInclusive<u64> {
+        let drawn =
+            self.name.starts_with("cake") || self.name == "pie" || (self.name, load) == ("codel", "flows");
+        if drawn { 1..=20 } else { self.seeds() }
+    }
+
     pub(crate) fn rate(&self) -> Option<Bitrate> {
         self.served.then_some(RATE)
     }

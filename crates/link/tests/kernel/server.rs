@@ -1,9 +1,9 @@
 //! A queue and what empties it, as in the guest.
 
-use taut_core::{Bitrate, Bytes, DropCause, Duration, Ecn, LinkEvent, Packet, Queue, Time};
+use taut_core::{Bitrate, Bytes, DropCause, Duration, Ecn, LinkEvent, Packet, Queue, Rng, Seed, Time};
 use taut_link::Discipline;
 
-use crate::loads::{Arrival, START};
+use crate::loads::{Arrival, CLOCK, START};
 
 /// What became of a load.
 #[derive(Clone, Debug, Default)]
@@ -34,11 +34,13 @@ impl Outcome {
 const BUCKET: u64 = 4;
 
 /// HTB with next to no bucket is a serial server that asks its leaf only when something waits there; a discipline with a
-/// shaper of its own has no such server, and is asked whenever it might have something.
-pub(crate) fn run(queue: Discipline, rate: Option<Bitrate>, load: &[Arrival]) -> Outcome {
+/// shaper of its own has no such server, and is asked whenever it might have something. How often the guest reads its clock before the
+/// leaf does is known for most packets: once, as with seed 1. With other seeds it is drawn.
+pub(crate) fn run(queue: Discipline, rate: Option<Bitrate>, load: &[Arrival], seed: u64) -> Outcome {
     let mut server = Server {
         queue,
         rate,
+        readings: (seed > 1).then(|| Seed::new(seed).stream("readings")),
         due: Time::MAX,
         busy_until: START,
         events: Vec::new(),
@@ -53,9 +55,17 @@ pub(crate) fn run(queue: Discipline, rate: Option<Bitrate>, load: &[Arrival]) ->
     server.outcome
 }
 
+/// HTB's timer goes off with the first step of the guest's clock after `due`. On these fractions of a microsecond hangs which of two
+/// packets finds the last place in a full queue.
+fn when_awake(due: Time) -> Time {
+    START + CLOCK * ((due - START) / CLOCK + 1)
+}
+
 struct Server {
     queue: Discipline,
     rate: Option<Bitrate>,
+    /// Draws how often the clock is read; none: once.
+    readings: Option<Rng>,
     due: Time,
     busy_until: Time,
     events: Vec<LinkEvent>,
@@ -84,19 +94,30 @@ impl Server {
         if self.rate.is_some() && self.queue.backlog().packets == 0 {
             return;
         }
-        if let Some(packet) = self.queue.dequeue(at, &mut self.events) {
+        let asked = self.asked(at);
+        if let Some(packet) = self.queue.dequeue(asked, &mut self.events) {
             self.outcome.waited.push(at - packet.meta.sent);
             self.outcome.marked += u64::from(packet.meta.ecn == Ecn::CongestionExperienced);
+            self.due = at;
             if let Some(rate) = self.rate {
                 self.busy_until =
                     self.busy_until.max(at - Bytes::new(BUCKET) / rate) + packet.meta.size / rate;
+                self.due = when_awake(self.busy_until.max(at));
             }
-            self.due = self.busy_until.max(at);
         } else if let Some(deadline) = self.queue.poll_timeout() {
             assert!(deadline.at > at, "{deadline:?} is not after {at}");
             self.due = deadline.at;
         }
         self.note();
+    }
+
+    /// When the queue's own look at the clock is: HTB reads it before, and each reading takes a step.
+    fn asked(&mut self, at: Time) -> Time {
+        match (self.rate, &mut self.readings) {
+            (None, _) => at,
+            (Some(_), None) => at + CLOCK,
+            (Some(_), Some(readings)) => at + CLOCK * readings.below(3),
+        }
     }
 
     fn note(&mut self) {
