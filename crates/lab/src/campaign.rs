@@ -285,7 +285,7 @@ fn commands(flow: &CommandsResult, values: &mut Values) {
         }
     }
     for (path, (there, back)) in flow.there.iter().zip(&flow.back).enumerate() {
-        push(&format!("path {path} radio"), "mJ", Some(radio_mj(*there, *back)));
+        push(&format!("path {path} radio"), "mJ", Some(radio_mj(there.bytes, back.bytes)));
     }
 }
 
@@ -355,6 +355,8 @@ fn session(run: &RunResult, teleop: &TeleopResult, values: &mut Values) {
     push("payload there", "Mbit/s", rate(there.payload));
     push("wire there", "Mbit/s", rate(there.bytes));
     push("wire back", "Mbit/s", rate(back.bytes));
+    push("operator's radio", "mJ", Some(radio_mj(there.bytes, back.bytes)));
+    push("robot's radio", "mJ", Some(radio_mj(back.bytes, there.bytes)));
     push("ended by itself", "", Some(f64::from(u8::from(teleop.closed_s.is_some()))));
     if !teleop.emergencies.is_empty() {
         push("emergency stop, largest time to acknowledgement", "ms", acknowledged);

@@ -53,7 +53,7 @@ fn paths(commands: &CommandsResult) -> String {
             number(there.bytes as f64 / 1e3, 4),
             count(back.packets),
             number(back.bytes as f64 / 1e3, 4),
-            number(radio_mj(there, back), 4),
+            number(radio_mj(there.bytes, back.bytes), 4),
         ]);
     };
     for (path, (there, back)) in commands.there.iter().zip(&commands.back).enumerate() {
@@ -116,7 +116,7 @@ pub(super) fn text_table(commands: &CommandsResult) -> (String, Vec<Vec<String>>
         }
     }
     for (path, (there, back)) in commands.there.iter().zip(&commands.back).enumerate() {
-        let energy = format!("{:.1} mJ", radio_mj(*there, *back));
+        let energy = format!("{:.1} mJ", radio_mj(there.bytes, back.bytes));
         rows.push(vec![format!("path {path}, sender's radio"), energy]);
     }
     (format!("commands over {}", commands.transport), rows)

@@ -4,6 +4,7 @@ use super::format::{ABSENT, capitalised, causes, count, escape, number, optional
 use super::page::{Table, warning};
 use crate::result::{
     ChannelResult, ControlResult, Distribution, EmergencyResult, RunResult, StreamResult, TeleopResult,
+    awake_mj, radio_mj,
 };
 
 /// The section; nothing when the run has no such session.
@@ -69,7 +70,20 @@ fn overview(run: &RunResult, teleop: &TeleopResult) -> String {
         let efficiency = optional(wire.efficiency_percent, 4);
         table.row(&[format!("payload of bytes on the wire, {name}"), efficiency, "%".to_owned()]);
     }
+    for (name, value) in radios(teleop) {
+        table.row(&[name.to_owned(), number(value, 4), "mJ".to_owned()]);
+    }
+    table.row(&["either radio, for being awake".into(), number(awake_mj(run.duration_s), 4), "mJ".into()]);
     format!("<p>Over {}.</p>\n{}", escape(&teleop.transport.to_uppercase()), table.html())
+}
+
+/// What either end's radio spends on the session's bytes, were its network LTE ([`radio_mj`]).
+fn radios(teleop: &TeleopResult) -> [(&'static str, f64); 2] {
+    let [there, back] = teleop.wire.each_ref().map(|wire| wire.bytes);
+    [
+        ("the operator's radio, were it LTE, for the bytes", radio_mj(there, back)),
+        ("the robot's radio, were it LTE, for the bytes", radio_mj(back, there)),
+    ]
 }
 
 fn streams(streams: &[StreamResult]) -> String {
@@ -204,8 +218,10 @@ pub(super) fn text_tables(teleop: &TeleopResult) -> Vec<(String, Vec<Vec<String>
         ("payload of bytes on the wire, there", teleop.wire[0].efficiency_percent, "%"),
         ("session ended by itself", teleop.closed_s, "s"),
     ];
+    let radios = radios(teleop).map(|(name, value)| (name, Some(value), "mJ"));
+    let rows = session.iter().chain(&radios).filter_map(with_unit).collect();
     let mut tables = vec![
-        (format!("session over {}", teleop.transport), session.iter().filter_map(with_unit).collect()),
+        (format!("session over {}", teleop.transport), rows),
         ("states by stream".to_owned(), teleop.streams.iter().map(stream_row).collect()),
         ("messages by channel".to_owned(), teleop.channels.iter().map(channel_row).collect()),
         (

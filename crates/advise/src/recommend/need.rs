@@ -27,6 +27,12 @@ pub struct Need {
     pub os: Os,
     /// Networks that the session must be able to use at once.
     pub paths: u32,
+    /// What the transport may take of one core at either end, per cent; absent: whatever it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<f64>,
+    /// What it may take of the memory of either end, in kilobytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_kb: Option<f64>,
 }
 
 /// How a session must be protected. Nothing that taut ships goes in plain text.
@@ -84,6 +90,8 @@ impl Need {
             nat: false,
             os: Os::Linux,
             paths: 1,
+            cpu_percent: None,
+            memory_kb: None,
         }
     }
 }
