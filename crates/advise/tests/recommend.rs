@@ -229,6 +229,77 @@ fn what_is_touched_is_a_need_that_30_ms_do_not_answer() {
     assert!(wall.choice.is_none() && nearest.failures[0].requirement == "touch", "{nearest:?}");
 }
 
+/// Two carriers over one network, and what they do there: jitter in milliseconds, Mbit/s on the wire.
+fn two(a: (&str, f64, f64), b: (&str, f64, f64)) -> Evidence {
+    let here = network(0.0, 0.5);
+    let points = [a, b].map(|(transport, jitter_ms, wire_mbit)| {
+        let mut point = point(carrier(transport, false), here);
+        point.figures.there.jitter_ms = Some(jitter_ms);
+        point.figures.wire_mbit = wire_mbit;
+        point
+    });
+    let mut made = evidence();
+    made.sets[0].points = points.to_vec();
+    made
+}
+
+fn chosen(evidence: &Evidence, need: &Need) -> Option<String> {
+    recommend(evidence, need).choice.map(|choice| choice.name)
+}
+
+#[test]
+fn jitter_counts_by_its_share_of_what_is_allowed() {
+    // 0.7 ms more of 10 is more than a twentieth, of 100 it is not.
+    let uneven = two(("etp", 0.8, 2.0), ("udp", 0.1, 2.3));
+    let mut need = Need { haptic: false, ..need(0.0, 0.5) };
+    assert_eq!(chosen(&uneven, &need).as_deref(), Some("UDP"));
+    let told = recommendation_text(&recommend(&uneven, &need));
+    assert!(told.contains("ETP  meets it as well: 0.7 ms more jitter"), "{told}");
+    need.jitter_ms = 100.0;
+    assert_eq!(chosen(&uneven, &need).as_deref(), Some("ETP"));
+}
+
+#[test]
+fn a_few_bytes_fewer_are_no_reason_for_what_nobody_else_speaks() {
+    let need = Need { haptic: false, ..need(0.0, 0.5) };
+    let fewer = |etp: f64| chosen(&two(("etp", 0.1, etp), ("udp", 0.1, 2.0)), &need);
+    assert_eq!(fewer(1.96).as_deref(), Some("UDP"));
+    assert_eq!(fewer(1.5).as_deref(), Some("ETP"));
+}
+
+#[test]
+fn what_takes_more_of_the_machine_than_there_is_does_not_meet_the_need() {
+    let plain = need(0.0, 5.0);
+    let with = |cpu_percent: f64, memory_kb: f64| {
+        let limited = Need { cpu_percent: Some(cpu_percent), memory_kb: Some(memory_kb), ..plain.clone() };
+        recommend(&evidence(), &limited)
+    };
+    let roomy = with(100.0, 1e6);
+    assert_eq!(roomy.choice.as_ref().map(|choice| choice.name.as_str()), Some("UDP"));
+    assert!(roomy.cautions.iter().any(|told| told.contains("--bin latency -- sessions --json")), "{roomy:?}");
+    let quic = roomy.others.iter().find(|other| other.name == "QUIC streams").unwrap();
+    let (cpu, memory) = (quic.cpu_percent.unwrap(), quic.memory_kb.unwrap());
+    let udp = roomy.choice.and_then(|choice| choice.memory_kb).unwrap();
+    assert!(udp < memory, "a session of QUIC takes more");
+    let fails = |found: &taut_advise::recommend::Recommendation| {
+        let quic = found.others.iter().find(|other| other.name == "QUIC streams").unwrap();
+        quic.failures.first().map(|failure| (failure.requirement.clone(), failure.times))
+    };
+    assert_eq!(fails(&with(cpu, memory)), None);
+    assert_eq!(fails(&with(cpu, memory / 2.0)), Some(("resources".into(), Some(2.0))));
+    let none = with(cpu / 1e3, memory);
+    assert!(none.choice.is_none() && recommendation_text(&none).contains("of a core and "), "{none:?}");
+}
+
+#[test]
+fn what_nobody_measured_is_not_taken_where_resources_are_asked_for() {
+    let unknown = two(("unheard of", 0.1, 1.0), ("udp", 0.1, 2.0));
+    let need = Need { haptic: false, ..need(0.0, 0.5) };
+    assert_eq!(chosen(&unknown, &need).as_deref(), Some("UNHEARD OF"));
+    let limited = Need { memory_kb: Some(1e6), ..need };
+    assert_eq!(chosen(&unknown, &limited).as_deref(), Some("UDP"));
+}
+
 fn over_two() -> Need {
     let network = Condition { rate_mbit: 60.0, ..network(0.0, 5.0) };
     Need { paths: 2, haptic: false, budget_ms: 15.0, ..Need::haptic(network) }

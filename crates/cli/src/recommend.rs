@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use taut_advise::evidence::{Condition, Evidence, PathEvidence, sha256_of};
 use taut_advise::recommend::{Need, Os, Security, recommend as decide, recommendation_text};
-use taut_core::{Bitrate, Duration, Probability};
+use taut_core::{Bitrate, Bytes, Duration, Probability};
 use taut_lab::scenario::Scenario;
 use taut_qos::touch::Thing;
 
@@ -63,6 +63,12 @@ pub(crate) struct Arguments {
     /// Every state must arrive
     #[arg(long)]
     reliable: bool,
+    /// What the transport may take of one core at either end, at 1000 messages a second each way, such as 5%
+    #[arg(long, value_name = "PERCENT")]
+    cpu: Option<Probability>,
+    /// What it may take of memory at either end, such as 100kB
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<Bytes>,
     /// How it must be protected; always authenticated and encrypted
     #[arg(long, value_enum, default_value_t)]
     security: Protection,
@@ -157,6 +163,8 @@ impl Arguments {
             },
             paths: self.paths,
             touch: self.touch,
+            cpu_percent: self.cpu.map(|share| share.as_fraction() * 100.0),
+            memory_kb: self.memory.map(|bytes| bytes.get() as f64 / 1e3),
             ..limits
         })
     }
@@ -179,6 +187,8 @@ impl Arguments {
             ("--jitter-budget", self.jitter_budget.is_some()),
             ("--tolerate", self.tolerate.is_some()),
             ("--reliable", self.reliable),
+            ("--cpu", self.cpu.is_some()),
+            ("--memory", self.memory.is_some()),
             ("--nat", self.nat),
             ("--touch", self.touch.is_some()),
             ("--measure", self.measure),

@@ -32,7 +32,7 @@ fn paths(commands: &CommandsResult) -> String {
             number(there.bytes as f64 / 1e3, 4),
             count(back.packets),
             number(back.bytes as f64 / 1e3, 4),
-            number(radio_mj(there, back), 4),
+            number(radio_mj(there.bytes, back.bytes), 4),
         ]);
     };
     for (path, (there, back)) in commands.there.iter().zip(&commands.back).enumerate() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::result::{
     ChannelResult, CommandsResult, ControlResult, Direction, Distribution, EmergencyResult, FlowResult,
-    MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, VideoResult, percent,
-    radio_mj,
+    MediumResult, ModelMeasure, ModelRow, RunResult, StreamResult, TeleopResult, VideoResult, awake_mj,
+    percent, radio_mj,
 };
 
 /// One measure of a run, and who tells it.
@@ -201,7 +201,12 @@ pub(super) fn of_commands(flow: &CommandsResult) -> Vec<Measured> {
         }
     }
     for (path, (there, back)) in flow.there.iter().zip(&flow.back).enumerate() {
-        values.push(measured(told, format!("path {path} radio"), "mJ", Some(radio_mj(*there, *back))));
+        values.push(measured(
+            told,
+            format!("path {path} radio"),
+            "mJ",
+            Some(radio_mj(there.bytes, back.bytes)),
+        ));
     }
     values
 }
@@ -284,6 +289,10 @@ pub(super) fn of_session(run: &RunResult, teleop: &TeleopResult) -> Vec<Measured
         measured(PAGE, "payload back", "Mbit/s", rate(back.payload)),
         measured(CAMPAIGN | PAGE, "wire there", "Mbit/s", rate(there.bytes)),
         measured(CAMPAIGN | PAGE, "wire back", "Mbit/s", rate(back.bytes)),
+        // Were their network LTE.
+        measured(ALL, "operator's radio", "mJ", Some(radio_mj(there.bytes, back.bytes))),
+        measured(ALL, "robot's radio", "mJ", Some(radio_mj(back.bytes, there.bytes))),
+        measured(PAGE, "either radio, for being awake", "mJ", Some(awake_mj(run.duration_s))),
         measured(PAGE, "operator's clock as the robot knows it, off by", "ms", teleop.clock_error_ms),
         measured(PAGE, "and said to be off by at most", "ms", teleop.clock_uncertainty_ms),
         measured(TEXT, "ended by itself after", "s", teleop.closed_s),

@@ -5,6 +5,7 @@
 
 mod commands;
 mod comparison;
+mod radio;
 mod spread;
 mod teleop;
 mod video;
@@ -14,11 +15,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult, radio_mj};
+pub use commands::{ChoicesResult, ChosenResult, CommandsResult, PathResult};
 pub use comparison::{
     ComparedRun, ComparedStream, Comparison, ComparisonResult, CrossSummary, Difference, Figures,
     MediumSummary, SessionSummary,
 };
+pub use radio::{awake_mj, radio_mj};
 pub use teleop::{
     ChannelResult, ControlResult, EmergencyResult, StreamResult, TeleopResult, TouchResult, WatchdogResult,
     WireResult,

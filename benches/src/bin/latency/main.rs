@@ -9,7 +9,8 @@
 //! | `sessions` | 1, 10 and 100 pairs at 1 kHz in one process, one driver: CPU time per message, memory per session |
 //! | `emulator` | lateness at 1 kHz, and packets per second through the emulator |
 //!
-//! The names of transports after that (`plain-udp`, `udp`, `quic`, `sctp`, `dccp`, `tcp`) leave out the others.
+//! The names of transports after that (`plain-udp`, `udp`, `quic`, `sctp`, `dccp`, `etp`, `tcp`) leave out the others. `sessions --json`
+//! prints what is kept in `crates/advise/evidence/resources.json`.
 //!
 //! `closed` and `open` run on loopback and, as root, between two network namespaces that a veth pair joins; sleeping (a
 //! thread waits in the kernel: bare sockets block in `recvfrom`) and spinning (it never sleeps: bare sockets are read
@@ -56,12 +57,19 @@ fn measure(arguments: &[String]) -> Outcome<()> {
         return sessions::measure_one(row);
     }
     let quick = arguments.iter().any(|argument| argument == "--quick");
-    let words = arguments.iter().map(String::as_str).filter(|word| *word != "--quick");
+    let json = arguments.iter().any(|argument| argument == "--json");
+    let words = arguments.iter().map(String::as_str).filter(|word| !["--quick", "--json"].contains(word));
     const ALL: [&str; 6] = ["closed", "open", "agents", "steps", "sessions", "emulator"];
     let (words, names): (Vec<&str>, Vec<&str>) = words.partition(|word| ALL.contains(word));
     let named: Vec<Way> = names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?;
     let is_chosen = |way: &Way| named.is_empty() || named.contains(way);
     let ways: Vec<Way> = Way::ALL.into_iter().skip(1).filter(is_chosen).collect();
+    if json {
+        return match words[..] {
+            ["sessions"] => sessions::evidence(&ways, if quick { 2 } else { 5 }),
+            _ => Err("--json is for `sessions`: what `taut recommend` knows of CPU and memory".into()),
+        };
+    }
     let wanted = |what: &str| words.is_empty() || words.contains(&what);
     if wanted("closed") {
         round_trips::measure(round_trips::Load::Closed, &ways, if quick { 12 } else { 60 })?;

@@ -17,6 +17,38 @@ const PERIOD: Duration = Duration::from_millis(1);
 /// Handshakes are over by then, and are not measured.
 const SETTLED: Duration = Duration::from_millis(1_500);
 
+/// A line of `crates/advise/evidence/resources.json`.
+#[derive(Serialize)]
+struct Resources {
+    transport: &'static str,
+    name: &'static str,
+    cpu_us: f64,
+    memory_kb: f64,
+}
+
+/// What `taut recommend` knows of CPU and memory: one session for the one, one of a hundred, and one end of it, for the other.
+pub(crate) fn evidence(ways: &[Way], seconds: u64) -> Outcome<()> {
+    const MANY: u64 = 100;
+    let tenths = |value: f64| (value * 10.0).round() / 10.0;
+    let mut lines = Vec::new();
+    for (way, name) in ways.iter().filter_map(|way| Some((*way, way.carrier()?))) {
+        let (one, many) = (in_a_child(way, 1, seconds)?, in_a_child(way, MANY, seconds)?);
+        let (cpu_us, ends) = (one.cpu_ns as f64 / 1e3 / one.received.max(1) as f64, 2 * (MANY - 1));
+        let memory_kb = many.resident.saturating_sub(one.resident) as f64 / 1e3 / ends as f64;
+        let (cpu_us, memory_kb) = (tenths(cpu_us), tenths(memory_kb));
+        lines.push(serde_json::to_string(&Resources { transport: way.word(), name, cpu_us, memory_kb })?);
+    }
+    let processor = std::fs::read_to_string("/proc/cpuinfo")?;
+    let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let machine = serde_json::to_string(model.map_or("an unnamed processor", |(_, model)| model.trim()))?;
+    let command = "cargo run --release -p taut-benches --bin latency -- sessions --json";
+    println!(
+        "{{\"machine\":{machine},\"command\":\"{command}\",\"transports\":[\n{}\n]}}",
+        lines.join(",\n")
+    );
+    Ok(())
+}
+
 /// Prints CPU time per message and memory per session, by transport and number of sessions.
 pub(crate) fn measure(ways: &[Way], seconds: u64) -> Outcome<()> {
     println!("\nsessions at 1 kHz, both ends in one thread, loopback; each line a process of its own");

@@ -4,11 +4,12 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use taut_core::{Bitrate, Seed, Transport};
+use taut_core::{Bitrate, Duration, Seed, Transport};
 use taut_io::session::{TransportKind, os_entropy, os_seed};
 use taut_io::tcp::{KernelTcp, KernelTcpConfig};
 use taut_io::{Port, UdpPort, UdpPortConfig};
 use taut_transport::dccp::{Dccp, DccpConfig};
+use taut_transport::etp::{Etp, EtpConfig};
 use taut_transport::identity::{Identity, Trust};
 use taut_transport::quic::{Congestion, Paced, Quic, QuicConfig};
 use taut_transport::sctp::{Sctp, SctpConfig};
@@ -29,6 +30,7 @@ pub(crate) enum Way {
     Quic,
     Sctp,
     Dccp,
+    Etp,
     Tcp,
 }
 
@@ -37,8 +39,8 @@ pub(crate) type Made = (Box<dyn Transport>, Port);
 type Make = Box<dyn FnOnce() -> Outcome<Made> + Send>;
 
 impl Way {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Bare, Self::PlainUdp, Self::Udp, Self::Quic, Self::Sctp, Self::Dccp, Self::Tcp];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Bare, Self::PlainUdp, Self::Udp, Self::Quic, Self::Sctp, Self::Dccp, Self::Etp, Self::Tcp];
 
     const fn name(self) -> &'static str {
         match self {
@@ -48,6 +50,7 @@ impl Way {
             Self::Quic => "QUIC datagrams",
             Self::Sctp => "SCTP over UDP, Noise",
             Self::Dccp => "DCCP over UDP, Noise",
+            Self::Etp => "ETP, Noise",
             Self::Tcp => "kernel TCP, Noise",
         }
     }
@@ -61,7 +64,21 @@ impl Way {
             Self::Quic => "quic",
             Self::Sctp => "sctp",
             Self::Dccp => "dccp",
+            Self::Etp => "etp",
             Self::Tcp => "tcp",
+        }
+    }
+
+    /// What `taut recommend` calls it.
+    pub(crate) const fn carrier(self) -> Option<&'static str> {
+        match self {
+            Self::Bare | Self::PlainUdp => None,
+            Self::Udp => Some("UDP"),
+            Self::Quic => Some("QUIC datagrams"),
+            Self::Sctp => Some("SCTP unreliable"),
+            Self::Dccp => Some("DCCP 2"),
+            Self::Etp => Some("ETP"),
+            Self::Tcp => Some("TCP"),
         }
     }
 
@@ -73,6 +90,7 @@ impl Way {
             Self::Quic => Some(TransportKind::Quic),
             Self::Sctp => Some(TransportKind::Sctp),
             Self::Dccp => Some(TransportKind::Dccp),
+            Self::Etp => Some(TransportKind::Etp),
             Self::Tcp => Some(TransportKind::Tcp),
         }
     }
@@ -105,6 +123,7 @@ impl Way {
             Self::Quic => Box::new(Quic::client(quic(), &me, Trust::only(robot), os_entropy())),
             Self::Sctp => secured!(Sctp::client(SctpConfig::new().samples(4), os_entropy())),
             Self::Dccp => secured!(Dccp::client(DccpConfig::new(), os_seed().stream("dccp"))),
+            Self::Etp => secured!(etp()),
             Self::Bare | Self::Tcp => unreachable!("made elsewhere"),
         }
     }
@@ -122,6 +141,7 @@ impl Way {
             Self::Quic => Box::new(Quic::server(quic(), &me, trust, os_entropy())),
             Self::Sctp => secured!(|| Sctp::server(SctpConfig::new().samples(4), os_entropy())),
             Self::Dccp => secured!(|| Dccp::server(DccpConfig::new(), os_seed().stream("dccp"))),
+            Self::Etp => secured!(etp),
             Self::Bare | Self::Tcp => unreachable!("made elsewhere"),
         }
     }
@@ -153,6 +173,11 @@ fn identity(name: &str) -> Identity {
 
 fn udp() -> Udp {
     Udp::new(UdpConfig::new())
+}
+
+/// As a session has it: a state each millisecond.
+fn etp() -> Etp {
+    Etp::new(EtpConfig::session(Duration::from_millis(1)).pack(true)).expect("a session's own settings")
 }
 
 fn quic() -> QuicConfig {

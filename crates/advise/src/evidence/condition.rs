@@ -142,6 +142,17 @@ impl Carrier {
         Ok(Self { transport, reliable: teleop.reliable, ccid })
     }
 
+    /// Who else speaks it: 0 where others' programs do, on every system; 1 where few do; 2 where next to nobody does. What is only
+    /// ours around it, Noise and the session, all carriers have alike.
+    pub fn rarity(&self) -> u8 {
+        match self.transport.as_str() {
+            "udp" | "tcp" | "quic" => 0,
+            "sctp" => 1,
+            // ETP has its authors' program; DCCP went out of Linux in 6.16.
+            _ => 2,
+        }
+    }
+
     /// `"QUIC datagrams"`.
     pub fn name(&self) -> String {
         match (self.transport.as_str(), self.reliable, self.ccid) {

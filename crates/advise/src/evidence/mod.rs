@@ -6,6 +6,7 @@ mod condition;
 mod figures;
 mod network;
 mod paths;
+mod resources;
 
 use std::path::Path;
 
@@ -15,6 +16,7 @@ use sha2::{Digest, Sha256};
 pub use condition::{Carrier, Condition};
 pub use figures::{Figures, Way};
 pub use paths::{PathEvidence, PathPoint};
+pub use resources::{ResourceEvidence, Resources};
 
 use taut_lab::campaign::campaign;
 use taut_lab::scenario::{Scenario, Variant};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::evidence::{Carrier, Condition, Evidence, EvidenceSet, Point, Way};
+use crate::evidence::{Carrier, Condition, Evidence, EvidenceSet, Point, ResourceEvidence, Resources, Way};
 
 use super::Between;
 use super::need::Need;
@@ -34,6 +34,8 @@ pub(super) struct Estimate {
     pub(super) feedback_lost_percent: Measured,
     pub(super) wire_mbit: Measured,
     pub(super) opened_ms: Measured,
+    /// Absent where nobody measured it.
+    pub(super) resources: Option<Resources>,
 }
 
 /// The estimates for every carrier.
@@ -94,10 +96,12 @@ pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
     }
     let point = |at: &Cited| &evidence.sets[at.set].points[at.point];
     let carriers: BTreeSet<&Carrier> = chosen.iter().map(|at| &point(at).carrier).collect();
+    let resources = ResourceEvidence::shipped().ok();
     let of = |carrier: &Carrier| {
         let points: Vec<(Cited, &Point)> =
             chosen.iter().map(|at| (*at, point(at))).filter(|(_, point)| point.carrier == *carrier).collect();
-        estimate(carrier, &points, need)
+        let resources = resources.as_ref().and_then(|all| all.of(carrier)).cloned();
+        Some(Estimate { resources, ..estimate(carrier, &points, need)? })
     };
     let all = carriers.into_iter().filter_map(of).collect();
     beyond.sort();
@@ -195,5 +199,6 @@ fn estimate(carrier: &Carrier, points: &[(Cited, &Point)], need: &Need) -> Optio
         feedback_lost_percent: worst(&|point| point.figures.back.lost_percent)?,
         wire_mbit: worst(&|point| point.figures.wire_mbit)?,
         opened_ms: worst(&|point| absent(point.figures.opened_ms))?,
+        resources: None,
     })
 }

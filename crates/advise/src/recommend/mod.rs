@@ -1,8 +1,10 @@
 //! Which transport, with which settings, over this network: a decision tree whose every branch cites what was measured.
 //!
 //! The tree asks in this order: security, operating system, networks at once, addresses that change, what must arrive, by
-//! when, how evenly; what is left is ordered by delay, then by what is lost, then by bytes on the wire. The first four are
-//! answered from what the protocols and their drivers are, the others from [`Evidence`](crate::evidence::Evidence):
+//! when, how evenly, with how much CPU and memory. What is left is ordered by how much it uses up of what is allowed, delay,
+//! jitter and loss together; alike, by bytes on the wire; alike, by who else speaks it. The first four are answered from what the
+//! protocols and their drivers are, CPU and memory from [`ResourceEvidence`](crate::evidence::ResourceEvidence), the
+//! others from [`Evidence`](crate::evidence::Evidence):
 //! between measured points the worse neighbour stands in, and [`Between`] says so. For several networks at once there is
 //! evidence of its own ([`PathEvidence`](crate::evidence::PathEvidence)): commands that must be in time while links fail,
 //! jitter and lose.
@@ -100,6 +102,12 @@ pub struct Candidate {
     pub wire_mbit: f64,
     /// Until the session was open, in milliseconds; absent when it was not in any run.
     pub opened_ms: Option<f64>,
+    /// What its transport takes of one core at either end, per cent; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<f64>,
+    /// And of memory, in kilobytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_kb: Option<f64>,
     /// Each requirement that it does not meet.
     pub failures: Vec<Failure>,
 }

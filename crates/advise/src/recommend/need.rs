@@ -31,6 +31,12 @@ pub struct Need {
     pub touch: Option<Thing>,
     /// Networks that the session must be able to use at once.
     pub paths: u32,
+    /// What the transport may take of one core at either end, per cent; absent: whatever it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<f64>,
+    /// What it may take of the memory of either end, in kilobytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_kb: Option<f64>,
 }
 
 /// How a session must be protected. Nothing that taut ships goes in plain text.
@@ -89,6 +95,8 @@ impl Need {
             os: Os::Linux,
             touch: None,
             paths: 1,
+            cpu_percent: None,
+            memory_kb: None,
         }
     }
 }

@@ -235,6 +235,10 @@ fn loses(choice: &Candidate, other: &Candidate) -> String {
     if lost >= 0.1 {
         parts.push(format!("{} more lost", percent(lost)));
     }
+    let uneven = other.jitter_ms.unwrap_or(f64::INFINITY) - choice.jitter_ms.unwrap_or(f64::INFINITY);
+    if uneven >= 0.1 {
+        parts.push(format!("{} more jitter", ms(uneven)));
+    }
     let bytes = 100.0 * (other.wire_mbit / choice.wire_mbit - 1.0);
     if bytes >= 1.0 {
         parts.push(format!("{bytes:.0} % more bytes"));

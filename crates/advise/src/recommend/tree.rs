@@ -7,14 +7,14 @@ use taut_qos::touch::Felt;
 
 use super::need::{Need, Os, Security};
 use super::{Branch, Candidate, Citation, Failure, Recommendation, Step};
-use crate::evidence::{Carrier, Evidence, PathEvidence, Way};
+use crate::evidence::{Carrier, Evidence, PathEvidence, ResourceEvidence, Resources, Way};
 
 /// What may be lost of feedback, which is never repeated, where every state must arrive: the limit of haptics.
 const FEEDBACK_LOST_PERCENT: f64 = 10.0;
-/// Delays that differ by less are alike: a timer's tick.
-const ALIKE_MS: f64 = 1.0;
-/// Losses that differ by less are alike.
-const ALIKE_PERCENT: f64 = 1.0;
+/// Who uses up less more than another, of what is allowed of delay, jitter or loss, is alike: a millisecond and a half of delay of 30.
+const ALIKE_SHARE: f64 = 0.05;
+/// Bytes that differ by less are alike.
+const ALIKE_BYTES: f64 = 0.1;
 
 /// An answer to one question.
 struct Answer {
@@ -82,10 +82,10 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
         steps.push(step);
     }
     let mut order: Vec<usize> = (0..judged.len()).collect();
-    let earlier = order_of(&judged);
+    let better = order_of(need, &judged);
     order.sort_by(|a, b| {
         let (a, b) = (&judged[*a], &judged[*b]);
-        rank(a).total_cmp(&rank(b)).then_with(|| earlier(&a.0, &b.0))
+        rank(a).total_cmp(&rank(b)).then_with(|| better(&a.0, &b.0))
     });
     let judged: Vec<(Estimate, Vec<Failure>)> = order.into_iter().map(|i| judged[i].clone()).collect();
     let mut others: Vec<Candidate> = judged.iter().map(candidate).collect();
@@ -95,6 +95,12 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
     }
     let mut cautions: Vec<String> = together(&found.scenarios).into_iter().collect();
     cautions.extend(choice.iter().flat_map(|choice| habits(&choice.carrier)).map(str::to_owned));
+    if need.cpu_percent.is_some() || need.memory_kb.is_some() {
+        cautions.extend(ResourceEvidence::shipped().ok().map(|shipped| {
+            let ResourceEvidence { machine, command, .. } = shipped;
+            format!("CPU and memory are a transport's with its driver, 1000 messages a second each way, on {machine}: `{command}`")
+        }));
+    }
     let (between, citations) = (found.between, book.citations());
     let touch = choice.as_ref().filter(|_| need.haptic).and_then(|choice| choice.delay_ms);
     let touch = touch.map_or(Vec::new(), |one_way_ms| Felt::all(2.0 * one_way_ms).to_vec());
@@ -126,19 +132,31 @@ fn rank((_, failures): &(Estimate, Vec<Failure>)) -> f64 {
         .sum()
 }
 
-/// Earlier is better; alike, what arrives; alike, what costs fewer bytes. What is alike is counted from the best.
-fn order_of<'a>(all: &'a [(Estimate, Vec<Failure>)]) -> impl Fn(&Estimate, &Estimate) -> Ordering + use<'a> {
+/// How much of what is allowed a carrier uses up: delay, jitter and loss, each as a share of what whoever asks says that he can
+/// bear of it.
+fn used(need: &Need, estimate: &Estimate) -> f64 {
+    let share = |value: f64, allowed: f64| if allowed > 0.0 { value / allowed } else { 0.0 };
+    share(estimate.delay_ms.value, need.budget_ms)
+        + share(estimate.jitter_ms.value, need.jitter_ms)
+        + share(estimate.lost_percent.value, need.lost_percent)
+}
+
+/// Who uses up less is better; alike, who takes fewer bytes; alike, what others speak too. What is alike is counted from the best.
+fn order_of<'a>(
+    need: &'a Need,
+    all: &'a [(Estimate, Vec<Failure>)],
+) -> impl Fn(&Estimate, &Estimate) -> Ordering + use<'a> {
     let meets = all.iter().filter(|(_, failures)| failures.is_empty()).map(|(estimate, _)| estimate);
-    let best = |of: fn(&Estimate) -> f64| meets.clone().map(of).reduce(f64::min).unwrap_or(0.0);
-    let delay: fn(&Estimate) -> f64 = |e| e.delay_ms.value;
-    let lost: fn(&Estimate) -> f64 = |e| e.lost_percent.value;
-    let (earliest, least) = (best(delay), best(lost));
-    let steps = |value: f64, best: f64, step: f64| ((value - best) / step).floor();
+    let least = meets.clone().map(|e| used(need, e)).reduce(f64::min).unwrap_or(0.0);
+    let alike = |e: &Estimate| used(need, e) - least < ALIKE_SHARE;
+    let fewest = meets.filter(|e| alike(e)).map(|e| e.wire_mbit.value).reduce(f64::min).unwrap_or(1.0);
     move |a, b| {
-        let delays = [a, b].map(|e| steps(delay(e), earliest, ALIKE_MS));
-        let losses = [a, b].map(|e| steps(lost(e), least, ALIKE_PERCENT));
-        let bytes = a.wire_mbit.value.total_cmp(&b.wire_mbit.value);
-        delays[0].total_cmp(&delays[1]).then_with(|| losses[0].total_cmp(&losses[1])).then(bytes)
+        let shares = [a, b].map(|e| ((used(need, e) - least) / ALIKE_SHARE).floor());
+        let bytes = [a, b].map(|e| ((e.wire_mbit.value / fewest - 1.0) / ALIKE_BYTES).floor());
+        (shares[0].total_cmp(&shares[1]))
+            .then_with(|| bytes[0].total_cmp(&bytes[1]))
+            .then_with(|| a.carrier.rarity().cmp(&b.carrier.rarity()))
+            .then_with(|| a.wire_mbit.value.total_cmp(&b.wire_mbit.value))
     }
 }
 
@@ -176,6 +194,11 @@ fn questions(need: &Need) -> Vec<Question> {
             format!("a round trip under {critical:.2} ms, 99 of 100 each way")
         });
         questions.push(("touch", format!("{} calm: {limit}?", thing.name()), touch));
+    }
+    let core = need.cpu_percent.map(|cpu| format!("{} of a core", percent(cpu)));
+    let wanted: Vec<String> = core.into_iter().chain(need.memory_kb.map(kilobytes)).collect();
+    if !wanted.is_empty() {
+        questions.push(("resources", format!("at most {} at either end?", wanted.join(" and ")), resources));
     }
     questions
 }
@@ -243,6 +266,26 @@ fn touch(need: &Need, estimate: &Estimate) -> Answer {
     within(round_trip, critical.unwrap_or(f64::MAX), ms)
 }
 
+fn resources(need: &Need, estimate: &Estimate) -> Answer {
+    let Some(takes) = &estimate.resources else {
+        let says = "nobody measured it".to_owned();
+        return Answer { failure: Some((says.clone(), None)), says, at: None };
+    };
+    let (cpu, memory) = (takes.cpu_percent(), takes.memory_kb);
+    // What is repeated, or the congestion control, was not measured one by one.
+    let of =
+        if takes.name == estimate.carrier.name() { String::new() } else { format!(", as {}", takes.name) };
+    let says = format!("{} of a core, {}{of}", percent(cpu), kilobytes(memory));
+    let times = |value: f64, allowed: Option<f64>| allowed.map_or(0.0, |allowed| value / allowed);
+    let worse = times(cpu, need.cpu_percent).max(times(memory, need.memory_kb));
+    let failure = (worse > 1.0).then(|| (says.clone(), Some(worse)));
+    Answer { says, failure, at: None }
+}
+
+fn kilobytes(value: f64) -> String {
+    format!("{value:.0} kB")
+}
+
 fn within(measured: Measured, allowed: f64, show: impl Fn(f64) -> String) -> Answer {
     let failed = measured.value > allowed;
     let says = show(measured.value);
@@ -256,8 +299,9 @@ fn last(choice: &Candidate, judged: &[(Estimate, Vec<Failure>)], book: &mut Book
         judged.iter().filter(|(_, failures)| failures.is_empty()).map(|(estimate, _)| Branch {
             name: estimate.carrier.name(),
             answer: format!(
-                "{}, {} lost, {} on the wire",
+                "{}, jitter {}, {} lost, {} on the wire",
                 ms(estimate.delay_ms.value),
+                ms(estimate.jitter_ms.value),
                 percent(estimate.lost_percent.value),
                 mbit(estimate.wire_mbit.value)
             ),
@@ -267,7 +311,7 @@ fn last(choice: &Candidate, judged: &[(Estimate, Vec<Failure>)], book: &mut Book
     debug_assert!(passed.iter().all(|branch| branch.name == choice.name));
     Step {
         name: "choice".into(),
-        question: "earliest; alike, least lost; alike, fewest bytes?".into(),
+        question: "uses up least of what is allowed; alike, fewest bytes; alike, who else speaks it?".into(),
         passed,
         failed: branches.collect(),
     }
@@ -285,6 +329,8 @@ fn candidate((estimate, failures): &(Estimate, Vec<Failure>)) -> Candidate {
         feedback_lost_percent: estimate.feedback_lost_percent.value,
         wire_mbit: estimate.wire_mbit.value,
         opened_ms: finite(estimate.opened_ms.value),
+        cpu_percent: estimate.resources.as_ref().map(Resources::cpu_percent),
+        memory_kb: estimate.resources.as_ref().map(|takes| takes.memory_kb),
         failures: failures.clone(),
     }
 }

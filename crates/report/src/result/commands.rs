@@ -114,13 +114,3 @@ pub struct PathResult {
     /// Their bytes, IP headers included.
     pub bytes: u64,
 }
-
-/// What a radio spends on a megabit sent and on one received, beside what being awake costs, J (LTE: Huang, Qian, Gerber, Mao,
-/// Sen, Spatscheck, *A Close Examination of Performance and Power Characteristics of 4G LTE Networks*, MobiSys 2012, table 4).
-const JOULES_PER_MBIT: (f64, f64) = (0.43839, 0.05197);
-
-/// What the sender's radio spends on what left there and came back, mJ.
-pub fn radio_mj(there: PathResult, back: PathResult) -> f64 {
-    let mbit = |path: PathResult| path.bytes as f64 * 8.0 / 1e6;
-    (mbit(there) * JOULES_PER_MBIT.0 + mbit(back) * JOULES_PER_MBIT.1) * 1e3
-}
