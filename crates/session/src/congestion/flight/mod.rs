@@ -78,8 +78,6 @@ pub(crate) struct Flight {
     /// What chance did in the last rounds, to round trips and to the way to the peer.
     chances: [[Duration; 2]; 4],
     judged: usize,
-    /// What chance does to the way to the peer, smoothed: a round that has just begun knows nothing of it.
-    jitter: Duration,
     round: Round,
     standing: Standing,
     /// When the last acknowledgement came.
@@ -170,7 +168,6 @@ impl Flight {
             there: Least::default(),
             chances: [[Duration::MAX; 2]; 4],
             judged: 0,
-            jitter: Duration::ZERO,
             round: Round::begin(Time::ZERO, 0),
             standing: Standing::default(),
             heard: Time::ZERO,
@@ -327,7 +324,7 @@ impl Flight {
         let waits = self.recent.record(now, way_above.min(above));
         let most = if self.window.is_some() { PATIENT } else { BRAKE };
         self.room.saw(waits > most.max(chance[0].min(chance[1])), place, self.sent);
-        self.room.arrived(now, arrived, self.sent, self.jitter);
+        self.room.arrived(now, arrived, self.sent, chance[1]);
         let base = self.base().unwrap_or(rtt);
         let length = now.saturating_since(self.round.began);
         let enough = length >= LEAST_ROUND && self.round.frames >= LEAST_FRAMES;
@@ -341,7 +338,6 @@ impl Flight {
         if whole && enough {
             let round = std::mem::replace(&mut self.round, Round::begin(now, self.sent + 1));
             let under_way = (self.sent - self.arrived) as f64;
-            self.jitter = (self.jitter * 3 + round.chance()[1]) / 4;
             if !round.mixed {
                 self.chances[self.judged % self.chances.len()] = round.chance();
                 self.judged += 1;
