@@ -125,6 +125,8 @@ evidence: build ## Measure anew what `taut recommend` rests on: thousands of run
 	cp "$(CARGO_TARGET_DIR)/evidence.json" crates/advise/evidence/transports.json
 	"$(TAUT)" evidence scenarios/two-5g-links.toml --seeds 1..3 > "$(CARGO_TARGET_DIR)/paths.json"
 	cp "$(CARGO_TARGET_DIR)/paths.json" crates/advise/evidence/paths.json
+	"$(TAUT)" evidence scenarios/two-measured-5g-links.toml --seeds 1..5 > "$(CARGO_TARGET_DIR)/paths.json"
+	cp "$(CARGO_TARGET_DIR)/paths.json" crates/advise/evidence/paths-measured.json
 	cargo run --release --locked -p taut-benches --bin latency -- sessions --json > "$(CARGO_TARGET_DIR)/resources.json"
 	cp "$(CARGO_TARGET_DIR)/resources.json" crates/advise/evidence/resources.json
 	@echo "commit crates/advise/evidence/*.json; taut must be built anew to have it"

@@ -346,12 +346,13 @@ fn over_several_networks_the_fewest_copies_that_are_in_time_in_every_condition_a
     let paths = found.paths.clone().expect("it was asked for");
     let choice = paths.choice.clone().expect("one is in time");
     assert_eq!((choice.name.as_str(), choice.flags.as_str()), ("deadline", "--transport mtip"));
-    assert!(choice.in_time_percent >= 99.0 && choice.copies < Some(1.2), "{choice:?}");
+    // Its worst is a measured link: in congestion nearly everything goes twice.
+    assert!(choice.in_time_percent >= 99.0 && choice.copies < Some(1.9), "{choice:?}");
+    assert!(paths.citations[choice.cites - 1].scenario.contains("two-measured"), "{:?}", paths.citations);
     let why_not = |name: &str| {
         paths.others.iter().find(|other| other.name == name).expect("it was measured").failure.clone()
     };
-    assert_eq!(why_not("MTIP-A"), None, "it sends more copies");
-    for name in ["MTIP-B", "MPQUIC, fail-over", "UDP, one path"] {
+    for name in ["MTIP-A", "MTIP-B", "MPQUIC, fail-over", "MPQUIC, copies", "UDP, one path"] {
         assert!(why_not(name).is_some_and(|why| why.contains("% in time in ")), "{name}");
     }
     assert_eq!(paths.citations.len(), 1 + paths.others.len());
@@ -364,9 +365,10 @@ fn over_several_networks_the_fewest_copies_that_are_in_time_in_every_condition_a
     );
 
     let tls = recommend(&evidence(), &Need { security: Security::Tls, ..plain.clone() });
-    assert_eq!(
-        tls.paths.and_then(|paths| paths.choice).map(|choice| choice.name).as_deref(),
-        Some("MPQUIC, copies")
+    assert!(
+        !tls.is_met() && recommendation_text(&tls).contains("Nothing that was measured"),
+        "{:?}",
+        tls.paths
     );
     let more = recommend(&evidence(), &Need { paths: 3, budget_ms: 5.0, ..plain });
     assert_eq!(more.paths.map(|paths| paths.outside.len()), Some(2));

@@ -11,7 +11,10 @@ use taut_lab::scenario::{Commands, MpquicPaths, MtipMode, MtipPolicy, Scenario, 
 use taut_report::result::RunResult;
 
 /// What taut was built with; `make evidence` writes it anew.
-const SHIPPED: &str = include_str!("../../evidence/paths.json");
+const SHIPPED: [(&str, &str); 2] = [
+    ("paths.json", include_str!("../../evidence/paths.json")),
+    ("paths-measured.json", include_str!("../../evidence/paths-measured.json")),
+];
 
 /// What one campaign of commands found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,7 +69,7 @@ fn flags(commands: &Commands) -> Option<&'static str> {
             MtipPolicy::Adaptive => "--transport mtip --policy adaptive",
             _ => return None,
         },
-        TransportSpec::Mpquic(spec) => match spec.paths {
+        TransportSpec::Mpquic(spec) if !spec.stream => match spec.paths {
             MpquicPaths::FailOver => "--transport mpquic",
             MpquicPaths::Duplicate => "--transport mpquic --policy all",
         },
@@ -75,14 +78,17 @@ fn flags(commands: &Commands) -> Option<&'static str> {
 }
 
 impl PathEvidence {
-    /// What taut was built with.
+    /// What taut was built with: over links that are drawn from tables, and over links as they were measured.
     ///
     /// # Errors
-    /// When the file that it was built with is not such.
-    pub fn shipped() -> Result<Self, EvidenceError> {
-        serde_json::from_str(SHIPPED).map_err(|e| {
-            EvidenceError(format!("crates/advise/evidence/paths.json is not evidence of paths: {e}"))
-        })
+    /// When a file that it was built with is not such.
+    pub fn shipped() -> Result<Vec<Self>, EvidenceError> {
+        let parse = |(name, text): (&str, &str)| {
+            serde_json::from_str(text).map_err(|e| {
+                EvidenceError(format!("crates/advise/evidence/{name} is not evidence of paths: {e}"))
+            })
+        };
+        SHIPPED.into_iter().map(parse).collect()
     }
 
     /// Runs the variants of a scenario of commands that `taut operator` can be asked for, with every seed.
