@@ -95,14 +95,9 @@ impl StateFile {
 
     /// Writes again what somebody deleted. A life whose file is gone would be forgotten if it were killed now.
     fn restore(&mut self) -> io::Result<()> {
-        match self.stored.take() {
-            Some(text) if !self.path.try_exists()? => {
-                self.write(&text).inspect_err(|_| self.stored = Some(text))
-            }
-            stored => {
-                self.stored = stored;
-                Ok(())
-            }
+        match &self.stored {
+            Some(text) if !self.path.try_exists()? => self.write(&text.clone()),
+            _ => Ok(()),
         }
     }
 }
