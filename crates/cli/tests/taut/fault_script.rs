@@ -240,12 +240,17 @@ fn nothing_that_fails_moves_the_arm_and_only_a_person_does() {
     scene.resume(&mut one);
 
     // The robot's disk fails: the stop holds, and says that it is not kept.
-    fs::remove_dir_all(scene.world.path("kept")).unwrap();
+    let kept = scene.world.path("kept");
+    // A folder that is only gone is made anew: a file is in its place.
+    while fs::write(&kept, "").is_err() {
+        let _ = fs::remove_dir_all(&kept);
+    }
     one.say("e");
     let told = one.wait_for("emergency_stopped");
     assert_eq!(told["kept"], false, "{told}");
     scene.stands("a stop that could not be written");
-    fs::create_dir_all(scene.world.path("kept")).unwrap();
+    fs::remove_file(&kept).unwrap();
+    fs::create_dir_all(&kept).unwrap();
     scene.reset(&mut one);
     // A robot whose file is gone begins anew: what has just been let go of is written first, however slow the disk is.
     scene.wait_until("it keeps what is latched again", |scene| scene.world.path("kept/robot").exists());
