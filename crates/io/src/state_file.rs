@@ -258,6 +258,7 @@ impl Drop for StateWriter {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a thread writes in real time")]
 mod tests {
     use super::*;
     use std::sync::mpsc::sync_channel;
