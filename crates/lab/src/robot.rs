@@ -4,9 +4,7 @@
 //! The controller is a spring of 3 kN/m and a damper of 45 N·s/m towards the commanded pose (impedance control: Hogan,
 //! *Impedance Control*, J. Dyn. Sys. Meas. Control 107, 1985), the mass 0.3 kg: a damping ratio of 0.75. The environment fills
 //! x > 0, pushes back as a spring and a damper that never pulls (Kelvin–Voigt), and rubs. While it touches, and while it does not,
-//! it moves as its equations say, whatever its period ([`hold`]); friction is held for half a millisecond.
-//!
-//! [`hold`]: crate::hold
+//! it moves as its equations say, whatever its period (the exact zero-order hold); friction is held for half a millisecond.
 
 mod arm;
 
