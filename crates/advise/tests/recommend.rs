@@ -325,6 +325,8 @@ fn what_several_networks_were_not_measured_with_is_outside_and_has_no_choice() {
         (|need| need.network.one_way_ms = 9.0, "9 ms one way; measured were 4 to 7.3"),
         (|need| need.haptic = true, "force that comes back"),
         (|need| need.paths = 3, "3 networks; measured were 2"),
+        (|need| need.touch = Some(Thing::Wall), "touch, CPU and memory; measured were commands in time"),
+        (|need| need.memory_kb = Some(1e3), "touch, CPU and memory; measured were commands in time"),
         (|need| need.budget_ms = 10.0, "within 10.0 ms; measured was within 15.0 ms"),
     ] {
         assert_eq!(with(change).0.split("; measured").next(), says.split("; measured").next());

@@ -224,18 +224,18 @@ impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
 #[macro_export]
 macro_rules! forward_robot_device {
     ($this:ident => $inner:expr) => {
-        fn period(&$this) -> ::taut_core::Duration {
+        fn period(&$this) -> $crate::device_types::Duration {
             $inner.period()
         }
         fn receive(
             &mut $this,
-            channel: ::taut_session::ChannelId,
-            age: Option<::taut_core::Duration>,
+            channel: $crate::device_types::ChannelId,
+            age: Option<$crate::device_types::Duration>,
             payload: &[u8],
         ) {
             $inner.receive(channel, age, payload);
         }
-        fn limit_bitrate(&mut $this, rate: ::taut_core::Bitrate) {
+        fn limit_bitrate(&mut $this, rate: $crate::device_types::Bitrate) {
             $inner.limit_bitrate(rate);
         }
         fn poll_message(&mut $this) -> Option<$crate::DeviceMessage> {

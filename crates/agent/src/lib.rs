@@ -104,6 +104,13 @@ mod robot;
 
 use taut_core::Duration;
 
+/// What [`forward_robot_device`] names, wherever it is used.
+#[doc(hidden)]
+pub mod device_types {
+    pub use taut_core::{Bitrate, Duration};
+    pub use taut_session::ChannelId;
+}
+
 pub use conversation::{Conversation, Refused, Trouble};
 pub use device::{
     DeviceFailure, DeviceMessage, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint,

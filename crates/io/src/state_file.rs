@@ -19,8 +19,8 @@ pub struct StateFile {
     path: PathBuf,
     /// What is on the disk, once this wrote it.
     stored: Option<String>,
-    /// Held for as long as this lives.
-    _lock: Option<File>,
+    /// Held for as long as this lives, and made anew when somebody deleted it.
+    lock: Option<File>,
 }
 
 /// Why there is no such file.
@@ -65,7 +65,7 @@ impl StateFile {
             Ok(metadata) if metadata.len() > LONGEST => Some(String::new()),
             Ok(_) => Some(String::from_utf8_lossy(&fs::read(path).map_err(refused)?).into_owned()),
         };
-        Ok((Self { path: path.to_owned(), stored: None, _lock: lock }, text))
+        Ok((Self { path: path.to_owned(), stored: None, lock }, text))
     }
 
     /// Has anybody opened this file for themselves before?
@@ -78,12 +78,12 @@ impl StateFile {
         self.write(text).map_err(|error| StateFileError::Refused { path: self.path.clone(), error })
     }
 
-    /// Replaces the text, on the disk when this returns. Makes the folder anew when somebody deleted it.
+    /// Replaces the text, on the disk when this returns. Makes the folder and the lock anew when somebody deleted them.
     ///
     /// # Errors
-    /// What the system says. Then the text from before may still be there.
+    /// What the system says; that another process took the file since its lock was deleted. Then the text from before may still be there.
     pub fn write(&mut self, text: &str) -> io::Result<()> {
-        make_folder_of(&self.path)?;
+        self.hold()?;
         let new = beside(&self.path, ".new");
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(text.as_bytes())?;
@@ -95,10 +95,31 @@ impl StateFile {
 
     /// Writes again what somebody deleted. A life whose file is gone would be forgotten if it were killed now.
     fn restore(&mut self) -> io::Result<()> {
+        self.hold()?;
         match &self.stored {
             Some(text) if !self.path.try_exists()? => self.write(&text.clone()),
             _ => Ok(()),
         }
+    }
+
+    /// There is a folder, and nobody else has the file. A lock that was deleted keeps nobody out: it is taken anew, unless somebody has.
+    fn hold(&mut self) -> io::Result<()> {
+        make_folder_of(&self.path)?;
+        let Some(held) = &self.lock else { return Ok(()) };
+        let held = held.metadata()?;
+        let is_ours = match fs::metadata(lock_of(&self.path)) {
+            Ok(there) => (there.dev(), there.ino()) == (held.dev(), held.ino()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if !is_ours {
+            let again = lock(&self.path).map_err(|error| match error {
+                StateFileError::Refused { error, .. } => error,
+                StateFileError::Taken(_) => io::Error::new(io::ErrorKind::ResourceBusy, error),
+            })?;
+            self.lock = Some(again);
+        }
+        Ok(())
     }
 }
 
@@ -192,7 +213,8 @@ impl Slot {
 }
 
 impl StateWriter {
-    /// Tells `done` of each text that was tried, by its number, and whether it is on the disk.
+    /// Tells `done` of each text that was tried, by its number, and whether it is on the disk; later, when somebody deleted it, that it
+    /// could not be written again, and when it could after all. What was in the file at the start has the number 0.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -203,19 +225,23 @@ impl StateWriter {
         let slot = Arc::new(Slot::default());
         let shared = Arc::clone(&slot);
         let work = move || {
-            let mut failed = None;
+            let (mut failed, mut newest, mut is_there) = (None, 0, true);
             loop {
-                match shared.next_after(failed.take()) {
+                let outcome = match shared.next_after(failed.take()) {
                     Due::Write(number, text) => {
                         let outcome = file.write(&text);
-                        shared.lock().written = outcome.is_ok();
-                        failed = outcome.is_err().then_some((number, text));
-                        done(number, outcome);
+                        (failed, newest) = (outcome.is_err().then_some((number, text)), number);
+                        outcome
                     }
-                    // Where it fails, it is tried again with the next look; the lock that is left tells the next life.
-                    Due::Look => drop(file.restore()),
+                    Due::Look => match file.restore() {
+                        Ok(()) if is_there => continue,
+                        outcome => outcome,
+                    },
                     Due::Nothing => break,
-                }
+                };
+                is_there = outcome.is_ok();
+                shared.lock().written = is_there;
+                done(newest, outcome);
             }
         };
         let thread = spawn_unprivileged("taut state", || (), work)?;
@@ -289,6 +315,25 @@ mod tests {
     }
 
     #[test]
+    fn who_lost_the_file_to_another_process_leaves_it_alone() {
+        let folder = folder("lost");
+        let path = folder.join("robot");
+        let (mut first, _) = StateFile::open(&path, true).expect("a new one");
+        first.write("first").expect("it is written");
+        fs::remove_dir_all(&folder).expect("it was made here");
+        let (mut second, text) = StateFile::open(&path, true).expect("nothing tells of the first");
+        assert_eq!(text, None);
+        second.write("second").expect("it is written");
+        let refused = first.write("first again").expect_err("it is another's");
+        assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy, "{refused}");
+        assert!(first.restore().is_err());
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "second");
+        drop(second);
+        first.write("first again").expect("the other life is over");
+        fs::remove_dir_all(folder).expect("it was made here");
+    }
+
+    #[test]
     fn a_writer_writes_the_newest_and_says_when_it_cannot() {
         let folder = folder("writer");
         let path = folder.join("robot");
@@ -312,6 +357,12 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         assert_eq!(fs::read_to_string(&path).expect("it is there again"), "two");
+        assert!(matches!(StateFile::open(&path, true), Err(StateFileError::Taken(_))), "its lock too");
+        fs::remove_dir_all(&folder).expect("it was made here");
+        fs::write(&folder, "").expect("a file in its place");
+        assert_eq!(told.recv(), Ok((2, false)), "what is gone and cannot be made again is told");
+        fs::remove_file(&folder).expect("it was made here");
+        while told.recv() != Ok((2, true)) {}
         writer.write(3, "three".to_owned());
         assert!(writer.finish());
         assert_eq!(fs::read_to_string(&path).expect("the last one is written"), "three");

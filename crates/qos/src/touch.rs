@@ -95,26 +95,30 @@ impl FromStr for Thing {
 /// What a round trip makes of touching a thing, by the margin of [`Touch`].
 ///
 /// ```
+/// use taut_core::Duration;
 /// use taut_qos::touch::{Felt, Thing};
-/// assert!(!Felt::new(Thing::Wall, 12.0).calm && Felt::new(Thing::Spring, 12.0).calm);
-/// assert_eq!(Felt::new(Thing::Foam, 160.0).to_string(), "foam: calm; no round trip makes it rattle");
+/// let felt = |thing, rtt_ms| Felt::new(thing, rtt_ms, Duration::from_millis(1));
+/// assert!(!felt(Thing::Wall, 9.5).calm && felt(Thing::Spring, 9.5).calm);
+/// assert_eq!(felt(Thing::Foam, 160.0).to_string(), "foam: calm; no round trip makes it rattle");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Felt {
     /// What is touched.
     pub thing: Thing,
-    /// The round trip, in milliseconds.
+    /// The network's round trip, in milliseconds.
     pub rtt_ms: f64,
-    /// The round trip from which on it rattles, in milliseconds; absent where none makes it rattle.
+    /// The network's round trip from which on it rattles, in milliseconds: [`Touch::critical_round_trip`] less the period, for each end
+    /// samples and holds, which takes half of one on average. 0 where nothing is left; absent where no round trip makes it rattle.
     pub critical_rtt_ms: Option<f64>,
     /// The round trip is shorter than that.
     pub calm: bool,
 }
 
 impl Felt {
-    /// Of touching this across a round trip of so many milliseconds.
-    pub fn new(thing: Thing, rtt_ms: f64) -> Self {
+    /// Of touching this across a round trip of so many milliseconds, with a state and a force every `period`.
+    pub fn new(thing: Thing, rtt_ms: f64, period: Duration) -> Self {
         let critical = Touch::of(thing.surface()).critical_round_trip();
+        let critical = critical.map(|critical| critical.saturating_sub(period));
         let critical_rtt_ms = critical.map(Duration::as_millis_f64);
         Self {
             thing,
@@ -125,8 +129,8 @@ impl Felt {
     }
 
     /// Of all things that have a name.
-    pub fn all(rtt_ms: f64) -> [Self; 3] {
-        Thing::ALL.map(|thing| Self::new(thing, rtt_ms))
+    pub fn all(rtt_ms: f64, period: Duration) -> [Self; 3] {
+        Thing::ALL.map(|thing| Self::new(thing, rtt_ms, period))
     }
 }
 

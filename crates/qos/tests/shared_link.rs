@@ -210,8 +210,8 @@ needs
   yes video_delay               66.667 ms, must be below 400 ms
 touch, where force comes back
   foam: calm; no round trip makes it rattle
-  spring: calm; it rattles from a round trip of 65.89 ms on, and this is 34.67
-  wall: RATTLES; it rattles from a round trip of 10.06 ms on, and this is 34.67
+  spring: calm; it rattles from a round trip of 64.89 ms on, and this is 34.67
+  wall: RATTLES; it rattles from a round trip of 9.06 ms on, and this is 34.67
 compliant";
 
 #[test]

@@ -96,11 +96,11 @@ pub(super) fn estimates(evidence: &Evidence, need: &Need) -> Estimates {
     }
     let point = |at: &Cited| &evidence.sets[at.set].points[at.point];
     let carriers: BTreeSet<&Carrier> = chosen.iter().map(|at| &point(at).carrier).collect();
-    let resources = ResourceEvidence::shipped().ok();
+    let resources = ResourceEvidence::shipped().expect("it is built in, and a test reads it");
     let of = |carrier: &Carrier| {
         let points: Vec<(Cited, &Point)> =
             chosen.iter().map(|at| (*at, point(at))).filter(|(_, point)| point.carrier == *carrier).collect();
-        let resources = resources.as_ref().and_then(|all| all.of(carrier)).cloned();
+        let resources = resources.of(carrier).cloned();
         Some(Estimate { resources, ..estimate(carrier, &points, need)? })
     };
     let all = carriers.into_iter().filter_map(of).collect();

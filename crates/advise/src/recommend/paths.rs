@@ -135,6 +135,9 @@ fn outside(evidence: &PathEvidence, need: &Need) -> Vec<String> {
     if need.haptic {
         outside.push("force that comes back; measured were commands, one way".into());
     }
+    if need.touch.is_some() || need.cpu_percent.is_some() || need.memory_kb.is_some() {
+        outside.push("touch, CPU and memory; measured were commands in time".into());
+    }
     let network = &need.network;
     let mut compare = |asked: f64, (least, most): (f64, f64), out: bool, unit: &str| {
         if out {

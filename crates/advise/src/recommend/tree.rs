@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::estimate::{Cited, Estimate, Measured, estimates};
+use taut_core::Duration;
 use taut_qos::touch::Felt;
 
+use super::estimate::{Cited, Estimate, Measured, estimates};
 use super::need::{Need, Os, Security};
 use super::{Branch, Candidate, Citation, Failure, Recommendation, Step};
 use crate::evidence::{Carrier, Evidence, PathEvidence, ResourceEvidence, Resources, Way};
@@ -22,6 +23,9 @@ struct Answer {
     failure: Option<(String, Option<f64>)>,
     at: Option<Cited>,
 }
+
+/// Between two states in all that was measured.
+const PERIOD: Duration = Duration::from_millis(1);
 
 type Question = (&'static str, String, fn(&Need, &Estimate) -> Answer);
 
@@ -45,8 +49,8 @@ type Question = (&'static str, String, fn(&Need, &Estimate) -> Answer);
 /// ```
 pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
     let found = estimates(evidence, need);
-    let several = (need.paths > 1 && need.os == Os::Linux).then(PathEvidence::shipped);
-    if let Some(evidence) = several.and_then(Result::ok) {
+    if need.paths > 1 && need.os == Os::Linux {
+        let evidence = PathEvidence::shipped().expect("it is built in, and a test reads it");
         return Recommendation { paths: Some(super::paths::advise(&evidence, need)), ..nothing(need) };
     }
     if !found.beyond.is_empty() {
@@ -96,14 +100,13 @@ pub fn recommend(evidence: &Evidence, need: &Need) -> Recommendation {
     let mut cautions: Vec<String> = together(&found.scenarios).into_iter().collect();
     cautions.extend(choice.iter().flat_map(|choice| habits(&choice.carrier)).map(str::to_owned));
     if need.cpu_percent.is_some() || need.memory_kb.is_some() {
-        cautions.extend(ResourceEvidence::shipped().ok().map(|shipped| {
-            let ResourceEvidence { machine, command, .. } = shipped;
-            format!("CPU and memory are a transport's with its driver, 1000 messages a second each way, on {machine}: `{command}`")
-        }));
+        let shipped = ResourceEvidence::shipped().expect("it is built in, and a test reads it");
+        let ResourceEvidence { machine, command, .. } = shipped;
+        cautions.push(format!("CPU and memory are a transport's with its driver, 1000 messages a second each way, on {machine}: `{command}`"));
     }
     let (between, citations) = (found.between, book.citations());
     let touch = choice.as_ref().filter(|_| need.haptic).and_then(|choice| choice.delay_ms);
-    let touch = touch.map_or(Vec::new(), |one_way_ms| Felt::all(2.0 * one_way_ms).to_vec());
+    let touch = touch.map_or(Vec::new(), |one_way_ms| Felt::all(2.0 * one_way_ms, PERIOD).to_vec());
     Recommendation { touch, choice, others, steps, between, cautions, citations, ..nothing(need) }
 }
 
@@ -190,9 +193,10 @@ fn questions(need: &Need) -> Vec<Question> {
         jitter,
     ));
     if let Some(thing) = need.touch {
-        let limit = Felt::new(thing, 0.0).critical_rtt_ms.map_or("any round trip".to_owned(), |critical| {
-            format!("a round trip under {critical:.2} ms, 99 of 100 each way")
-        });
+        let limit =
+            Felt::new(thing, 0.0, PERIOD).critical_rtt_ms.map_or("any round trip".to_owned(), |critical| {
+                format!("a round trip under {critical:.2} ms, 99 of 100 each way")
+            });
         questions.push(("touch", format!("{} calm: {limit}?", thing.name()), touch));
     }
     let core = need.cpu_percent.map(|cpu| format!("{} of a core", percent(cpu)));
@@ -261,7 +265,7 @@ fn jitter(need: &Need, estimate: &Estimate) -> Answer {
 }
 
 fn touch(need: &Need, estimate: &Estimate) -> Answer {
-    let critical = need.touch.and_then(|thing| Felt::new(thing, 0.0).critical_rtt_ms);
+    let critical = need.touch.and_then(|thing| Felt::new(thing, 0.0, PERIOD).critical_rtt_ms);
     let round_trip = Measured { value: 2.0 * estimate.delay_ms.value, ..estimate.delay_ms };
     within(round_trip, critical.unwrap_or(f64::MAX), ms)
 }

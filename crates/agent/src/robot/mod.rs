@@ -360,7 +360,9 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             RobotCommand::Kept { number, ok } => {
                 self.session.kept(now, number, ok);
                 // It is tried again, and told once.
-                if !ok && self.not_kept.replace(number) != Some(number) {
+                if ok {
+                    self.not_kept = None;
+                } else if self.not_kept.replace(number) != Some(number) {
                     self.notes.push_back(RobotNote::NotKept);
                 }
             }

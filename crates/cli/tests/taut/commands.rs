@@ -227,7 +227,7 @@ fn plan_answers_from_the_model() {
     let prediction = json(&world.good(&format!("{link} --json")));
     assert_eq!(prediction["compliant"], true, "{prediction}");
     assert_eq!(world.taut(&format!("{link} --strict")).status, 0);
-    assert!(text.contains("  wall: RATTLES; it rattles from a round trip of 10.06 ms on"), "{text}");
+    assert!(text.contains("  wall: RATTLES; it rattles from a round trip of 9.06 ms on"), "{text}");
     assert_eq!(world.taut(&format!("{link} --touch spring --strict")).status, 0);
     assert_eq!(world.taut(&format!("{link} --touch wall --strict")).status, 1);
     let far = "plan --rate 6Mbit --delay 15ms --buffer 45kB --cross tcp,cbr:1.904Mbit";

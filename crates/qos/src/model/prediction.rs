@@ -144,7 +144,7 @@ pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Predic
                 .map(|frame| audio_delay(d_max, frame, multiplexer.fragment, link.stream.period)),
             video_s: multiplexer.video_period.map(|period| video_delay(d_max, period)),
         }),
-        touch: Felt::all((d_max + bottleneck.tau) * 1e3),
+        touch: Felt::all((d_max + bottleneck.tau) * 1e3, link.stream.period),
         tcp,
         cross_bytes,
         validity,

@@ -55,12 +55,12 @@ impl Keeping {
 }
 
 impl<T: Transport> Robot<T> {
-    /// What is latched, as of [`RobotEvent::Keep`] `number`, was written and synced (`ok`), or could not be. The stop holds
-    /// either way; an operator that waits for its acknowledgement gets it.
+    /// What is latched, as of [`RobotEvent::Keep`] `number`, was written and synced (`ok`), or could not be, or is lost (0: what was
+    /// written before the first). The stop holds either way; an operator that waits for its acknowledgement gets it.
     pub fn kept(&mut self, now: Time, number: u64, ok: bool) {
         self.check(now);
-        // Whoever could not write it may try again.
-        if number < self.keeping.answered || number == self.keeping.answered && self.keeping.ok {
+        // Whoever could not write it may try again, and what was written may be deleted.
+        if number < self.keeping.answered {
             return;
         }
         self.keeping.answered = number;
