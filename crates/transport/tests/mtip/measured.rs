@@ -43,6 +43,24 @@ fn run(seed: u64, config: &MtipConfig, paths: [Recording; 2]) -> (f64, f64) {
     (100.0 * in_time as f64 / count as f64, net.copies())
 }
 
+/// For `stats/leave_one_out.py`: each recording by itself, two seeds, what a second copy meets either way.
+#[test]
+#[ignore = "a table for a program"]
+fn each_recording() {
+    for condition in CONDITIONS {
+        for recording in 1..=5 {
+            for change in [same_row as Change, next_row] {
+                let Some(mut paths) = Recording::both(&format!("{condition}-0{recording}")) else { return };
+                change(&mut paths);
+                for seed in 1..=2 {
+                    let (in_time, copies) = run(seed, &ours(), paths.clone());
+                    println!("run {condition} {recording} {in_time} {copies}");
+                }
+            }
+        }
+    }
+}
+
 /// The five recordings of a condition with so many seeds each; `None` where there are no recordings.
 fn runs(condition: &str, seeds: u64, config: &MtipConfig, change: Change) -> Option<Outcome> {
     let mut all = Vec::new();
