@@ -378,7 +378,7 @@ impl Transport for Mtip {
             if let Some((path, packet)) = self.outbox.pop_front() {
                 // Answers name the moment at which a probe leaves, and a driver's clock went on since it was due.
                 if let (Outgoing::KeepAlive { number }, Some(place)) = (&packet, self.place_of(path)) {
-                    self.paths[place].sent(now, true, *number, false);
+                    self.paths[place].sent_probe(now, *number);
                 }
                 self.codec.emit(now, &packet, buffer);
                 break path;

@@ -157,7 +157,7 @@ impl Mtip {
         echo: Echo,
         copy: Arrived<'_>,
     ) -> Result<(), DropCause> {
-        let Arrived { low, stream, everywhere, age, deadline, payload } = copy;
+        let Arrived { low, stream, everywhere, hold, age, deadline, payload } = copy;
         if payload.len() as u64 > self.config.max_message.get() {
             return Err(DropCause::Malformed);
         }
@@ -185,16 +185,16 @@ impl Mtip {
         };
         let id = self.paths[place].id;
         let on_path = self.receiver.on_path(id);
+        let follows = number == on_path.next();
         if on_path.is_new(number) {
             on_path.record(number);
         }
         let before = on_path.before(number);
         let ack = Answer { verdict, number, elsewhere: false, before, echo, arrived: now, one_way };
-        if verdict == Verdict::OnTime && !everywhere && !self.codec.is_published() {
-            self.answer(now, place, ack);
-        } else {
-            self.post(id, Outgoing::Ack(ack));
-        }
+        // What tells the sender of a loss or of another order is answered at once (RFC 9000 section 13.2.1), and so is everything once
+        // nothing will wake this end to answer it later.
+        let may_wait = verdict == Verdict::OnTime && follows && !everywhere && self.state == State::Open;
+        self.answer(now, place, ack, hold.duration(), !may_wait);
         if everywhere {
             let others = self.paths.iter().filter(|path| path.id != id);
             let others = others.filter(|path| matches!(path.state, PathState::Up | PathState::Suspect));
@@ -238,8 +238,7 @@ impl Mtip {
         let probe = ack.verdict == Verdict::Control;
         let near = if probe { self.paths[place].probes } else { self.next_number };
         let number = self.codec.expand(near, ack.low).ok_or(DropCause::Unauthenticated)?;
-        let asked = ack.times.map(|times| times.asked);
-        let took = |path: &Path| path.waits_for(number, asked);
+        let took = |path: &Path| path.waits_for(number, ack.times);
         let place = match ack.elsewhere {
             true => (0..self.paths.len()).find(|other| *other != place && took(&self.paths[*other])),
             false => Some(place),
@@ -249,13 +248,13 @@ impl Mtip {
             return if number >= near { Err(DropCause::Unauthenticated) } else { Ok(()) };
         };
         let path = &mut self.paths[place];
-        let sent = path.answered(now, probe, number, asked);
+        let sent = path.answered(now, probe, number, ack.times);
         if sent.is_none() && number >= near + u64::from(probe) {
             // Nobody can have received it.
             return Err(DropCause::Unauthenticated);
         }
         for number in path.unanswered(number, ack.before) {
-            if self.paths[place].has(now, number, sent) {
+            if self.paths[place].has(number, sent) {
                 self.settle(number);
             }
         }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "it says what it skips and what it measured")]
 
+mod answers;
 mod flow;
 mod harness;
 mod hostile;
