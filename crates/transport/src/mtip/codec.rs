@@ -18,6 +18,17 @@ pub(super) enum Incoming<'a> {
     FinAck,
 }
 
+impl Incoming<'_> {
+    /// It says that a LINKACK arrived, or comes from an end that has one.
+    pub(super) fn is_third(&self) -> bool {
+        match self {
+            Self::Ack(ack) => ack.verdict == Verdict::Control,
+            Self::KeepAlive { .. } | Self::Data(_) => true,
+            Self::Link { .. } | Self::LinkAck { .. } | Self::Fin { .. } | Self::FinAck => false,
+        }
+    }
+}
+
 /// A copy of a message that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived<'a> {
@@ -90,6 +101,14 @@ pub(super) struct Answer {
     pub(super) echo: Echo,
     pub(super) arrived: Time,
     pub(super) one_way: Duration,
+}
+
+impl Answer {
+    /// To what is no message.
+    pub(super) fn control(now: Time, number: u64, echo: Echo) -> Self {
+        let (verdict, one_way) = (Verdict::Control, Duration::ZERO);
+        Self { verdict, number, elsewhere: false, before: 0, echo, arrived: now, one_way }
+    }
 }
 
 /// A copy of a message.

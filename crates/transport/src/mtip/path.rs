@@ -8,6 +8,7 @@ use taut_wire::mtip::Hold;
 use super::codec::Times;
 use super::estimate::{Answers, DEATH, Delays, Losses};
 use super::held::Held;
+use super::published::Memory;
 use crate::window::Window;
 
 /// Packets whose fate is open, or was decided lately.
@@ -91,10 +92,7 @@ pub(super) struct Path {
     down: Option<Time>,
     /// From here to the peer.
     pub(super) one_way: Delays,
-    /// The published protocol's latency: half of it is the newest one.
-    pub(super) latency: Option<Duration>,
-    /// So many messages had been sent when one last went here.
-    pub(super) used: u64,
+    pub(super) published: Memory,
     /// Answers on this path, and those of packets that every path answers, whichever was first.
     own: Answers,
     any: Answers,
@@ -107,8 +105,6 @@ pub(super) struct Path {
     /// The newest packet left then, and so long after the one before.
     newest_sent: Time,
     spacing: Duration,
-    /// Sent and acknowledged since the beginning: the reliability that never forgets, of the published protocol.
-    pub(super) ever: (u64, u64),
     /// On their way, as far as is known.
     open: VecDeque<Flight>,
     /// Counted as lost, lately.
@@ -129,8 +125,7 @@ impl Path {
             state: PathState::Linking,
             down: None,
             one_way: Delays::default(),
-            latency: None,
-            used: 0,
+            published: Memory::default(),
             own: Answers::default(),
             any: Answers::default(),
             newest_round_trip: Duration::ZERO,
@@ -139,7 +134,6 @@ impl Path {
             lost_when_heard: Losses::default().share(),
             newest_sent: now,
             spacing: UNKNOWN_RTT,
-            ever: (0, 0),
             open: VecDeque::new(),
             overdue: VecDeque::new(),
             answers: Window::new(),
@@ -257,7 +251,7 @@ impl Path {
         }
         (self.newest_sent, self.spacing) = (now, now.saturating_since(self.newest_sent));
         self.open.push_back(flight);
-        self.ever.0 += 1;
+        self.published.sent();
     }
 
     /// The answer to a packet, which names it by this end's clock if it names times. When that was sent; `None` if it was not, or was
@@ -366,7 +360,7 @@ impl Path {
             self.answers.record(flight.number);
         }
         self.stats.acknowledged += 1;
-        self.ever.1 += 1;
+        self.published.answered();
         flight
     }
 
@@ -417,14 +411,6 @@ impl Path {
         }
         self.down = (self.state == PathState::Down).then(|| self.down.unwrap_or(now));
         self.state
-    }
-
-    /// The rank of the published protocol, 0 to 1: LW·clip((20 ms − latency)/19.9 ms) + (1 − LW)·clip((reliability − 0.5)/0.49).
-    pub(super) fn rank(latency_weight: f64, latency: Option<Duration>, reliability: f64) -> f64 {
-        let latency = latency.map_or(20.0, |latency| latency.as_millis_f64());
-        let clip = |value: f64| value.clamp(0.0, 1.0);
-        latency_weight * clip((20.0 - latency) / 19.9)
-            + (1.0 - latency_weight) * clip((reliability - 0.5) / 0.49)
     }
 }
 
@@ -491,19 +477,5 @@ mod tests {
         path.sent_probe(at(4_000), 1);
         assert_eq!(path.answered(at(4_010), false, 1, None), None, "a probe is no message");
         assert_eq!(path.stats.acknowledged, 100);
-    }
-
-    #[test]
-    fn the_rank_is_that_of_the_source() {
-        let ms = Duration::from_millis;
-        assert!(
-            (Path::rank(0.0, Some(ms(5)), 0.99) - 1.0).abs() < 1e-9
-                && Path::rank(0.0, Some(ms(5)), 0.5) == 0.0
-        );
-        assert!((Path::rank(1.0, Some(Duration::from_micros(100)), 0.0) - 1.0).abs() < 1e-9);
-        assert!(
-            Path::rank(1.0, None, 0.0) == 0.0,
-            "of a path of which nothing is known the latency is 20 ms"
-        );
     }
 }

@@ -182,7 +182,7 @@ impl Mtip {
             self.stats.copies += 1;
             path.sent_copy(now, number, everywhere, hold.duration());
             path.stats.copies += 1;
-            path.used = self.stats.sent;
+            path.published.used = self.stats.sent;
             // What is used needs no probe. One that is down gets them: they link it again when the peer knows it no more.
             if path.state != PathState::Down {
                 path.next_probe = now + self.config.probe_interval;

@@ -9,5 +9,6 @@ mod hostile;
 mod lateness;
 mod measured;
 mod paths;
+mod published;
 mod recording;
 mod reliable;
