@@ -19,7 +19,7 @@ const SPAN: u64 = 64;
 
 /// The answer of one path that waits.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldAnswer {
     waits: Option<Waits>,
     /// None that may wait goes before.
     next: Time,
@@ -37,7 +37,7 @@ struct Waits {
     until: Time,
 }
 
-impl Held {
+impl HeldAnswer {
     /// Another answer is to go, for which the sender waits so long, at once or with others: the one that does not wait any more, if there
     /// is one.
     fn take(&mut self, now: Time, answer: Answer, hold: Duration, at_once: bool) -> Option<Answer> {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_newest_speaks_for_those_that_wait_and_none_waits_longer_than_it_may_or_beyond_its_span() {
-        let mut held = Held::default();
+        let mut held = HeldAnswer::default();
         assert_eq!(number(held.take(at(0), answer(1), MS * 10, false)), Some(1), "nothing went lately");
         for n in 1..4 {
             assert_eq!(number(held.take(at(n), answer(1 + n), MS * 10, false)), None);
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_may_not_wait_goes_at_once_and_speaks_for_older_ones_that_wait() {
-        let mut held = Held::default();
+        let mut held = HeldAnswer::default();
         held.take(at(0), answer(1), MS * 10, false);
         assert_eq!(number(held.take(at(1), answer(3), MS * 10, false)), None);
         assert_eq!(number(held.take(at(2), answer(2), MS * 10, true)), Some(2));

@@ -90,7 +90,7 @@ use receive::Receiver;
 use reliable::Pace;
 use wakes::Wakes;
 
-use crate::waiting::Waiting;
+use crate::message_queue::MessageQueue;
 
 /// Paths of one conversation at most.
 pub const MAX_PATHS: usize = 8;
@@ -158,7 +158,7 @@ pub struct Mtip {
     paths: Vec<Path>,
     clock: ClockEstimator,
     chooser: Chooser,
-    waiting: Waiting,
+    waiting: MessageQueue,
     next_number: u64,
     pace: Pace,
     outstanding: AllOutstanding,
@@ -198,7 +198,7 @@ impl Mtip {
             state: State::Linking,
             paths: Vec::new(),
             clock: ClockEstimator::new(),
-            waiting: Waiting::new(WAITING, SAMPLES),
+            waiting: MessageQueue::new(WAITING, SAMPLES),
             next_number: 0,
             pace: Pace::default(),
             outstanding: AllOutstanding::default(),

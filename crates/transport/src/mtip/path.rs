@@ -7,7 +7,7 @@ use taut_wire::mtip::Hold;
 
 use super::codec::Times;
 use super::estimate::{Answers, DEATH, Delays, Losses};
-use super::held::Held;
+use super::held::HeldAnswer;
 use super::published::Memory;
 use crate::window::Window;
 
@@ -112,7 +112,7 @@ pub(super) struct Path {
     /// Messages that were answered on this path.
     answers: Window,
     /// What this end has to answer here.
-    pub(super) held: Held,
+    pub(super) held: HeldAnswer,
     pub(super) next_probe: Time,
     pub(super) probes: u64,
     pub(super) stats: PathStats,
@@ -137,7 +137,7 @@ impl Path {
             open: VecDeque::new(),
             overdue: VecDeque::new(),
             answers: Window::new(),
-            held: Held::default(),
+            held: HeldAnswer::default(),
             next_probe: now,
             probes: 0,
             stats: PathStats::default(),
