@@ -283,9 +283,9 @@ impl<P: RobotDevice + ?Sized> RobotDevice for Box<P> {
 
 /// A device that is let go of when its agent is gone, however that ended: a panic unwinds through here as well.
 #[derive(Debug)]
-pub(crate) struct Held<D: OperatorDevice>(pub(crate) D);
+pub(crate) struct LostOnDrop<D: OperatorDevice>(pub(crate) D);
 
-impl<D: OperatorDevice> Drop for Held<D> {
+impl<D: OperatorDevice> Drop for LostOnDrop<D> {
     fn drop(&mut self) {
         self.0.lost();
     }

@@ -14,7 +14,7 @@ use crate::demo::Vector;
 use crate::demo::operator::{Intention, Operator as Person};
 use crate::demo::plant::{Body, PlantConfig};
 use crate::generator::Generators;
-use crate::hold::{self, Held};
+use crate::hold::{self, Transition};
 use crate::scenario::Teleop;
 
 /// An operator's hand and the device in it, which is stepped when it is asked.
@@ -112,7 +112,7 @@ impl SimulatedHand {
         let config = PlantConfig::default();
         let (steps, seconds) = hold::steps(self.period);
         let [stiffness, damping] = [config.hand_stiffness, config.hand_damping];
-        let held = Held::new(stiffness / config.leader_mass, damping / config.leader_mass, seconds);
+        let held = Transition::new(stiffness / config.leader_mass, damping / config.leader_mass, seconds);
         for _ in 0..steps {
             let intent = self.intention.pass(seconds);
             for axis in 0..3 {

@@ -17,12 +17,12 @@ pub(crate) fn steps(time: Duration) -> (u64, f64) {
 
 /// What becomes of position and velocity in one step: rows of e^(Mh). The third row is [0 0 1].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct Transition {
     position: [f64; 3],
     velocity: [f64; 3],
 }
 
-impl Held {
+impl Transition {
     const IDENTITY: Self = Self { position: [1.0, 0.0, 0.0], velocity: [0.0, 1.0, 0.0] };
 
     /// For `seconds`, with a stiffness (1/s²) and a damping (1/s) for each unit of mass.
@@ -82,7 +82,7 @@ mod tests {
         let (stiffness, damping) = (20_000.0, 60.0);
         let (alpha, omega) = (30.0f64, (20_000.0f64 - 900.0).sqrt());
         for seconds in [1e-5, 5e-4, 0.012, 0.3] {
-            let [x, _] = Held::new(stiffness, damping, seconds).after(1.0, 0.0, 0.0);
+            let [x, _] = Transition::new(stiffness, damping, seconds).after(1.0, 0.0, 0.0);
             let (turn, decay) = (omega * seconds, libm::exp(-alpha * seconds));
             let expected = decay * (libm::cos(turn) + alpha / omega * libm::sin(turn));
             assert!((x - expected).abs() < 1e-12, "{seconds} s: {x} for {expected}");
@@ -91,15 +91,16 @@ mod tests {
 
     #[test]
     fn a_free_mass_accelerates_and_a_held_one_comes_to_rest_where_forces_balance() {
-        let [x, v] = Held::new(0.0, 0.0, 0.5).after(1.0, 2.0, 4.0);
+        let [x, v] = Transition::new(0.0, 0.0, 0.5).after(1.0, 2.0, 4.0);
         assert!((x - 2.5).abs() < 1e-12 && (v - 4.0).abs() < 1e-12);
-        let [x, v] = Held::new(100.0, 20.0, 10.0).after(1.0, 2.0, 50.0);
+        let [x, v] = Transition::new(100.0, 20.0, 10.0).after(1.0, 2.0, 50.0);
         assert!((x - 0.5).abs() < 1e-9 && v.abs() < 1e-9);
     }
 
     #[test]
     fn many_short_steps_are_one_long_step() {
-        let (short, long) = (Held::new(11_000.0, 150.0, 0.0005), Held::new(11_000.0, 150.0, 0.012));
+        let (short, long) =
+            (Transition::new(11_000.0, 150.0, 0.0005), Transition::new(11_000.0, 150.0, 0.012));
         let [mut x, mut v] = [0.01, -0.3];
         (0..24).for_each(|_| [x, v] = short.after(x, v, 7.0));
         let [once, speed] = long.after(0.01, -0.3, 7.0);

@@ -14,7 +14,7 @@ pub use self::arm::SimulatedArm;
 use crate::demo::Vector;
 use crate::demo::plant::{Body, PlantConfig};
 use crate::hand::norm;
-use crate::hold::{self, Held};
+use crate::hold::{self, Transition};
 use crate::scenario::Environment;
 
 /// The robot at one instant. Positions in m, velocities in m/s, forces in N.
@@ -204,7 +204,7 @@ impl SimulatedRobot {
 struct Modes {
     seconds: f64,
     springs: [Spring; 2],
-    held: [Held; 2],
+    held: [Transition; 2],
 }
 
 /// A spring, N/m, and a damper, N·s/m, on a mass.
@@ -215,9 +215,9 @@ struct Spring {
 }
 
 impl Spring {
-    fn held(&self, seconds: f64) -> Held {
+    fn held(&self, seconds: f64) -> Transition {
         let [stiffness, damping] = self.spring;
-        Held::new(stiffness / self.mass, damping / self.mass, seconds)
+        Transition::new(stiffness / self.mass, damping / self.mass, seconds)
     }
 }
 

@@ -25,7 +25,7 @@ use self::sampler::{Sampler, Turn};
 pub use self::settings::{OperatorSettings, ResumePolicy, SampleFrom};
 pub use self::silence::Standing;
 use self::silence::{Change, Silence};
-use crate::device::Held;
+use crate::device::LostOnDrop;
 use crate::diagnostics;
 use crate::observer::Eye;
 use crate::{
@@ -45,7 +45,7 @@ pub struct Operator<T, D: OperatorDevice> {
     session: taut_session::Operator<Watched<T>>,
     /// When that is due, as long as nothing has happened since it was asked.
     session_due: Cell<Time>,
-    device: Held<D>,
+    device: LostOnDrop<D>,
     settings: OperatorSettings,
     now: Time,
     connecting: Connecting,
@@ -93,7 +93,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         Self {
             session: taut_session::Operator::new(Watched::new(transport), session, rng),
             session_due: Cell::new(Time::ZERO),
-            device: Held(device),
+            device: LostOnDrop(device),
             settings,
             now,
             connecting: Connecting::new(now),

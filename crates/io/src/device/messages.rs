@@ -80,7 +80,7 @@ pub(super) enum Content {
 
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Waiting {
+pub(super) struct QueuedMessage {
     pub(super) channel: ChannelId,
     pub(super) content: Content,
     /// When it was made, if that is known.
@@ -88,7 +88,7 @@ pub(super) struct Waiting {
     came: Time,
 }
 
-impl Waiting {
+impl QueuedMessage {
     pub(super) fn message(self) -> DeviceMessage {
         let channel = self.channel;
         match self.content {
@@ -109,7 +109,7 @@ pub(super) struct Messages {
 
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedMessage>,
     bytes: usize,
     dropped: BTreeMap<&'static str, u64>,
 }
@@ -147,11 +147,11 @@ impl Messages {
             Delivery::Reliable => {}
         }
         queue.bytes += length;
-        queue.waiting.push_back(Waiting { channel, content, made, came: now });
+        queue.waiting.push_back(QueuedMessage { channel, content, made, came: now });
     }
 
     /// The next one, which is in time.
-    pub(super) fn pop(&mut self, now: Time) -> Option<Waiting> {
+    pub(super) fn pop(&mut self, now: Time) -> Option<QueuedMessage> {
         for at in &self.order {
             let (queue, channel) = (&mut self.queues[*at], &self.channels[*at]);
             while let Some(first) = queue.waiting.pop_front() {
@@ -256,7 +256,7 @@ pub(super) mod tests {
     }
 
     fn all(messages: &mut Messages, now: Time) -> Vec<(u8, u8)> {
-        let one = |waiting: Waiting| match waiting.content {
+        let one = |waiting: QueuedMessage| match waiting.content {
             Content::Payload(payload) => (waiting.channel.0, payload[0]),
             Content::Motion(_) => panic!("there is none"),
         };

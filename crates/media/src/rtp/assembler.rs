@@ -33,11 +33,11 @@ use taut_wire::rtp::{Codec, FrameKind, View, vp8};
 pub struct FrameAssembler {
     codec: Codec,
     /// By sequence numbers that do not wrap.
-    packets: BTreeMap<u64, Held>,
+    packets: BTreeMap<u64, HeldPacket>,
     newest: Option<u64>,
     ssrc: u32,
     /// The last packet that does not belong where the others are: perhaps the first of a new beginning.
-    stray: Option<(u32, u16, Held)>,
+    stray: Option<(u32, u16, HeldPacket)>,
     whole: VecDeque<RtpFrame>,
     stats: AssemblerStats,
 }
@@ -75,7 +75,7 @@ pub struct AssemblerStats {
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldPacket {
     timestamp: u32,
     marker: bool,
     starts: bool,
@@ -138,7 +138,7 @@ impl FrameAssembler {
             self.ssrc = repr.ssrc;
         }
         let payload = Some(packet.payload().to_vec());
-        let held = Held { timestamp: repr.timestamp, marker: repr.marker, starts, payload };
+        let held = HeldPacket { timestamp: repr.timestamp, marker: repr.marker, starts, payload };
         if !self.belongs(repr.ssrc, repr.sequence) {
             let stray = self.stray.replace((repr.ssrc, repr.sequence, held.clone()));
             let Some((ssrc, sequence, first)) = stray.filter(|(ssrc, sequence, _)| {
@@ -161,14 +161,14 @@ impl FrameAssembler {
         ssrc == self.ssrc && at + Self::WINDOW > newest && at < newest + MAX_DROPOUT
     }
 
-    fn begin_anew(&mut self, ssrc: u32, sequence: u16, first: Held) {
+    fn begin_anew(&mut self, ssrc: u32, sequence: u16, first: HeldPacket) {
         self.stats.restarts += 1;
         self.forget_before(u64::MAX);
         (self.newest, self.stray, self.ssrc) = (None, None, ssrc);
         self.insert(sequence, first);
     }
 
-    fn insert(&mut self, sequence: u16, held: Held) {
+    fn insert(&mut self, sequence: u16, held: HeldPacket) {
         let sequence = self.unwrapped(sequence);
         if self.packets.contains_key(&sequence) {
             self.stats.duplicates += 1;

@@ -9,7 +9,7 @@ use super::spans::Spans;
 
 /// What goes beside a message.
 #[derive(Debug, Default)]
-pub(super) enum Beside {
+pub(super) enum Redundancy {
     #[default]
     Nothing,
     Copy(Copy),
@@ -40,7 +40,7 @@ pub(super) struct Shield {
     holes: Spans,
 }
 
-impl Beside {
+impl Redundancy {
     /// As it was chosen for a message that goes in parts of so many bytes. There is no parity where these cannot be told.
     pub(super) fn new(ahead: Ahead, message: &[u8], part: Option<usize>) -> Self {
         match ahead {
@@ -128,8 +128,8 @@ impl Load {
     const WEIGHT: f64 = 1.0 / 16.0;
 
     /// A message of so many bytes begins, and this goes beside it.
-    pub(super) fn record(&mut self, bytes: usize, beside: &Beside) {
-        let extra = if matches!(beside, Beside::Copy(_)) { bytes } else { beside.len() };
+    pub(super) fn record(&mut self, bytes: usize, beside: &Redundancy) {
+        let extra = if matches!(beside, Redundancy::Copy(_)) { bytes } else { beside.len() };
         self.messages += (bytes as f64 - self.messages) * Self::WEIGHT;
         self.beside += (extra as f64 - self.beside) * Self::WEIGHT;
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn parity_makes_up_for_as_many_losses_as_it_has_parts_and_then_one_goes_again_for_each() {
         let bytes = message(950);
-        let mut beside = Beside::new(Ahead::Parity(2), &bytes, Some(100));
+        let mut beside = Redundancy::new(Ahead::Parity(2), &bytes, Some(100));
         assert_eq!(beside.len(), 200);
         assert_eq!(beside.lost(&(100..200)), None);
         assert_eq!(beside.lost(&(950..1_050)), None, "a part of parity");
@@ -241,7 +241,8 @@ mod tests {
     #[test]
     fn a_copy_goes_once_in_its_time_and_makes_up_for_each_loss_once() {
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
-        let mut beside = Beside::new(Ahead::Copy { after: Duration::from_millis(10) }, &message(10), None);
+        let mut beside =
+            Redundancy::new(Ahead::Copy { after: Duration::from_millis(10) }, &message(10), None);
         assert!(beside.waits() && beside.due().is_none());
         beside.all_went(at(5));
         beside.all_went(at(9));
@@ -253,10 +254,10 @@ mod tests {
     #[test]
     fn the_share_of_messages_follows_what_goes_beside_them() {
         let mut load = Load::default();
-        let nothing = || (0..100).map(|_| Beside::Nothing);
+        let nothing = || (0..100).map(|_| Redundancy::Nothing);
         nothing().for_each(|none| load.record(1_000, &none));
         assert!((load.share() - 1.0).abs() < 1e-9);
-        let parity = Beside::new(Ahead::Parity(2), &message(1_000), Some(100));
+        let parity = Redundancy::new(Ahead::Parity(2), &message(1_000), Some(100));
         (0..100).for_each(|_| load.record(1_000, &parity));
         assert!((load.share() - 1.0 / 1.2).abs() < 0.01, "{}", load.share());
         nothing().for_each(|none| load.record(1_000, &none));
@@ -266,7 +267,7 @@ mod tests {
     #[test]
     fn a_receiver_restores_what_is_missing_and_takes_no_parity_that_is_none() {
         let whole = message(950);
-        let beside = Beside::new(Ahead::Parity(3), &whole, Some(100));
+        let beside = Redundancy::new(Ahead::Parity(3), &whole, Some(100));
         let part = |at: usize| beside.get(&(950 + at * 100..1_050 + at * 100)).unwrap();
         let mut spare = Spare::default();
         assert!(!spare.insert(950, 50, part(0)), "parity begins at the multiples of its parts");

@@ -11,14 +11,18 @@
 //! | `pack`, `frame` | which of them travel together, and how that is written |
 //! | `sampler` | which are worth sending |
 //! | `repeat` | which frames are under way, which are lost and go again |
+//! | `fates` | what became of frames that went, and of the messages in them |
+//! | `arrivals` | what is done with a frame that comes |
 //! | `acks` | which frames of the peer arrived, and when it is told |
 //! | `spans` | which bytes of a message |
 //!
 //! A message longer than [`FRAGMENT`] goes in parts, when the session's congestion control lets them.
 
 mod acks;
+mod arrivals;
 mod declare;
 mod event;
+mod fates;
 mod frame;
 mod incoming;
 mod mend;
@@ -31,30 +35,27 @@ mod spans;
 
 use std::collections::VecDeque;
 
-use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, PeerTime, Time};
+use taut_core::{Bytes, Deadline, DropCause, Duration, LeakyBucket, Time};
 use taut_media::{Parity, Waiting};
-use taut_wire::session::{
-    ChannelKind, DataAck, DataHeader, Declaration, Delivery, Direction, Piece, Pieces, Role,
-};
+use taut_wire::session::{ChannelKind, Declaration, Delivery, Direction, Role};
 
-use self::acks::{LAZY, PROMPT, Received};
+use self::acks::Received;
+pub(crate) use self::arrivals::Arrival;
+use self::declare::agree;
 pub(crate) use self::declare::declare;
-use self::declare::{Agreed, agree};
 pub use self::declare::{Channel, ChannelError, ChannelRefusal, Schema};
 pub use self::event::{ChannelEvent, ChannelSummary, SendRefused};
-use self::incoming::{Incoming, Outcome, Whole, is_parity};
+use self::incoming::{Incoming, Outcome};
 use self::mend::Load;
 use self::outgoing::{Gone, Outgoing, sooner};
 pub use self::pack::Packing;
 use self::pack::{Packs, Taken};
 pub use self::playout::Playout;
-pub(crate) use self::repeat::Sent;
-use self::repeat::{Fragment, UnderWay};
+use self::repeat::UnderWay;
 use self::sampler::Gate;
 pub use self::sampler::{Quantity, Sampling};
 use crate::counters::Drops;
 use crate::motion;
-use crate::sync::Stamp;
 
 /// Bytes of a payload that travel in one frame: what every transport carries in one datagram, whatever seals it.
 pub(crate) const FRAGMENT: usize = 1000;
@@ -146,16 +147,6 @@ pub(crate) struct Channels {
     /// Motion that came and was not judged yet.
     arrived: VecDeque<Arrival>,
     events: VecDeque<ChannelEvent>,
-}
-
-/// Motion that came: nobody but a guard may let it through.
-#[derive(Debug)]
-pub(crate) struct Arrival {
-    pub(crate) channel: ChannelId,
-    pub(crate) schema: motion::Schema,
-    pub(crate) sequence: u64,
-    pub(crate) stamp: Option<Stamp>,
-    pub(crate) payload: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -327,13 +318,6 @@ impl Channels {
         self.load.share()
     }
 
-    /// The next frame that is lost; what is worth it goes again.
-    pub(crate) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
-        let lost = self.under_way.poll_lost(now, timeout)?;
-        self.lose(now, &lost);
-        Some(lost)
-    }
-
     /// Forgets what is too late to be sent; copies whose time has come go.
     pub(crate) fn forget_late(&mut self, now: Time) {
         for place in 0..self.order.len() {
@@ -368,203 +352,6 @@ impl Channels {
         // Whoever packs by time has to be asked.
         !along && !self.packs.is_separate()
             || self.order.iter().any(|at| (self.is_live(*at) || more && !along) && self.waits(*at))
-    }
-
-    /// The transport did not take it: never will it, or not now.
-    pub(crate) fn refused(&mut self, now: Time, cause: DropCause) {
-        if cause == DropCause::SendBufferFull {
-            self.retry = now + TRANSPORT_FULL;
-            return;
-        }
-        for Taken { channel, rest } in std::mem::take(&mut self.taken) {
-            if let End::Sends(out) = &mut self.ends[channel] {
-                out.refuse(rest.sequence, cause, &mut self.gone);
-            }
-            self.tell(channel);
-        }
-    }
-
-    /// The transport dropped a frame that it had taken.
-    pub(crate) fn dropped(&mut self, now: Time, number: u64, cause: DropCause) -> Option<Sent> {
-        let dropped = self.under_way.take(number)?;
-        if dropped.tells {
-            self.received.tell_again(now);
-        }
-        // A sample that a newer one took the place of says nothing of whether there is room.
-        if cause != DropCause::Superseded {
-            self.retry = now + TRANSPORT_FULL;
-        }
-        self.lose(now, &dropped);
-        for Fragment { channel: at, sequence, .. } in &dropped.fragments {
-            let Some(End::Sends(out)) = self.ends.get_mut(*at) else { continue };
-            if !out.agreed().is_some_and(Agreed::repeats) && out.lost_for_good(*sequence) {
-                self.gone.push(Gone::Dropped(*sequence, cause));
-                self.tell(*at);
-            }
-        }
-        Some(dropped)
-    }
-
-    fn lose(&mut self, now: Time, frame: &Sent) {
-        for Fragment { channel, sequence, range } in &frame.fragments {
-            if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
-                self.tallies[*channel].repeated += u64::from(out.lost(now, *sequence, range, &mut self.gone));
-            }
-            self.tell(*channel);
-        }
-    }
-
-    /// A frame came, with these pieces. `stamp` judges a message by when its frame was sent, µs modulo 2³² of the peer's
-    /// clock, and how long it waited before.
-    pub(crate) fn handle(
-        &mut self,
-        now: Time,
-        header: &DataHeader,
-        pieces: Pieces<'_>,
-        mut stamp: impl FnMut(u32, Duration) -> Option<Stamp>,
-    ) -> Result<(), DropCause> {
-        let pieces = || pieces.clone().map_while(Result::ok);
-        // Nobody asks what became of an acknowledgement alone.
-        let (mut has_room, mut repeats) = (false, false);
-        for (piece, _) in pieces() {
-            self.own(&piece).ok_or(DropCause::Malformed)?;
-            has_room = true;
-        }
-        let fresh = self.received.is_new(header.number);
-        let mut outcome = std::mem::take(&mut self.outcome);
-        for (piece, payload) in pieces() {
-            let at = self.own(&piece).ok_or(DropCause::Malformed)?;
-            let End::Takes(incoming) = &mut self.ends[at] else { return Err(DropCause::Malformed) };
-            repeats |= incoming.agreed().is_some_and(Agreed::repeats);
-            incoming.forget_late(now, &mut outcome);
-            if !incoming.has_room(&piece, payload) {
-                has_room = false;
-                self.tallies[at].dropped.add(DropCause::QueueFullPackets);
-            } else if !fresh {
-                outcome.dropped.push((incoming.number_of(&piece), DropCause::Duplicate));
-            } else {
-                let stamp = stamp(header.sent_us, Duration::from_micros(u64::from(piece.waited_us)));
-                let tally = &mut self.tallies[at];
-                let bytes = if is_parity(&piece) { &mut tally.parity_bytes } else { &mut tally.bytes };
-                *bytes += payload.len() as u64;
-                incoming.handle(now, &piece, payload, stamp, &mut outcome);
-            }
-            self.tell_of(at, &mut outcome);
-        }
-        self.outcome = outcome;
-        if has_room {
-            let patience = if repeats { PROMPT } else { LAZY };
-            self.received.record(now, header.number, patience, !fresh && repeats);
-        }
-        Ok(())
-    }
-
-    /// The own place of the channel of a piece that came.
-    fn own(&self, piece: &Piece) -> Option<usize> {
-        *self.by_peer.get(usize::from(piece.channel))?
-    }
-
-    /// Counts and tells what came of a frame.
-    fn tell_of(&mut self, at: usize, outcome: &mut Outcome) {
-        let (channel, tally) = (ChannelId(at as u8), &mut self.tallies[at]);
-        tally.repaired += std::mem::take(&mut outcome.repaired);
-        tally.played_late += std::mem::take(&mut outcome.late);
-        for (sequence, cause) in outcome.dropped.drain(..) {
-            tally.dropped.add(cause);
-            self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
-        }
-        for whole in outcome.whole.drain(..) {
-            tally.delivered += 1;
-            let Whole { sequence, stamp, payload } = whole;
-            if let Some(schema) = self.list[at].motion() {
-                self.arrived.push_back(Arrival { channel, schema, sequence, stamp, payload });
-                continue;
-            }
-            let age = stamp.map(|stamp| stamp.age.likely);
-            self.events.push_back(ChannelEvent::Received { channel, sequence, age, payload });
-        }
-    }
-
-    /// The peer tells which frames arrived, and when the highest did by its clock; `each` hears of those that are new, and of the highest
-    /// how long it took.
-    pub(crate) fn acknowledged(
-        &mut self,
-        now: Time,
-        ack: DataAck,
-        arrived: Option<PeerTime>,
-        mut each: impl FnMut(&Sent, Option<Duration>),
-    ) {
-        let largest = incoming::unwrapped(self.next_number, ack.largest);
-        // Nobody has seen what was not sent yet.
-        if largest >= self.next_number {
-            return;
-        }
-        let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
-        let (mut there, mut frames) = (None, 0);
-        for number in std::iter::once(largest).chain(seen) {
-            let Some(sent) = self.under_way.arrived(number) else { continue };
-            frames += 1;
-            if let Some(arrived) = arrived.filter(|_| number == largest) {
-                there = Some(arrived.0.wrapping_sub(sent.at.as_nanos()) as i64);
-            }
-            let held = ack.held().map(|us| Duration::from_micros(us.into()));
-            let held = held.filter(|_| number == largest);
-            let rtt = held.map(|held| now.saturating_since(sent.at).saturating_sub(held));
-            rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
-            each(&sent, rtt);
-            for Fragment { channel, sequence, range } in &sent.fragments {
-                if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
-                    out.arrived(*sequence, range, &mut self.gone);
-                }
-                self.tell(*channel);
-            }
-            self.under_way.give_back(sent.fragments);
-        }
-        self.under_way.acknowledged(largest);
-        if let Some(there) = there {
-            self.packs.delay(there, frames);
-        }
-    }
-
-    /// Gives on what was held and whose time has come.
-    pub(crate) fn play(&mut self, now: Time) {
-        for at in 0..self.list.len() {
-            if let End::Takes(incoming) = &mut self.ends[at]
-                && incoming.due().is_some_and(|due| due <= now)
-            {
-                let mut outcome = std::mem::take(&mut self.outcome);
-                incoming.play(now, &mut outcome);
-                self.tell_of(at, &mut outcome);
-                self.outcome = outcome;
-            }
-        }
-    }
-
-    /// The frame of an acknowledgement that is due, and with which nothing went.
-    pub(crate) fn poll_ack(&mut self, now: Time, session: u32) -> Option<DataHeader> {
-        self.received.due().filter(|due| now >= *due)?;
-        let ack = self.received.rides(now);
-        self.received.told();
-        Some(DataHeader { session, number: 0, sent_us: frame::micros(now) as u32, ack })
-    }
-
-    /// The next motion that came.
-    pub(crate) fn poll_motion(&mut self) -> Option<Arrival> {
-        self.arrived.pop_front()
-    }
-
-    /// Motion that came is not used.
-    pub(crate) fn discard(&mut self, channel: ChannelId, sequence: u64, cause: DropCause) {
-        let tally = &mut self.tallies[usize::from(channel.0)];
-        tally.delivered -= 1;
-        tally.dropped.add(cause);
-        self.events.push_back(ChannelEvent::Dropped { channel, sequence, cause });
-    }
-
-    /// What would move, by a whole message of the peer's; `None`: nothing.
-    pub(crate) fn moves(&self, piece: &Piece) -> Option<motion::Schema> {
-        let at = self.own(piece).filter(|_| piece.part.is_none())?;
-        self.list[at].motion()
     }
 
     /// What would move, of a channel of this end; `None`: nothing.
@@ -657,26 +444,5 @@ impl Channels {
             }
         };
         self.list.iter().enumerate().map(summary).collect()
-    }
-
-    /// Counts and tells what became of messages of a channel.
-    fn tell(&mut self, at: usize) {
-        if self.gone.is_empty() {
-            return;
-        }
-        let channel = ChannelId(at as u8);
-        for gone in self.gone.drain(..) {
-            let tally = &mut self.tallies[at];
-            self.events.push_back(match gone {
-                Gone::Dropped(sequence, cause) => {
-                    tally.dropped.add(cause);
-                    ChannelEvent::Dropped { channel, sequence, cause }
-                }
-                Gone::Arrived(sequence) => {
-                    tally.delivered += 1;
-                    ChannelEvent::Arrived { channel, sequence }
-                }
-            });
-        }
     }
 }

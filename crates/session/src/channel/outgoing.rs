@@ -9,7 +9,7 @@ use taut_media::{Repair, Way};
 use taut_wire::session::Delivery;
 
 use super::declare::Agreed;
-use super::mend::{Beside, Load};
+use super::mend::{Load, Redundancy};
 use super::spans::Spans;
 use super::{SendRefused, meter};
 
@@ -33,12 +33,12 @@ pub(super) struct Outgoing {
     /// The last message of which the transport dropped a part.
     cut_short: Option<u64>,
     /// What waits, once somebody asked, until it changes: on most turns it does not.
-    waiting: Cell<Option<Waiting>>,
+    waiting: Cell<Option<Backlog>>,
 }
 
 /// What waits in a channel.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct Backlog {
     /// Ranges of bytes, and the length of the first.
     pub(super) rests: usize,
     pub(super) first: usize,
@@ -61,7 +61,7 @@ struct Message {
     /// Those that have to be sent again.
     lost: Spans,
     /// What goes beside it, once that was chosen.
-    beside: Option<Beside>,
+    beside: Option<Redundancy>,
 }
 
 /// A message that is gone, and why; or that has arrived.
@@ -97,11 +97,11 @@ impl Outgoing {
     }
 
     /// What waits.
-    pub(super) fn waiting(&self) -> Waiting {
+    pub(super) fn waiting(&self) -> Backlog {
         self.waiting.get().unwrap_or_else(|| {
-            let mut all = Waiting::default();
+            let mut all = Backlog::default();
             for message in &self.messages {
-                all.copy = sooner(all.copy, message.beside.as_ref().and_then(Beside::due));
+                all.copy = sooner(all.copy, message.beside.as_ref().and_then(Redundancy::due));
                 let before = all.rests;
                 for rest in message.rests() {
                     all.first = if all.rests == 0 { rest.len() } else { all.first };
@@ -285,7 +285,8 @@ impl Outgoing {
         let sent = now + pace(message.payload.len());
         let left = message.expires.map_or(Duration::MAX, |expires| expires.saturating_since(sent));
         let parts = part.map_or(1, |part| message.payload.len().div_ceil(part));
-        let beside = Beside::new(agreed.repair.ahead(way().as_ref(), left, parts), &message.payload, part);
+        let beside =
+            Redundancy::new(agreed.repair.ahead(way().as_ref(), left, parts), &message.payload, part);
         load.record(message.payload.len(), &beside);
         message.beside = Some(beside);
         self.waiting.set(None);
@@ -432,7 +433,7 @@ pub(super) fn sooner(a: Option<Time>, b: Option<Time>) -> Option<Time> {
 impl Message {
     /// Its end, parity included.
     fn end(&self) -> usize {
-        self.payload.len() + self.beside.as_ref().map_or(0, Beside::len)
+        self.payload.len() + self.beside.as_ref().map_or(0, Redundancy::len)
     }
 
     fn is_parity(&self, range: &Range<usize>) -> bool {

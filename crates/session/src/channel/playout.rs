@@ -34,7 +34,7 @@ const HELD: usize = 256;
 /// Holds what came until its time.
 #[derive(Debug)]
 pub(super) struct Player {
-    buffer: JitterBuffer<Held>,
+    buffer: JitterBuffer<HeldMessage>,
     bytes: usize,
     deadline: Option<Duration>,
     /// Bytes that are held at most.
@@ -42,7 +42,7 @@ pub(super) struct Player {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldMessage {
     came: Time,
     whole: Whole,
 }
@@ -79,7 +79,7 @@ impl Player {
         let Some(stamp) = whole.stamp else { return outcome.whole.push(whole) };
         let (sequence, bytes) = (whole.sequence, whole.payload.len());
         let made = Time::from_nanos(stamp.created.0);
-        match self.buffer.handle_input(now, sequence, made, Held { came: now, whole }) {
+        match self.buffer.handle_input(now, sequence, made, HeldMessage { came: now, whole }) {
             Ok(gone) => {
                 self.bytes += bytes;
                 gone.into_iter().for_each(|gone| self.overflow(gone, outcome));
@@ -96,7 +96,7 @@ impl Player {
         }
     }
 
-    fn overflow(&mut self, (sequence, held): (u64, Held), outcome: &mut Outcome) {
+    fn overflow(&mut self, (sequence, held): (u64, HeldMessage), outcome: &mut Outcome) {
         self.bytes -= held.whole.payload.len();
         outcome.drop(sequence, DropCause::QueueFullPackets);
     }
@@ -105,7 +105,7 @@ impl Player {
     pub(super) fn play(&mut self, now: Time, outcome: &mut Outcome) {
         while let Some(played) = self.buffer.poll(now) {
             // What is missing between two was counted where it was lost.
-            let Played::Item { sequence, item: Held { came, mut whole } } = played else { continue };
+            let Played::Item { sequence, item: HeldMessage { came, mut whole } } = played else { continue };
             self.bytes -= whole.payload.len();
             if let Some(stamp) = &mut whole.stamp {
                 stamp.age.likely += now.saturating_since(came);

@@ -21,7 +21,7 @@ use crate::latency::{Latencies, RoundTrip};
 use crate::motion::Motion;
 use crate::port::{Heard, Parcel, Port};
 use crate::rate::RateAdapter;
-use crate::sending::{Sending, Settings, Waiting};
+use crate::sending::{QueuedState, Sending, Settings};
 use crate::state::{Priority, State};
 use crate::status::{Account, Status};
 use crate::sync::ClockSync;
@@ -253,7 +253,7 @@ impl<T: Transport> Operator<T> {
         held && !self.let_go
     }
 
-    fn admit(&self, now: Time, item: &Waiting) -> Result<(), StateError> {
+    fn admit(&self, now: Time, item: &QueuedState) -> Result<(), StateError> {
         if self.phase != Phase::Open {
             Err(StateError::NotConnected)
         } else if self.latched {

@@ -8,7 +8,7 @@ use crate::codec::Codec;
 use crate::command::Kind;
 use crate::counters::stream_of;
 use crate::port::{NO_TAG, Parcel, channel_number};
-use crate::sending::{Dropped, Pace, Waiting};
+use crate::sending::{Dropped, Pace, QueuedState};
 use crate::window::Window;
 
 /// Copies of an emergency stop after which the operator is told that nobody answers.
@@ -140,7 +140,7 @@ impl<T: Transport> Operator<T> {
     }
 
     /// A state of priority emergency goes at once.
-    pub(super) fn transmit_urgent(&mut self, now: Time, item: &Waiting) {
+    pub(super) fn transmit_urgent(&mut self, now: Time, item: &QueuedState) {
         if self.sending.transmit(now, &mut self.port, item, 0, Body::State) {
             self.counters.stream(0).sent += 1;
         }

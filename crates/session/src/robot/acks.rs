@@ -10,14 +10,14 @@ use crate::window::Window;
 pub(super) struct Acks {
     /// Feedback can take one along.
     along: bool,
-    held: Option<Held>,
+    held: Option<HeldAck>,
     last: Time,
     last_feedback: Time,
 }
 
 /// An acknowledgement that waits for a newer one to take its place, until when.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldAck {
     ack: Ack,
     stream: u8,
     /// The first state that nothing but this one tells of.
@@ -54,7 +54,7 @@ impl Acks {
     /// taken, and when, only of one. The one that waits may have taken the place of others: a robot that was late gets many states at
     /// one time.
     pub(super) fn is_full(&self, ack: &Ack) -> bool {
-        let covers = |held: &Held| {
+        let covers = |held: &HeldAck| {
             let further = ack.sequence.wrapping_sub(held.ack.sequence);
             (1..=COVERED).contains(&further) && ack.sequence.wrapping_sub(held.oldest) <= SEEN
         };
@@ -67,7 +67,7 @@ impl Acks {
             Some(held) => (held.oldest, held.due),
             None => (ack.sequence, self.next(now, spacing)),
         };
-        self.held = Some(Held { ack, stream, oldest, due });
+        self.held = Some(HeldAck { ack, stream, oldest, due });
         now >= due
     }
 
@@ -80,7 +80,7 @@ impl Acks {
 
     /// The one that waits, as it is at `now`, and its stream.
     pub(super) fn take(&mut self, now: Time, window: &Window) -> Option<(Ack, u8)> {
-        let Held { mut ack, stream, .. } = self.held.take()?;
+        let HeldAck { mut ack, stream, .. } = self.held.take()?;
         let held = now.as_nanos().saturating_sub(ack.received_ns) / 1_000;
         ack.held_us = held.min(u64::from(u16::MAX)) as u16;
         ack.seen = window.before(ack.sequence) as u32;

@@ -19,12 +19,12 @@ pub(super) struct Keeping {
     /// The last that was written, or failed.
     answered: u64,
     ok: bool,
-    waiting: Option<Waiting>,
+    waiting: Option<UnkeptStop>,
 }
 
 /// An emergency stop that is not acknowledged yet.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct UnkeptStop {
     command: Command,
     /// Written with this one, or a later one.
     number: u64,
@@ -49,7 +49,7 @@ impl Keeping {
             return Some(if self.ok { Answer::Done } else { Answer::NotKept });
         }
         let until = self.waiting.map_or(now + PATIENCE, |waiting| waiting.until);
-        self.waiting = Some(Waiting { command: *command, number: self.number, until });
+        self.waiting = Some(UnkeptStop { command: *command, number: self.number, until });
         None
     }
 }

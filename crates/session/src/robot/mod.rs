@@ -27,7 +27,7 @@ use crate::motion::{Guard, Limits, Motion};
 use crate::operator::StateError;
 use crate::port::{Heard, NO_TAG, Parcel, Port, channel_number};
 use crate::safety::{Latch, Safety, Source};
-use crate::sending::{Dropped, Order, Pace, Sending, Settings, Waiting};
+use crate::sending::{Dropped, Order, Pace, QueuedState, Sending, Settings};
 use crate::state::State;
 use crate::status::{Account, Status};
 use crate::sync::{ClockSync, RelativeAge};
@@ -474,7 +474,7 @@ impl<T: Transport> Robot<T> {
     }
 
     /// A state is ready for the device.
-    fn apply(&mut self, now: Time, item: Waiting) {
+    fn apply(&mut self, now: Time, item: QueuedState) {
         let bounded = if !self.safety.is_enabled() {
             Err(Verdict::Stopped)
         } else if item.is_late(now) {
@@ -523,7 +523,7 @@ impl<T: Transport> Robot<T> {
     }
 
     /// Feedback of priority emergency goes at once.
-    fn transmit_urgent(&mut self, now: Time, item: &Waiting) {
+    fn transmit_urgent(&mut self, now: Time, item: &QueuedState) {
         let ack = self.acks.take_along(now, &self.window);
         let body = |state| Body::Feedback(Feedback { state, applied: self.applied, ack });
         if self.sending.transmit(now, &mut self.port, item, 0, body) {

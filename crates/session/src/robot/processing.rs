@@ -3,7 +3,7 @@
 use taut_core::{Deadline, DropCause, Duration, Rng, Time};
 
 use crate::config::Processing;
-use crate::sending::{Dropped, Order, StateQueue, Waiting};
+use crate::sending::{Dropped, Order, QueuedState, StateQueue};
 
 /// One server with a bounded queue in front: the states that arrive while the robot is busy.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Processor {
     queue: StateQueue,
     rng: Rng,
     /// What it is busy with, and until when.
-    busy: Option<(Time, Waiting)>,
+    busy: Option<(Time, QueuedState)>,
 }
 
 impl Processor {
@@ -21,7 +21,12 @@ impl Processor {
     }
 
     /// Takes a state in; gives it back when it needs no time.
-    pub(super) fn take(&mut self, now: Time, item: Waiting, drops: &mut Vec<Dropped>) -> Option<Waiting> {
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        item: QueuedState,
+        drops: &mut Vec<Dropped>,
+    ) -> Option<QueuedState> {
         if self.processing == Processing::Immediate {
             return Some(item);
         }
@@ -33,7 +38,7 @@ impl Processor {
     }
 
     /// The next state that is ready.
-    pub(super) fn poll(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<Waiting> {
+    pub(super) fn poll(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<QueuedState> {
         let (done, item) = self.busy.take_if(|(done, _)| *done <= now)?;
         self.begin(done, drops);
         Some(item)

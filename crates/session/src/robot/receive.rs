@@ -9,7 +9,7 @@ use taut_wire::session::{
 use super::{REFUSAL_INTERVAL, Robot, RobotEvent};
 use crate::codec::{Codec, OMNI71_COMMAND};
 use crate::port::{Heard, Parcel};
-use crate::sending::{Report, Waiting};
+use crate::sending::{QueuedState, Report};
 use crate::state::{Priority, State};
 use crate::sync::{Age, RelativeAge};
 use crate::window::{Sighting, Window, completed};
@@ -355,7 +355,7 @@ impl<T: Transport> Robot<T> {
     }
 
     /// May this state go to the robot?
-    fn judge(&mut self, now: Time, wire: &Wire, sighting: Sighting) -> Result<Waiting, Verdict> {
+    fn judge(&mut self, now: Time, wire: &Wire, sighting: Sighting) -> Result<QueuedState, Verdict> {
         if matches!(sighting, Sighting::Duplicate | Sighting::TooOld) {
             return Err(Verdict::Duplicate);
         }
@@ -384,7 +384,7 @@ impl<T: Transport> Robot<T> {
         if self.processor.waiting() == 0 {
             self.guard.check(now, &state)?;
         }
-        Ok(Waiting { sequence: wire.sequence, state, expires: Some(now + left) })
+        Ok(QueuedState { sequence: wire.sequence, state, expires: Some(now + left) })
     }
 
     /// A state since the resume says that the enabling input is not held: that stops a robot which demands it, however old it is,

@@ -12,7 +12,7 @@ use taut_wire::session::{Body, DataHeader, State as Wire};
 
 pub use self::queue::Order;
 use self::queue::Outbox;
-pub(crate) use self::queue::{Dropped, StateQueue, Waiting};
+pub(crate) use self::queue::{Dropped, QueuedState, StateQueue};
 use self::tracker::{Outcome, Tracker};
 use crate::channel::{Channels, Outlook, Ready};
 use crate::congestion::{Arrived, Congestion, Controller};
@@ -121,13 +121,13 @@ impl Sending {
     }
 
     /// The next state, with its number and until when it is of use.
-    pub(crate) fn item(&self, state: State) -> Waiting {
+    pub(crate) fn item(&self, state: State) -> QueuedState {
         let expires = self.settings.deadline.map(|deadline| state.created + deadline);
-        Waiting { sequence: self.next_sequence, state, expires }
+        QueuedState { sequence: self.next_sequence, state, expires }
     }
 
     /// Takes it. One of priority emergency is given back, to go at once.
-    pub(crate) fn take(&mut self, now: Time, item: Waiting) -> Option<Waiting> {
+    pub(crate) fn take(&mut self, now: Time, item: QueuedState) -> Option<QueuedState> {
         self.next_sequence += 1;
         self.controller.made(now, STATE);
         if item.state.priority == Priority::Emergency {
@@ -190,11 +190,11 @@ impl Sending {
         &mut self,
         now: Time,
         port: &mut Port<T>,
-        item: &Waiting,
+        item: &QueuedState,
         stream: u8,
         body: impl FnOnce(Wire) -> Body,
     ) -> bool {
-        let Waiting { sequence, state, .. } = *item;
+        let QueuedState { sequence, state, .. } = *item;
         let deadline = self.settings.deadline;
         let wire = state.to_wire(now, sequence, stream, deadline);
         let repeated = self.settings.reliable || state.priority == Priority::Emergency;

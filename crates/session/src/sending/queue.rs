@@ -19,14 +19,14 @@ pub enum Order {
 
 /// A state that waits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedState {
     pub(crate) sequence: u64,
     pub(crate) state: State,
     /// From here on it is worthless.
     pub(crate) expires: Option<Time>,
 }
 
-impl Waiting {
+impl QueuedState {
     pub(crate) fn is_late(&self, now: Time) -> bool {
         self.expires.is_some_and(|expires| now >= expires)
     }
@@ -47,7 +47,7 @@ pub(crate) struct Dropped {
 /// A bounded queue of states. A full one drops the oldest.
 #[derive(Debug)]
 pub(crate) struct StateQueue {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedState>,
     capacity: usize,
     order: Order,
 }
@@ -61,7 +61,7 @@ impl StateQueue {
         self.waiting.len()
     }
 
-    pub(crate) fn push(&mut self, item: Waiting, drops: &mut Vec<Dropped>) {
+    pub(crate) fn push(&mut self, item: QueuedState, drops: &mut Vec<Dropped>) {
         if self.waiting.len() >= self.capacity
             && let Some(oldest) = self.waiting.pop_front()
         {
@@ -71,7 +71,7 @@ impl StateQueue {
     }
 
     /// The next one that is not too late; `newest` overrides the order.
-    pub(crate) fn pop(&mut self, now: Time, newest: bool, drops: &mut Vec<Dropped>) -> Option<Waiting> {
+    pub(crate) fn pop(&mut self, now: Time, newest: bool, drops: &mut Vec<Dropped>) -> Option<QueuedState> {
         if newest || self.order == Order::Newest {
             let item = self.waiting.pop_back();
             for older in self.waiting.drain(..) {
@@ -132,13 +132,13 @@ impl Outbox {
         self.high.len() + self.normal.len()
     }
 
-    pub(crate) fn push(&mut self, item: Waiting, drops: &mut Vec<Dropped>) {
+    pub(crate) fn push(&mut self, item: QueuedState, drops: &mut Vec<Dropped>) {
         let queue = if item.state.priority == Priority::Normal { &mut self.normal } else { &mut self.high };
         queue.push(item, drops);
     }
 
     /// What goes now, and on which stream.
-    pub(crate) fn pop(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<(Waiting, u8)> {
+    pub(crate) fn pop(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<(QueuedState, u8)> {
         if now >= self.next_high
             && let Some(item) = self.high.pop(now, self.thinned, drops)
         {
@@ -175,9 +175,9 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn item(sequence: u64, priority: Priority) -> Waiting {
+    fn item(sequence: u64, priority: Priority) -> QueuedState {
         let state = State { priority, ..State::at(Time::ZERO) };
-        Waiting { sequence, state, expires: None }
+        QueuedState { sequence, state, expires: None }
     }
 
     fn sent(outbox: &mut Outbox, now: Time, drops: &mut Vec<Dropped>) -> Vec<(u64, u8)> {
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn the_newest_goes_and_the_older_are_superseded_or_late() {
         let (mut queue, mut drops) = (StateQueue::new(8, Order::Newest), Vec::new());
-        let late = Waiting { expires: Some(Time::ZERO + MS), ..item(1, Priority::Normal) };
+        let late = QueuedState { expires: Some(Time::ZERO + MS), ..item(1, Priority::Normal) };
         queue.push(late, &mut drops);
         queue.push(item(2, Priority::Normal), &mut drops);
         queue.push(item(3, Priority::Normal), &mut drops);

@@ -37,7 +37,22 @@ pub(super) struct DelayedAck {
 
 /// Where this end has sent a message so lately, an acknowledgement waits as long for another one to take it along: by itself it is a packet of
 /// 84 bytes, and every second packet of 1 kHz makes such ones a third of what goes.
+///
+/// RFC 4341 section 6 leaves the rate of acknowledgements to the Ack Ratio, which is a guideline (RFC 4340 section 11.3): they may be
+/// piggybacked, and may wait for 0.2 s; only what points to a loss, or is marked, should not wait, and does not. The peer's window is
+/// clocked by them, so this end keeps far below that: its window opens by 2 ms later at most, and by no more than a quarter of a round trip.
 const RIDES: Duration = Duration::from_millis(2);
+/// The part of a round trip that an acknowledgement may wait for a message at most.
+const PART: u64 = 4;
+
+/// How a data packet came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    /// It follows the newest before it.
+    pub(super) in_order: bool,
+    /// The network marked it.
+    pub(super) marked: bool,
+}
 
 impl Sender {
     pub(super) fn may_send(&self, now: Time) -> bool {
@@ -158,12 +173,28 @@ fn inverse(told: u32) -> f64 {
 }
 
 impl DelayedAck {
-    /// A data packet arrived; when this end sent one last.
-    pub(super) fn on_data(&mut self, now: Time, delay: Duration, sent: Option<Time>) {
+    /// A data packet arrived that follows the newest one or not, marked or not; when this end sent one last. `rtt`: before one is known
+    /// nothing waits for a message.
+    pub(super) fn on_data(
+        &mut self,
+        now: Time,
+        delay: Duration,
+        came: Came,
+        sent: Option<Time>,
+        rtt: Option<Duration>,
+    ) {
         self.pending += 1;
-        self.timer.get_or_insert(now + delay);
-        let sends = sent.is_some_and(|sent| now.saturating_since(sent) <= RIDES);
-        self.rides.get_or_insert(if sends { now + RIDES } else { now });
+        let timer = self.timer.get_or_insert(now + delay);
+        let rides = rtt.map_or(Duration::ZERO, |rtt| RIDES.min(rtt / PART));
+        let sends = sent.is_some_and(|sent| now.saturating_since(sent) <= rides);
+        let until = self.rides.get_or_insert(if sends { now + rides } else { now });
+        if !came.in_order {
+            *timer = now;
+        }
+        // Where all are marked that would be all of them: they are told with the others, but wait for no message.
+        if came.marked {
+            *until = now;
+        }
     }
 
     pub(super) fn is_pending(&self) -> bool {
@@ -193,18 +224,43 @@ mod tests {
     use crate::dccp::sent::{Fate, Sent};
     use taut_wire::dccp::Options;
 
+    const USUAL: Came = Came { in_order: true, marked: false };
+
     #[test]
-    fn an_acknowledgement_waits_two_milliseconds_for_a_message_where_some_went_lately() {
-        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
-        let late = Duration::from_millis(20);
-        for (sent, due) in [(None, 10), (Some(at(5)), 10), (Some(at(9)), 12)] {
+    fn an_acknowledgement_waits_two_milliseconds_or_a_quarter_of_a_round_trip_for_a_message_where_some_went_lately()
+     {
+        let at = |us: u64| Time::ZERO + Duration::from_micros(us);
+        let (us, late) = (Duration::from_micros, Duration::from_millis(20));
+        for (sent, rtt, due) in [
+            (None, Some(us(20_000)), 10_000),
+            (Some(at(5_000)), Some(us(20_000)), 10_000),
+            (Some(at(9_000)), Some(us(20_000)), 12_000),
+            (Some(at(9_000)), Some(us(6_000)), 11_500),
+            (Some(at(9_900)), Some(us(800)), 10_200),
+            (Some(at(9_000)), Some(us(800)), 10_000),
+            (Some(at(9_000)), None, 10_000),
+        ] {
             let mut ack = DelayedAck::default();
-            ack.on_data(at(10), late, sent);
-            assert!(!ack.is_due(at(10), 2) && ack.poll_timeout(2) == Some(at(30)));
-            ack.on_data(at(10), late, sent);
-            assert_eq!(ack.poll_timeout(2), Some(at(due)));
-            assert!(ack.is_due(at(due), 2) && (due == 10 || !ack.is_due(at(due - 1), 2)));
+            ack.on_data(at(10_000), late, USUAL, sent, rtt);
+            assert!(!ack.is_due(at(10_000), 2) && ack.poll_timeout(2) == Some(at(30_000)));
+            ack.on_data(at(10_000), late, USUAL, sent, rtt);
+            assert_eq!(ack.poll_timeout(2), Some(at(due)), "{sent:?} {rtt:?}");
+            assert!(ack.is_due(at(due), 2) && (due == 10_000 || !ack.is_due(at(due - 1), 2)));
         }
+    }
+
+    /// RFC 4340 section 11.3.
+    #[test]
+    fn what_points_to_a_loss_is_acknowledged_at_once_and_what_is_marked_waits_for_no_message() {
+        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let (late, rtt) = (Duration::from_millis(20), Some(Duration::from_millis(40)));
+        let mut ack = DelayedAck::default();
+        ack.on_data(at(10), late, Came { in_order: false, ..USUAL }, Some(at(9)), rtt);
+        assert!(ack.is_due(at(10), 2));
+        let mut ack = DelayedAck::default();
+        ack.on_data(at(10), late, USUAL, Some(at(9)), rtt);
+        ack.on_data(at(10), late, Came { marked: true, ..USUAL }, Some(at(9)), rtt);
+        assert!(ack.is_due(at(10), 2) && !ack.is_due(at(10), 3));
     }
 
     /// What Linux 6.1 sends: neither Loss Intervals nor an Elapsed Time of zero.

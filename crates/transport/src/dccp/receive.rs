@@ -7,7 +7,7 @@ use super::ccid2::{Acked, Ccid2};
 use super::ccid3::{Ccid3, Ccid3Receiver, DataPacket};
 use super::config::PREFIX;
 use super::features::Place;
-use super::half::{DelayedAck, Receiver, Sender};
+use super::half::{Came, DelayedAck, Receiver, Sender};
 use super::received::{Arrival, Received};
 use super::{Ccid, Dccp, Reply, State};
 
@@ -159,6 +159,7 @@ impl Dccp {
             return;
         }
         let advances = header.sequence.is_after(self.seq.gsr);
+        let in_order = header.sequence == self.seq.gsr.next();
         self.seq.accept(header.sequence);
         let is_sync = matches!(header.packet, Packet::Sync { .. });
         if let Some(ack) = header.packet.ack().filter(|_| !is_sync) {
@@ -184,7 +185,7 @@ impl Dccp {
             return;
         }
         self.process_ack(now, view, notes);
-        self.process_data(now, input, view, notes, marked);
+        self.process_data(now, input, view, notes, Came { in_order, marked });
     }
 
     /// Steps 5 to 7: the numbers and the type. What does not fit is refused and, on the connection's own path, answered.
@@ -361,19 +362,20 @@ impl Dccp {
     }
 
     /// Step 16, and what the profile of the peer's half-connection wants to know.
-    fn process_data(&mut self, now: Time, input: &Datagram<'_>, view: &View<'_>, notes: Notes, marked: bool) {
+    fn process_data(&mut self, now: Time, input: &Datagram<'_>, view: &View<'_>, notes: Notes, came: Came) {
         let header = view.repr();
         let data = matches!(header.packet, Packet::Data | Packet::DataAck { .. }).then(|| view.data());
+        let rtt = self.rtt();
         match &mut self.receiver {
             Some(Receiver::TcpLike(ack)) if data.is_some() => {
-                ack.on_data(now, self.config.delayed_ack, self.acks.sent_data);
+                ack.on_data(now, self.config.delayed_ack, came, self.acks.sent_data, rtt);
             }
             Some(Receiver::Tfrc(receiver)) => receiver.on_packet(
                 now,
                 DataPacket {
                     seq: header.sequence,
                     counter: header.ccval,
-                    marked,
+                    marked: came.marked,
                     bytes: data.map(<[u8]>::len),
                     ndp: notes.ndp,
                 },

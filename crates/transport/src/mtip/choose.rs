@@ -8,6 +8,7 @@ use super::MAX_PATHS;
 use super::config::{Adaptive, Policy};
 use super::deadline::Scheduler;
 use super::path::{Path, PathState};
+use super::published::rank;
 
 /// A set of paths, a bit for each place in the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,18 +134,12 @@ impl Chooser {
 
     /// The best so many by the source's rank.
     fn best(&self, now: Time, count: usize, paths: &[Path]) -> Places {
-        let reliability = |path: &Path| match (self.as_published, path.ever) {
-            (true, (0, _)) => 0.0,
-            (true, (sent, answered)) => answered as f64 / sent as f64,
-            (false, _) => 1.0 - path.next_lost(now),
-        };
-        let latency = |path: &Path| match self.as_published {
-            true => path.latency,
-            false => path.one_way.quantile(0.5),
-        };
         let rank = |place: &usize| {
-            let path = &paths[*place];
-            Path::rank(self.latency_weight, latency(path), reliability(path))
+            let (path, weight) = (&paths[*place], self.latency_weight);
+            match self.as_published {
+                true => path.published.rank(weight),
+                false => rank(weight, path.one_way.quantile(0.5), 1.0 - path.next_lost(now)),
+            }
         };
         let mut order: Vec<usize> = (0..paths.len()).filter(|place| paths[*place].is_linked()).collect();
         order.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
@@ -223,5 +218,94 @@ impl Chooser {
         if let Some(message) = self.recent.iter_mut().rev().find(|message| message.number == number) {
             message.missing = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: Duration = Duration::from_millis(15);
+
+    /// The source's rule over two paths, its window 5 and thresholds 50 % and 20 %, and how many paths each message took.
+    struct Published {
+        chooser: Chooser,
+        paths: [Path; 2],
+        next: u64,
+    }
+
+    impl Published {
+        fn new() -> Self {
+            let adaptive = Adaptive { late_threshold: 0.2, ..Adaptive::default() };
+            let linked = |id| {
+                let mut path = Path::new(Time::ZERO, PathId(id));
+                path.state = PathState::Up;
+                path
+            };
+            Self {
+                chooser: Chooser::new(Policy::Adaptive(adaptive), 0.5, true),
+                paths: [linked(0), linked(1)],
+                next: 0,
+            }
+        }
+
+        /// Over how many paths the next messages go; what the peer says of each is said before the next.
+        fn send<const N: usize>(&mut self, said: [&str; N]) -> [usize; N] {
+            said.map(|said| {
+                let number = self.next;
+                self.next += 1;
+                let (places, ..) = self.chooser.choose(Time::ZERO, number, BUDGET, &self.paths);
+                said.bytes().for_each(|verdict| self.hear(number, verdict));
+                places.iter().count()
+            })
+        }
+
+        fn hear(&mut self, number: u64, verdict: u8) {
+            self.chooser.heard(number, verdict == b'1', verdict == b'2');
+        }
+
+        /// Six messages that arrive twice each, after which the next takes one path.
+        fn on_one_path() -> Self {
+            let mut it = Self::new();
+            assert_eq!(it.send(["12"; 6]), [2; 6], "both paths at the start");
+            it
+        }
+    }
+
+    #[test]
+    fn the_published_rule_decides_once_there_are_six_and_begins_anew() {
+        let mut rule = Published::on_one_path();
+        assert_eq!(rule.send(["1", "3", "3", "1", "1", "1"]), [1; 6], "one block of its own");
+        assert_eq!(rule.send(["1"; 6]), [2; 6], "two late of five are more than 20 % of six");
+        assert_eq!(rule.send(["1"; 6]), [2; 6], "and were forgotten with their block");
+    }
+
+    #[test]
+    fn the_published_thresholds_are_shares_of_all_six_though_five_are_counted() {
+        let mut rule = Published::on_one_path();
+        assert_eq!(rule.send(["3", "1", "1", "1", "1", "3"]), [1; 6]);
+        assert_eq!(rule.send(["1"; 6]), [1; 6], "one late of the newest five: 20 % of six is more");
+        let mut rule = Published::new();
+        rule.send(["12", "12", "12", "12", "1", "1"]);
+        assert_eq!(rule.send(["1"; 6]), [2; 6], "three duplicates are half of six");
+    }
+
+    #[test]
+    fn by_the_published_rule_the_newest_two_that_are_unanswered_are_not_missing() {
+        let mut rule = Published::on_one_path();
+        assert_eq!(rule.send(["1", "1", "", "1", "", ""]), [1; 6]);
+        assert_eq!(rule.send(["1", "1", "", "", "", ""]), [1; 6], "one was missing");
+        assert_eq!(rule.send(["1"; 6]), [2; 6], "two were");
+    }
+
+    #[test]
+    fn by_the_published_rule_an_answer_that_comes_late_counts_in_a_later_block() {
+        let mut rule = Published::on_one_path();
+        assert_eq!(rule.send(["1", "1", "1", "1", "", ""]), [1; 6]);
+        assert_eq!(rule.send(["1", "1"]), [1; 2]);
+        rule.hear(10, b'3');
+        rule.hear(11, b'3');
+        assert_eq!(rule.send(["1", "1"]), [1; 2], "with these two the block has six");
+        assert_eq!(rule.send(["1"]), [2]);
     }
 }

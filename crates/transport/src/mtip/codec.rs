@@ -2,7 +2,7 @@
 
 use taut_core::{DropCause, Duration, Time, nearest};
 use taut_wire::mtip::compatible::{self, Sublink};
-use taut_wire::mtip::{self, Echo, Verdict};
+use taut_wire::mtip::{self, Echo, Hold, Verdict};
 
 use super::config::Mode;
 
@@ -18,6 +18,17 @@ pub(super) enum Incoming<'a> {
     FinAck,
 }
 
+impl Incoming<'_> {
+    /// It says that a LINKACK arrived, or comes from an end that has one.
+    pub(super) fn is_third(&self) -> bool {
+        match self {
+            Self::Ack(ack) => ack.verdict == Verdict::Control,
+            Self::KeepAlive { .. } | Self::Data(_) => true,
+            Self::Link { .. } | Self::LinkAck { .. } | Self::Fin { .. } | Self::FinAck => false,
+        }
+    }
+}
+
 /// A copy of a message that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived<'a> {
@@ -25,6 +36,8 @@ pub(super) struct Arrived<'a> {
     pub(super) stream: u16,
     /// It is to be acknowledged on every path.
     pub(super) everywhere: bool,
+    /// So long its answer may wait for others.
+    pub(super) hold: Hold,
     pub(super) age: Age,
     pub(super) deadline: Option<Duration>,
     pub(super) payload: &'a [u8],
@@ -45,6 +58,13 @@ pub(super) struct Times {
     pub(super) asked: u64,
     pub(super) arrived: u64,
     pub(super) answered: u64,
+}
+
+impl Times {
+    /// The answer waited for so long.
+    pub(super) fn held(self) -> Duration {
+        Duration::from_nanos(self.answered.saturating_sub(self.arrived))
+    }
 }
 
 /// An acknowledgement. `low` has the low bits of a number.
@@ -83,12 +103,21 @@ pub(super) struct Answer {
     pub(super) one_way: Duration,
 }
 
+impl Answer {
+    /// To what is no message.
+    pub(super) fn control(now: Time, number: u64, echo: Echo) -> Self {
+        let (verdict, one_way) = (Verdict::Control, Duration::ZERO);
+        Self { verdict, number, elsewhere: false, before: 0, echo, arrived: now, one_way }
+    }
+}
+
 /// A copy of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copy<'a> {
     pub(super) number: u64,
     pub(super) stream: u16,
     pub(super) everywhere: bool,
+    pub(super) hold: Hold,
     pub(super) created: Time,
     pub(super) deadline: Option<Duration>,
     pub(super) payload: &'a [u8],
@@ -175,6 +204,7 @@ impl Codec {
             stream: copy.stream,
             number: copy.number as u32,
             everywhere: copy.everywhere,
+            hold: copy.hold,
             // Rounded up: nothing is to look younger than it is.
             age_us: micros(now.saturating_since(copy.created) + Duration::from_nanos(999)),
             deadline_us: copy.deadline.map(micros),
@@ -201,8 +231,8 @@ fn parse_published(now: Time, bytes: &[u8]) -> Option<(u64, Incoming<'_>)> {
         Body::KeepAlive => Incoming::KeepAlive { low },
         Body::Data(payload) => {
             let age = Age::Known(now.saturating_since(Time::from_nanos(time)));
-            let (stream, everywhere, deadline) = (0, false, None);
-            Incoming::Data(Arrived { low, stream, everywhere, age, deadline, payload })
+            let (stream, everywhere, hold, deadline) = (0, false, Hold::NONE, None);
+            Incoming::Data(Arrived { low, stream, everywhere, hold, age, deadline, payload })
         }
         Body::Fin => Incoming::Fin { conversation: 0 },
         Body::FinAck => Incoming::FinAck,
@@ -230,14 +260,17 @@ fn parse_improved(bytes: &[u8]) -> Option<(u64, Incoming<'_>)> {
             one_way: None,
         }),
         Body::KeepAlive { number } => Incoming::KeepAlive { low: number },
-        Body::Data { stream, number, everywhere, age_us, deadline_us, payload } => Incoming::Data(Arrived {
-            low: number,
-            stream,
-            everywhere,
-            age: Age::When(Duration::from_micros(age_us.into()), clock_ns),
-            deadline: deadline_us.map(|us| Duration::from_micros(us.into())),
-            payload,
-        }),
+        Body::Data { stream, number, everywhere, hold, age_us, deadline_us, payload } => {
+            Incoming::Data(Arrived {
+                low: number,
+                stream,
+                everywhere,
+                hold,
+                age: Age::When(Duration::from_micros(age_us.into()), clock_ns),
+                deadline: deadline_us.map(|us| Duration::from_micros(us.into())),
+                payload,
+            })
+        }
         Body::Fin { conversation } => Incoming::Fin { conversation },
         Body::FinAck { .. } => Incoming::FinAck,
     };

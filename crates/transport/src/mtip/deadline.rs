@@ -7,6 +7,7 @@
 //! wait for an answer.
 
 use taut_core::{Duration, PathId, Reason, Time};
+use taut_wire::mtip::Hold;
 
 use super::choose::{Places, Plan};
 use super::config::Target;
@@ -40,10 +41,19 @@ const FEW: f64 = 0.02;
 /// A copy with less than this chance is for nothing.
 const LEAST_CHANCE: f64 = 0.05;
 
+/// A copy of a message.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    path: PathId,
+    at: Time,
+    /// So long its answer may wait for others.
+    hold: Duration,
+}
+
 /// The copies of a message, until it is acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copies {
-    sent: [(PathId, Time); MOST_COPIES],
+    sent: [Sent; MOST_COPIES],
     count: usize,
     /// Each was to be acknowledged on every path.
     pub(super) everywhere: bool,
@@ -53,16 +63,21 @@ pub(super) struct Copies {
 
 impl Copies {
     pub(super) fn new() -> Self {
-        let sent = [(PathId(0), Time::ZERO); MOST_COPIES];
-        Self { sent, count: 0, everywhere: false, again: false }
+        Self { sent: Default::default(), count: 0, everywhere: false, again: false }
     }
 
     /// Of a reliable message without a deadline only the first ones are kept.
     pub(super) fn add(&mut self, now: Time, path: PathId) {
         if self.count < MOST_COPIES {
-            self.sent[self.count] = (path, now);
+            self.sent[self.count] = Sent { path, at: now, hold: Duration::ZERO };
             self.count += 1;
         }
+    }
+
+    /// The answer to the newest copy on this path may wait for so long.
+    pub(super) fn may_wait(&mut self, path: PathId, hold: Duration) {
+        let on_path = self.sent[..self.count].iter_mut().rev().find(|sent| sent.path == path);
+        on_path.into_iter().for_each(|sent| sent.hold = hold);
     }
 
     pub(super) fn are_many(&self) -> bool {
@@ -71,15 +86,15 @@ impl Copies {
 
     /// How long ago the newest copy left on this path.
     fn since(&self, now: Time, path: PathId) -> Option<Duration> {
-        let on_path = self.iter().rev().find(|(id, _)| *id == path);
-        on_path.map(|(_, sent)| now.saturating_since(*sent))
+        let on_path = self.iter().rev().find(|sent| sent.path == path);
+        on_path.map(|sent| now.saturating_since(sent.at))
     }
 
     pub(super) fn took(&self, path: PathId) -> bool {
-        self.iter().any(|(id, _)| *id == path)
+        self.iter().any(|sent| sent.path == path)
     }
 
-    fn iter(&self) -> impl DoubleEndedIterator<Item = &(PathId, Time)> {
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> {
         self.sent[..self.count].iter()
     }
 }
@@ -212,7 +227,8 @@ impl Scheduler {
         for (at, (left, place)) in moments.iter().copied().enumerate() {
             let wait = budget.saturating_sub(left);
             let silent = |first: &usize| {
-                let heard = paths[*first].answers(everywhere).within(wait);
+                let hold = if everywhere { Hold::NONE } else { paths[*first].hold(now) };
+                let heard = paths[*first].answers(everywhere).within(wait.saturating_sub(hold.duration()));
                 lost(first) + (1.0 - lost(first)) * (1.0 - heard)
             };
             let silent: f64 = set.iter().map(silent).product();
@@ -305,10 +321,11 @@ fn best_first(paths: &[Path], of: impl Fn(usize) -> (bool, f64)) -> Vec<usize> {
 /// silence was.
 fn silence(now: Time, copies: &Copies, due: Time, paths: &[Path]) -> (f64, f64) {
     let (mut failure, mut silence) = (1.0, 1.0);
-    for (id, sent) in copies.iter() {
-        let Some(path) = paths.iter().find(|path| path.id == *id) else { continue };
-        let lost = 1.0 - in_time(path, *sent, due.saturating_since(*sent));
-        let silent = 1.0 - path.answers(copies.everywhere).within(now.saturating_since(*sent));
+    for sent in copies.iter() {
+        let Some(path) = paths.iter().find(|path| path.id == sent.path) else { continue };
+        let lost = 1.0 - in_time(path, sent.at, due.saturating_since(sent.at));
+        let waited = now.saturating_since(sent.at + sent.hold);
+        let silent = 1.0 - path.answers(copies.everywhere).within(waited);
         let silent = lost + (1.0 - lost) * silent;
         failure *= lost / silent.max(f64::MIN_POSITIVE);
         silence *= silent;

@@ -62,6 +62,7 @@ mod explain;
 mod held;
 mod outstanding;
 mod path;
+mod published;
 mod receive;
 mod reliable;
 mod send;
@@ -75,6 +76,8 @@ use taut_core::{
     Message, Origin, PathId, Reliability, SendError, Time, Transmit, Transport,
 };
 
+use taut_wire::mtip::Echo;
+
 pub use config::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
 pub use explain::{ChoiceReport, ChoiceStats, Chosen};
 pub use path::{PathState, PathStats};
@@ -87,7 +90,7 @@ use receive::Receiver;
 use reliable::Pace;
 use wakes::Wakes;
 
-use crate::waiting::Waiting;
+use crate::message_queue::MessageQueue;
 
 /// Paths of one conversation at most.
 pub const MAX_PATHS: usize = 8;
@@ -101,6 +104,8 @@ const OUTBOX: usize = 1_024;
 const LINK_INTERVAL: Duration = Duration::from_millis(100);
 /// On a path that is down every so many probes one is a LINK.
 const LINK_AGAIN: u64 = 5;
+/// In the published protocol a LINKACK that is not answered is repeated so often.
+const LINKACKS: u64 = 10;
 /// In the published protocol a path is idle after so many messages on others.
 const UNUSED: u64 = 90;
 /// How long a goodbye is said.
@@ -153,7 +158,7 @@ pub struct Mtip {
     paths: Vec<Path>,
     clock: ClockEstimator,
     chooser: Chooser,
-    waiting: Waiting,
+    waiting: MessageQueue,
     next_number: u64,
     pace: Pace,
     outstanding: AllOutstanding,
@@ -193,7 +198,7 @@ impl Mtip {
             state: State::Linking,
             paths: Vec::new(),
             clock: ClockEstimator::new(),
-            waiting: Waiting::new(WAITING, SAMPLES),
+            waiting: MessageQueue::new(WAITING, SAMPLES),
             next_number: 0,
             pace: Pace::default(),
             outstanding: AllOutstanding::default(),
@@ -250,7 +255,8 @@ impl Mtip {
             }
             let id = path.id;
             // The published protocol leaves a path alone until so many messages took others.
-            if self.codec.is_published() && path.is_linked() && self.stats.sent < path.used + UNUSED {
+            if self.codec.is_published() && path.is_linked() && self.stats.sent < path.published.used + UNUSED
+            {
                 path.next_probe = now + self.config.probe_interval;
                 continue;
             }
@@ -268,6 +274,11 @@ impl Mtip {
             } else if self.client {
                 path.next_probe = now + LINK_INTERVAL;
                 self.post(id, Outgoing::Link);
+            } else if path.probes < LINKACKS {
+                // Only in the published protocol does this end wait for an answer to its LINKACK.
+                path.next_probe = now + LINK_INTERVAL;
+                path.probes += 1;
+                self.post(id, Outgoing::LinkAck(Echo::default()));
             } else {
                 path.next_probe = Time::MAX;
             }
@@ -378,7 +389,7 @@ impl Transport for Mtip {
             if let Some((path, packet)) = self.outbox.pop_front() {
                 // Answers name the moment at which a probe leaves, and a driver's clock went on since it was due.
                 if let (Outgoing::KeepAlive { number }, Some(place)) = (&packet, self.place_of(path)) {
-                    self.paths[place].sent(now, true, *number, false);
+                    self.paths[place].sent_probe(now, *number);
                 }
                 self.codec.emit(now, &packet, buffer);
                 break path;

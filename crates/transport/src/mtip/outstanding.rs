@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use taut_core::{Bytes, Message, Priority, Reliability, Time};
 
 use super::deadline::Copies;
-use crate::waiting::Waiting;
+use crate::message_queue::MessageQueue;
 
 /// Messages with a deadline that are remembered at most: the oldest goes without another copy.
 const SAMPLES: usize = 4_096;
@@ -139,5 +139,5 @@ impl AllOutstanding {
 }
 
 fn cost(message: &Message) -> u64 {
-    message.data.len() as u64 + Waiting::COST
+    message.data.len() as u64 + MessageQueue::COST
 }

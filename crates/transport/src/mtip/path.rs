@@ -3,9 +3,12 @@
 use std::collections::VecDeque;
 
 use taut_core::{Duration, PathId, Time};
+use taut_wire::mtip::Hold;
 
+use super::codec::Times;
 use super::estimate::{Answers, DEATH, Delays, Losses};
-use super::held::Held;
+use super::held::HeldAnswer;
+use super::published::Memory;
 use crate::window::Window;
 
 /// Packets whose fate is open, or was decided lately.
@@ -24,8 +27,10 @@ const SAME_FATE: f64 = 0.25;
 const SILENT: usize = 32;
 /// How long an answer to what is overdue still counts.
 const MEMORY: Duration = Duration::from_secs(2);
-/// Messages within this part of a round trip may have one answer: twice what an answer waits for others.
-const TOGETHER: u64 = 4;
+/// Messages that follow each other within this part of a round trip come fast.
+const FAST: u64 = 4;
+/// So many answers go in a round trip where messages come fast.
+const IN_A_ROUND_TRIP: u64 = 8;
 /// So many answers tell how soon they come.
 const ENOUGH: usize = 8;
 
@@ -73,8 +78,8 @@ struct Flight {
     everywhere: bool,
     /// How likely it is that it was lost, once it is overdue.
     lost: f64,
-    /// It left so soon after the one before that its answer may wait for others.
-    joins: bool,
+    /// So long its answer may wait for others.
+    hold: Duration,
     /// From when on it is not the only one of its number on this path: that the number arrived then does not say that this one did.
     repeated: Option<Time>,
 }
@@ -87,10 +92,7 @@ pub(super) struct Path {
     down: Option<Time>,
     /// From here to the peer.
     pub(super) one_way: Delays,
-    /// The published protocol's latency: half of it is the newest one.
-    pub(super) latency: Option<Duration>,
-    /// So many messages had been sent when one last went here.
-    pub(super) used: u64,
+    pub(super) published: Memory,
     /// Answers on this path, and those of packets that every path answers, whichever was first.
     own: Answers,
     any: Answers,
@@ -103,8 +105,6 @@ pub(super) struct Path {
     /// The newest packet left then, and so long after the one before.
     newest_sent: Time,
     spacing: Duration,
-    /// Sent and acknowledged since the beginning: the reliability that never forgets, of the published protocol.
-    pub(super) ever: (u64, u64),
     /// On their way, as far as is known.
     open: VecDeque<Flight>,
     /// Counted as lost, lately.
@@ -112,7 +112,7 @@ pub(super) struct Path {
     /// Messages that were answered on this path.
     answers: Window,
     /// What this end has to answer here.
-    pub(super) held: Held,
+    pub(super) held: HeldAnswer,
     pub(super) next_probe: Time,
     pub(super) probes: u64,
     pub(super) stats: PathStats,
@@ -125,8 +125,7 @@ impl Path {
             state: PathState::Linking,
             down: None,
             one_way: Delays::default(),
-            latency: None,
-            used: 0,
+            published: Memory::default(),
             own: Answers::default(),
             any: Answers::default(),
             newest_round_trip: Duration::ZERO,
@@ -135,11 +134,10 @@ impl Path {
             lost_when_heard: Losses::default().share(),
             newest_sent: now,
             spacing: UNKNOWN_RTT,
-            ever: (0, 0),
             open: VecDeque::new(),
             overdue: VecDeque::new(),
             answers: Window::new(),
-            held: Held::default(),
+            held: HeldAnswer::default(),
             next_probe: now,
             probes: 0,
             stats: PathStats::default(),
@@ -163,14 +161,21 @@ impl Path {
         most + LEAST_MARGIN.max(most.saturating_sub(usual) / 2)
     }
 
-    /// How long the peer may wait with the answer to this.
-    fn held_for(&self, flight: &Flight) -> Duration {
-        if flight.joins { Held::apart(self.round_trip()) } else { Duration::ZERO }
+    /// The same, at least what the newest answer took, for paths may have become slower of late; and what it may wait for others.
+    pub(super) fn newest_or_usual(&self) -> Duration {
+        self.answer_within(false).max(self.newest_round_trip) + self.longest_hold().duration()
     }
 
-    /// The same, and at least what the newest answer took: paths may have become slower of late.
-    pub(super) fn newest_or_usual(&self) -> Duration {
-        self.answer_within(false).max(self.newest_round_trip)
+    fn longest_hold(&self) -> Hold {
+        Hold::at_least(self.round_trip() / IN_A_ROUND_TRIP)
+    }
+
+    /// How long the answer to a copy that leaves now may wait for others: where copies come fast, are answered, and none is overdue, what
+    /// makes eight answers in a round trip. A loss need not be feared for that: what comes after it is answered at once.
+    pub(super) fn hold(&self, now: Time) -> Hold {
+        let is_fast = now.saturating_since(self.newest_sent) < self.round_trip() / FAST;
+        let is_doubted = self.state != PathState::Up || self.own.missing() > LEAST_SILENCE;
+        if is_fast && !is_doubted { self.longest_hold() } else { Hold::NONE }
     }
 
     /// The shortest of its round trips lately; zero before one is known.
@@ -202,7 +207,7 @@ impl Path {
         };
         let is_newer = |flight: &&Flight| flight.sent > self.heard_of;
         let open = self.open.iter().filter(is_newer).take(SILENT).map(|flight| {
-            let waited = now.saturating_since(flight.sent + self.held_for(flight));
+            let waited = now.saturating_since(flight.sent + flight.hold);
             chance(flight, self.answers(flight.everywhere).delays.within(waited))
         });
         let overdue = self.overdue.iter().rev().take_while(is_newer).take(SILENT);
@@ -225,35 +230,45 @@ impl Path {
         self.down.is_some_and(|since| since + least <= now)
     }
 
-    pub(super) fn sent(&mut self, now: Time, probe: bool, number: u64, everywhere: bool) {
+    /// A copy, whose answer may wait for so long.
+    pub(super) fn sent_copy(&mut self, now: Time, number: u64, everywhere: bool, hold: Duration) {
+        self.sent(Flight { probe: false, number, sent: now, everywhere, lost: 0.0, hold, repeated: None });
+    }
+
+    pub(super) fn sent_probe(&mut self, now: Time, number: u64) {
+        let (everywhere, hold) = (false, Duration::ZERO);
+        self.sent(Flight { probe: true, number, sent: now, everywhere, lost: 0.0, hold, repeated: None });
+    }
+
+    fn sent(&mut self, mut flight: Flight) {
         if self.open.len() == FLIGHTS {
             self.open.pop_front();
         }
-        let alike = |flight: &&mut Flight| !probe && !flight.probe && flight.number == number;
-        let mut repeated = None;
-        for flight in self.open.iter_mut().chain(&mut self.overdue).filter(alike) {
-            (flight.repeated, repeated) = (Some(flight.repeated.unwrap_or(now)), Some(Time::ZERO));
+        let now = flight.sent;
+        let alike = |other: &&mut Flight| !flight.probe && !other.probe && other.number == flight.number;
+        for other in self.open.iter_mut().chain(&mut self.overdue).filter(alike) {
+            (other.repeated, flight.repeated) = (Some(other.repeated.unwrap_or(now)), Some(Time::ZERO));
         }
         (self.newest_sent, self.spacing) = (now, now.saturating_since(self.newest_sent));
-        let joins = !probe && self.spacing < self.round_trip() / TOGETHER;
-        self.open.push_back(Flight { probe, number, sent: now, everywhere, lost: 0.0, joins, repeated });
-        self.ever.0 += 1;
+        self.open.push_back(flight);
+        self.published.sent();
     }
 
-    /// The answer to a packet that was sent when this end's clock read `asked`, if it says so. When that was sent; `None`
-    /// if it was not, or was answered before.
+    /// The answer to a packet, which names it by this end's clock if it names times. When that was sent; `None` if it was not, or was
+    /// answered before. What an answer waited for others is none of the path's delay, as long as it may (RFC 9002 section 5.3).
     pub(super) fn answered(
         &mut self,
         now: Time,
         probe: bool,
         number: u64,
-        asked: Option<u64>,
+        times: Option<Times>,
     ) -> Option<Time> {
         let flight = self.settle(|flight| {
             let alike = flight.probe == probe && flight.number == number;
-            alike && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
+            alike && times.is_none_or(|times| times.asked == flight.sent.as_nanos())
         })?;
-        self.newest_round_trip = now.saturating_since(flight.sent);
+        let held = times.map_or(Duration::ZERO, Times::held).min(flight.hold);
+        self.newest_round_trip = now.saturating_since(flight.sent + held);
         let answers = if flight.everywhere { &mut self.any } else { &mut self.own };
         answers.delays.record(self.newest_round_trip);
         answers.record(false);
@@ -261,29 +276,30 @@ impl Path {
     }
 
     /// Is this copy of a message open, or was it given up lately?
-    pub(super) fn waits_for(&self, number: u64, asked: Option<u64>) -> bool {
+    pub(super) fn waits_for(&self, number: u64, times: Option<Times>) -> bool {
         let is_it = |flight: &Flight| {
             !flight.probe
                 && flight.number == number
-                && asked.is_none_or(|asked| asked == flight.sent.as_nanos())
+                && times.is_none_or(|times| times.asked == flight.sent.as_nanos())
         };
         self.open.iter().any(is_it) || self.overdue.iter().any(is_it)
     }
 
     /// An earlier message that the peer has, as the acknowledgement of one says that left at `newer`. Was its own one missing, or does this
     /// speak for both?
-    pub(super) fn has(&mut self, now: Time, number: u64, newer: Option<Time>) -> bool {
+    pub(super) fn has(&mut self, number: u64, newer: Option<Time>) -> bool {
         // One that left before the others of its number did was alone with what is acknowledged.
         let is_alone = |flight: &Flight| {
             flight.repeated.is_none_or(|repeated| newer.is_some_and(|newer| newer < repeated))
         };
         let flight = self.settle(|flight| !flight.probe && flight.number == number && is_alone(flight));
         let Some(flight) = flight else { return false };
-        let together = self.round_trip() / TOGETHER;
         let answers = if flight.everywhere { &mut self.any } else { &mut self.own };
-        let with_it = !flight.everywhere && newer.is_some_and(|newer| newer <= flight.sent + together);
+        // What left further apart may have come closer on its way.
+        let with_it = newer.is_some_and(|newer| newer < flight.sent + flight.hold * 2);
         if with_it {
-            answers.delays.record(now.saturating_since(flight.sent));
+            // Of each message that one answer speaks for it is as good a measure: by messages old delays are forgotten.
+            answers.delays.record(self.newest_round_trip);
         }
         answers.record(!with_it);
         true
@@ -344,24 +360,21 @@ impl Path {
             self.answers.record(flight.number);
         }
         self.stats.acknowledged += 1;
-        self.ever.1 += 1;
+        self.published.answered();
         flight
     }
 
     /// When the oldest open packet is overdue.
     pub(super) fn overdue_at(&self) -> Option<Time> {
         let flight = self.open.front()?;
-        Some(flight.sent + self.answer_within(flight.everywhere) + self.held_for(flight))
+        Some(flight.sent + self.answer_within(flight.everywhere) + flight.hold)
     }
 
     /// Counts what is overdue as lost, and tells each message of it.
     pub(super) fn expire(&mut self, now: Time, mut lost: impl FnMut(u64)) {
         let within = [false, true].map(|everywhere| self.answer_within(everywhere));
-        let held = [Duration::ZERO, Held::apart(self.round_trip())];
-        let is_overdue = |flight: &mut Flight| {
-            let within = within[usize::from(flight.everywhere)] + held[usize::from(flight.joins)];
-            flight.sent + within <= now
-        };
+        let is_overdue =
+            |flight: &mut Flight| flight.sent + within[usize::from(flight.everywhere)] + flight.hold <= now;
         while let Some(mut flight) = self.open.pop_front_if(is_overdue) {
             // Silence is a loss, or an answer that went missing.
             let (share, missing) = (self.losses.share(), self.answers(flight.everywhere).missing());
@@ -399,14 +412,6 @@ impl Path {
         self.down = (self.state == PathState::Down).then(|| self.down.unwrap_or(now));
         self.state
     }
-
-    /// The rank of the published protocol, 0 to 1: LW·clip((20 ms − latency)/19.9 ms) + (1 − LW)·clip((reliability − 0.5)/0.49).
-    pub(super) fn rank(latency_weight: f64, latency: Option<Duration>, reliability: f64) -> f64 {
-        let latency = latency.map_or(20.0, |latency| latency.as_millis_f64());
-        let clip = |value: f64| value.clamp(0.0, 1.0);
-        latency_weight * clip((20.0 - latency) / 19.9)
-            + (1.0 - latency_weight) * clip((reliability - 0.5) / 0.49)
-    }
 }
 
 #[cfg(test)]
@@ -421,7 +426,7 @@ mod tests {
         let mut path = Path::new(at(0), PathId(1));
         path.state = PathState::Up;
         for n in 0..100 {
-            path.sent(at(30 * n), false, n, false);
+            path.sent_copy(at(30 * n), n, false, Duration::ZERO);
             assert_eq!(path.answered(at(30 * n + 10), false, n, None), Some(at(30 * n)));
         }
         path
@@ -431,7 +436,7 @@ mod tests {
     fn a_dead_path_is_suspected_before_the_next_message_and_down_after_three() {
         let mut path = up();
         for n in 100..104 {
-            path.sent(at(30 * n), false, n, false);
+            path.sent_copy(at(30 * n), n, false, Duration::ZERO);
             let overdue = path.overdue_at().expect("one is open");
             assert_eq!(overdue, at(30 * n + 11));
             let mut lost = Vec::new();
@@ -451,11 +456,11 @@ mod tests {
     fn a_path_that_dies_young_is_down_too() {
         let mut path = Path::new(at(0), PathId(1));
         path.state = PathState::Up;
-        (0..2).for_each(|n| path.sent(at(n), true, n, false));
+        (0..2).for_each(|n| path.sent_probe(at(n), n));
         assert!(
             path.answered(at(5), true, 0, None).is_some() && path.answered(at(6), true, 1, None).is_some()
         );
-        (2..12).for_each(|n| path.sent(at(100 * n), true, n, false));
+        (2..12).for_each(|n| path.sent_probe(at(100 * n), n));
         path.expire(at(10_000), |_| panic!("probes are no messages"));
         assert_eq!(path.judge(at(10_000)), PathState::Down);
         assert!(
@@ -469,22 +474,8 @@ mod tests {
         let mut path = up();
         assert_eq!(path.answered(at(4_000), false, 99, None), None, "answered before");
         assert_eq!(path.answered(at(4_000), false, 5_000, None), None);
-        path.sent(at(4_000), true, 1, false);
+        path.sent_probe(at(4_000), 1);
         assert_eq!(path.answered(at(4_010), false, 1, None), None, "a probe is no message");
         assert_eq!(path.stats.acknowledged, 100);
-    }
-
-    #[test]
-    fn the_rank_is_that_of_the_source() {
-        let ms = Duration::from_millis;
-        assert!(
-            (Path::rank(0.0, Some(ms(5)), 0.99) - 1.0).abs() < 1e-9
-                && Path::rank(0.0, Some(ms(5)), 0.5) == 0.0
-        );
-        assert!((Path::rank(1.0, Some(Duration::from_micros(100)), 0.0) - 1.0).abs() < 1e-9);
-        assert!(
-            Path::rank(1.0, None, 0.0) == 0.0,
-            "of a path of which nothing is known the latency is 20 ms"
-        );
     }
 }

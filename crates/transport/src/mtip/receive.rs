@@ -6,7 +6,7 @@ use taut_wire::mtip::{Echo, Verdict};
 use super::Clocks;
 use super::codec::{Acknowledged, Age, Answer, Arrived, Incoming, Outgoing, Times};
 use super::path::{Path, PathState};
-use super::{MAX_PATHS, Mtip, State};
+use super::{LINK_INTERVAL, MAX_PATHS, Mtip, State};
 use crate::window::Window;
 
 /// By so much age and deadline are rounded on the wire, in the sender's disfavour.
@@ -68,26 +68,23 @@ impl Mtip {
             _ => {}
         }
         let place = self.place_of(id).ok_or(DropCause::Unauthenticated)?;
+        if !self.client && packet.is_third() {
+            self.linked_if_new(now, place);
+        }
         match packet {
             Incoming::LinkAck { conversation, times } => {
                 if !self.client || conversation != self.codec.conversation {
                     return Err(DropCause::Unauthenticated);
                 }
                 self.linked(now, place);
+                if self.codec.is_published() {
+                    self.post(id, Outgoing::Ack(Answer::control(now, 0, echo)));
+                }
                 times.into_iter().for_each(|times| self.exchange(now, place, times, false));
             }
             _ if !self.paths[place].is_linked() => return Err(DropCause::Unauthenticated),
             Incoming::KeepAlive { low } => {
-                let ack = Answer {
-                    verdict: Verdict::Control,
-                    number: low.into(),
-                    elsewhere: false,
-                    before: 0,
-                    echo,
-                    arrived: now,
-                    one_way: Duration::ZERO,
-                };
-                self.post(id, Outgoing::Ack(ack));
+                self.post(id, Outgoing::Ack(Answer::control(now, low.into(), echo)));
             }
             Incoming::Ack(ack) => self.receive_ack(now, place, ack)?,
             Incoming::Data(copy) => self.receive_data(now, place, echo, copy)?,
@@ -118,7 +115,11 @@ impl Mtip {
         };
         self.codec.conversation = conversation;
         self.heard = now;
-        self.linked(now, place);
+        if self.codec.is_published() && !self.paths[place].is_linked() {
+            self.paths[place].next_probe = now + LINK_INTERVAL;
+        } else {
+            self.linked(now, place);
+        }
         self.post(id, Outgoing::LinkAck(echo));
         Ok(())
     }
@@ -126,11 +127,20 @@ impl Mtip {
     /// A place for a new path, if need be that of one which is down.
     fn make_room(&mut self, now: Time, id: PathId) -> Option<usize> {
         if self.paths.len() == MAX_PATHS {
-            let down = self.paths.iter().position(|path| path.state == PathState::Down)?;
+            let is_free = |path: &Path| matches!(path.state, PathState::Down | PathState::Linking);
+            let down = self.paths.iter().position(is_free)?;
             self.forget_path(now, down);
         }
         self.paths.push(Path::new(now, id));
         Some(self.paths.len() - 1)
+    }
+
+    /// In the published protocol the end that is linked begins to use a path on the third message: the answer to its LINKACK, or what can
+    /// only come after that.
+    fn linked_if_new(&mut self, now: Time, place: usize) {
+        if self.codec.is_published() && !self.paths[place].is_linked() {
+            self.linked(now, place);
+        }
     }
 
     fn linked(&mut self, now: Time, place: usize) {
@@ -157,7 +167,7 @@ impl Mtip {
         echo: Echo,
         copy: Arrived<'_>,
     ) -> Result<(), DropCause> {
-        let Arrived { low, stream, everywhere, age, deadline, payload } = copy;
+        let Arrived { low, stream, everywhere, hold, age, deadline, payload } = copy;
         if payload.len() as u64 > self.config.max_message.get() {
             return Err(DropCause::Malformed);
         }
@@ -185,16 +195,16 @@ impl Mtip {
         };
         let id = self.paths[place].id;
         let on_path = self.receiver.on_path(id);
+        let follows = number == on_path.next();
         if on_path.is_new(number) {
             on_path.record(number);
         }
         let before = on_path.before(number);
         let ack = Answer { verdict, number, elsewhere: false, before, echo, arrived: now, one_way };
-        if verdict == Verdict::OnTime && !everywhere && !self.codec.is_published() {
-            self.answer(now, place, ack);
-        } else {
-            self.post(id, Outgoing::Ack(ack));
-        }
+        // What tells the sender of a loss or of another order is answered at once (RFC 9000 section 13.2.1), and so is everything once
+        // nothing will wake this end to answer it later.
+        let may_wait = verdict == Verdict::OnTime && follows && !everywhere && self.state == State::Open;
+        self.answer(now, place, ack, hold.duration(), !may_wait);
         if everywhere {
             let others = self.paths.iter().filter(|path| path.id != id);
             let others = others.filter(|path| matches!(path.state, PathState::Up | PathState::Suspect));
@@ -238,8 +248,7 @@ impl Mtip {
         let probe = ack.verdict == Verdict::Control;
         let near = if probe { self.paths[place].probes } else { self.next_number };
         let number = self.codec.expand(near, ack.low).ok_or(DropCause::Unauthenticated)?;
-        let asked = ack.times.map(|times| times.asked);
-        let took = |path: &Path| path.waits_for(number, asked);
+        let took = |path: &Path| path.waits_for(number, ack.times);
         let place = match ack.elsewhere {
             true => (0..self.paths.len()).find(|other| *other != place && took(&self.paths[*other])),
             false => Some(place),
@@ -249,13 +258,13 @@ impl Mtip {
             return if number >= near { Err(DropCause::Unauthenticated) } else { Ok(()) };
         };
         let path = &mut self.paths[place];
-        let sent = path.answered(now, probe, number, asked);
+        let sent = path.answered(now, probe, number, ack.times);
         if sent.is_none() && number >= near + u64::from(probe) {
             // Nobody can have received it.
             return Err(DropCause::Unauthenticated);
         }
         for number in path.unanswered(number, ack.before) {
-            if self.paths[place].has(now, number, sent) {
+            if self.paths[place].has(number, sent) {
                 self.settle(number);
             }
         }
@@ -279,7 +288,7 @@ impl Mtip {
         if let Some(one_way) = ack.one_way.filter(|_| !probe && sent.is_some()) {
             let path = &mut self.paths[place];
             path.one_way.record(one_way);
-            path.latency = Some(path.latency.map_or(one_way, |old| (old + one_way) / 2));
+            path.published.took(one_way);
         }
         if sent.is_some() {
             self.heard_again(now);

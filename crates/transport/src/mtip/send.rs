@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use taut_core::{DropCause, Duration, Event, Message, PathId, Reason, Time};
+use taut_wire::mtip::Hold;
 
 use super::choose::Places;
 use super::codec::Copy;
@@ -160,21 +161,28 @@ impl Mtip {
         while let Some((id, number)) = self.copies.pop_front() {
             let Some(place) = self.place_of(id) else { continue };
             let Some(entry) = self.outstanding.find(number) else { continue };
+            let path = &mut self.paths[place];
             let (message, everywhere) = (&entry.message, entry.copies.everywhere);
+            // The published protocol answers each.
+            let hold = match everywhere || self.codec.is_published() {
+                true => Hold::NONE,
+                false => path.hold(now),
+            };
+            entry.copies.may_wait(id, hold.duration());
             let copy = Copy {
                 number,
                 stream: message.stream.0,
                 everywhere,
+                hold,
                 created: message.created,
                 deadline: message.deadline,
                 payload: &message.data,
             };
             self.codec.emit_copy(now, copy, buffer);
             self.stats.copies += 1;
-            let path = &mut self.paths[place];
-            path.sent(now, false, number, everywhere);
+            path.sent_copy(now, number, everywhere, hold.duration());
             path.stats.copies += 1;
-            path.used = self.stats.sent;
+            path.published.used = self.stats.sent;
             // What is used needs no probe. One that is down gets them: they link it again when the peer knows it no more.
             if path.state != PathState::Down {
                 path.next_probe = now + self.config.probe_interval;

@@ -175,7 +175,8 @@ impl SctpConfig {
     }
 
     pub(super) fn longest(&self) -> Bytes {
-        self.max_message.min(self.send_buffer.saturating_sub(Bytes::new(crate::waiting::Waiting::COST)))
+        self.max_message
+            .min(self.send_buffer.saturating_sub(Bytes::new(crate::message_queue::MessageQueue::COST)))
     }
 
     pub(super) fn options(&self) -> Options {

@@ -72,8 +72,8 @@ use taut_core::{
 };
 
 use crate::entropy::Entropy;
+use crate::message_queue::MessageQueue;
 use crate::udp;
-use crate::waiting::Waiting;
 pub use config::SctpConfig;
 use repeats::Repeats;
 use socket::Association;
@@ -121,7 +121,7 @@ pub struct Sctp {
     association: Association,
     repeats: Repeats,
     phase: Phase,
-    waiting: Waiting,
+    waiting: MessageQueue,
     /// What SCTP has and did not finish, by the number that it knows it by.
     handed: BTreeMap<u64, Handed>,
     next_id: u64,
@@ -173,7 +173,7 @@ impl Sctp {
             association: Association::new(&config.options(), entropy),
             repeats: Repeats::new(config.copies),
             phase,
-            waiting: Waiting::new(config.send_buffer, config.samples),
+            waiting: MessageQueue::new(config.send_buffer, config.samples),
             handed: BTreeMap::new(),
             next_id: 1,
             unsent: 0,

@@ -14,14 +14,14 @@ use super::header::{Index, NONCE, Offer, TAG, Verdict, View};
 use super::noise::{Attempt, Keys, Local, Opened, Peer, Purpose, Sealing};
 use crate::entropy::Entropy;
 use crate::identity::{Fingerprint, Identity, Trust};
+use crate::message_queue::MessageQueue;
 use crate::stranger::ShownKey;
-use crate::waiting::Waiting;
 
 /// The first byte of a sealed message; handshake messages begin with 1 and 2, as in datagrams.
 const TYPE_MESSAGE: u8 = 4;
 /// Type, the low 16 bits of the counter.
 const HEADER: usize = 3;
-/// How much may wait for the handshake, as [`Waiting`] counts.
+/// How much may wait for the handshake, as [`MessageQueue`] counts.
 const WAITING: Bytes = Bytes::new(262_144);
 
 /// A transport over a byte stream, TCP, whose every message is sealed.
@@ -63,7 +63,7 @@ pub struct Sealed<T> {
     now: Time,
     /// Until when the handshake must be done; set when the transport inside is connected.
     until: Option<Time>,
-    waiting: Waiting,
+    waiting: MessageQueue,
     events: VecDeque<Event>,
     stats: SealedStats,
     stranger: Option<ShownKey>,
@@ -215,7 +215,7 @@ impl<T: Transport> Sealed<T> {
             peer: None,
             now: Time::ZERO,
             until: None,
-            waiting: Waiting::new(WAITING, usize::MAX),
+            waiting: MessageQueue::new(WAITING, usize::MAX),
             events: VecDeque::new(),
             stats: SealedStats::default(),
             stranger: None,

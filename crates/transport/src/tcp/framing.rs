@@ -26,7 +26,7 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct Outbox {
     /// Not in the stream yet: these can still be dropped.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Offered>,
     /// Messages offered, refused ones too.
     offered: u64,
     /// Length of `waiting`, prefixes included.
@@ -42,7 +42,7 @@ pub(super) struct Outbox {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct Offered {
     message: Message,
     /// Its place among all that were offered.
     number: u64,
@@ -152,14 +152,14 @@ impl Outbox {
         }
         self.waiting_bytes += framed(&message);
         let place = self.place_of(&message);
-        self.waiting.insert(place, Waiting { message, number: self.offered });
+        self.waiting.insert(place, Offered { message, number: self.offered });
         Ok(())
     }
 
     /// Before everything less urgent that is not in the stream yet, as far as [`OVERTAKES`] allows.
     fn place_of(&self, message: &Message) -> usize {
         let far = OVERTAKES[usize::from(message.priority == Priority(0))];
-        let yields = |other: &&Waiting| {
+        let yields = |other: &&Offered| {
             other.message.priority > message.priority && self.offered - other.number <= far
         };
         self.waiting.len() - self.waiting.iter().rev().take_while(yields).count()
@@ -171,7 +171,7 @@ impl Outbox {
 
     fn drop_late(&mut self, now: Time, events: &mut VecDeque<Event>) {
         let mut freed = 0;
-        self.waiting.retain(|Waiting { message, .. }| {
+        self.waiting.retain(|Offered { message, .. }| {
             let late = message.is_late(now);
             if late {
                 freed += framed(message);
@@ -202,7 +202,7 @@ impl Outbox {
     /// A message enters the stream when the first of its bytes is sent, and cannot be dropped from then on.
     fn write(&mut self, offset: usize, len: usize, buffer: &mut Vec<u8>) {
         while self.stream.len() < offset + len {
-            let Waiting { message, .. } =
+            let Offered { message, .. } =
                 self.waiting.pop_front().expect("only what is available is written");
             self.waiting_bytes -= framed(&message);
             self.stream.extend((message.data.len() as u32).to_be_bytes());

@@ -1,11 +1,8 @@
 //! What arrives, on how many copies, and what happens when a path dies.
 
-use taut_core::{
-    Choice, Datagram, Duration, Ecn, Event, Message, PathId, Priority, Reason, Reliability, Time, Transport,
-};
+use taut_core::{Choice, Duration, Event, Message, PathId, Priority, Reason, Reliability, Time, Transport};
 use taut_transport::mtip::{Adaptive, Clocks, Mode, MtipConfig, PathState, Policy, Target};
 use taut_wire::mtip::compatible::Sublink;
-use taut_wire::mtip::{Body, Repr};
 
 use crate::harness::{CLIENT, Net, SERVER, Way, at_ms, ms};
 
@@ -265,23 +262,6 @@ fn at_1_khz_only_what_is_overdue_counts_as_missing() {
 }
 
 #[test]
-fn what_comes_often_is_answered_eight_times_in_a_round_trip_and_what_comes_seldom_at_once() {
-    for (period, answers) in [(ms(1), 850), (PERIOD, 166)] {
-        let mut net = Net::new(deadline().deadline(ms(60)), vec![Way::new(24_000)]);
-        net.run_until(at_ms(500));
-        let messages = ms(5_000) / period;
-        net.commands(at_ms(500), period, messages, ms(60));
-        net.run_until(at_ms(6_000));
-        assert_eq!(net.received().len() as u64, messages);
-        assert!(net.copies() < 1.06, "{} {:?}", net.copies(), net.ends[CLIENT].choices());
-        let (_, _, sent) = net.ends[SERVER].paths().next().expect("one path");
-        assert!((answers..answers + 150).contains(&sent.packets), "{} for {messages}", sent.packets);
-        let (_, _, stats) = net.ends[CLIENT].paths().next().expect("one path");
-        assert_eq!(stats.lost, 0);
-    }
-}
-
-#[test]
 fn numbers_go_on_past_sixteen_bits() {
     for config in [mtip_a(), published(mtip_a())] {
         let mut net = Net::new(config, two());
@@ -398,29 +378,4 @@ fn goodbye_ends_both_and_silence_does_too() {
     ways.iter_mut().for_each(|way| way.cut = Some((at_ms(5_000), Time::MAX)));
     let net = run(deadline().idle_timeout(ms(2_000)), ways);
     assert_eq!(net.count(SERVER, |event| *event == Event::Closed), 1);
-}
-
-#[test]
-fn an_acknowledgement_claims_nothing_that_did_not_arrive_on_its_path() {
-    let mut net = Net::new(MtipConfig::new(), vec![Way::new(1_000), Way::new(1_000)]);
-    net.run_until(at_ms(100));
-    for (path, number) in [(0, 0), (1, 5), (0, 7), (1, 6)] {
-        let data =
-            Body::Data { stream: 0, number, age_us: 0, deadline_us: None, everywhere: false, payload: b"go" };
-        let mut bytes = Vec::new();
-        Repr { clock_ns: net.now.as_nanos(), body: data }.emit(&mut bytes);
-        let input = Datagram { path: PathId(path), ecn: Ecn::NotCapable, data: &bytes, padding: 0 };
-        net.ends[SERVER].handle_input(net.now, input);
-    }
-    // The second one of each path waits for others.
-    net.ends[SERVER].handle_timeout(net.now + ms(1));
-    let (mut said, mut bytes) = (Vec::new(), Vec::new());
-    while net.ends[SERVER].poll_transmit(net.now, &mut bytes).is_some() {
-        if let Ok(Repr { body: Body::Ack(ack), .. }) = Repr::parse(&bytes) {
-            said.push((ack.number, ack.before));
-        }
-        bytes.clear();
-    }
-    // On path 0 messages 0 and 7 arrived, on path 1 messages 5 and 6.
-    assert_eq!(said, [(0, 0), (5, 0), (7, 1 << 6), (6, 1)]);
 }

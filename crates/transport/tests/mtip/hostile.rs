@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use taut_core::{DropCause, Duration, Event, Message, PathId, Transport};
 use taut_transport::mtip::{MAX_PATHS, Mode, MtipConfig, PathState, Policy};
-use taut_wire::mtip::{Ack, Body, Echo, Repr, Verdict};
+use taut_wire::mtip::{Ack, Body, Echo, Hold, Repr, Verdict};
 
 use crate::harness::{CLIENT, Net, SERVER, Way, at_ms, ms};
 
@@ -64,6 +64,7 @@ fn clocks_that_cannot_be_disturb_neither_clock_nor_choice() {
                     age_us,
                     deadline_us: Some(15_000),
                     everywhere: false,
+                    hold: Hold::MAX,
                     payload: b"lie lie lie lie ",
                 };
                 net.deliver(SERVER, path, &bytes(lie, data));
@@ -127,8 +128,8 @@ fn strangers_get_no_path_and_do_not_end_a_conversation() {
     for path in 2..60 {
         net.deliver(SERVER, path, &bytes(1, Body::Link { conversation: other }));
         net.deliver(SERVER, path, &bytes(1, Body::Fin { conversation: other }));
-        let (stream, everywhere, payload) = (0, true, b"go");
-        let data = Body::Data { stream, number: 0, everywhere, age_us: 0, deadline_us: None, payload };
+        let (stream, everywhere, hold, payload) = (0, true, Hold::NONE, b"go");
+        let data = Body::Data { stream, number: 0, everywhere, hold, age_us: 0, deadline_us: None, payload };
         net.deliver(SERVER, path, &bytes(1, data));
     }
     net.deliver(SERVER, 0, &bytes(1, Body::Fin { conversation: other }));

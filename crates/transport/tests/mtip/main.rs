@@ -2,11 +2,13 @@
 
 #![expect(clippy::print_stdout, reason = "it says what it skips and what it measured")]
 
+mod answers;
 mod flow;
 mod harness;
 mod hostile;
 mod lateness;
 mod measured;
 mod paths;
+mod published;
 mod recording;
 mod reliable;

@@ -18,7 +18,8 @@
 //! +                 sender's clock as it sends, ns                +
 //! |                                                               |
 //! +---------------------------------------------------------------+
-//! second byte: of an ACK the verdict, of DATA 1 when it is to be answered on every path, otherwise 0
+//! second byte: of an ACK the verdict; of DATA in the last bit 1 when it is to be answered on every path, before it how long its answer may
+//! wait ([`Hold`]: four bits e and three bits m for (8 + m)·2^e µs, 0 for not at all); otherwise 0
 //! DATA: age in µs (4), deadline in µs (4; 0xFFFFFFFF: none), the message
 //! ACK: clock of what is acknowledged (8), ns since it arrived (4), messages before it that arrived on the same path (8, a
 //! bit each); instead of the stream 1 when what is acknowledged came on another path than this one
@@ -28,16 +29,19 @@
 //! ```
 //!
 //! ```
-//! use taut_wire::mtip::{Body, Repr};
-//! let (stream, payload) = (2, b"walk");
+//! use taut_wire::mtip::{Body, Hold, Repr};
+//! let (stream, payload, everywhere, hold) = (2, b"walk", false, Hold::NONE);
 //! let data =
-//!     Body::Data { stream, number: 7, everywhere: false, age_us: 120, deadline_us: Some(15_000), payload };
+//!     Body::Data { stream, number: 7, everywhere, hold, age_us: 120, deadline_us: Some(15_000), payload };
 //! let (packet, mut bytes) = (Repr { clock_ns: 9, body: data }, Vec::new());
 //! packet.emit(&mut bytes);
 //! assert_eq!(Repr::parse(&bytes), Ok(packet));
 //! ```
 
 pub mod compatible;
+mod hold;
+
+pub use hold::Hold;
 
 /// The version that this module speaks; the published protocol has none.
 pub const VERSION: u8 = 2;
@@ -87,6 +91,8 @@ pub enum Body<'a> {
         number: u32,
         /// It is to be acknowledged on every path, not only on the one it came on: a lost answer costs another copy.
         everywhere: bool,
+        /// So long its answer may wait for others.
+        hold: Hold,
         /// How long ago it was made, when this copy was sent.
         age_us: u32,
         /// The age at which it is worthless.
@@ -181,7 +187,7 @@ impl<'a> Repr<'a> {
         let clock_ns = reader.u64()?;
         let numbered = matches!(flag, 2..=4);
         let stream_fits = stream == 0 || flag == 4 || flag == 2 && stream == 1;
-        let second_fits = second == 0 || flag == 2 || flag == 4 && second == 1;
+        let second_fits = second == 0 || flag == 2 || flag == 4;
         if !stream_fits || !second_fits || number != 0 && !numbered {
             return Err(if flag > 6 { Error::Flag(flag) } else { Error::Reserved });
         }
@@ -200,8 +206,8 @@ impl<'a> Repr<'a> {
                 let (age_us, deadline) = (reader.u32()?, reader.u32()?);
                 let payload = std::mem::take(&mut reader.rest);
                 let deadline_us = Some(deadline).filter(|us| *us != NO_DEADLINE);
-                let everywhere = second == 1;
-                Body::Data { stream, number, everywhere, age_us, deadline_us, payload }
+                let (everywhere, hold) = (second & 1 == 1, Hold::from_bits(second >> 1));
+                Body::Data { stream, number, everywhere, hold, age_us, deadline_us, payload }
             }
             5 => Body::Fin { conversation: reader.u64()? },
             6 => Body::FinAck { conversation: reader.u64()? },
@@ -217,7 +223,9 @@ impl<'a> Repr<'a> {
             Body::LinkAck { .. } => (1, 0, 0, 0),
             Body::Ack(ack) => (2, ack.verdict.byte(), ack.elsewhere.into(), ack.number),
             Body::KeepAlive { number } => (3, 0, 0, number),
-            Body::Data { stream, number, everywhere, .. } => (4, everywhere.into(), stream, number),
+            Body::Data { stream, number, everywhere, hold, .. } => {
+                (4, hold.bits() << 1 | u8::from(everywhere), stream, number)
+            }
             Body::Fin { .. } => (5, 0, 0, 0),
             Body::FinAck { .. } => (6, 0, 0, 0),
         };
@@ -315,6 +323,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use taut_core::Duration;
 
     const CLOCK: u64 = 0x0102_0304_0506_0708;
 
@@ -324,10 +333,11 @@ mod tests {
         let echoed = [0, 0, 0, 0, 0, 0, 0, 0x11, 0, 0, 0, 0x22];
         let conversation = 0xa1a2_a3a4_a5a6_a7a8;
         let named = [0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8];
-        let data = |everywhere| Body::Data {
+        let data = |everywhere, hold| Body::Data {
             stream: 3,
             number: 0x99,
             everywhere,
+            hold: Hold::at_least(Duration::from_micros(hold)),
             age_us: 500,
             deadline_us: Some(15_000),
             payload: b"walk",
@@ -346,8 +356,10 @@ mod tests {
             (Body::Ack(ack(false)), [0x22, b'3', 0, 0, 0, 0, 0, 7], acked.clone()),
             (Body::Ack(ack(true)), [0x22, b'3', 0, 1, 0, 0, 0, 7], acked),
             (Body::KeepAlive { number: 5 }, [0x23, 0, 0, 0, 0, 0, 0, 5], vec![]),
-            (data(false), [0x24, 0, 0, 3, 0, 0, 0, 0x99], sent()),
-            (data(true), [0x24, 1, 0, 3, 0, 0, 0, 0x99], sent()),
+            (data(false, 0), [0x24, 0, 0, 3, 0, 0, 0, 0x99], sent()),
+            (data(true, 0), [0x24, 1, 0, 3, 0, 0, 0, 0x99], sent()),
+            // (8 + 4)·2⁷ µs.
+            (data(false, 1_500), [0x24, 0b0111_1000, 0, 3, 0, 0, 0, 0x99], sent()),
             (Body::Fin { conversation }, [0x25, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
             (Body::FinAck { conversation }, [0x26, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
         ]
@@ -401,7 +413,16 @@ mod tests {
         fn what_parses_is_emitted_again(bytes in prop::collection::vec(any::<u8>(), 0..60), flag in 0u8..8) {
             let mut bytes = bytes;
             if let Some(place) = bytes.get_mut(..4) {
-                place.copy_from_slice(&[VERSION << 4 | flag, if flag == 2 { b'1' } else { 0 }, 0, 0]);
+                place.copy_from_slice(&[
+                    VERSION << 4 | flag,
+                    match flag {
+                        2 => b'1',
+                        4 => place[1],
+                        _ => 0,
+                    },
+                    0,
+                    0,
+                ]);
             }
             if let Ok(repr) = Repr::parse(&bytes) {
                 let mut emitted = Vec::new();

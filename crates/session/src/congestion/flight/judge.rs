@@ -3,7 +3,7 @@
 use taut_core::{Duration, Time};
 
 use super::round::{Measured, Standing};
-use super::window::{Held, Stage, Window};
+use super::window::{HeldWindow, Stage, Window};
 use super::{
     COSTLY, FAR, FULL, Flight, LEAST_FRAMES, PATIENCE, PATIENT, PROVEN, RESIDUE, SUSPICIOUS, TARGET, UNUSED,
 };
@@ -37,7 +37,7 @@ impl Flight {
             Stage::Held(held) if measured.full() => {
                 let costs = measured.filled > FAR || measured.rate() < held.full * FULL;
                 let late = if costs && measured.standing <= SUSPICIOUS { held.late + 1 } else { 0 };
-                window.stage = Stage::Held(Held { late, ..held });
+                window.stage = Stage::Held(HeldWindow { late, ..held });
                 if late >= UNUSED {
                     self.release(now);
                 }
@@ -61,7 +61,7 @@ impl Flight {
                 self.doubled = false;
                 window.hold(now, carried, base, measured.frame);
             }
-            Stage::Held(Held { rounds, costly, .. }) => {
+            Stage::Held(HeldWindow { rounds, costly, .. }) => {
                 if self.standing.goes_on(measured) || hurries {
                     *window = Window::trial(now, &self.standing, measured, self.sent - self.arrived);
                 } else if costly >= COSTLY {

@@ -33,11 +33,11 @@ pub(super) enum Stage {
         /// It was begun after few rounds, and learns.
         hurried: bool,
     },
-    Held(Held),
+    Held(HeldWindow),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldWindow {
     pub(super) rounds: u32,
     /// Rounds in a row in which it grew; rounds in which it was not the limit; rounds in which it cost states.
     pub(super) growing: u32,
@@ -99,7 +99,7 @@ impl Window {
         self.judged_by = now + PATIENCE.0.max(base.saturating_mul(8));
         self.size = (rate * base.as_secs_f64()).max(LEAST_WINDOW * frame);
         self.settling = true;
-        self.stage = Stage::Held(Held { full: rate * TRIAL, ..Held::default() });
+        self.stage = Stage::Held(HeldWindow { full: rate * TRIAL, ..HeldWindow::default() });
     }
 
     /// What a round told of it. False when it is not needed.

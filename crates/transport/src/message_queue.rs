@@ -6,7 +6,7 @@ use taut_core::{Bytes, Message, Reliability, SendError, Time};
 
 /// A bounded queue in front of a transport that would keep everything that it is given.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct MessageQueue {
     messages: VecDeque<Message>,
     bytes: u64,
     limit: Bytes,
@@ -14,7 +14,7 @@ pub(crate) struct Waiting {
     samples: usize,
 }
 
-impl Waiting {
+impl MessageQueue {
     /// Holds at most `limit`, counting [`Self::COST`] for each message besides its bytes, and at most `samples` (1 or
     /// more) unreliable messages of one stream.
     pub(crate) fn new(limit: Bytes, samples: usize) -> Self {
@@ -102,7 +102,7 @@ impl Waiting {
 }
 
 fn cost(message: &Message) -> u64 {
-    message.data.len() as u64 + Waiting::COST
+    message.data.len() as u64 + MessageQueue::COST
 }
 
 #[cfg(test)]
@@ -123,14 +123,14 @@ mod tests {
         message(tag, priority, Reliability::Reliable)
     }
 
-    fn push(waiting: &mut Waiting, message: Message) -> Result<Vec<u64>, SendError> {
+    fn push(waiting: &mut MessageQueue, message: Message) -> Result<Vec<u64>, SendError> {
         let mut gone = Vec::new();
         waiting.push(message, |message| gone.push(message.tag)).map(|()| gone)
     }
 
     #[test]
     fn a_full_queue_gives_up_the_oldest_of_the_least_urgent_samples() {
-        let mut waiting = Waiting::new(Bytes::new(400), 9);
+        let mut waiting = MessageQueue::new(Bytes::new(400), 9);
         for message in [command(1, 9), sample(2, 1), sample(3, 5), sample(4, 5)] {
             assert_eq!(push(&mut waiting, message), Ok(vec![]));
         }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_most_urgent_goes_first_and_streams_do_not_wait_for_each_other() {
-        let mut waiting = Waiting::new(Bytes::new(10_000), 9);
+        let mut waiting = MessageQueue::new(Bytes::new(10_000), 9);
         let on = |stream, message| Message { stream: StreamId(stream), ..message };
         for message in [on(2, command(1, 2)), on(1, command(2, 1)), on(0, command(3, 0)), on(2, sample(4, 0))]
         {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn of_the_samples_of_a_stream_the_newest_few_wait() {
-        let mut waiting = Waiting::new(Bytes::new(10_000), 2);
+        let mut waiting = MessageQueue::new(Bytes::new(10_000), 2);
         let other = Message { stream: StreamId(1), ..sample(1, 5) };
         for message in [other, command(2, 5), sample(3, 5), sample(4, 5)] {
             assert_eq!(push(&mut waiting, message), Ok(vec![]));
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_late_are_taken_out() {
-        let mut waiting = Waiting::new(Bytes::new(10_000), 9);
+        let mut waiting = MessageQueue::new(Bytes::new(10_000), 9);
         push(&mut waiting, Message { deadline: Some(Duration::from_millis(5)), ..sample(1, 0) }).unwrap();
         push(&mut waiting, sample(2, 0)).unwrap();
         let mut late = Vec::new();

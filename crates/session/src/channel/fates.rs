@@ -1,0 +1,125 @@
+//! What became of frames that went, and of the messages in them: arrived, lost, refused or dropped.
+
+use taut_core::{DropCause, Duration, PeerTime, Time};
+use taut_wire::session::DataAck;
+
+use super::declare::Agreed;
+use super::outgoing::Gone;
+use super::pack::Taken;
+use super::repeat::{Fragment, Sent};
+use super::{ChannelEvent, ChannelId, Channels, End, TRANSPORT_FULL, incoming};
+
+impl Channels {
+    /// The next frame that is lost; what is worth it goes again.
+    pub(crate) fn poll_lost(&mut self, now: Time, timeout: Duration) -> Option<Sent> {
+        let lost = self.under_way.poll_lost(now, timeout)?;
+        self.lose(now, &lost);
+        Some(lost)
+    }
+
+    /// The transport did not take it: never will it, or not now.
+    pub(crate) fn refused(&mut self, now: Time, cause: DropCause) {
+        if cause == DropCause::SendBufferFull {
+            self.retry = now + TRANSPORT_FULL;
+            return;
+        }
+        for Taken { channel, rest } in std::mem::take(&mut self.taken) {
+            if let End::Sends(out) = &mut self.ends[channel] {
+                out.refuse(rest.sequence, cause, &mut self.gone);
+            }
+            self.tell(channel);
+        }
+    }
+
+    /// The transport dropped a frame that it had taken.
+    pub(crate) fn dropped(&mut self, now: Time, number: u64, cause: DropCause) -> Option<Sent> {
+        let dropped = self.under_way.take(number)?;
+        if dropped.tells {
+            self.received.tell_again(now);
+        }
+        // A sample that a newer one took the place of says nothing of whether there is room.
+        if cause != DropCause::Superseded {
+            self.retry = now + TRANSPORT_FULL;
+        }
+        self.lose(now, &dropped);
+        for Fragment { channel: at, sequence, .. } in &dropped.fragments {
+            let Some(End::Sends(out)) = self.ends.get_mut(*at) else { continue };
+            if !out.agreed().is_some_and(Agreed::repeats) && out.lost_for_good(*sequence) {
+                self.gone.push(Gone::Dropped(*sequence, cause));
+                self.tell(*at);
+            }
+        }
+        Some(dropped)
+    }
+
+    pub(super) fn lose(&mut self, now: Time, frame: &Sent) {
+        for Fragment { channel, sequence, range } in &frame.fragments {
+            if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
+                self.tallies[*channel].repeated += u64::from(out.lost(now, *sequence, range, &mut self.gone));
+            }
+            self.tell(*channel);
+        }
+    }
+
+    /// The peer tells which frames arrived, and when the highest did by its clock; `each` hears of those that are new, and of the highest
+    /// how long it took.
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Time,
+        ack: DataAck,
+        arrived: Option<PeerTime>,
+        mut each: impl FnMut(&Sent, Option<Duration>),
+    ) {
+        let largest = incoming::unwrapped(self.next_number, ack.largest);
+        // Nobody has seen what was not sent yet.
+        if largest >= self.next_number {
+            return;
+        }
+        let seen = (0..64).filter(|i| ack.seen >> i & 1 != 0).filter_map(|i| largest.checked_sub(1 + i));
+        let (mut there, mut frames) = (None, 0);
+        for number in std::iter::once(largest).chain(seen) {
+            let Some(sent) = self.under_way.arrived(number) else { continue };
+            frames += 1;
+            if let Some(arrived) = arrived.filter(|_| number == largest) {
+                there = Some(arrived.0.wrapping_sub(sent.at.as_nanos()) as i64);
+            }
+            let held = ack.held().map(|us| Duration::from_micros(us.into()));
+            let held = held.filter(|_| number == largest);
+            let rtt = held.map(|held| now.saturating_since(sent.at).saturating_sub(held));
+            rtt.iter().for_each(|rtt| self.under_way.took(*rtt));
+            each(&sent, rtt);
+            for Fragment { channel, sequence, range } in &sent.fragments {
+                if let Some(End::Sends(out)) = self.ends.get_mut(*channel) {
+                    out.arrived(*sequence, range, &mut self.gone);
+                }
+                self.tell(*channel);
+            }
+            self.under_way.give_back(sent.fragments);
+        }
+        self.under_way.acknowledged(largest);
+        if let Some(there) = there {
+            self.packs.delay(there, frames);
+        }
+    }
+
+    /// Counts and tells what became of messages of a channel.
+    pub(super) fn tell(&mut self, at: usize) {
+        if self.gone.is_empty() {
+            return;
+        }
+        let channel = ChannelId(at as u8);
+        for gone in self.gone.drain(..) {
+            let tally = &mut self.tallies[at];
+            self.events.push_back(match gone {
+                Gone::Dropped(sequence, cause) => {
+                    tally.dropped.add(cause);
+                    ChannelEvent::Dropped { channel, sequence, cause }
+                }
+                Gone::Arrived(sequence) => {
+                    tally.delivered += 1;
+                    ChannelEvent::Arrived { channel, sequence }
+                }
+            });
+        }
+    }
+}
