@@ -91,7 +91,7 @@ fn a_longer_path_with_a_larger_buffer_breaks_the_haptic_delay_limit() {
     assert!(p.is_valid());
     assert_eq!(p.compliant, Some(false));
     let missed: Vec<_> = p.compliance.iter().filter(|c| !c.holds).map(|c| c.name).collect();
-    assert_eq!(missed, ["haptic_delay"]);
+    assert_eq!(missed, ["haptic_delay", "video_loss"]);
 }
 
 #[test]
@@ -108,17 +108,35 @@ fn packets_as_large_as_tcps_are_not_promised_to_arrive() {
     let link = SharedLink { stream, cbr: vec![], ..backward_channel(1_096_000) };
     let p = predict(&link).unwrap();
     assert_eq!(p.load_bps, 4_528_000);
-    assert_eq!((failed(&p), p.loss), (vec!["one_loss_a_cycle", "packet_small_against_tcp"], None));
+    assert_eq!(failed(&p), ["one_loss_a_cycle", "packet_small_against_tcp"]);
+    assert!(p.loss > Some(0.01));
 }
 
 #[test]
-fn several_tcp_flows_are_outside_and_only_the_queue_bounds_the_delay() {
+fn tcp_flows_that_differ_are_outside_and_only_the_queue_bounds_the_delay() {
     let mut link = backward_channel(2_000_000);
-    link.tcp.push(link.tcp[0]);
+    link.tcp.push(TcpFlow { segment: Bytes::new(1500), ..link.tcp[0] });
     let p = predict(&link).unwrap();
     assert_eq!((p.tcp, p.jitter_max_s, p.loss, p.compliant), (None, None, None, None));
-    assert_eq!(failed(&p), ["one_tcp_flow"]);
+    assert_eq!(failed(&p), ["tcp_flows_alike"]);
     assert_eq!((truncated_ms(p.d_min_s), truncated_ms(p.d_max_s)), ("8.00".into(), "26.66".into()));
+}
+
+/// Flows that halve together leave as much of the queue as one, and grow back sooner; their bursts may meet.
+#[test]
+fn several_tcp_flows_alike_fill_the_queue_sooner_jolt_more_and_cost_more_packets() {
+    let of = |flows| {
+        let link = backward_channel(3_000_000);
+        let p = predict(&SharedLink { tcp: vec![link.tcp[0]; flows], ..link }).unwrap();
+        assert!(p.is_valid(), "{:?}", failed(&p));
+        format!(
+            "{} {} {:.3}",
+            truncated_ms(p.d_min_s),
+            truncated_ms(p.jitter_max_s.unwrap()),
+            p.loss.unwrap() * 1e2
+        )
+    };
+    assert_eq!([1, 2, 4].map(of), ["12.27 1.89 0.126", "13.04 4.20 0.202", "13.66 4.20 0.289"]);
 }
 
 #[test]
@@ -192,13 +210,15 @@ delay max     26.667 ms
 jitter         1.895 ms
 audio         29.425 ms
 video         66.667 ms
-loss      not predicted
+loss           0.126 %
+of audio       0.376 %
+of video       4.902 %
 within the model
   yes load_below_rate           R = 3Mbit/s, must be below μ = 6Mbit/s
-  yes one_tcp_flow              TCP flows 1, must be 1
+  yes tcp_flows_alike           TCP flows 1
   yes buffer_above_pipe         B = 14000 B, must be above 2μτ = 12000 B
   yes one_loss_a_cycle          R = 0.500 μ, R ≤ 0.65 μ (the source's sufficient condition for one loss a cycle)
-  yes window_recovers           W_min = 11.25, must be at least 2 segments
+  yes window_recovers           W_min = 11.25, must be at least 2 segments for each TCP flow
   yes packet_small_against_tcp  stream packet 137B / TCP segment 578B = 0.24, must be at most 0.5
   yes acks_span_segments        TCP acknowledges every n-th segment, n = 2, must be at least 2
   yes media_fit_fragments       audio 64kbit/s + video 400kbit/s = 464kbit/s, must be at most s_m/T_h = 58B/1ms = 464kbit/s
@@ -208,17 +228,20 @@ needs
   yes haptic_jitter             1.895 ms, must be below 10 ms
   yes audio_delay               29.425 ms, must be below 150 ms
   yes video_delay               66.667 ms, must be below 400 ms
+  yes haptic_loss               0.126 %, up to 0.377 % as phases stand, must be at most 10 %
+  NO  audio_loss                0.376 % of frames of 3 packets, up to 1.129 % as phases stand, must be at most 1 %: the phases of the flows decide; simulate
+  NO  video_loss                4.902 % of frames of 40 packets, up to 14.706 % as phases stand, must be at most 1 %: the phases of the flows decide; simulate
 touch, where force comes back
   foam: calm; no round trip makes it rattle
   spring: calm; it rattles from a round trip of 64.89 ms on, and this is 34.67
   wall: RATTLES; it rattles from a round trip of 9.06 ms on, and this is 34.67
-compliant";
+no answer: phases decide how much is lost";
 
 #[test]
 fn a_wall_that_has_to_be_calm_is_a_need_that_the_limit_of_delay_does_not_answer() {
     let mut prediction = predict(&backward_channel(3_000_000)).unwrap();
     prediction.require_calm(Thing::Foam);
-    assert_eq!(prediction.compliant, Some(true));
+    assert_ne!(prediction.compliant, Some(false));
     prediction.require_calm(Thing::Wall);
     assert_eq!(prediction.compliant, Some(false));
     assert!(prediction.to_string().contains("NO  calm_touch                wall: RATTLES;"), "{prediction}");

@@ -46,7 +46,8 @@ macro_rules! of_both_ends {
         }
 
         /// Hold states (at the robot feedback) back while the session alone fills the path's queue, so that an emergency stop does not wait
-        /// behind them? Default: yes. Costs nothing where the path carries them.
+        /// behind them? Default: yes. Costs nothing where the path carries them. Without, nothing is held back: messages that can wait
+        /// go as they are made, too, whatever the path carries.
         pub fn window(mut self, yes: bool) -> Self {
             self.window = yes;
             self

@@ -1,6 +1,6 @@
-//! The cycles of a TCP flow's window, and how far the delay beside it falls in each.
+//! The cycles of TCP's window, of one flow or of several together, and how far the delay beside it falls in each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taut_core::{Address, Duration, FlowId, Time};
 
@@ -9,13 +9,11 @@ use super::observer::Watch;
 use crate::scenario::Direction;
 use taut_report::result::{CycleResult, MOST_LOSSES};
 
-/// Which flow, and the delay of which direction's haptic samples.
-#[derive(Clone, Copy, Debug)]
+/// Which flows, and the delay of which direction's haptic samples.
+#[derive(Clone, Debug)]
 pub(crate) struct CycleWatch {
-    /// The node that sends the flow and reports `in_recovery`.
-    pub(crate) sender: Address,
-    /// The flow whose losses count.
-    pub(crate) flow: FlowId,
+    /// The nodes that send, and report `in_recovery`, by the flows whose losses count.
+    pub(crate) senders: BTreeMap<FlowId, Address>,
     /// The direction whose delay is watched.
     pub(crate) direction: Direction,
 }
@@ -31,14 +29,14 @@ pub(crate) struct CycleSummary {
     pub(crate) by_losses: Vec<CycleResult>,
 }
 
-/// A cycle runs from the beginning of one fast recovery to the beginning of the next.
+/// A cycle runs from when a flow begins to recover while no other does to when that happens next.
 #[derive(Clone, Debug)]
 pub(super) struct Cycles {
     watched: CycleWatch,
     watch: Watch,
     /// Lost since the cycle before began to recover: what the next recovery repairs.
     losses: u64,
-    recovering: bool,
+    recovering: BTreeSet<Address>,
     current: Option<Cycle>,
     floors: Moments,
     ceilings: Moments,
@@ -64,16 +62,25 @@ struct Group {
 impl Cycles {
     pub(super) fn new(watched: CycleWatch, watch: Watch) -> Self {
         let (floors, ceilings, by_losses) = Default::default();
-        Self { watched, watch, losses: 0, recovering: false, current: None, floors, ceilings, by_losses }
+        Self {
+            watched,
+            watch,
+            losses: 0,
+            recovering: BTreeSet::new(),
+            current: None,
+            floors,
+            ceilings,
+            by_losses,
+        }
     }
 
     pub(super) fn dropped(&mut self, flow: FlowId) {
-        if flow != self.watched.flow {
+        if !self.watched.senders.contains_key(&flow) {
             return;
         }
         match &mut self.current {
             // Sent before the sender knew: this recovery repairs it as well.
-            Some(cycle) if self.recovering => cycle.losses += 1,
+            Some(cycle) if !self.recovering.is_empty() => cycle.losses += 1,
             _ => self.losses += 1,
         }
     }
@@ -88,14 +95,19 @@ impl Cycles {
     }
 
     pub(super) fn gauge(&mut self, now: Time, node: Address, name: &str, value: f64) {
-        if node != self.watched.sender || name != "in_recovery" {
+        if name != "in_recovery" || !self.watched.senders.values().any(|sender| *sender == node) {
             return;
         }
-        self.recovering = value > 0.0;
-        if !self.recovering {
-            if let Some(cycle) = &mut self.current {
-                cycle.recovered = Some(now.saturating_since(cycle.begun));
-            }
+        let was_recovering = !self.recovering.is_empty();
+        if value > 0.0 {
+            self.recovering.insert(node);
+        } else if self.recovering.remove(&node)
+            && self.recovering.is_empty()
+            && let Some(cycle) = &mut self.current
+        {
+            cycle.recovered = Some(now.saturating_since(cycle.begun));
+        }
+        if was_recovering || self.recovering.is_empty() {
             return;
         }
         let next =

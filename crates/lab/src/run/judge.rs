@@ -1,6 +1,6 @@
 //! Against the limits, and beside the model.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taut_core::{Bitrate, Bytes, Duration, FlowId, Medium, Probability};
 use taut_qos::limits::{Beside, Check, Limits, check};
@@ -196,7 +196,7 @@ pub(super) fn model(
     })
 }
 
-/// The TCP flow whose cycles the model speaks of, when it is the only one.
+/// The TCP flows whose cycles the model speaks of.
 pub(super) fn cycle_watch(scenario: &Scenario, flows: &[FlowInfo]) -> Option<CycleWatch> {
     let model = scenario.model.as_ref()?;
     let of_model = |flow: &&FlowInfo| match &flow.owner {
@@ -206,9 +206,9 @@ pub(super) fn cycle_watch(scenario: &Scenario, flows: &[FlowInfo]) -> Option<Cyc
         }
         _ => false,
     };
-    let mut tcp = (0..).zip(flows).filter(|(_, flow)| of_model(flow));
-    let ((number, flow), None) = (tcp.next()?, tcp.next()) else { return None };
-    Some(CycleWatch { sender: flow.sender, flow: FlowId(number), direction: model.direction })
+    let tcp = (0..).zip(flows).filter(|(_, flow)| of_model(flow));
+    let senders: BTreeMap<_, _> = tcp.map(|(number, flow)| (FlowId(number), flow.sender)).collect();
+    (!senders.is_empty()).then_some(CycleWatch { senders, direction: model.direction })
 }
 
 /// What the model does not know of and this scenario has: said in the result, never silently left out.

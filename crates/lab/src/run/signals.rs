@@ -1,13 +1,13 @@
-//! What a haptic device measures: nothing, a simulated operator, or a recording.
+//! What a haptic device measures: nothing, a simulated operator, a recording, or contacts as often and long as wanted.
 
 use std::sync::Arc;
 
-use taut_core::{Duration, Seed, Time};
+use taut_core::{Duration, Rng, Seed, Time};
 use taut_trace::{Data, Signals};
 
 use super::inputs::{Inputs, RunError};
 use crate::demo;
-use crate::scenario::{Device, HapticSource, RecordingSpec};
+use crate::scenario::{ContactsSpec, Device, HapticSource, RecordingSpec};
 
 /// Samples of a few values each, over and over.
 #[derive(Debug, Default)]
@@ -40,6 +40,7 @@ pub(super) fn load(
     let signal = match source {
         HapticSource::Constant => Signal::default(),
         HapticSource::Simulated(simulated) => self::simulated(simulated.device, period, duration, seed),
+        HapticSource::Contacts(spec) => contacts(spec, period, duration, seed.stream(key)),
         HapticSource::Recording(recording) => recorded(recording, period, inputs)
             .map_err(|fault| RunError::key(format!("{key}.source.recording.{}", fault.key), fault.message))?,
     };
@@ -61,6 +62,30 @@ fn simulated(device: Device, period: Duration, duration: Duration, seed: Seed) -
         }
     }
     signal
+}
+
+/// Rows of contacts before they begin again: 1000 s at 1 kHz.
+const MOST_ROWS: u64 = 1_000_000;
+
+/// Two values in turn, in contact changing more often than outside. The time between contacts follows the length of the one before,
+/// so that the share of contact is kept over a few of them, whatever their lengths.
+fn contacts(spec: &ContactsSpec, period: Duration, duration: Duration, mut rng: Rng) -> Signal {
+    let rows = (duration.as_nanos() / period.as_nanos().max(1)).clamp(1, MOST_ROWS) as usize;
+    let mean_rows = spec.length.as_secs_f64() / period.as_secs_f64();
+    let (share, mut values) = (spec.share.as_fraction(), Vec::with_capacity(rows));
+    let mut value = 1.0;
+    while values.len() < rows {
+        let contact = mean_rows * (0.5 + rng.fraction());
+        let free = contact * (1.0 - share) / share;
+        for (length, changes) in [(free, spec.free_changes), (contact, spec.changes)] {
+            let length = ((length + 0.5) as usize).clamp(1, rows).min(rows - values.len());
+            values.extend((0..length).map(|_| {
+                value = if changes.sample(&mut rng) { 2.5 - value } else { value };
+                value
+            }));
+        }
+    }
+    Signal { width: 1, values }
 }
 
 /// Which key of a recording is at fault, and why.

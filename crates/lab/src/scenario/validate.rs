@@ -1,6 +1,7 @@
 //! What the types cannot say: ranges, and names that must exist.
 
 mod commands;
+mod haptic;
 mod instant;
 mod queues;
 
@@ -286,13 +287,7 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
         within(format!("{key}.gap"), haptic.gap, Duration::ZERO, Duration::from_secs(60))?;
         within(format!("{key}.burst"), haptic.burst, 1, 100)?;
         within(format!("{key}.size"), haptic.size, Bytes::new(1), Bytes::new(1200))?;
-        check_sampler(&format!("{key}.sampler"), &haptic.sampler)?;
-        if matches!(haptic.source, HapticSource::Constant) && haptic.sampler != SamplerSpec::Every {
-            return fault(
-                format!("{key}.sampler"),
-                "needs a signal: set `source` to `simulated` or `recording`",
-            );
-        }
+        haptic::check(&key, &haptic.source, &haptic.sampler)?;
     }
     if let Some(audio) = &stream.audio {
         within(format!("{key}.audio.rate"), audio.rate, Bitrate::from_bps(1), Bitrate::from_bps(10_000_000))?;
@@ -331,18 +326,6 @@ fn check_stream(key: &str, stream: &Stream) -> Checked {
         }
         MultiplexerSpec::VisualHaptic => Ok(()),
     }
-}
-
-fn check_sampler(key: &str, sampler: &SamplerSpec) -> Checked {
-    let (kind, k, slope, floor) = match sampler {
-        SamplerSpec::Every => return Ok(()),
-        SamplerSpec::Deadband(d) => ("deadband", d.k, 0.0, d.floor),
-        SamplerSpec::VelocityDeadband(d) => ("velocity_deadband", d.k, d.slope, d.floor),
-    };
-    let key = format!("{key}.{kind}");
-    within(format!("{key}.k"), k, 0.0, 1.0)?;
-    within(format!("{key}.slope"), slope, 0.0, 1e6)?;
-    within(format!("{key}.floor"), floor, 0.0, 1e9)
 }
 
 /// A session or commands have so many paths at most.
@@ -484,11 +467,7 @@ fn check_rtp(key: &str, rtp: &RtpTraffic, scenario: &Scenario) -> Checked {
 fn check_haptic_traffic(key: &str, haptic: &HapticTraffic) -> Checked {
     within(format!("{key}.period"), haptic.period, Duration::from_micros(10), Duration::from_secs(1))?;
     within(format!("{key}.packet"), haptic.packet, Bytes::new(28), Bytes::new(65_535))?;
-    check_sampler(&format!("{key}.sampler"), &haptic.sampler)?;
-    if matches!(haptic.source, HapticSource::Constant) && haptic.sampler != SamplerSpec::Every {
-        return fault(format!("{key}.sampler"), "has nothing to judge: give a `source` with a signal");
-    }
-    Ok(())
+    haptic::check(key, &haptic.source, &haptic.sampler)
 }
 
 /// Also where only one of a LAN's hosts would send to itself.

@@ -41,22 +41,24 @@ impl Bottleneck {
         (self.buffer + self.pipe()) * (1.0 + self.alpha) / 2.0 - self.pipe()
     }
 
-    /// (3) c = W_min + 1: how many slots (round trips) congestion avoidance lasts, not rounded.
-    pub fn c(&self, segment: f64) -> f64 {
-        self.w_min(segment) + 1.0
+    /// (3) c = W_min + 1: how many slots (round trips) congestion avoidance lasts, not rounded. Of `flows` that halve together each
+    /// has its part of W_min to grow by: c = W_min/flows + 1 (ours).
+    pub fn c(&self, segment: f64, flows: u32) -> f64 {
+        self.w_min(segment) / f64::from(flows) + 1.0
     }
 
     /// (6) Q(i), the queue at the start of slots *i* = 1, 2, … in bytes:
     /// Q_init α^(i−1) + (B − 2μτ)(1 − α^(i−1))/2 + S_tcp Σ_{j=0}^{i−3} (i − 2 − j) α^j.
     ///
-    /// Powers and sums are carried from slot to slot, so that a slot costs a few multiplications.
-    pub fn q(&self, segment: f64) -> impl Iterator<Item = f64> {
+    /// S_tcp is what TCP's window `grows` by in a round trip: of N flows that grow together N segments (ours). Powers and sums are
+    /// carried from slot to slot, so that a slot costs a few multiplications.
+    pub fn q(&self, grows: f64) -> impl Iterator<Item = f64> {
         let (this, q_init) = (*self, self.q_init());
         // α^(i−1); Σ_{j=0}^{i−2} α^j, which is what the double sum grows by; the double sum itself.
         let (mut power, mut geometric, mut sum) = (1.0, 0.0, 0.0);
         std::iter::from_fn(move || {
             let rest = (this.buffer - this.pipe()) * (1.0 - power) / 2.0;
-            let queue = q_init * power + rest + segment * sum;
+            let queue = q_init * power + rest + grows * sum;
             sum += geometric;
             geometric += power;
             power *= this.alpha;
@@ -68,10 +70,10 @@ impl Bottleneck {
     ///
     /// Q is convex: by (6), Q(i + 1) − Q(i) = S_tcp (1 − α^(i−1))/(1 − α) − α^i (1 − α)(B + 2μτ)/2, and both terms
     /// grow with *i*. So the search ends at the first rise, however large *c* is.
-    pub fn q_min(&self, segment: f64) -> LeastQueue {
-        let last = self.c(segment).max(1.0) as u64;
+    pub fn q_min(&self, segment: f64, flows: u32) -> LeastQueue {
+        let last = self.c(segment, flows).max(1.0) as u64;
         let mut least = LeastQueue { bytes: f64::INFINITY, slot: 0 };
-        for (slot, bytes) in (1..=last).zip(self.q(segment)) {
+        for (slot, bytes) in (1..=last).zip(self.q(segment * f64::from(flows))) {
             if bytes > least.bytes {
                 break;
             }
@@ -91,25 +93,47 @@ impl Bottleneck {
     }
 }
 
+/// What (11) is a function of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acks {
+    /// S_tcp, > 0.
+    pub segment: Bytes,
+    /// n, > 0.
+    pub every: u32,
+    /// TCP flows, > 0.
+    pub flows: u32,
+}
+
 /// (11) m_tcp = n + 1 + n (1 + ⌊(T_h − n S_tcp/μ) / (n S_tcp/(μ − R))⌋) · [T_h > n S_tcp/μ]: how many TCP segments can
-/// arrive between two packets of the stream. Exact, in integers. `None` when R ≥ μ, or `segment` or `ack_every` is 0.
-pub fn m_tcp(rate: Bitrate, load: Bitrate, period: Duration, segment: Bytes, ack_every: u32) -> Option<u64> {
+/// arrive between two packets of the stream. Exact, in integers. `None` when R ≥ μ, or something of `acks` is 0.
+///
+/// Of several flows (ours): a segment that leaves the link is what an ACK follows, so that the first ACKs of two flows are S_tcp/μ apart at
+/// least; those whose first falls within T_h add up, and what R leaves is shared by all.
+pub fn m_tcp(rate: Bitrate, load: Bitrate, period: Duration, acks: Acks) -> Option<u64> {
     const NANOS: u128 = 1_000_000_000;
-    let (mu, n) = (u128::from(rate.as_bps()), u128::from(ack_every));
+    let (mu, n, flows) = (u128::from(rate.as_bps()), u128::from(acks.every), u128::from(acks.flows));
     let spare = mu.checked_sub(u128::from(load.as_bps())).filter(|spare| *spare > 0)?;
-    // All in bits times 10⁹: what μ carries in T_h, and the n segments that one ACK releases.
+    // All in bits times 10⁹: what μ carries in T_h, a segment, and the n segments that one ACK releases.
     let carried = mu * u128::from(period.as_nanos());
-    let released = n.checked_mul(u128::from(segment.get()) * 8)?.checked_mul(NANOS)?;
-    if released == 0 {
+    let segment = u128::from(acks.segment.get()).checked_mul(8)?.checked_mul(NANOS)?;
+    let released = n.checked_mul(segment)?;
+    if released == 0 || flows == 0 {
         return None;
     }
-    let whole = match carried.checked_sub(released) {
-        Some(excess) if excess > 0 => {
-            1 + excess.checked_mul(spare)?.checked_div(mu.checked_mul(released)?)?
-        }
-        _ => 0,
-    };
-    u64::try_from(n + 1 + n.checked_mul(whole)?).ok()
+    let mut all = n + 1;
+    for flow in 0..flows {
+        let after = carried.checked_sub(flow.checked_mul(segment)?).filter(|after| flow == 0 || *after > 0);
+        let Some(after) = after else { break };
+        let whole = match after.checked_sub(released) {
+            Some(excess) if excess > 0 => {
+                1 + excess.checked_mul(spare)?.checked_div(mu.checked_mul(released)?.checked_mul(flows)?)?
+            }
+            _ => 0,
+        };
+        let first = if flow == 0 { 0 } else { n + 1 };
+        all = all.checked_add(first)?.checked_add(n.checked_mul(whole)?)?;
+    }
+    u64::try_from(all).ok()
 }
 
 /// m_cross = ⌈R_cross T_h / S_cross⌉ in (13): how many packets of one CBR flow can arrive between two packets of the
@@ -151,6 +175,10 @@ mod tests {
     const SEGMENT: Bytes = Bytes::new(578);
     const MILLISECOND: Duration = Duration::from_millis(1);
 
+    fn acks(every: u32, flows: u32) -> Acks {
+        Acks { segment: SEGMENT, every, flows }
+    }
+
     /// (6) as it is printed: for every slot, the sum written out.
     fn q_as_printed(link: &Bottleneck, segment: f64, slot: u64) -> f64 {
         let power = |exponent: u64| (0..exponent).fold(1.0, |product, _| product * link.alpha);
@@ -167,7 +195,7 @@ mod tests {
     #[test]
     fn jitter_with_every_second_packet_acknowledged() {
         // T_h = 1 ms is shorter than n S/μ = 1.541 ms: the bracket of (11) is 0.
-        let m = m_tcp(MU, Bitrate::from_bps(1_096_000), MILLISECOND, SEGMENT, 2).unwrap();
+        let m = m_tcp(MU, Bitrate::from_bps(1_096_000), MILLISECOND, acks(2, 1)).unwrap();
         assert_eq!(m, 3);
         let delta = delta_max((m * 578 + 137) as f64, 750_000.0, 1e-3);
         assert!((delta - 0.001_494_666_667).abs() < 1e-12, "{delta}");
@@ -175,17 +203,26 @@ mod tests {
 
     #[test]
     fn jitter_grows_with_a_longer_period() {
-        let m = |period, n| m_tcp(MU, Bitrate::from_bps(1_096_000), period, SEGMENT, n).unwrap();
+        let m = |period, n| m_tcp(MU, Bitrate::from_bps(1_096_000), period, acks(n, 1)).unwrap();
         // n = 1: S/μ = 0.771 ms < 1 ms, and (1 − 0.771) / 0.943 = 0.24.
         assert_eq!(m(MILLISECOND, 1), 3);
         // n = 2, 4 ms: (4 − 1.541) / 1.886 = 1.30, so 3 + 2 · 2.
         assert_eq!(m(Duration::from_millis(4), 2), 7);
     }
 
+    /// S/μ = 0.771 ms: in 1 ms two flows' first ACKs fall, in 2 ms three's, and each flow's second after n S/μ = 1.541 ms.
+    #[test]
+    fn acks_of_several_flows_come_a_segment_apart() {
+        let m = |period, flows| m_tcp(MU, Bitrate::from_bps(1_096_000), period, acks(2, flows)).unwrap();
+        assert_eq!([1, 2, 4].map(|flows| m(MILLISECOND, flows)), [3, 6, 6]);
+        assert_eq!(m(MILLISECOND * 2, 4), 3 * 3 + 2);
+    }
+
     #[test]
     fn the_bracket_is_open_where_the_period_equals_what_an_ack_releases() {
         let mu = Bitrate::from_bps(8_000_000);
-        let m = |nanos| m_tcp(mu, Bitrate::ZERO, Duration::from_nanos(nanos), Bytes::new(500), 2).unwrap();
+        let acks = Acks { segment: Bytes::new(500), every: 2, flows: 1 };
+        let m = |nanos| m_tcp(mu, Bitrate::ZERO, Duration::from_nanos(nanos), acks).unwrap();
         assert_eq!([m(1_000_000), m(1_000_001), m(2_000_000)], [3, 5, 7]);
     }
 
@@ -214,9 +251,9 @@ mod tests {
 
         #[test]
         fn the_search_that_stops_at_the_first_rise_finds_the_least(link in any_bottleneck(), segment in 40.0..1500.0f64) {
-            let slots = link.c(segment).max(1.0) as usize;
+            let slots = link.c(segment, 1).max(1.0) as usize;
             let all = link.q(segment).take(slots).fold(f64::INFINITY, f64::min);
-            let found = link.q_min(segment);
+            let found = link.q_min(segment, 1);
             prop_assert!((found.bytes - all).abs() <= 1e-9 * (link.buffer + link.pipe()));
             prop_assert!(found.slot >= 1 && found.slot as usize <= slots);
         }
@@ -229,7 +266,10 @@ mod tests {
             let mu = Bitrate::from_bps(rate);
             let load = Bitrate::from_bps((rate as f64 * load) as u64);
             let period = Duration::from_micros(period_us);
-            let m = m_tcp(mu, load, period, Bytes::new(segment), n).unwrap();
+            let acks = Acks { segment: Bytes::new(segment), every: n, flows: 1 };
+            let m = m_tcp(mu, load, period, acks).unwrap();
+            let two = m_tcp(mu, load, period, Acks { flows: 2, ..acks }).unwrap();
+            prop_assert!(two >= m, "{two} of two flows");
             let bytes_per_s = rate as f64 / 8.0;
             let others = load.as_bps() as f64 / 8.0 * period.as_secs_f64();
             let delta = delta_max(m as f64 * segment as f64 + others, bytes_per_s, period.as_secs_f64());

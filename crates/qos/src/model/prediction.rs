@@ -5,25 +5,16 @@ use std::fmt;
 use serde::Serialize;
 use taut_core::{Bytes, Duration, Medium};
 
-use super::equations::{Bottleneck, audio_delay, delta_max, m_cross, m_tcp, video_delay};
-use super::{MediaRates, SharedLink, SharedLinkError, TcpFlow};
+use super::equations::{Acks, Bottleneck, audio_delay, delta_max, m_cross, m_tcp, video_delay};
+use super::loss::{FrameLoss, Frames, PHASES, frame_loss, packet_loss};
+use super::validity::{MEDIA_FIT, media_fit, validity};
+use super::{MediaRates, SharedLink, SharedLinkError};
 use crate::limits::Limits;
 use crate::touch::{Felt, Thing};
 
-/// R/μ up to which the paper says that TCP loses one segment a cycle: sufficient there, and no promise of what a run
-/// does.
-const LOAD_FOR_ONE_LOSS: f64 = 0.65;
-/// Stream packet / TCP segment up to which we call it small. Ours: the paper saw no loss at 137/578 = 0.24 and losses at
-/// 566/578 = 0.98, and names no bound between.
-const SMALL_PACKET: f64 = 0.5;
-/// W_min with which a loss is repaired without the timer. Ours: a full queue then holds 2 W_min = 4 segments of TCP's
-/// window, one is lost, and the other three bring the three duplicate ACKs of RFC 5681 section 3.2.
-const LEAST_W_MIN: f64 = 2.0;
-/// n from which we let (11) speak. Ours: with every segment acknowledged, limited transmit sends new segments into a queue
-/// that is still full, and timeouts follow; simulated jitter is 18.4 ms where (13) says 1.895.
-const LEAST_ACK_EVERY: u32 = 2;
 const HAPTIC_JITTER: &str = "haptic_jitter";
-const MEDIA_FIT: &str = "media_fit_fragments";
+/// Needs that phases decide.
+const LOSSES: [&str; 3] = ["haptic_loss", "audio_loss", "video_loss"];
 
 /// What the model says of a [`SharedLink`], with every quantity on the way. Quantities that do not exist in a setting,
 /// or that nothing here predicts, are `None`; times are in seconds.
@@ -33,7 +24,8 @@ pub struct Prediction {
     pub load_bps: u64,
     /// α = R/μ.
     pub alpha: f64,
-    /// TCP's cycle, (1) to (8) and (11). `None` without TCP, with several flows, or when R ≥ μ.
+    /// TCP's cycle, (1) to (8) and (11); of several flows alike, as if they lost and halved together. `None` without TCP, with flows
+    /// that differ, or when R ≥ μ.
     pub tcp: Option<TcpCycle>,
     /// Σ m_cross S_cross in (13): bytes of CBR that can arrive between two packets of the stream.
     pub cross_bytes: u64,
@@ -43,12 +35,14 @@ pub struct Prediction {
     pub buffer_delay_s: f64,
     /// Largest delay. (9); without TCP and with R < μ, what one packet of every flow at once makes, if less (ours).
     pub d_max_s: f64,
-    /// δ_max: (13) with one TCP flow, without TCP the time that `cross_bytes` takes (ours). `None` with several TCP flows
-    /// or when R ≥ μ.
+    /// δ_max: (13) with TCP, without the time that `cross_bytes` takes (ours). `None` with TCP flows that differ or when R ≥ μ.
     pub jitter_max_s: Option<f64>,
-    /// Fraction of the stream's packets lost. `Some(0.0)` without TCP where the queue holds one packet of every flow at
-    /// once; `None` otherwise: beside TCP, which fills the queue, loss is not predicted.
+    /// Fraction of the stream's packets lost. Beside TCP, which fills the queue, where phases are random ([`packet_loss`]). `Some(0.0)`
+    /// without TCP where the queue holds one packet of every flow at once; `None` otherwise.
     pub loss: Option<f64>,
+    /// Fraction of frames lost under the fixed-fragment multiplexer, with any packet that has a part of them. `None` without one, or
+    /// where `loss` or `media` is.
+    pub frames: Option<FrameLoss>,
     /// Frame delays under the fixed-fragment multiplexer, from `d_max_s`. `None` without one, and where audio and video
     /// are more than its fragments carry: they then wait longer and longer.
     pub media: Option<MediaDelays>,
@@ -58,15 +52,17 @@ pub struct Prediction {
     pub validity: Vec<Condition>,
     /// What a smooth session needs, as far as it can be said here.
     pub compliance: Vec<Condition>,
-    /// `Some(true)`: every need in `compliance` is met, within the model's range; loss beside TCP is not among them.
-    /// `Some(false)`: one is not, or media do not fit. `None`: the model cannot say.
+    /// `Some(true)`: every need in `compliance` is met, within the model's range. `Some(false)`: one is not, or media do not fit. `None`:
+    /// the model cannot say, or phases decide whether too much is lost.
     pub compliant: Option<bool>,
 }
 
 /// TCP's cycle of filling the queue, losing and halving.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TcpCycle {
-    /// W_min, (1).
+    /// How many do so together.
+    pub flows: u32,
+    /// W_min, (1), of all of them.
     pub w_min_segments: f64,
     /// Q_init, (2).
     pub q_init_bytes: f64,
@@ -119,10 +115,8 @@ pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Predic
     let alpha = load.as_bps() as f64 / link.rate.as_bps() as f64;
     let buffer = link.buffer.get() as f64;
     let bottleneck = Bottleneck { mu, tau: link.delay.as_secs_f64(), buffer, alpha };
-    let tcp = match link.tcp[..] {
-        [flow] => tcp_cycle(link, &bottleneck, flow),
-        _ => None,
-    };
+    let acks = acks(link);
+    let tcp = acks.and_then(|acks| tcp_cycle(link, &bottleneck, acks));
     let cross_bytes = cross_bytes(link);
     let d_max = d_max(link, &bottleneck);
     let mut validity = validity(link, &bottleneck, tcp.as_ref());
@@ -130,6 +124,11 @@ pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Predic
     let fit = media_fit.as_ref().is_none_or(|condition| condition.holds);
     validity.extend(media_fit);
     let valid = validity.iter().all(|condition| condition.holds);
+    let lossless = link.tcp.is_empty() && link.load() < link.rate && burst(link) <= link.buffer;
+    let beside_tcp =
+        acks.zip(tcp.as_ref()).map(|(acks, cycle)| packet_loss(link.stream.packet, acks, cycle.c_slots));
+    let loss = lossless.then_some(0.0).or(beside_tcp);
+    let multiplexer = link.multiplexer.filter(|_| fit);
     let mut prediction = Prediction {
         load_bps: load.as_bps(),
         alpha,
@@ -137,8 +136,9 @@ pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Predic
         buffer_delay_s: bottleneck.d_max(),
         d_max_s: d_max,
         jitter_max_s: jitter(link, mu, tcp.as_ref(), cross_bytes),
-        loss: (link.tcp.is_empty() && link.load() < link.rate && burst(link) <= link.buffer).then_some(0.0),
-        media: link.multiplexer.filter(|_| fit).map(|multiplexer| MediaDelays {
+        loss,
+        frames: multiplexer.zip(loss).map(|(multiplexer, p)| frame_loss(link, multiplexer, media, p)),
+        media: multiplexer.map(|multiplexer| MediaDelays {
             audio_s: multiplexer
                 .audio_frame
                 .map(|frame| audio_delay(d_max, frame, multiplexer.fragment, link.stream.period)),
@@ -156,15 +156,23 @@ pub fn predict_with_media(link: &SharedLink, media: MediaRates) -> Result<Predic
     Ok(prediction)
 }
 
-fn tcp_cycle(link: &SharedLink, bottleneck: &Bottleneck, flow: TcpFlow) -> Option<TcpCycle> {
+/// Of TCP flows that are all alike.
+fn acks(link: &SharedLink) -> Option<Acks> {
+    let first = link.tcp.first().filter(|first| link.tcp.iter().all(|flow| flow == *first))?;
+    let flows = u32::try_from(link.tcp.len()).ok()?;
+    Some(Acks { segment: first.segment, every: first.ack_every, flows })
+}
+
+fn tcp_cycle(link: &SharedLink, bottleneck: &Bottleneck, acks: Acks) -> Option<TcpCycle> {
     // R ≥ μ leaves TCP nothing, and (11) nothing to divide by.
-    let m_tcp_segments = m_tcp(link.rate, link.load(), link.stream.period, flow.segment, flow.ack_every)?;
-    let segment = flow.segment.get() as f64;
-    let least = bottleneck.q_min(segment);
+    let m_tcp_segments = m_tcp(link.rate, link.load(), link.stream.period, acks)?;
+    let (segment, flows) = (acks.segment.get() as f64, acks.flows);
+    let least = bottleneck.q_min(segment, flows);
     Some(TcpCycle {
+        flows,
         w_min_segments: bottleneck.w_min(segment),
         q_init_bytes: bottleneck.q_init(),
-        c_slots: bottleneck.c(segment),
+        c_slots: bottleneck.c(segment, flows),
         q_min_bytes: least.bytes,
         q_min_slot: least.slot,
         m_tcp_segments,
@@ -202,7 +210,7 @@ fn d_max(link: &SharedLink, bottleneck: &Bottleneck) -> f64 {
 /// before it by at most what arrived between them.
 fn jitter(link: &SharedLink, mu: f64, tcp: Option<&TcpCycle>, cross_bytes: u64) -> Option<f64> {
     match (&link.tcp[..], tcp) {
-        ([flow], Some(cycle)) => {
+        ([flow, ..], Some(cycle)) => {
             let tcp_bytes = cycle.m_tcp_segments as f64 * flow.segment.get() as f64;
             let arrivals = tcp_bytes + cross_bytes as f64 + link.stream.packet.get() as f64;
             Some(delta_max(arrivals, mu, link.stream.period.as_secs_f64()))
@@ -210,90 +218,6 @@ fn jitter(link: &SharedLink, mu: f64, tcp: Option<&TcpCycle>, cross_bytes: u64) 
         ([], _) if link.load() < link.rate => Some(cross_bytes as f64 / mu),
         _ => None,
     }
-}
-
-fn validity(link: &SharedLink, bottleneck: &Bottleneck, tcp: Option<&TcpCycle>) -> Vec<Condition> {
-    let (load, rate, alpha) = (link.load(), link.rate, bottleneck.alpha);
-    let mut conditions = vec![Condition::new(
-        "load_below_rate",
-        load < rate,
-        format!("R = {load}/s, must be below μ = {rate}/s"),
-        "the queue stays full and packets are lost",
-    )];
-    if link.tcp.is_empty() {
-        return conditions;
-    }
-    let (flows, pipe) = (link.tcp.len(), bottleneck.pipe());
-    conditions.push(Condition::new(
-        "one_tcp_flow",
-        flows == 1,
-        format!("TCP flows {flows}, must be 1"),
-        "of several flows only τ and τ + B/μ are known",
-    ));
-    conditions.push(Condition::new(
-        "buffer_above_pipe",
-        bottleneck.buffer > pipe,
-        format!("B = {:.0} B, must be above 2μτ = {pipe:.0} B", bottleneck.buffer),
-        "the queue runs empty after a loss, where (6) and (13) do not bind",
-    ));
-    conditions.push(Condition::new(
-        "one_loss_a_cycle",
-        alpha <= LOAD_FOR_ONE_LOSS,
-        format!(
-            "R = {alpha:.3} μ, R ≤ {LOAD_FOR_ONE_LOSS} μ (the source's sufficient condition for one loss a cycle)"
-        ),
-        "TCP may lose several segments a cycle",
-    ));
-    if let Some(cycle) = tcp {
-        conditions.push(Condition::new(
-            "window_recovers",
-            cycle.w_min_segments >= LEAST_W_MIN,
-            format!("W_min = {:.2}, must be at least {LEAST_W_MIN} segments", cycle.w_min_segments),
-            "TCP may wait for its timer",
-        ));
-    }
-    conditions.push(small_packet(link));
-    let n = link.tcp.iter().map(|flow| flow.ack_every).min().unwrap_or(LEAST_ACK_EVERY);
-    conditions.push(Condition::new(
-        "acks_span_segments",
-        n >= LEAST_ACK_EVERY,
-        format!("TCP acknowledges every n-th segment, n = {n}, must be at least {LEAST_ACK_EVERY}"),
-        "(11) was derived for delayed acknowledgements, and timeouts are likely",
-    ));
-    conditions
-}
-
-/// Audio and video fit into the stream's packets: their rate ≤ s_m/T_h. The delays of their frames assume it.
-fn media_fit(link: &SharedLink, media: MediaRates) -> Option<Condition> {
-    let fragment = link.multiplexer?.fragment;
-    let (rate, period) = (media.audio + media.video, link.stream.period);
-    // In bits times 10⁹, exact.
-    let needed = u128::from(rate.as_bps()) * u128::from(period.as_nanos());
-    let carried = u128::from(fragment.get()) * 8 * 1_000_000_000;
-    let MediaRates { audio, video } = media;
-    Some(Condition::new(
-        MEDIA_FIT,
-        needed <= carried,
-        format!(
-            "audio {audio}/s + video {video}/s = {rate}/s, must be at most s_m/T_h = {fragment}/{period} = {}/s",
-            fragment / period
-        ),
-        "frames of audio and video wait longer and longer",
-    ))
-}
-
-fn small_packet(link: &SharedLink) -> Condition {
-    let packet = link.stream.packet;
-    let segment = link.tcp.iter().map(|flow| flow.segment).min().unwrap_or(packet);
-    let ratio = packet.get() as f64 / segment.get() as f64;
-    Condition::new(
-        "packet_small_against_tcp",
-        ratio <= SMALL_PACKET,
-        format!(
-            "stream packet {packet} / TCP segment {segment} = {ratio:.2}, must be at most {SMALL_PACKET}"
-        ),
-        "a full queue drops the stream's packets with TCP's",
-    )
 }
 
 /// R < μ, (14), δ_max and the frame delays against the limits of each medium.
@@ -317,27 +241,49 @@ fn compliance(link: &SharedLink, prediction: &Prediction) -> Vec<Condition> {
         below("audio_delay", media.audio_s, of(Medium::Audio).delay);
         below("video_delay", media.video_s, of(Medium::Video).delay);
     }
+    conditions.extend(losses(prediction));
     conditions
+}
+
+/// What of each medium may be lost, against what flows lose whose phases stand.
+fn losses(prediction: &Prediction) -> Vec<Condition> {
+    let Some(p) = prediction.loss else { return Vec::new() };
+    let sample = Some(Frames { packets: 1, lost: p });
+    let (audio, video) = prediction.frames.map_or((None, None), |frames| (frames.audio, frames.video));
+    let all = [(Medium::Haptic, sample), (Medium::Audio, audio), (Medium::Video, video)];
+    let one = |(name, (medium, frames)): (&'static str, (Medium, Option<Frames>))| {
+        let Frames { packets, lost } = frames?;
+        let limit = Limits::for_medium(medium)?.loss.as_fraction();
+        let most = (lost * PHASES).min(1.0);
+        let of = if packets == 1 { String::new() } else { format!(" of frames of {packets} packets") };
+        let numbers = format!(
+            "{:.3} %{of}, up to {:.3} % as phases stand, must be at most {:.0} %",
+            lost * 1e2,
+            most * 1e2,
+            limit * 1e2
+        );
+        Some(Condition::new(name, most <= limit, numbers, "the phases of the flows decide; simulate"))
+    };
+    LOSSES.into_iter().zip(all).filter_map(one).collect()
 }
 
 /// A need that is missed is missed within the model's range and, but for jitter, outside of it too: TCP fills the queue
 /// there as well. Media that do not fit their fragments never arrive in time. That all needs are met says something only
-/// within; without TCP, only where the queue is known to lose nothing.
+/// within; without TCP, only where the queue is known to lose nothing. Of losses nothing is known but what phases may make of them.
 fn answer(prediction: &Prediction, valid: bool) -> Option<bool> {
-    let missed = prediction
-        .compliance
-        .iter()
-        .any(|condition| !condition.holds && (valid || condition.name != HAPTIC_JITTER))
+    let needs = || prediction.compliance.iter().filter(|condition| !condition.holds);
+    let of_loss = |condition: &Condition| LOSSES.contains(&condition.name);
+    let missed = needs().any(|condition| !of_loss(condition) && (valid || condition.name != HAPTIC_JITTER))
         || prediction.validity.iter().any(|condition| !condition.holds && condition.name == MEDIA_FIT);
     match (missed, valid) {
         (true, _) => Some(false),
-        (false, true) => (prediction.tcp.is_some() || prediction.loss.is_some()).then_some(true),
+        (false, true) => (prediction.loss.is_some() && !needs().any(of_loss)).then_some(true),
         (false, false) => None,
     }
 }
 
 impl Condition {
-    fn new(name: &'static str, holds: bool, numbers: String, otherwise: &str) -> Self {
+    pub(super) fn new(name: &'static str, holds: bool, numbers: String, otherwise: &str) -> Self {
         let explanation = if holds { numbers } else { format!("{numbers}: {otherwise}") };
         Self { name, holds, explanation }
     }
@@ -392,9 +338,14 @@ impl fmt::Display for Prediction {
             time("audio", media.audio_s)?;
             time("video", media.video_s)?;
         }
-        match self.loss {
-            Some(loss) => writeln!(f, "loss      {:>10.3} %", loss * 1e2)?,
-            None => writeln!(f, "loss      {:>13}", "not predicted")?,
+        let mut share = |name: &str, lost: Option<f64>| match lost {
+            Some(lost) => writeln!(f, "{name:<10}{:>10.3} %", lost * 1e2),
+            None => writeln!(f, "{name:<10}{:>10}", "unknown"),
+        };
+        share("loss", self.loss)?;
+        if let Some(frames) = self.frames {
+            share("of audio", frames.audio.map(|frames| frames.lost))?;
+            share("of video", frames.video.map(|frames| frames.lost))?;
         }
         for (heading, conditions) in [("within the model", &self.validity), ("needs", &self.compliance)] {
             writeln!(f, "{heading}")?;
@@ -408,6 +359,7 @@ impl fmt::Display for Prediction {
         match self.compliant {
             Some(true) => write!(f, "compliant"),
             Some(false) => write!(f, "not compliant"),
+            None if self.is_valid() => write!(f, "no answer: phases decide how much is lost"),
             None => write!(f, "outside the model's range: no answer"),
         }
     }
@@ -417,7 +369,7 @@ impl fmt::Display for Prediction {
 mod tests {
     use taut_core::Bitrate;
 
-    use super::super::{Cbr, FixedFragment, Stream};
+    use super::super::{Cbr, FixedFragment, Stream, TcpFlow};
     use super::*;
 
     /// The paper's backward channel at R = 3 Mbit/s.
@@ -441,6 +393,10 @@ mod tests {
         prediction.validity.iter().filter(|c| !c.holds).map(|c| c.name).collect()
     }
 
+    fn missed(prediction: &Prediction) -> Vec<&str> {
+        prediction.compliance.iter().filter(|c| !c.holds).map(|c| c.name).collect()
+    }
+
     /// `taut plan --period 5ms --cross tcp,cbr:2.78Mbit`: 58 B per 5 ms are 92.8 kbit/s, and audio and video 464.
     #[test]
     fn media_beyond_the_fragments_are_not_compliant_and_have_no_delay() {
@@ -460,15 +416,20 @@ mod tests {
             let p = predict_with_media(&link(), media).unwrap();
             (failed(&p).is_empty(), p.media.is_some(), p.compliant)
         };
-        assert_eq!(fits(64_000, 400_000), (true, true, Some(true)));
+        assert_eq!(fits(64_000, 400_000), (true, true, None));
         assert_eq!(fits(64_000, 400_001), (false, false, Some(false)));
     }
 
+    /// A frame of video is in 40 packets, and all have to arrive: of samples and audio less is lost.
     #[test]
-    fn beside_tcp_loss_is_not_predicted() {
+    fn beside_tcp_it_hangs_on_phases_whether_enough_frames_arrive() {
         let p = predict(&link()).unwrap();
-        assert_eq!((p.loss, p.compliant), (None, Some(true)));
-        assert!(p.to_string().contains("not predicted"), "{p}");
+        assert_eq!((missed(&p), p.compliant), (vec!["audio_loss", "video_loss"], None));
+        let [audio, video] = p.frames.map(|frames| [frames.audio.unwrap(), frames.video.unwrap()]).unwrap();
+        assert_eq!((audio.packets, video.packets), (3, 40));
+        assert!(p.to_string().ends_with("no answer: phases decide how much is lost"), "{p}");
+        let samples_alone = predict(&SharedLink { multiplexer: None, ..link() }).unwrap();
+        assert_eq!((samples_alone.frames, samples_alone.compliant), (None, Some(true)));
         assert_eq!(
             p.validity[3].explanation,
             "R = 0.500 μ, R ≤ 0.65 μ (the source's sufficient condition for one loss a cycle)"

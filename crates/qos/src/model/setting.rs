@@ -17,7 +17,7 @@ pub struct SharedLink {
     pub buffer: Bytes,
     /// The telehaptic stream.
     pub stream: Stream,
-    /// Bulk TCP flows. The model knows one; with more, only what does not need it is predicted.
+    /// Bulk TCP flows. The model knows those that are alike; of others only what does not need them is predicted.
     #[serde(default)]
     pub tcp: Vec<TcpFlow>,
     /// Flows at a constant rate beside the stream.

@@ -342,6 +342,18 @@ fn narrow(kbit: u64) -> [Chain; 2] {
     [Delay::new(MS).into(), Chain::new(vec![server.into(), Delay::new(MS).into()])]
 }
 
+/// Chunks of a picture wait for a pause of the samples, and go alone: a path that they fill for milliseconds holds none of them back.
+#[test]
+fn without_a_window_chunks_go_as_they_are_made_on_a_path_that_is_nearly_full() {
+    let scheme =
+        Scheme::VisualHaptic { media_rate: Bitrate::from_bps(464_000), with_sample: MS, chunk: MS * 15 };
+    let mut robot = Robot::felt(Packing::new(scheme).unwrap(), 12, narrow(800));
+    robot.run_where(10_000, |tick| tick % 5 == 0);
+    robot.settle();
+    assert_eq!((robot.count(VIDEO), robot.count(AUDIO)), (250, 500));
+    assert!(robot.worst_delay(VIDEO) < MS * 100, "{}", robot.worst_delay(VIDEO));
+}
+
 #[test]
 fn network_aware_packs_more_samples_while_the_delay_rises_and_fewer_again_when_it_does_not() {
     // A sample a packet takes 464 kbit/s with all headers, four together 240.

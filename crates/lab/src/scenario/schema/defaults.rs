@@ -90,3 +90,17 @@ pub(super) const fn ten_seconds() -> Duration {
 pub(super) const fn hundred_fifty_milliseconds() -> Duration {
     Duration::from_millis(150)
 }
+
+// What a deadband sampler sent of the signal in Gokhale et al., Figure 9: 613 kbit/s, and 1079 for 4 of some 20 s.
+pub(super) fn contact_share() -> Probability {
+    percent(19)
+}
+pub(super) fn contact_changes() -> Probability {
+    Probability::ALWAYS
+}
+pub(super) fn free_changes() -> Probability {
+    percent(12)
+}
+fn percent(whole: u32) -> Probability {
+    Probability::from_fraction(f64::from(whole) / 100.0).expect("a percentage up to 100")
+}

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use taut_core::{Bitrate, Bytes, Duration, Medium};
+use taut_core::{Bitrate, Bytes, Duration, Medium, Probability};
 pub use taut_report::result::Direction;
 
 use super::defaults;
@@ -132,6 +132,30 @@ pub enum HapticSource {
     Simulated(SimulatedSpec),
     /// A recording (CSV or MCAP), again from the top at its end.
     Recording(RecordingSpec),
+    /// Free motion and contact in turn, told by how many samples of each a deadband sampler sends.
+    Contacts(ContactsSpec),
+}
+
+/// A force that a deadband sampler sends often in contact and seldom in free motion: bursts of any length, whose mean and peak rate
+/// stay the same. It is 1 or 1.5, so that every change counts for a sampler with `k` up to 0.33.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContactsSpec {
+    /// Mean length of a contact, 10 ms to 60 s. Each lasts for half of it to one and a half.
+    #[schemars(with = "String")]
+    pub length: Duration,
+    /// How much of the time is contact, 1 % to 99 %.
+    #[serde(default = "defaults::contact_share")]
+    #[schemars(with = "String")]
+    pub share: Probability,
+    /// How many samples change in contact.
+    #[serde(default = "defaults::contact_changes")]
+    #[schemars(with = "String")]
+    pub changes: Probability,
+    /// How many samples change in free motion.
+    #[serde(default = "defaults::free_changes")]
+    #[schemars(with = "String")]
+    pub free_changes: Probability,
 }
 
 /// Which side of the simulated pair.

@@ -245,6 +245,7 @@ impl Flight {
                 let rate = window.size / self.base()?.as_secs_f64().max(1e-6);
                 self.is_within(window).then(|| next.max(self.room.next_of(rate)))
             }
+            None if !self.enabled => Some(Time::ZERO),
             None => {
                 let opens = self.room.opens(under_way, self.base())?;
                 Some(self.apart().map_or(opens, |apart| opens.max(self.last + apart)))
@@ -256,6 +257,7 @@ impl Flight {
     pub(in crate::congestion) fn rate_left(&self) -> Option<f64> {
         match self.window.zip(self.base()) {
             Some((window, base)) => Some(self.room.left_of(window.size / base.as_secs_f64())),
+            None if !self.enabled => None,
             None => self.room.rate(self.base()),
         }
     }
