@@ -191,7 +191,9 @@ impl<T: Transport> Operator<T> {
         if let Some(urgent) = self.sending.take(now, item) {
             self.transmit_urgent(now, &urgent);
         }
-        self.settle(now);
+        // Nothing came meanwhile, and what else is due has its own deadline.
+        self.now = self.now.max(now);
+        self.pump(now);
         Ok(sequence)
     }
 
