@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle real gate fuzz doc book deny clean
+.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -156,6 +156,9 @@ real: build ## Five sessions simulated, over real sockets and in a kernel of its
 	python3 stats/worlds.py "$(TAUT)" > "$(CARGO_TARGET_DIR)/worlds.md"
 	cp "$(CARGO_TARGET_DIR)/worlds.md" docs/experiments/tables/real.md
 	.ci/book write
+
+router: build ## taut for an aarch64 router, checked under qemu against this machine's: target/router/taut (as root)
+	oracle/router/build "$(TAUT)"
 
 gate: build ## The frame gate as its source has it, and by XDP before Linux's queues: docs/experiments/tables/frame-gate-full.md (half an hour)
 	oracle/kernel/build || { status=$$?; [ "$$status" = 77 ] && echo "make: goes on without the kernel" >&2; }
