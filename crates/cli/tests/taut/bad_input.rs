@@ -493,7 +493,7 @@ taut: rates_unsorted.toml:8: links.wire.chain.0.server.rate_table.2.at: 1s is no
 taut: rates_negative.toml:8: links.wire.chain.0.server.rate_table.0.rate: `-1Mbit` is not a rate; write a number of bit, kbit, Mbit or Gbit (per second) that is not negative, such as 6Mbit
 taut: two_rates.toml:8: links.wire.chain.0.server: needs exactly one of `rate`, `mahimahi` and `rate_table`
 taut: no_rate.toml:8: links.wire.chain.0.server: needs exactly one of `rate`, `mahimahi` and `rate_table`
-taut: sampler_without_signal.toml:17: session.backward.haptic.sampler: needs a signal: set `source` to `simulated` or `recording`
+taut: sampler_without_signal.toml:17: session.backward.haptic.sampler: needs a signal: set `source` to `simulated`, `recording` or `contacts`
 taut: nothing_to_ride_on.toml:18: session.backward.multiplexer: visual_haptic needs `haptic` samples to ride on
 taut: silent_stream.toml:16: session.backward: needs at least one of `haptic`, `audio` and `video`
 taut: escape_in_title.toml:1: title: has a control character in it

@@ -121,3 +121,28 @@ fn recorded(spec: &RecordingSpec, period: Duration, inputs: &mut Inputs) -> Resu
         (0..rows).flat_map(|row| channels.iter().map(move |channel| channel.values()[row])).collect();
     Ok(Signal { width: channels.len(), values })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::Probability;
+
+    /// In contact each sample changes, outside none: what changes is the share of contact.
+    #[test]
+    fn contacts_of_any_length_take_the_same_share_of_the_time() {
+        let (second, percent) =
+            (Duration::from_secs(1), |percent| Probability::from_fraction(percent / 100.0));
+        for length in [10, 100, 1_000, 4_000] {
+            let spec = ContactsSpec {
+                length: Duration::from_millis(length),
+                share: percent(20.0).unwrap(),
+                changes: Probability::ALWAYS,
+                free_changes: Probability::NEVER,
+            };
+            let signal = contacts(&spec, second / 1_000, second * 600, Seed::new(1).stream("test"));
+            let changes = signal.values.windows(2).filter(|pair| pair[0] != pair[1]).count();
+            let share = changes as f64 / signal.values.len() as f64;
+            assert!(signal.values.len() == 600_000 && (0.18..0.22).contains(&share), "{length} ms: {share}");
+        }
+    }
+}

@@ -69,6 +69,38 @@ const SEED_1: [&str; 5] = [
     "5     -0.03 -3.78 +2.883 0.050 259",
 ];
 
+/// Equation (11) for several flows, whose ACKs are a segment apart: a bound that is met now and then, never exceeded but by a request for the
+/// peer's clock.
+#[test]
+fn jitter_and_largest_delay_beside_several_tcp_flows_stay_within_the_model() {
+    for flows in ["2", "4"] {
+        let flows = format!("cross.bulk.count={flows}");
+        let result = run_with(&[&flows, "duration=60s", "cross.bulk.min_rto=200ms"]);
+        let jitter = off(&result, ModelMeasure::Jitter);
+        assert!((-3.0..0.08).contains(&jitter), "{flows}: jitter {jitter:+.3}");
+        let d_max = off(&result, ModelMeasure::DMaxOfCycles);
+        assert!(d_max.abs() < 0.6, "{flows}: d_max {d_max:+.3}");
+        let conditions = &result.models[0].conditions;
+        assert!(conditions.iter().all(|condition| condition.holds), "{flows}: {conditions:?}");
+    }
+}
+
+/// Mean and peak rate are the same, and the mean is carried: a contact of 0.1 s is too short to fill the queue, one of 4 s fills it.
+#[test]
+fn a_sampled_stream_whose_mean_fits_loses_nothing_in_short_contacts_and_much_in_long_ones() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/telehaptic-qos/contacts.toml");
+    let scenario = Scenario::read(&file).unwrap();
+    let loss = |length: &str| {
+        let length = format!("session.backward.haptic.source.contacts.length={length}");
+        let settings: Vec<Setting> = [&length, "duration=60s"].map(|text| text.parse().unwrap()).into();
+        let result = run(&scenario.with(&settings).unwrap(), Seed::new(1), &mut |_| {}).unwrap();
+        let haptic = result.media.iter().find(|medium| medium.stream == "backward haptic").unwrap();
+        haptic.loss_percent.unwrap()
+    };
+    assert_eq!(loss("100ms"), 0.0);
+    assert!(loss("4s") > 2.0);
+}
+
 #[test]
 fn without_cycles_of_tcp_no_mean_over_them_is_told() {
     let result = run_with(&["duration=12s", "cross.bulk.start=60s"]);

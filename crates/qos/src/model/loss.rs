@@ -15,7 +15,7 @@
 //!
 //! Limits: this is a mean over phases. In one run flows of constant rate keep theirs, and lose between nothing and [`PHASES`] times p.
 //! Losses of one round trip often meet in one frame, so that frames lose rather less than this. Packets as long as TCP's take part in
-//! filling the queue, and lose less.
+//! filling the queue, and lose a third of it or less.
 
 use serde::Serialize;
 use taut_core::{Bytes, Duration};
