@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle real gate fuzz doc book deny clean
+.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -169,6 +169,9 @@ gate: build ## The frame gate as its source has it, and by XDP before Linux's qu
 	python3 stats/frame_gate.py out/frame-gate > "$(CARGO_TARGET_DIR)/frame-gate.md"
 	cp "$(CARGO_TARGET_DIR)/frame-gate.md" docs/experiments/tables/frame-gate-full.md
 	.ci/book write
+
+router: build ## Build the lab for aarch64 (Debian's rustc-web, zig) and compare a run under qemu with the host's: target/router
+	.ci/router "$(TAUT)"
 
 fuzz: ## Fuzz every parser for a minute (needs a nightly toolchain and cargo-fuzz; SECONDS_EACH=600 for longer)
 	$(call need,$(BUILD_NEEDS) c++:g++)

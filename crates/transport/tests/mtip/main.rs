@@ -10,3 +10,4 @@ mod measured;
 mod paths;
 mod recording;
 mod reliable;
+mod unseen;
