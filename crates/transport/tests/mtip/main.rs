@@ -12,3 +12,4 @@ mod paths;
 mod published;
 mod recording;
 mod reliable;
+mod unseen;

@@ -6,7 +6,7 @@ use taut_transport::mtip::{Adaptive, Clocks, Mode, MtipConfig, Policy, Target};
 use crate::harness::{Net, Way, ms};
 use crate::recording::{ROW, Recording};
 
-const CONDITIONS: [&str; 4] = ["stable", "failure", "jitter", "congestion"];
+pub(crate) const CONDITIONS: [&str; 4] = ["stable", "failure", "jitter", "congestion"];
 
 /// Of several runs, in per cent and copies a command.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ struct Outcome {
     copies: f64,
 }
 
-fn ours() -> MtipConfig {
+pub(crate) fn ours() -> MtipConfig {
     MtipConfig::new()
         .clocks(Clocks::Synchronised)
         .deadline(ms(15))
@@ -32,7 +32,7 @@ fn published(condition: &str) -> MtipConfig {
     config.latency_weight(0.5).deadline(ms(deadline))
 }
 
-fn run(seed: u64, config: &MtipConfig, paths: [Recording; 2]) -> (f64, f64) {
+pub(crate) fn run(seed: u64, config: &MtipConfig, paths: [Recording; 2]) -> (f64, f64) {
     let count = paths[0].rows() - 20;
     let ways = paths.map(|path| Way { recorded: Some(path), ..Way::new(0) });
     let mut net = Net::seeded(seed, [config.clone(), config.clone()], ways.into());

@@ -54,6 +54,24 @@ impl Recording {
         self.rows.rotate_left(rows);
     }
 
+    /// Messages of the rows that `which` says take so much longer.
+    pub(crate) fn delay_some(&mut self, more: Duration, mut which: impl FnMut() -> bool) {
+        for (there, _) in &mut self.rows {
+            if which() {
+                *there = there.map(|there| there + more);
+            }
+        }
+    }
+
+    /// What one path lost is lost on the other one.
+    pub(crate) fn swap_losses(&mut self, other: &mut Self) {
+        for (one, other) in self.rows.iter_mut().zip(&mut other.rows) {
+            if one.0.is_none() != other.0.is_none() {
+                std::mem::swap(one, other);
+            }
+        }
+    }
+
     /// How long a packet takes that is sent now; `None` if it is lost.
     pub(crate) fn delay(&self, now: Time, from: usize, rng: &mut Rng) -> Option<Duration> {
         let since = now - Time::ZERO;
