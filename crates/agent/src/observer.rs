@@ -158,7 +158,6 @@ impl<T> Watched<T> {
 }
 
 impl<T: Transport> Transport for Watched<T> {
-    #[inline]
     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
         let sent = Passed::Sent { tag: message.tag, stream: message.stream };
         self.transport.send(now, message)?;
@@ -171,7 +170,6 @@ impl<T: Transport> Transport for Watched<T> {
     fn handle_timeout(&mut self, now: Time) {
         self.transport.handle_timeout(now);
     }
-    #[inline]
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         self.transport.poll_transmit(now, buffer)
     }

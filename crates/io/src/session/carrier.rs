@@ -129,7 +129,6 @@ impl Conversation for Carrier {
 }
 
 impl Transport for Carrier {
-    #[inline]
     fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
         carried!(self, transport => transport.send(now, message), Err(SendError::Closed))
     }
@@ -139,7 +138,6 @@ impl Transport for Carrier {
     fn handle_timeout(&mut self, now: Time) {
         carried!(self, transport => transport.handle_timeout(now), ());
     }
-    #[inline]
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         carried!(self, transport => transport.poll_transmit(now, buffer), None)
     }

@@ -135,17 +135,7 @@ impl Setup {
         let Self { carrier: Carrier { stack, others, peer }, rng, begins, observer, account, events } = self;
         let agent = agent(begins, stack, rng, observer);
         let (now, spare) = (Time::ZERO, Vec::new());
-        AgentNode {
-            agent,
-            stacks: others,
-            peer,
-            events,
-            account,
-            begins: Some(begins),
-            now,
-            spare,
-            told: true,
-        }
+        AgentNode { agent, stacks: others, peer, events, account, begins: Some(begins), now, spare }
     }
 }
 
@@ -161,8 +151,6 @@ pub(super) struct AgentNode {
     now: Time,
     /// The empty buffer of the packet that arrived last, for the one that leaves next.
     spare: Vec<u8>,
-    /// Whether it has told everything since its time came last.
-    told: bool,
 }
 
 impl AgentNode {
@@ -202,19 +190,15 @@ impl Node for AgentNode {
         self.now = now;
         self.account.begins(now, &self.agent, None);
         self.agent.handle_timeout(now);
-        self.told = false;
+        self.drain();
+        self.account.done();
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         if self.begins.is_some() {
             return None;
         }
-        let mut transmit = agent!(&mut self.agent, agent => agent.poll_transmit(now, &mut self.spare));
-        // As on sockets: what is made leaves first, then what happened is told, and what comes of that leaves as well.
-        if transmit.is_none() && !std::mem::replace(&mut self.told, true) {
-            self.drain();
-            transmit = agent!(&mut self.agent, agent => agent.poll_transmit(now, &mut self.spare));
-        }
+        let transmit = agent!(&mut self.agent, agent => agent.poll_transmit(now, &mut self.spare));
         let stack = agent!(&mut self.agent, agent => agent.transport_mut().stack_mut());
         while let Some(choice) = stack.poll_choice() {
             self.events.borrow_mut().push_back(NodeEvent::Chosen(Box::new(choice)));

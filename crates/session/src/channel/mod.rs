@@ -308,11 +308,6 @@ impl Channels {
         !self.order.is_empty()
     }
 
-    /// Is there none?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     /// Bytes of frames that could have waited and whose fate is not known.
     pub(crate) fn under_way(&self) -> u64 {
         self.under_way.bytes()

@@ -68,7 +68,6 @@ impl Controller {
     }
 
     /// A frame of so many bytes goes, which could wait or not. Gives its place: all bytes sent with it.
-    #[inline]
     pub(crate) fn sent(&mut self, now: Time, bytes: u64, can_wait: bool) -> u64 {
         law!(self, law => law.sent(now, bytes, can_wait))
     }
@@ -86,7 +85,6 @@ impl Controller {
     }
 
     /// May another state go?
-    #[inline]
     pub(crate) fn admits(&mut self, now: Time) -> bool {
         law!(self, law => law.admits(now))
     }

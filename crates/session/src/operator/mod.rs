@@ -191,9 +191,7 @@ impl<T: Transport> Operator<T> {
         if let Some(urgent) = self.sending.take(now, item) {
             self.transmit_urgent(now, &urgent);
         }
-        // Nothing came meanwhile, and what else is due has its own deadline.
-        self.now = self.now.max(now);
-        self.pump(now);
+        self.settle(now);
         Ok(sequence)
     }
 

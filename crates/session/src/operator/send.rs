@@ -160,9 +160,8 @@ impl<T: Transport> Operator<T> {
         {
             let _ = self.port.send(now, &Body::Arrivals(taken), Parcel::passing(now, 1));
         }
-        if self.sending.gives_up(now, pace.timeout.saturating_mul(2)) {
-            self.account_all(now);
-        }
+        self.sending.give_up(now, pace.timeout.saturating_mul(2));
+        self.account_all(now);
     }
 
     /// It is known what became of some states.

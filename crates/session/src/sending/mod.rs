@@ -173,9 +173,6 @@ impl Sending {
                 sent(stream);
             }
         }
-        if self.channels.is_empty() {
-            return;
-        }
         self.channels.play(now);
         if self.channels.sends() {
             self.pump_channels(now, port, pace);
@@ -341,12 +338,11 @@ impl Sending {
         self.channels.handle(now, header, header.pieces(frame), stamp)
     }
 
-    /// What is overdue by so much is lost. True: it is known what became of some.
-    pub(crate) fn gives_up(&mut self, now: Time, patience: Duration) -> bool {
+    /// What is overdue by so much is lost.
+    pub(crate) fn give_up(&mut self, now: Time, patience: Duration) {
         while let Some(outcome) = self.tracker.give_up(now, patience) {
             self.outcomes.push(outcome);
         }
-        !self.outcomes.is_empty()
     }
 
     /// What became of states that were sent.

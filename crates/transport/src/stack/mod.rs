@@ -58,7 +58,6 @@ use crate::security::{Sealed, Secured, SecurityConfig};
 macro_rules! by_match {
     ($any:ident: $($kind:ident),+) => {
         impl Transport for $any {
-            #[inline]
             fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
                 match self { $(Self::$kind(transport) => transport.send(now, message),)+ }
             }
@@ -68,7 +67,6 @@ macro_rules! by_match {
             fn handle_timeout(&mut self, now: Time) {
                 match self { $(Self::$kind(transport) => transport.handle_timeout(now),)+ }
             }
-            #[inline]
             fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
                 match self { $(Self::$kind(transport) => transport.poll_transmit(now, buffer),)+ }
             }

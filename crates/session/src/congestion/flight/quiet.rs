@@ -39,7 +39,6 @@ impl Quiet {
     }
 
     /// From when on it is too quiet.
-    #[inline]
     pub(super) fn since(&self) -> Time {
         let longest = self.longest[0].max(self.longest[1]).saturating_mul(LONGER.0) / LONGER.1;
         self.heard.map_or(Time::MAX, |heard| heard + longest.max(LEAST))
