@@ -1,4 +1,4 @@
-//! Over which interfaces, and which of them a message takes: for the commands with sessions.
+//! Over which interfaces, which of them a message takes, and how far apart: for the commands with sessions.
 
 use std::str::FromStr;
 
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use taut_core::{Duration, PathEstimate, PathId, Priority, Probability, Time};
 use taut_io::session::{Endpoint, PathNote, PathSpec, StackSpec, TransportConfig, TransportKind};
 use taut_report::result::ChoicesResult;
+use taut_transport::etp::GapChoice;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
 use taut_transport::quic::PathUse;
 
@@ -45,6 +46,10 @@ pub(crate) struct Paths {
     /// over any transport)
     #[arg(long)]
     strictly_in_time: bool,
+    /// With --transport etp: how far apart this end's datagrams are at least, such as 4ms; or adaptive (default), as the path
+    /// allows. Stops, and states of priority emergency, do not wait for it
+    #[arg(long, value_name = "DURATION|adaptive")]
+    gap: Option<GapChoice>,
 }
 
 /// A policy by its name.
@@ -97,6 +102,9 @@ impl Paths {
         if deadline.is_zero() {
             return Err("a deadline of 0: everything would be worthless at once".to_owned());
         }
+        if self.gap.is_some() && kind != TransportKind::Etp {
+            return Err(format!("{kind} keeps no gap: --gap is for --transport etp, at both ends"));
+        }
         Ok(match (TransportConfig::from(kind), self.policy) {
             (TransportConfig::Stack(StackSpec::Mtip(config)), policy) => {
                 let policy = match policy {
@@ -119,6 +127,9 @@ impl Paths {
             .into(),
             (_, Some(_)) => {
                 return Err(format!("{kind} uses one path at a time: --policy is for mtip and mpquic"));
+            }
+            (TransportConfig::Stack(StackSpec::Etp(config)), None) => {
+                StackSpec::Etp(self.gap.map_or(config, |gap| config.gap(gap))).into()
             }
             (other, None) => other,
         })

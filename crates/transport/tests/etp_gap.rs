@@ -7,7 +7,7 @@ use taut_core::{
     Bytes, Datagram, DropCause, Duration, Ecn, Event, Message, PathId, Priority, Reliability, SendError,
     StreamId, Time, Transport,
 };
-use taut_transport::etp::{Adaptive, ConfigError, Etp, EtpConfig, Gap, MOTION_GAP};
+use taut_transport::etp::{Adaptive, ConfigError, Etp, EtpConfig, Gap, GapChoice, MOTION_GAP};
 use taut_transport::tcp::{Tcp, TcpConfig};
 use taut_transport::udp::{Udp, UdpConfig};
 use taut_wire::etp::{Data, Packet};
@@ -249,6 +249,55 @@ fn a_session_s_samples_are_not_superseded_by_the_messages_beside_them() {
         }
     }
     assert_eq!((sent, etp.stats().sampling.superseded), (1_020, 0));
+}
+
+/// As `--gap 4ms` sets it up.
+fn session_with_a_gap() -> Etp {
+    let config = EtpConfig::session(MS).pack(true).gap(GapChoice::Fixed(MS * 4));
+    quiet(Etp::new(config).expect("within its ranges"))
+}
+
+#[test]
+fn with_a_chosen_gap_every_packet_has_the_newest_state_and_whatever_else_waits() {
+    let mut etp = session_with_a_gap();
+    let (mut sent, mut before) = (0, None);
+    for ms in 0..1_000 {
+        etp.send(at(ms), Message { priority: Priority(2), ..sample(ms) }).expect("a state");
+        let request = ms % 50 == 3;
+        if request {
+            etp.send(at(ms), Message { priority: Priority(1), ..reliable(7) }).expect("a clock request");
+        }
+        while let packet @ [_, ..] = &next_packet(&mut etp, at(ms))[..] {
+            assert!(before.is_none_or(|before| at(ms) - before >= MS * 4), "{ms} ms");
+            assert!(packet.contains(&(ms as u8)), "the newest state goes: {packet:?} at {ms} ms");
+            assert!(packet.len() <= 2, "an older state goes too: {packet:?}");
+            (sent, before) = (sent + 1, Some(at(ms)));
+        }
+    }
+    let sampling = etp.stats().sampling;
+    let all = dropped(&mut etp);
+    assert!(all.iter().all(|(_, cause)| *cause == DropCause::Superseded));
+    // 250 packets carry 250 states and 20 requests; three states are made after the last one.
+    assert_eq!((sent, sampling.sent, sampling.offered, all.len()), (250, 270, 1_020, 749));
+    assert_eq!(sampling.superseded, 749);
+}
+
+#[test]
+fn a_stop_leaves_at_once_whatever_waits_for_the_chosen_gap() {
+    let mut etp = session_with_a_gap();
+    etp.send(at(0), Message { priority: Priority(2), ..sample(1) }).unwrap();
+    assert_eq!(next_packet(&mut etp, at(0)), [1]);
+    // More than a datagram holds waits, and would for three gaps.
+    for tag in 10..13 {
+        etp.send(at(1), Message { data: vec![tag as u8; 1_000], priority: Priority(1), ..reliable(tag) })
+            .unwrap();
+    }
+    etp.send(at(1), Message { priority: Priority(0), ..reliable(99) }).unwrap();
+    assert_eq!(etp.poll_timeout().map(|deadline| deadline.at <= at(1)), Some(true));
+    assert_eq!(next_packet(&mut etp, at(1))[0], 99);
+    // The rest keeps the gap behind it.
+    let others: Vec<_> = (1..20).filter(|ms| !next_packet(&mut etp, at(*ms)).is_empty()).collect();
+    assert_eq!(others, [5, 9]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What can be chosen, and within which bounds.
 
+use std::str::FromStr;
+
 use taut_core::{Bytes, Duration, Priority, Probability};
 use taut_wire::etp::{DATA_HEADER_LEN, GAP_UNIT_NS};
 
@@ -24,11 +26,34 @@ pub enum Mode {
     Adaptive(Adaptive),
 }
 
+/// The gap of a session, as a person names it: `4ms`, or `adaptive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GapChoice {
+    /// It does not change. 0 to [`MAX_GAP`].
+    Fixed(Duration),
+    /// It follows the path.
+    Adaptive,
+}
+
+impl FromStr for GapChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "adaptive" {
+            return Ok(Self::Adaptive);
+        }
+        let gap = text.parse().ok().filter(|gap| *gap <= MAX_GAP).map(Self::Fixed);
+        gap.ok_or_else(|| {
+            format!("`{text}` is not a gap; write adaptive, or a time up to {MAX_GAP}, such as 4ms")
+        })
+    }
+}
+
 /// Settings of an [`Etp`](super::Etp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EtpConfig {
     pub(super) mode: Mode,
     pub(super) pack: bool,
+    pub(super) newest: bool,
     pub(super) max_datagram: Bytes,
     pub(super) queue: usize,
     pub(super) feedback_interval: Duration,
@@ -93,6 +118,7 @@ impl EtpConfig {
         Self {
             mode,
             pack: false,
+            newest: false,
             max_datagram: ETHERNET_PAYLOAD,
             queue: 64,
             feedback_interval: Duration::from_millis(20),
@@ -106,6 +132,23 @@ impl EtpConfig {
     pub fn session(period: Duration) -> Self {
         let adaptive = Adaptive::default().min_gap(period * 9 / 10);
         Self::adaptive(adaptive).urgent(Some(Priority(0))).tolerance(period * 2)
+    }
+
+    /// With this gap. One that does not change is kept to the letter, without tolerance, but for what is urgent, and each
+    /// packet carries the newest sample of a series only, beside whatever else waits: where every state is the whole
+    /// position, an older one would cost bytes and tell nothing. `Adaptive` changes nothing where the gap follows the path
+    /// already.
+    pub fn gap(self, choice: GapChoice) -> Self {
+        match (choice, self.mode) {
+            (GapChoice::Fixed(gap), _) => {
+                let mode = Mode::Fixed { gap };
+                Self { mode, tolerance: Duration::ZERO, pack: true, newest: true, ..self }
+            }
+            (GapChoice::Adaptive, Mode::Adaptive(_)) => self,
+            (GapChoice::Adaptive, Mode::Fixed { .. }) => {
+                Self { mode: Mode::Adaptive(Adaptive::default()), ..self }
+            }
+        }
     }
 
     /// Send all samples that waited in one packet, oldest first, as far as they fit; otherwise only the newest goes.
@@ -257,5 +300,29 @@ impl Adaptive {
             (self.silence.is_zero(), "silence"),
         ];
         movable.iter().find(|(zero, _)| *zero).map_or(Ok(()), |(_, what)| Err(ConfigError::Stuck(what)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_a_time_that_the_header_can_say_or_adaptive() {
+        assert_eq!("4ms".parse(), Ok(GapChoice::Fixed(Duration::from_millis(4))));
+        assert_eq!("0ms".parse(), Ok(GapChoice::Fixed(Duration::ZERO)));
+        assert_eq!("adaptive".parse(), Ok(GapChoice::Adaptive));
+        for text in ["656ms", "4", "-1ms", "Adaptive", ""] {
+            assert!(text.parse::<GapChoice>().unwrap_err().contains("adaptive, or a time"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_chosen_gap_is_kept_to_the_letter_and_a_stop_does_not_wait_for_it() {
+        let session = EtpConfig::session(Duration::from_millis(1));
+        let fixed = session.gap(GapChoice::Fixed(Duration::from_millis(4)));
+        assert_eq!((fixed.tolerance, fixed.urgent), (Duration::ZERO, Some(Priority(0))));
+        assert_eq!(fixed.check(), Ok(()));
+        assert_eq!(session.gap(GapChoice::Adaptive), session);
     }
 }

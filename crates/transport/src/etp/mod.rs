@@ -7,7 +7,8 @@
 //! # What waits, and what goes
 //! The gap is the least time between two data packets. While it is closed, at most the newest sample of each priority
 //! waits; the one that it replaces is dropped as superseded and counted. With [`EtpConfig::pack`] they all wait, as far
-//! as one datagram can hold them, and go together. When the gap opens, the most urgent goes first.
+//! as one datagram can hold them, and go together. When the gap opens, the most urgent goes first. With a gap chosen for a
+//! session ([`EtpConfig::gap`]), a packet carries the newest sample of each series together with all else that waits.
 //! Reliable messages, and those of a priority beyond samples' (3 and more), are never superseded; reliable ones go before
 //! samples of their priority, in order; like everything here,
 //! they are sent once. A transport that repeats them is [`tcp`](crate::tcp); IRTP's split, crucial data there and the
@@ -65,7 +66,7 @@ use taut_wire::etp::{
     DATA_HEADER_LEN, Data, Feedback, GAP_UNIT_NS, MESSAGE_HEADER_LEN, Packet, emit_message,
 };
 
-pub use config::{Adaptive, ConfigError, EtpConfig, FORCE_GAP, MAX_GAP, MOTION_GAP, Mode};
+pub use config::{Adaptive, ConfigError, EtpConfig, FORCE_GAP, GapChoice, MAX_GAP, MOTION_GAP, Mode};
 use control::Control;
 pub use gap::Gap;
 pub use gate::Sampling;
@@ -139,7 +140,7 @@ impl Etp {
         let payload = config.max_datagram.get() as usize - DATA_HEADER_LEN;
         let gate = Gate::new(GateConfig {
             limit: config.queue,
-            pack: config.pack.then_some(payload),
+            pack: (config.pack && !config.newest).then_some(payload),
             overhead: MESSAGE_HEADER_LEN,
             urgent: config.urgent,
             tolerance: config.tolerance,
