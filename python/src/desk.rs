@@ -286,10 +286,10 @@ mod tests {
         let mut desk = Desk::default();
         for _ in 0..1_000 {
             desk.stop(StopCause::Watchdog);
-            desk.stop(StopCause::RemoteEmergency);
+            desk.stop(StopCause::Host);
         }
         assert_eq!(desk.take_stop(), Some(StopCause::Watchdog));
-        assert_eq!(desk.take_stop(), Some(StopCause::RemoteEmergency));
+        assert_eq!(desk.take_stop(), Some(StopCause::Host));
         assert_eq!(desk.take_stop(), None);
     }
 }
