@@ -57,7 +57,7 @@ impl Front {
                 brake.pull();
             }
             self.stops.notify_all();
-            error.print(py);
+            error.display(py); // `print` would end the process by a SystemExit.
         }
     }
 
@@ -99,10 +99,11 @@ impl PythonDevice {
             begin,
             brake,
         });
+        let device = Self { front: Arc::clone(&front), keeps_lease }; // Dropped, it ends the threads.
         let (moves, stops) = (object.clone().unbind(), object.clone().unbind());
         spawn("taut device", Arc::clone(&front), move |front| run(front, &moves))?;
         spawn("taut stop", Arc::clone(&front), move |front| tell_stops(front, &stops))?;
-        Ok((Self { front: Arc::clone(&front), keeps_lease }, front))
+        Ok((device, front))
     }
 }
 
@@ -211,7 +212,7 @@ fn tell_stops(front: &Front, object: &Py<PyAny>) {
             let called = object.call_method1(py, "stop", (cause.name(),));
             called.err().map(|error| {
                 let why = format!("`stop` raised {error}");
-                error.print(py);
+                error.display(py);
                 why
             })
         });

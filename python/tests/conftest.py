@@ -40,6 +40,8 @@ class Arm:
 
     def stop(self, cause):
         self.stops.append(cause)
+        if self.fails == "stop":
+            raise SystemExit("the relay sticks")
 
 
 class Feeder:

@@ -1,4 +1,5 @@
 import asyncio
+import time
 
 import pytest
 import taut
@@ -79,6 +80,21 @@ def test_an_exception_in_a_device_is_a_stop_with_its_cause(ends, method, capfd):
     applied = arm.applied
     until("it moves again", lambda: resumes(operator) and arm.applied > applied)
     assert "Traceback" in capfd.readouterr().err
+
+
+def test_a_device_whose_stop_raised_does_not_move_again(ends):
+    arm = Arm()
+    _, operator, feeder = ends.moving(arm)
+    arm.fails = "stop"
+    feeder.stop()
+    until("stopped", lambda: "watchdog" in arm.stops)
+    until("told", stopped_by(operator, "watchdog"))
+    arm.fails, applied = None, arm.applied
+    feeder = ends.feed(operator, taut.State((0.1, 0, 0.2)))
+    for _ in range(3):
+        resumes(operator)
+        time.sleep(0.2)
+    assert arm.applied == applied
 
 
 def resumes(operator):
