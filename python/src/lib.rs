@@ -8,6 +8,7 @@ mod desk;
 mod device;
 mod error;
 mod events;
+mod lab;
 mod operator;
 mod robot;
 mod state;
@@ -74,5 +75,6 @@ fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<channel::PySender>()?;
     module.add_class::<channel::PyReceiver>()?;
     module.add_function(wrap_pyfunction!(fingerprint_of, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::run, module)?)?;
     error::add(module)
 }

@@ -5,6 +5,7 @@ limits, the watchdog, freshness and stops, is kept by threads that never wait fo
 """
 
 from ._ends import Operator, Robot, connect
+from ._lab import run
 from ._messages import Array, Event, Receiver, Sender
 from ._taut import (
     EndedError,
@@ -41,4 +42,5 @@ __all__ = [
     "SystemError",
     "connect",
     "fingerprint",
+    "run",
 ]

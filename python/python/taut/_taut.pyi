@@ -63,6 +63,8 @@ class Limits:
 def fingerprint(path: str) -> str:
     """The fingerprint of the identity in this file, which is made when there is none."""
 
+def run(scenario: str, seed: int, settings: list[str], variant: str | None) -> bytes: ...
+
 class _End:
     def __init__(self, settings: SimpleNamespace) -> None: ...
     @property
