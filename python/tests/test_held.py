@@ -11,19 +11,22 @@ from conftest import PATIENCE, WATCHDOG, until
 
 HELD = 6.0  # s: so much longer than the watchdog that a busy machine does not blur the two.
 ROBOT = """
-import ctypes, sys, time
+import ctypes, os, sys, time
 import taut
+
+def say(*words):  # In one piece: two threads say something.
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 
 class Arm:
     state, held = taut.State((0, 0, 0.2)), False
     def hold(self):
         Arm.held = True
-        print("held", time.monotonic(), flush=True)
+        say("held", time.monotonic())
         if sys.argv[5] == "interpreter":
             ctypes.PyDLL(None).usleep(int({HELD} * 1e6))  # Nothing else of Python runs meanwhile.
         else:
             time.sleep({HELD})
-        print("free", time.monotonic(), flush=True)
+        say("free", time.monotonic())
     def apply(self, state, lease):
         self.state = state
         if state.position[0] > 0.05 and not Arm.held:
@@ -31,12 +34,12 @@ class Arm:
     def measure(self):
         return self.state
     def stop(self, cause):
-        print("stop", time.monotonic(), cause, flush=True)
+        say("stop", time.monotonic(), cause)
 
 limits = taut.Limits(position=[(-0.3,) * 3, (0.3,) * 3], velocity=0.5, angular_velocity=0.5, force=20, stiffness=500)
 robot = taut.Robot("127.0.0.1:0", identity=sys.argv[1], trust=sys.argv[2], limits=limits, device=Arm(), watchdog=float(sys.argv[4]),
                    keeps_stops_in=None, brake=(sys.argv[3], b"brake"))
-print("listens", robot.address, flush=True)
+say("listens", robot.address)
 robot.wait()
 """.replace("{HELD}", str(HELD))
 
