@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
+.PHONY: help build demo test test-edges wheel lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -54,7 +54,7 @@ BUILD_NEEDS := cc:gcc,libc6-dev clang:clang
 TEST_NEEDS := $(BUILD_NEEDS) tshark:tshark jsonschema:python3-jsonschema /usr/include/usrsctp.h:libusrsctp-dev
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 build: ## Build the taut command: target/release/taut
 	$(call need,$(BUILD_NEEDS))
@@ -77,6 +77,14 @@ test: ## All that CI runs: lint, tests, doc tests, links and examples in the doc
 	.ci/docs
 	.ci/stats
 	@echo "make test: all is well"
+
+test-edges: ## Tests of what `make test` leaves out: the Python package, from its wheel; minutes
+	$(call need,cc:gcc,libc6-dev)
+	.ci/edges
+
+wheel: ## Build the Python package: out/taut-*.whl
+	$(call need,cc:gcc,libc6-dev)
+	.ci/edges wheel
 
 lint: ## Format, clippy, API documentation, licences; all without warnings
 	$(call need,$(BUILD_NEEDS))

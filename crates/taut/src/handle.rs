@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::channel::Channel;
 use crate::error::{RecvError, SendError};
-use crate::message::Message;
+use crate::message::{Message, Schema};
 use crate::port::{Port, WAITING};
 use crate::queue::Queue;
 
@@ -49,6 +49,13 @@ impl<M: Message> Sender<M> {
     /// Would a message be sent now?
     pub fn is_open(&self) -> bool {
         self.port.is_open()
+    }
+}
+
+impl Sender<Vec<u8>> {
+    /// Of this channel, with a schema that is known only when the program runs: payloads are sent as they are.
+    pub fn of_schema(channel: Channel, schema: Schema) -> Self {
+        Self { port: Port::new(channel, schema, true), message: PhantomData }
     }
 }
 
@@ -108,6 +115,13 @@ impl<M: Message> Receiver<M> {
     /// Messages that came and were not read in time.
     pub fn missed(&self) -> u64 {
         self.port.came.dropped()
+    }
+}
+
+impl Receiver<Vec<u8>> {
+    /// Of this channel, with a schema that is known only when the program runs: payloads are given on as they are.
+    pub fn of_schema(channel: Channel, schema: Schema) -> Self {
+        Self { port: Port::new(channel, schema, false), message: PhantomData }
     }
 }
 

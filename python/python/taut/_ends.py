@@ -1,0 +1,196 @@
+"""The two ends of a session."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from types import SimpleNamespace
+from typing import Any, Iterable
+
+from . import _taut
+from ._messages import Events, Receiver, Sender
+
+# What is open when the interpreter ends is closed in order: devices are stopped while they can still be called.
+_open: weakref.WeakSet = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for end in list(_open):
+        end.close()
+
+
+def _split(channels: Iterable[Sender | Receiver]) -> dict[str, list]:
+    channels = list(channels)
+    return {
+        "senders": [channel._inner for channel in channels if isinstance(channel, Sender)],
+        "receivers": [channel._inner for channel in channels if isinstance(channel, Receiver)],
+    }
+
+
+def _path(path: Any) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+class _End:
+    _inner: Any
+
+    def _begin(self) -> None:
+        self.events = Events(self._inner)
+        _open.add(self)
+
+    @property
+    def fingerprint(self) -> str:
+        """What the other end trusts this one by."""
+        return self._inner.fingerprint
+
+    @property
+    def has_ended(self) -> bool:
+        return self._inner.has_ended
+
+    def status(self) -> dict[str, Any]:
+        """How it goes, and what was counted; a tenth of a second old at most."""
+        return self._inner.status()
+
+    def close(self) -> None:
+        """Ends the session: the robot stops. It may be called again."""
+        _open.discard(self)
+        self._inner.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Robot(_End):
+    """A robot that listens. Its ``device`` is any object with three methods:
+
+    ``apply(state, lease)``
+        Move there, for ``lease`` seconds and no longer without hearing more: fresh, and within the limits.
+    ``measure()``
+        Where it is and what it feels, a :class:`State`; ``None`` while that is not known. Nothing moves before it is.
+    ``stop(cause)``
+        Stop, and stay. It may come from another thread, while another method waits.
+
+    An exception in any of them is a stop. With ``keeps_lease = True`` in its class a device says that it stops by itself when a lease is over.
+    ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written.
+    ``keeps_stops_in`` names the file in which an emergency stop survives the process; ``None`` is for simulations.
+    """
+
+    def __init__(
+        self,
+        listen: str,
+        *,
+        identity: str | os.PathLike,
+        trust: str | Iterable[str],
+        limits: _taut.Limits,
+        device: Any,
+        keeps_stops_in: str | os.PathLike | None,
+        channels: Iterable[Sender | Receiver] = (),
+        watchdog: float = 0.1,
+        rate: int = 1000,
+        transport: str = "quic",
+        hold_to_run: bool = False,
+        paths: Iterable[str] = (),
+        brake: tuple[str, bytes] | None = None,
+    ):
+        self._inner = _taut.Robot(
+            SimpleNamespace(
+                listen=listen,
+                identity=_path(identity),
+                trust=[trust] if isinstance(trust, str) else list(trust),
+                limits=limits,
+                device=device,
+                watchdog=watchdog,
+                rate=rate,
+                transport=transport,
+                keeps_stops_in=_path(keeps_stops_in),
+                hold_to_run=hold_to_run,
+                paths=list(paths),
+                brake=brake,
+                **_split(channels),
+            )
+        )
+        self._begin()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self._inner.address
+
+    def stop(self) -> None:
+        """The emergency stop beside the robot, latched until :meth:`release`."""
+        self._inner.stop()
+
+    def release(self) -> None:
+        """Lets go of what :meth:`stop` latched. Nothing moves by that."""
+        self._inner.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it has ended; false when the time is over."""
+        return self._inner.wait(timeout)
+
+
+class Operator(_End):
+    """A session with a robot, made by :func:`connect`."""
+
+    def __init__(self, inner: Any):
+        self._inner = inner
+        self._begin()
+
+    def resume(self, timeout: float = 5.0) -> None:
+        """Lets the robot move from now on; raises :class:`RefusedError` when it does not."""
+        self._inner.resume(timeout)
+
+    def send(self, state: _taut.State) -> None:
+        """Where the hand is now. It never waits, and only the newest counts. A robot that is sent nothing stops by its watchdog."""
+        self._inner.send(state)
+
+    def latest(self) -> _taut.State | None:
+        """Where the robot is and what it feels; ``None`` when nothing fresh is known of it."""
+        return self._inner.latest()
+
+    def stop(self) -> None:
+        """The emergency stop: ahead of everything, sent until it is acknowledged, and latched until :meth:`reset`. It never waits."""
+        self._inner.stop()
+
+    estop = stop
+
+    def reset(self, timeout: float = 5.0) -> None:
+        """Lets go of the stop that is latched at the robot. Nothing moves by it."""
+        self._inner.reset(timeout)
+
+
+def connect(
+    address: str,
+    *,
+    identity: str | os.PathLike,
+    trust: str,
+    channels: Iterable[Sender | Receiver] = (),
+    rate: int = 1000,
+    deadline: float = 0.2,
+    force_limit: float = 5.0,
+    transport: str = "quic",
+    keeps_stops_in: str | os.PathLike | None = None,
+    paths: Iterable[str] = (),
+) -> Operator:
+    """A session with the robot at ``address``, ``"host:port"``. Waits until there is one, or raises :class:`NotConnectedError`."""
+    return Operator(
+        _taut.Operator(
+            SimpleNamespace(
+                address=address,
+                identity=_path(identity),
+                trust=trust,
+                rate=rate,
+                deadline=deadline,
+                force_limit=force_limit,
+                transport=transport,
+                keeps_stops_in=_path(keeps_stops_in),
+                paths=list(paths),
+                **_split(channels),
+            )
+        )
+    )

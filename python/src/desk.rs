@@ -1,0 +1,295 @@
+//! What waits between a session's thread, which never waits for Python, and the threads that call a Python object.
+
+use std::time::Duration;
+
+use taut::{State, StopCause};
+
+/// What was measured longer ago than this is not known any more.
+const MEASUREMENT_LIFETIME: Duration = Duration::from_millis(50);
+
+/// A target that waits for Python.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    state: State,
+    /// When its lease ends.
+    until: Duration,
+    /// When the lease ends of the first that waited; newer ones took its place.
+    first_until: Duration,
+}
+
+/// What a Python object is asked to do next.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Work {
+    /// The newest target whose lease is not over, and what is left of that.
+    pub(crate) apply: Option<(State, Duration)>,
+    pub(crate) measure: bool,
+    /// Stops until now.
+    stopped: u64,
+}
+
+/// Hands over targets, readings and stops. Every time is a reading of one clock. Of targets only the newest waits, and of stops each cause
+/// once, so that nothing grows while Python is held up.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    target: Option<Target>,
+    /// When the lease ends of what `apply` was called with.
+    applying: Option<Duration>,
+    wants_measure: bool,
+    measured: Option<(State, Duration)>,
+    /// Causes that `stop` was not called with yet.
+    stops: Vec<StopCause>,
+    stopped: u64,
+    /// `stop` is being called.
+    stopping: bool,
+    /// A method failed, and the session does not know it yet.
+    failure: Option<String>,
+    /// `measure` failed when it was called last.
+    blind: Option<String>,
+    /// `stop` failed: nothing moves any more.
+    broken: Option<String>,
+    ended: bool,
+}
+
+/// The session's side.
+impl Desk {
+    /// # Errors
+    /// Why it must not move.
+    pub(crate) fn enable(&mut self, now: Duration) -> Result<(), String> {
+        // What failed before has another chance; what is not measured has none.
+        self.failure = None;
+        if let Some(why) = self.broken.as_ref().or(self.blind.as_ref()) {
+            return Err(why.clone());
+        }
+        if !self.is_stopped() {
+            return Err("its `stop` has not returned".to_owned());
+        }
+        self.overdue(now)
+    }
+
+    /// # Errors
+    /// Why it does not move: a method failed, or an earlier target was not applied within its lease.
+    pub(crate) fn apply(&mut self, now: Duration, state: State, lease: Duration) -> Result<(), String> {
+        if let Some(why) = self.failure.take() {
+            return Err(why);
+        }
+        self.overdue(now)?;
+        let until = now + lease;
+        let first_until = self.target.map_or(until, |waiting| waiting.first_until);
+        self.target = Some(Target { state, until, first_until });
+        Ok(())
+    }
+
+    fn overdue(&self, now: Duration) -> Result<(), String> {
+        let waiting = self.target.map(|target| target.first_until);
+        if self.applying.into_iter().chain(waiting).any(|until| now >= until) {
+            return Err("`apply` did not return within its lease: Python is held up".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The last reading, unless that is old. Asks for the next.
+    pub(crate) fn measure(&mut self, now: Duration) -> Option<State> {
+        self.wants_measure = true;
+        let (state, at) = self.measured?;
+        (now.saturating_sub(at) <= MEASUREMENT_LIFETIME).then_some(state)
+    }
+
+    /// No target that came before is handed over any more.
+    pub(crate) fn stop(&mut self, cause: StopCause) {
+        self.stopped += 1;
+        self.target = None;
+        if !self.stops.contains(&cause) {
+            self.stops.push(cause);
+        }
+    }
+
+    /// Nothing more is asked, but for stops that wait.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+        self.target = None;
+    }
+
+    /// Every stop has been told, and has returned.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stops.is_empty() && !self.stopping
+    }
+}
+
+/// Python's side.
+impl Desk {
+    /// Is there anything for [`take`](Self::take)?
+    pub(crate) fn has_work(&self) -> bool {
+        self.target.is_some() || self.wants_measure || self.ended
+    }
+
+    /// What to do now; `None`: nothing, ever again.
+    pub(crate) fn take(&mut self, now: Duration) -> Option<Work> {
+        if self.ended {
+            return None;
+        }
+        let target = self.target.take().filter(|target| target.until > now);
+        self.applying = target.map(|target| target.until);
+        let apply = target.map(|target| (target.state, target.until.saturating_sub(now)));
+        Some(Work { apply, measure: std::mem::take(&mut self.wants_measure), stopped: self.stopped })
+    }
+
+    /// `apply` of this work returned. What was stopped meanwhile is stopped once more: what was applied may have come after that.
+    pub(crate) fn applied(&mut self, work: &Work) {
+        self.applying = None;
+        if self.stopped != work.stopped {
+            self.stop(StopCause::Host);
+        }
+    }
+
+    pub(crate) fn measured(&mut self, now: Duration, state: Option<State>) {
+        self.measured = state.map(|state| (state, now));
+        self.blind = None;
+    }
+
+    /// `apply` failed: it is stopped, and the session is told when it asks next.
+    pub(crate) fn failed(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+        self.stop(StopCause::Device);
+    }
+
+    /// `measure` failed, which is the same while it moves. True: it was stopped.
+    pub(crate) fn unmeasured(&mut self, why: String) -> bool {
+        self.measured = None;
+        let first = self.blind.replace(why.clone()).is_none();
+        if first {
+            self.failed(why);
+        }
+        first
+    }
+
+    /// The next stop to tell.
+    pub(crate) fn take_stop(&mut self) -> Option<StopCause> {
+        if self.stops.is_empty() {
+            return None;
+        }
+        self.stopping = true;
+        Some(self.stops.remove(0))
+    }
+
+    /// `stop` returned.
+    pub(crate) fn told_stop(&mut self, failed: Option<String>) {
+        self.stopping = false;
+        if let Some(why) = failed {
+            self.broken.get_or_insert(why);
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn at(x: f32) -> State {
+        State::at([x, 0.0, 0.0])
+    }
+
+    #[test]
+    fn of_targets_the_newest_is_handed_over_with_what_is_left_of_its_lease() {
+        let mut desk = Desk::default();
+        desk.apply(ms(0), at(1.0), ms(100)).unwrap();
+        desk.apply(ms(1), at(2.0), ms(100)).unwrap();
+        assert_eq!(desk.take(ms(11)).unwrap().apply, Some((at(2.0), ms(90))));
+        assert_eq!(desk.take(ms(12)).unwrap().apply, None);
+    }
+
+    #[test]
+    fn a_target_whose_lease_is_over_is_not_handed_over() {
+        let mut desk = Desk::default();
+        desk.apply(ms(0), at(1.0), ms(100)).unwrap();
+        assert_eq!(desk.take(ms(100)).unwrap().apply, None);
+    }
+
+    #[test]
+    fn a_target_that_waits_for_python_beyond_its_lease_is_an_error_however_new_the_next_is() {
+        let mut desk = Desk::default();
+        for now in 0..100 {
+            desk.apply(ms(now), at(1.0), ms(100)).unwrap();
+        }
+        assert!(desk.apply(ms(100), at(1.0), ms(100)).is_err());
+        desk.stop(StopCause::Device);
+        assert_eq!(desk.take(ms(101)).unwrap().apply, None);
+    }
+
+    #[test]
+    fn an_apply_that_does_not_return_is_an_error_and_is_stopped_once_more_when_it_does() {
+        let mut desk = Desk::default();
+        desk.apply(ms(0), at(1.0), ms(100)).unwrap();
+        let work = desk.take(ms(1)).unwrap();
+        assert!(desk.apply(ms(99), at(1.0), ms(100)).is_ok());
+        assert!(desk.apply(ms(100), at(1.0), ms(100)).is_err());
+        desk.stop(StopCause::Device);
+        assert!(desk.enable(ms(101)).is_err());
+        assert_eq!(desk.take_stop(), Some(StopCause::Device));
+        desk.told_stop(None);
+        assert!(desk.enable(ms(102)).is_err(), "`apply` has not returned");
+        desk.applied(&work);
+        assert_eq!(desk.take_stop(), Some(StopCause::Host));
+        assert!(desk.enable(ms(103)).is_err(), "`stop` has not returned");
+        desk.told_stop(None);
+        assert_eq!(desk.enable(ms(104)), Ok(()));
+    }
+
+    #[test]
+    fn a_reading_is_known_for_fifty_milliseconds() {
+        let mut desk = Desk::default();
+        assert_eq!(desk.measure(ms(0)), None);
+        assert!(desk.take(ms(0)).unwrap().measure);
+        desk.measured(ms(1), Some(at(1.0)));
+        assert_eq!(desk.measure(ms(51)), Some(at(1.0)));
+        assert_eq!(desk.measure(ms(52)), None);
+    }
+
+    #[test]
+    fn a_failure_is_told_once_and_a_failed_stop_for_good() {
+        let mut desk = Desk::default();
+        desk.failed("RuntimeError: hot".to_owned());
+        assert_eq!(desk.apply(ms(0), at(1.0), ms(100)), Err("RuntimeError: hot".to_owned()));
+        assert_eq!(desk.take_stop(), Some(StopCause::Device));
+        desk.told_stop(None);
+        assert_eq!(desk.enable(ms(1)), Ok(()));
+        desk.stop(StopCause::Watchdog);
+        assert_eq!(desk.take_stop(), Some(StopCause::Watchdog));
+        desk.told_stop(Some("`stop` raised".to_owned()));
+        assert!(desk.enable(ms(2)).is_err() && desk.enable(ms(3)).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_stopped_once_and_moves_when_it_is_measured_again() {
+        let mut desk = Desk::default();
+        assert!(
+            desk.unmeasured("OSError: unplugged".to_owned())
+                && !desk.unmeasured("OSError: unplugged".to_owned())
+        );
+        assert_eq!(desk.take_stop(), Some(StopCause::Device));
+        desk.told_stop(None);
+        assert_eq!(desk.take_stop(), None);
+        assert!(desk.enable(ms(1)).is_err());
+        desk.measured(ms(2), Some(at(1.0)));
+        assert_eq!(desk.enable(ms(3)), Ok(()));
+    }
+
+    #[test]
+    fn of_stops_each_cause_waits_once() {
+        let mut desk = Desk::default();
+        for _ in 0..1_000 {
+            desk.stop(StopCause::Watchdog);
+            desk.stop(StopCause::Host);
+        }
+        assert_eq!(desk.take_stop(), Some(StopCause::Watchdog));
+        assert_eq!(desk.take_stop(), Some(StopCause::Host));
+        assert_eq!(desk.take_stop(), None);
+    }
+}

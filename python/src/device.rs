@@ -1,0 +1,222 @@
+//! A Python object as a robot's device: two threads call it, and the session's never waits for them.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use taut::{Failure, RobotDevice, State, StopCause};
+
+use crate::brake::Brake;
+use crate::desk::{Desk, Work};
+use crate::state::PyState;
+
+/// A desk and what rings at it.
+pub(crate) struct Front {
+    desk: Mutex<Desk>,
+    /// There is something to apply or to measure.
+    work: Condvar,
+    /// There is a stop to tell, or one was told.
+    stops: Condvar,
+    begin: Instant,
+    brake: Option<Brake>,
+}
+
+impl Front {
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    fn wait<'a>(condvar: &Condvar, desk: MutexGuard<'a, Desk>) -> MutexGuard<'a, Desk> {
+        condvar.wait(desk).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Without Python: the brake first, then the word to the thread that calls `stop`.
+    fn stop(&self, cause: StopCause) {
+        if let Some(brake) = &self.brake {
+            brake.pull();
+        }
+        self.lock().stop(cause);
+        self.stops.notify_all();
+    }
+
+    /// What a method raised, in one line for the operator; the whole of it goes to standard error.
+    fn fail(&self, py: Python<'_>, method: &str, error: &PyErr) {
+        let why = format!("`{method}` raised {error}");
+        let stopped = if method == "measure" {
+            self.lock().unmeasured(why)
+        } else {
+            self.lock().failed(why);
+            true
+        };
+        if stopped {
+            if let Some(brake) = &self.brake {
+                brake.pull();
+            }
+            self.stops.notify_all();
+            error.display(py); // `print` would end the process by a SystemExit.
+        }
+    }
+
+    /// Waits until every stop was told, but no longer than this.
+    pub(crate) fn wait_stopped(&self, patience: Duration) {
+        let waits = |desk: &mut Desk| !desk.is_stopped();
+        let _ = self.stops.wait_timeout_while(self.lock(), patience, waits); // It is left to its thread then.
+    }
+}
+
+/// The session's side of a Python object.
+pub(crate) struct PythonDevice {
+    front: Arc<Front>,
+    keeps_lease: bool,
+}
+
+impl PythonDevice {
+    /// Checks that the object has its methods, and starts the threads that call it.
+    pub(crate) fn start(object: &Bound<'_, PyAny>, brake: Option<Brake>) -> PyResult<(Self, Arc<Front>)> {
+        for method in ["apply", "measure", "stop"] {
+            if !object.getattr(method).is_ok_and(|found| found.is_callable()) {
+                let class = object.get_type();
+                let text = format!(
+                    "a device has apply(state, lease), measure() and stop(cause): {class} lacks `{method}`"
+                );
+                return Err(pyo3::exceptions::PyTypeError::new_err(text));
+            }
+        }
+        let keeps_lease = match object.getattr_opt("keeps_lease")? {
+            Some(says) => says.is_truthy()?,
+            None => false,
+        };
+        #[expect(clippy::disallowed_methods, reason = "the clock enters here")]
+        let begin = Instant::now();
+        let front = Arc::new(Front {
+            desk: Mutex::default(),
+            work: Condvar::new(),
+            stops: Condvar::new(),
+            begin,
+            brake,
+        });
+        let device = Self { front: Arc::clone(&front), keeps_lease }; // Dropped, it ends the threads.
+        let (moves, stops) = (object.clone().unbind(), object.clone().unbind());
+        spawn("taut device", Arc::clone(&front), move |front| run(front, &moves))?;
+        spawn("taut stop", Arc::clone(&front), move |front| tell_stops(front, &stops))?;
+        Ok((device, front))
+    }
+}
+
+fn spawn(name: &str, front: Arc<Front>, work: impl FnOnce(&Front) + Send + 'static) -> PyResult<()> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread
+        .spawn(move || work(&front))
+        .map(|_| ())
+        .map_err(|error| crate::error::SystemError::new_err(error.to_string()))
+}
+
+impl RobotDevice for PythonDevice {
+    fn enable(&self) -> Result<(), Failure> {
+        Ok(self.front.lock().enable(self.front.now())?)
+    }
+
+    fn apply(&self, target: &State, lease: Duration) -> Result<(), Failure> {
+        self.front.lock().apply(self.front.now(), *target, lease)?;
+        self.front.work.notify_one();
+        Ok(())
+    }
+
+    fn measure(&self) -> Option<State> {
+        let measured = self.front.lock().measure(self.front.now());
+        self.front.work.notify_one();
+        measured
+    }
+
+    fn stop(&self, cause: StopCause) {
+        self.front.stop(cause);
+    }
+
+    fn keeps_lease(&self) -> bool {
+        self.keeps_lease
+    }
+}
+
+impl Drop for PythonDevice {
+    fn drop(&mut self) {
+        self.front.lock().end();
+        self.front.work.notify_all();
+        self.front.stops.notify_all();
+    }
+}
+
+/// Applies and measures until the session has ended.
+fn run(front: &Front, object: &Py<PyAny>) {
+    loop {
+        let mut desk = front.lock();
+        while !desk.has_work() {
+            desk = Front::wait(&front.work, desk);
+        }
+        drop(desk);
+        // What to do is asked with the interpreter in hand: what was new before may be old by then.
+        let goes_on = Python::try_attach(|py| {
+            let work = front.lock().take(front.now());
+            work.is_some_and(|work| {
+                serve(py, front, object, &work);
+                true
+            })
+        });
+        if goes_on != Some(true) {
+            return; // The session has ended, or the interpreter.
+        }
+    }
+}
+
+fn serve(py: Python<'_>, front: &Front, object: &Py<PyAny>, work: &Work) {
+    if let Some((state, lease)) = work.apply {
+        let applied = object.call_method1(py, "apply", (PyState(state), lease.as_secs_f64()));
+        front.lock().applied(work);
+        front.stops.notify_all();
+        if let Err(error) = applied {
+            return front.fail(py, "apply", &error);
+        }
+    }
+    if work.measure {
+        match measured(py, object) {
+            Ok(state) => front.lock().measured(front.now(), state),
+            Err(error) => front.fail(py, "measure", &error),
+        }
+    }
+}
+
+fn measured(py: Python<'_>, object: &Py<PyAny>) -> PyResult<Option<State>> {
+    let state: Option<PyRef<'_, PyState>> =
+        object.call_method0(py, "measure")?.extract(py).map_err(PyErr::from)?;
+    Ok(state.map(|state| state.0))
+}
+
+/// Calls `stop` for every stop, also while another method waits.
+fn tell_stops(front: &Front, object: &Py<PyAny>) {
+    loop {
+        let mut desk = front.lock();
+        let cause = loop {
+            if let Some(cause) = desk.take_stop() {
+                break cause;
+            }
+            if desk.has_ended() {
+                return;
+            }
+            desk = Front::wait(&front.stops, desk);
+        };
+        drop(desk);
+        let called = Python::try_attach(|py| {
+            let called = object.call_method1(py, "stop", (cause.name(),));
+            called.err().map(|error| {
+                let why = format!("`stop` raised {error}");
+                error.display(py);
+                why
+            })
+        });
+        front.lock().told_stop(called.flatten());
+        front.stops.notify_all();
+    }
+}

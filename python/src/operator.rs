@@ -1,0 +1,186 @@
+//! The operator's end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use taut::{Operator, OperatorDevice, State};
+
+use crate::channel::{PyReceiver, PySender};
+use crate::error::{EndedError, NotConnectedError, RefusedError, of_error};
+use crate::events::{Ask, Polled, Pump, pump};
+use crate::state::PyState;
+use crate::{fingerprint, identity, seconds, status};
+
+/// Longer than it takes until the session says why there is none.
+const CONNECTS: Duration = Duration::from_secs(10);
+/// Who closes a session waits so long for the goodbye.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// What Python and the session's thread hand each other. Only the newest counts.
+#[derive(Default)]
+struct Slots {
+    sends: Option<State>,
+    felt: Option<State>,
+}
+
+/// The hand: what Python sent last, once.
+struct Hand(Arc<Mutex<Slots>>);
+
+fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
+    slots.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl OperatorDevice for Hand {
+    fn sample(&mut self) -> Option<State> {
+        lock(&self.0).sends.take()
+    }
+    fn feel(&mut self, robot: &State) {
+        lock(&self.0).felt = Some(*robot);
+    }
+    fn lost(&mut self) {
+        lock(&self.0).felt = None;
+    }
+}
+
+/// An operator that runs.
+#[pyclass(frozen, weakref, name = "Operator", module = "taut._taut")]
+pub(crate) struct PyOperator {
+    operator: Arc<Operator>,
+    pump: Arc<Pump>,
+    slots: Arc<Mutex<Slots>>,
+}
+
+#[derive(FromPyObject)]
+struct Settings {
+    address: String,
+    identity: String,
+    trust: String,
+    rate: u32,
+    deadline: f64,
+    force_limit: f32,
+    transport: String,
+    keeps_stops_in: Option<String>,
+    paths: Vec<String>,
+    senders: Vec<Py<PySender>>,
+    receivers: Vec<Py<PyReceiver>>,
+}
+
+#[pymethods]
+impl PyOperator {
+    #[new]
+    fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
+        let slots = Arc::<Mutex<Slots>>::default();
+        let mut builder =
+            Operator::builder().connect(settings.address).identity(identity(&settings.identity)?);
+        builder = builder.trust(fingerprint(&settings.trust)?).device(Hand(Arc::clone(&slots)));
+        builder = builder.rate(settings.rate).deadline(seconds("deadline", settings.deadline)?);
+        builder = builder.force_limit(settings.force_limit).transport(settings.transport);
+        if let Some(path) = settings.keeps_stops_in {
+            builder = builder.keeps_stops_in(path);
+        }
+        for path in settings.paths {
+            builder = builder.path(path);
+        }
+        for sender in &settings.senders {
+            builder = builder.sends(&sender.get().0);
+        }
+        for receiver in &settings.receivers {
+            builder = builder.receives(&receiver.get().receiver);
+        }
+        let operator = Arc::new(py.detach(|| builder.start()).map_err(of_error)?);
+        let events = Pump::new(settings.receivers)?;
+        pump("taut events", &events, Arc::clone(&operator), |operator| operator.events().recv().ok())?;
+        let this = Self { operator, pump: events, slots };
+        match this.pump.answer(py, Ask::Connect, CONNECTS)? {
+            Some(_) => Ok(this),
+            None => Err(this
+                .pump
+                .why()
+                .map_or_else(|| NotConnectedError::new_err("there is no session"), of_error)),
+        }
+    }
+
+    #[getter]
+    fn fingerprint(&self) -> String {
+        self.operator.fingerprint().to_string()
+    }
+
+    #[getter]
+    fn has_ended(&self) -> bool {
+        self.pump.has_ended()
+    }
+
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        status(py, &self.operator.status())
+    }
+
+    /// What the hand holds from now on. Nothing waits: it goes at the next tick of the session, or makes way for a newer one.
+    fn send(&self, state: PyRef<'_, PyState>) -> PyResult<()> {
+        if self.pump.has_ended() {
+            return Err(self.ended());
+        }
+        lock(&self.slots).sends = Some(state.0);
+        Ok(())
+    }
+
+    /// Where the robot is and what it feels; `None`: nothing fresh is known of it.
+    fn latest(&self) -> Option<PyState> {
+        lock(&self.slots).felt.map(PyState)
+    }
+
+    fn resume(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        self.ask(py, Ask::Resume, timeout, Operator::resume)
+    }
+
+    fn reset(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        self.ask(py, Ask::Reset, timeout, Operator::reset)
+    }
+
+    /// Ahead of everything, and never waits.
+    fn stop(&self) {
+        self.operator.stop();
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.operator.close());
+        self.pump.wait_end(py, Some(GOODBYE)).map(|_| ())
+    }
+
+    fn poll<'py>(&self, py: Python<'py>) -> PyResult<Polled<'py>> {
+        self.pump.poll(py)
+    }
+
+    fn fileno(&self) -> i32 {
+        self.pump.bell().fd()
+    }
+}
+
+impl PyOperator {
+    fn ask(&self, py: Python<'_>, ask: Ask, timeout: f64, how: fn(&Operator)) -> PyResult<()> {
+        let patience = seconds("timeout", timeout)?;
+        self.pump.forget(ask);
+        py.detach(|| how(&self.operator));
+        match self.pump.answer(py, ask, patience)? {
+            Some(Ok(())) => Ok(()),
+            Some(Err(why)) => Err(RefusedError::new_err(why)),
+            None if self.pump.has_ended() => Err(self.ended()),
+            None => Err(RefusedError::new_err(format!("the robot did not answer within {timeout} s"))),
+        }
+    }
+
+    fn ended(&self) -> PyErr {
+        let closed = || EndedError::new_err("the session has ended: connect again");
+        self.pump.why().map_or_else(closed, of_error)
+    }
+}
+
+/// Nobody has it any more: it says goodbye. The thread of its events holds it until then.
+impl Drop for PyOperator {
+    fn drop(&mut self) {
+        if !self.operator.has_ended() {
+            self.operator.close();
+        }
+    }
+}

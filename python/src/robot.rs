@@ -1,0 +1,139 @@
+//! The robot's end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use taut::Robot;
+
+use crate::brake::Brake;
+use crate::channel::{PyReceiver, PySender};
+use crate::device::{Front, PythonDevice};
+use crate::error::{SystemError, of_error};
+use crate::events::{Polled, Pump, pump};
+use crate::state::PyLimits;
+use crate::{fingerprint, identity, seconds, status};
+
+/// Who closes a robot waits so long for it to end, and for its device's `stop`.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// A robot that runs.
+#[pyclass(frozen, weakref, name = "Robot", module = "taut._taut")]
+pub(crate) struct PyRobot {
+    robot: Arc<Robot>,
+    pump: Arc<Pump>,
+    front: Arc<Front>,
+}
+
+#[derive(FromPyObject)]
+struct Settings<'py> {
+    listen: String,
+    identity: String,
+    trust: Vec<String>,
+    limits: PyRef<'py, PyLimits>,
+    device: Bound<'py, PyAny>,
+    watchdog: f64,
+    rate: u32,
+    transport: String,
+    keeps_stops_in: Option<String>,
+    hold_to_run: bool,
+    paths: Vec<String>,
+    brake: Option<(String, Vec<u8>)>,
+    senders: Vec<Py<PySender>>,
+    receivers: Vec<Py<PyReceiver>>,
+}
+
+#[pymethods]
+impl PyRobot {
+    #[new]
+    fn new(py: Python<'_>, settings: Settings<'_>) -> PyResult<Self> {
+        let mut builder = Robot::builder().listen(settings.listen).identity(identity(&settings.identity)?);
+        for operator in &settings.trust {
+            builder = builder.trust(fingerprint(operator)?);
+        }
+        builder = builder.watchdog(seconds("watchdog", settings.watchdog)?).rate(settings.rate);
+        builder = builder.transport(settings.transport);
+        builder = match settings.keeps_stops_in {
+            Some(path) => builder.keeps_stops_in(path),
+            None => builder.forgets_stops(),
+        };
+        if settings.hold_to_run {
+            builder = builder.hold_to_run();
+        }
+        for path in settings.paths {
+            builder = builder.path(path);
+        }
+        for sender in &settings.senders {
+            builder = builder.sends(&sender.get().0);
+        }
+        for receiver in &settings.receivers {
+            builder = builder.receives(&receiver.get().receiver);
+        }
+        let brake = settings.brake.map(|(to, bytes)| {
+            Brake::open(&to, bytes).map_err(|error| SystemError::new_err(format!("the brake {to}: {error}")))
+        });
+        let (device, front) = PythonDevice::start(&settings.device, brake.transpose()?)?;
+        let builder = builder.device(settings.limits.0, device);
+        let robot = Arc::new(py.detach(|| builder.start()).map_err(of_error)?);
+        let events = Pump::new(settings.receivers)?;
+        pump("taut events", &events, Arc::clone(&robot), |robot| robot.events().recv().ok())?;
+        Ok(Self { robot, pump: events, front })
+    }
+
+    #[getter]
+    fn address(&self) -> String {
+        self.robot.address().to_string()
+    }
+
+    #[getter]
+    fn fingerprint(&self) -> String {
+        self.robot.fingerprint().to_string()
+    }
+
+    #[getter]
+    fn has_ended(&self) -> bool {
+        self.pump.has_ended()
+    }
+
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        status(py, &self.robot.status())
+    }
+
+    fn stop(&self) {
+        self.robot.stop();
+    }
+
+    fn release(&self, py: Python<'_>) {
+        py.detach(|| self.robot.release());
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.robot.close());
+        self.pump.wait_end(py, Some(GOODBYE))?;
+        py.detach(|| self.front.wait_stopped(GOODBYE));
+        Ok(())
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        self.pump.wait_end(py, timeout.map(|timeout| seconds("timeout", timeout)).transpose()?)
+    }
+
+    fn poll<'py>(&self, py: Python<'py>) -> PyResult<Polled<'py>> {
+        self.pump.poll(py)
+    }
+
+    fn fileno(&self) -> i32 {
+        self.pump.bell().fd()
+    }
+}
+
+/// Nobody has the robot any more: it stops. The thread of its events holds it until then.
+impl Drop for PyRobot {
+    fn drop(&mut self) {
+        if !self.robot.has_ended() {
+            self.robot.close();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! States and limits, as Python has them.
+
+use pyo3::prelude::*;
+use taut::StateLimits;
+
+/// Pose, velocity and force of a hand or an arm. Frozen.
+#[pyclass(frozen, eq, name = "State", module = "taut", from_py_object)]
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct PyState(pub(crate) taut::State);
+
+type Vector = (f32, f32, f32);
+
+const fn vector([x, y, z]: [f32; 3]) -> Vector {
+    (x, y, z)
+}
+
+#[pymethods]
+impl PyState {
+    #[new]
+    #[pyo3(signature = (
+        position = [0.0; 3], *, orientation_wxyz = [1.0, 0.0, 0.0, 0.0], velocity = [0.0; 3], force = [0.0; 3], gripper = 0,
+        locked = false, enabling = false
+    ))]
+    fn new(
+        position: [f32; 3],
+        orientation_wxyz: [f32; 4],
+        velocity: [f32; 3],
+        force: [f32; 3],
+        gripper: u16,
+        locked: bool,
+        enabling: bool,
+    ) -> Self {
+        let state = taut::State::at(position).with_orientation_wxyz(orientation_wxyz);
+        let mut state = state.with_velocity(velocity).with_force(force);
+        (state.gripper, state.locked, state.enabling) = (gripper, locked, enabling);
+        Self(state)
+    }
+    #[getter]
+    fn position(&self) -> Vector {
+        vector(self.0.position)
+    }
+    #[getter]
+    fn orientation_wxyz(&self) -> (f32, f32, f32, f32) {
+        let [w, x, y, z] = self.0.orientation_wxyz;
+        (w, x, y, z)
+    }
+    #[getter]
+    fn velocity(&self) -> Vector {
+        vector(self.0.velocity)
+    }
+    #[getter]
+    fn force(&self) -> Vector {
+        vector(self.0.force)
+    }
+    #[getter]
+    fn gripper(&self) -> u16 {
+        self.0.gripper
+    }
+    #[getter]
+    fn locked(&self) -> bool {
+        self.0.locked
+    }
+    #[getter]
+    fn enabling(&self) -> bool {
+        self.0.enabling
+    }
+    fn __repr__(&self) -> String {
+        let taut::State { position, orientation_wxyz, velocity, force, gripper, .. } = self.0;
+        format!(
+            "State({position:?}, orientation_wxyz={orientation_wxyz:?}, velocity={velocity:?}, force={force:?}, gripper={gripper})"
+        )
+    }
+}
+
+/// What a robot lets itself be told; nothing moves without.
+#[pyclass(frozen, name = "Limits", module = "taut")]
+pub(crate) struct PyLimits(pub(crate) StateLimits);
+
+#[pymethods]
+impl PyLimits {
+    #[new]
+    #[pyo3(signature = (*, position, velocity, angular_velocity, force, stiffness = None, acceleration = None, refuse = false))]
+    fn new(
+        position: [[f32; 3]; 2],
+        velocity: f32,
+        angular_velocity: f32,
+        force: f32,
+        stiffness: Option<f32>,
+        acceleration: Option<f32>,
+        refuse: bool,
+    ) -> Self {
+        let [least, largest] = position;
+        let mut limits = StateLimits::new().position(least, largest).velocity(velocity);
+        limits = limits.angular_velocity(angular_velocity).force(force);
+        limits = stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness));
+        limits = acceleration.map_or(limits, |acceleration| limits.acceleration(acceleration));
+        Self(if refuse { limits.refuse() } else { limits })
+    }
+}

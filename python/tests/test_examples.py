@@ -1,0 +1,71 @@
+"""The programs of the README, each in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import taut
+from conftest import PATIENCE, until
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def test_the_operator_of_the_readme_moves_its_robot(tmp_path):
+    prints = {}
+    for name in ("robot", "operator"):
+        (tmp_path / name).mkdir()
+        prints[name] = taut.fingerprint(str(tmp_path / name / f"{name}.key"))
+
+    def start(name, program, *arguments):
+        command = [sys.executable, "-u", EXAMPLES / program, *arguments]
+        return subprocess.Popen(command, cwd=tmp_path / name, stdout=subprocess.PIPE, text=True)
+
+    robot = start("robot", "robot.py", "127.0.0.1:0", prints["operator"])
+    try:
+        address = robot.stdout.readline().split()[-1]
+        for _ in range(10):  # On a busy machine the watchdog's 100 ms are over now and then.
+            operator = start("operator", "hand.py", address, prints["robot"])
+            try:
+                said, _ = operator.communicate(timeout=2 * PATIENCE)
+            finally:
+                operator.kill()
+            assert operator.returncode == 0
+            if "arrived" in said:
+                break
+        assert "arrived" in said, said
+        assert "stop" in robot.stdout.readline()
+    finally:
+        robot.kill()
+        robot.wait()
+
+
+def test_the_readme_shows_the_programs_as_they_are():
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    for name in ("robot", "hand"):
+        assert f"```python\n{(EXAMPLES / f'{name}.py').read_text()}```" in readme
+
+
+def test_who_pushes_the_mujoco_arm_into_its_wall_feels_it(ends):
+    pytest.importorskip("mujoco")
+    command = [sys.executable, "-u", EXAMPLES / "mujoco_arm.py", "127.0.0.1:0", ends.prints["operator"]]
+    robot = subprocess.Popen(command, cwd=ends.keys["robot"].parent, stdout=subprocess.PIPE, text=True)
+    try:
+        operator = ends.operator(robot.stdout.readline().split()[-1])
+        ends.feed(operator, taut.State((0.17, 0, 0.2)))
+
+        def felt():
+            try:
+                operator.resume()  # On a busy machine the watchdog's 100 ms are over now and then.
+            except taut.RefusedError:
+                pass
+            arm = operator.latest()
+            rests = arm and arm.position[0] > 0.1 and abs(arm.velocity[0]) < 0.001
+            return arm if rests and arm.force[0] < -1 else None
+
+        arm = until("the wall is felt", felt)
+        assert 0.1 < arm.position[0] < 0.17, "it stands in the way"
+        operator.close()
+    finally:
+        robot.kill()
+        robot.wait()

@@ -1,0 +1,99 @@
+import asyncio
+import dataclasses
+import time
+
+import pytest
+import taut
+from conftest import PATIENCE, Arm, until
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    volts: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Battery:
+    percent: int
+    cells: list[Cell]
+    note: str | None = None
+
+
+def other_battery():
+    @dataclasses.dataclass
+    class Battery:
+        percent: float
+
+    return Battery
+
+
+def test_a_dataclass_goes_over_a_channel_and_is_awaited(ends):
+    sends = taut.Sender("battery", Battery, kind="telemetry")
+    receives = taut.Receiver("battery", Battery, kind="telemetry")
+    robot = ends.robot(Arm(), channels=[sends])
+    message = Battery(87, [Cell(3.7), Cell(4.0)])
+
+    async def first():
+        operator = await asyncio.to_thread(ends.operator, robot.address, channels=[receives])
+        await asyncio.to_thread(until, "it is open", lambda: sends.is_open)
+        asyncio.get_running_loop().call_later(0.05, sends.send, message)
+        async for came in receives:
+            operator.close()
+            return came
+
+    assert asyncio.run(asyncio.wait_for(first(), PATIENCE)) == message
+    with pytest.raises(taut.EndedError):
+        receives.recv(PATIENCE)
+
+
+def test_arrays_share_the_memory_of_their_message(ends):
+    np = pytest.importorskip("numpy")
+    kind = taut.Array("<f4", (2, 3))
+    sends = taut.Sender("wrench", kind, kind="command")
+    receives = taut.Receiver("wrench", kind, kind="command")
+    robot = ends.robot(Arm(), channels=[receives])
+    ends.operator(robot.address, channels=[sends])
+    until("it is open", lambda: sends.is_open)
+    sends.send(np.arange(6, dtype="<f4").reshape(2, 3))
+    came = receives.recv(PATIENCE)
+    assert came.tolist() == [[0, 1, 2], [3, 4, 5]] and not came.flags.owndata
+    with pytest.raises(taut.MessageError, match="none of"):
+        sends.send(np.zeros((3, 2), "<f4"))
+
+
+def test_ends_that_declare_different_messages_both_raise(ends):
+    sends = taut.Sender("battery", Battery, kind="telemetry")
+    receives = taut.Receiver("battery", other_battery(), kind="telemetry")
+    robot = ends.robot(Arm(), channels=[sends])
+    ends.operator(robot.address, channels=[receives])
+    with pytest.raises(taut.SchemaError, match="battery"):
+        receives.recv(PATIENCE)
+
+    def raises():
+        try:
+            sends.send(Battery(1, []))
+        except taut.SchemaError:
+            return True
+        except taut.NotConnectedError:
+            return False
+
+    until("the sender raises, too", raises)
+
+
+def test_what_cannot_be_sent_says_why():
+    sends = taut.Sender("log", kind="bulk")
+    with pytest.raises(taut.NotConnectedError, match="belongs to nobody"):
+        sends.send(b"hello")
+    with pytest.raises(taut.SettingError, match="no type of a message"):
+        taut.Sender("x", dataclasses.make_dataclass("X", [("when", time.struct_time)]), kind="bulk")
+    with pytest.raises(taut.SettingError, match="not `motion`"):
+        taut.Sender("x", kind="motion")
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"[]", b"{}", b'{"percent":1}', b'{"percent":true,"cells":[],"note":null}', b'{"percent":1,"cells":[3],"note":null}']
+)
+def test_bytes_that_are_no_message_raise(payload):
+    receives = taut.Receiver("battery", Battery, kind="telemetry")
+    with pytest.raises(taut.MessageError, match="battery"):
+        receives._read(payload)
