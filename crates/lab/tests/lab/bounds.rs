@@ -97,7 +97,7 @@ fn a_sampled_stream_whose_mean_fits_loses_nothing_in_short_contacts_and_much_in_
         let haptic = result.media.iter().find(|medium| medium.stream == "backward haptic").unwrap();
         haptic.loss_percent.unwrap()
     };
-    assert_eq!(loss("100ms"), 0.0);
+    assert!(loss("100ms") <= 0.0);
     assert!(loss("4s") > 2.0);
 }
 
