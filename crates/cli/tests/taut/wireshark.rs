@@ -93,9 +93,11 @@ fn check(name: &str, transport: &str, session_is_tcp: bool) {
     }
     let world = World::new(name);
     let (run, events) = run(&world, transport);
-    assert_eq!(frames(&world, "_ws.malformed"), 0);
+    assert_eq!(frames(&world, "_ws.malformed && !tcp"), 0);
 
     let count = |kind: &str| events.iter().filter(|event| event["event"] == kind).count() as u64;
+    // A flipped bit may make a header of TCP longer than its packet.
+    assert!(frames(&world, "_ws.malformed") <= count("corrupted").min(1));
     let conservation = |what: &str| run["conservation"][what].as_u64().unwrap();
     assert_eq!((count("sent"), count("received")), (conservation("sent"), conservation("delivered")));
     assert_eq!(frames(&world, "ip"), count("sent") + count("received"));
