@@ -21,6 +21,8 @@ pub struct StateFile {
     stored: Option<String>,
     /// Held for as long as this lives, and made anew when somebody deleted it.
     lock: Option<File>,
+    /// Another process had it meanwhile, and what that one left is its own.
+    lost: bool,
 }
 
 /// Why there is no such file.
@@ -65,7 +67,7 @@ impl StateFile {
             Ok(metadata) if metadata.len() > LONGEST => Some(String::new()),
             Ok(_) => Some(String::from_utf8_lossy(&fs::read(path).map_err(refused)?).into_owned()),
         };
-        Ok((Self { path: path.to_owned(), stored: None, lock }, text))
+        Ok((Self { path: path.to_owned(), stored: None, lock, lost: false }, text))
     }
 
     /// Has anybody opened this file for themselves before?
@@ -102,8 +104,14 @@ impl StateFile {
         }
     }
 
-    /// There is a folder, and nobody else has the file. A lock that was deleted keeps nobody out: it is taken anew, unless somebody has.
+    /// There is a folder, and nobody else has the file. A lock that was deleted keeps nobody out: it is taken anew, unless somebody has, or had and
+    /// left something else there. That is another life's, and may be a stop.
     fn hold(&mut self) -> io::Result<()> {
+        let taken =
+            |path: &Path| io::Error::new(io::ErrorKind::ResourceBusy, StateFileError::Taken(path.to_owned()));
+        if self.lost {
+            return Err(taken(&self.path));
+        }
         make_folder_of(&self.path)?;
         let Some(held) = &self.lock else { return Ok(()) };
         let held = held.metadata()?;
@@ -115,8 +123,16 @@ impl StateFile {
         if !is_ours {
             let again = lock(&self.path).map_err(|error| match error {
                 StateFileError::Refused { error, .. } => error,
-                StateFileError::Taken(_) => io::Error::new(io::ErrorKind::ResourceBusy, error),
+                StateFileError::Taken(path) => taken(&path),
             })?;
+            self.lost = match fs::read(&self.path) {
+                Ok(there) => self.stored.as_ref().is_none_or(|stored| there != stored.as_bytes()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                Err(error) => return Err(error),
+            };
+            if self.lost {
+                return Err(taken(&self.path));
+            }
             self.lock = Some(again);
         }
         Ok(())
@@ -329,7 +345,11 @@ mod tests {
         assert!(first.restore().is_err());
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "second");
         drop(second);
-        first.write("first again").expect("the other life is over");
+        assert!(first.write("first again").is_err(), "what the other life left is its own");
+        assert!(first.restore().is_err());
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "second");
+        let (_third, text) = StateFile::open(&path, true).expect("the next life has it");
+        assert_eq!(text.as_deref(), Some("second"));
         fs::remove_dir_all(folder).expect("it was made here");
     }
 

@@ -29,11 +29,14 @@ pub enum Mode {
 /// The gap of a session, as a person names it: `4ms`, or `adaptive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapChoice {
-    /// It does not change. 0 to [`MAX_GAP`].
+    /// It does not change. 0 to 50 ms: the state with which a hand lets go of the robot waits for it.
     Fixed(Duration),
     /// It follows the path.
     Adaptive,
 }
+
+/// Of a live session: what a hand does is not known for longer.
+const LONGEST_LIVE: Duration = Duration::from_millis(50);
 
 impl FromStr for GapChoice {
     type Err = String;
@@ -41,9 +44,9 @@ impl FromStr for GapChoice {
         if text == "adaptive" {
             return Ok(Self::Adaptive);
         }
-        let gap = text.parse().ok().filter(|gap| *gap <= MAX_GAP).map(Self::Fixed);
+        let gap = text.parse().ok().filter(|gap| *gap <= LONGEST_LIVE).map(Self::Fixed);
         gap.ok_or_else(|| {
-            format!("`{text}` is not a gap; write adaptive, or a time up to {MAX_GAP}, such as 4ms")
+            format!("`{text}` is not a gap; write adaptive, or a time up to {LONGEST_LIVE}, such as 4ms")
         })
     }
 }
@@ -312,7 +315,7 @@ mod tests {
         assert_eq!("4ms".parse(), Ok(GapChoice::Fixed(Duration::from_millis(4))));
         assert_eq!("0ms".parse(), Ok(GapChoice::Fixed(Duration::ZERO)));
         assert_eq!("adaptive".parse(), Ok(GapChoice::Adaptive));
-        for text in ["656ms", "4", "-1ms", "Adaptive", ""] {
+        for text in ["51ms", "4", "-1ms", "Adaptive", ""] {
             assert!(text.parse::<GapChoice>().unwrap_err().contains("adaptive, or a time"), "{text}");
         }
     }

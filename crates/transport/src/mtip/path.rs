@@ -170,12 +170,12 @@ impl Path {
         Hold::at_least(self.round_trip() / IN_A_ROUND_TRIP)
     }
 
-    /// How long the answer to a copy that leaves now may wait for others: where copies come fast, are answered, and none is overdue, what
-    /// makes eight answers in a round trip. A loss need not be feared for that: what comes after it is answered at once.
+    /// How long the answer to a copy that leaves now may wait for others: where copies come fast, what makes eight answers in a
+    /// round trip. A loss need not be feared for that, what comes after it is answered at once; and on a path that stands still, or loses, an answer to each
+    /// would be what fills it.
     pub(super) fn hold(&self, now: Time) -> Hold {
         let is_fast = now.saturating_since(self.newest_sent) < self.round_trip() / FAST;
-        let is_doubted = self.state != PathState::Up || self.own.missing() > LEAST_SILENCE;
-        if is_fast && !is_doubted { self.longest_hold() } else { Hold::NONE }
+        if is_fast { self.longest_hold() } else { Hold::NONE }
     }
 
     /// The shortest of its round trips lately; zero before one is known.

@@ -158,13 +158,16 @@ impl Mtip {
 
     /// The next copy; its path.
     pub(super) fn emit_copy(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<PathId> {
+        let emergency = self.config.emergency;
         while let Some((id, number)) = self.copies.pop_front() {
             let Some(place) = self.place_of(id) else { continue };
             let Some(entry) = self.outstanding.find(number) else { continue };
             let path = &mut self.paths[place];
             let (message, everywhere) = (&entry.message, entry.copies.everywhere);
-            // The published protocol answers each.
-            let hold = match everywhere || self.codec.is_published() {
+            // The published protocol answers each, and a stop waits for nobody.
+            let is_emergency = emergency.is_some_and(|emergency| message.priority <= emergency);
+            let at_once = everywhere || is_emergency || self.codec.is_published();
+            let hold = match at_once {
                 true => Hold::NONE,
                 false => path.hold(now),
             };
