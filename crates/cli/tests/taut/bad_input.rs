@@ -459,7 +459,7 @@ taut: unknown_queue.toml:8: links.wire.chain.0.server.queue.cakes: unknown key; 
 taut: interval_of_codel.toml:8: links.wire.chain.0.server.queue.codel.interval: 5s is not within 1us to 4s
 taut: rate_of_tbf.toml:8: links.wire.chain.0.server.queue.tbf: the key `burst` is missing
 taut: delays_of_nowhere.toml:9: links.wire.chain.1.jitter_table.file: none.csv: there is no such file
-taut: delays_that_are_not_part_of_the_project.toml:9: links.wire.chain.1.jitter_table.file: ../shared/data/multipath-5g/none.csv: is a recording that is not part of this project (delay, jitter and loss of two 5G links, from github.com/deliarico/MTIP), and it is not there; all scenarios but two-5g-links.toml, two-5g-links-perturbed.toml, two-measured-5g-links.toml, link-failure.toml and telehaptic-qos/adaptive-sampling.toml run without recordings, and so do --variant "a stable" and "b link failure" of the first
+taut: delays_that_are_not_part_of_the_project.toml:9: links.wire.chain.1.jitter_table.file: ../shared/data/multipath-5g/none.csv: is a recording that is not part of this project (delay, jitter and loss of two 5G links, from github.com/deliarico/MTIP), and it is not there; all scenarios but two-5g-links.toml, two-5g-links-perturbed.toml, two-measured-5g-links.toml, link-failure.toml, telehaptic-qos/adaptive-sampling.toml and telehaptic-qos/recordings.toml run without recordings, and so do --variant "a stable" and "b link failure" of the first
 taut: frames_beyond_240.toml:22: cross.noise.traffic.rtp.fps: 241 is not within 1 to 240
 taut: video_with_nobody.toml:22: cross.noise.traffic.rtp.with: `nobody` is no single cross traffic of type haptic or replay
 taut: touch_without_period.toml:22: cross.noise.traffic.haptic.period: 0ns is not within 10us to 1s
