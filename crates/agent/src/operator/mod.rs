@@ -259,7 +259,9 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
         let Some(due) = self.next_exchange.filter(|due| now >= *due) else { return };
         // As samples are: a host that is late asks no less often.
         let period = self.settings.period;
-        self.next_exchange = Some(due + period * ((now - due) / period + 1));
+        let behind = (now - due) / period;
+        self.next_exchange = Some(due + period * (behind + 1));
+        self.session.miss(behind);
         if let Some(rate) = self.session.channel_bitrate() {
             self.device.0.limit_bitrate(rate);
         }

@@ -206,6 +206,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
             newest = self.device.0.measure().or(newest);
         }
         self.next_step += period * (behind + 1);
+        self.session.miss(behind);
         if let Some(measured) = newest {
             self.report.measured(&measured);
             self.eye.show(now, Observed::Measured(&measured));

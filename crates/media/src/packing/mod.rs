@@ -176,6 +176,19 @@ impl Packer {
         }
     }
 
+    /// The device was not asked for so many samples, for whoever asks it was late: what would have gone along with them goes all the same.
+    pub fn miss(&mut self, samples: u64) {
+        let samples = samples.min(MAX_SAMPLES as u64) as u32;
+        match &mut self.0 {
+            Policy::Fixed { withheld, .. } => *withheld = (*withheld + samples).min(MAX_SAMPLES as u32),
+            Policy::Aware { fragment, deficit, .. } => {
+                *deficit = (*deficit + *fragment * u64::from(samples)).min(*fragment * MAX_DEFICIT);
+            }
+            // It counts time.
+            Policy::Visual { .. } => {}
+        }
+    }
+
     /// Time has passed without a sample.
     pub fn time_out(&mut self, now: Time) {
         match &mut self.0 {

@@ -295,6 +295,11 @@ impl Channels {
         sent
     }
 
+    /// So many live messages were not made, for the device was asked too late.
+    pub(crate) fn miss(&mut self, messages: u64) {
+        self.packs.miss(messages);
+    }
+
     /// A message was refused before it came here.
     pub(crate) fn refuse(&mut self, channel: ChannelId, refused: SendRefused) -> SendRefused {
         if let Some(tally) = self.tallies.get_mut(usize::from(channel.0)) {

@@ -103,6 +103,11 @@ impl Packs {
         self.packer.iter_mut().for_each(|packer| packer.tick(now, significant));
     }
 
+    /// So many live messages were not made, for the device was asked too late.
+    pub(super) fn miss(&mut self, messages: u64) {
+        self.packer.iter_mut().for_each(|packer| packer.miss(messages));
+    }
+
     /// So many frames took so long to the peer, ns; the clocks may differ.
     pub(super) fn delay(&mut self, delay_ns: i64, frames: u32) {
         let Some(packer) = &mut self.packer else { return };

@@ -195,6 +195,12 @@ impl<T: Transport> Operator<T> {
         Ok(sequence)
     }
 
+    /// The device was not asked for so many samples, because its host was late: what a [`Packing`](crate::Packing) lets travel along with
+    /// them goes all the same, so that a late host does not slow down sound and pictures.
+    pub fn miss(&mut self, samples: u64) {
+        self.sending.channels.miss(samples);
+    }
+
     /// Takes a message of a channel, made at `created`: a time that is still to come counts as `now`. Its number in the channel;
     /// what becomes of it is told by a [`ChannelEvent`](crate::ChannelEvent).
     ///

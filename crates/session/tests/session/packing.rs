@@ -262,6 +262,32 @@ fn fixed_fragment_goes_on_with_media_while_samples_are_withheld() {
     assert!(robot.worst_delay(VIDEO) <= MS * 40, "{}", robot.worst_delay(VIDEO));
 }
 
+/// Sound and pictures take all the bytes that go along with samples: what one that is missing would have taken is made up for.
+#[test]
+fn samples_that_a_late_host_missed_delay_neither_sound_nor_pictures() {
+    let trend = TrendConfig::new();
+    let aware = Scheme::NetworkAware { fragment: FRAGMENT, period: PERIOD, trend };
+    for packing in [fixed_fragment(), Packing::new(aware).unwrap()] {
+        let mut robot = Robot::new(packing, 12, delays(MS));
+        robot.media = (160, 2_000);
+        for tick in 0..4_000 {
+            robot.media();
+            match tick % 50 {
+                9 | 10 => {}
+                11 => {
+                    robot.world.robot.miss(2);
+                    robot.feel();
+                }
+                _ => robot.feel(),
+            }
+            robot.pass();
+        }
+        robot.settle();
+        assert_eq!((robot.count(VIDEO), robot.world.observer.lost), (100, 0));
+        assert!(robot.worst_delay(VIDEO) <= MS * 48, "{}", robot.worst_delay(VIDEO));
+    }
+}
+
 /// The source's rate swings between 613 and 1079 kbit/s.
 #[test]
 fn visual_haptic_rate_swings_with_significance() {
