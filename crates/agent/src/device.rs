@@ -110,17 +110,21 @@ pub struct Measured {
 pub enum DeviceFailure {
     /// Its process is gone. It does not come back.
     Ended(String),
-    /// It reads or writes no more. It does not come back.
+    /// It closed its socket. It does not come back.
     Closed,
-    /// A line of it was no report.
+    /// It wrote what is no frame.
     Junk {
-        /// So many so far.
-        lines: u64,
+        /// So many times so far.
+        frames: u64,
         /// What is wrong with this one.
         why: String,
     },
     /// It did not read what it was told before its lease was over.
     NotTaken,
+    /// It was moving, and has not said for so long where it is.
+    Silent(Duration),
+    /// It did not answer a stop. It is ended, and does not come back.
+    IgnoresStop,
     /// It stopped by itself, and says why.
     Stopped(String),
     /// What watches over the session stopped it, for the session let the watchdog's time pass. It counts as the watchdog.
@@ -130,7 +134,7 @@ pub enum DeviceFailure {
 impl DeviceFailure {
     /// Does it never move again?
     pub const fn is_lasting(&self) -> bool {
-        matches!(self, Self::Ended(_) | Self::Closed)
+        matches!(self, Self::Ended(_) | Self::Closed | Self::IgnoresStop)
     }
 }
 
@@ -138,10 +142,12 @@ impl fmt::Display for DeviceFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended(how) => write!(f, "its process ended: {how}"),
-            Self::Closed => f.write_str("it closed its input or its output"),
-            Self::Junk { lines, why } => {
-                write!(f, "it wrote what is no report, {lines} lines so far: {}", printable(why).at_most(200))
+            Self::Closed => f.write_str("it closed its socket"),
+            Self::Junk { frames, why } => {
+                write!(f, "it wrote what is no frame, {frames} so far: {}", printable(why).at_most(200))
             }
+            Self::Silent(silence) => write!(f, "it has not said for {silence} where it is"),
+            Self::IgnoresStop => f.write_str("it did not answer a stop, and is ended"),
             Self::NotTaken => f.write_str("it did not read in time what it was told"),
             // Whoever wrote this is not to write to a terminal.
             Self::Stopped(why) => write!(f, "it stopped by itself: {}", printable(why)),

@@ -6,14 +6,13 @@ mod packing;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
 use taut_core::{Bitrate, Bytes, Time};
 use taut_io::device::{Drops, LineChannel, LineChannels};
 use taut_lab::scenario::{ChannelSpec, EncodingSpec};
-use taut_session::motion::{Limits, Schema};
+use taut_session::motion::{JointLimits, Limits, Schema};
 use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, Packing, RobotConfig};
 use toml::{Spanned, Value};
 
@@ -212,11 +211,23 @@ impl Channels {
             .map_err(|why| self.place(*line, &format!("limits.{name:?}: {}", why.trim())))
     }
 
-    /// As lines of devices know them.
-    pub(crate) fn lines(&self) -> LineChannels {
+    /// As devices know them. Limits of joints are there where the file has them.
+    ///
+    /// # Errors
+    /// Where limits are wrong.
+    pub(crate) fn lines(&self) -> Result<LineChannels, String> {
         let line = |known: &Declared| {
             let spec = &known.spec;
-            LineChannel {
+            let joints = match known.motion {
+                Some(schema) if self.limits.contains_key(&spec.name) => {
+                    match self.limits_of(known, schema)? {
+                        Limits::Joints(limits) => limits.joints().iter().map(JointLimits::bounds).collect(),
+                        _ => Vec::new(),
+                    }
+                }
+                _ => Vec::new(),
+            };
+            Ok(LineChannel {
                 name: spec.name.clone(),
                 direction: spec.way().expect("it was declared"),
                 motion: known.motion,
@@ -225,9 +236,10 @@ impl Channels {
                 deadline: spec.oldest(),
                 priority: spec.urgency(),
                 largest: spec.most().get() as usize,
-            }
+                joints,
+            })
         };
-        Arc::from_iter(self.list.iter().map(line))
+        self.list.iter().map(line).collect()
     }
 }
 
@@ -268,7 +280,7 @@ Before the first channel, channel_rate = \"4Mbit\" is the most that all of them 
 than what the network carries beside states. packing = { fixed_fragment = { fragment = \"58B\" } } says which messages travel together, and a table
 [sampler.\"name\"] which of a channel are worth sending.
 
-Lines of devices that use them: docs/devices.md. All keys and defaults: docs/channels.md.";
+Devices that use them: docs/devices.md. All keys and defaults: docs/channels.md.";
 
 /// Does anybody need to know? What becomes of each message is summed up.
 pub(crate) const fn is_told(event: &ChannelEvent) -> bool {
@@ -341,7 +353,7 @@ effort = 20.0
         let channels = parse(BOTH).unwrap();
         assert_eq!((channels.motion(), channels.name(ChannelId(1))), (vec!["arm/servo_jp"], "battery"));
         assert!(robot(BOTH).is_ok());
-        let lines = channels.lines();
+        let lines = channels.lines().unwrap();
         assert!(lines[1].is_json && lines[0].motion == Some(Schema::Joints));
         // The operator needs no limits; the robot does not start without.
         let without = &BOTH[..BOTH.find("[limits").unwrap()];

@@ -8,13 +8,15 @@ use taut_lab::hand::SimulatedHand;
 use taut_session::{Priority, State};
 use taut_trace::{Data, Signals};
 
-/// `demo`, `demo:SEED`, `trace:FILE`, `exec:COMMAND` or `lines`.
+use crate::device::{FORMS, Program};
+
+/// `demo`, `demo:SEED`, `trace:FILE`, `exec:PROGRAM`, `python:MODULE:CLASS` or `lines`.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Demo(Seed),
     Trace(String),
-    /// A command, which writes lines.
-    Process(String),
+    /// A program.
+    Process(Program),
     /// Lines on standard input.
     Lines,
 }
@@ -22,6 +24,9 @@ pub(crate) enum Input {
 impl FromStr for Input {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(program) = Program::parse(text) {
+            return program.map(Self::Process);
+        }
         match text.split_once(':') {
             None if text == "demo" => Ok(Self::Demo(Seed::new(1))),
             Some(("demo", seed)) => {
@@ -29,13 +34,8 @@ impl FromStr for Input {
                 Ok(Self::Demo(Seed::new(seed)))
             }
             Some(("trace", file)) if !file.is_empty() => Ok(Self::Trace(file.to_owned())),
-            Some(("exec", command)) if !command.trim().is_empty() => {
-                Ok(Self::Process(command.trim().to_owned()))
-            }
             None if text == "lines" => Ok(Self::Lines),
-            _ => {
-                Err(format!("`{text}` is no input; write demo, demo:SEED, trace:FILE, exec:COMMAND or lines"))
-            }
+            _ => Err(format!("`{text}` is no input; write demo, demo:SEED, trace:FILE, lines, {FORMS}")),
         }
     }
 }
