@@ -105,7 +105,7 @@ impl Moved {
             }
             Self::Process(program) => {
                 all_there(&limits)?;
-                let device = ProcessDevice::start(program.words(), limits, &channels.lines()?);
+                let device = ProcessDevice::start(program.words(), limits, &channels.lines());
                 let device = device.map_err(|error| error.to_string())?;
                 let name = device.name();
                 drops = Some(device.message_drops());

@@ -153,6 +153,12 @@ fn a_robot_does_not_start_without_limits_for_what_moves_it_and_errors_name_file_
     world.write("good.toml", good);
     world.write("unlimited.toml", &good[..good.find("[limits").unwrap()]);
     world.write("typo.toml", good.replace("kind = \"feedback\"", "kind = \"feed\""));
+    let limit = "<limit lower=\"-1\" upper=\"1\" velocity=\"1\" effort=\"10\"/>";
+    let urdf = |limit| {
+        format!("<robot name=\"arm\">\n<joint name=\"elbow\" type=\"revolute\">{limit}</joint></robot>")
+    };
+    world.write("arm.urdf", urdf(""));
+    world.write("good.urdf", urdf(limit));
     let robot = "robot --listen 127.0.0.1:0 --transport udp --plaintext";
     for (arguments, told) in [
         (
@@ -161,6 +167,16 @@ fn a_robot_does_not_start_without_limits_for_what_moves_it_and_errors_name_file_
         ),
         (format!("{robot} --channels typo.toml"), "unknown variant `feed`, expected one of `motion`"),
         (format!("{robot} --channels good.toml"), "the simulated robot is moved by states alone"),
+        (
+            format!("{robot} --channels unlimited.toml --limits arm.urdf"),
+            "arm.urdf: line 2: joint \"elbow\": it has no limits, and is not moved without: add <limit lower=",
+        ),
+        (
+            format!("{robot} --channels unlimited.toml --limits good.urdf"),
+            "the simulated robot is moved by states alone",
+        ),
+        (format!("{robot} --channels good.toml --limits good.urdf"), "no joints without limits of their own"),
+        (format!("{robot} --limits good.urdf"), "--channels"),
         (format!("{robot} --channels nowhere.toml"), "nowhere.toml: No such file"),
         (format!("{robot} --channels good.toml --codec omni71"), "omni71 has none"),
         (
