@@ -43,6 +43,8 @@ pub trait OperatorDevice {
     /// So many periods went by in which it was not asked, because the host was late: what the hand did then is gone. How many samples
     /// that were: behind the end of a recording there are none.
     fn skip(&mut self, periods: u64) -> u64;
+    /// The robot is resumed: what moves it relative to where it is begins anew. It is said when that is asked for and when it is done.
+    fn resumed(&mut self);
     /// What the robot felt and where it was, fresh: push the hand with that force.
     fn feel(&mut self, now: Time, state: &State);
     /// Nothing fresh is known of the robot: let go of the last force. It may be said again, also when nothing was felt.
@@ -78,6 +80,7 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
     fn skip(&mut self, periods: u64) -> u64 {
         self.states.by_ref().take(usize::try_from(periods).unwrap_or(usize::MAX)).count() as u64
     }
+    fn resumed(&mut self) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
@@ -205,6 +208,9 @@ impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
     }
     fn skip(&mut self, periods: u64) -> u64 {
         (**self).skip(periods)
+    }
+    fn resumed(&mut self) {
+        (**self).resumed();
     }
     fn feel(&mut self, now: Time, state: &State) {
         (**self).feel(now, state);

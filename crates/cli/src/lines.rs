@@ -38,10 +38,10 @@ pub(crate) fn open(
     device: Option<Device>,
     channels: &Channels,
     shown: Shown,
+    buttons: Buttons,
 ) -> Result<Opened, String> {
-    let known = channels.lines()?;
+    let known = channels.lines();
     let cannot = |error: io::Error| format!("the input: {error}");
-    let buttons = Buttons::default();
     if let Input::Process(program) = input {
         let mut grumble = Grumble::default();
         let cannot = |error| format!("the input `{}` cannot be started: {error}", program.words().join(" "));

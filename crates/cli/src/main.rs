@@ -22,6 +22,8 @@ mod input;
 #[cfg(feature = "sockets")]
 mod kernel;
 #[cfg(feature = "sockets")]
+mod keyboard;
+#[cfg(feature = "sockets")]
 mod last_stop;
 #[cfg(feature = "sockets")]
 mod lines;

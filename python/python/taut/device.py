@@ -15,7 +15,7 @@ for channels of motion, ``motions()`` and ``messages()`` that give what there is
 ``name``, ``stiffness`` (N/m), ``period`` (0.001 s), ``real`` (``True``: it can hurt somebody) and ``limits_force``, which is to be ``True``: its
 controller keeps the limit of force that ``limit`` is told.
 
-An input's class has ``sample()``, a :class:`State`, or ``None`` where it read nothing new; and it may have ``feel(state)``, ``lost()``, ``buttons()``
+An input's class has ``sample()``, a :class:`State`, or ``None`` where it read nothing new; and it may have ``feel(state)``, ``lost()``, ``resumed()``, ``buttons()``
 that gives ``"stop"``, ``"reset"`` and ``"resume"`` as they are pressed, ``motions()``, ``messages()`` and ``receive(channel, payload, age)``.
 """
 
@@ -39,7 +39,7 @@ __all__ = ["Channel", "Gripper", "Joints", "Limits", "State", "Twist", "main"]
 VERSION = 1
 LONGEST = 1536
 PART = 60_000
-HELLO, CHANNEL, LIMITS, ENABLE, APPLY, DRIVE, STOP, MESSAGE, TICK, FEEL, LOST = range(1, 12)
+HELLO, CHANNEL, LIMITS, ENABLE, APPLY, DRIVE, STOP, MESSAGE, TICK, FEEL, LOST, RESUMED = range(1, 13)
 DEVICE, MEASURED, MOTION, STOPPED, SAMPLE, BUTTON = range(65, 71)
 BUTTONS = ("stop", "reset", "resume")
 #: Buttons are asked for so often, s: also before there are ticks, which begin with a resume.
@@ -397,6 +397,8 @@ class _Input(_Device):
             getattr(self.made, "feel", bool)(State._unpack(rest))
         elif kind == LOST:
             getattr(self.made, "lost", bool)()
+        elif kind == RESUMED:
+            getattr(self.made, "resumed", bool)()
         else:
             self.shared(kind, what, channel, flags, number, rest)
 

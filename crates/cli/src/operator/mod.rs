@@ -12,7 +12,7 @@ use std::sync::mpsc::SyncSender;
 use clap::{Args, ValueEnum};
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Progress, ResumePolicy, Trouble};
 use taut_core::{Duration, Time};
-use taut_io::device::Pressed;
+use taut_io::device::{Buttons, Pressed};
 use taut_io::session::{
     Endpoint, OperateConfig, OperateError, OperatorMachine, OperatorRecord, Remote, Security, Told,
     TransportKind, operate,
@@ -54,7 +54,9 @@ pub(crate) struct Arguments {
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
     #[arg(long)]
     raw: bool,
-    /// What the device does: trace:FILE (CSV or MCAP); demo or demo:SEED, a simulated hand; exec:PROGRAM ARGUMENTS or
+    /// What the device does: trace:FILE (CSV or MCAP); demo or demo:SEED, a simulated hand; keyboard or keyboard:SPEED (m/s), whose
+    /// keys are w s forth and back, a d left and right, i k up and down, j l turn, o p open and close the gripper, e emergency
+    /// stop, c reset it, r resume, q quit; exec:PROGRAM ARGUMENTS or
     /// python:MODULE:CLASS, a device that is a program; or lines: JSON Lines on standard input, beside the words of --commands
     #[arg(long, default_value = "demo")]
     input: Input,
@@ -200,19 +202,26 @@ impl Arguments {
         if self.tui && self.input.reads_stdin() {
             return Err("--input lines and --tui both need standard input; use --input exec:PROGRAM".into());
         }
+        if self.input.is_keyboard() && (self.tui || self.commands) {
+            return Err(
+                "--input keyboard needs standard input for itself: it has the keys of --tui and --commands"
+                    .into(),
+            );
+        }
         channels::check_codec(self.codec.codec, self.channels.as_ref())?;
         let priority = match self.priority {
             Urgency::Normal => Priority::Normal,
             Urgency::High => Priority::High,
             Urgency::Emergency => Priority::Emergency,
         };
-        let device = self.input.open(self.period(), &self.columns, self.repeat, priority)?;
+        let buttons = Buttons::default();
+        let device = self.input.open(self.period(), &self.columns, self.repeat, priority, &buttons)?;
         let shown = match (self.tui, self.json) {
             (true, _) => Shown::Nowhere,
             (_, true) => Shown::Json(clock),
             (_, false) => Shown::Text(clock),
         };
-        crate::lines::open(&self.input, device, &self.channels(), shown)
+        crate::lines::open(&self.input, device, &self.channels(), shown, buttons)
     }
 
     fn record(&self, own: Option<&Fingerprint>) -> Result<OperatorRecord, String> {
@@ -374,6 +383,7 @@ fn press(remote: &Remote<Machine>, pressed: Pressed) {
         Pressed::Alarm(alarm) => remote.stop(alarm),
         Pressed::Reset => remote.send(OperatorCommand::Reset),
         Pressed::Resume => remote.send(OperatorCommand::Resume),
+        Pressed::Quit => remote.send(OperatorCommand::Close),
     }; // Whoever hears nothing presses again.
 }
 

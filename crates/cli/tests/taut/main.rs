@@ -33,6 +33,8 @@ mod json;
 #[cfg(test)]
 mod kernel;
 #[cfg(test)]
+mod keyboard;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod real;

@@ -84,6 +84,8 @@ pub enum Frame {
     Feel(motion::State),
     /// To an input: nothing fresh is known of the robot.
     Lost,
+    /// To an input: the robot is resumed, and what moves it relative to where it is begins anew.
+    Resumed,
     /// From it, first: what it is.
     Device(DeviceInfo),
     /// From a robot: where it is and what it feels.
@@ -226,6 +228,7 @@ mod kind {
     pub(super) const TICK: u8 = 9;
     pub(super) const FEEL: u8 = 10;
     pub(super) const LOST: u8 = 11;
+    pub(super) const RESUMED: u8 = 12;
     pub(super) const DEVICE: u8 = 65;
     pub(super) const MEASURED: u8 = 66;
     pub(super) const MOTION: u8 = 67;
@@ -269,7 +272,7 @@ impl Frame {
         let mut bytes = vec![header.kind, header.what, header.channel, header.flags];
         bytes.extend_from_slice(&header.number.to_le_bytes());
         match self {
-            Self::Hello { .. } | Self::Enable | Self::Lost | Self::Button(_) => {}
+            Self::Hello { .. } | Self::Enable | Self::Lost | Self::Resumed | Self::Button(_) => {}
             Self::Channel(info) => {
                 bytes.extend_from_slice(&(info.joints.len() as u32).to_le_bytes());
                 floats(info.joints.as_flattened(), &mut bytes);
@@ -338,6 +341,7 @@ impl Frame {
             Self::Tick { .. } => of(kind::TICK),
             Self::Feel(_) => of(kind::FEEL),
             Self::Lost => of(kind::LOST),
+            Self::Resumed => of(kind::RESUMED),
             Self::Device(info) => {
                 let flags = flags(&[
                     (flag::LEASE, info.lease),
@@ -409,6 +413,7 @@ impl Header {
             kind::TICK => Frame::Tick { now: parse_time(rest)?.0 },
             kind::FEEL => Frame::Feel(parse_state(rest)?),
             kind::LOST => Frame::Lost,
+            kind::RESUMED => Frame::Resumed,
             kind::DEVICE => {
                 let (stiffness, name) = split::<4>(rest)?;
                 let stiffness = finite(f32::from_le_bytes(*stiffness))?;

@@ -192,6 +192,12 @@ impl OperatorDevice for LineInput {
         self.device.as_mut().map_or(0, |device| device.skip(periods))
     }
 
+    fn resumed(&mut self) {
+        if let Some(device) = &mut self.device {
+            device.resumed();
+        }
+    }
+
     fn feel(&mut self, now: Time, state: &State) {
         if let Some(device) = &mut self.device {
             device.feel(now, state);

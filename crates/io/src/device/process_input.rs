@@ -35,6 +35,8 @@ pub enum Pressed {
     Reset,
     /// Let the robot move.
     Resume,
+    /// End the session.
+    Quit,
 }
 
 impl Buttons {
@@ -68,6 +70,7 @@ struct Talk {
     intro: VecDeque<Frame>,
     feel: Option<Feeling>,
     is_lost: bool,
+    resumed: bool,
     tick: Option<Time>,
     outgoing: Outgoing,
     given: Incoming,
@@ -95,6 +98,7 @@ impl ProcessInput {
             intro: std::iter::once(hello).chain(infos(channels)).collect(),
             feel: None,
             is_lost: true,
+            resumed: false,
             tick: None,
             outgoing: Outgoing::new(channels.clone()),
             given: Incoming::new(channels.clone()),
@@ -130,6 +134,10 @@ impl OperatorDevice for ProcessInput {
 
     fn skip(&mut self, _: u64) -> u64 {
         0
+    }
+
+    fn resumed(&mut self) {
+        self.0.tell(|talk| talk.resumed = true);
     }
 
     fn feel(&mut self, _: Time, state: &State) {
@@ -177,6 +185,9 @@ impl Dialogue for Talk {
                 Feeling::Lost => Frame::Lost,
             });
         }
+        if std::mem::take(&mut self.resumed) {
+            return Some(Frame::Resumed);
+        }
         self.tick.take().map(|now| Frame::Tick { now }).or_else(|| self.outgoing.next(now))
     }
 
@@ -188,7 +199,8 @@ impl Dialogue for Talk {
     }
 
     fn is_empty(&self) -> bool {
-        self.intro.is_empty() && self.feel.is_none() && self.tick.is_none() && self.outgoing.is_empty()
+        let is_told = self.intro.is_empty() && self.feel.is_none() && !self.resumed;
+        is_told && self.tick.is_none() && self.outgoing.is_empty()
     }
 
     fn due(&self) -> Option<Time> {

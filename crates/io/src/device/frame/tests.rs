@@ -17,7 +17,7 @@ fn state() -> impl Strategy<Value = motion::State> {
         gripper,
         position,
         force: [position[2], 0.0, -1.0],
-        turning: turns.then(|| motion::Turning { velocity: position, torque: [0.5; 3] }),
+        turning: turns.then_some(motion::Turning { velocity: position, torque: [0.5; 3] }),
         ..motion::State::default()
     })
 }
@@ -83,7 +83,12 @@ fn frame() -> impl Strategy<Value = Frame> {
         (role, any::<u8>()).prop_map(|(role, channels)| Frame::Hello { role, channels }),
         channel(),
         limits().prop_map(Frame::Limits),
-        prop_oneof![Just(Frame::Enable), Just(Frame::Lost), button.prop_map(Frame::Button)],
+        prop_oneof![
+            Just(Frame::Enable),
+            Just(Frame::Lost),
+            Just(Frame::Resumed),
+            button.prop_map(Frame::Button)
+        ],
         (time.clone(), state()).prop_map(|(until, state)| Frame::Apply { until, state }),
         (id.clone(), time.clone(), any_motion()).prop_map(|(channel, until, motion)| Frame::Drive {
             channel,
