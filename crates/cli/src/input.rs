@@ -10,15 +10,18 @@ use taut_session::{Priority, State};
 use taut_trace::{Data, Signals};
 
 use crate::device::{FORMS, Program};
+use crate::gamepad::{Gamepad, Mapping};
 use crate::keyboard::{self, Keyboard};
 
-/// `demo`, `demo:SEED`, `trace:FILE`, `keyboard`, `exec:PROGRAM`, `python:MODULE:CLASS` or `lines`.
+/// `demo`, `demo:SEED`, `trace:FILE`, `keyboard`, `gamepad`, `exec:PROGRAM`, `python:MODULE:CLASS` or `lines`.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Demo(Seed),
     Trace(String),
     /// Keys of the terminal, and how fast they move, m/s.
     Keyboard(f32),
+    /// A gamepad, by what its axes and buttons do.
+    Gamepad(Mapping),
     /// A program.
     Process(Program),
     /// Lines on standard input.
@@ -37,6 +40,8 @@ impl FromStr for Input {
                 let seed = seed.parse().map_err(|_| format!("`{seed}` is not a seed; write demo:7"))?;
                 Ok(Self::Demo(Seed::new(seed)))
             }
+            None if text == "gamepad" => "".parse().map(Self::Gamepad),
+            Some(("gamepad", file)) if !file.is_empty() => file.parse().map(Self::Gamepad),
             None if text == "keyboard" => Ok(Self::Keyboard(keyboard::SPEED)),
             Some(("keyboard", speed)) => match speed.parse() {
                 Ok(speed) if (0.001..=10.0).contains(&speed) => Ok(Self::Keyboard(speed)),
@@ -45,7 +50,7 @@ impl FromStr for Input {
             Some(("trace", file)) if !file.is_empty() => Ok(Self::Trace(file.to_owned())),
             None if text == "lines" => Ok(Self::Lines),
             _ => Err(format!(
-                "`{text}` is no input; write demo, demo:SEED, trace:FILE, keyboard, lines, {FORMS}"
+                "`{text}` is no input; write demo, demo:SEED, trace:FILE, keyboard, gamepad, lines, {FORMS}"
             )),
         }
     }
@@ -82,6 +87,10 @@ impl Input {
             Self::Keyboard(speed) => {
                 let keyboard = Keyboard::start(*speed, buttons.clone())?;
                 return Ok(Some(Box::new(Relative::new(keyboard, priority))));
+            }
+            Self::Gamepad(mapping) => {
+                let gamepad = Gamepad::start(mapping, buttons.clone())?;
+                return Ok(Some(Box::new(Relative::new(gamepad, priority))));
             }
             Self::Trace(file) => file,
             Self::Process(_) | Self::Lines => return Ok(None),

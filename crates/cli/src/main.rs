@@ -12,6 +12,8 @@ mod diagnostics;
 #[cfg(feature = "sockets")]
 mod emulate;
 #[cfg(feature = "sockets")]
+mod gamepad;
+#[cfg(feature = "sockets")]
 mod gate;
 #[cfg(feature = "sockets")]
 mod host;

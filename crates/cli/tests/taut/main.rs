@@ -23,6 +23,8 @@ mod fault_script;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod gamepad;
+#[cfg(test)]
 mod gap;
 #[cfg(test)]
 mod gate;

@@ -8,6 +8,7 @@
 //! | [`InProcess`] | a device of this process that looks whether somebody stopped it: a simulation |
 //! | [`ProcessDevice`], [`ProcessInput`] | a robot's and an operator's device in a process of its own, told and heard by [`frame`]s |
 //! | [`DeviceSocket`] | the other end of those, for devices in Rust |
+//! | [`evdev`] | what happens on input devices of Linux, such as gamepads |
 //! | [`LineInput`] | an operator's device that is [`lines`] on standard input |
 //!
 //! Three things stop a device whose session is late, each without the others: the session's watchdog, the deadman beside
@@ -15,6 +16,7 @@
 
 pub mod base64;
 mod deadman;
+pub mod evdev;
 pub mod frame;
 mod guarded;
 mod input;
