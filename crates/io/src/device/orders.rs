@@ -61,6 +61,8 @@ impl Target {
     }
 }
 
+/// Whoever looks so much later than it wanted to was frozen, or suspended with the machine.
+const LATE: Duration = Duration::from_millis(500);
 /// No device that moves has to say where it is more often.
 const LEAST_SILENCE: Duration = Duration::from_millis(100);
 
@@ -230,8 +232,12 @@ impl Orders {
 
     /// What it did not do in time. Each is told once.
     pub(super) fn overdue(&mut self, now: Time) -> Option<Overdue> {
-        if self.unanswered.take_if(|until| *until <= now).is_some() {
-            return Some(Overdue::Stop);
+        if let Some(until) = self.unanswered.take_if(|until| *until <= now) {
+            if now.saturating_since(until) < LATE {
+                return Some(Overdue::Stop);
+            }
+            // This host slept; the device may have, too.
+            self.unanswered = Some(now + PATIENCE);
         }
         if self.silence_due().is_some_and(|due| due <= now) {
             self.heard = None;
@@ -413,6 +419,16 @@ mod tests {
         orders.stopped(3);
         orders.next(at(patience), true);
         assert_eq!(orders.overdue(at(3 * patience)), None);
+    }
+
+    #[test]
+    fn a_host_that_slept_gives_the_device_its_time_to_answer_once_more() {
+        let mut orders = greeted(&Arc::from([]));
+        orders.stop(StopCause::Host);
+        orders.next(at(0), true);
+        orders.next(at(0), true);
+        assert_eq!(orders.overdue(at(60_000)), None);
+        assert_eq!(orders.overdue(at(62_000)), Some(Overdue::Stop));
     }
 
     const ARM: ChannelId = ChannelId(0);

@@ -36,7 +36,7 @@ pub(super) trait Dialogue: Send + 'static {
     fn is_empty(&self) -> bool;
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.
     fn due(&self) -> Option<Time>;
-    /// Time has passed. False: the program is to be ended.
+    /// Time has passed, and what the program said was heard. False: it is to be ended.
     fn handle_timeout(&mut self, now: Time) -> bool;
     /// The program wrote something.
     fn hear(&mut self, now: Time, said: Result<Frame, FrameError>);
@@ -180,8 +180,9 @@ impl<D: Dialogue> Shared<D> {
         }
         let has_ended = !fds[2].revents().is_empty();
         self.wake.acknowledge();
-        // What it said before it ended counts.
-        self.hear(&socket, buffer) && !has_ended
+        // What it said before it ended counts; and what it said in time, before it is judged by a host that is late itself.
+        let is_open = self.hear(&socket, buffer) && !has_ended;
+        is_open && self.lock().dialogue.handle_timeout(Clock::since_boot())
     }
 
     /// Takes what the program wrote. False: it has closed its end.
@@ -227,9 +228,6 @@ impl<D: Dialogue> Inner<D> {
                 }
                 Err(_) => return self.close(),
             }
-        }
-        if !self.dialogue.handle_timeout(now) {
-            self.close();
         }
     }
 }
