@@ -12,6 +12,7 @@ pub mod live;
 use std::net::Ipv4Addr;
 
 use taut_core::{Bytes, Duration};
+use taut_io::device::frame as device_frame;
 use taut_lab::scenario::{Scenario, ScenarioError, Setting};
 use taut_trace::{Data, Ivf, Limits, Recording, info, read_bytes, read_bytes_within, write_csv, write_mcap};
 use taut_transport::quic::frame as quic_frame;
@@ -24,7 +25,7 @@ use taut_wire::{
 pub type Body = fn(&[u8]);
 
 /// Every target by name; its corpus is the folder of that name.
-pub const TARGETS: [(&str, Body); 18] = [
+pub const TARGETS: [(&str, Body); 19] = [
     ("csv", csv),
     ("mcap", mcap),
     ("pcap", pcap),
@@ -43,6 +44,7 @@ pub const TARGETS: [(&str, Body); 18] = [
     ("mpquic", live::mpquic),
     ("proxy", live::proxy),
     ("ivf", ivf),
+    ("device", device),
 ];
 
 /// Tables.
@@ -180,6 +182,13 @@ pub fn dccp(data: &[u8]) {
     let again = dccp_wire::View::new_checked(&bytes).expect("what was emitted parses");
     assert_eq!(again.repr(), view.repr());
     assert!(again.options().eq(view.options()) && again.data() == view.data());
+}
+
+/// Frames of devices that are programs. Every one has one form.
+pub fn device(data: &[u8]) {
+    if let Ok(frame) = device_frame::Frame::parse(data) {
+        assert_eq!(frame.to_bytes(), data);
+    }
 }
 
 /// State samples of a haptic device, and their acknowledgements. Every one has one form, but for a sample's padding.

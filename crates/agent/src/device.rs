@@ -43,6 +43,8 @@ pub trait OperatorDevice {
     /// So many periods went by in which it was not asked, because the host was late: what the hand did then is gone. How many samples
     /// that were: behind the end of a recording there are none.
     fn skip(&mut self, periods: u64) -> u64;
+    /// The robot is resumed: what moves it relative to where it is begins anew. It is said when that is asked for and when it is done.
+    fn resumed(&mut self);
     /// What the robot felt and where it was, fresh: push the hand with that force.
     fn feel(&mut self, now: Time, state: &State);
     /// Nothing fresh is known of the robot: let go of the last force. It may be said again, also when nothing was felt.
@@ -78,6 +80,7 @@ impl<I: Iterator<Item = State>> OperatorDevice for Playback<I> {
     fn skip(&mut self, periods: u64) -> u64 {
         self.states.by_ref().take(usize::try_from(periods).unwrap_or(usize::MAX)).count() as u64
     }
+    fn resumed(&mut self) {}
     fn feel(&mut self, _: Time, _: &State) {}
     fn lost(&mut self) {}
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
@@ -110,17 +113,21 @@ pub struct Measured {
 pub enum DeviceFailure {
     /// Its process is gone. It does not come back.
     Ended(String),
-    /// It reads or writes no more. It does not come back.
+    /// It closed its socket. It does not come back.
     Closed,
-    /// A line of it was no report.
+    /// It wrote what is no frame.
     Junk {
-        /// So many so far.
-        lines: u64,
+        /// So many times so far.
+        frames: u64,
         /// What is wrong with this one.
         why: String,
     },
     /// It did not read what it was told before its lease was over.
     NotTaken,
+    /// It was moving, and has not said for so long where it is.
+    Silent(Duration),
+    /// It did not answer a stop. It is ended, and does not come back.
+    IgnoresStop,
     /// It stopped by itself, and says why.
     Stopped(String),
     /// What watches over the session stopped it, for the session let the watchdog's time pass. It counts as the watchdog.
@@ -130,7 +137,7 @@ pub enum DeviceFailure {
 impl DeviceFailure {
     /// Does it never move again?
     pub const fn is_lasting(&self) -> bool {
-        matches!(self, Self::Ended(_) | Self::Closed)
+        matches!(self, Self::Ended(_) | Self::Closed | Self::IgnoresStop)
     }
 }
 
@@ -138,10 +145,12 @@ impl fmt::Display for DeviceFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended(how) => write!(f, "its process ended: {how}"),
-            Self::Closed => f.write_str("it closed its input or its output"),
-            Self::Junk { lines, why } => {
-                write!(f, "it wrote what is no report, {lines} lines so far: {}", printable(why).at_most(200))
+            Self::Closed => f.write_str("it closed its socket"),
+            Self::Junk { frames, why } => {
+                write!(f, "it wrote what is no frame, {frames} so far: {}", printable(why).at_most(200))
             }
+            Self::Silent(silence) => write!(f, "it has not said for {silence} where it is"),
+            Self::IgnoresStop => f.write_str("it did not answer a stop, and is ended"),
             Self::NotTaken => f.write_str("it did not read in time what it was told"),
             // Whoever wrote this is not to write to a terminal.
             Self::Stopped(why) => write!(f, "it stopped by itself: {}", printable(why)),
@@ -199,6 +208,9 @@ impl<D: OperatorDevice + ?Sized> OperatorDevice for Box<D> {
     }
     fn skip(&mut self, periods: u64) -> u64 {
         (**self).skip(periods)
+    }
+    fn resumed(&mut self) {
+        (**self).resumed();
     }
     fn feel(&mut self, now: Time, state: &State) {
         (**self).feel(now, state);

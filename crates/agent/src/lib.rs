@@ -6,6 +6,7 @@
 //! | [`Operator`] | asks the device in a hand, lets it feel, resumes by its [`ResumePolicy`], connects again, reports |
 //! | [`Robot`] | gives a device its set points with the time that is left, feeds back, stops it, waits for the next operator |
 //! | [`OperatorDevice`], [`RobotDevice`] | the contracts of devices, simulated or real |
+//! | [`Clutch`], [`Relative`] | inputs that say how fast to move: motion begins where the robot is |
 //! | [`Lease`] | for how long a device may go on by itself: its own watchdog |
 //! | [`Conversation`] | what is asked of a transport beyond the contract of all: why there is no session, who else asked |
 //! | [`SessionObserver`] | looks on, for measurements |
@@ -94,6 +95,7 @@
 //! assert_eq!(operator.progress(now).made, 1_000);
 //! ```
 
+mod clutch;
 mod conversation;
 mod device;
 mod diagnostics;
@@ -111,6 +113,7 @@ pub mod device_types {
     pub use taut_session::ChannelId;
 }
 
+pub use clutch::{Clutch, Grip, LEASH, Rate, RateInput, Relative};
 pub use conversation::{Conversation, Refused, Trouble};
 pub use device::{
     DeviceFailure, DeviceMessage, Measured, OperatorDevice, Playback, RobotDevice, Sample, SetPoint,

@@ -2,18 +2,18 @@
 
 mod limits;
 mod packing;
+mod urdf;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
 use taut_core::{Bitrate, Bytes, Time};
 use taut_io::device::{Drops, LineChannel, LineChannels};
 use taut_lab::scenario::{ChannelSpec, EncodingSpec};
-use taut_session::motion::{Limits, Schema};
+use taut_session::motion::{JointLimits, JointsLimits, Limits, Schema};
 use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, Packing, RobotConfig};
 use toml::{Spanned, Value};
 
@@ -49,6 +49,8 @@ pub(crate) struct Channels {
     list: Vec<Declared>,
     /// For errors: a channel's limits, and their line.
     limits: BTreeMap<String, (usize, Value)>,
+    /// Of joints without others.
+    urdf: Option<JointsLimits>,
 }
 
 #[derive(Clone, Debug)]
@@ -123,7 +125,8 @@ impl Channels {
             let line = line_at(value.span().start + 1);
             (name, (line, value.into_inner()))
         });
-        let channels = Self { file: path.to_owned(), rate, packing, list, limits: limits.collect() };
+        let channels =
+            Self { file: path.to_owned(), rate, packing, list, limits: limits.collect(), urdf: None };
         let unknown = channels.limits.iter().find(|(name, _)| {
             !channels.list.iter().any(|known| known.motion.is_some() && known.spec.name == **name)
         });
@@ -199,23 +202,45 @@ impl Channels {
         })
     }
 
+    /// Joints of which the file has no limits have those of this one.
+    pub(crate) fn with_urdf(mut self, urdf: &Path) -> Result<Self, String> {
+        let joints = self.list.iter().filter(|known| known.motion == Some(Schema::Joints));
+        if joints.clone().all(|known| self.limits.contains_key(&known.spec.name)) {
+            return Err(format!(
+                "--limits {}: --channels declares no joints without limits of their own",
+                urdf.display()
+            ));
+        }
+        self.urdf = Some(limits::from_urdf(urdf, None).map_err(|why| format!("--limits {why}"))?);
+        Ok(self)
+    }
+
     fn limits_of(&self, known: &Declared, schema: Schema) -> Result<Limits, String> {
         let name = &known.spec.name;
         let Some((line, table)) = self.limits.get(name) else {
+            if let (Schema::Joints, Some(limits)) = (schema, &self.urdf) {
+                return Ok(limits.clone().into());
+            }
             let what = format!(
                 "channel {name:?} moves the robot, which does not take it without limits: add a table [limits.{name:?}] with {}",
                 needed(schema)
             );
             return Err(self.place(known.line, &what));
         };
-        limits(schema, table.clone())
+        limits(schema, table.clone(), self.file.parent().unwrap_or(Path::new("")))
             .map_err(|why| self.place(*line, &format!("limits.{name:?}: {}", why.trim())))
     }
 
-    /// As lines of devices know them.
+    /// As devices know them.
     pub(crate) fn lines(&self) -> LineChannels {
         let line = |known: &Declared| {
             let spec = &known.spec;
+            // The operator's end needs no limits, and the robot's says what is wrong with them when it declares its channels.
+            let limits = known.motion.and_then(|schema| self.limits_of(known, schema).ok());
+            let joints = match limits {
+                Some(Limits::Joints(limits)) => limits.joints().iter().map(JointLimits::bounds).collect(),
+                _ => Vec::new(),
+            };
             LineChannel {
                 name: spec.name.clone(),
                 direction: spec.way().expect("it was declared"),
@@ -225,9 +250,10 @@ impl Channels {
                 deadline: spec.oldest(),
                 priority: spec.urgency(),
                 largest: spec.most().get() as usize,
+                joints,
             }
         };
-        Arc::from_iter(self.list.iter().map(line))
+        self.list.iter().map(line).collect()
     }
 }
 
@@ -264,11 +290,12 @@ taut/Gripper, and at the robot limits, without which that does not start:
   velocity = 1.0               # rad/s; or a number for each joint
   effort = 20.0                # N·m
 
-Before the first channel, channel_rate = \"4Mbit\" is the most that all of them together send from each end, where that is to be less
+or urdf = \"arm.urdf\", with joints = [\"shoulder\", \"elbow\"] where those of the channel are not all that move in that file's order; taut robot
+--limits arm.urdf does that for joints without such a table. Before the first channel, channel_rate = \"4Mbit\" is the most that all of them together send from each end, where that is to be less
 than what the network carries beside states. packing = { fixed_fragment = { fragment = \"58B\" } } says which messages travel together, and a table
 [sampler.\"name\"] which of a channel are worth sending.
 
-Lines of devices that use them: docs/devices.md. All keys and defaults: docs/channels.md.";
+Devices that use them: docs/devices.md. All keys and defaults: docs/channels.md.";
 
 /// Does anybody need to know? What becomes of each message is summed up.
 pub(crate) const fn is_told(event: &ChannelEvent) -> bool {

@@ -139,6 +139,7 @@ impl OnSignal {
                     if TERMINAL_TAKEN.load(Ordering::Relaxed) {
                         let _ = ratatui::try_restore();
                     }
+                    crate::keyboard::restore();
                     std::process::exit(128 + signal);
                 }
                 first();

@@ -2,19 +2,28 @@
 
 use std::str::FromStr;
 
-use taut_agent::{OperatorDevice, Playback};
+use taut_agent::{OperatorDevice, Playback, Relative};
 use taut_core::{Duration, Seed, Time};
+use taut_io::device::Buttons;
 use taut_lab::hand::SimulatedHand;
 use taut_session::{Priority, State};
 use taut_trace::{Data, Signals};
 
-/// `demo`, `demo:SEED`, `trace:FILE`, `exec:COMMAND` or `lines`.
+use crate::device::{FORMS, Program};
+use crate::gamepad::{Gamepad, Mapping};
+use crate::keyboard::{self, Keyboard};
+
+/// `demo`, `demo:SEED`, `trace:FILE`, `keyboard`, `gamepad`, `exec:PROGRAM`, `python:MODULE:CLASS` or `lines`.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Demo(Seed),
     Trace(String),
-    /// A command, which writes lines.
-    Process(String),
+    /// Keys of the terminal, and how fast they move, m/s.
+    Keyboard(f32),
+    /// A gamepad, by what its axes and buttons do.
+    Gamepad(Mapping),
+    /// A program.
+    Process(Program),
     /// Lines on standard input.
     Lines,
 }
@@ -22,20 +31,27 @@ pub(crate) enum Input {
 impl FromStr for Input {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(program) = Program::parse(text) {
+            return program.map(Self::Process);
+        }
         match text.split_once(':') {
             None if text == "demo" => Ok(Self::Demo(Seed::new(1))),
             Some(("demo", seed)) => {
                 let seed = seed.parse().map_err(|_| format!("`{seed}` is not a seed; write demo:7"))?;
                 Ok(Self::Demo(Seed::new(seed)))
             }
+            None if text == "gamepad" => "".parse().map(Self::Gamepad),
+            Some(("gamepad", file)) if !file.is_empty() => file.parse().map(Self::Gamepad),
+            None if text == "keyboard" => Ok(Self::Keyboard(keyboard::SPEED)),
+            Some(("keyboard", speed)) => match speed.parse() {
+                Ok(speed) if (0.001..=10.0).contains(&speed) => Ok(Self::Keyboard(speed)),
+                _ => Err(format!("`{speed}` is no speed from 0.001 to 10 m/s; write keyboard:0.05")),
+            },
             Some(("trace", file)) if !file.is_empty() => Ok(Self::Trace(file.to_owned())),
-            Some(("exec", command)) if !command.trim().is_empty() => {
-                Ok(Self::Process(command.trim().to_owned()))
-            }
             None if text == "lines" => Ok(Self::Lines),
-            _ => {
-                Err(format!("`{text}` is no input; write demo, demo:SEED, trace:FILE, exec:COMMAND or lines"))
-            }
+            _ => Err(format!(
+                "`{text}` is no input; write demo, demo:SEED, trace:FILE, keyboard, gamepad, lines, {FORMS}"
+            )),
         }
     }
 }
@@ -49,7 +65,12 @@ impl Input {
         matches!(self, Self::Lines)
     }
 
-    /// The device, if it is not lines; its recording is over after one lap unless it `repeats`. `columns` names those of x, y, z, and
+    /// Does it take standard input for itself?
+    pub(crate) const fn is_keyboard(&self) -> bool {
+        matches!(self, Self::Keyboard(_))
+    }
+
+    /// The device, if it is not lines; what is pressed on it goes to `buttons`; its recording is over after one lap unless it `repeats`. `columns` names those of x, y, z, and
     /// of the velocity along them, where the recording's own names do not tell.
     pub(crate) fn open(
         &self,
@@ -57,10 +78,19 @@ impl Input {
         columns: &[String],
         repeats: bool,
         priority: Priority,
+        buttons: &Buttons,
     ) -> Result<Option<Device>, String> {
         let file = match self {
             Self::Demo(seed) => {
                 return Ok(Some(Box::new(SimulatedHand::new(*seed, period).priority(priority))));
+            }
+            Self::Keyboard(speed) => {
+                let keyboard = Keyboard::start(*speed, buttons.clone())?;
+                return Ok(Some(Box::new(Relative::new(keyboard, priority))));
+            }
+            Self::Gamepad(mapping) => {
+                let gamepad = Gamepad::start(mapping, buttons.clone())?;
+                return Ok(Some(Box::new(Relative::new(gamepad, priority))));
             }
             Self::Trace(file) => file,
             Self::Process(_) | Self::Lines => return Ok(None),
@@ -196,6 +226,8 @@ mod tests {
     fn inputs_are_written_in_one_of_three_ways() {
         assert!(matches!("demo:7".parse(), Ok(Input::Demo(seed)) if seed == Seed::new(7)));
         assert!(matches!("trace:a:b.mcap".parse(), Ok(Input::Trace(file)) if file == "a:b.mcap"));
+        assert!(matches!("keyboard:0.2".parse(), Ok(Input::Keyboard(speed)) if (speed - 0.2).abs() < 1e-6));
+        assert!("keyboard:fast".parse::<Input>().unwrap_err().contains("keyboard:0.05"));
         assert!("trace:".parse::<Input>().unwrap_err().contains("trace:FILE"));
     }
 }

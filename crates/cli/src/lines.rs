@@ -1,4 +1,4 @@
-//! An operator's device by lines, and what comes over channels as lines.
+//! An operator's device with what comes over channels: a program, or lines.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use taut_core::{Duration, Time, printable};
 use taut_io::Clock;
 use taut_io::device::lines::{MessageLine, Splitter};
-use taut_io::device::{DeviceDrops, InputLines, InputTold, LineInput, lines_of};
+use taut_io::device::{Buttons, DeviceDrops, InputLines, LineInput, ProcessInput, lines_of};
 
 use crate::channels::Channels;
 use crate::host::json_line;
@@ -19,9 +19,11 @@ pub(crate) struct Opened {
     /// Where lines of standard input go.
     pub(crate) lines: Option<LineTaker>,
     pub(crate) drops: Option<DeviceDrops>,
+    /// What is pressed on it.
+    pub(crate) buttons: Buttons,
 }
 
-/// How what comes is told, where no command is.
+/// How what comes is told, where no program is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shown {
     Text(Clock),
@@ -36,30 +38,35 @@ pub(crate) fn open(
     device: Option<Device>,
     channels: &Channels,
     shown: Shown,
+    buttons: Buttons,
 ) -> Result<Opened, String> {
     let known = channels.lines();
     let cannot = |error: io::Error| format!("the input: {error}");
-    let device = match (input, device) {
-        (Input::Process(command), _) => {
-            let mut grumble = Grumble::default();
-            LineInput::start(command, &known, move |why| grumble.say(why)).map_err(cannot)?
+    if let Input::Process(program) = input {
+        let mut grumble = Grumble::default();
+        let cannot = |error| format!("the input `{}` cannot be started: {error}", program.words().join(" "));
+        let complain = move |why: &str| grumble.say(why);
+        let device =
+            ProcessInput::start(program.words(), &known, buttons.clone(), complain).map_err(cannot)?;
+        let drops = Some(device.message_drops());
+        return Ok(Opened { device: Box::new(device), lines: None, drops, buttons });
+    }
+    let device = match device {
+        Some(device) if channels.is_empty() => {
+            return Ok(Opened { device, lines: None, drops: None, buttons });
         }
-        (_, Some(device)) if channels.is_empty() => return Ok(Opened { device, lines: None, drops: None }),
-        (_, device) => {
-            let input = LineInput::new(device, &known);
-            if !matches!(shown, Shown::Nowhere) {
-                input.tells(move |told| tell(shown, told)).map_err(cannot)?;
-            }
-            input
-        }
+        device => LineInput::new(device, &known),
     };
+    if !matches!(shown, Shown::Nowhere) {
+        device.tells(move |message| tell(shown, message)).map_err(cannot)?;
+    }
     let lines = input.reads_stdin().then(|| LineTaker {
         splitter: lines_of(&known),
         lines: device.lines(),
         grumble: Grumble::default(),
     });
     let drops = Some(device.message_drops());
-    Ok(Opened { device: Box::new(device), lines, drops })
+    Ok(Opened { device: Box::new(device), lines, drops, buttons })
 }
 
 /// Takes the JSON Lines of standard input.
@@ -97,15 +104,14 @@ impl Grumble {
         self.next = now + Duration::from_secs(1);
         let before = match std::mem::take(&mut self.unsaid) {
             0 => String::new(),
-            count => format!(" (and {count} lines before, for this or another reason)"),
+            count => format!(" (and {count} times before, for this or another reason)"),
         };
         crate::say(&format!("the input: {}{before}", printable(why)));
     }
 }
 
 /// Prints a message that came. True: tell more.
-fn tell(shown: Shown, told: InputTold) -> bool {
-    let InputTold::Message(message) = told else { return true };
+fn tell(shown: Shown, message: MessageLine) -> bool {
     match shown {
         Shown::Json(clock) => print(&json_line("message", clock.now(), as_json(message))),
         Shown::Text(clock) => {

@@ -12,6 +12,8 @@ mod diagnostics;
 #[cfg(feature = "sockets")]
 mod emulate;
 #[cfg(feature = "sockets")]
+mod gamepad;
+#[cfg(feature = "sockets")]
 mod gate;
 #[cfg(feature = "sockets")]
 mod host;
@@ -21,6 +23,8 @@ mod identity;
 mod input;
 #[cfg(feature = "sockets")]
 mod kernel;
+#[cfg(feature = "sockets")]
+mod keyboard;
 #[cfg(feature = "sockets")]
 mod last_stop;
 #[cfg(feature = "sockets")]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use taut_agent::{RobotCommand, RobotDevice, RobotNote};
 use taut_core::{Duration, Time};
 use taut_io::device::Stoppable;
-use taut_io::device::lines::DeviceLimits;
+use taut_io::device::frame::DeviceLimits;
 use taut_io::session::{
     Endpoint, Remote, RobotMachine, RobotRecord, Security, ServeConfig, Told, TransportKind, serve,
 };
@@ -52,8 +52,8 @@ pub(crate) struct Arguments {
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
     #[arg(long)]
     raw: bool,
-    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall], or a device
-    /// that is a command, exec:COMMAND, which needs --position-limit, --velocity-limit and --force-limit
+    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall], or a device that is
+    /// a program, exec:PROGRAM ARGUMENTS or python:MODULE:CLASS, which needs --position-limit, --velocity-limit and --force-limit
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
     robot: Moved,
     /// Stop so long after the last state that was applied was made; what it takes on its way counts
@@ -103,6 +103,9 @@ pub(crate) struct Arguments {
     /// The channels of the session beside states, in a file that both ends share; see the end of --help
     #[arg(long, value_name = "FILE")]
     channels: Option<Channels>,
+    /// A URDF with limits of the joints of --channels (<limit> of each joint that moves, in the file's order)
+    #[arg(long, value_name = "FILE.urdf", requires = "channels")]
+    limits: Option<PathBuf>,
     #[command(flatten)]
     plaintext: Plaintext,
     /// Print what happens as JSON Lines
@@ -173,7 +176,7 @@ const COMMANDS: [(&str, Word<RobotCommand>); 7] = [
 ];
 
 impl Arguments {
-    fn limits(&self) -> Result<MotionLimits, String> {
+    fn motion_limits(&self) -> Result<MotionLimits, String> {
         let mut limits = MotionLimits::new().rate(self.rate_limit);
         if let [a, b, c, d, e, f] = self.position_limit[..] {
             limits = limits.position([a, b, c], [d, e, f]);
@@ -210,7 +213,7 @@ impl Arguments {
         if self.hold_to_run && self.codec.codec == Codec::Omni71 {
             return Err("--hold-to-run: omni71 cannot say whether an enabling input is held".into());
         }
-        let limits = self.limits()?;
+        let limits = self.motion_limits()?;
         let session = RobotConfig::new()
             .codec(self.codec.codec)
             .sample_length(self.codec.sample_length)
@@ -219,11 +222,15 @@ impl Arguments {
             .hold_to_run(self.hold_to_run)
             .limits(stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness)))
             .feedback_deadline(self.feedback_deadline);
-        self.channels().for_robot(session)
+        self.channels()?.for_robot(session)
     }
 
-    fn channels(&self) -> Channels {
-        self.channels.clone().unwrap_or_default()
+    fn channels(&self) -> Result<Channels, String> {
+        let channels = self.channels.clone().unwrap_or_default();
+        match &self.limits {
+            Some(urdf) => channels.with_urdf(urdf),
+            None => Ok(channels),
+        }
     }
 
     fn record(&self) -> Result<RobotRecord, String> {
@@ -252,7 +259,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     arguments.config(None)?;
-    let channels = arguments.channels();
+    let channels = arguments.channels()?;
     let security = arguments.security()?;
     let fingerprint = security.fingerprint();
     let transport = arguments.paths.transport(arguments.transport, arguments.feedback_deadline)?;

@@ -165,6 +165,7 @@ impl OperatorDevice for SimulatedHand {
     }
 
     /// The force that came back: no more than the device can make.
+    fn resumed(&mut self) {}
     fn feel(&mut self, _: Time, state: &State) {
         let force = state.force.map(f64::from);
         let size = norm(&force);

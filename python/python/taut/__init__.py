@@ -4,23 +4,34 @@ A robot's program makes a :class:`Robot` around a device of its own; an operator
 limits, the watchdog, freshness and stops, is kept by threads that never wait for Python.
 """
 
-from ._ends import Operator, Robot, connect
-from ._lab import run
-from ._messages import Array, Event, Receiver, Sender
-from ._taut import (
-    EndedError,
-    Error,
-    Limits,
-    LostError,
-    MessageError,
-    NotConnectedError,
-    RefusedError,
-    SchemaError,
-    SettingError,
-    State,
-    SystemError,
-    fingerprint,
-)
+try:
+    from . import _taut
+except ImportError as _error:  # `taut.device` does without the compiled module, wherever this folder is.
+    _missing = _error
+
+    def __getattr__(name):
+        if name in __all__:
+            raise ImportError(f"taut.{name} needs the compiled module of the package: {_missing}") from _missing
+        raise AttributeError(name)
+
+else:
+    from ._ends import Operator, Robot, connect
+    from ._lab import run
+    from ._messages import Array, Event, Receiver, Sender
+    from ._taut import (
+        EndedError,
+        Error,
+        Limits,
+        LostError,
+        MessageError,
+        NotConnectedError,
+        RefusedError,
+        SchemaError,
+        SettingError,
+        State,
+        SystemError,
+        fingerprint,
+    )
 
 __all__ = [
     "Array",

@@ -293,6 +293,7 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
 
     fn press_resume(&mut self, now: Time) -> Result<(), ResumeError> {
         self.session.resume(now)?;
+        self.device.0.resumed();
         self.eye.show(now, Observed::ResumePressed);
         Ok(())
     }
@@ -340,7 +341,10 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
                 self.reports.begin(now);
                 self.sampler.begin(now, SampleFrom::Connected);
             }
-            OperatorEvent::Resumed => self.sampler.begin(now, SampleFrom::Resumed),
+            OperatorEvent::Resumed => {
+                self.device.0.resumed();
+                self.sampler.begin(now, SampleFrom::Resumed);
+            }
             _ => {}
         }
         self.resuming.notice(now, &event);

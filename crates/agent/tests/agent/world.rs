@@ -154,6 +154,7 @@ impl OperatorDevice for Seen<Hand> {
         self.with(|hand| hand.skipped += periods);
         periods
     }
+    fn resumed(&mut self) {}
     fn feel(&mut self, _: Time, state: &State) {
         self.with(|hand| (hand.felt, hand.force) = (hand.felt + 1, Some(state.force)));
     }

@@ -1,16 +1,20 @@
 //! Limits of what moves a robot, as a file of channels says them.
 
+use std::path::{Path, PathBuf};
+
 use serde::Deserialize;
 use taut_session::motion::{
     GripperLimits, JointLimits, JointsLimits, LimitPolicy, Limits, MotionLimits, Schema, TwistLimits,
 };
 use toml::Value;
 
+use super::{read, urdf};
+
 /// What is needed of limits.
 pub(super) const fn needed(schema: Schema) -> &'static str {
     match schema {
         Schema::State => "position, velocity and force",
-        Schema::Joints => "joints, position, velocity and effort",
+        Schema::Joints => "joints, position, velocity and effort, or with urdf = \"arm.urdf\"",
         Schema::Twist => "linear_velocity and angular_velocity",
         Schema::Gripper => "speed and effort",
     }
@@ -36,6 +40,18 @@ impl<T: Copy> Each<T> {
     fn is_other(&self, joints: usize) -> bool {
         matches!(self, Self::Each(list) if list.len() != joints)
     }
+}
+
+/// Limits of joints that a URDF has.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UrdfTable {
+    urdf: PathBuf,
+    /// Those of these names, in this order.
+    joints: Option<Vec<String>>,
+    rate: Option<f32>,
+    #[serde(default)]
+    refuse: bool,
 }
 
 /// rad, rad/s, rad/s², N·m, N·m/rad; of a joint that slides m, m/s, m/s², N, N/m.
@@ -96,16 +112,27 @@ struct GripperTable {
     refuse: bool,
 }
 
-/// Of this schema, as a table says them.
-pub(super) fn limits(schema: Schema, table: Value) -> Result<Limits, String> {
+/// Of this schema, as a table says them. Files that it names are `beside` that folder.
+pub(super) fn limits(schema: Schema, table: Value, beside: &Path) -> Result<Limits, String> {
     finite(&table)?;
     let told = |error: toml::de::Error| format!("{}; needed are {}", error.message(), needed(schema));
     Ok(match schema {
+        Schema::Joints if table.get("urdf").is_some() => {
+            let table: UrdfTable = table.try_into().map_err(|error| error.message().to_owned())?;
+            let limits = from_urdf(&beside.join(&table.urdf), table.joints.as_deref())?;
+            let limits = limits.policy(policy(table.refuse));
+            table.rate.map_or(limits.clone(), |hz| limits.rate(hz)).into()
+        }
         Schema::Joints => joints(&table.try_into().map_err(told)?)?.into(),
         Schema::State => state(&table.try_into().map_err(told)?).into(),
         Schema::Twist => twist(&table.try_into().map_err(told)?).into(),
         Schema::Gripper => gripper(&table.try_into().map_err(told)?).into(),
     })
+}
+
+/// Those of a file.
+pub(super) fn from_urdf(path: &Path, joints: Option<&[String]>) -> Result<JointsLimits, String> {
+    urdf::limits(&read(path)?, joints).map_err(|why| format!("{}: {why}", path.display()))
 }
 
 /// A limit that is no number, or without end, limits nothing.

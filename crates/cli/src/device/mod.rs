@@ -1,12 +1,13 @@
 //! What `taut robot` moves, and `taut device`, which is such a thing.
 
 mod process;
+mod program;
 
 use std::str::FromStr;
 
 use taut_agent::RobotDevice;
 use taut_core::Duration;
-use taut_io::device::lines::DeviceLimits;
+use taut_io::device::frame::DeviceLimits;
 use taut_io::device::{DeviceDrops, InProcess, ProcessDevice, Stoppable};
 use taut_lab::robot::{SimulatedArm, SimulatedRobot};
 use taut_lab::scenario::{Environment, Surface};
@@ -14,6 +15,7 @@ use taut_lab::scenario::{Environment, Surface};
 use crate::channels::Channels;
 
 pub(crate) use self::process::{Arguments, device};
+pub(crate) use self::program::{FORMS, Program};
 
 /// A simulated robot, by what it touches.
 #[derive(Clone, Copy, Debug)]
@@ -59,18 +61,17 @@ impl FromStr for Simulated {
 pub(crate) enum Moved {
     /// Simulated in this process.
     Simulated(Simulated),
-    /// A command.
-    Process(String),
+    /// A program.
+    Process(Program),
 }
 
 impl FromStr for Moved {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("exec:").map(str::trim) {
-            Some("") => Err("exec: is followed by the command of a device, such as exec:./arm".to_owned()),
-            Some(command) => Ok(Self::Process(command.to_owned())),
+        match Program::parse(text) {
+            Some(program) => program.map(Self::Process),
             None => text.parse().map(Self::Simulated).map_err(|_: String| {
-                format!("`{text}` is not a robot; there are {}, exec:COMMAND", Simulated::names())
+                format!("`{text}` is not a robot; there are {}, {FORMS}", Simulated::names())
             }),
         }
     }
@@ -81,12 +82,12 @@ pub(crate) struct Ready {
     pub(crate) device: Box<dyn Stoppable + Send>,
     pub(crate) name: String,
     pub(crate) limits: DeviceLimits,
-    /// Of messages, where it is a command.
+    /// Of messages, where it is a program.
     pub(crate) drops: Option<DeviceDrops>,
 }
 
 impl Moved {
-    /// Starts it with its limits and channels. A real device, and a command that may be one, is not moved without limits.
+    /// Starts it with its limits and channels. A real device, and a program that may be one, is not moved without limits.
     ///
     /// # Errors
     /// One line: which limit is missing or cannot be kept, or why the device did not start.
@@ -97,14 +98,14 @@ impl Moved {
                 if let [first, ..] = channels.motion()[..] {
                     return Err(format!(
                         "--channels: {first:?} is motion, and the simulated robot is moved by states alone; name a device of \
-                         your own, --robot exec:COMMAND, or leave the channel out"
+                         your own, --robot exec:PROGRAM, or leave the channel out"
                     ));
                 }
                 (Box::new(InProcess::new(simulated.start())), simulated.name())
             }
-            Self::Process(command) => {
+            Self::Process(program) => {
                 all_there(&limits)?;
-                let device = ProcessDevice::start(command, limits, &channels.lines());
+                let device = ProcessDevice::start(program.words(), limits, &channels.lines());
                 let device = device.map_err(|error| error.to_string())?;
                 let name = device.name();
                 drops = Some(device.message_drops());
@@ -196,22 +197,5 @@ mod tests {
         let limits = DeviceLimits { force: Some(20.0), ..DeviceLimits::default() };
         let ready = "sim:wall".parse::<Moved>().unwrap().start(limits, &Channels::default()).unwrap();
         assert_eq!(ready.description(), "moves sim:wall, which is simulated, within 20 N");
-    }
-
-    #[test]
-    fn a_force_limit_that_a_device_cannot_keep_is_refused_and_a_missing_lease_is_named() {
-        let limits =
-            DeviceLimits { position: Some([[-1.0; 3], [1.0; 3]]), velocity: Some(0.5), force: Some(20.0) };
-        let device = |limits_force| {
-            let hello = format!(
-                r#"exec:echo '{{"hello":{{"name":"arm","lease":false,"limits_force":{limits_force},"real":true}}}}'; cat > /dev/null"#
-            );
-            hello.parse::<Moved>().unwrap()
-        };
-        let error = device(false).start(limits, &Channels::default()).err().unwrap();
-        assert!(error.contains("cannot keep to --force-limit 20"), "{error}");
-        let ready = device(true).start(limits, &Channels::default()).unwrap();
-        assert!(ready.warning().is_some_and(|warning| warning.starts_with("`arm` keeps no lease")));
-        assert_eq!(ready.description(), "moves arm within -1,-1,-1 to 1,1,1 m, 0.5 m/s, 20 N");
     }
 }

@@ -2,20 +2,20 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{read, retry_on_intr, write};
+use rustix::io::retry_on_intr;
 use serde_json::{Value, json};
 use taut_agent::{DeviceReport, RobotDevice, SetPoint};
 use taut_core::Time;
 use taut_io::Clock;
-use taut_io::device::lines::{Hello, LONGEST, Measurement, Order, Report, Splitter, line, order};
+use taut_io::device::frame::{DeviceInfo, Frame};
+use taut_io::device::{DeviceSocket, Told};
 use taut_lab::robot::SimulatedArm;
-use taut_session::StopCause;
+use taut_session::{State, StopCause, motion};
 
 use super::Simulated;
 use crate::Ended;
@@ -35,24 +35,18 @@ pub(crate) fn device(arguments: &Arguments) -> Ended {
         Some(path) => Some(File::create(path).map_err(|error| format!("{}: {error}", path.display()))?),
         None => None,
     };
-    let began = Clock::since_boot();
-    let mut device = Device {
-        arm: arguments.device.start(),
-        began,
-        simulated: began,
-        report: DeviceReport::default(),
-        unsaid: None,
-        log,
-    };
-    let hello = Hello {
+    let socket = DeviceSocket::of_process().map_err(|error| error.to_string())?;
+    let mut device = Device::new(arguments.device, log);
+    let info = DeviceInfo {
         name: arguments.device.name(),
         stiffness: device.arm.stiffness(),
         lease: true,
         limits_force: true,
         real: false,
     };
-    say(&line(&Report::Hello { hello }));
-    device.run();
+    socket.send(&Frame::Device(info));
+    device.note(json!({ "event": "started", "pid": std::process::id() }));
+    device.run(&socket);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,8 +57,8 @@ struct Device {
     /// Until when it was.
     simulated: Time,
     report: DeviceReport,
-    /// Why it stopped by itself, until somebody reads that.
-    unsaid: Option<&'static str>,
+    /// That it stopped, until somebody reads that: the number of the stop, or 0, and why.
+    unsaid: Option<(u32, &'static str)>,
     log: Option<File>,
 }
 
@@ -72,31 +66,50 @@ struct Device {
 const MOST_STEPS: u64 = 100;
 
 impl Device {
-    fn run(&mut self) {
-        let (stdin, mut splitter, mut buffer) = (std::io::stdin(), Splitter::default(), [0; 2 * LONGEST]);
-        loop {
-            let now = Clock::since_boot();
-            self.advance(now);
-            let left = (self.simulated + self.arm.period()).saturating_since(now);
-            let timeout = Timespec { tv_sec: 0, tv_nsec: left.as_nanos().min(999_999_999) as _ };
-            let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-            match retry_on_intr(|| poll(&mut fds, Some(&timeout))) {
-                Ok(0) => continue,
-                Ok(_) => {}
-                Err(_) => return self.end("input"),
-            }
-            let count = match retry_on_intr(|| read(stdin.as_fd(), &mut buffer[..])) {
-                Ok(0) => return self.end("end_of_file"),
-                Ok(count) => count,
-                Err(_) => return self.end("input"),
-            };
-            self.advance(Clock::since_boot());
-            splitter.take(&buffer[..count], |line| self.obey(line));
+    fn new(simulated: Simulated, log: Option<File>) -> Self {
+        let began = Clock::since_boot();
+        Self {
+            arm: simulated.start(),
+            began,
+            simulated: began,
+            report: DeviceReport::default(),
+            unsaid: None,
+            log,
         }
     }
 
-    /// Time has passed.
-    fn advance(&mut self, now: Time) {
+    fn run(&mut self, socket: &DeviceSocket) {
+        loop {
+            let now = Clock::since_boot();
+            if let Some(state) = self.advance(now) {
+                socket.send(&state);
+            }
+            if let Some((number, why)) = self.unsaid
+                && socket.send(&Frame::Stopped { number, why: why.to_owned() })
+            {
+                self.unsaid = None;
+            }
+            let left = (self.simulated + self.arm.period()).saturating_since(now);
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.as_nanos().min(999_999_999) as _ };
+            let mut fds = [PollFd::new(socket, PollFlags::IN)];
+            if retry_on_intr(|| poll(&mut fds, Some(&timeout))).is_err() {
+                return self.end("input");
+            }
+            loop {
+                match socket.recv() {
+                    Told::Frame(frame) => {
+                        self.advance(Clock::since_boot());
+                        self.obey(frame.ok());
+                    }
+                    Told::Nothing => break,
+                    Told::Ended => return self.end("end_of_file"),
+                }
+            }
+        }
+    }
+
+    /// Time has passed; where it is now.
+    fn advance(&mut self, now: Time) -> Option<Frame> {
         let period = self.arm.period();
         let behind = now.saturating_since(self.simulated) / period;
         let steps = behind.min(MOST_STEPS);
@@ -109,54 +122,62 @@ impl Device {
             measured.iter().for_each(|measured| self.report.measured(measured));
         }
         if moved && !self.arm.is_enabled() {
-            self.unsaid = Some("lease");
+            self.unsaid.get_or_insert((0, "lease"));
             self.note(json!({ "event": "stopped", "why": "lease" }));
         }
-        if let Some(why) = self.unsaid
-            && say(&line(&Report::Stopped { stopped: why.to_owned() }))
-        {
-            self.unsaid = None;
-        }
-        if let Some(measured) = measured {
-            say(&line(&Report::Measurement(Measurement::new(measured))));
-        }
+        let measured = measured?;
+        let state = motion::State::from(&measured.state);
+        Some(Frame::Measured { state, controller_force: measured.controller_force })
     }
 
-    fn obey(&mut self, text: Option<&[u8]>) {
-        let order = text.and_then(order);
-        let told = json!(order);
-        match &order {
-            Some(Order::Limits(limits)) => {
+    fn obey(&mut self, frame: Option<Frame>) {
+        match frame {
+            Some(Frame::Limits(limits)) => {
                 if let Some(newtons) = limits.force {
                     self.arm.limit_force(newtons);
                 }
-                self.note(json!({ "event": "told", "told": told }));
+                self.note(json!({ "event": "told", "told": { "limits": { "force": limits.force } } }));
             }
-            Some(Order::Enable {}) => {
+            Some(Frame::Enable) => {
                 // It always can.
                 let _ = self.arm.enable();
-                self.note(json!({ "event": "told", "told": told }));
+                self.note(json!({ "event": "told", "told": { "enable": {} } }));
             }
-            Some(Order::Apply(apply)) if let Some(point) = apply.point() => {
-                // Of the millisecond that is being simulated some has passed.
-                let lease = point.lease + Clock::since_boot().saturating_since(self.simulated);
-                self.arm.apply(&SetPoint { lease, ..point });
-                let applied = self.arm.is_enabled() && !point.lease.is_zero();
-                self.note(json!({ "event": "told", "told": told, "applied": applied }));
-            }
-            Some(Order::Stop(_)) => {
-                self.note(json!({ "event": "told", "told": told }));
+            Some(Frame::Apply { until, state }) => self.apply(until, &state),
+            Some(Frame::Stop { number, cause }) => {
+                self.note(json!({ "event": "told", "told": { "stop": cause } }));
                 self.stop("told");
+                self.unsaid = Some((number, "told"));
             }
-            // It has nothing to do with messages of channels.
-            Some(Order::Message(_)) => self.note(json!({ "event": "told", "told": told })),
+            // It has nothing to do with channels and their messages.
+            Some(Frame::Hello { .. } | Frame::Channel(_) | Frame::Message { .. }) => {}
             // Whoever says what nobody understands may have meant a stop.
             _ => {
                 self.note(json!({ "event": "junk" }));
-                self.unsaid = Some("junk");
+                self.unsaid = Some((0, "junk"));
                 self.stop("junk");
             }
         }
+    }
+
+    fn apply(&mut self, until: Time, state: &motion::State) {
+        // Of the millisecond that is being simulated some has passed.
+        let left = until.saturating_since(Clock::since_boot());
+        let lease = until.saturating_since(self.simulated);
+        let state = State {
+            position: state.position,
+            orientation_wxyz: state.orientation_wxyz,
+            velocity: state.velocity,
+            force: state.force,
+            gripper: state.gripper,
+            ..State::at(Time::ZERO)
+        };
+        if !left.is_zero() {
+            self.arm.apply(&SetPoint { state, lease });
+        }
+        let applied = self.arm.is_enabled() && !left.is_zero();
+        let told = json!({ "apply": { "position": state.position, "lease_ms": left.as_millis_f64() } });
+        self.note(json!({ "event": "told", "told": told, "applied": applied }));
     }
 
     fn stop(&mut self, why: &str) {
@@ -190,56 +211,55 @@ impl Device {
     }
 }
 
-/// Writes a line, unless nobody makes room for it: a pipe with room takes so much without waiting.
-fn say(line: &[u8]) -> bool {
-    let stdout = std::io::stdout();
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let mut fds = [PollFd::new(&stdout, PollFlags::OUT)];
-    let ready = retry_on_intr(|| poll(&mut fds, Some(&at_once))).is_ok();
-    ready && fds[0].revents().contains(PollFlags::OUT) && write(stdout.as_fd(), line).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use taut_core::Duration;
 
     fn device() -> Device {
-        Device {
-            arm: "sim:free".parse::<Simulated>().unwrap().start(),
-            began: Time::ZERO,
-            simulated: Clock::since_boot(),
-            report: DeviceReport::default(),
-            unsaid: None,
-            log: None,
-        }
+        Device::new("sim:free".parse().unwrap(), None)
     }
 
-    const APPLY: &[u8] = br#"{"apply":{"position":[0.2,0,0],"orientation_wxyz":[1,0,0,0],"velocity":[0,0,0],"force":[0,0,0],"gripper":0,"lease_ms":50}}"#;
+    fn apply(device: &Device) -> Option<Frame> {
+        let state = motion::State { position: [0.2, 0.0, 0.0], ..motion::State::default() };
+        Some(Frame::Apply { until: device.simulated + Duration::from_secs(5), state })
+    }
 
     #[test]
     fn an_arm_that_was_frozen_with_its_host_stops_before_it_obeys() {
         let mut device = device();
-        device.obey(Some(br#"{"enable":{}}"#));
-        device.obey(Some(APPLY));
+        device.obey(Some(Frame::Enable));
+        device.obey(apply(&device));
         assert!(device.arm.is_enabled());
         let later = device.simulated + Duration::from_secs(10);
         device.advance(later);
-        assert!(!device.arm.is_enabled());
-        device.obey(Some(APPLY));
+        assert!(!device.arm.is_enabled() && device.unsaid == Some((0, "lease")));
+        device.obey(apply(&device));
         assert!(!device.arm.is_enabled());
         let position = device.arm.robot().position();
         assert!((position[0] + 0.06).abs() < 1e-3, "it stood still while nobody simulated it: {position:?}");
     }
 
     #[test]
-    fn what_is_not_understood_stops() {
-        for junk in [Some(&b"resume"[..]), None] {
+    fn a_set_point_whose_lease_is_over_moves_nothing() {
+        let mut device = device();
+        device.obey(Some(Frame::Enable));
+        let state = motion::State::default();
+        device.obey(Some(Frame::Apply { until: Time::from_nanos(1), state }));
+        device.advance(device.simulated + Duration::from_millis(50));
+        assert!(device.arm.is_enabled(), "its lease has not begun");
+    }
+
+    #[test]
+    fn what_is_not_understood_stops_and_a_stop_is_answered_by_its_number() {
+        for junk in [Some(Frame::Lost), None] {
             let mut device = device();
-            device.obey(Some(br#"{"enable":{}}"#));
-            device.obey(Some(APPLY));
+            device.obey(Some(Frame::Enable));
+            device.obey(apply(&device));
             device.obey(junk);
-            assert!(!device.arm.is_enabled());
+            assert!(!device.arm.is_enabled() && device.unsaid == Some((0, "junk")));
+            device.obey(Some(Frame::Stop { number: 7, cause: "host".to_owned() }));
+            assert_eq!(device.unsaid, Some((7, "told")));
         }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::mpsc::SyncSender;
 use clap::{Args, ValueEnum};
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Progress, ResumePolicy, Trouble};
 use taut_core::{Duration, Time};
+use taut_io::device::{Buttons, Pressed};
 use taut_io::session::{
     Endpoint, OperateConfig, OperateError, OperatorMachine, OperatorRecord, Remote, Security, Told,
     TransportKind, operate,
@@ -53,8 +54,10 @@ pub(crate) struct Arguments {
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
     #[arg(long)]
     raw: bool,
-    /// What the device does: trace:FILE (CSV or MCAP); demo or demo:SEED, a simulated hand; exec:COMMAND, a device that is a
-    /// command; or lines: JSON Lines on standard input, beside the words of --commands
+    /// What the device does: trace:FILE (CSV or MCAP); demo or demo:SEED, a simulated hand; keyboard or keyboard:SPEED (m/s), whose
+    /// keys are w s forth and back, a d left and right, i k up and down, j l turn, o p open and close the gripper, e emergency
+    /// stop, c reset it, r resume, q quit; gamepad or gamepad:FILE.toml, which says what its sticks and buttons do; exec:PROGRAM ARGUMENTS or
+    /// python:MODULE:CLASS, a device that is a program; or lines: JSON Lines on standard input, beside the words of --commands
     #[arg(long, default_value = "demo")]
     input: Input,
     /// The channels of the session beside states, in a file that both ends share; see the end of --help
@@ -197,7 +200,13 @@ impl Arguments {
     /// The device, and what it has to do with lines.
     fn device(&self, clock: Clock) -> Result<Opened, String> {
         if self.tui && self.input.reads_stdin() {
-            return Err("--input lines and --tui both need standard input; use --input exec:COMMAND".into());
+            return Err("--input lines and --tui both need standard input; use --input exec:PROGRAM".into());
+        }
+        if self.input.is_keyboard() && (self.tui || self.commands) {
+            return Err(
+                "--input keyboard needs standard input for itself: it has the keys of --tui and --commands"
+                    .into(),
+            );
         }
         channels::check_codec(self.codec.codec, self.channels.as_ref())?;
         let priority = match self.priority {
@@ -205,13 +214,14 @@ impl Arguments {
             Urgency::High => Priority::High,
             Urgency::Emergency => Priority::Emergency,
         };
-        let device = self.input.open(self.period(), &self.columns, self.repeat, priority)?;
+        let buttons = Buttons::default();
+        let device = self.input.open(self.period(), &self.columns, self.repeat, priority, &buttons)?;
         let shown = match (self.tui, self.json) {
             (true, _) => Shown::Nowhere,
             (_, true) => Shown::Json(clock),
             (_, false) => Shown::Text(clock),
         };
-        crate::lines::open(&self.input, device, &self.channels(), shown)
+        crate::lines::open(&self.input, device, &self.channels(), shown, buttons)
     }
 
     fn record(&self, own: Option<&Fingerprint>) -> Result<OperatorRecord, String> {
@@ -313,7 +323,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let security = arguments.security()?;
     let own = security.fingerprint();
     let config = arguments.config(own.as_ref())?;
-    let Opened { device, lines: taker, drops } = arguments.device(clock)?;
+    let Opened { device, lines: taker, drops, buttons: pressed } = arguments.device(clock)?;
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
@@ -327,6 +337,8 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
+            let presser = remote.clone();
+            pressed.connect(move |pressed| press(&presser, pressed));
             let button = buttons.map(|heartbeat| button::listen(&COMMANDS, heartbeat, remote.clone(), taker));
             begun.tell(button.unwrap_or(Ok(())).map(|()| remote));
         };
@@ -363,6 +375,16 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
             failed(arguments, &error, own.as_ref())
         }
     }
+}
+
+/// A button of the input, as one of a person's.
+fn press(remote: &Remote<Machine>, pressed: Pressed) {
+    let _ = match pressed {
+        Pressed::Alarm(alarm) => remote.stop(alarm),
+        Pressed::Reset => remote.send(OperatorCommand::Reset),
+        Pressed::Resume => remote.send(OperatorCommand::Resume),
+        Pressed::Quit => remote.send(OperatorCommand::Close),
+    }; // Whoever hears nothing presses again.
 }
 
 fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>) -> Ended {

@@ -1,12 +1,13 @@
 //! A robot of one's own over channels: the example of the documentation, word for word, and what is refused.
 
 use std::io::Write;
-use std::process::{ChildStdin, Command};
+use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
+use crate::devices::{PYTHONPATH, has_python};
 use crate::sessions::{ONE_AT_A_TIME, Running, for_a_while};
 use crate::world::World;
 
@@ -17,14 +18,6 @@ const LIMITS: &str = "--position-limit=-1,-1,-1,1,1,1 --velocity-limit 1 --force
 fn example(language: &str, says: &str) -> &'static str {
     let blocks = PAGE.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix(language));
     blocks.map(str::trim_start).find(|block| block.contains(says)).expect("the page has it")
-}
-
-fn has_python() -> bool {
-    let has = Command::new("python3").arg("-c").arg("pass").status().is_ok_and(|status| status.success());
-    if !has {
-        println!("skipped: there is no python3");
-    }
-    has
 }
 
 /// The robot of the page, and where it listens.
@@ -46,7 +39,7 @@ impl Site {
             "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 5s --channels channels.toml \
              --json {LIMITS}"
         ));
-        robot.arg("--robot").arg("exec:python3 robot.py");
+        robot.args(["--robot", "python:robot:Robot"]).env("PYTHONPATH", PYTHONPATH);
         let mut robot = Running::start(robot);
         let listening = robot.wait_for("listening");
         let connect = format!(
@@ -136,14 +129,14 @@ fn the_robot_of_the_documentation_is_moved_and_spoken_to_by_lines_of_standard_in
 }
 
 #[test]
-fn a_command_as_the_operators_device_moves_the_robot_and_ends_the_session_with_itself() {
+fn a_class_as_the_operators_device_moves_the_robot_and_ends_the_session_with_itself() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if !has_python() {
         return;
     }
     let Site { world, mut robot, connect } = Site::new("exec");
     let mut operator = world.command(&connect);
-    operator.arg("--input").arg("exec:python3 hand.py");
+    operator.args(["--input", "python:hand:Hand"]).env("PYTHONPATH", PYTHONPATH);
     let mut operator = Running::start(operator);
     robot.wait_for("enabled");
     // It ends when it has felt that the robot is where it was to go.
@@ -160,6 +153,12 @@ fn a_robot_does_not_start_without_limits_for_what_moves_it_and_errors_name_file_
     world.write("good.toml", good);
     world.write("unlimited.toml", &good[..good.find("[limits").unwrap()]);
     world.write("typo.toml", good.replace("kind = \"feedback\"", "kind = \"feed\""));
+    let limit = "<limit lower=\"-1\" upper=\"1\" velocity=\"1\" effort=\"10\"/>";
+    let urdf = |limit| {
+        format!("<robot name=\"arm\">\n<joint name=\"elbow\" type=\"revolute\">{limit}</joint></robot>")
+    };
+    world.write("arm.urdf", urdf(""));
+    world.write("good.urdf", urdf(limit));
     let robot = "robot --listen 127.0.0.1:0 --transport udp --plaintext";
     for (arguments, told) in [
         (
@@ -168,6 +167,16 @@ fn a_robot_does_not_start_without_limits_for_what_moves_it_and_errors_name_file_
         ),
         (format!("{robot} --channels typo.toml"), "unknown variant `feed`, expected one of `motion`"),
         (format!("{robot} --channels good.toml"), "the simulated robot is moved by states alone"),
+        (
+            format!("{robot} --channels unlimited.toml --limits arm.urdf"),
+            "arm.urdf: line 2: joint \"elbow\": it has no limits, and is not moved without: add <limit lower=",
+        ),
+        (
+            format!("{robot} --channels unlimited.toml --limits good.urdf"),
+            "the simulated robot is moved by states alone",
+        ),
+        (format!("{robot} --channels good.toml --limits good.urdf"), "no joints without limits of their own"),
+        (format!("{robot} --limits good.urdf"), "--channels"),
         (format!("{robot} --channels nowhere.toml"), "nowhere.toml: No such file"),
         (format!("{robot} --channels good.toml --codec omni71"), "omni71 has none"),
         (

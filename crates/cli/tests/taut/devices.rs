@@ -1,6 +1,10 @@
 //! Devices in processes of their own, and what stops them.
 
+use std::process::Command;
+
 use serde_json::Value;
+use taut_core::{Duration, Time};
+use taut_io::Clock;
 
 use crate::sessions::{ONE_AT_A_TIME, Running, for_a_while, signal};
 use crate::world::World;
@@ -14,21 +18,36 @@ struct Site {
     operator: Running,
 }
 
-/// The simulated arm, with a log; its process's number is in the file `pid`.
+/// The simulated arm, with a log.
 fn arm(kind: &str) -> String {
-    format!("echo $$ > pid; exec {} device {kind} --log log", env!("CARGO_BIN_EXE_taut"))
+    format!("exec:{} device {kind} --log log", env!("CARGO_BIN_EXE_taut"))
+}
+
+/// Where Python finds the package, whether or not it is installed.
+pub(crate) const PYTHONPATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/python");
+
+pub(crate) fn has_python() -> bool {
+    let script = "import sys; sys.exit(sys.version_info < (3, 10))";
+    let has = Command::new("python3").args(["-c", script]).status().is_ok_and(|status| status.success());
+    if !has {
+        println!("skipped: there is no python3 from 3.10 on");
+    }
+    has
 }
 
 impl Site {
     /// Until the device was told something.
     fn new(name: &str, device: &str, limits: &str) -> Self {
-        let world = World::new(&format!("device-{name}"));
+        Self::of(World::new(&format!("device-{name}")), device, limits)
+    }
+
+    fn of(world: World, device: &str, limits: &str) -> Self {
         let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
         let (robot_id, one) = (identity("robot"), identity("one"));
         let mut robot = world.command(&format!(
             "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 1s --every 100ms --json {limits}"
         ));
-        robot.arg("--robot").arg(format!("exec:{device}"));
+        robot.arg("--robot").arg(device).env("PYTHONPATH", PYTHONPATH);
         let mut robot = Running::start(robot);
         let listening = robot.wait_for("listening");
         let at = listening["address"].as_str().unwrap();
@@ -40,7 +59,7 @@ impl Site {
     }
 
     fn pid(&self) -> u32 {
-        String::from_utf8(self.world.read("pid")).unwrap().trim().parse().unwrap()
+        self.wait_for(0, |line| line["event"] == "started").1["pid"].as_u64().unwrap() as u32
     }
 
     /// What the device was told and did: its log's whole lines.
@@ -60,6 +79,17 @@ impl Site {
             for_a_while(10);
         }
         panic!("the device's log has no such line after {from}: {:?}", self.log().last());
+    }
+
+    /// The robot stops, and it is said how long after the fault began that was known here.
+    fn stopped_by_device(&mut self, fault: &str) {
+        let stopped = self.robot.wait_for("stopped");
+        assert_eq!(stopped["why"], "device", "{stopped}");
+        let began = String::from_utf8(self.world.read("fault")).unwrap().parse().unwrap();
+        let after = Clock::since_boot().saturating_since(Time::from_nanos(began));
+        println!("{fault}: stopped {:.1} ms after the fault", after.as_millis_f64());
+        // A hanging device is noticed within the watchdog's second; what a busy machine adds is not the robot's.
+        assert!(after < Duration::from_secs(10), "{after}");
     }
 
     /// Until the arm follows.
@@ -150,7 +180,8 @@ fn a_device_that_does_not_read_what_it_is_told_stops_its_robot_and_itself() {
     let before = site.log().len();
     signal(site.pid(), "-STOP");
     let failed = site.robot.wait_for("device_failed");
-    assert!(failed["why"].as_str().unwrap().contains("did not read in time"), "{failed}");
+    let why = failed["why"].as_str().unwrap();
+    assert!(why.contains("did not read in time") || why.contains("where it is"), "{failed}");
     assert_eq!(site.robot.wait_for("stopped")["why"], "device");
     signal(site.pid(), "-CONT");
     let (at, line) = site.wait_for(before, stopped);
@@ -159,17 +190,158 @@ fn a_device_that_does_not_read_what_it_is_told_stops_its_robot_and_itself() {
     assert_eq!(site.applied_after(at), Vec::<Value>::new());
 }
 
+/// A robot of Python's, without the package: `does` is what it does once it was told to move.
+fn python(does: &str) -> String {
+    format!(
+        r#"import os, signal, socket, struct, sys, time
+link = socket.socket(fileno=int(os.environ["TAUT_DEVICE_FD"]))
+open("pid", "w").write(str(os.getpid()))
+def say(kind, flags=0, number=0, rest=b""):
+    link.send(struct.pack("<BBBBI", kind, 0, 0, flags, number) + rest)
+def measured():
+    say(66, rest=bytes(12) + struct.pack("<BBH13f", 0, 0, 0, 0, 0, 0, 1, *[0] * 9))
+say(65, 3, 1, bytes(4) + b"python")
+link.settimeout(0.005)
+moves = False
+while True:
+    try:
+        told = link.recv(1536)
+        if not told:
+            break
+        moves |= told[0] == 5
+        if told[0] == 7:
+            moves = False
+            say(68, number=struct.unpack_from("<I", told, 4)[0], rest=b"told")
+    except TimeoutError:
+        pass
+    if moves:
+        if not os.path.exists("fault"):
+            open("fault", "w").write(str(time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
+        {does}
+    measured()
+"#
+    )
+}
+
+/// That robot, moving, and then its fault.
+fn faulty(name: &str, does: &str) -> Option<Site> {
+    if !has_python() {
+        return None;
+    }
+    let world = World::new(&format!("device-{name}"));
+    world.write("device.py", python(does));
+    Some(Site::of(world, "exec:python3 device.py", LIMITS))
+}
+
 #[test]
 fn a_device_that_writes_junk_stops_its_robot() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let hello = r#"{"hello":{"name":"arm","lease":true,"limits_force":true,"real":false}}"#;
-    let script = format!(
-        "echo '{hello}'; echo '{{\"position\":[0,0,0]}}'; read limits; read enable; read apply; printf '\\033[2J\\n'; cat > /dev/null"
-    );
-    let mut site = Site::new("junk", &script, LIMITS);
+    let Some(mut site) = faulty("junk", r#"link.send(b"\x1b[2J")"#) else { return };
     let failed = site.robot.wait_for("device_failed");
-    assert!(failed["why"].as_str().unwrap().contains("1 lines so far"), "{failed}");
-    assert_eq!(site.robot.wait_for("stopped")["why"], "device");
+    assert!(failed["why"].as_str().unwrap().contains("what is no frame, 1 so far"), "{failed}");
+    site.stopped_by_device("junk");
+}
+
+#[test]
+fn a_device_that_reads_but_does_not_say_where_it_is_stops_its_robot() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(mut site) = faulty("silent", "continue") else { return };
+    let failed = site.robot.wait_for("device_failed");
+    assert!(failed["why"].as_str().unwrap().contains("where it is"), "{failed}");
+    site.stopped_by_device("silent");
+}
+
+#[test]
+fn a_device_that_hangs_is_ended_with_its_robot_whose_session_went_on_meanwhile() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let ignores = "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.kill(os.getpid(), signal.SIGSTOP)";
+    let Some(mut site) = faulty("hangs", ignores) else { return };
+    let pid = String::from_utf8(site.world.read("pid")).unwrap();
+    site.stopped_by_device("hangs");
+    // It does not answer the stop either, and is lost for good.
+    let lost =
+        site.robot.find(|line| line["why"].as_str().is_some_and(|why| why.contains("did not answer a stop")));
+    assert!(lost.is_some());
+    // Reports of the same session.
+    site.operator.wait_for("status");
+    assert_eq!(site.robot.end("-TERM").0, 0);
+    let is_there =
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    assert!(!is_there, "SIGKILL ends what is stopped");
+}
+
+#[test]
+fn the_robot_in_c_of_the_documentation_is_moved_stops_when_it_is_killed_and_when_its_robot_is() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("device-c");
+    world.write("device.c", include_str!("../../../../docs/examples/device.c"));
+    let device = world.path("device");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-Wall", "-Wextra", "-Werror", "-O2", "-o"]).arg(&device).arg(world.path("device.c"));
+    match compiler.status() {
+        Ok(status) => assert!(status.success()),
+        Err(error) => return println!("skipped: cc: {error}"),
+    }
+    let mut site = Site::of(world, "exec:./device", LIMITS);
+    let moves = |line: &Value| line["event"] == "device" && line["speed_max_mps"].as_f64() > Some(0.01);
+    assert!(site.robot.find(moves).is_some(), "it moves, and says so");
+    let pids = || {
+        let is_it = |pid: &u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == device);
+        let all = std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        all.filter(is_it).collect::<Vec<u32>>()
+    };
+    let [pid] = pids()[..] else { panic!("{:?}", pids()) };
+    signal(site.robot.pid(), "-KILL");
+    for _ in 0..3_000 {
+        if pids().is_empty() {
+            return;
+        }
+        for_a_while(10);
+    }
+    panic!("{pid} goes on although its socket has ended");
+}
+
+#[test]
+fn a_class_of_python_is_a_robot_and_another_one_an_input_whose_buttons_resume_and_stop_it() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !has_python() {
+        return;
+    }
+    let world = World::new("device-class");
+    let page = include_str!("../../../../docs/devices.md");
+    let block = |says: &str| {
+        let mut blocks =
+            page.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("python"));
+        blocks.find(|block| block.contains(says)).expect("the page has it")
+    };
+    world.write("my_robot.py", block("class Arm"));
+    // A person presses until the robot moves: the clocks have to be compared first.
+    let press = "\n    def buttons(self):\n        self.asked = getattr(self, 'asked', 0) + 1\n        if self.asked % 20 == 0:\n            \
+                 yield 'resume' if self.asked < 400 else 'stop'\n";
+    world.write("my_hand.py", format!("{}{press}", block("class Hand").trim_end()));
+    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+    let (robot_id, one) = (identity("robot"), identity("one"));
+    let mut robot = world.command(&format!(
+        "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 2s --hold-to-run --every 100ms --json \
+         --robot python:my_robot:Arm {LIMITS}"
+    ));
+    robot.env("PYTHONPATH", PYTHONPATH);
+    let mut robot = Running::start(robot);
+    let listening = robot.wait_for("listening");
+    assert_eq!(
+        (&listening["device"]["name"], &listening["device"]["real"]),
+        (&Value::from("Arm"), &Value::from(false))
+    );
+    let mut operator = world.command(&format!(
+        "operator --connect {} --robot-id {robot_id} --transport udp --identity one --input python:my_hand:Hand --json",
+        listening["address"].as_str().unwrap()
+    ));
+    operator.env("PYTHONPATH", PYTHONPATH);
+    let _operator = Running::start(operator);
+    robot.wait_for("enabled");
+    assert_eq!(robot.wait_for("stopped")["why"], "emergency");
 }
 
 #[test]
@@ -210,6 +382,19 @@ fn a_command_is_not_moved_without_limits_and_the_simulated_robot_says_that_it_ha
         assert!(ended.err.contains(told), "{ended:?}");
     }
     assert!(!world.path("started").exists(), "nothing was started");
+    world.write("plain", "not a program");
+    for (device, told) in [
+        ("exec:./nowhere --fast", "`./nowhere` cannot be started: No such file"),
+        ("exec:./plain", "`./plain` cannot be started: Permission denied"),
+        ("exec:", "exec: is followed by a program"),
+        ("python:arm", "python: is followed by a module and a class"),
+    ] {
+        let mut command = world
+            .command(&format!("robot --listen 127.0.0.1:0 --transport udp --plaintext {LIMITS} --robot"));
+        let ended = crate::world::ended(command.arg(device).output().unwrap());
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{ended:?}");
+        assert!(ended.err.contains(told), "{ended:?}");
+    }
     let mut robot =
         Running::start(world.command("robot --listen 127.0.0.1:0 --transport udp --plaintext --json"));
     let device = robot.wait_for("listening")["device"].clone();

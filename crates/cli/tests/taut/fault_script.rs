@@ -129,7 +129,7 @@ fn start_robot(world: &World, address: &str, operators: &[String; 2], life: usiz
          --state kept/robot --every 100ms --commands --json {LIMITS}"
     ));
     let taut = env!("CARGO_BIN_EXE_taut");
-    robot.arg("--robot").arg(format!("exec:exec {taut} device sim --log log{life}"));
+    robot.arg("--robot").arg(format!("exec:{taut} device sim --log log{life}"));
     let mut robot = Running::start(robot);
     robot.wait_for("listening");
     robot

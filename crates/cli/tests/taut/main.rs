@@ -23,6 +23,8 @@ mod fault_script;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod gamepad;
+#[cfg(test)]
 mod gap;
 #[cfg(test)]
 mod gate;
@@ -32,6 +34,8 @@ mod guide;
 mod json;
 #[cfg(test)]
 mod kernel;
+#[cfg(test)]
+mod keyboard;
 #[cfg(test)]
 mod proxy;
 #[cfg(test)]

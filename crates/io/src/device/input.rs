@@ -1,6 +1,4 @@
-//! An operator's device that speaks lines: a command, or standard input; and what is told of the session to whoever reads that.
-//!
-//! From it:
+//! Lines of an operator on standard input, and messages of channels as lines.
 //!
 //! ```text
 //! {"state":{"position_m":[0,0,0]}}
@@ -8,43 +6,24 @@
 //! {"message":{"channel":"lights","payload":{"on":true}}}
 //! ```
 //!
-//! To it:
-//!
-//! ```text
-//! {"message":{"channel":"battery","age_ms":3.1,"payload":{"percent":87}}}
-//! {"feel":{"position_m":[0,0,0],"orientation_wxyz":[1,0,0,0],"velocity_mps":[0,0,0],"force_n":[0,0,2],"gripper":0}}
-//! {"lost":{}}
-//! ```
+//! What comes is told by such lines, too: `{"message":{"channel":"battery","age_ms":3.1,"payload":{"percent":87}}}`.
 
-use std::io::{self, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Duration, Time};
 use taut_session::motion;
 use taut_session::{ChannelId, Direction, State};
 
-use super::lines::{LONGEST, MessageLine, MotionOf, Splitter, StateLine, line};
+use super::lines::{LONGEST, MessageLine, MotionOf, Splitter, StateLine};
 use super::messages::{Content, DeviceDrops, Drops, LineChannels, Messages, longest_line};
+use super::process::as_state;
 use crate::Clock;
 use crate::privileges::spawn_unprivileged;
 
-/// What an operator's device is told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InputTold {
-    /// A message of a channel came.
-    Message(MessageLine),
-    /// What the robot felt and where it was: push the hand with that force.
-    Feel(StateLine),
-    /// Nothing fresh is known of the robot.
-    Lost {},
-}
-
-/// A line of an operator's device, but for messages.
+/// A line.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum InputLine {
@@ -53,7 +32,7 @@ enum InputLine {
     Message(MessageLine),
 }
 
-/// A device whose states, motion and messages come by lines; or another device, and beside it lines.
+/// A device whose states, motion and messages come by lines of standard input; or another device, and beside it lines.
 ///
 /// Nobody waits for it, nor for whoever reads what it is told: what waits is bounded, and dropped as its channel's delivery says.
 pub struct LineInput {
@@ -71,18 +50,8 @@ struct Inner {
     told: Messages,
     state: Option<State>,
     readings: u64,
-    feel: Option<Feeling>,
-    is_lost: bool,
-    /// It says nothing more.
-    ended: bool,
     /// Nobody is told anything any more.
     over: bool,
-}
-
-/// Not told yet.
-enum Feeling {
-    Felt(State),
-    Lost,
 }
 
 impl LineInput {
@@ -94,35 +63,9 @@ impl LineInput {
             told: Messages::new(channels.clone()),
             state: None,
             readings: 0,
-            feel: None,
-            is_lost: true,
-            ended: false,
             over: false,
         };
         Self { device, shared: Arc::new(Shared { inner: Mutex::new(inner), changed: Condvar::new() }) }
-    }
-
-    /// A device that is a command, started by `sh -c`: its standard output has the lines, and its standard input is told. Lines that
-    /// are none are given to `complain`. Its end is that of the device.
-    ///
-    /// # Errors
-    /// When the system has no process or thread left.
-    pub fn start(
-        command: &str,
-        channels: &LineChannels,
-        complain: impl FnMut(&str) + Send + 'static,
-    ) -> io::Result<Self> {
-        let mut shell = Command::new("sh");
-        // Ctrl-C is for the session, whose end is the end of its input.
-        shell.arg("-c").arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let mut child = shell.spawn()?;
-        let mut input = child.stdin.take().expect("it was asked for");
-        let output = child.stdout.take().expect("it was asked for");
-        let device = Self::new(None, channels);
-        let (lines, splitter) = (device.lines(), lines_of(channels));
-        spawn_unprivileged("taut input in", || (), move || lines.listen(output, splitter, child, complain))?;
-        device.tells(move |told| write(&mut input, &told).is_ok())?;
-        Ok(device)
     }
 
     /// Where its lines are taken.
@@ -130,11 +73,11 @@ impl LineInput {
         InputLines(self.shared.clone())
     }
 
-    /// Tells all that comes to `sink`, on a thread of its own, until that says false or the device is dropped.
+    /// Gives each message that comes to `sink`, on a thread of its own, until that says false or the device is dropped.
     ///
     /// # Errors
     /// When the system has no thread left.
-    pub fn tells(&self, mut sink: impl FnMut(InputTold) -> bool + Send + 'static) -> io::Result<()> {
+    pub fn tells(&self, mut sink: impl FnMut(MessageLine) -> bool + Send + 'static) -> io::Result<()> {
         let shared = self.shared.clone();
         let work = move || while shared.next().is_some_and(&mut sink) {};
         spawn_unprivileged("taut input out", || (), work).map(drop)
@@ -150,13 +93,9 @@ impl LineInput {
     }
 }
 
-/// Cuts what an operator's device writes into lines.
+/// Cuts what comes on standard input into lines.
 pub fn lines_of(channels: &LineChannels) -> Splitter {
     Splitter::new(longest_line(channels, Direction::ToRobot).max(LONGEST))
-}
-
-fn write(input: &mut ChildStdin, told: &InputTold) -> io::Result<()> {
-    input.write_all(&line(told))
 }
 
 /// Where an operator's lines are taken. It can be copied.
@@ -181,16 +120,7 @@ impl InputLines {
                     return Err("a number of a state is not finite".to_owned());
                 }
                 inner.readings += 1;
-                inner.state = Some(State {
-                    locked: state.locked,
-                    enabling: state.enabling,
-                    gripper: state.gripper,
-                    position: state.position,
-                    orientation_wxyz: state.orientation_wxyz,
-                    velocity: state.velocity,
-                    force: state.force,
-                    ..State::at(Time::ZERO)
-                });
+                inner.state = Some(as_state(&state));
             }
             InputLine::Move(MotionOf { channel, motion }) => {
                 let (id, known) = inner.given.find(&channel, Direction::ToRobot)?;
@@ -211,28 +141,6 @@ impl InputLines {
         }
         Ok(())
     }
-
-    /// Nothing more comes: the device has ended.
-    pub fn end(&self) {
-        self.0.lock().ended = true;
-    }
-
-    fn listen(
-        &self,
-        output: ChildStdout,
-        mut splitter: Splitter,
-        mut child: Child,
-        mut complain: impl FnMut(&str),
-    ) {
-        splitter.take_all(output, |line| {
-            if let Err(why) = self.take(line) {
-                complain(&why);
-            }
-        });
-        self.end();
-        let how = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-        complain(&format!("its process ended: {how}"));
-    }
 }
 
 impl std::fmt::Debug for InputLines {
@@ -248,17 +156,11 @@ impl Shared {
     }
 
     /// Waits for what is to be told next; `None`: nothing more.
-    fn next(&self) -> Option<InputTold> {
+    fn next(&self) -> Option<MessageLine> {
         let mut inner = self.lock();
         loop {
             if inner.over {
                 return None;
-            }
-            if let Some(feeling) = inner.feel.take() {
-                return Some(match feeling {
-                    Feeling::Felt(state) => InputTold::Feel((&motion::State::from(&state)).into()),
-                    Feeling::Lost => InputTold::Lost {},
-                });
             }
             let now = Clock::since_boot();
             if let Some(next) = inner.told.pop(now)
@@ -269,7 +171,7 @@ impl Shared {
                 let age = next.made.map(|made| now.saturating_since(made));
                 // Text of it takes long to make.
                 drop(inner);
-                return Some(InputTold::Message(MessageLine::whole(&name, is_json, age, &payload)));
+                return Some(MessageLine::whole(&name, is_json, age, &payload));
             }
             inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
@@ -283,30 +185,28 @@ impl OperatorDevice for LineInput {
         }
         let inner = self.shared.lock();
         let state = inner.state.map_or(State::at(now), |state| State { created: now, ..state });
-        (!inner.ended).then_some(Sample { state, reading: inner.readings })
+        Some(Sample { state, reading: inner.readings })
     }
 
     fn skip(&mut self, periods: u64) -> u64 {
         self.device.as_mut().map_or(0, |device| device.skip(periods))
     }
 
+    fn resumed(&mut self) {
+        if let Some(device) = &mut self.device {
+            device.resumed();
+        }
+    }
+
     fn feel(&mut self, now: Time, state: &State) {
         if let Some(device) = &mut self.device {
             device.feel(now, state);
         }
-        let mut inner = self.shared.lock();
-        (inner.feel, inner.is_lost) = (Some(Feeling::Felt(*state)), false);
-        self.shared.changed.notify_one();
     }
 
     fn lost(&mut self) {
         if let Some(device) = &mut self.device {
             device.lost();
-        }
-        let mut inner = self.shared.lock();
-        if !std::mem::replace(&mut inner.is_lost, true) {
-            inner.feel = Some(Feeling::Lost);
-            self.shared.changed.notify_one();
         }
     }
 
@@ -396,8 +296,6 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         assert!(lines.take(None).is_err());
-        lines.end();
-        assert_eq!(input.sample(Time::ZERO), None);
     }
 
     #[test]
@@ -406,30 +304,12 @@ mod tests {
         for percent in 0..100 {
             input.receive(BATTERY, Some(Duration::ZERO), format!("{{\"percent\":{percent}}}").as_bytes());
         }
-        input.feel(Time::ZERO, &State::at(Time::ZERO));
-        input.lost();
-        input.lost();
         let (sender, told) = pipe();
         input.tells(move |told| sender.send(told).is_ok()).unwrap();
-        assert_eq!(told.recv().unwrap(), InputTold::Lost {});
-        let InputTold::Message(message) = told.recv().unwrap() else { panic!("a message") };
+        let message = told.recv().unwrap();
         assert_eq!(message.payload.map(|json| json.text().to_owned()), Some(r#"{"percent":99}"#.to_owned()));
         assert_eq!(input.message_drops().read().to_device["battery"]["superseded"], 99);
         drop(input);
         assert!(told.recv().is_err(), "nobody is told any more");
-    }
-
-    #[test]
-    fn a_command_gives_lines_reads_what_comes_and_ends_the_device_with_itself() {
-        let (sender, complaints) = pipe();
-        let complain = move |why: &str| drop(sender.send(why.to_owned()));
-        let script = r#"read told; echo "$told" | sed 's/.*percent":\([0-9]*\).*/{"state":{"position_m":[\1,0,0]}}/'; echo junk"#;
-        let mut input = LineInput::start(script, &channels(), complain).unwrap();
-        input.receive(BATTERY, None, br#"{"percent":87}"#);
-        assert!(complaints.recv().unwrap().contains("a line is no `state`"));
-        assert!(complaints.recv().unwrap().contains("exit status: 0"));
-        let inner = input.shared.lock().state.unwrap();
-        assert_eq!(inner.position[0].to_bits(), 87.0f32.to_bits());
-        assert_eq!(input.sample(Time::ZERO), None);
     }
 }

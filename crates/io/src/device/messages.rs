@@ -28,6 +28,8 @@ pub struct LineChannel {
     pub priority: u8,
     /// Bytes of a payload.
     pub largest: usize,
+    /// Of each joint that moves by it, where that is known: the least and the largest position, speed and effort.
+    pub joints: Vec<[f32; 4]>,
 }
 
 /// All that an end declared, in that order.
@@ -190,6 +192,15 @@ impl Messages {
         Ok((ChannelId(place as u8), &self.channels[place]))
     }
 
+    /// The channel of this number and direction.
+    ///
+    /// # Errors
+    /// That there is none.
+    pub(super) fn known(&self, channel: ChannelId, direction: Direction) -> Result<&LineChannel, String> {
+        let known = self.channels.get(usize::from(channel.0)).filter(|known| known.direction == direction);
+        known.ok_or_else(|| format!("there is no channel {} {}", channel.0, direction.name()))
+    }
+
     /// Dropped here, by channel and cause; channels with any.
     pub(super) fn drops(&self) -> BTreeMap<String, BTreeMap<&'static str, u64>> {
         let each = self.channels.iter().zip(&self.queues).filter(|(_, queue)| !queue.dropped.is_empty());
@@ -234,6 +245,7 @@ pub(super) mod tests {
             deadline: (delivery == Delivery::Deadline).then_some(Duration::from_millis(100)),
             priority: 3,
             largest: 1_000,
+            joints: Vec::new(),
         }
     }
 

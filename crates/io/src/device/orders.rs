@@ -1,35 +1,43 @@
-//! What a device in another process is to be told next.
+//! What a robot's program is to be told next, and whether it keeps its part.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_agent::SetPoint;
 use taut_core::{Duration, Time};
-use taut_session::motion::Motion;
+use taut_session::motion::{self, Motion};
 use taut_session::{ChannelId, State, StopCause};
 
-use super::lines::{Apply, DeviceLimits, Drive, MessageLine, MotionLine, Order};
-use super::messages::{Content, LineChannels, Messages};
+use super::frame::{DeviceLimits, Frame, Role};
+use super::messages::{Content, LineChannels};
+use super::parts::{Outgoing, PATIENCE, count, infos};
 
 /// What waits to be written to a device: the newest of each kind of motion, a stop ahead of all; and messages of channels. Sans-IO;
 /// its time is of one clock.
 ///
-/// Nothing but a stop is written before the device has read what was written before: so at most one line is ahead of a
-/// stop, and what waits makes way for what is newer.
+/// Nothing but a stop is written before the device has read what was written before, so that few frames are ahead of a stop, and
+/// what waits makes way for what is newer.
 #[derive(Debug)]
 pub(super) struct Orders {
+    /// What goes ahead of all but a stop: what it is told first.
+    intro: VecDeque<Frame>,
     stop: Option<StopCause>,
     last_stop: StopCause,
+    /// Of the last stop that was written.
+    number: u32,
+    /// When an answer to it is overdue.
+    unanswered: Option<Time>,
     limits: Option<DeviceLimits>,
     enable: bool,
     /// And until when each is worth anything: one of each source, in turn.
     points: VecDeque<(Target, Time)>,
     /// Enabled, and not stopped since.
     moves: bool,
-    /// That a set point had last.
+    /// That a set point had last, and the longest since it was enabled.
     lease: Duration,
-    messages: Messages,
-    /// A message of which so many bytes were written.
-    begun: Option<(ChannelId, Vec<u8>, usize)>,
+    longest_lease: Duration,
+    /// While it moves: when it said last where it is; `None` once its silence was told of.
+    heard: Option<Time>,
+    outgoing: Outgoing,
     /// Motion was written last: a message may be next.
     messages_turn: bool,
     /// When the device has to have read what was written.
@@ -53,21 +61,28 @@ impl Target {
     }
 }
 
-/// What has no lease is read within this time.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Whoever looks so much later than it wanted to was frozen, or suspended with the machine.
+const LATE: Duration = Duration::from_millis(500);
+/// No device that moves has to say where it is more often.
+const LEAST_SILENCE: Duration = Duration::from_millis(100);
 
 impl Orders {
-    pub(super) fn new(channels: LineChannels) -> Self {
+    pub(super) fn new(channels: &LineChannels) -> Self {
+        let hello = Frame::Hello { role: Role::Robot, channels: count(channels) };
         Self {
+            intro: std::iter::once(hello).chain(infos(channels)).collect(),
             stop: None,
             last_stop: StopCause::Start,
+            number: 0,
+            unanswered: None,
             limits: None,
             enable: false,
             points: VecDeque::new(),
             moves: false,
             lease: PATIENCE,
-            messages: Messages::new(channels),
-            begun: None,
+            longest_lease: Duration::ZERO,
+            heard: None,
+            outgoing: Outgoing::new(channels.clone()),
             messages_turn: false,
             unread: None,
             dropped: 0,
@@ -78,8 +93,9 @@ impl Orders {
         self.limits = Some(limits);
     }
 
-    pub(super) fn enable(&mut self) {
+    pub(super) fn enable(&mut self, now: Time) {
         (self.moves, self.enable) = (true, true);
+        (self.heard, self.longest_lease) = (Some(now), Duration::ZERO);
     }
 
     pub(super) fn apply(&mut self, now: Time, point: &SetPoint) {
@@ -95,7 +111,7 @@ impl Orders {
             self.dropped += 1;
             return;
         }
-        self.lease = lease;
+        (self.lease, self.longest_lease) = (lease, self.longest_lease.max(lease));
         let until = now + lease;
         match self.points.iter_mut().find(|point| point.0.source() == target.source()) {
             Some(point) => {
@@ -108,7 +124,7 @@ impl Orders {
 
     /// A message came that is so old.
     pub(super) fn message(&mut self, now: Time, channel: ChannelId, age: Option<Duration>, payload: &[u8]) {
-        self.messages.push(now, channel, age, Content::Payload(payload.to_vec()));
+        self.outgoing.messages.push(now, channel, age, Content::Payload(payload.to_vec()));
     }
 
     /// Stops ahead of everything. Messages that do not move anything go on.
@@ -118,97 +134,116 @@ impl Orders {
         self.points.clear();
     }
 
-    /// What is written now, if anything; `is_read`: the device has read all that was written before.
-    pub(super) fn next(&mut self, now: Time, is_read: bool) -> Option<Order> {
+    /// What is written now, if anything; `is_read`: the device has read what was written before, but for one frame.
+    pub(super) fn next(&mut self, now: Time, is_read: bool) -> Option<Frame> {
         if is_read {
             self.unread = None;
         }
         if let Some(cause) = self.stop.take() {
             self.last_stop = cause;
-            self.unread.get_or_insert(now + PATIENCE);
-            return Some(Order::Stop(cause.name().to_owned()));
+            self.number = self.number.wrapping_add(1).max(1);
+            self.unanswered.get_or_insert(now + PATIENCE);
+            return Some(Frame::Stop { number: self.number, cause: cause.name().to_owned() });
         }
         if !is_read {
             return None;
         }
         // A set point that waits behind what is not read would be of no use.
         let patience = if self.moves { self.lease.min(PATIENCE) } else { PATIENCE };
-        let (order, until) = if let Some(limits) = self.limits.take() {
-            (Order::Limits(limits), now + PATIENCE)
+        let (frame, until) = if let Some(first) = self.intro.pop_front() {
+            (first, now + PATIENCE)
+        } else if let Some(limits) = self.limits.take() {
+            (Frame::Limits(limits), now + PATIENCE)
         } else if std::mem::take(&mut self.enable) {
-            (Order::Enable {}, now + PATIENCE)
-        } else if let Some(line) = self.messages_turn.then(|| self.next_message(now)).flatten() {
+            (Frame::Enable, now + PATIENCE)
+        } else if let Some(message) = self.messages_turn.then(|| self.outgoing.next(now)).flatten() {
             self.messages_turn = false;
-            (Order::Message(line), now + patience)
+            (message, now + patience)
         } else if let Some(moved) = self.next_point(now) {
             self.messages_turn = true;
             moved
         } else {
-            (Order::Message(self.next_message(now)?), now + patience)
+            (self.outgoing.next(now)?, now + patience)
         };
         self.unread = Some(until);
-        Some(order)
+        Some(frame)
     }
 
-    fn next_point(&mut self, now: Time) -> Option<(Order, Time)> {
+    fn next_point(&mut self, now: Time) -> Option<(Frame, Time)> {
         while let Some((target, until)) = self.points.pop_front() {
             if until <= now {
                 self.dropped += 1;
                 continue;
             }
-            let order = match target {
-                Target::State(state) => Order::Apply(Apply::new(&state, until - now)),
-                Target::Channel(channel, motion) => Order::Drive(Drive {
-                    channel: self.messages.channel(channel).name.clone(),
-                    motion: MotionLine::from(&motion),
-                    lease_ms: (until - now).as_millis_f64(),
-                }),
+            let frame = match target {
+                Target::State(state) => Frame::Apply { until, state: motion::State::from(&state) },
+                Target::Channel(channel, motion) => Frame::Drive { channel, until, motion },
             };
-            return Some((order, until));
+            return Some((frame, until));
         }
         None
     }
 
-    /// The next message, or the next part of one.
-    fn next_message(&mut self, now: Time) -> Option<MessageLine> {
-        let (channel, age, payload, from) = match self.begun.take() {
-            Some((channel, payload, written)) => (channel, None, payload, written),
-            None => {
-                let next = self.messages.pop(now)?;
-                // Nothing else waits to be written here.
-                let Content::Payload(payload) = next.content else { return None };
-                (next.channel, next.made.map(|made| now.saturating_since(made)), payload, 0)
+    /// What [`next`](Self::next) gave could not be written.
+    pub(super) fn put_back(&mut self, frame: Frame) {
+        match frame {
+            Frame::Stop { .. } => {
+                self.stop.get_or_insert(self.last_stop);
             }
-        };
-        let known = self.messages.channel(channel);
-        let (line, written) =
-            MessageLine::first(&known.name, known.is_json && from == 0, age, &payload[from..]);
-        if line.more {
-            self.begun = Some((channel, payload, from + written));
+            // A newer one comes.
+            Frame::Apply { .. } | Frame::Drive { .. } => self.dropped += 1,
+            other => self.intro.push_front(other),
         }
-        Some(line)
-    }
-
-    /// The stop that [`next`](Self::next) gave could not be written.
-    pub(super) fn put_back(&mut self) {
-        self.stop.get_or_insert(self.last_stop);
     }
 
     /// Is there something to write once the device has read the rest?
     pub(super) fn is_empty(&self) -> bool {
         let moves_nothing =
             self.stop.is_none() && self.limits.is_none() && !self.enable && self.points.is_empty();
-        moves_nothing && self.begun.is_none() && self.messages.is_empty()
+        moves_nothing && self.intro.is_empty() && self.outgoing.is_empty()
     }
 
-    /// Until when the device has to read.
+    /// It said where it is.
+    pub(super) fn measured(&mut self, now: Time) {
+        if self.moves {
+            self.heard = Some(now);
+        }
+    }
+
+    /// It answered the stop of this number.
+    pub(super) fn stopped(&mut self, number: u32) {
+        if number == self.number {
+            self.unanswered = None;
+        }
+    }
+
+    /// When something may be [overdue](Self::overdue).
     pub(super) fn due(&self) -> Option<Time> {
-        self.unread
+        [self.unread, self.silence_due(), self.unanswered].into_iter().flatten().min()
     }
 
-    /// It has not. True once for what was written.
-    pub(super) fn is_overdue(&mut self, now: Time) -> bool {
-        self.unread.take_if(|until| *until <= now).is_some()
+    fn silence_due(&self) -> Option<Time> {
+        Some(self.heard.filter(|_| self.moves)? + self.patience_with_silence())
+    }
+
+    fn patience_with_silence(&self) -> Duration {
+        self.longest_lease.max(LEAST_SILENCE)
+    }
+
+    /// What it did not do in time. Each is told once.
+    pub(super) fn overdue(&mut self, now: Time) -> Option<Overdue> {
+        if let Some(until) = self.unanswered.take_if(|until| *until <= now) {
+            if now.saturating_since(until) < LATE {
+                return Some(Overdue::Stop);
+            }
+            // This host slept; the device may have, too.
+            self.unanswered = Some(now + PATIENCE);
+        }
+        if self.silence_due().is_some_and(|due| due <= now) {
+            self.heard = None;
+            return Some(Overdue::Measurement(self.patience_with_silence()));
+        }
+        self.unread.take_if(|until| *until <= now).map(|_| Overdue::Reading)
     }
 
     /// Set points that were never written: a newer one or a stop came first, or they were too old.
@@ -218,8 +253,19 @@ impl Orders {
 
     /// Messages that were never written, by channel and cause.
     pub(super) fn message_drops(&self) -> BTreeMap<String, BTreeMap<&'static str, u64>> {
-        self.messages.drops()
+        self.outgoing.messages.drops()
     }
+}
+
+/// What a device did not do in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overdue {
+    /// Read what it was told.
+    Reading,
+    /// Say where it is, for so long.
+    Measurement(Duration),
+    /// Answer a stop.
+    Stop,
 }
 
 #[cfg(test)]
@@ -241,17 +287,32 @@ mod tests {
     }
 
     fn enabled() -> Orders {
-        let mut orders = Orders::new(Arc::from([]));
-        orders.enable();
-        assert_eq!(orders.next(at(0), true), Some(Order::Enable {}));
+        let mut orders = greeted(&Arc::from([]));
+        orders.enable(at(0));
+        assert_eq!(orders.next(at(0), true), Some(Frame::Enable));
         orders
     }
 
-    fn x_and_lease(order: Option<Order>) -> (f32, f64) {
-        match order {
-            Some(Order::Apply(apply)) => (apply.position[0], apply.lease_ms),
+    /// It was told what there is.
+    fn greeted(channels: &LineChannels) -> Orders {
+        let mut orders = Orders::new(channels);
+        let hello = Frame::Hello { role: Role::Robot, channels: channels.len() as u8 };
+        assert_eq!(orders.next(at(0), true), Some(hello));
+        for _ in 0..channels.len() {
+            assert!(matches!(orders.next(at(0), true), Some(Frame::Channel(_))));
+        }
+        orders
+    }
+
+    fn x_and_end(frame: Option<Frame>) -> (f32, Time) {
+        match frame {
+            Some(Frame::Apply { until, state }) => (state.position[0], until),
             other => panic!("{other:?}"),
         }
+    }
+
+    fn stop(number: u32, cause: &str) -> Option<Frame> {
+        Some(Frame::Stop { number, cause: cause.to_owned() })
     }
 
     #[test]
@@ -260,7 +321,7 @@ mod tests {
         orders.apply(at(0), &point(1.0));
         assert_eq!(orders.next(at(0), false), None, "the device has not read that it is enabled");
         orders.apply(at(1), &point(2.0));
-        assert_eq!(x_and_lease(orders.next(at(11), true)), (2.0, 90.0));
+        assert_eq!(x_and_end(orders.next(at(11), true)), (2.0, at(101)));
         assert!(orders.is_empty() && orders.dropped() == 1);
     }
 
@@ -269,7 +330,7 @@ mod tests {
         let mut orders = enabled();
         orders.apply(at(0), &point(1.0));
         orders.stop(StopCause::Watchdog);
-        assert_eq!(orders.next(at(0), false), Some(Order::Stop("watchdog".to_owned())));
+        assert_eq!(orders.next(at(0), false), stop(1, "watchdog"));
         assert_eq!(orders.next(at(1), true), None);
         orders.apply(at(2), &point(2.0));
         assert_eq!(orders.next(at(2), true), None, "what is applied after a stop waits for nobody");
@@ -280,19 +341,19 @@ mod tests {
     fn a_resume_after_a_stop_follows_it() {
         let mut orders = enabled();
         orders.stop(StopCause::Emergency);
-        orders.enable();
+        orders.enable(at(0));
         orders.apply(at(0), &point(1.0));
-        assert_eq!(orders.next(at(0), true), Some(Order::Stop("emergency".to_owned())));
-        assert_eq!(orders.next(at(0), true), Some(Order::Enable {}));
-        assert!(matches!(orders.next(at(0), true), Some(Order::Apply(_))));
+        assert_eq!(orders.next(at(0), true), stop(1, "emergency"));
+        assert_eq!(orders.next(at(0), true), Some(Frame::Enable));
+        assert!(matches!(orders.next(at(0), true), Some(Frame::Apply { .. })));
     }
 
     #[test]
     fn a_stop_takes_back_a_resume_that_was_not_written() {
-        let mut orders = Orders::new(Arc::from([]));
-        orders.enable();
+        let mut orders = greeted(&Arc::from([]));
+        orders.enable(at(0));
         orders.stop(StopCause::Watchdog);
-        assert!(matches!(orders.next(at(0), true), Some(Order::Stop(_))));
+        assert!(matches!(orders.next(at(0), true), Some(Frame::Stop { .. })));
         assert!(orders.is_empty());
     }
 
@@ -308,14 +369,66 @@ mod tests {
     fn a_device_that_does_not_read_within_the_lease_is_overdue_once() {
         let mut orders = enabled();
         orders.apply(at(0), &point(1.0));
-        x_and_lease(orders.next(at(1), true));
+        x_and_end(orders.next(at(1), true));
         assert_eq!(orders.due(), Some(at(100)));
-        assert!(!orders.is_overdue(at(99)) && orders.is_overdue(at(100)) && !orders.is_overdue(at(101)));
+        orders.measured(at(50));
+        assert_eq!((orders.overdue(at(99)), orders.overdue(at(100))), (None, Some(Overdue::Reading)));
+        assert_eq!(orders.overdue(at(101)), None);
         // One that read in time is not.
         orders.apply(at(101), &point(2.0));
-        x_and_lease(orders.next(at(101), true));
-        assert_eq!(orders.next(at(150), true), None);
-        assert!(!orders.is_overdue(at(300)));
+        x_and_end(orders.next(at(101), true));
+        assert_eq!(orders.next(at(140), true), None);
+        assert_eq!(orders.overdue(at(149)), None);
+    }
+
+    #[test]
+    fn a_device_that_moves_and_does_not_say_where_it_is_is_overdue_once() {
+        let mut orders = enabled();
+        orders.next(at(0), true);
+        assert_eq!(orders.due(), Some(at(100)), "it was just enabled");
+        let long = SetPoint { lease: Duration::from_millis(250), ..point(1.0) };
+        orders.apply(at(10), &long);
+        orders.apply(at(20), &point(1.0));
+        orders.measured(at(30));
+        assert_eq!(orders.due(), Some(at(280)), "the longest lease counts");
+        let silence = Overdue::Measurement(Duration::from_millis(250));
+        assert_eq!((orders.overdue(at(279)), orders.overdue(at(280))), (None, Some(silence)));
+        assert_eq!((orders.overdue(at(281)), orders.due()), (None, None));
+        orders.stop(StopCause::Device);
+        orders.measured(at(300));
+        orders.next(at(300), true);
+        orders.stopped(1);
+        assert_eq!(orders.due(), None, "one that stands may be silent");
+        orders.enable(at(1_000));
+        assert_eq!(orders.due(), Some(at(1_100)));
+    }
+
+    #[test]
+    fn a_stop_that_is_not_answered_is_overdue_however_often_it_is_told_again() {
+        let mut orders = enabled();
+        let patience = PATIENCE.as_nanos() / 1_000_000;
+        orders.stop(StopCause::Watchdog);
+        assert_eq!(orders.next(at(0), false), stop(1, "watchdog"));
+        orders.stop(StopCause::Emergency);
+        assert_eq!(orders.next(at(500), false), stop(2, "emergency"));
+        orders.stopped(1);
+        assert_eq!(orders.overdue(at(patience - 1)), None);
+        assert_eq!(orders.overdue(at(patience)), Some(Overdue::Stop));
+        orders.stop(StopCause::Host);
+        orders.next(at(patience), false);
+        orders.stopped(3);
+        orders.next(at(patience), true);
+        assert_eq!(orders.overdue(at(3 * patience)), None);
+    }
+
+    #[test]
+    fn a_host_that_slept_gives_the_device_its_time_to_answer_once_more() {
+        let mut orders = greeted(&Arc::from([]));
+        orders.stop(StopCause::Host);
+        orders.next(at(0), true);
+        orders.next(at(0), true);
+        assert_eq!(orders.overdue(at(60_000)), None);
+        assert_eq!(orders.overdue(at(62_000)), Some(Overdue::Stop));
     }
 
     const ARM: ChannelId = ChannelId(0);
@@ -324,8 +437,8 @@ mod tests {
     fn with_channels() -> Orders {
         let arm = channel("arm", Delivery::Newest);
         let map = LineChannel { largest: 100_000, ..channel("map", Delivery::Reliable) };
-        let mut orders = Orders::new(Arc::from([arm, map]));
-        orders.enable();
+        let mut orders = greeted(&Arc::from([arm, map]));
+        orders.enable(at(0));
         orders.next(at(0), true);
         orders
     }
@@ -343,14 +456,10 @@ mod tests {
             drive(&mut orders, at(0), to);
             orders.apply(at(0), &point(to));
         }
-        let Some(Order::Drive(Drive { channel, motion: MotionLine::Joints(joints), lease_ms })) =
-            orders.next(at(10), true)
-        else {
-            panic!("joints")
-        };
-        assert_eq!((channel.as_str(), &joints.position_rad[..], lease_ms), ("arm", &[2.0][..], 90.0));
-        assert!(matches!(orders.next(at(10), true), Some(Order::Message(line)) if line.channel == "map"));
-        assert_eq!(x_and_lease(orders.next(at(10), true)), (2.0, 90.0));
+        let motion = Motion::Joints(Joints::new(&[2.0]).unwrap());
+        assert_eq!(orders.next(at(10), true), Some(Frame::Drive { channel: ARM, until: at(100), motion }));
+        assert!(matches!(orders.next(at(10), true), Some(Frame::Message { channel: MAP, .. })));
+        assert_eq!(x_and_end(orders.next(at(10), true)), (2.0, at(100)));
         assert!(orders.is_empty() && orders.dropped() == 2);
     }
 
@@ -360,16 +469,17 @@ mod tests {
         let map: Vec<u8> = (0..10_000u32).map(|at| at as u8).collect();
         orders.message(at(0), MAP, None, &map);
         drive(&mut orders, at(0), 1.0);
-        assert!(matches!(orders.next(at(0), true), Some(Order::Drive(_))));
+        assert!(matches!(orders.next(at(0), true), Some(Frame::Drive { .. })));
         let mut joined = Vec::new();
         for part in 0.. {
             if part == 2 {
                 orders.stop(StopCause::Emergency);
-                assert_eq!(orders.next(at(0), false), Some(Order::Stop("emergency".to_owned())));
+                assert_eq!(orders.next(at(0), false), stop(1, "emergency"));
             }
-            let Some(Order::Message(line)) = orders.next(at(0), true) else { panic!("a part") };
-            let more = line.more;
-            joined.extend(line.bytes().unwrap());
+            let Some(Frame::Message { more, payload, .. }) = orders.next(at(0), true) else {
+                panic!("a part")
+            };
+            joined.extend(payload);
             if !more {
                 break;
             }
@@ -384,7 +494,10 @@ mod tests {
         drive(&mut orders, at(0), 1.0);
         orders.next(at(0), true);
         orders.message(at(0), MAP, None, &[7; 3]);
+        orders.measured(at(1));
         orders.next(at(1), true);
-        assert_eq!(orders.due(), Some(at(101)));
+        assert_eq!(orders.overdue(at(100)), None);
+        assert_eq!(orders.overdue(at(101)), Some(Overdue::Measurement(Duration::from_millis(100))));
+        assert_eq!(orders.overdue(at(101)), Some(Overdue::Reading));
     }
 }

@@ -1,7 +1,5 @@
 //! Lines out of bytes.
 
-use std::io::{ErrorKind, Read};
-
 use super::lines::LONGEST;
 
 /// Cuts bytes into lines of bounded length.
@@ -38,19 +36,6 @@ impl Splitter {
         self.keep(bytes);
     }
 
-    /// Takes all that `input` has, until its end, or until it cannot be read.
-    pub(super) fn take_all(&mut self, mut input: impl Read, mut each: impl FnMut(Option<&[u8]>)) {
-        let mut buffer = [0; 65_536];
-        loop {
-            match input.read(&mut buffer) {
-                Ok(0) => return,
-                Ok(count) => self.take(&buffer[..count], &mut each),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return,
-            }
-        }
-    }
-
     fn keep(&mut self, bytes: &[u8]) {
         if self.line.len() + bytes.len() > self.longest {
             self.overlong = true;
@@ -78,8 +63,5 @@ mod tests {
             let expected = [Some(b"one".to_vec()), None, Some(Vec::new()), Some(b"two".to_vec())];
             assert_eq!(lines, expected, "pieces of {piece}");
         }
-        let mut count = 0;
-        Splitter::default().take_all(text.as_bytes(), |_| count += 1);
-        assert_eq!(count, 4);
     }
 }

@@ -35,6 +35,7 @@ impl taut_agent::OperatorDevice for Hand {
         if self.device.is_some() { periods } else { 0 }
     }
 
+    fn resumed(&mut self) {}
     fn feel(&mut self, _: Time, state: &taut_session::State) {
         if let Some(device) = &mut self.device {
             device.feel(&State::of_session(state));

@@ -62,6 +62,11 @@ impl JointLimits {
         effort => effort;
     }
 
+    /// The least and the largest position, the largest speed and the largest effort; what is not limited is infinite.
+    pub fn bounds(&self) -> [f32; 4] {
+        [self.least, self.largest, self.velocity, self.effort]
+    }
+
     /// The stiffness with which the joint's controller pulls towards the commanded position, N·m/rad, more than 0. Default:
     /// unknown.
     pub fn stiffness(mut self, stiffness: f32) -> Self {

@@ -1,0 +1,329 @@
+//! Inputs that say how fast to move, and not where to be: keys, sticks. Their motion begins where the robot is.
+
+use taut_core::{Bitrate, Duration, Time};
+use taut_session::{ChannelId, Priority, State};
+
+use crate::{DeviceMessage, OperatorDevice, Sample};
+
+/// How fast the robot's hand is to move.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rate {
+    /// Along x, y, z, m/s.
+    pub linear: [f32; 3],
+    /// About x, y, z, rad/s.
+    pub angular: [f32; 3],
+    /// Of the gripper, 1/s: 1 closes it in a second.
+    pub gripper: f32,
+    /// The axes are those of the hand, and not of the robot's base.
+    pub in_hand: bool,
+}
+
+/// Makes a rate into where to be: from where the robot is when it is gripped, so that motion is relative and never a jump. Sans-IO.
+///
+/// ```
+/// use taut_agent::{Clutch, Rate};
+/// use taut_core::{Duration, Time};
+/// use taut_session::State;
+/// let (mut clutch, rate) = (Clutch::default(), Rate { linear: [0.1, 0.0, 0.0], ..Rate::default() });
+/// assert_eq!(clutch.grip(&rate, Duration::from_millis(10)), None, "nobody knows where the robot is");
+/// clutch.feel(&State { position: [0.5, 0.0, 0.0], ..State::at(Time::ZERO) });
+/// let state = clutch.grip(&rate, Duration::from_millis(10)).expect("it is known");
+/// assert!(state.enabling && (state.position[0] - 0.501).abs() < 1e-6);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Clutch {
+    /// Where the robot is, while that is known.
+    robot: Option<State>,
+    /// Where it is told to be.
+    target: Option<State>,
+    gripped: bool,
+}
+
+/// Where the robot is told to be is no further than this ahead of where it is, m: a wall, or a limit of its speed, winds nothing up.
+pub const LEASH: f32 = 0.05;
+/// A step is no longer than this: what a late host missed is not made up for.
+const LONGEST_STEP: Duration = Duration::from_millis(20);
+
+impl Clutch {
+    /// This is where the robot is.
+    pub fn feel(&mut self, robot: &State) {
+        self.robot = Some(*robot);
+    }
+
+    /// Nobody knows any more where the robot is: what is gripped goes on, and a new grip waits.
+    pub fn lost(&mut self) {
+        self.robot = None;
+    }
+
+    /// The robot was resumed: whatever was gripped before, motion begins where it is.
+    pub fn resumed(&mut self) {
+        (self.target, self.gripped) = (None, false);
+    }
+
+    /// It is held and moves so for `step`: where the robot is to be. `None`: it is not known where that begins.
+    pub fn grip(&mut self, rate: &Rate, step: Duration) -> Option<State> {
+        if !self.gripped {
+            self.target = None;
+            self.begin()?;
+            self.gripped = true;
+        }
+        let from = self.begin()?;
+        let seconds = step.min(LONGEST_STEP).as_secs_f64() as f32;
+        let turn = |vector| if rate.in_hand { rotate(from.orientation_wxyz, vector) } else { vector };
+        let (linear, angular) = (turn(rate.linear), turn(rate.angular));
+        let gripper = f32::from(from.gripper) + rate.gripper * seconds * f32::from(u16::MAX);
+        let mut state = State {
+            position: along(from.position, linear, seconds),
+            velocity: linear,
+            orientation_wxyz: turned(from.orientation_wxyz, angular, seconds),
+            gripper: gripper.round().clamp(0.0, f32::from(u16::MAX)) as u16,
+            enabling: true,
+            ..from
+        };
+        if self.robot.is_some_and(|robot| {
+            let lead = |at: [f32; 3]| length(along(at, robot.position, -1.0));
+            lead(state.position) > LEASH && lead(state.position) > lead(from.position)
+        }) {
+            (state.position, state.velocity) = (from.position, [0.0; 3]);
+        }
+        self.target = Some(state);
+        Some(state)
+    }
+
+    /// It is let go: the robot stays where it is at this moment, not enabled.
+    pub fn release(&mut self) -> Option<State> {
+        if std::mem::replace(&mut self.gripped, false) && self.robot.is_some() {
+            self.target = None;
+        }
+        let target = State { velocity: [0.0; 3], enabling: false, ..self.begin()? };
+        self.target = Some(target);
+        Some(target)
+    }
+
+    /// Where it is told to be, or else where the robot is.
+    fn begin(&self) -> Option<State> {
+        let robot = self.robot.map(|robot| State { velocity: [0.0; 3], force: [0.0; 3], ..robot });
+        self.target.or(robot)
+    }
+}
+
+fn along(from: [f32; 3], by: [f32; 3], times: f32) -> [f32; 3] {
+    std::array::from_fn(|axis| from[axis] + by[axis] * times)
+}
+
+fn length(vector: [f32; 3]) -> f32 {
+    vector.iter().map(|part| part * part).sum::<f32>().sqrt()
+}
+
+fn cross([a, b, c]: [f32; 3], [x, y, z]: [f32; 3]) -> [f32; 3] {
+    [b * z - c * y, c * x - a * z, a * y - b * x]
+}
+
+/// A vector of the hand's axes along those of the base: v + 2w(q × v) + 2q × (q × v).
+fn rotate([w, x, y, z]: [f32; 4], vector: [f32; 3]) -> [f32; 3] {
+    let once = cross([x, y, z], vector);
+    along(along(vector, once, 2.0 * w), cross([x, y, z], once), 2.0)
+}
+
+/// An orientation that turned about axes of the base. Steps are short, so that (1, ωt/2), made a unit, is the turn to the third order.
+fn turned(q: [f32; 4], angular: [f32; 3], seconds: f32) -> [f32; 4] {
+    let half = angular.map(|part| part * seconds / 2.0);
+    let vector = [q[1], q[2], q[3]];
+    let dot: f32 = (0..3).map(|axis| half[axis] * vector[axis]).sum();
+    let turned = along(along(vector, half, q[0]), cross(half, vector), 1.0);
+    let turned = [q[0] - dot, turned[0], turned[1], turned[2]];
+    let size = turned.iter().map(|part| part * part).sum::<f32>().sqrt();
+    if size > 0.0 { turned.map(|part| part / size) } else { q }
+}
+
+/// What an input with a [`Clutch`] does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Grip {
+    /// It is held, and moves so.
+    Held(Rate),
+    /// It is there, and not held.
+    Released,
+    /// It is gone: nothing is sent, so that the robot's watchdog stops it.
+    Lost,
+    /// There is nothing more of it.
+    Ended,
+}
+
+/// An input that says how fast to move.
+pub trait RateInput {
+    /// What it does now.
+    fn grip(&mut self) -> Grip;
+}
+
+/// An input that says how fast to move, as a device: motion is relative to where the robot is at each resume and each new grip.
+#[derive(Clone, Debug)]
+pub struct Relative<I> {
+    input: I,
+    clutch: Clutch,
+    priority: Priority,
+    last: Option<Time>,
+    readings: u64,
+}
+
+impl<I> Relative<I> {
+    /// Of this input; its states are that urgent.
+    pub fn new(input: I, priority: Priority) -> Self {
+        Self { input, clutch: Clutch::default(), priority, last: None, readings: 0 }
+    }
+}
+
+impl<I: RateInput> OperatorDevice for Relative<I> {
+    fn sample(&mut self, now: Time) -> Option<Sample> {
+        let step = self.last.replace(now).map_or(Duration::ZERO, |last| now.saturating_since(last));
+        let state = match self.input.grip() {
+            Grip::Held(rate) => self.clutch.grip(&rate, step),
+            Grip::Released => self.clutch.release(),
+            Grip::Lost => {
+                self.clutch.release();
+                None
+            }
+            Grip::Ended => return None,
+        };
+        self.readings += u64::from(state.is_some());
+        let state = State { created: now, priority: self.priority, ..state.unwrap_or(State::at(now)) };
+        Some(Sample { state, reading: self.readings })
+    }
+    fn skip(&mut self, _: u64) -> u64 {
+        0
+    }
+    fn resumed(&mut self) {
+        self.clutch.resumed();
+    }
+    fn feel(&mut self, _: Time, state: &State) {
+        self.clutch.feel(state);
+    }
+    fn lost(&mut self) {
+        self.clutch.lost();
+    }
+    fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+    fn limit_bitrate(&mut self, _: Bitrate) {}
+    fn poll_message(&mut self, _: Time) -> Option<DeviceMessage> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const FORWARD: Rate = Rate { linear: [0.1, 0.0, 0.0], angular: [0.0; 3], gripper: 0.0, in_hand: false };
+
+    fn robot(x: f32) -> State {
+        State { position: [x, 0.0, 0.0], velocity: [9.0; 3], force: [9.0; 3], ..State::at(Time::ZERO) }
+    }
+
+    fn close(a: f32, b: f32) -> bool {
+        (a - b).abs() < 1e-5
+    }
+
+    fn is_zero(vector: [f32; 3]) -> bool {
+        vector.iter().all(|part| close(*part, 0.0))
+    }
+
+    #[test]
+    fn each_grip_begins_where_the_robot_is_and_letting_go_holds_it_there() {
+        let mut clutch = Clutch::default();
+        assert_eq!((clutch.grip(&FORWARD, MS), clutch.release()), (None, None), "nobody knows where it is");
+        clutch.feel(&robot(0.3));
+        let state = (0..100).filter_map(|_| clutch.grip(&FORWARD, MS)).last().unwrap();
+        assert!(
+            state.enabling && close(state.position[0], 0.31) && close(state.velocity[0], 0.1),
+            "{state:?}"
+        );
+        // The robot did not come so far.
+        clutch.feel(&robot(0.305));
+        let state = clutch.release().unwrap();
+        assert!(!state.enabling && close(state.position[0], 0.305) && is_zero(state.velocity), "{state:?}");
+        // It is moved while nobody holds it: what is told does not follow, and a new grip begins there.
+        clutch.feel(&robot(-0.2));
+        assert!(close(clutch.release().unwrap().position[0], 0.305));
+        let state = clutch.grip(&FORWARD, Duration::ZERO).unwrap();
+        assert!(close(state.position[0], -0.2) && is_zero(state.force), "{state:?}");
+    }
+
+    #[test]
+    fn a_resume_while_it_is_held_begins_where_the_robot_is() {
+        let mut clutch = Clutch::default();
+        clutch.feel(&robot(0.0));
+        for _ in 0..100 {
+            clutch.grip(&FORWARD, MS);
+        }
+        clutch.feel(&robot(0.4));
+        clutch.resumed();
+        assert!(close(clutch.grip(&FORWARD, Duration::ZERO).unwrap().position[0], 0.4));
+        clutch.lost();
+        assert!(clutch.grip(&FORWARD, MS).is_some(), "what is gripped goes on");
+        clutch.resumed();
+        assert_eq!(clutch.grip(&FORWARD, MS), None, "a new grip waits until it is known where the robot is");
+    }
+
+    #[test]
+    fn what_holds_the_robot_up_winds_nothing_up_and_a_late_host_makes_up_for_nothing() {
+        let mut clutch = Clutch::default();
+        clutch.feel(&robot(0.0));
+        let state = (0..10_000).filter_map(|_| clutch.grip(&FORWARD, MS)).last().unwrap();
+        assert!(state.position[0] <= LEASH + 1e-5 && is_zero(state.velocity), "{state:?}");
+        let back = Rate { linear: [-0.1, 0.0, 0.0], ..FORWARD };
+        let state = clutch.grip(&back, Duration::from_secs(60)).unwrap();
+        assert!((state.position[0] - (LEASH - 0.002)).abs() < 2e-4, "{state:?}");
+    }
+
+    #[test]
+    fn axes_are_those_of_the_base_or_of_the_hand_and_orientations_stay_units() {
+        // A quarter turn about z: the hand's x is the base's y.
+        let half = std::f32::consts::FRAC_1_SQRT_2;
+        let turned = State { orientation_wxyz: [half, 0.0, 0.0, half], ..robot(0.0) };
+        let mut clutch = Clutch::default();
+        clutch.feel(&turned);
+        let state = clutch.grip(&Rate { in_hand: true, ..FORWARD }, MS * 10).unwrap();
+        assert!(close(state.position[0], 0.0) && close(state.position[1], 0.001), "{state:?}");
+        let turns =
+            Rate { angular: [0.0, 0.0, std::f32::consts::FRAC_PI_2], gripper: 0.5, ..Rate::default() };
+        let mut clutch = Clutch::default();
+        clutch.feel(&robot(0.0));
+        let state = (0..1_000).filter_map(|_| clutch.grip(&turns, MS)).last().unwrap();
+        let [w, x, y, z] = state.orientation_wxyz;
+        assert!(
+            (w - half).abs() < 1e-4 && (z - half).abs() < 1e-4 && close(x, 0.0) && close(y, 0.0),
+            "{state:?}"
+        );
+        assert!((32_000..=33_500).contains(&state.gripper), "{}", state.gripper);
+    }
+
+    struct Played(Vec<Grip>);
+
+    impl RateInput for Played {
+        fn grip(&mut self) -> Grip {
+            self.0.pop().unwrap_or(Grip::Ended)
+        }
+    }
+
+    #[test]
+    fn an_input_that_is_lost_reads_nothing_new_and_one_that_ends_is_over() {
+        let grips =
+            [Grip::Held(FORWARD), Grip::Lost, Grip::Released, Grip::Held(FORWARD), Grip::Held(FORWARD)];
+        let mut input = Relative::new(Played(grips.into_iter().rev().collect()), Priority::High);
+        let mut sample = |ms: u64| input.sample(Time::ZERO + MS * ms);
+        assert_eq!(sample(0).map(|sample| sample.reading), Some(0), "nobody knows where the robot is");
+        input.feel(Time::ZERO, &robot(0.1));
+        let mut sample = |ms: u64| input.sample(Time::ZERO + MS * ms);
+        assert_eq!(sample(1).map(|sample| sample.reading), Some(0));
+        let released = sample(2).unwrap();
+        assert!(
+            released.reading == 1 && !released.state.enabling && released.state.priority == Priority::High
+        );
+        let held = sample(3).unwrap();
+        assert!(
+            held.reading == 2 && held.state.enabling && close(held.state.position[0], 0.1001),
+            "{held:?}"
+        );
+        assert_eq!(sample(4).map(|sample| sample.reading), Some(3));
+        assert_eq!(sample(5), None);
+    }
+}

@@ -1,0 +1,376 @@
+//! `--input gamepad`: sticks that move the robot while a button, the clutch, is held. What they do is in a file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize;
+use taut_agent::{Alarm, Grip, Rate, RateInput};
+use taut_core::printable;
+use taut_io::device::evdev::{InputDevice, InputEvent};
+use taut_io::device::{Buttons, Pressed};
+use taut_io::spawn_unprivileged;
+
+/// What a gamepad does unless a file says something else.
+const DEFAULT: &str = include_str!("gamepad.toml");
+
+/// The file, as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mapping {
+    device: Option<PathBuf>,
+    #[serde(default)]
+    frame: Frame,
+    clutch: Button,
+    #[serde(default)]
+    dead_zone: f32,
+    axes: BTreeMap<Motion, Stick>,
+    #[serde(default)]
+    buttons: BTreeMap<Press, Button>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Frame {
+    #[default]
+    Base,
+    Hand,
+}
+
+/// What moves.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "snake_case")]
+enum Motion {
+    X,
+    Y,
+    Z,
+    Roll,
+    Pitch,
+    Yaw,
+    Gripper,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stick {
+    axis: Axis,
+    speed: f32,
+}
+
+/// What is pressed.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "snake_case")]
+enum Press {
+    Stop,
+    Reset,
+    Resume,
+    Quit,
+}
+
+impl Press {
+    const fn pressed(self) -> Pressed {
+        match self {
+            Self::Stop => Pressed::Alarm(Alarm::Pressed),
+            Self::Reset => Pressed::Reset,
+            Self::Resume => Pressed::Resume,
+            Self::Quit => Pressed::Quit,
+        }
+    }
+}
+
+/// Names of axes and buttons, as of linux/input-event-codes.h without `ABS_` and `BTN_`
+/// (<https://docs.kernel.org/input/gamepad.html>).
+#[rustfmt::skip]
+const AXES: [(&str, u16); 10] = [
+    ("X", 0), ("Y", 1), ("Z", 2), ("RX", 3), ("RY", 4), ("RZ", 5), ("GAS", 9), ("BRAKE", 10), ("HAT0X", 16), ("HAT0Y", 17),
+];
+#[rustfmt::skip]
+const BUTTONS: [(&str, u16); 13] = [
+    ("SOUTH", 0x130), ("EAST", 0x131), ("NORTH", 0x133), ("WEST", 0x134), ("TL", 0x136), ("TR", 0x137), ("TL2", 0x138),
+    ("TR2", 0x139), ("SELECT", 0x13a), ("START", 0x13b), ("MODE", 0x13c), ("THUMBL", 0x13d), ("THUMBR", 0x13e),
+];
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(try_from = "String")]
+struct Axis(u16);
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(try_from = "String")]
+struct Button(u16);
+
+fn named(what: &str, names: &[(&str, u16)], text: &str) -> Result<u16, String> {
+    let found = names.iter().find(|(name, _)| *name == text).map(|(_, code)| *code);
+    found.ok_or_else(|| {
+        let all: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        format!("`{text}` is no {what}; there are {}", all.join(", "))
+    })
+}
+
+impl TryFrom<String> for Axis {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        named("axis", &AXES, &text).map(Self)
+    }
+}
+
+impl TryFrom<String> for Button {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        named("button", &BUTTONS, &text).map(Self)
+    }
+}
+
+impl FromStr for Mapping {
+    type Err = String;
+    /// Reads the file of this name; none: the one that there is by default.
+    fn from_str(file: &str) -> Result<Self, String> {
+        if file.is_empty() {
+            return Self::parse(DEFAULT);
+        }
+        let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+        Self::parse(&text).map_err(|why| format!("{file}: {why}"))
+    }
+}
+
+impl Mapping {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mapping: Self = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+        if !(0.0..=0.9).contains(&mapping.dead_zone) {
+            return Err("dead_zone is 0 to 0.9 of a stick's way".to_owned());
+        }
+        if mapping.axes.values().any(|stick| !stick.speed.is_finite()) {
+            return Err("a speed is a number".to_owned());
+        }
+        if mapping.buttons.values().any(|button| *button == mapping.clutch) {
+            return Err("the clutch is a button of its own".to_owned());
+        }
+        Ok(mapping)
+    }
+}
+
+const EV_SYN: u16 = 0;
+const EV_KEY: u16 = 1;
+const EV_ABS: u16 = 3;
+const SYN_DROPPED: u16 = 3;
+/// Where the system does not tell the range of an axis.
+const RANGE: (i32, i32) = (-32_768, 32_767);
+
+/// A gamepad, as its events say it is. Sans-IO.
+#[derive(Debug)]
+struct Pad {
+    mapping: Mapping,
+    ranges: BTreeMap<Axis, (i32, i32)>,
+    /// From -1 to 1; of those that moved.
+    sticks: BTreeMap<Axis, f32>,
+    is_held: bool,
+    is_lost: bool,
+}
+
+impl Pad {
+    /// `range`: of an axis, its least and largest value.
+    fn new(mapping: Mapping, range: impl Fn(u16) -> Option<(i32, i32)>) -> Self {
+        let ranges =
+            mapping.axes.values().map(|stick| (stick.axis, range(stick.axis.0).unwrap_or(RANGE))).collect();
+        Self { mapping, ranges, sticks: BTreeMap::new(), is_held: false, is_lost: false }
+    }
+
+    /// Something happened on it; what was pressed.
+    fn handle_event(&mut self, event: InputEvent) -> Option<Pressed> {
+        match event.kind {
+            // Events were lost, perhaps that the clutch was let go: it has to be pressed again.
+            EV_SYN if event.code == SYN_DROPPED => {
+                self.is_held = false;
+                self.sticks.clear();
+            }
+            EV_KEY if event.code == self.mapping.clutch.0 => self.is_held = event.value != 0,
+            EV_KEY if event.value == 1 => {
+                let mut buttons = self.mapping.buttons.iter();
+                return buttons.find(|(_, button)| button.0 == event.code).map(|(press, _)| press.pressed());
+            }
+            EV_ABS => {
+                if let Some((least, largest)) = self.ranges.get(&Axis(event.code)) {
+                    let (least, largest) = (f64::from(*least), f64::from(*largest));
+                    let place = (2.0 * f64::from(event.value) - least - largest) / (largest - least);
+                    self.sticks.insert(Axis(event.code), place.clamp(-1.0, 1.0) as f32);
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// It is gone.
+    fn handle_end(&mut self) {
+        (self.is_held, self.is_lost) = (false, true);
+    }
+
+    fn grip(&self) -> Grip {
+        match (self.is_lost, self.is_held) {
+            (true, _) => Grip::Lost,
+            (false, true) => Grip::Held(self.rate()),
+            (false, false) => Grip::Released,
+        }
+    }
+
+    fn rate(&self) -> Rate {
+        let mut rate = Rate { in_hand: self.mapping.frame == Frame::Hand, ..Rate::default() };
+        for (motion, stick) in &self.mapping.axes {
+            let place = self.sticks.get(&stick.axis).copied().unwrap_or(0.0);
+            let beyond = (place.abs() - self.mapping.dead_zone).max(0.0) / (1.0 - self.mapping.dead_zone);
+            let speed = beyond * place.signum() * stick.speed;
+            match motion {
+                Motion::X => rate.linear[0] = speed,
+                Motion::Y => rate.linear[1] = speed,
+                Motion::Z => rate.linear[2] = speed,
+                Motion::Roll => rate.angular[0] = speed,
+                Motion::Pitch => rate.angular[1] = speed,
+                Motion::Yaw => rate.angular[2] = speed,
+                Motion::Gripper => rate.gripper = speed,
+            }
+        }
+        rate
+    }
+}
+
+/// A gamepad of this machine.
+pub(crate) struct Gamepad(Arc<Mutex<Pad>>);
+
+impl Gamepad {
+    /// Reads it on a thread of its own.
+    pub(crate) fn start(mapping: &Mapping, buttons: Buttons) -> Result<Self, String> {
+        let path = match &mapping.device {
+            Some(path) => path.clone(),
+            None => first(Path::new("/sys/class/input"))?,
+        };
+        let shown = printable(&path.display().to_string()).to_string();
+        let mut device = InputDevice::open(&path).map_err(|error| {
+            format!("the gamepad {shown}: {error}; who may read it is in the group `input`")
+        })?;
+        let pad = Arc::new(Mutex::new(Pad::new(mapping.clone(), |axis| device.range(axis))));
+        let gamepad = Self(pad.clone());
+        let work = move || {
+            let why = loop {
+                let mut pressed = Vec::new();
+                let read = device.read(|event| pressed.extend(lock(&pad).handle_event(event)));
+                pressed.into_iter().for_each(|press| buttons.press(press));
+                if let Err(error) = read {
+                    break error;
+                }
+            };
+            lock(&pad).handle_end();
+            buttons.press(Pressed::Alarm(Alarm::Lost));
+            crate::say(&format!("STOP, the gamepad is gone: {why}"));
+        };
+        let thread = spawn_unprivileged("taut gamepad", || (), work);
+        thread.map_err(|error| format!("a thread: {error}"))?;
+        Ok(gamepad)
+    }
+}
+
+impl RateInput for Gamepad {
+    fn grip(&mut self) -> Grip {
+        lock(&self.0).grip()
+    }
+}
+
+fn lock(pad: &Mutex<Pad>) -> MutexGuard<'_, Pad> {
+    pad.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first input device with the button that all gamepads have, `BTN_SOUTH`.
+fn first(inputs: &Path) -> Result<PathBuf, String> {
+    let entries =
+        fs::read_dir(inputs).map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
+    let mut events: Vec<String> =
+        entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    events.retain(|name| {
+        let keys = fs::read_to_string(inputs.join(name).join("device/capabilities/key")).unwrap_or_default();
+        name.starts_with("event") && has_key(&keys, 0x130)
+    });
+    events.sort_by_key(|name| (name.len(), name.clone()));
+    let first = events.first().ok_or("there is no gamepad; `device` in --input gamepad:FILE names one")?;
+    Ok(Path::new("/dev/input").join(first))
+}
+
+/// Is the key among those that the system tells: words of hexadecimal digits, the highest first?
+fn has_key(words: &str, key: usize) -> bool {
+    let word = words.split_whitespace().rev().nth(key / usize::BITS as usize);
+    let word = word.and_then(|word| usize::from_str_radix(word, 16).ok()).unwrap_or(0);
+    word >> (key % usize::BITS as usize) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pad() -> Pad {
+        // As that of an Xbox controller: Y has its least value in front.
+        Pad::new(Mapping::parse(DEFAULT).unwrap(), |axis| {
+            Some(if axis == 17 { (-1, 1) } else { (-32_768, 32_767) })
+        })
+    }
+
+    fn event(pad: &mut Pad, kind: u16, code: u16, value: i32) -> Option<Pressed> {
+        pad.handle_event(InputEvent { kind, code, value })
+    }
+
+    #[test]
+    fn sticks_move_the_robot_while_the_clutch_is_held_and_not_within_the_dead_zone() {
+        let mut pad = pad();
+        event(&mut pad, EV_ABS, 1, -32_768);
+        assert_eq!(pad.grip(), Grip::Released, "nobody holds the clutch");
+        event(&mut pad, EV_KEY, 0x136, 1);
+        let Grip::Held(rate) = pad.grip() else { panic!("it is held") };
+        assert!((rate.linear[0] - 0.1).abs() < 1e-4 && !rate.in_hand, "{rate:?}");
+        event(&mut pad, EV_ABS, 1, 3_000);
+        event(&mut pad, EV_ABS, 0, 18_350);
+        event(&mut pad, EV_ABS, 17, 1);
+        let Grip::Held(rate) = pad.grip() else { panic!("it is held") };
+        assert!(rate.linear[0].abs() < 1e-6, "within the dead zone: {rate:?}");
+        assert!((rate.linear[1] + 0.05).abs() < 1e-3 && (rate.gripper - 0.5).abs() < 1e-6, "{rate:?}");
+        event(&mut pad, EV_KEY, 0x136, 0);
+        assert_eq!(pad.grip(), Grip::Released);
+    }
+
+    #[test]
+    fn what_is_lost_is_let_go_and_buttons_are_pressed_once() {
+        let mut pad = pad();
+        assert_eq!(event(&mut pad, EV_KEY, 0x131, 1), Some(Pressed::Alarm(Alarm::Pressed)));
+        assert_eq!(event(&mut pad, EV_KEY, 0x131, 0), None);
+        assert_eq!(event(&mut pad, EV_KEY, 0x13b, 1), Some(Pressed::Resume));
+        assert_eq!(event(&mut pad, EV_KEY, 0x130, 1), None, "nothing is said of it");
+        event(&mut pad, EV_KEY, 0x136, 1);
+        event(&mut pad, EV_SYN, SYN_DROPPED, 0);
+        assert_eq!(pad.grip(), Grip::Released, "perhaps it was let go");
+        event(&mut pad, EV_KEY, 0x136, 1);
+        pad.handle_end();
+        assert_eq!(pad.grip(), Grip::Lost);
+    }
+
+    #[test]
+    fn a_mapping_that_is_wrong_is_said_and_the_one_of_the_documentation_is_the_default() {
+        for (from, to, what) in [
+            ("\"TL\"", "\"L1\"", "`L1` is no button; there are SOUTH"),
+            ("\"RY\"", "\"LY\"", "`LY` is no axis; there are X, Y"),
+            ("0.12", "1.0", "dead_zone is 0 to 0.9"),
+            ("\"EAST\"", "\"TL\"", "a button of its own"),
+            ("stop =", "halt =", "unknown variant `halt`"),
+        ] {
+            let error = Mapping::parse(&DEFAULT.replace(from, to)).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        }
+        assert!(include_str!("../../../docs/devices.md").contains(DEFAULT), "it is what the page shows");
+    }
+
+    #[test]
+    fn gamepads_are_told_by_their_button() {
+        // Of an Xbox controller, and of a keyboard.
+        assert!(has_key("7cdb000000000000 0 0 0 0", 0x130));
+        assert!(
+            !has_key("402000007 ff9f207ac14057ff febeffdfffefffff fffffffffffffffe", 0x130)
+                && !has_key("", 0x130)
+        );
+    }
+}

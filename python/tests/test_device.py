@@ -1,0 +1,178 @@
+"""The adapter of `taut robot --robot python:` and `taut operator --input python:`, told what taut tells it. It needs nothing but Python."""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from taut.device import Gripper, Joints, State, Twist
+
+HEADER = struct.Struct("<BBBBI")
+
+
+class Told:
+    """A device, and taut's end of its socket."""
+
+    def __init__(self, folder: Path, source: str, spec: str, role: int = 1, channels: bytes = b""):
+        folder.joinpath("made.py").write_text(source)
+        self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "taut.device", spec],
+            stdin=theirs,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env={**os.environ, "TAUT_DEVICE_FD": "0"},
+        )
+        theirs.close()
+        self.link.settimeout(20)
+        self.say(1, role, number=1)
+
+    def say(self, kind, what=0, channel=0, flags=0, number=0, rest=b""):
+        self.link.send(HEADER.pack(kind, what, channel, flags, number) + rest)
+
+    def until(self, kind):
+        """The next frame of that kind."""
+        while True:
+            frame = self.link.recv(65536)
+            assert frame, "it has ended"
+            if frame[0] == kind:
+                return (*HEADER.unpack_from(frame), frame[8:])
+
+    def ends(self):
+        _, error = self.process.communicate(timeout=20)
+        return self.process.returncode, error.decode()
+
+
+ARM = """
+import time
+from taut.device import State
+class Arm:
+    limits_force = True
+    def __init__(self):
+        self.here = State()
+    def limit(self, limits):
+        assert limits.velocity == 0.5 and limits.position is None, limits
+    def measure(self):
+        return self.here
+    def apply(self, state, lease):
+        assert 0 < lease <= 60
+        if state.gripper == 13:
+            raise RuntimeError("thirteen")
+        if state.gripper == 14:
+            time.sleep(1)
+        self.here = State(state.position)
+    def stop(self, cause):
+        self.here = State((9, 9, 9))
+        open("stops", "a").write(cause + "\\n")
+"""
+
+
+def apply(told, lease, gripper=0):
+    until = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + int(lease * 1e9)
+    told.say(5, rest=struct.pack("<Q", until) + State((0.5, 0, 0), gripper=gripper)._pack())
+
+
+def position(frame):
+    return State._unpack(frame[5][12:]).position
+
+
+def test_a_robot_applies_measures_answers_stops_and_stops_with_its_socket(tmp_path):
+    told = Told(tmp_path, ARM, "made:Arm")
+    kind, _, _, flags, version, rest = told.until(65)
+    assert (flags, version, rest[4:]) == (1 | 2 | 4, 1, b"Arm")
+    told.say(3, rest=struct.pack("<8f", *[float("nan")] * 6, 0.5, float("nan")))
+    apply(told, 60)
+    assert position(told.until(66)) == (0, 0, 0), "nobody enabled it"
+    told.say(4)
+    apply(told, 60)
+    while position(told.until(66)) != (0.5, 0, 0):
+        pass
+    told.say(7, number=7, rest=b"watchdog")
+    assert told.until(68)[4:] == (7, b"told")
+    told.link.close()
+    assert told.ends() == (0, "")
+    assert (tmp_path / "stops").read_text().split() == ["watchdog", "end"]
+
+
+def test_a_lease_stops_it_also_while_it_is_held_up_and_what_it_does_then_does_not_last(tmp_path):
+    told = Told(tmp_path, ARM, "made:Arm")
+    told.until(65)
+    told.say(4)
+    apply(told, 0.2, gripper=14)
+    began = time.monotonic()
+    assert told.until(68)[4:] == (0, b"lease")
+    assert time.monotonic() - began < 0.9, "apply still sleeps"
+    time.sleep(1.2)
+    told.say(7, number=1, rest=b"device")
+    told.until(68)
+    assert position(told.until(66)) == (9, 9, 9)
+    told.link.close()
+    assert told.ends()[0] == 0
+
+
+def test_an_exception_is_a_stop_and_ends_it(tmp_path):
+    told = Told(tmp_path, ARM, "made:Arm")
+    told.until(65)
+    told.say(4)
+    apply(told, 60, gripper=13)
+    status, error = told.ends()
+    assert status == 1 and "thirteen" in error
+    assert (tmp_path / "stops").read_text() == "end\n"
+
+
+HAND = """
+from taut.device import State
+class Hand:
+    felt = None
+    asked = 0
+    def sample(self):
+        return None if self.felt is None else State(self.felt.force, enabling=True)
+    def feel(self, state):
+        self.felt = state
+    def lost(self):
+        self.felt = None
+    def buttons(self):
+        self.asked += 1
+        if self.asked == 1:
+            yield "resume"
+"""
+
+
+def test_an_input_is_sampled_feels_and_presses(tmp_path):
+    told = Told(tmp_path, HAND, "made:Hand", role=2)
+    told.until(65)
+    assert told.until(70)[1] == 3
+    told.say(9, rest=struct.pack("<Q", 0))
+    told.say(10, rest=State(force=(1, 2, 3))._pack())
+    told.say(9, rest=struct.pack("<Q", 0))
+    state = State._unpack(told.until(69)[5])
+    assert state.position == (1, 2, 3) and state.enabling and not state.locked
+    told.link.close()
+    assert told.ends() == (0, "")
+
+
+def test_what_is_no_robot_or_no_class_is_said(tmp_path):
+    told = Told(tmp_path, HAND, "made:Hand")
+    status, error = told.ends()
+    assert status == 1 and "Hand is the class of an input, and a robot is asked for" in error
+    status, error = Told(tmp_path, HAND, "made:Foot").ends()
+    assert status == 1 and "Foot" in error
+
+
+@pytest.mark.parametrize(
+    "motion",
+    [
+        State((1, 2, 3), (0.5, 0.5, 0.5, 0.5), (4, 5, 6), (7, 8, 9), 65535, True, False),
+        Joints((1.0, 2.0), (), (3.0, 4.0), enabling=True),
+        Joints((1.0,), (2.0,), (3.0,)),
+        Twist((1.0, 2.0, 3.0), (4.0, 5.0, 6.0), locked=True),
+        Gripper(0.5, 10.0, enabling=True),
+    ],
+)
+def test_motion_is_unpacked_as_it_was_packed(motion):
+    assert type(motion)._unpack(motion._pack()) == motion
