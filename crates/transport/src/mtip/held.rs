@@ -2,7 +2,7 @@
 //!
 //! At 1 kHz an answer to each message takes two thirds of what messages of 100 B take, and on a path that carries little more than those it is
 //! the queue that they wait in. Eight in a round trip tell the sender as much, for each speaks for the 64 messages before it, too (RFC 9000
-//! section 13.2.1 leaves the same to the receiver). What comes seldom is answered at once.
+//! section 13.2.2 leaves the same to the receiver). What comes seldom is answered at once.
 //!
 //! How long an answer may wait the sender says with each message ([`Hold`](taut_wire::mtip::Hold)), as QUIC's ACK_FREQUENCY frames do
 //! (draft-ietf-quic-ack-frequency): it alone knows what it waits for, and how long silence means nothing. A bound in the handshake, as

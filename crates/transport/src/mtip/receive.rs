@@ -124,12 +124,12 @@ impl Mtip {
         Ok(())
     }
 
-    /// A place for a new path, if need be that of one which is down.
+    /// A place for a new path, if need be that of one that was never proven, or else of one which is down.
     fn make_room(&mut self, now: Time, id: PathId) -> Option<usize> {
         if self.paths.len() == MAX_PATHS {
-            let is_free = |path: &Path| matches!(path.state, PathState::Down | PathState::Linking);
-            let down = self.paths.iter().position(is_free)?;
-            self.forget_path(now, down);
+            let first = |state| self.paths.iter().position(|path: &Path| path.state == state);
+            let free = first(PathState::Linking).or_else(|| first(PathState::Down))?;
+            self.forget_path(now, free);
         }
         self.paths.push(Path::new(now, id));
         Some(self.paths.len() - 1)

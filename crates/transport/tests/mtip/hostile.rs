@@ -202,7 +202,7 @@ proptest! {
         let mut net = net();
         for (path, mut data, shaped) in datagrams {
             if let (true, Some(first)) = (shaped, data.first_mut()) {
-                *first = 0x20 | *first & 0x07;
+                *first = 0x30 | *first & 0x07;
             }
             net.deliver(SERVER, path, &data);
             net.deliver(CLIENT, path, &data);

@@ -44,7 +44,7 @@ mod hold;
 pub use hold::Hold;
 
 /// The version that this module speaks; the published protocol has none.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 16;
 /// Bytes before the message in DATA.
@@ -347,21 +347,21 @@ mod tests {
         let mut acked = echoed.to_vec();
         acked.extend([0x80, 0, 0, 0, 0, 0, 0, 0]);
         vec![
-            (Body::Link { conversation }, [0x20, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
+            (Body::Link { conversation }, [0x30, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
             (
                 Body::LinkAck { conversation, echo },
-                [0x21, 0, 0, 0, 0, 0, 0, 0],
+                [0x31, 0, 0, 0, 0, 0, 0, 0],
                 [&named[..], &echoed].concat(),
             ),
-            (Body::Ack(ack(false)), [0x22, b'3', 0, 0, 0, 0, 0, 7], acked.clone()),
-            (Body::Ack(ack(true)), [0x22, b'3', 0, 1, 0, 0, 0, 7], acked),
-            (Body::KeepAlive { number: 5 }, [0x23, 0, 0, 0, 0, 0, 0, 5], vec![]),
-            (data(false, 0), [0x24, 0, 0, 3, 0, 0, 0, 0x99], sent()),
-            (data(true, 0), [0x24, 1, 0, 3, 0, 0, 0, 0x99], sent()),
+            (Body::Ack(ack(false)), [0x32, b'3', 0, 0, 0, 0, 0, 7], acked.clone()),
+            (Body::Ack(ack(true)), [0x32, b'3', 0, 1, 0, 0, 0, 7], acked),
+            (Body::KeepAlive { number: 5 }, [0x33, 0, 0, 0, 0, 0, 0, 5], vec![]),
+            (data(false, 0), [0x34, 0, 0, 3, 0, 0, 0, 0x99], sent()),
+            (data(true, 0), [0x34, 1, 0, 3, 0, 0, 0, 0x99], sent()),
             // (8 + 4)·2⁷ µs.
-            (data(false, 1_500), [0x24, 0b0111_1000, 0, 3, 0, 0, 0, 0x99], sent()),
-            (Body::Fin { conversation }, [0x25, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
-            (Body::FinAck { conversation }, [0x26, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
+            (data(false, 1_500), [0x34, 0b0111_1000, 0, 3, 0, 0, 0, 0x99], sent()),
+            (Body::Fin { conversation }, [0x35, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
+            (Body::FinAck { conversation }, [0x36, 0, 0, 0, 0, 0, 0, 0], named.to_vec()),
         ]
     }
 
@@ -389,7 +389,7 @@ mod tests {
                 assert!(matches!(Repr::parse(&whole[..len]), Err(Error::Length { .. })), "{body:?}, {len}");
             }
             whole.push(0);
-            assert_eq!(Repr::parse(&whole).is_ok(), least == DATA_HEADER_LEN && head[0] == 0x24, "{body:?}");
+            assert_eq!(Repr::parse(&whole).is_ok(), least == DATA_HEADER_LEN && head[0] == 0x34, "{body:?}");
         }
     }
 
@@ -401,8 +401,8 @@ mod tests {
             bytes[at] = byte;
             bytes
         };
-        assert_eq!(Repr::parse(&with(0, 0x10)), Err(Error::Version(1)));
-        assert_eq!(Repr::parse(&with(0, 0x27)), Err(Error::Flag(7)));
+        assert_eq!(Repr::parse(&with(0, 0x20)), Err(Error::Version(2)));
+        assert_eq!(Repr::parse(&with(0, 0x37)), Err(Error::Flag(7)));
         for (at, byte) in [(1, 1), (3, 1), (7, 1)] {
             assert_eq!(Repr::parse(&with(at, byte)), Err(Error::Reserved), "{at}");
         }

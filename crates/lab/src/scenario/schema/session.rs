@@ -141,7 +141,8 @@ pub enum HapticSource {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContactsSpec {
-    /// Mean length of a contact, 10 ms to 60 s. Each lasts for half of it to one and a half.
+    /// Mean length of a contact, 10 ms to 60 s. Each lasts for half of it to one and a half. A run should last ten times `length` / `share`: a
+    /// shorter one may have no contact at all, for when the first begins is drawn.
     #[schemars(with = "String")]
     pub length: Duration,
     /// How much of the time is contact, 1 % to 99 %.
