@@ -82,8 +82,8 @@ test-edges: ## Tests of what `make test` leaves out: the Python package, from it
 	$(call need,cc:gcc,libc6-dev)
 	.ci/edges
 
-wheel: ## Build the Python package: out/taut-*.whl
-	$(call need,cc:gcc,libc6-dev)
+wheel: ## Build the Python package with the taut command: out/taut-*.whl
+	$(call need,$(BUILD_NEEDS))
 	.ci/edges wheel
 
 lint: ## Format, clippy, API documentation, licences; all without warnings

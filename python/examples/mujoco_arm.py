@@ -4,8 +4,6 @@ The wall stands at x = 0.15 m: who moves the hand beyond it feels the arm press.
 """
 
 import sys
-import threading
-import time
 
 import mujoco
 import taut
@@ -34,51 +32,51 @@ HOME = (0.0, 0.0, 0.2)
 
 
 class SlideArm:
-    """Physics on a thread of its own; what the session asks and says are single assignments, so that nothing waits."""
+    """Its physics advance when it is measured, to what `taut.monotonic` reads: the machine's clock, or the simulator's."""
+
+    keeps_lease = True  # A step after the end of a lease holds the arm where it is.
 
     def __init__(self):
         self.model = mujoco.MjModel.from_xml_string(MODEL)
         self.data = mujoco.MjData(self.model)
-        self.target, self.until = None, 0.0
-        self.measured = taut.State(HOME)
-        threading.Thread(target=self.run, daemon=True).start()
-
-    keeps_lease = True  # The loop below holds the arm where it is when a lease is over.
+        self.target, self.until, self.moving, self.time = None, 0.0, False, None
 
     def apply(self, state, lease):
-        self.until = time.monotonic() + lease
+        self.until = taut.monotonic() + lease
         self.target = tuple(a - b for a, b in zip(state.position, HOME))
 
     def measure(self):
-        return self.measured
+        now = taut.monotonic()
+        if self.time is None or now - self.time > 0.1:  # At the beginning, or after the program was held up.
+            self.time = now
+        while self.time + self.model.opt.timestep < now + 1e-9:
+            self.step()
+        position = [a + b for a, b in zip(self.data.qpos, HOME)]
+        # What the axes push with is what the wall pushes back, once the arm rests.
+        return taut.State(position, velocity=self.data.qvel, force=[-force for force in self.data.actuator_force])
+
+    def step(self):
+        target = self.target
+        was_moving, self.moving = self.moving, target is not None and self.time < self.until
+        if self.moving:
+            self.data.ctrl[:] = target
+        elif was_moving:  # Stopped, or the lease is over: it stays where it is.
+            self.data.ctrl[:] = self.data.qpos
+        mujoco.mj_step(self.model, self.data)
+        self.time += self.model.opt.timestep
 
     def stop(self, cause):
         self.target = None
         print("stopped:", cause, flush=True)
 
-    def run(self):
-        due, moving = time.monotonic(), False
-        while True:
-            target, was_moving = self.target, moving
-            moving = target is not None and time.monotonic() < self.until
-            if moving:
-                self.data.ctrl[:] = target
-            elif was_moving:  # Stopped, or the lease is over: it stays where it is.
-                self.data.ctrl[:] = self.data.qpos
-            mujoco.mj_step(self.model, self.data)
-            position = [a + b for a, b in zip(self.data.qpos, HOME)]
-            # What the axes push with is what the wall pushes back, once the arm rests.
-            self.measured = taut.State(position, velocity=self.data.qvel, force=[-force for force in self.data.actuator_force])
-            due += self.model.opt.timestep
-            time.sleep(max(0.0, due - time.monotonic()))
 
+LIMITS = taut.Limits(
+    position=[(-0.3, -0.3, 0.05), (0.3, 0.3, 0.5)], velocity=0.5, angular_velocity=0.0, force=20.0, stiffness=STIFFNESS
+)
 
 if __name__ == "__main__":
-    limits = taut.Limits(
-        position=[(-0.3, -0.3, 0.05), (0.3, 0.3, 0.5)], velocity=0.5, angular_velocity=0.0, force=20.0, stiffness=STIFFNESS
-    )
     with taut.Robot(
-        sys.argv[1], identity="robot.key", trust=sys.argv[2], limits=limits, device=SlideArm(), keeps_stops_in="robot.stops"
+        sys.argv[1], identity="robot.key", trust=sys.argv[2], limits=LIMITS, device=SlideArm(), keeps_stops_in="robot.stops"
     ) as robot:
         print("fingerprint", robot.fingerprint, "listens on", robot.address, flush=True)
         robot.wait()

@@ -11,6 +11,8 @@ const MEASUREMENT_LIFETIME: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, Debug)]
 struct Target {
     state: State,
+    /// When it came.
+    came: Duration,
     /// When its lease ends.
     until: Duration,
     /// When the lease ends of the first that waited; newer ones took its place.
@@ -27,6 +29,36 @@ pub(crate) struct Work {
     stopped: u64,
 }
 
+/// How long targets waited for Python, in steps of 10 µs, and the last for what was longer.
+#[derive(Debug)]
+struct Waits([u64; 101]);
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self([0; 101])
+    }
+}
+
+impl Waits {
+    const STEP: Duration = Duration::from_micros(10);
+
+    fn count(&mut self, waited: Duration) {
+        let step = waited.as_nanos() / Self::STEP.as_nanos();
+        self.0[usize::try_from(step).unwrap_or(usize::MAX).min(100)] += 1;
+    }
+
+    /// The end of the step in which this share of them is reached.
+    fn quantile(&self, share: f64) -> Option<Duration> {
+        let all: u64 = self.0.iter().sum();
+        let mut below = 0;
+        let step = self.0.iter().position(|count| {
+            below += count;
+            below > 0 && below as f64 >= share * all as f64
+        });
+        step.map(|step| Self::STEP * (step as u32 + 1))
+    }
+}
+
 /// Hands over targets, readings and stops. Every time is a reading of one clock. Of targets only the newest waits, and of stops each cause
 /// once, so that nothing grows while Python is held up.
 #[derive(Debug, Default)]
@@ -34,6 +66,7 @@ pub(crate) struct Desk {
     target: Option<Target>,
     /// When the lease ends of what `apply` was called with.
     applying: Option<Duration>,
+    waits: Waits,
     wants_measure: bool,
     measured: Option<(State, Duration)>,
     /// Causes that `stop` was not called with yet.
@@ -75,7 +108,7 @@ impl Desk {
         self.overdue(now)?;
         let until = now + lease;
         let first_until = self.target.map_or(until, |waiting| waiting.first_until);
-        self.target = Some(Target { state, until, first_until });
+        self.target = Some(Target { state, came: now, until, first_until });
         Ok(())
     }
 
@@ -129,6 +162,9 @@ impl Desk {
         }
         let target = self.target.take().filter(|target| target.until > now);
         self.applying = target.map(|target| target.until);
+        if let Some(target) = target {
+            self.waits.count(now.saturating_sub(target.came));
+        }
         let apply = target.map(|target| (target.state, target.until.saturating_sub(now)));
         Some(Work { apply, measure: std::mem::take(&mut self.wants_measure), stopped: self.stopped })
     }
@@ -179,6 +215,11 @@ impl Desk {
         }
     }
 
+    /// How long this share of the targets waited for Python at most; what waited longer than a millisecond counts as a little more.
+    pub(crate) fn waited(&self, share: f64) -> Option<Duration> {
+        self.waits.quantile(share)
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -203,6 +244,18 @@ mod tests {
         desk.apply(ms(1), at(2.0), ms(100)).unwrap();
         assert_eq!(desk.take(ms(11)).unwrap().apply, Some((at(2.0), ms(90))));
         assert_eq!(desk.take(ms(12)).unwrap().apply, None);
+    }
+
+    #[test]
+    fn it_is_known_how_long_targets_waited() {
+        let mut desk = Desk::default();
+        assert_eq!(desk.waited(0.5), None);
+        for (at, waited) in [(0, 25), (1_000, 25), (2_000, 5_000)] {
+            desk.apply(Duration::from_micros(at), self::at(0.0), ms(100)).unwrap();
+            let _ = desk.take(Duration::from_micros(at + waited));
+        }
+        assert_eq!(desk.waited(0.5), Some(Duration::from_micros(30)));
+        assert_eq!(desk.waited(0.99), Some(Duration::from_micros(1_010)));
     }
 
     #[test]

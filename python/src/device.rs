@@ -61,6 +61,11 @@ impl Front {
         }
     }
 
+    /// How long this share of the targets waited for Python.
+    pub(crate) fn waited(&self, share: f64) -> Option<Duration> {
+        self.lock().waited(share)
+    }
+
     /// Waits until every stop was told, but no longer than this.
     pub(crate) fn wait_stopped(&self, patience: Duration) {
         let waits = |desk: &mut Desk| !desk.is_stopped();
@@ -77,15 +82,7 @@ pub(crate) struct PythonDevice {
 impl PythonDevice {
     /// Checks that the object has its methods, and starts the threads that call it.
     pub(crate) fn start(object: &Bound<'_, PyAny>, brake: Option<Brake>) -> PyResult<(Self, Arc<Front>)> {
-        for method in ["apply", "measure", "stop"] {
-            if !object.getattr(method).is_ok_and(|found| found.is_callable()) {
-                let class = object.get_type();
-                let text = format!(
-                    "a device has apply(state, lease), measure() and stop(cause): {class} lacks `{method}`"
-                );
-                return Err(pyo3::exceptions::PyTypeError::new_err(text));
-            }
-        }
+        check_methods(object, "a device", &["apply(state, lease)", "measure()", "stop(cause)"])?;
         let keeps_lease = match object.getattr_opt("keeps_lease")? {
             Some(says) => says.is_truthy()?,
             None => false,
@@ -105,6 +102,19 @@ impl PythonDevice {
         spawn("taut stop", Arc::clone(&front), move |front| tell_stops(front, &stops))?;
         Ok((device, front))
     }
+}
+
+/// # Errors
+/// Names what it lacks.
+pub(crate) fn check_methods(object: &Bound<'_, PyAny>, whose: &str, methods: &[&str]) -> PyResult<()> {
+    for method in methods.iter().filter_map(|method| method.split('(').next()) {
+        if !object.getattr(method).is_ok_and(|found| found.is_callable()) {
+            let (class, all) = (object.get_type(), methods.join(", "));
+            let text = format!("{whose} has {all}: {class} lacks `{method}`");
+            return Err(pyo3::exceptions::PyTypeError::new_err(text));
+        }
+    }
+    Ok(())
 }
 
 fn spawn(name: &str, front: Arc<Front>, work: impl FnOnce(&Front) + Send + 'static) -> PyResult<()> {

@@ -148,6 +148,8 @@ struct Inner {
 
 /// Events that wait for Python, and answers that somebody waits for.
 pub(crate) struct Pump {
+    /// Whose threads are at work.
+    process: u32,
     inner: Mutex<Inner>,
     changed: Condvar,
     bell: Arc<Bell>,
@@ -156,7 +158,13 @@ pub(crate) struct Pump {
 
 impl Pump {
     pub(crate) fn new(receivers: Vec<Py<PyReceiver>>) -> PyResult<Arc<Self>> {
-        Ok(Arc::new(Self { inner: Mutex::default(), changed: Condvar::new(), bell: Bell::new()?, receivers }))
+        let (process, inner, changed) = (std::process::id(), Mutex::default(), Condvar::new());
+        Ok(Arc::new(Self { process, inner, changed, bell: Bell::new()?, receivers }))
+    }
+
+    /// A process that was forked off has the objects, and none of the threads: what happens to the session is not its to say.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        std::process::id() != self.process
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -199,12 +207,12 @@ impl Pump {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.lock().ended
+        self.is_elsewhere() || self.lock().ended
     }
 
     /// Why it ended, unless it was closed.
     pub(crate) fn why(&self) -> Option<Error> {
-        self.lock().why.clone()
+        if self.is_elsewhere() { None } else { self.lock().why.clone() }
     }
 
     /// What was answered before does not count.
@@ -244,6 +252,9 @@ impl Pump {
         #[expect(clippy::disallowed_methods, reason = "a user waits")]
         let begin = Instant::now();
         loop {
+            if self.is_elsewhere() {
+                return Ok(true);
+            }
             let over = patience.is_some_and(|patience| begin.elapsed() >= patience);
             let slice =
                 patience.map_or(SIGNALS, |patience| patience.saturating_sub(begin.elapsed()).min(SIGNALS));
@@ -264,6 +275,9 @@ impl Pump {
 
     /// The next event as its name and a dictionary; `None`: none waits. Makes the bell quiet before it looks.
     pub(crate) fn poll<'py>(&self, py: Python<'py>) -> PyResult<Polled<'py>> {
+        if self.is_elsewhere() {
+            return Err(crate::error::EndedError::new_err("the session is another process's"));
+        }
         self.bell.quiet();
         let mut inner = self.lock();
         let (next, ended) = (inner.waiting.pop_front(), inner.ended);

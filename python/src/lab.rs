@@ -1,39 +1,112 @@
 //! Runs of the lab.
 
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
+use taut_advise::evidence::Evidence;
+use taut_advise::recommend::{Question, recommend as decide};
+use taut_agent::{OperatorDevice, RobotDevice};
 use taut_core::Seed;
 use taut_lab::job;
+use taut_lab::run::{Devices, run_devices};
 use taut_lab::scenario::{Scenario, Setting};
+use taut_qos::model::Plan;
 
+use crate::device::check_methods;
 use crate::error::{Error, SettingError};
+use crate::simulated::{SimulatedOperator, SimulatedRobot, World};
+use crate::state::PyLimits;
 
-/// Simulates a scenario; what `run.json` of the command `taut run` holds.
-#[pyfunction]
-pub(crate) fn run(
-    py: Python<'_>,
+/// What to run, and who is at its ends.
+#[derive(FromPyObject)]
+pub(crate) struct Run<'py> {
     scenario: PathBuf,
     seed: u64,
     settings: Vec<String>,
     variant: Option<String>,
-) -> PyResult<Vec<u8>> {
-    let wrong = |why: &dyn std::fmt::Display| SettingError::new_err(format!("{}: {why}", scenario.display()));
+    robot: Option<Bound<'py, PyAny>>,
+    operator: Option<Bound<'py, PyAny>>,
+    limits: Option<PyRef<'py, PyLimits>>,
+}
+
+/// Simulates a scenario; what `run.json` of the command `taut run` holds.
+#[pyfunction]
+pub(crate) fn run(py: Python<'_>, run: Run<'_>) -> PyResult<Vec<u8>> {
+    let one = scenario(&run.scenario, &run.settings, run.variant.as_deref())?;
+    if let Some(robot) = &run.robot {
+        check_methods(robot, "a robot", &["apply(state, lease)", "measure()", "stop(cause)"])?;
+    }
+    if let Some(operator) = &run.operator {
+        check_methods(operator, "an operator", &["sample()", "feel(state)", "lost()"])?;
+    }
+    let limits = run.limits.as_ref().map(|limits| limits.of_session()).transpose()?;
+    let (robot, operator) = (run.robot.map(Bound::unbind), run.operator.map(Bound::unbind));
+    let (seed, path) = (Seed::new(run.seed), &run.scenario);
+    py.detach(|| {
+        let world = World::default();
+        let devices = Devices {
+            robot: robot
+                .map(|robot| Box::new(SimulatedRobot::new(robot, world.clone())) as Box<dyn RobotDevice>),
+            operator: operator
+                .map(|it| Box::new(SimulatedOperator::new(it, world.clone())) as Box<dyn OperatorDevice>),
+            limits,
+            clock: world.clock.clone(),
+        };
+        let mut goes_on = |_| match world.call(|py| py.check_signals()) {
+            Some(()) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
+        };
+        let done = run_devices(&one, seed, devices, &mut goes_on);
+        if let Some(raised) = world.raised() {
+            return Err(raised);
+        }
+        let of_run = |error: taut_lab::run::RunError| Error::new_err(error.within(path).to_string());
+        let result = done.map_err(of_run)?.expect("only what is raised breaks a run off");
+        job::run_json(&result).map_err(of_run)
+    })
+}
+
+fn scenario(path: &Path, settings: &[String], variant: Option<&str>) -> PyResult<Scenario> {
+    let wrong = |why: &dyn std::fmt::Display| SettingError::new_err(format!("{}: {why}", path.display()));
     let settings: Result<Vec<Setting>, String> = settings.iter().map(|text| text.parse()).collect();
     let settings = settings.map_err(|why| wrong(&why))?;
-    let read = Scenario::read(&scenario).map_err(|why| SettingError::new_err(why.to_string()))?;
+    let read = Scenario::read(path).map_err(|why| SettingError::new_err(why.to_string()))?;
     let mut variants = read.expand().map_err(|why| wrong(&why))?;
-    if let Some(name) = &variant {
-        variants.retain(|(variant, _)| variant.name == *name);
+    if let Some(name) = variant {
+        variants.retain(|(variant, _)| variant.name == name);
     }
     let [(_, one)] = variants.as_slice() else {
         let all: Vec<String> = read.all_variants().into_iter().map(|variant| variant.name).collect();
         return Err(wrong(&format!("name one of its variants by `variant`: {}", all.join("; "))));
     };
-    let one = one.with(&settings).map_err(|why| wrong(&why))?;
-    let done = py.detach(|| {
-        let (result, _) = job::single(&one, Seed::new(seed), Default::default(), None, &mut |_| {})?;
-        job::run_json(&result)
-    });
-    done.map_err(|error| Error::new_err(error.within(&scenario).to_string()))
+    one.with(&settings).map_err(|why| wrong(&why))
+}
+
+/// What the model says of a plan: the JSON of `taut plan --json`, from what was asked as JSON.
+#[pyfunction]
+pub(crate) fn plan(asked: &str) -> PyResult<Vec<u8>> {
+    let plan: Plan = serde_json::from_str(asked).map_err(wrong_option)?;
+    plan.predict().map_err(|why| SettingError::new_err(why.to_string())).and_then(|said| json(&said))
+}
+
+/// Which transport: the JSON of `taut recommend --json`, in the same way.
+#[pyfunction]
+pub(crate) fn recommend(py: Python<'_>, asked: &str) -> PyResult<Vec<u8>> {
+    let question: Question = serde_json::from_str(asked).map_err(wrong_option)?;
+    let need = question.need(str::to_owned).map_err(SettingError::new_err)?;
+    py.detach(|| {
+        let evidence = Evidence::shipped().map_err(|why| Error::new_err(why.to_string()))?;
+        json(&decide(&evidence, &need))
+    })
+}
+
+fn json(said: &impl serde::Serialize) -> PyResult<Vec<u8>> {
+    serde_json::to_vec(said).map_err(|why| Error::new_err(why.to_string()))
+}
+
+/// Without the place in a text that nobody wrote.
+fn wrong_option(why: serde_json::Error) -> PyErr {
+    let text = why.to_string();
+    SettingError::new_err(text.split(" at line ").next().unwrap_or_default().to_owned())
 }

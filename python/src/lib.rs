@@ -11,8 +11,10 @@ mod events;
 mod lab;
 mod operator;
 mod robot;
+mod simulated;
 mod state;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -21,7 +23,7 @@ use taut::{Fingerprint, Identity, Status};
 
 use crate::error::{SettingError, of_error};
 
-fn identity(path: &str) -> PyResult<Identity> {
+fn identity(path: impl AsRef<Path>) -> PyResult<Identity> {
     Identity::open(path).map_err(of_error)
 }
 
@@ -61,7 +63,7 @@ fn status<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>>
 /// The fingerprint of the identity in this file, which is made when there is none.
 #[pyfunction]
 #[pyo3(name = "fingerprint")]
-fn fingerprint_of(path: &str) -> PyResult<String> {
+fn fingerprint_of(path: PathBuf) -> PyResult<String> {
     Ok(identity(path)?.fingerprint().to_string())
 }
 
@@ -75,6 +77,10 @@ fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<channel::PySender>()?;
     module.add_class::<channel::PyReceiver>()?;
     module.add_function(wrap_pyfunction!(fingerprint_of, module)?)?;
+    module.add_function(wrap_pyfunction!(robot::wait_stopped, module)?)?;
     module.add_function(wrap_pyfunction!(lab::run, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::recommend, module)?)?;
+    module.add_function(wrap_pyfunction!(simulated::monotonic, module)?)?;
     error::add(module)
 }

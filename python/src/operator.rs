@@ -1,7 +1,7 @@
 //! The operator's end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,10 +18,13 @@ const CONNECTS: Duration = Duration::from_secs(10);
 /// Who closes a session waits so long for the goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
 
+/// What was sent so long ago, before the robot moves or without a session, says no more where the hand is.
+const HAND_LIFETIME: Duration = Duration::from_millis(50);
+
 /// What Python and the session's thread hand each other. Only the newest counts.
 #[derive(Default)]
 struct Slots {
-    sends: Option<State>,
+    sends: Option<(State, Instant)>,
     felt: Option<State>,
 }
 
@@ -34,7 +37,8 @@ fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
 
 impl OperatorDevice for Hand {
     fn sample(&mut self) -> Option<State> {
-        lock(&self.0).sends.take()
+        let (state, at) = lock(&self.0).sends.take()?;
+        (at.elapsed() <= HAND_LIFETIME).then_some(state)
     }
     fn feel(&mut self, robot: &State) {
         lock(&self.0).felt = Some(*robot);
@@ -121,13 +125,15 @@ impl PyOperator {
         if self.pump.has_ended() {
             return Err(self.ended());
         }
-        lock(&self.slots).sends = Some(state.0);
+        #[expect(clippy::disallowed_methods, reason = "the clock enters here")]
+        let now = Instant::now();
+        lock(&self.slots).sends = Some((state.0, now));
         Ok(())
     }
 
     /// Where the robot is and what it feels; `None`: nothing fresh is known of it.
     fn latest(&self) -> Option<PyState> {
-        lock(&self.slots).felt.map(PyState)
+        if self.pump.is_elsewhere() { None } else { lock(&self.slots).felt.map(PyState) }
     }
 
     fn resume(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
@@ -139,12 +145,21 @@ impl PyOperator {
     }
 
     /// Ahead of everything, and never waits.
-    fn stop(&self) {
+    fn stop(&self) -> PyResult<()> {
+        if self.pump.has_ended() {
+            return Err(self.ended()); // Nobody would hear it.
+        }
         self.operator.stop();
+        Ok(())
     }
 
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.operator.close());
+    fn leave(&self, py: Python<'_>) {
+        if !self.pump.has_ended() {
+            py.detach(|| self.operator.close());
+        }
+    }
+
+    fn wait_left(&self, py: Python<'_>) -> PyResult<()> {
         self.pump.wait_end(py, Some(GOODBYE)).map(|_| ())
     }
 
@@ -160,6 +175,9 @@ impl PyOperator {
 impl PyOperator {
     fn ask(&self, py: Python<'_>, ask: Ask, timeout: f64, how: fn(&Operator)) -> PyResult<()> {
         let patience = seconds("timeout", timeout)?;
+        if self.pump.has_ended() {
+            return Err(self.ended());
+        }
         self.pump.forget(ask);
         py.detach(|| how(&self.operator));
         match self.pump.answer(py, ask, patience)? {
@@ -179,7 +197,7 @@ impl PyOperator {
 /// Nobody has it any more: it says goodbye. The thread of its events holds it until then.
 impl Drop for PyOperator {
     fn drop(&mut self) {
-        if !self.operator.has_ended() {
+        if !self.pump.has_ended() {
             self.operator.close();
         }
     }

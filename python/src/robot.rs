@@ -1,6 +1,6 @@
 //! The robot's end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -10,13 +10,23 @@ use taut::Robot;
 use crate::brake::Brake;
 use crate::channel::{PyReceiver, PySender};
 use crate::device::{Front, PythonDevice};
-use crate::error::{SystemError, of_error};
+use crate::error::{EndedError, SystemError, of_error};
 use crate::events::{Polled, Pump, pump};
 use crate::state::PyLimits;
 use crate::{fingerprint, identity, seconds, status};
 
 /// Who closes a robot waits so long for it to end, and for its device's `stop`.
 const GOODBYE: Duration = Duration::from_secs(3);
+
+/// Devices of robots that nobody has any more, and which may not have been told to stop yet.
+static LEFT: Mutex<Vec<Weak<Front>>> = Mutex::new(Vec::new());
+
+/// Before the interpreter goes: waits until such devices were told.
+#[pyfunction]
+pub(crate) fn wait_stopped(py: Python<'_>) {
+    let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
+    py.detach(|| left.iter().filter_map(Weak::upgrade).for_each(|front| front.wait_stopped(GOODBYE)));
+}
 
 /// A robot that runs.
 #[pyclass(frozen, weakref, name = "Robot", module = "taut._taut")]
@@ -74,7 +84,7 @@ impl PyRobot {
             Brake::open(&to, bytes).map_err(|error| SystemError::new_err(format!("the brake {to}: {error}")))
         });
         let (device, front) = PythonDevice::start(&settings.device, brake.transpose()?)?;
-        let builder = builder.device(settings.limits.0, device);
+        let builder = builder.device(settings.limits.of_robot(), device);
         let robot = Arc::new(py.detach(|| builder.start()).map_err(of_error)?);
         let events = Pump::new(settings.receivers)?;
         pump("taut events", &events, Arc::clone(&robot), |robot| robot.events().recv().ok())?;
@@ -97,21 +107,36 @@ impl PyRobot {
     }
 
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        status(py, &self.robot.status())
+        let dict = status(py, &self.robot.status())?;
+        for (name, share) in [("apply_wait_p50", 0.5), ("apply_wait_p99", 0.99)] {
+            dict.set_item(name, self.front.waited(share).map(|waited| waited.as_secs_f64()))?;
+        }
+        Ok(dict)
     }
 
-    fn stop(&self) {
+    fn stop(&self) -> PyResult<()> {
+        self.is_here()?;
         self.robot.stop();
+        Ok(())
     }
 
-    fn release(&self, py: Python<'_>) {
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        self.is_here()?;
         py.detach(|| self.robot.release());
+        Ok(())
     }
 
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.robot.close());
+    fn leave(&self, py: Python<'_>) {
+        if !self.pump.has_ended() {
+            py.detach(|| self.robot.close());
+        }
+    }
+
+    fn wait_left(&self, py: Python<'_>) -> PyResult<()> {
         self.pump.wait_end(py, Some(GOODBYE))?;
-        py.detach(|| self.front.wait_stopped(GOODBYE));
+        if !self.pump.is_elsewhere() {
+            py.detach(|| self.front.wait_stopped(GOODBYE));
+        }
         Ok(())
     }
 
@@ -129,11 +154,23 @@ impl PyRobot {
     }
 }
 
+impl PyRobot {
+    fn is_here(&self) -> PyResult<()> {
+        if self.pump.is_elsewhere() {
+            return Err(EndedError::new_err("the robot is another process's"));
+        }
+        Ok(())
+    }
+}
+
 /// Nobody has the robot any more: it stops. The thread of its events holds it until then.
 impl Drop for PyRobot {
     fn drop(&mut self) {
-        if !self.robot.has_ended() {
+        if !self.pump.has_ended() {
             self.robot.close();
+            let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+            left.retain(|front| front.strong_count() > 0);
+            left.push(Arc::downgrade(&self.front));
         }
     }
 }

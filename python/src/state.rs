@@ -2,11 +2,32 @@
 
 use pyo3::prelude::*;
 use taut::StateLimits;
+use taut_core::Time;
+use taut_session::{LimitPolicy, MotionLimits};
+
+use crate::error::SettingError;
 
 /// Pose, velocity and force of a hand or an arm. Frozen.
 #[pyclass(frozen, eq, name = "State", module = "taut", from_py_object)]
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct PyState(pub(crate) taut::State);
+
+impl PyState {
+    pub(crate) fn of_session(state: &taut_session::State) -> Self {
+        let own = taut::State::at(state.position).with_orientation_wxyz(state.orientation_wxyz);
+        let mut own = own.with_velocity(state.velocity).with_force(state.force);
+        (own.gripper, own.locked, own.enabling) = (state.gripper, state.locked, state.enabling);
+        Self(own)
+    }
+
+    /// Made at this time.
+    pub(crate) fn to_session(self, created: Time) -> taut_session::State {
+        let taut::State { position, orientation_wxyz, velocity, force, gripper, locked, enabling, .. } =
+            self.0;
+        let at = taut_session::State::at(created);
+        taut_session::State { position, orientation_wxyz, velocity, force, gripper, locked, enabling, ..at }
+    }
+}
 
 type Vector = (f32, f32, f32);
 
@@ -74,13 +95,52 @@ impl PyState {
 
 /// What a robot lets itself be told; nothing moves without.
 #[pyclass(frozen, name = "Limits", module = "taut")]
-pub(crate) struct PyLimits(pub(crate) StateLimits);
+pub(crate) struct PyLimits {
+    position: [[f32; 3]; 2],
+    velocity: f32,
+    angular_velocity: f32,
+    force: f32,
+    stiffness: Option<f32>,
+    acceleration: Option<f32>,
+    refuse: bool,
+}
+
+impl PyLimits {
+    /// Of a robot.
+    pub(crate) fn of_robot(&self) -> StateLimits {
+        let [least, largest] = self.position;
+        let mut limits = StateLimits::new().position(least, largest).velocity(self.velocity);
+        limits = limits.angular_velocity(self.angular_velocity).force(self.force);
+        limits = self.stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness));
+        limits = self.acceleration.map_or(limits, |acceleration| limits.acceleration(acceleration));
+        if self.refuse { limits.refuse() } else { limits }
+    }
+
+    /// Of a simulated session.
+    ///
+    /// # Errors
+    /// Those that a robot would be refused with.
+    pub(crate) fn of_session(&self) -> PyResult<MotionLimits> {
+        let place = self.position.iter().flatten().all(|part| part.is_finite());
+        let others = [self.velocity, self.angular_velocity, self.force].into_iter();
+        let mut others = others.chain(self.stiffness).chain(self.acceleration);
+        if !place || !others.all(|limit| limit.is_finite() && limit >= 0.0) {
+            return Err(SettingError::new_err("limits are finite numbers, from 0 up but for positions"));
+        }
+        let [least, largest] = self.position;
+        let mut limits = MotionLimits::new().position(least, largest).velocity(self.velocity);
+        limits = limits.angular_velocity(self.angular_velocity).force(self.force);
+        limits = self.stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness));
+        limits = self.acceleration.map_or(limits, |acceleration| limits.acceleration(acceleration));
+        Ok(if self.refuse { limits.policy(LimitPolicy::Refuse) } else { limits })
+    }
+}
 
 #[pymethods]
 impl PyLimits {
     #[new]
     #[pyo3(signature = (*, position, velocity, angular_velocity, force, stiffness = None, acceleration = None, refuse = false))]
-    fn new(
+    const fn new(
         position: [[f32; 3]; 2],
         velocity: f32,
         angular_velocity: f32,
@@ -89,11 +149,6 @@ impl PyLimits {
         acceleration: Option<f32>,
         refuse: bool,
     ) -> Self {
-        let [least, largest] = position;
-        let mut limits = StateLimits::new().position(least, largest).velocity(velocity);
-        limits = limits.angular_velocity(angular_velocity).force(force);
-        limits = stiffness.map_or(limits, |stiffness| limits.stiffness(stiffness));
-        limits = acceleration.map_or(limits, |acceleration| limits.acceleration(acceleration));
-        Self(if refuse { limits.refuse() } else { limits })
+        Self { position, velocity, angular_velocity, force, stiffness, acceleration, refuse }
     }
 }

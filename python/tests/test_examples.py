@@ -40,6 +40,18 @@ def test_the_operator_of_the_readme_moves_its_robot(tmp_path):
         robot.wait()
 
 
+def test_the_mujoco_arm_is_simulated_over_lte_alike_each_time_and_meets_the_wall_as_on_sockets(monkeypatch):
+    pytest.importorskip("mujoco")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import simulate
+
+    scenario = EXAMPLES.parents[1] / "scenarios" / "teleop" / "mobile.toml"
+    (hand, result), (_, again), (_, other) = (simulate.simulated(scenario, seed, 4) for seed in (1, 1, 2))
+    assert result == again and result != other
+    assert result["teleop"]["control"]["force_max_n"] > 10
+    assert hand.pushes[-1] == pytest.approx(simulate.real(4).pushes[-1], abs=0.5)
+
+
 def test_the_readme_shows_the_programs_as_they_are():
     readme = (EXAMPLES.parent / "README.md").read_text()
     for name in ("robot", "hand"):

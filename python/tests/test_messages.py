@@ -91,6 +91,14 @@ def test_what_cannot_be_sent_says_why():
 
 
 @pytest.mark.parametrize(
+    "kind, message", [(bytes, 3), (bytes, "text"), (Cell, Cell(float("nan"))), (Cell, Cell(object())), (Battery, Cell(1.0))]
+)
+def test_what_is_no_message_is_told_as_one_kind_of_error(kind, message):
+    with pytest.raises(taut.MessageError):
+        taut.Sender("x", kind, kind="bulk").send(message)
+
+
+@pytest.mark.parametrize(
     "payload", [b"", b"[]", b"{}", b'{"percent":1}', b'{"percent":true,"cells":[],"note":null}', b'{"percent":1,"cells":[3],"note":null}']
 )
 def test_bytes_that_are_no_message_raise(payload):

@@ -46,6 +46,17 @@ def test_nothing_moves_before_the_operator_resumes(ends):
     assert arm.applied == 0
 
 
+def test_what_was_sent_long_before_the_robot_may_move_moves_it_never(ends):
+    arm = Arm()
+    robot = ends.robot(arm)
+    operator = ends.operator(robot.address)
+    operator.send(taut.State((0.2, 0, 0.2)))
+    time.sleep(0.2)
+    operator.resume(PATIENCE)
+    until("stopped for want of anything new", lambda: arm.stops)
+    assert arm.applied == 0
+
+
 def test_a_hand_that_sends_nothing_is_a_stop_by_the_watchdog(ends):
     arm = Arm()
     _, operator, feeder = ends.moving(arm)
@@ -131,6 +142,31 @@ def test_events_are_awaited_until_the_end(ends):
 
     told = asyncio.run(all_of_it())
     assert told[0] == "connected" and told[-1] == "ended"
+
+
+def test_a_second_task_that_waits_for_the_same_is_told(ends):
+    robot = ends.robot(Arm())
+
+    async def both():
+        first = asyncio.ensure_future(anext(robot.events))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another task"):
+            await anext(robot.events)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        await asyncio.to_thread(ends.operator, robot.address)
+        return await asyncio.wait_for(anext(robot.events), PATIENCE)
+
+    assert asyncio.run(both()).name == "connected"
+
+
+def test_a_stop_that_nobody_hears_any_more_says_so(ends):
+    robot = ends.robot(Arm())
+    operator = ends.operator(robot.address)
+    operator.close()
+    with pytest.raises(taut.EndedError):
+        operator.estop()
 
 
 def test_settings_that_cannot_be_say_what_to_do(ends):

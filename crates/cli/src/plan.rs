@@ -1,11 +1,10 @@
 //! `taut plan`: the closed-form model from the command line.
 
 use std::process::ExitCode;
-use std::str::FromStr;
 
 use clap::Args;
 use taut_core::{Bitrate, Bytes, Duration};
-use taut_qos::model::{Cbr, FixedFragment, SharedLink, Stream, TcpFlow, predict};
+use taut_qos::model::{CrossFlow, Plan};
 use taut_qos::touch::Thing;
 
 use crate::{Ended, print, print_json};
@@ -23,21 +22,21 @@ pub(crate) struct Arguments {
     buffer: Bytes,
     /// Traffic beside the stream, separated by commas: `tcp[:SEGMENT[:ACK_EVERY]]`, `cbr:RATE[:PACKET]`
     #[arg(long, value_delimiter = ',', value_name = "FLOW,…")]
-    cross: Vec<Flow>,
+    cross: Vec<CrossFlow>,
     /// One packet of the stream on the wire
-    #[arg(long, default_value = "137B")]
+    #[arg(long, default_value_t = Plan::PACKET)]
     packet: Bytes,
     /// Time between packets of the stream
-    #[arg(long, default_value = "1ms")]
+    #[arg(long, default_value_t = Plan::PERIOD)]
     period: Duration,
     /// Bytes of audio or video in each packet; 0B for a stream without
-    #[arg(long, default_value = "58B")]
+    #[arg(long, default_value_t = Plan::FRAGMENT)]
     fragment: Bytes,
     /// Bytes of an audio frame
-    #[arg(long, default_value = "160B")]
+    #[arg(long, default_value_t = Plan::AUDIO_FRAME)]
     audio_frame: Bytes,
     /// Video frames a second
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = Plan::FPS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     fps: u32,
     /// The arm touches this, and it has to be calm in the operator's hand: foam, spring or wall
     #[arg(long, value_name = "THING")]
@@ -50,69 +49,20 @@ pub(crate) struct Arguments {
     strict: bool,
 }
 
-#[derive(Clone, Copy)]
-enum Flow {
-    Tcp(TcpFlow),
-    Cbr(Cbr),
-}
-
-impl FromStr for Flow {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.split(':');
-        let kind = parts.next().unwrap_or_default();
-        let (first, second) = (parts.next(), parts.next());
-        if parts.next().is_some() {
-            return Err(format!("`{text}` has too many parts; write tcp:578B:2 or cbr:1.904Mbit:150B"));
-        }
-        match (kind, first) {
-            ("tcp", segment) => Ok(Self::Tcp(TcpFlow {
-                segment: quantity(segment, "578B")?,
-                ack_every: second.unwrap_or("2").parse().map_err(|_| "ACK_EVERY is a whole number")?,
-            })),
-            ("cbr", Some(rate)) => {
-                Ok(Self::Cbr(Cbr { rate: quantity(Some(rate), "")?, packet: quantity(second, "150B")? }))
-            }
-            _ => Err(format!("`{text}` is not a flow; write tcp[:SEGMENT[:ACK_EVERY]] or cbr:RATE[:PACKET]")),
-        }
-    }
-}
-
-fn quantity<T: FromStr>(text: Option<&str>, default: &str) -> Result<T, String>
-where
-    T::Err: std::fmt::Display,
-{
-    text.unwrap_or(default).parse().map_err(|e: T::Err| e.to_string())
-}
-
 pub(crate) fn plan(arguments: &Arguments) -> Ended {
-    let mut link = SharedLink {
+    let plan = Plan {
         rate: arguments.rate,
         delay: arguments.delay,
         buffer: arguments.buffer,
-        stream: Stream { packet: arguments.packet, period: arguments.period },
-        tcp: Vec::new(),
-        cbr: Vec::new(),
-        multiplexer: (arguments.fragment > Bytes::ZERO).then_some(FixedFragment {
-            fragment: arguments.fragment,
-            audio_frame: Some(arguments.audio_frame),
-            video_period: Some(Duration::from_nanos(1_000_000_000 / u64::from(arguments.fps))),
-        }),
+        cross: arguments.cross.clone(),
+        packet: arguments.packet,
+        period: arguments.period,
+        fragment: arguments.fragment,
+        audio_frame: arguments.audio_frame,
+        fps: arguments.fps,
+        touch: arguments.touch,
     };
-    for flow in &arguments.cross {
-        match flow {
-            Flow::Tcp(tcp) => link.tcp.push(*tcp),
-            Flow::Cbr(cbr) => link.cbr.push(*cbr),
-        }
-    }
-    let mut prediction = predict(&link).map_err(|e| e.to_string())?;
-    if link.load() >= link.rate {
-        // A delay that the few packets keep that such a link carries is no need that is met.
-        prediction.compliance.retain(|need| !need.holds);
-    }
-    if let Some(thing) = arguments.touch {
-        prediction.require_calm(thing);
-    }
+    let prediction = plan.predict().map_err(|e| e.to_string())?;
     if arguments.json {
         print_json(&prediction)?;
     } else {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use taut_advise::evidence::{Condition, Evidence, PathEvidence, sha256_of};
-use taut_advise::recommend::{Need, Os, Security, recommend as decide, recommendation_text};
+use taut_advise::recommend::{Need, Os, Question, Security, recommend as decide, recommendation_text};
 use taut_core::{Bitrate, Bytes, Duration, Probability};
 use taut_lab::scenario::Scenario;
 use taut_qos::touch::Thing;
@@ -15,12 +15,6 @@ use taut_qos::touch::Thing;
 use crate::progress::Bar;
 use crate::run::Seeds;
 use crate::{Ended, print, print_json};
-
-/// Where nobody says what the rate is: more than any session here sends.
-const ASSUMED_RATE: Bitrate = Bitrate::from_bps(10_000_000);
-
-/// The same over several networks: what the video leaves there, in what was measured.
-const ASSUMED_OVER_PATHS: Bitrate = Bitrate::from_bps(15_000_000);
 
 /// Those of the evidence that taut is built with.
 const MEASURED_SEEDS: [u64; 3] = [1, 2, 3];
@@ -121,35 +115,22 @@ enum System {
 
 impl Arguments {
     fn need(&self) -> Result<Need, String> {
-        let burst = self.burst.unwrap_or(1.0);
-        if !(1.0..=10_000.0).contains(&burst) {
-            return Err("--burst is 1 (each by itself) to 10000 packets".into());
-        }
-        if self.paths > 1 {
-            self.without_effect()?;
-        }
-        let one_way_ms = match (self.one_way, self.rtt) {
-            (Some(one_way), _) => one_way.as_millis_f64(),
-            (None, rtt) => rtt.unwrap_or_default().as_millis_f64() / 2.0,
-        };
-        let assumed = if self.paths > 1 { ASSUMED_OVER_PATHS } else { ASSUMED_RATE };
-        let network = Condition {
-            // Parts per thousand million: 7 %, not 7.000000000000001.
-            loss_percent: (self.loss.as_fraction() * 1e9).round() / 1e7,
-            burst,
-            one_way_ms,
-            jitter_ms: self.jitter.as_millis_f64(),
-            rate_mbit: self.rate.unwrap_or(assumed).as_bps() as f64 / 1e6,
+        let given = [("--measure", self.measure), ("--evidence", self.evidence.is_some())];
+        let question = Question {
+            haptic: self.haptic,
+            rtt: self.rtt,
+            one_way: self.one_way,
+            loss: self.loss,
+            burst: self.burst,
+            jitter: self.jitter,
+            rate: self.rate,
             video: self.video,
-        };
-        let limits = Need::haptic(network);
-        let tolerated = self.tolerate.map_or(limits.lost_percent, |share| share.as_fraction() * 100.0);
-        Ok(Need {
-            // What is felt comes back.
-            haptic: self.haptic || self.touch.is_some(),
-            budget_ms: self.budget.map_or(limits.budget_ms, Duration::as_millis_f64),
-            jitter_ms: self.jitter_budget.map_or(limits.jitter_ms, Duration::as_millis_f64),
-            lost_percent: if self.reliable { 0.0 } else { tolerated },
+            budget: self.budget,
+            jitter_budget: self.jitter_budget,
+            tolerate: self.tolerate,
+            reliable: self.reliable,
+            cpu: self.cpu,
+            memory: self.memory,
             security: match self.security {
                 Protection::Any => Security::Any,
                 Protection::Tls => Security::Tls,
@@ -161,44 +142,13 @@ impl Arguments {
                 System::Macos => Os::Macos,
                 System::Windows => Os::Windows,
             },
-            paths: self.paths,
             touch: self.touch,
-            cpu_percent: self.cpu.map(|share| share.as_fraction() * 100.0),
-            memory_kb: self.memory.map(|bytes| bytes.get() as f64 / 1e3),
-            ..limits
-        })
-    }
-
-    /// Over several networks the evidence is of commands in time, and of nothing else.
-    fn without_effect(&self) -> Result<(), String> {
-        let os = match self.os {
-            System::Linux => None,
-            System::Macos => Some("macos"),
-            System::Windows => Some("windows"),
+            paths: Some(self.paths),
         };
-        if let Some(os) = os {
-            return Err(format!(
-                "--os {os} and --paths: several networks are used by taut's own driver alone, which needs Linux 5.11 or newer on both ends; \
-                 without --os this says what there would be"
-            ));
-        }
-        let given = [
-            ("--burst", self.burst.is_some()),
-            ("--jitter-budget", self.jitter_budget.is_some()),
-            ("--tolerate", self.tolerate.is_some()),
-            ("--reliable", self.reliable),
-            ("--cpu", self.cpu.is_some()),
-            ("--memory", self.memory.is_some()),
-            ("--nat", self.nat),
-            ("--touch", self.touch.is_some()),
-            ("--measure", self.measure),
-            ("--evidence", self.evidence.is_some()),
-        ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(format!(
-                "{option} has no effect with --paths: over several networks 99 of 100 commands in time is all that was measured"
-            )),
-            None => Ok(()),
+        let need = question.need(|option| format!("--{}", option.replace('_', "-")))?;
+        match given.iter().find(|(_, given)| *given && self.paths > 1) {
+            Some((option, _)) => Err(Question::no_effect(option, "--paths")),
+            None => Ok(need),
         }
     }
 }

@@ -3,9 +3,6 @@
 //! Position goes one way and force the other: the robot's servo follows the device, and the device pushes the hand with the
 //! force that the robot met (position–force control). It is transparent, and it is what a delay makes unstable first.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use taut_agent::{DeviceMessage, OperatorDevice, Sample};
 use taut_core::{Bitrate, Duration, Probability, Rng, Seed, Time};
 use taut_session::{ChannelId, Direction, Priority, State};
@@ -42,8 +39,6 @@ pub struct SimulatedHand {
     priorities: Rng,
     readings: u64,
     left: Option<u64>,
-    until: Time,
-    over: Arc<AtomicBool>,
     generators: Generators,
 }
 
@@ -72,8 +67,6 @@ impl SimulatedHand {
             priorities: seed.stream("teleop/priorities"),
             readings: 0,
             left: None,
-            until: Time::MAX,
-            over: Arc::default(),
             generators: Generators::default(),
         }
     }
@@ -87,18 +80,6 @@ impl SimulatedHand {
     /// It ends after so many states. Default: never.
     pub fn ends_after(mut self, states: Option<u64>) -> Self {
         self.left = states;
-        self
-    }
-
-    /// It ends at this time, on the clock by which it is asked. Default: never.
-    pub fn ends_at(mut self, until: Time) -> Self {
-        self.until = until;
-        self
-    }
-
-    /// Sets this with its last state. Default: tells nobody.
-    pub fn tells_its_end(mut self, over: Arc<AtomicBool>) -> Self {
-        self.over = over;
         self
     }
 
@@ -137,14 +118,11 @@ fn person(seed: Seed) -> Person {
 
 impl OperatorDevice for SimulatedHand {
     fn sample(&mut self, now: Time) -> Option<Sample> {
-        if self.left == Some(0) || now >= self.until {
+        if self.left == Some(0) {
             return None;
         }
         self.left = self.left.map(|left| left - 1);
         self.readings += 1;
-        if self.left == Some(0) || now + self.period >= self.until {
-            self.over.store(true, Ordering::Relaxed);
-        }
         let priority = self.pass();
         let single = |vector: [f64; 3]| vector.map(|part| part as f32);
         let state = State {
@@ -184,7 +162,7 @@ impl OperatorDevice for SimulatedHand {
     }
 
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
-        if self.over.load(Ordering::Relaxed) { None } else { self.generators.poll(now) }
+        if self.left == Some(0) { None } else { self.generators.poll(now) }
     }
 }
 
@@ -237,10 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_ends_after_its_states_or_at_its_time() {
-        let mut hand = SimulatedHand::new(Seed::new(1), MS).ends_after(Some(2)).ends_at(Time::ZERO + MS);
+    fn a_hand_ends_after_its_states() {
+        let mut hand = SimulatedHand::new(Seed::new(1), MS).ends_after(Some(2));
         assert!(hand.sample(Time::ZERO).is_some());
-        assert!(hand.sample(Time::ZERO + MS).is_none());
-        assert!(hand.sample(Time::ZERO).is_some() && hand.sample(Time::ZERO).is_none());
+        assert!(hand.sample(Time::ZERO + MS).is_some() && hand.sample(Time::ZERO).is_none());
     }
 }

@@ -170,6 +170,9 @@ pub fn replay(
     })?;
     let recorded: RunResult =
         serde_json::from_slice(&bytes).map_err(|e| error(not_a_run(path, &bytes, &e)))?;
+    if recorded.teleop.as_ref().is_some_and(|teleop| !teleop.own_devices.is_empty()) {
+        return Err(error("was run with devices of a program's own: run that program again".to_owned()));
+    }
     let scenario = Scenario::parse(&format!("{} (scenario)", path.display()), &recorded.scenario)
         .map_err(RunError::scenario)?;
     let inputs = found(path, from, &recorded.inputs).map_err(error)?;

@@ -7,6 +7,7 @@ pub mod hand;
 mod hold;
 pub mod job;
 mod metrics;
+mod pace;
 pub mod robot;
 pub mod run;
 pub mod scenario;

@@ -16,7 +16,7 @@ except ImportError as _error:  # `taut.device` does without the compiled module,
 
 else:
     from ._ends import Operator, Robot, connect
-    from ._lab import run
+    from ._lab import Result, plan, recommend, run, simulate
     from ._messages import Array, Event, Receiver, Sender
     from ._taut import (
         EndedError,
@@ -31,6 +31,7 @@ else:
         State,
         SystemError,
         fingerprint,
+        monotonic,
     )
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Operator",
     "Receiver",
     "RefusedError",
+    "Result",
     "Robot",
     "SchemaError",
     "Sender",
@@ -53,5 +55,9 @@ __all__ = [
     "SystemError",
     "connect",
     "fingerprint",
+    "monotonic",
+    "plan",
+    "recommend",
     "run",
+    "simulate",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 import weakref
 from types import SimpleNamespace
 from typing import Any, Iterable
@@ -17,8 +18,17 @@ _open: weakref.WeakSet = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    for end in list(_open):
-        end.close()
+    ends, interrupted = list(_open), None
+    for end in ends:  # All are told before any is waited for.
+        end._inner.leave()
+    for end in ends:
+        try:
+            end.close()
+        except BaseException as error:
+            interrupted = error
+    _taut.wait_stopped()
+    if interrupted:
+        raise interrupted
 
 
 def _split(channels: Iterable[Sender | Receiver]) -> dict[str, list]:
@@ -50,13 +60,15 @@ class _End:
         return self._inner.has_ended
 
     def status(self) -> dict[str, Any]:
-        """How it goes, and what was counted; a tenth of a second old at most."""
+        """How it goes, and what was counted; a tenth of a second old at most. A robot tells how long its targets waited for Python, in
+        seconds: ``apply_wait_p50`` and ``apply_wait_p99``, a little more than 0.001 where it was longer than that."""
         return self._inner.status()
 
     def close(self) -> None:
         """Ends the session: the robot stops. It may be called again."""
+        self._inner.leave()
+        self._inner.wait_left()
         _open.discard(self)
-        self._inner.close()
 
     def __enter__(self):
         return self
@@ -137,8 +149,8 @@ class Robot(_End):
 class Operator(_End):
     """A session with a robot, made by :func:`connect`."""
 
-    def __init__(self, inner: Any):
-        self._inner = inner
+    def __init__(self, inner: Any, rate: int):
+        self._inner, self._rate = inner, rate
         self._begin()
 
     def resume(self, timeout: float = 5.0) -> None:
@@ -149,12 +161,43 @@ class Operator(_End):
         """Where the hand is now. It never waits, and only the newest counts. A robot that is sent nothing stops by its watchdog."""
         self._inner.send(state)
 
+    def drive(self, device: Any, seconds: float | None = None) -> None:
+        """Lets a ``device`` drive the robot, on this thread, at the session's rate, until the session ends or for so long. It is any object
+        with three methods, which :func:`simulate` takes as well:
+
+        ``sample()``
+            Where the hand is, a :class:`State`; ``None`` when it has read nothing new: then nothing is sent.
+        ``feel(state)``
+            Where the robot is and what it feels, when that is new.
+        ``lost()``
+            Nothing fresh is known of the robot: let go.
+        """
+        period, felt = 1 / self._rate, None
+        begin = due = time.monotonic()
+        try:
+            while not self._inner.has_ended and (seconds is None or due - begin < seconds):
+                if (state := device.sample()) is not None:
+                    self._inner.send(state)
+                latest = self._inner.latest()
+                if latest is not None and latest != felt:
+                    device.feel(latest)
+                elif latest is None and felt is not None:
+                    device.lost()
+                felt = latest
+                due = max(due + period, time.monotonic() - period)  # What could not be done in time is left out.
+                time.sleep(max(0.0, due - time.monotonic()))
+        except (_taut.EndedError, _taut.LostError):
+            pass  # Its events say why.
+        finally:
+            device.lost()
+
     def latest(self) -> _taut.State | None:
         """Where the robot is and what it feels; ``None`` when nothing fresh is known of it."""
         return self._inner.latest()
 
     def stop(self) -> None:
-        """The emergency stop: ahead of everything, sent until it is acknowledged, and latched until :meth:`reset`. It never waits."""
+        """The emergency stop: ahead of everything, sent until it is acknowledged, and latched until :meth:`reset`. It never waits; after the
+        session's end it raises :class:`EndedError`, for nobody hears it."""
         self._inner.stop()
 
     estop = stop
@@ -192,5 +235,6 @@ def connect(
                 paths=list(paths),
                 **_split(channels),
             )
-        )
+        ),
+        rate,
     )

@@ -23,7 +23,7 @@ class Event:
 
 
 async def _readable(fd: int) -> None:
-    """Waits until the file descriptor is readable. One task at a time may wait for one."""
+    """Waits until the file descriptor is readable."""
     loop = asyncio.get_running_loop()
     rung = loop.create_future()
     loop.add_reader(fd, lambda: rung.done() or rung.set_result(None))
@@ -34,9 +34,10 @@ async def _readable(fd: int) -> None:
 
 
 class _Stream(Generic[T]):
-    """An async iterator that ends with the session."""
+    """An async iterator that ends with the session. One task at a time waits for it."""
 
     _fd: int
+    _awaited = False
 
     def poll(self) -> T | None:
         """What waits next, or ``None``."""
@@ -53,7 +54,13 @@ class _Stream(Generic[T]):
                 raise StopAsyncIteration from None
             if item is not None:
                 return item
-            await _readable(self._fd)
+            if self._awaited:
+                raise RuntimeError("another task waits for it already: let one task iterate, and pass on what comes")
+            self._awaited = True
+            try:
+                await _readable(self._fd)
+            finally:
+                self._awaited = False
 
 
 class Events(_Stream[Event]):
@@ -104,7 +111,7 @@ class _Raw:
         return "bytes", "raw", ""
 
     def _write(self, message):
-        return bytes(message)
+        return memoryview(message).tobytes()  # `bytes(3)` would be three zeros.
 
     def _read(self, payload):
         return payload
@@ -222,7 +229,11 @@ class Sender(_Channel):
 
     def send(self, message: Any) -> None:
         """Sends it, without waiting. Raises when it cannot be sent: there is no session, or the peer declares something else."""
-        self._inner.send(self._codec._write(message))
+        try:
+            payload = self._codec._write(message)
+        except (ValueError, TypeError, OverflowError, RecursionError) as why:
+            raise _taut.MessageError(f"this {type(message).__name__} cannot be sent over `{self.name}`: {why}") from why
+        self._inner.send(payload)
 
     @property
     def is_open(self) -> bool:

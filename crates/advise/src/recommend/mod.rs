@@ -12,6 +12,7 @@
 mod estimate;
 mod need;
 mod paths;
+mod question;
 mod text;
 mod tree;
 
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use need::{Need, Os, Security};
 pub use paths::{PathsAdvice, PathsCandidate};
+pub use question::Question;
 pub use text::recommendation_text;
 pub use tree::recommend;
 

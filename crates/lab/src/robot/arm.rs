@@ -1,8 +1,5 @@
 //! The simulated robot as a device beside a session.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use taut_agent::{DeviceFailure, DeviceMessage, Lease, Measured, RobotDevice, SetPoint};
 use taut_core::{Bitrate, Duration, Seed, Time};
 use taut_session::motion::Motion;
@@ -10,6 +7,7 @@ use taut_session::{ChannelId, Direction, State, StopCause};
 
 use super::SimulatedRobot;
 use crate::generator::Generators;
+use crate::pace::Pace;
 use crate::scenario::Teleop;
 
 /// A [`SimulatedRobot`] that keeps its lease by its own time, of which every step is one period. It holds when that is over,
@@ -20,12 +18,7 @@ pub struct SimulatedArm {
     period: Duration,
     now: Time,
     lease: Lease,
-    /// Between two of feedback; `None`: there is none.
-    feedback: Option<Duration>,
-    /// Of that, so much has passed.
-    passed: Duration,
-    /// When this is set, it ends.
-    over: Arc<AtomicBool>,
+    feedback: Pace,
     generators: Generators,
 }
 
@@ -38,32 +31,22 @@ impl SimulatedArm {
             period,
             now,
             lease,
-            feedback: Some(period),
-            passed: Duration::ZERO,
-            over: Arc::default(),
+            feedback: Pace::new(Some(period)),
             generators: Generators::default(),
         }
     }
 
     /// The one of a run with this seed, at rest at `position`.
     pub fn of_run(teleop: &Teleop, seed: Seed, position: [f64; 3]) -> Self {
-        let every = (teleop.feedback > 0).then(|| 1_000_000_000 / u64::from(teleop.feedback));
         let robot = SimulatedRobot::new(&teleop.environment, position);
         let generators = Generators::new(teleop, seed, Direction::ToOperator);
-        let arm = Self::new(robot, teleop.period).feeds_back_every(every.map(Duration::from_nanos));
-        Self { generators, ..arm }
+        Self { feedback: Pace::per_second(teleop.feedback), generators, ..Self::new(robot, teleop.period) }
     }
 
     /// What it feels goes back so often, on average; `None`: not at all. Default: every period.
     pub fn feeds_back_every(mut self, interval: Option<Duration>) -> Self {
         // The first step is told.
-        (self.feedback, self.passed) = (interval, interval.unwrap_or_default());
-        self
-    }
-
-    /// Feedback ends when this is set, as by a [hand](crate::hand::SimulatedHand::tells_its_end) that makes no more. Default: never.
-    pub fn feeds_back_until(mut self, over: Arc<AtomicBool>) -> Self {
-        self.over = over;
+        self.feedback = Pace::new(interval);
         self
     }
 
@@ -126,7 +109,7 @@ impl RobotDevice for SimulatedArm {
         self.look();
         self.robot.step(self.period);
         self.now += self.period;
-        self.passed += self.period;
+        self.feedback.pass(self.period);
         let single = |vector: [f64; 3]| vector.map(|part| part as f32);
         let state = State {
             position: single(self.robot.position()),
@@ -138,11 +121,7 @@ impl RobotDevice for SimulatedArm {
     }
 
     fn feeds_back(&mut self) -> bool {
-        let every = self.feedback.filter(|every| self.passed >= *every);
-        let Some(every) = every.filter(|_| !self.over.load(Ordering::Relaxed)) else { return false };
-        // What is over counts for the next, but it does not pile up.
-        self.passed = (self.passed - every).min(every);
-        true
+        self.feedback.take()
     }
 
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
@@ -152,7 +131,7 @@ impl RobotDevice for SimulatedArm {
     }
 
     fn poll_message(&mut self) -> Option<DeviceMessage> {
-        if self.over.load(Ordering::Relaxed) { None } else { self.generators.poll(self.now) }
+        self.generators.poll(self.now)
     }
 
     fn failure(&mut self) -> Option<DeviceFailure> {

@@ -34,6 +34,7 @@ mod turns;
 mod video;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use taut_core::{Duration, Seed, Time};
 use taut_sim::{Account, Ledger, Network, Simulation};
@@ -48,7 +49,7 @@ pub use output::Output;
 pub use qdiscs::{Hop, QdiscGate, Qdiscs, qdiscs};
 pub use session::{MediaNotes, account_media};
 pub use still::{StillHand, StillRobot};
-pub use teleop::{Notes, Way, account};
+pub use teleop::{Devices, Notes, RunClock, Way, account};
 
 use crate::metrics::{Metrics, StreamKey, Watch};
 use crate::scenario::Scenario;
@@ -115,7 +116,21 @@ pub fn run_with(
     run_reading(Inputs::default(), scenario, seed, extras, output, progress)
 }
 
-/// The same, with files that may have been read already.
+/// Runs a scenario with devices of the caller's own at the ends of its `[teleop]`. `None`: `progress`, which is told how far it is, broke
+/// it off.
+///
+/// # Errors
+/// Also when the scenario has no `[teleop]`.
+pub fn run_devices(
+    scenario: &Scenario,
+    seed: Seed,
+    devices: Devices,
+    progress: &mut dyn FnMut(f64) -> ControlFlow<()>,
+) -> Result<Option<RunResult>, RunError> {
+    staged(Inputs::default(), scenario, seed, devices, Extras::default(), None, progress)
+}
+
+/// The same as [`run_with`], with files that may have been read already.
 pub(crate) fn run_reading(
     inputs: Inputs,
     scenario: &Scenario,
@@ -124,7 +139,24 @@ pub(crate) fn run_reading(
     output: Option<&mut Output>,
     progress: &mut Progress<'_>,
 ) -> Result<RunResult, RunError> {
-    let mut stage = Stage::build(scenario, seed, inputs, extras)?;
+    let mut goes_on = |fraction| {
+        progress(fraction);
+        ControlFlow::Continue(())
+    };
+    let result = staged(inputs, scenario, seed, Devices::default(), extras, output, &mut goes_on)?;
+    Ok(result.expect("nothing breaks it off"))
+}
+
+fn staged(
+    inputs: Inputs,
+    scenario: &Scenario,
+    seed: Seed,
+    devices: Devices,
+    extras: Extras,
+    output: Option<&mut Output>,
+    progress: &mut dyn FnMut(f64) -> ControlFlow<()>,
+) -> Result<Option<RunResult>, RunError> {
+    let mut stage = Stage::build(scenario, seed, devices, inputs, extras)?;
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let network = std::mem::take(&mut stage.network);
     let nodes = network.node_names();
@@ -136,27 +168,30 @@ pub(crate) fn run_reading(
     let queues = Watcher(stage.teleop.as_ref().map(teleop::Session::queues));
     let simulation = network.build(((Ledger::default(), queues), (metrics, files)));
     let mut simulation = simulation.map_err(RunError::scenario)?;
-    advance(&mut simulation, scenario.duration + scenario.drain, progress);
+    if advance(&mut simulation, scenario.duration + scenario.drain, progress).is_break() {
+        return Ok(None);
+    }
     stage.queues = simulation.link_counters().map(|counters| counters.into_iter().collect()).collect();
     let (((ledger, _), (mut metrics, files)), held) = simulation.finish();
     stage.media.iter().for_each(|media| media.tell_rest(&mut metrics));
     files.map_or(Ok(()), Files::finish)?;
     let account = ledger.close(&held);
-    stage.result(scenario, seed, &nodes, &metrics, &account)
+    stage.result(scenario, seed, &nodes, &metrics, &account).map(Some)
 }
 
 /// In steps, so that progress can be told.
 fn advance<O: taut_sim::Observer>(
     simulation: &mut Simulation<O>,
     length: Duration,
-    progress: &mut Progress<'_>,
-) {
+    progress: &mut dyn FnMut(f64) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     const STEPS: u64 = 100;
     for step in 1..=STEPS {
         let nanos = u128::from(length.as_nanos()) * u128::from(step) / u128::from(STEPS);
         simulation.run_until(Time::from_nanos(nanos as u64));
-        progress(step as f64 / STEPS as f64);
+        progress(step as f64 / STEPS as f64)?;
     }
+    ControlFlow::Continue(())
 }
 
 /// Everything that a run needs, and what its numbers mean.
@@ -174,7 +209,16 @@ struct Stage {
 }
 
 impl Stage {
-    fn build(scenario: &Scenario, seed: Seed, mut inputs: Inputs, extras: Extras) -> Result<Self, RunError> {
+    fn build(
+        scenario: &Scenario,
+        seed: Seed,
+        devices: Devices,
+        mut inputs: Inputs,
+        extras: Extras,
+    ) -> Result<Self, RunError> {
+        if scenario.teleop.is_none() && !devices.own().is_empty() {
+            return Err(RunError::Scenario("devices of one's own need a session: add [teleop]".to_owned()));
+        }
         let mut network = Network::new();
         let links = links::add(&mut network, scenario, seed, &mut inputs)?;
         let mut flows = Vec::new();
@@ -188,7 +232,7 @@ impl Stage {
         let (streams, teleop) = match &scenario.teleop {
             Some(teleop) => {
                 let (streams, session) =
-                    teleop::add(&mut network, scenario, teleop, seed, &links, &mut flows)?;
+                    teleop::add(&mut network, scenario, teleop, seed, devices, &links, &mut flows)?;
                 (streams, Some(session))
             }
             None => (streams, None),

@@ -11,8 +11,9 @@ mod combinations;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
-mod elements;
+mod devices;
 #[cfg(test)]
+mod elements;
 #[cfg(test)]
 mod files;
 #[cfg(test)]

@@ -15,6 +15,10 @@ use super::Distribution;
 pub struct TeleopResult {
     /// `"quic"`.
     pub transport: String,
+    /// Which ends had devices of a program's own, `operator` and `robot`; absent when hand and arm were the simulated ones. Then what the
+    /// devices said themselves is measured, and `touch` is absent: only the simulated two are known well enough to judge it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_devices: Vec<String>,
     /// From the first packet to the connected transport at the operator, in milliseconds; absent when it never was.
     pub handshake_ms: Option<f64>,
     /// Until operator and robot knew each other, in milliseconds.
@@ -176,7 +180,7 @@ pub struct WatchdogResult {
 /// Hand and arm while the robot moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlResult {
-    /// What the arm touched: `"wall"`.
+    /// What the arm touched: `"wall"`; `"its own"` where the arm is a program's own.
     pub environment: String,
     /// How long the robot moved, in seconds.
     pub moved_s: f64,

@@ -161,6 +161,7 @@ impl Book {
     /// What the operator's session told.
     fn hear_operator(&mut self, now: Time, event: &OperatorEvent) {
         if *event == OperatorEvent::Closed {
+            self.record.borrow_mut().control.feels(None);
             return self.closed(now);
         }
         let mut record = self.record.borrow_mut();
@@ -176,6 +177,7 @@ impl Book {
                 record.allowed_hz = hz;
                 self.events.push_back(NodeEvent::Gauge { name: "allowed_Hz", value: hz });
             }
+            OperatorEvent::FeedbackLost => record.control.feels(None),
             OperatorEvent::Refused(cause) => self.events.push_back(NodeEvent::Refused(None, cause)),
             _ => {}
         }

@@ -15,12 +15,19 @@ use taut_report::result::{ControlResult, Series, TouchResult};
 /// Newtons at which arm and environment touch.
 const TOUCH: f64 = 0.05;
 
+/// What an arm of the caller's own touches.
+const OWN: &str = "its own";
+
 /// Watches hand and arm.
 pub(super) struct Control {
     dt: f64,
     /// The hand: position, and the force that it is given.
     device: [Vector; 2],
-    /// What the hand means to do, and until when it is known.
+    /// Which of them are the caller's own.
+    own: [bool; 2],
+    /// What the caller's own hand was given to feel.
+    felt: Vector,
+    /// What the simulated hand means to do, and until when it is known.
     intention: Intention,
     until: Option<Time>,
     moving: bool,
@@ -44,6 +51,8 @@ impl Control {
         Self {
             dt,
             device: [[0.0; 3]; 2],
+            own: [false; 2],
+            felt: [0.0; 3],
             intention: intention(teleop, seed),
             until: None,
             moving: false,
@@ -62,6 +71,16 @@ impl Control {
         }
     }
 
+    /// These ends have devices of the caller's own.
+    pub(super) fn own(&mut self, ends: &[String]) {
+        self.own = ["operator", "robot"].map(|end| ends.iter().any(|own| own == end));
+    }
+
+    /// The robot's force came to the hand, or nothing fresh is known of it.
+    pub(super) fn feels(&mut self, force: Option<[f32; 3]>) {
+        self.felt = force.unwrap_or_default().map(f64::from);
+    }
+
     /// The robot moves, or stands.
     pub(super) fn moves(&mut self, moves: bool) {
         self.moving = moves;
@@ -76,6 +95,8 @@ impl Control {
         let passed = self.until.map_or(self.dt, |until| now.saturating_since(until).as_secs_f64());
         self.intention.pass(passed);
         self.until = Some(now);
+        // A simulated hand says itself what pushes it.
+        let force = if self.own[0] { self.felt } else { force };
         self.device = [position, force];
         self.ports.device(position, force, norm(&force) > TOUCH);
         if self.moving {
@@ -128,7 +149,7 @@ impl Control {
         let feels = teleop.feedback > 0;
         let rms = |squares: f64| (squares / self.steps.max(1) as f64).sqrt();
         (self.steps > 0 || self.failure.is_some()).then(|| ControlResult {
-            environment: teleop.environment.name().to_owned(),
+            environment: if self.own[1] { OWN } else { teleop.environment.name() }.to_owned(),
             moved_s: self.steps as f64 * self.dt,
             tracking_rms_mm: rms(self.tracking_squares) * 1e3,
             tracking_max_mm: self.tracking.max * 1e3,
@@ -139,7 +160,11 @@ impl Control {
             contact_s: self.contact_steps as f64 * self.dt,
             speed_max_m_s: self.fastest,
             failure: self.failure.clone(),
-            touch: teleop.environment.surface().filter(|_| feels).map(|surface| self.touch(teleop, surface)),
+            touch: teleop
+                .environment
+                .surface()
+                .filter(|_| feels && self.own == [false; 2])
+                .map(|surface| self.touch(teleop, surface)),
         })
     }
 

@@ -6,6 +6,7 @@ mod calm;
 mod channels;
 mod checker;
 mod control;
+mod devices;
 mod notes;
 pub(super) mod own;
 mod page;
@@ -15,8 +16,6 @@ mod wire;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use taut_agent::ResumePolicy;
 use taut_core::{Address, Duration, FlowId, Rng, Seed, Time};
@@ -24,6 +23,7 @@ use taut_sim::{Network, NodeClock};
 use taut_transport::stack::Side;
 
 use self::books::Book;
+use self::devices::Ends;
 use self::notes::Scribe;
 use self::own::{OwnQueues, SharedQueues};
 use self::page::{Clocks, Onlooker, Page};
@@ -35,9 +35,7 @@ use super::inputs::{Inputs, RunError};
 use super::script::Script;
 use super::transports::{Carries, End, Stacks};
 use super::{cross, links, settings};
-use crate::hand::SimulatedHand;
 use crate::metrics::{StreamKey, Watch};
-use crate::robot::SimulatedArm;
 use crate::scenario::{ClockSpec, Direction, Scenario, Teleop, TransportSpec};
 use links::LinkInfo;
 use taut_report::result::{FlowOwner, Series, TeleopResult};
@@ -45,6 +43,7 @@ use taut_report::result::{FlowOwner, Series, TeleopResult};
 pub(in crate::run) use self::account::{NODES, conservation, flow, stream_keys};
 pub use self::account::{Way, account};
 pub(in crate::run) use self::calm::MOST_RIPPLE_PERCENT;
+pub use self::devices::{Devices, RunClock};
 pub use self::notes::Notes;
 
 /// What is left of a session when its nodes are gone.
@@ -59,39 +58,40 @@ pub(super) fn add(
     scenario: &Scenario,
     teleop: &Teleop,
     seed: Seed,
+    devices: Devices,
     links: &[LinkInfo],
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(Vec<StreamKey>, Session), RunError> {
     let life = Life::default();
-    let (streams, record) = add_life(network, scenario, teleop, seed, &life, Duration::ZERO, flows)?;
+    let (streams, record) = add_life(network, scenario, teleop, seed, &life, devices, flows)?;
     let ends = [streams[0].from, streams[1].from];
     let queues = OwnQueues::new(ends, links.iter().map(|link| link.rate));
     record.borrow_mut().queues = Rc::new(RefCell::new(queues));
     Ok((streams, Session { record, life }))
 }
 
-/// The two ends in one of their lives, whose clocks read `later` more than in their first.
+/// The two ends in one of their lives.
 fn add_life(
     network: &mut Network,
     scenario: &Scenario,
     teleop: &Teleop,
     seed: Seed,
     life: &Life,
-    later: Duration,
+    devices: Devices,
     flows: &mut Vec<FlowInfo>,
 ) -> Result<(Vec<StreamKey>, Shared), RunError> {
     let operator = network.next_address();
     let robot = Address(operator.0 + 1);
     let watch = Watch { warmup: scenario.warmup, duration: scenario.duration };
     let record: Shared = Rc::new(RefCell::new(Record::new(teleop, seed, watch)));
+    record.borrow_mut().own_devices(devices.own());
     let counters: [Counters; 2] = Default::default();
     let clock = |name: &str, spec: Option<ClockSpec>| {
         let clock = clock(spec, seed.stream(&format!("teleop/{name}/clock")));
-        NodeClock { offset: clock.offset + later, ..clock }
+        NodeClock { offset: clock.offset + life.later, ..clock }
     };
     let clocks = [clock("operator", teleop.operator_clock), clock("robot", teleop.robot_clock)];
-    // What comes back ends with what goes there.
-    let over = Arc::new(AtomicBool::new(false));
+    let mut devices = Ends::new(devices);
     let mut nodes = Vec::new();
     for (side, own, address) in [(Side::Opens, clocks[0], robot), (Side::Waits, clocks[1], operator)] {
         let (carries, name) = (Carries::Session, &life.name);
@@ -100,7 +100,8 @@ fn add_life(
         let stacks = Stacks { end, spec: wire::spec(teleop, side, life), seed, counters };
         let (book, events) = (Book::new(teleop, side, record.clone()), Events::default());
         let (scribe, clocks) = (Scribe::new(teleop, side), Clocks { own, operator: clocks[0] });
-        let page = Page { scribe, book, clocks, transit: None, events: events.clone() };
+        let run = devices.clock();
+        let page = Page { scribe, book, clocks, run, transit: None, events: events.clone() };
         let onlooker = Onlooker(Rc::new(RefCell::new(page)));
         let setup = Setup {
             carrier: stacks.carrier(address, FlowId(side as u32))?,
@@ -110,21 +111,16 @@ fn add_life(
             account: Box::new(onlooker),
             events,
         };
-        let hand = SimulatedHand::of_run(teleop, seed);
         nodes.push(match side {
             Side::Opens => {
-                let end = own.read(Time::ZERO + scenario.duration);
-                let hand = hand.ends_after(teleop.messages).ends_at(end).tells_its_end(over.clone());
+                let hand = devices.hand(teleop, seed, own.read(Time::ZERO + scenario.duration));
                 let agent = settings::agent(teleop, scenario.drain);
                 // The first resume, too, is the person's in the script.
                 let agent =
                     if teleop.resume_after.is_some() { agent } else { agent.resumes(ResumePolicy::Never) };
                 setup.operator(settings::operator(teleop), hand, agent, Script::new(teleop, own))
             }
-            Side::Waits => {
-                let arm = SimulatedArm::of_run(teleop, seed, hand.position()).feeds_back_until(over.clone());
-                setup.robot(settings::robot(teleop), arm)
-            }
+            Side::Waits => setup.robot(devices.robot(teleop), devices.arm(teleop, seed)),
         });
     }
     let vertex = |network: &Network, name: &str| {
@@ -191,9 +187,10 @@ impl Session {
         }
         let (mut network, mut flows, mut inputs) = (Network::new(), Vec::new(), inputs.clone());
         links::add(&mut network, scenario, seed, &mut inputs)?;
-        let life = Life { name: "/again".to_owned(), ..self.life.clone() };
         let later = scenario.duration + scenario.drain + Duration::from_secs(1);
-        let (_, record) = add_life(&mut network, scenario, teleop, seed, &life, later, &mut flows)?;
+        let life = Life { name: "/again".to_owned(), later, ..self.life.clone() };
+        let devices = Devices::default();
+        let (_, record) = add_life(&mut network, scenario, teleop, seed, &life, devices, &mut flows)?;
         cross::add(&mut network, scenario, seed, &mut inputs, &mut flows)?;
         let mut simulation = network.build(()).map_err(RunError::scenario)?;
         for ms in 1..=PATIENCE {

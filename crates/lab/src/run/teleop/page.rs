@@ -5,9 +5,11 @@ use std::rc::Rc;
 
 use taut_agent::{Observed, SessionObserver};
 use taut_core::{Bytes, PacketMeta, PathId, Time};
+use taut_session::OperatorEvent;
 use taut_sim::NodeClock;
 
 use super::books::{Book, Moment};
+use super::devices::RunClock;
 use super::notes::Scribe;
 use super::record::Transit;
 use crate::run::agent::{Account, Agent, Events};
@@ -26,6 +28,7 @@ pub(super) struct Page {
     pub(super) scribe: Scribe,
     pub(super) book: Book,
     pub(super) clocks: Clocks,
+    pub(super) run: RunClock,
     /// How the packet went that is being handled.
     pub(super) transit: Option<Transit>,
     pub(super) events: Events,
@@ -46,6 +49,9 @@ pub(super) struct Onlooker(pub(super) Rc<RefCell<Page>>);
 impl SessionObserver for Onlooker {
     fn on_event(&mut self, at: Time, event: Observed<'_>) {
         let page = &mut *self.0.borrow_mut();
+        if let Observed::Operator(OperatorEvent::Feedback { state, .. }) = event {
+            page.book.record.borrow_mut().control.feels(Some(state.force));
+        }
         if let Some(note) = page.scribe.note(event) {
             let moment = page.moment(at);
             page.book.write(moment, note);
@@ -67,6 +73,7 @@ impl Account for Onlooker {
             page.book.knows(moment, agent.session().clock(now));
         }
         let at = page.clocks.own.when(now);
+        page.run.advance(at);
         page.transit = arrived.map(|meta| page.book.record.borrow().transit(at, meta));
     }
 

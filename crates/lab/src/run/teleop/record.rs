@@ -66,6 +66,7 @@ pub(super) struct Record {
     watch: Watch,
     deadline: Option<Duration>,
     pub(super) checker: Checker,
+    own_devices: Vec<String>,
     pub(super) control: Control,
     one_way: [Latencies; STREAMS],
     late: [u64; STREAMS],
@@ -104,6 +105,7 @@ impl Record {
             watch,
             deadline: teleop.deadline,
             checker: Checker::new(Some(deadline)),
+            own_devices: Vec::new(),
             control: Control::new(teleop, seed, watch),
             one_way: Default::default(),
             late: [0; STREAMS],
@@ -127,6 +129,12 @@ impl Record {
             wire: Default::default(),
             channels: ChannelBooks::new(teleop, watch),
         }
+    }
+
+    /// These ends have devices of the caller's own.
+    pub(super) fn own_devices(&mut self, ends: Vec<String>) {
+        self.control.own(&ends);
+        self.own_devices = ends;
     }
 
     /// How a packet of the session went that arrives now.
@@ -261,6 +269,7 @@ impl Record {
         let made = self.checker.made;
         TeleopResult {
             transport: teleop.transport.name().to_owned(),
+            own_devices: self.own_devices.clone(),
             handshake_ms: first.handshake_ms,
             opened_ms: first.opened_ms,
             first_state_ms: first.first_state_ms,

@@ -1,6 +1,6 @@
 //! What carries a session, and what can be seen of it from outside: which frames went in and which came out.
 
-use taut_core::Event;
+use taut_core::{Duration, Event};
 use taut_session::Codec;
 use taut_transport::quic::Resumption;
 use taut_transport::stack::{Side, StackSpec};
@@ -16,6 +16,8 @@ pub(super) struct Life {
     pub(super) name: String,
     /// QUIC's tickets, of the operator and of the robot.
     pub(super) tickets: [Resumption; 2],
+    /// By how much their clocks read more than in their first.
+    pub(super) later: Duration,
 }
 
 /// How the stack of one end is set.

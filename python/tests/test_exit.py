@@ -1,0 +1,117 @@
+"""How a program ends, and what becomes of its robot."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import taut
+from conftest import PATIENCE, Arm, until
+
+PROGRAM = """
+import os, sys, threading, time
+import taut
+from taut import _ends
+
+class Arm:
+    state, applying = taut.State((0, 0, 0.2)), threading.Event()
+    def apply(self, state, lease):
+        self.applying.set()
+        time.sleep(float(os.environ.get("APPLY_SLEEPS", "0")))
+        self.state = state
+    def measure(self):
+        return self.state
+    def stop(self, cause):
+        os.write(1, f"stop {cause} {id(self)}\\n".encode())
+
+def robot():
+    limits = taut.Limits(position=[(-0.3,) * 3, (0.3,) * 3], velocity=0.5, angular_velocity=0.5, force=20, stiffness=500)
+    return taut.Robot("127.0.0.1:0", identity=sys.argv[1], trust=sys.argv[2], limits=limits, device=Arm(), keeps_stops_in=None, watchdog=2.0)
+
+def main():
+"""
+
+
+def ends_by(ends, body, **environment):
+    """What a program with this function `main` says until it ends."""
+    program = PROGRAM + "".join(f"    {line}\n" for line in body.splitlines()) + "main()\n"
+    command = [sys.executable, "-c", program, ends.keys["robot"], ends.prints["robot"]]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=2 * PATIENCE, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done
+    return done
+
+
+def test_a_robot_that_a_function_leaves_behind_is_stopped_before_the_program_ends(ends):
+    assert "stop host" in ends_by(ends, "left = robot()").stdout
+
+
+def test_an_end_that_is_interrupted_at_exit_keeps_no_robot_from_being_stopped(ends):
+    body = """
+global kept, odd
+class Odd:
+    _inner = type("Inner", (), {"leave": lambda self: None})()
+    def close(self):
+        raise KeyboardInterrupt
+kept = [robot(), robot()]
+odd = Odd()
+_ends._open.add(odd)
+""".strip()
+    done = ends_by(ends, body)
+    assert len(set(done.stdout.splitlines())) == 2 and "KeyboardInterrupt" in done.stderr
+
+
+def test_a_program_whose_device_does_not_return_ends_in_order(ends):
+    body = """
+global arm
+arm = robot()
+operator = taut.connect(arm.address, identity=sys.argv[1], trust=sys.argv[2], deadline=2.0)
+def feed():
+    try:
+        while True:
+            operator.send(taut.State((0.1, 0, 0.2)))
+            time.sleep(0.002)
+    except taut.Error:
+        pass
+threading.Thread(target=feed, daemon=True).start()
+operator.resume(60)
+assert Arm.applying.wait(60)
+""".strip()
+    assert "stop host" in ends_by(ends, body, APPLY_SLEEPS="8").stdout
+
+
+def test_a_process_that_was_forked_off_leaves_the_robot_alone(ends):
+    brake = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    brake.bind(("127.0.0.1", 0))
+    brake.setblocking(False)
+    arm = Arm()
+    robot, operator, _ = ends.moving(arm, brake=(f"udp:127.0.0.1:{brake.getsockname()[1]}", b"brake"))
+    while drain(brake):
+        pass
+    child = os.fork()
+    if child == 0:
+        wrong = 1
+        try:
+            for end in (robot, operator):
+                assert end.has_ended
+                with pytest.raises(taut.EndedError):
+                    end.stop()
+                end.close()
+            with pytest.raises(taut.EndedError):
+                operator.resume()
+            wrong = 0
+        finally:
+            os._exit(wrong)
+    assert os.waitpid(child, 0)[1] == 0
+    applied = arm.applied
+    until("it moves on", lambda: arm.applied > applied + 10)
+    assert not drain(brake) and not arm.stops
+
+
+def drain(brake):
+    try:
+        return brake.recv(64)
+    except BlockingIOError:
+        return None
