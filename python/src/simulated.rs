@@ -129,7 +129,7 @@ impl RobotDevice for SimulatedRobot {
     }
 }
 
-/// An object with `sample`, `feel` and `lost`.
+/// An object with `sample`, `feel` and `lost`, and perhaps `resumed`.
 pub(crate) struct SimulatedOperator {
     object: Py<PyAny>,
     world: World,
@@ -153,6 +153,13 @@ impl OperatorDevice for SimulatedOperator {
     }
     fn skip(&mut self, periods: u64) -> u64 {
         periods
+    }
+    /// Only an object whose motion is relative to where the robot is has the method.
+    fn resumed(&mut self) {
+        self.world.call(|py| match self.object.bind(py).getattr_opt("resumed")? {
+            Some(resumed) => resumed.call0().map(drop),
+            None => Ok(()),
+        });
     }
     fn feel(&mut self, _: Time, state: &State) {
         let felt = PyState::of_session(state);

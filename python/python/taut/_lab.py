@@ -66,9 +66,9 @@ def simulate(
     """The same, with devices of your own at the ends of the scenario's ``[teleop]`` session, in place of its simulated arm and hand.
 
     ``robot`` is what a :class:`Robot` takes, with ``apply``, ``measure`` and ``stop``, and ``limits`` are those of that robot; without them it is
-    told whatever comes. ``operator`` is what :meth:`Operator.drive` takes, with ``sample``, ``feel`` and ``lost``. Both are called once in each of
-    the scenario's periods, on the thread that calls this, in virtual time: :func:`monotonic` tells it. What they raise ends the run and is
-    raised here. The same arguments and devices that do the same give the same result, to the byte.
+    told whatever comes. ``operator`` is what :meth:`Operator.drive` takes, with ``sample``, ``feel`` and ``lost``, and perhaps ``resumed``. Both
+    are called once in each of the scenario's periods, on the thread that calls this, in virtual time: :func:`monotonic` tells it. What they
+    raise ends the run and is raised here. The same arguments and devices that do the same give the same result, to the byte.
     """
     asked = SimpleNamespace(
         scenario=os.fspath(scenario),

@@ -125,6 +125,9 @@ impl OperatorDevice for Slide {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
+    fn resumed(&mut self) {
+        self.log.borrow_mut().push((self.clock.now(), "resumed".to_owned()));
+    }
     fn feel(&mut self, _: Time, state: &State) {
         self.log.borrow_mut().push((self.clock.now(), format!("feel {:?}", state.force)));
     }

@@ -146,6 +146,9 @@ impl OperatorDevice for Hand {
     fn skip(&mut self, periods: u64) -> u64 {
         self.device.skip(periods)
     }
+    fn resumed(&mut self) {
+        self.device.resumed();
+    }
     fn feel(&mut self, now: Time, state: &State) {
         self.device.feel(now, state);
     }
