@@ -69,8 +69,7 @@ pub(crate) fn run(py: Python<'_>, run: Run<'_>) -> PyResult<Vec<u8>> {
 
 fn scenario(path: &Path, settings: &[String], variant: Option<&str>) -> PyResult<Scenario> {
     let wrong = |why: &dyn std::fmt::Display| SettingError::new_err(format!("{}: {why}", path.display()));
-    let settings: Result<Vec<Setting>, String> = settings.iter().map(|text| text.parse()).collect();
-    let settings = settings.map_err(|why| wrong(&why))?;
+    let settings = parsed(settings).map_err(|why| wrong(&why))?;
     let read = Scenario::read(path).map_err(|why| SettingError::new_err(why.to_string()))?;
     let mut variants = read.expand().map_err(|why| wrong(&why))?;
     if let Some(name) = variant {
@@ -81,6 +80,10 @@ fn scenario(path: &Path, settings: &[String], variant: Option<&str>) -> PyResult
         return Err(wrong(&format!("name one of its variants by `variant`: {}", all.join("; "))));
     };
     one.with(&settings).map_err(|why| wrong(&why))
+}
+
+pub(crate) fn parsed(settings: &[String]) -> Result<Vec<Setting>, String> {
+    settings.iter().map(|text| text.parse()).collect()
 }
 
 /// What the model says of a plan: the JSON of `taut plan --json`, from what was asked as JSON.

@@ -3,6 +3,7 @@
 
 mod bell;
 mod brake;
+mod campaign;
 mod channel;
 mod desk;
 mod device;
@@ -78,6 +79,8 @@ fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<channel::PyReceiver>()?;
     module.add_function(wrap_pyfunction!(fingerprint_of, module)?)?;
     module.add_function(wrap_pyfunction!(robot::wait_stopped, module)?)?;
+    module.add_class::<campaign::PyCampaign>()?;
+    module.add_function(wrap_pyfunction!(campaign::scenario_text, module)?)?;
     module.add_function(wrap_pyfunction!(lab::run, module)?)?;
     module.add_function(wrap_pyfunction!(lab::plan, module)?)?;
     module.add_function(wrap_pyfunction!(lab::recommend, module)?)?;

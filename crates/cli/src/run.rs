@@ -169,16 +169,12 @@ pub(crate) fn run(arguments: &Arguments) -> Ended {
 
 fn chosen(scenario: &Scenario, arguments: &Arguments) -> Result<Vec<(Variant, Scenario)>, String> {
     let file = arguments.scenario.display();
-    let mut variants = scenario.expand().map_err(|e| format!("{file}: {e}"))?;
+    let mut variants = scenario.expand_with(&arguments.settings).map_err(|e| format!("{file}: {e}"))?;
     let choices: Vec<_> = arguments.only.iter().flat_map(|choices| choices.0.clone()).collect();
     if !choices.is_empty() {
         let chosen = scenario.choose(&choices).map_err(|e| format!("{file}: --only: {e}"))?;
         let mut chosen = chosen.into_iter();
         variants.retain(|_| chosen.next().unwrap_or(true));
-    }
-    for (_, variant) in &mut variants {
-        // A setting of the user's wins over the variant's own.
-        *variant = variant.with(&arguments.settings).map_err(|e| e.to_string())?;
     }
     if let Some(text) = &arguments.variant {
         let names: Vec<String> =

@@ -54,11 +54,7 @@ impl StateFile {
     /// See [`StateFileError`].
     pub fn open(path: &Path, exclusive: bool) -> Result<(Self, Option<String>), StateFileError> {
         let refused = |error| StateFileError::Refused { path: path.to_owned(), error };
-        let folder = make_folder_of(path).and_then(fs::metadata).map_err(refused)?;
-        if folder.uid() != rustix::process::geteuid().as_raw() && folder.mode() & 0o002 == 0 {
-            let text = "its folder belongs to another user; name a file in one of your own";
-            return Err(refused(io::Error::new(io::ErrorKind::PermissionDenied, text)));
-        }
+        own_folder_of(path).map_err(refused)?;
         let lived = exclusive && lock_of(path).try_exists().map_err(refused)?;
         let lock = if exclusive { Some(lock(path)?) } else { None };
         let text = match fs::metadata(path) {
@@ -112,7 +108,7 @@ impl StateFile {
         if self.lost {
             return Err(taken(&self.path));
         }
-        make_folder_of(&self.path)?;
+        own_folder_of(&self.path)?;
         let Some(held) = &self.lock else { return Ok(()) };
         let held = held.metadata()?;
         let is_ours = match fs::metadata(lock_of(&self.path)) {
@@ -148,6 +144,16 @@ pub(crate) fn make_folder_of(path: &Path) -> io::Result<&Path> {
     let folder = folder_of(path);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     Ok(folder)
+}
+
+/// There is one in which this user may write once privileges are given up.
+fn own_folder_of(path: &Path) -> io::Result<()> {
+    let folder = fs::metadata(make_folder_of(path)?)?;
+    if folder.uid() != rustix::process::geteuid().as_raw() && folder.mode() & 0o002 == 0 {
+        let text = "its folder belongs to another user; name a file in one of your own";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    Ok(())
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -230,18 +236,19 @@ impl Slot {
 
 impl StateWriter {
     /// Tells `done` of each text that was tried, by its number, and whether it is on the disk; later, when somebody deleted it, that it
-    /// could not be written again, and when it could after all. What was in the file at the start has the number 0.
+    /// could not be written again, and when it could after all. What was in the file at the start has the number 0. Where `done` is false,
+    /// nobody heard it: it is told again.
     ///
     /// # Errors
     /// When the system has no thread left.
     pub fn start(
         mut file: StateFile,
-        mut done: impl FnMut(u64, io::Result<()>) + Send + 'static,
+        mut done: impl FnMut(u64, io::Result<()>) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let slot = Arc::new(Slot::default());
         let shared = Arc::clone(&slot);
         let work = move || {
-            let (mut failed, mut newest, mut is_there) = (None, 0, true);
+            let (mut failed, mut newest, mut is_known) = (None, 0, true);
             loop {
                 let outcome = match shared.next_after(failed.take()) {
                     Due::Write(number, text) => {
@@ -250,14 +257,14 @@ impl StateWriter {
                         outcome
                     }
                     Due::Look => match file.restore() {
-                        Ok(()) if is_there => continue,
+                        Ok(()) if is_known => continue,
                         outcome => outcome,
                     },
                     Due::Nothing => break,
                 };
-                is_there = outcome.is_ok();
-                shared.lock().written = is_there;
-                done(newest, outcome);
+                let written = outcome.is_ok();
+                shared.lock().written = written;
+                is_known = done(newest, outcome) && written;
             }
         };
         let thread = spawn_unprivileged("taut state", || (), work)?;
@@ -359,12 +366,16 @@ mod tests {
         let path = folder.join("robot");
         let (file, _) = StateFile::open(&path, true).expect("a new one");
         let (tell, told) = sync_channel(8);
+        let mut heard = 0;
         let writer = StateWriter::start(file, move |number, written| {
             tell.send((number, written.is_ok())).expect("somebody listens");
+            heard += 1;
+            heard > 1
         });
         let writer = writer.expect("a thread");
         writer.write(1, "one".to_owned());
         assert_eq!(told.recv(), Ok((1, true)));
+        assert_eq!(told.recv(), Ok((1, true)), "what nobody heard is told again");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "one");
         let in_the_way = beside(&path, ".new");
         fs::create_dir(&in_the_way).expect("nothing is there");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use taut_core::Seed;
 
 use crate::metrics::Moments;
@@ -16,7 +17,7 @@ use taut_report::result::{
 };
 
 /// One run of a campaign: which variant, which seed, and what it found. Its series are left out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CampaignRun {
     /// Index of the variant.
     pub variant: usize,
@@ -29,31 +30,48 @@ pub struct CampaignRun {
 /// Points of a trend at most: enough for a slope and a picture.
 const TREND_POINTS: usize = 50;
 
-/// Runs every variant with every seed; the order of the results does not depend on how many cores there are.
-///
-/// `progress` is told the share that is done, from 0 to 1, from several threads.
-///
-/// # Errors
-/// A seed that is given twice; the first run's that could not be done, in the order of variants and seeds.
-pub fn campaign(
-    scenario: &Scenario,
-    variants: &[(Variant, Scenario)],
-    seeds: &[u64],
-    progress: &(dyn Fn(f64) + Sync),
-) -> Result<(CampaignResult, Vec<CampaignRun>), RunError> {
-    check_seeds(seeds).map_err(RunError::Scenario)?;
-    let jobs: Vec<(usize, u64)> =
-        (0..variants.len()).flat_map(|variant| seeds.iter().map(move |seed| (variant, *seed))).collect();
-    let done = Mutex::new(0.0);
-    let run_one = |&(variant, seed): &(usize, u64)| {
-        let mut before = 0.0;
-        let mut tell = |fraction: f64| {
-            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            *done += (fraction - before) / jobs.len() as f64;
-            before = fraction;
-            progress(*done);
-        };
-        let mut result = run(&variants[variant].1, Seed::new(seed), &mut tell)?;
+/// Every variant with every seed. The runs know nothing of each other: they may be made in any order and anywhere, and are summed up
+/// in their own.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign<'a> {
+    scenario: &'a Scenario,
+    variants: &'a [(Variant, Scenario)],
+    seeds: &'a [u64],
+}
+
+impl<'a> Campaign<'a> {
+    /// `variants`: those of the scenario that are to be run.
+    ///
+    /// # Errors
+    /// A seed that is given twice.
+    pub fn new(
+        scenario: &'a Scenario,
+        variants: &'a [(Variant, Scenario)],
+        seeds: &'a [u64],
+    ) -> Result<Self, RunError> {
+        check_seeds(seeds).map_err(RunError::Scenario)?;
+        Ok(Self { scenario, variants, seeds })
+    }
+
+    /// How many runs there are, variant by variant.
+    pub fn runs(&self) -> usize {
+        self.variants.len() * self.seeds.len()
+    }
+
+    fn job(&self, number: usize) -> (usize, u64) {
+        (number / self.seeds.len(), self.seeds[number % self.seeds.len()])
+    }
+
+    /// Makes the run of this number. `progress` is told the share of it that is done.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    ///
+    /// # Panics
+    /// When there are not so many [`runs`](Self::runs).
+    pub fn run(&self, number: usize, progress: &mut dyn FnMut(f64)) -> Result<CampaignRun, RunError> {
+        let (variant, seed) = self.job(number);
+        let mut result = run(&self.variants[variant].1, Seed::new(seed), progress)?;
         if !result.conservation.holds {
             let violations = result.conservation.violations.join("; ");
             return Err(RunError::Scenario(format!("seed {seed}: packets do not add up: {violations}")));
@@ -61,25 +79,52 @@ pub fn campaign(
         let trends = trends(&result);
         result.series.clear();
         Ok(CampaignRun { variant, result, trends })
-    };
-    let results: Vec<Result<CampaignRun, RunError>> = jobs.par_iter().map(run_one).collect();
-    let runs = results.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let sum_up = |(i, (variant, _)): (usize, &(Variant, Scenario))| {
-        let of = || runs.iter().filter(|run| run.variant == i);
-        let results: Vec<&RunResult> = of().map(|run| &run.result).collect();
-        let trends = of().flat_map(|run| run.trends.iter().cloned()).collect();
-        variant_result(variant, seeds, &results, trends)
-    };
-    let axes = scenario.axes.iter().filter(|_| scenario.variants.is_empty());
-    let campaign = CampaignResult {
-        taut: env!("CARGO_PKG_VERSION").to_owned(),
-        title: scenario.title.clone(),
-        description: scenario.description.clone(),
-        duration_s: scenario.duration.as_secs_f64(),
-        axes: axes.map(|axis| axis.name.clone()).collect(),
-        variants: variants.iter().enumerate().map(sum_up).collect(),
-    };
-    Ok((campaign, runs))
+    }
+
+    /// Makes all of them on all cores. `progress` is told the share that is done, from 0 to 1, from several threads.
+    ///
+    /// # Errors
+    /// The first run's that could not be made, in their order.
+    pub fn run_all(&self, progress: &(dyn Fn(f64) + Sync)) -> Result<Vec<CampaignRun>, RunError> {
+        let done = Mutex::new(0.0);
+        let run_one = |number: usize| {
+            let mut before = 0.0;
+            self.run(number, &mut |fraction: f64| {
+                let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                *done += (fraction - before) / self.runs() as f64;
+                before = fraction;
+                progress(*done);
+            })
+        };
+        let results: Vec<_> = (0..self.runs()).into_par_iter().map(run_one).collect();
+        results.into_iter().collect()
+    }
+
+    /// What they found together.
+    ///
+    /// # Errors
+    /// When these are not all of its runs in their order.
+    pub fn sum_up(&self, runs: &[CampaignRun]) -> Result<CampaignResult, RunError> {
+        let same = |(number, run): (usize, &CampaignRun)| (run.variant, run.result.seed) == self.job(number);
+        if runs.len() != self.runs() || !runs.iter().enumerate().all(same) {
+            return Err(RunError::Scenario("these are not the runs of this campaign".to_owned()));
+        }
+        let sum_up = |(i, (variant, _)): (usize, &(Variant, Scenario))| {
+            let of = || runs.iter().filter(|run| run.variant == i);
+            let results: Vec<&RunResult> = of().map(|run| &run.result).collect();
+            let trends = of().flat_map(|run| run.trends.iter().cloned()).collect();
+            variant_result(variant, self.seeds, &results, trends)
+        };
+        let axes = self.scenario.axes.iter().filter(|_| self.scenario.variants.is_empty());
+        Ok(CampaignResult {
+            taut: env!("CARGO_PKG_VERSION").to_owned(),
+            title: self.scenario.title.clone(),
+            description: self.scenario.description.clone(),
+            duration_s: self.scenario.duration.as_secs_f64(),
+            axes: axes.map(|axis| axis.name.clone()).collect(),
+            variants: self.variants.iter().enumerate().map(sum_up).collect(),
+        })
+    }
 }
 
 /// Every seed once: a copy of a run is no other run, and would make an interval look narrower than it is.

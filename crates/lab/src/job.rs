@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use taut_core::Seed;
 
-use crate::campaign::{self, CampaignRun, campaign};
+use crate::campaign::{self, Campaign, CampaignRun};
 use crate::run::{Extras, Inputs, Kind, Output, Owner, RunError, run, run_reading, settle};
 use crate::scenario::{Scenario, Variant, unreadable};
 use taut_report::result::{CampaignResult, ComparedRun, ComparisonResult, Input, RunResult};
@@ -57,22 +57,38 @@ pub fn many(
     folder: Option<&Path>,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<(CampaignResult, Written), RunError> {
-    campaign::check_seeds(seeds).map_err(RunError::Scenario)?;
+    let campaign = Campaign::new(scenario, variants, seeds)?;
     let output = folder.map(Output::new).transpose()?;
-    let (result, runs) = campaign(scenario, variants, seeds, progress)?;
-    let Some(mut output) = output else { return Ok((result, Written::default())) };
-    output.write("campaign.json", &json(&result)?)?;
-    output.write("report.html", report::campaign_html(&result).as_bytes())?;
-    for (name, svg) in report::campaign_figures(&result) {
+    let runs = campaign.run_all(progress)?;
+    let result = campaign.sum_up(&runs)?;
+    let written = output.map(|output| write_campaign(output, &result, &runs)).transpose()?;
+    Ok((result, written.unwrap_or_default()))
+}
+
+/// Writes into a folder what [`many`] does, of runs that were made elsewhere.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_runs(folder: &Path, result: &CampaignResult, runs: &[CampaignRun]) -> Result<Written, RunError> {
+    write_campaign(Output::new(folder)?, result, runs)
+}
+
+fn write_campaign(
+    mut output: Output,
+    result: &CampaignResult,
+    runs: &[CampaignRun],
+) -> Result<Written, RunError> {
+    output.write("campaign.json", &campaign_json(result)?)?;
+    output.write("report.html", report::campaign_html(result).as_bytes())?;
+    for (name, svg) in report::campaign_figures(result) {
         output.write(&format!("figures/{name}.svg"), svg.as_bytes())?;
     }
-    for CampaignRun { variant, result: run, .. } in &runs {
+    for CampaignRun { variant, result: run, .. } in runs {
         let name = slug(*variant, &result.variants[*variant].name);
         output.write(&format!("runs/{name}/seed-{}.json", run.seed), &run_json(run)?)?;
     }
     let inputs: Vec<Input> = runs.iter().flat_map(|run| run.result.inputs.iter().cloned()).collect();
-    let written = commit(output, Kind::Campaign, &inputs)?;
-    Ok((result, written))
+    commit(output, Kind::Campaign, &inputs)
 }
 
 /// Runs one scenario over real sockets, telling its progress: what is real is for the caller to know.
@@ -258,6 +274,14 @@ fn check(inputs: &mut Inputs, wanted: &Input) -> Result<(), Missing> {
 /// # Errors
 /// Never in practice: a result is plain data.
 pub fn run_json(result: &RunResult) -> Result<Vec<u8>, RunError> {
+    json(result)
+}
+
+/// What `campaign.json` holds of a campaign.
+///
+/// # Errors
+/// When a number is none that JSON has.
+pub fn campaign_json(result: &CampaignResult) -> Result<Vec<u8>, RunError> {
     json(result)
 }
 

@@ -15,6 +15,7 @@ except ImportError as _error:  # `taut.device` does without the compiled module,
         raise AttributeError(name)
 
 else:
+    from ._campaign import Campaign, CampaignResult, campaign
     from ._ends import Operator, Robot, connect
     from ._lab import Result, plan, recommend, run, simulate
     from ._messages import Array, Event, Receiver, Sender
@@ -36,6 +37,8 @@ else:
 
 __all__ = [
     "Array",
+    "Campaign",
+    "CampaignResult",
     "EndedError",
     "Error",
     "Event",
@@ -53,6 +56,7 @@ __all__ = [
     "SettingError",
     "State",
     "SystemError",
+    "campaign",
     "connect",
     "fingerprint",
     "monotonic",

@@ -18,7 +18,7 @@ pub use figures::{Figures, Way};
 pub use paths::{PathEvidence, PathPoint};
 pub use resources::{ResourceEvidence, Resources};
 
-use taut_lab::campaign::campaign;
+use taut_lab::campaign::Campaign;
 use taut_lab::scenario::{Scenario, Variant};
 use taut_report::result::RunResult;
 
@@ -210,7 +210,8 @@ fn measure(
         })
         .collect();
     let known = known?;
-    let (_, runs) = campaign(scenario, variants, seeds, progress).map_err(|e| e.to_string())?;
+    let campaign = Campaign::new(scenario, variants, seeds);
+    let runs = campaign.and_then(|campaign| campaign.run_all(progress)).map_err(|e| e.to_string())?;
     let point = |(i, (carrier, condition)): (usize, (Carrier, Condition))| {
         let of: Vec<&RunResult> = runs.iter().filter(|run| run.variant == i).map(|run| &run.result).collect();
         let digest = digest_of(figures::exact(&of));

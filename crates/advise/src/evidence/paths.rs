@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{rounded_up, worst};
 use super::{EvidenceError, digest_of, json, run_command, sha256_of};
-use taut_lab::campaign::campaign;
+use taut_lab::campaign::Campaign;
 use taut_lab::scenario::{Commands, MpquicPaths, MtipMode, MtipPolicy, Scenario, TransportSpec, Variant};
 use taut_report::result::RunResult;
 
@@ -154,7 +154,8 @@ fn measure(
 ) -> Result<Vec<PathPoint>, String> {
     let flags = |scenario: &Scenario| scenario.commands.as_ref().and_then(flags);
     variants.retain(|(_, scenario)| flags(scenario).is_some());
-    let (_, runs) = campaign(scenario, &variants, seeds, progress).map_err(|e| e.to_string())?;
+    let campaign = Campaign::new(scenario, &variants, seeds);
+    let runs = campaign.and_then(|campaign| campaign.run_all(progress)).map_err(|e| e.to_string())?;
     let point = |(i, (variant, scenario)): (usize, &(Variant, Scenario))| {
         let of: Vec<&RunResult> = runs.iter().filter(|run| run.variant == i).map(|run| &run.result).collect();
         let in_time = of.iter().map(|run| run.commands.as_ref()?.in_time_percent);

@@ -98,7 +98,7 @@ pub fn operate<D: OperatorDevice>(
             machine.press_again(now);
         }
         // What becomes of it nobody waits for: the stop itself is on its way.
-        keeper = Some(StateWriter::start(record.file, |_, _| ()).map_err(OperateError::Keeper)?);
+        keeper = Some(StateWriter::start(record.file, |_, _| true).map_err(OperateError::Keeper)?);
     }
     let id = driver.add(machine, port)?;
     started(Remote::new(driver.mailbox(), id));

@@ -151,8 +151,8 @@ fn keeper<P: Stoppable + 'static>(
     remote: Remote<RobotMachine<P>>,
 ) -> std::io::Result<StateWriter> {
     StateWriter::start(record.file, move |number, written| {
-        // Where the mailbox is full, the session gives the stop up as not kept after a second.
-        remote.send(RobotCommand::Kept { number, ok: written.is_ok() });
+        // Where the mailbox is full, the session gives the stop up as not kept after a second, and hears of it later.
+        remote.send(RobotCommand::Kept { number, ok: written.is_ok() })
     })
 }
 

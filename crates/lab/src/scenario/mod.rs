@@ -186,6 +186,18 @@ impl Scenario {
         toml::to_string(self).expect("a scenario is a table")
     }
 
+    /// Each variant as in [`expand`](Self::expand), changed by `settings`, which win over the variant's own.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`]: of the settings, or of a variant.
+    pub fn expand_with(&self, settings: &[Setting]) -> Result<Vec<(Variant, Self)>, ScenarioError> {
+        let mut variants = self.with(settings)?.expand()?;
+        for (_, scenario) in &mut variants {
+            *scenario = scenario.with(settings)?;
+        }
+        Ok(variants)
+    }
+
     /// Each variant as a scenario of its own, with its name; the scenario itself when it has none.
     ///
     /// # Errors

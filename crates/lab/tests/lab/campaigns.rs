@@ -2,15 +2,21 @@
 
 use std::path::Path;
 
-use taut_lab::campaign::campaign;
-use taut_lab::scenario::{Scenario, Setting};
+use taut_lab::campaign::{Campaign, CampaignRun};
+use taut_lab::job::campaign_json;
+use taut_lab::scenario::{Scenario, Setting, Variant};
 use taut_report::result::CampaignResult;
 use taut_report::{campaign_html, campaign_text};
 
 use crate::world::short;
 
 fn run(scenario: &Scenario, seeds: &[u64]) -> CampaignResult {
-    campaign(scenario, &scenario.expand().unwrap(), seeds, &|_| ()).unwrap().0
+    of_variants(scenario, &scenario.expand().unwrap(), seeds)
+}
+
+fn of_variants(scenario: &Scenario, variants: &[(Variant, Scenario)], seeds: &[u64]) -> CampaignResult {
+    let campaign = Campaign::new(scenario, variants, seeds).unwrap();
+    campaign.sum_up(&campaign.run_all(&|_| ()).unwrap()).unwrap()
 }
 
 fn shipped(name: &str, settings: &[&str]) -> Scenario {
@@ -129,7 +135,7 @@ fn what_a_source_reports_stands_beside_a_measure() {
         let scenario = shipped(name, &["warmup=0s", duration]);
         for (variant, expanded) in scenario.expand().unwrap() {
             let alone = [(variant.clone(), expanded)];
-            let (result, _) = campaign(&scenario, &alone, &[1], &|_| ()).unwrap();
+            let result = of_variants(&scenario, &alone, &[1]);
             let mut found: Vec<f64> = result.variants[0].measures.iter().filter_map(|m| m.reported).collect();
             let mut wanted: Vec<f64> = variant.reported.values().copied().collect();
             found.sort_by(f64::total_cmp);
@@ -155,4 +161,25 @@ fn a_campaign_keeps_every_seeds_value_and_how_delay_went_over_time() {
     let trend = variant.trends.iter().find(|t| t.stream == "backward haptic" && t.seed == 7).unwrap();
     assert!(trend.mean_ms.len() <= 50 && trend.mean_ms.iter().flatten().all(|ms| (ms - 8.0).abs() < 1e-6));
     assert!((trend.bucket_s * trend.mean_ms.len() as f64 - 1.0).abs() < 0.05, "{trend:?}");
+}
+
+/// Workers elsewhere send their runs as JSON.
+#[test]
+fn runs_made_in_any_order_and_sent_as_text_sum_up_to_the_same_bytes() {
+    let scenario = shipped("telehaptic-qos/load.toml", &["warmup=0s", "duration=1s"]);
+    let (variants, seeds) = (scenario.expand().unwrap(), [5, 2]);
+    let campaign = Campaign::new(&scenario, &variants[..2], &seeds).unwrap();
+    let mut runs: Vec<(usize, String)> = (0..campaign.runs())
+        .rev()
+        .map(|number| (number, serde_json::to_string(&campaign.run(number, &mut |_| ()).unwrap()).unwrap()))
+        .collect();
+    runs.sort();
+    let mut runs: Vec<CampaignRun> =
+        runs.iter().map(|(_, text)| serde_json::from_str(text).unwrap()).collect();
+    let local = campaign.run_all(&|_| ()).unwrap();
+    assert_eq!(runs, local);
+    let bytes = |runs: &[CampaignRun]| campaign_json(&campaign.sum_up(runs).unwrap()).unwrap();
+    assert_eq!(bytes(&runs), bytes(&local));
+    runs.swap(0, 1);
+    assert!(campaign.sum_up(&runs).is_err() && campaign.sum_up(&local[1..]).is_err());
 }

@@ -33,14 +33,17 @@ pub(super) struct DelayedAck {
     timer: Option<Time>,
     /// Until then a message of this end may take it along.
     rides: Option<Time>,
+    /// When a mark was last answered at once.
+    marked: Option<Time>,
 }
 
 /// Where this end has sent a message so lately, an acknowledgement waits as long for another one to take it along: by itself it is a packet of
 /// 84 bytes, and every second packet of 1 kHz makes such ones a third of what goes.
 ///
 /// RFC 4341 section 6 leaves the rate of acknowledgements to the Ack Ratio, which is a guideline (RFC 4340 section 11.3): they may be
-/// piggybacked, and may wait for 0.2 s; only what points to a loss, or is marked, should not wait, and does not. The peer's window is
-/// clocked by them, so this end keeps far below that: its window opens by 2 ms later at most, and by no more than a quarter of a round trip.
+/// piggybacked, and may wait for 0.2 s; what points to a loss does not wait, and of marks one in a round trip does not. The peer's window is
+/// clocked by them, so this end keeps far below that: its window opens by 2 ms later at most, by no more than a quarter of a round trip, and by
+/// no more than one more acknowledgement's packets.
 const RIDES: Duration = Duration::from_millis(2);
 /// The part of a round trip that an acknowledgement may wait for a message at most.
 const PART: u64 = 4;
@@ -48,8 +51,9 @@ const PART: u64 = 4;
 /// How a data packet came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
-    /// It follows the newest before it.
-    pub(super) in_order: bool,
+    /// It follows the newest packet before it. What is missing before an acknowledgement waits for the next data: where packets overtake
+    /// each other, answers to that fill the way back with acknowledgements that overtake each other, too.
+    pub(super) follows: bool,
     /// The network marked it.
     pub(super) marked: bool,
 }
@@ -173,8 +177,8 @@ fn inverse(told: u32) -> f64 {
 }
 
 impl DelayedAck {
-    /// A data packet arrived that follows the newest one or not, marked or not; when this end sent one last. `rtt`: before one is known
-    /// nothing waits for a message.
+    /// A data packet arrived; when this end sent one last. `rtt`: before one is known nothing waits for a message;
+    /// and no acknowledgement does so for as many packets again as `ratio`.
     pub(super) fn on_data(
         &mut self,
         now: Time,
@@ -182,18 +186,25 @@ impl DelayedAck {
         came: Came,
         sent: Option<Time>,
         rtt: Option<Duration>,
+        ratio: u64,
     ) {
         self.pending += 1;
         let timer = self.timer.get_or_insert(now + delay);
         let rides = rtt.map_or(Duration::ZERO, |rtt| RIDES.min(rtt / PART));
         let sends = sent.is_some_and(|sent| now.saturating_since(sent) <= rides);
         let until = self.rides.get_or_insert(if sends { now + rides } else { now });
-        if !came.in_order {
-            *timer = now;
-        }
-        // Where all are marked that would be all of them: they are told with the others, but wait for no message.
-        if came.marked {
+        if self.pending >= 2 * ratio {
             *until = now;
+        }
+        let answered = self.marked.zip(rtt).is_some_and(|(marked, rtt)| now.saturating_since(marked) < rtt);
+        if came.marked && !answered {
+            (*timer, self.marked) = (now, Some(now));
+        } else if came.marked {
+            // Where all are marked that would be all of them: they are told with the others, but wait for no message.
+            *until = now;
+        }
+        if !came.follows {
+            *timer = now;
         }
     }
 
@@ -214,7 +225,7 @@ impl DelayedAck {
 
     /// It went.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self { marked: self.marked, ..Self::default() };
     }
 }
 
@@ -224,7 +235,7 @@ mod tests {
     use crate::dccp::sent::{Fate, Sent};
     use taut_wire::dccp::Options;
 
-    const USUAL: Came = Came { in_order: true, marked: false };
+    const USUAL: Came = Came { follows: true, marked: false };
 
     #[test]
     fn an_acknowledgement_waits_two_milliseconds_or_a_quarter_of_a_round_trip_for_a_message_where_some_went_lately()
@@ -241,9 +252,9 @@ mod tests {
             (Some(at(9_000)), None, 10_000),
         ] {
             let mut ack = DelayedAck::default();
-            ack.on_data(at(10_000), late, USUAL, sent, rtt);
+            ack.on_data(at(10_000), late, USUAL, sent, rtt, 2);
             assert!(!ack.is_due(at(10_000), 2) && ack.poll_timeout(2) == Some(at(30_000)));
-            ack.on_data(at(10_000), late, USUAL, sent, rtt);
+            ack.on_data(at(10_000), late, USUAL, sent, rtt, 2);
             assert_eq!(ack.poll_timeout(2), Some(at(due)), "{sent:?} {rtt:?}");
             assert!(ack.is_due(at(due), 2) && (due == 10_000 || !ack.is_due(at(due - 1), 2)));
         }
@@ -251,16 +262,40 @@ mod tests {
 
     /// RFC 4340 section 11.3.
     #[test]
-    fn what_points_to_a_loss_is_acknowledged_at_once_and_what_is_marked_waits_for_no_message() {
+    fn what_points_to_a_loss_or_is_the_first_mark_of_a_round_trip_is_acknowledged_at_once() {
         let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
         let (late, rtt) = (Duration::from_millis(20), Some(Duration::from_millis(40)));
         let mut ack = DelayedAck::default();
-        ack.on_data(at(10), late, Came { in_order: false, ..USUAL }, Some(at(9)), rtt);
+        ack.on_data(at(10), late, Came { follows: false, ..USUAL }, Some(at(9)), rtt, 2);
         assert!(ack.is_due(at(10), 2));
+        let data = |ack: &mut DelayedAck, ms, marked| {
+            ack.on_data(at(ms), late, Came { marked, ..USUAL }, Some(at(9)), rtt, 2);
+        };
+        ack.clear();
+        data(&mut ack, 10, false);
+        assert!(!ack.is_due(at(10), 2), "what was told is told");
+        data(&mut ack, 10, true);
+        assert!(ack.is_due(at(10), 3));
+        ack.clear();
+        data(&mut ack, 10, true);
+        assert!(!ack.is_due(at(10), 2), "another one in the same round trip is told with its neighbours");
+        data(&mut ack, 10, true);
+        assert!(ack.is_due(at(10), 2) && !ack.is_due(at(10), 3), "and those wait for no message");
+        ack.clear();
+        data(&mut ack, 50, true);
+        assert!(ack.is_due(at(50), 3), "a round trip later");
+    }
+
+    #[test]
+    fn an_acknowledgement_waits_for_no_more_than_as_many_packets_again() {
+        let at = |us: u64| Time::ZERO + Duration::from_micros(us);
+        let (late, rtt) = (Duration::from_millis(20), Some(Duration::from_millis(40)));
         let mut ack = DelayedAck::default();
-        ack.on_data(at(10), late, USUAL, Some(at(9)), rtt);
-        ack.on_data(at(10), late, Came { marked: true, ..USUAL }, Some(at(9)), rtt);
-        assert!(ack.is_due(at(10), 2) && !ack.is_due(at(10), 3));
+        for packet in 0..4 {
+            assert!(!ack.is_due(at(10_000 + packet), 2));
+            ack.on_data(at(10_000 + packet), late, USUAL, Some(at(9_900)), rtt, 2);
+        }
+        assert!(ack.is_due(at(10_003), 2));
     }
 
     /// What Linux 6.1 sends: neither Loss Intervals nor an Elapsed Time of zero.

@@ -159,7 +159,7 @@ impl Dccp {
             return;
         }
         let advances = header.sequence.is_after(self.seq.gsr);
-        let in_order = header.sequence == self.seq.gsr.next();
+        let follows = header.sequence == self.seq.gsr.next();
         self.seq.accept(header.sequence);
         let is_sync = matches!(header.packet, Packet::Sync { .. });
         if let Some(ack) = header.packet.ack().filter(|_| !is_sync) {
@@ -185,7 +185,7 @@ impl Dccp {
             return;
         }
         self.process_ack(now, view, notes);
-        self.process_data(now, input, view, notes, Came { in_order, marked });
+        self.process_data(now, input, view, notes, Came { follows, marked });
     }
 
     /// Steps 5 to 7: the numbers and the type. What does not fit is refused and, on the connection's own path, answered.
@@ -365,10 +365,10 @@ impl Dccp {
     fn process_data(&mut self, now: Time, input: &Datagram<'_>, view: &View<'_>, notes: Notes, came: Came) {
         let header = view.repr();
         let data = matches!(header.packet, Packet::Data | Packet::DataAck { .. }).then(|| view.data());
-        let rtt = self.rtt();
+        let (rtt, ratio) = (self.rtt(), self.ack_ratio());
         match &mut self.receiver {
             Some(Receiver::TcpLike(ack)) if data.is_some() => {
-                ack.on_data(now, self.config.delayed_ack, came, self.acks.sent_data, rtt);
+                ack.on_data(now, self.config.delayed_ack, came, self.acks.sent_data, rtt, ratio);
             }
             Some(Receiver::Tfrc(receiver)) => receiver.on_packet(
                 now,
