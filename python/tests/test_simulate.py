@@ -154,10 +154,14 @@ def test_ctrl_c_ends_a_run(scenario):
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        taut.run(scenario, settings={"duration": "60min"})
-    thread.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # Whoever started this in the background had it ignored.
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            taut.run(scenario, settings={"duration": "60min"})
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_device_that_both_ends_drive_is_driven_over_real_sockets(ends):
