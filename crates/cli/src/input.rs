@@ -13,7 +13,7 @@ use crate::device::{FORMS, Program};
 use crate::gamepad::{Gamepad, Mapping};
 use crate::keyboard::{self, Keyboard};
 
-/// `demo`, `demo:SEED`, `trace:FILE`, `keyboard`, `gamepad`, `exec:PROGRAM`, `python:MODULE:CLASS` or `lines`.
+/// `demo`, `demo:SEED`, `trace:FILE`, `keyboard`, `gamepad`, `so101:PORT`, `exec:PROGRAM`, `python:MODULE:CLASS` or `lines`.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Demo(Seed),

@@ -46,6 +46,8 @@ mod recommend;
 mod robot;
 mod run;
 #[cfg(feature = "sockets")]
+mod so101;
+#[cfg(feature = "sockets")]
 mod state;
 #[cfg(feature = "sockets")]
 mod streams;

@@ -52,8 +52,9 @@ pub(crate) struct Arguments {
     /// DCCP in IP packets of its own (protocol 33) instead of UDP: with --transport dccp --plaintext, as root
     #[arg(long)]
     raw: bool,
-    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall], or a device that is
-    /// a program, exec:PROGRAM ARGUMENTS or python:MODULE:CLASS, which needs --position-limit, --velocity-limit and --force-limit
+    /// What moves: a simulated robot that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall]; an SO-101,
+    /// so101:PORT, whose joints and their limits --channels has; or a device that is a program, exec:PROGRAM ARGUMENTS or
+    /// python:MODULE:CLASS, which needs --position-limit, --velocity-limit and --force-limit
     #[arg(long, default_value = "sim", value_name = "ROBOT")]
     robot: Moved,
     /// Stop so long after the last state that was applied was made; what it takes on its way counts

@@ -92,7 +92,7 @@ impl Moved {
     /// # Errors
     /// One line: which limit is missing or cannot be kept, or why the device did not start.
     pub(crate) fn start(&self, limits: DeviceLimits, channels: &Channels) -> Result<Ready, String> {
-        let mut drops = None;
+        let (mut drops, mut by_states) = (None, true);
         let (device, name): (Box<dyn Stoppable + Send>, _) = match self {
             Self::Simulated(simulated) => {
                 if let [first, ..] = channels.motion()[..] {
@@ -104,15 +104,25 @@ impl Moved {
                 (Box::new(InProcess::new(simulated.start())), simulated.name())
             }
             Self::Process(program) => {
-                all_there(&limits)?;
+                // Channels of motion have limits of their own.
+                if channels.motion().is_empty() {
+                    all_there(&limits)?;
+                }
                 let device = ProcessDevice::start(program.words(), limits, &channels.lines());
                 let device = device.map_err(|error| error.to_string())?;
+                by_states = !device.is_moved_by_channels();
+                if by_states {
+                    all_there(&limits)?;
+                }
                 let name = device.name();
                 drops = Some(device.message_drops());
                 (Box::new(device), name)
             }
         };
         let mut ready = Ready { device, name, limits, drops };
+        if !by_states {
+            return Ok(ready);
+        }
         if ready.device.is_real() {
             all_there(&limits)?;
         }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,31 +19,35 @@ use taut_lab::robot::SimulatedArm;
 use taut_session::{State, StopCause, motion};
 
 use super::Simulated;
-use crate::Ended;
+use crate::{Ended, so101};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// A simulated arm that touches nothing, foam, a spring or a wall: sim[:free|foam|spring|wall]
+    /// A simulated arm that touches nothing, foam, a spring or a wall, sim[:free|foam|spring|wall], or an SO-101, so101:PORT
     #[arg(default_value = "sim", value_name = "DEVICE")]
-    device: Simulated,
-    /// Write what it is told and what it does as JSON Lines
+    device: Device,
+    /// Write what it is told and what it does as JSON Lines, if it is simulated
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
 
 pub(crate) fn device(arguments: &Arguments) -> Ended {
+    let simulated = match &arguments.device {
+        Device::So101(port) => return so101::run(port).map(|()| ExitCode::SUCCESS),
+        Device::Simulated(simulated) => *simulated,
+    };
     let log = match &arguments.log {
         Some(path) => Some(File::create(path).map_err(|error| format!("{}: {error}", path.display()))?),
         None => None,
     };
     let socket = DeviceSocket::of_process().map_err(|error| error.to_string())?;
-    let mut device = Device::new(arguments.device, log);
+    let mut device = Moving::new(simulated, log);
     let info = DeviceInfo {
-        name: arguments.device.name(),
+        name: simulated.name(),
         stiffness: device.arm.stiffness(),
         lease: true,
         limits_force: true,
-        real: false,
+        ..DeviceInfo::default()
     };
     socket.send(&Frame::Device(info));
     device.note(json!({ "event": "started", "pid": std::process::id() }));
@@ -50,8 +55,21 @@ pub(crate) fn device(arguments: &Arguments) -> Ended {
     Ok(ExitCode::SUCCESS)
 }
 
+#[derive(Clone, Debug)]
+enum Device {
+    Simulated(Simulated),
+    So101(PathBuf),
+}
+
+impl FromStr for Device {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        so101::port(text).map_or_else(|| text.parse().map(Self::Simulated), |port| Ok(Self::So101(port)))
+    }
+}
+
 /// An arm that is simulated as time passes. It waits for nobody: neither for what it is told nor for who reads what it says.
-struct Device {
+struct Moving {
     arm: SimulatedArm,
     began: Time,
     /// Until when it was.
@@ -65,7 +83,7 @@ struct Device {
 /// Steps at once, when the host was late. Before those the arm stood still.
 const MOST_STEPS: u64 = 100;
 
-impl Device {
+impl Moving {
     fn new(simulated: Simulated, log: Option<File>) -> Self {
         let began = Clock::since_boot();
         Self {
@@ -216,11 +234,11 @@ mod tests {
     use super::*;
     use taut_core::Duration;
 
-    fn device() -> Device {
-        Device::new("sim:free".parse().unwrap(), None)
+    fn device() -> Moving {
+        Moving::new("sim:free".parse().unwrap(), None)
     }
 
-    fn apply(device: &Device) -> Option<Frame> {
+    fn apply(device: &Moving) -> Option<Frame> {
         let state = motion::State { position: [0.2, 0.0, 0.0], ..motion::State::default() };
         Some(Frame::Apply { until: device.simulated + Duration::from_secs(5), state })
     }

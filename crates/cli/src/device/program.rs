@@ -1,17 +1,22 @@
-//! Arguments `exec:PROGRAM ARGUMENTS` and `python:MODULE:CLASS`: what is started as a device.
+//! Arguments `exec:PROGRAM ARGUMENTS`, `python:MODULE:CLASS` and `so101:PORT`: what is started as a device.
+
+use crate::so101;
 
 /// A program and its arguments. No shell sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program(Vec<String>);
 
 /// How they are written.
-pub(crate) const FORMS: &str = "exec:PROGRAM ARGUMENTS, python:MODULE:CLASS";
+pub(crate) const FORMS: &str = "so101:PORT, exec:PROGRAM ARGUMENTS, python:MODULE:CLASS";
 
 impl Program {
     /// `None` where the text is for something else.
     pub(crate) fn parse(text: &str) -> Option<Result<Self, String>> {
         if let Some(command) = text.strip_prefix("exec:") {
             return Some(words(command).map(Self));
+        }
+        if let Some(port) = text.strip_prefix("so101:") {
+            return Some(so101::words(port).map(Self));
         }
         Some(python(text.strip_prefix("python:")?).map(Self))
     }

@@ -45,6 +45,8 @@ mod recommend;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
+mod so101;
+#[cfg(test)]
 mod wireshark;
 #[cfg(test)]
 mod world;

@@ -176,6 +176,8 @@ pub struct DeviceInfo {
     pub limits_force: bool,
     /// It can hurt somebody.
     pub real: bool,
+    /// Channels of motion alone move it, and states do not.
+    pub by_channels: bool,
     /// Of its position controller, N/m.
     pub stiffness: Option<f32>,
     /// For people.

@@ -105,6 +105,11 @@ impl ProcessDevice {
         Ok(Self { program, info, limits })
     }
 
+    /// Do channels of motion alone move it?
+    pub const fn is_moved_by_channels(&self) -> bool {
+        self.info.by_channels
+    }
+
     /// What it calls itself, without what a terminal would obey.
     pub fn name(&self) -> String {
         printable(&self.info.name).at_most(80).to_string()
@@ -143,8 +148,10 @@ impl RobotDevice for ProcessDevice {
     }
 
     fn apply(&mut self, point: &SetPoint) -> bool {
-        self.program.tell(|talk| talk.orders.apply(Clock::since_boot(), point));
-        true
+        if !self.info.by_channels {
+            self.program.tell(|talk| talk.orders.apply(Clock::since_boot(), point));
+        }
+        !self.info.by_channels
     }
 
     fn drive(&mut self, channel: ChannelId, motion: &Motion, lease: Duration) -> bool {

@@ -35,6 +35,7 @@ mod flag {
     pub(super) const LIMITS_FORCE: u8 = 2;
     pub(super) const REAL: u8 = 4;
     pub(super) const STIFFNESS: u8 = 8;
+    pub(super) const BY_CHANNELS: u8 = 16;
     pub(super) const CONTROLLER_FORCE: u8 = 1;
 }
 
@@ -136,6 +137,7 @@ impl Frame {
                 let flags = flags(&[
                     (flag::LEASE, info.lease),
                     (flag::LIMITS_FORCE, info.limits_force),
+                    (flag::BY_CHANNELS, info.by_channels),
                     (flag::REAL, info.real),
                     (flag::STIFFNESS, info.stiffness.is_some()),
                 ]);
@@ -210,6 +212,7 @@ impl Header {
                 let info = DeviceInfo {
                     lease: self.has(flag::LEASE),
                     limits_force: self.has(flag::LIMITS_FORCE),
+                    by_channels: self.has(flag::BY_CHANNELS),
                     real: self.has(flag::REAL),
                     stiffness: self.has(flag::STIFFNESS).then_some(stiffness),
                     name: parse_text(name)?,

@@ -65,9 +65,9 @@ fn channel() -> impl Strategy<Value = Frame> {
 }
 
 fn info() -> impl Strategy<Value = Frame> {
-    (any::<(bool, bool, bool)>(), prop::option::of(number()), ".{0,20}").prop_map(
-        |((lease, limits_force, real), stiffness, name)| {
-            Frame::Device(DeviceInfo { lease, limits_force, real, stiffness, name })
+    (any::<(bool, bool, bool, bool)>(), prop::option::of(number()), ".{0,20}").prop_map(
+        |((lease, limits_force, real, by_channels), stiffness, name)| {
+            Frame::Device(DeviceInfo { lease, limits_force, real, by_channels, stiffness, name })
         },
     )
 }

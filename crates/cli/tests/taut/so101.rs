@@ -1,0 +1,301 @@
+//! `so101:PORT` with a bus that is simulated at the other end of a pseudo-terminal: six servos that answer by Feetech's protocol.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::Value;
+
+use crate::sessions::{ONE_AT_A_TIME, Running, for_a_while};
+use crate::world::World;
+
+const CHANNELS: &str = r#"
+[[channel]]
+name = "arm/servo_jp"
+kind = "motion"
+schema = "taut/Joints"
+
+[[channel]]
+name = "arm/measured_js"
+kind = "telemetry"
+
+[limits."arm/servo_jp"]
+joints = 6
+position = [[-1.9, 1.9], [-1.7, 1.7], [-1.7, 1.7], [-1.6, 1.6], [-2.7, 2.7], [-0.2, 1.7]]
+velocity = 2.0
+effort = 0.955
+"#;
+
+#[derive(Clone, Copy, Debug)]
+struct Servo {
+    position: f32,
+    goal: f32,
+    torque_limit: u16,
+    holds: bool,
+}
+
+/// What the servos are told, and what is wrong with them.
+#[derive(Default)]
+struct Shared {
+    servos: Mutex<Vec<Servo>>,
+    /// This one says nothing.
+    silent: AtomicU8,
+    /// The third one's.
+    errors: AtomicU8,
+    unplugged: AtomicBool,
+}
+
+struct Bus {
+    shared: Arc<Shared>,
+    path: String,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bus {
+    fn new(position: f32) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let servo = Servo { position, goal: position, torque_limit: 1_000, holds: false };
+        let shared = Arc::new(Shared { servos: Mutex::new(vec![servo; 6]), ..Shared::default() });
+        let theirs = shared.clone();
+        let thread = std::thread::spawn(move || theirs.serve(master));
+        Self { shared, path, thread: Some(thread) }
+    }
+
+    fn servo(&self, number: usize) -> Servo {
+        self.shared.servos.lock().unwrap()[number - 1]
+    }
+
+    fn until(&self, what: impl Fn(&[Servo]) -> bool) {
+        for _ in 0..3_000 {
+            if what(&self.shared.servos.lock().unwrap()) {
+                return;
+            }
+            for_a_while(10);
+        }
+        panic!("{:?}", self.shared.servos.lock().unwrap());
+    }
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        self.shared.unplugged.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+impl Shared {
+    fn serve(&self, master: OwnedFd) {
+        rustix::io::ioctl_fionbio(&master, true).unwrap();
+        let mut line = File::from(master);
+        let mut bytes = Vec::new();
+        while !self.unplugged.load(Ordering::Relaxed) {
+            let mut buffer = [0; 512];
+            match line.read(&mut buffer) {
+                Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+                // Nobody has the other end open yet, or nothing came.
+                Err(error) if error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(5) => {
+                    for_a_while(1);
+                }
+                Err(error) => panic!("{error}"),
+            }
+            while bytes.len() > 4 && bytes.len() >= 4 + usize::from(bytes[3]) {
+                let packet: Vec<u8> = bytes.drain(..4 + usize::from(bytes[3])).collect();
+                assert_eq!(packet[..3], [0xff, 0xff, 0xfe], "{packet:02x?}");
+                let sum = packet[2..].iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
+                assert_eq!(sum, 0xff, "the checksum of {packet:02x?}");
+                let answers = self.obey(packet[4], &packet[5..packet.len() - 1]);
+                line.write_all(&answers).unwrap();
+            }
+        }
+    }
+
+    fn obey(&self, instruction: u8, parameters: &[u8]) -> Vec<u8> {
+        let mut servos = self.servos.lock().unwrap();
+        let (register, count) = (parameters[0], usize::from(parameters[1]));
+        if instruction == 0x83 {
+            for value in parameters[2..].chunks(count + 1) {
+                let servo = &mut servos[usize::from(value[0]) - 1];
+                let number = || u16::from_le_bytes([value[1], value[2]]);
+                match register {
+                    40 => servo.holds = value[1] == 1,
+                    42 => servo.goal = f32::from(number()),
+                    48 => servo.torque_limit = number(),
+                    _ => panic!("register {register}"),
+                }
+            }
+            return Vec::new();
+        }
+        assert_eq!((instruction, register, count), (0x82, 56, 6));
+        let mut answers = Vec::new();
+        for &number in &parameters[2..] {
+            let servo = &mut servos[usize::from(number) - 1];
+            if servo.holds {
+                // 4 ms of 3000 steps a second.
+                servo.position += (servo.goal - servo.position).clamp(-12.0, 12.0);
+            }
+            if self.silent.load(Ordering::Relaxed) == number {
+                continue;
+            }
+            let errors = if number == 3 { self.errors.load(Ordering::Relaxed) } else { 0 };
+            let [low, high] = (servo.position as u16).to_le_bytes();
+            let mut body = vec![number, 8, errors, low, high, 0, 0, 0, 0];
+            body.push(!body.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
+            answers.extend([0xff, 0xff]);
+            answers.extend(body);
+        }
+        answers
+    }
+}
+
+/// A robot, and how its operators are started.
+struct Site {
+    world: World,
+    robot: Running,
+    connect: String,
+}
+
+impl Site {
+    fn new(name: &str, bus: &Bus) -> Self {
+        let world = World::new(&format!("so101-{name}"));
+        world.write("channels.toml", CHANNELS);
+        let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+        let (robot_id, one) = (identity("robot"), identity("one"));
+        let mut robot = Running::start(world.command(&format!(
+            "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 1s --every 100ms --channels \
+             channels.toml --json --robot so101:{}",
+            bus.path
+        )));
+        let listening = robot.wait_for("listening");
+        let connect = format!(
+            "operator --connect {} --robot-id {robot_id} --transport udp --identity one --channels channels.toml --resume start \
+             --json",
+            listening["address"].as_str().unwrap()
+        );
+        Self { world, robot, connect }
+    }
+
+    /// Lets the whole arm go to 0.5 rad again and again, until it is dropped.
+    fn moved(&self) -> (Running, Mover) {
+        let mut operator = Running::start(self.world.command(&format!("{} --input lines", self.connect)));
+        let mut stdin = operator.child.stdin.take().unwrap();
+        let ends = Arc::new(AtomicBool::new(false));
+        let theirs = ends.clone();
+        let line =
+            r#"{"move":{"channel":"arm/servo_jp","joints":{"position_rad":[0.5,0.5,0.5,0.5,0.5,0.5]}}}"#;
+        let thread = std::thread::spawn(move || {
+            while !theirs.load(Ordering::Relaxed) && writeln!(stdin, "{line}").is_ok() {
+                for_a_while(10);
+            }
+        });
+        (operator, Mover { ends, thread: Some(thread) })
+    }
+}
+
+struct Mover {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Mover {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// 0.5 rad.
+const THERE: f32 = 2_048.0 + 0.5 * 4_096.0 / std::f32::consts::TAU;
+
+fn are_there(servos: &[Servo]) -> bool {
+    servos.iter().all(|servo| (servo.position - THERE).abs() < 2.0)
+}
+
+#[test]
+fn an_arm_is_moved_to_its_goal_tells_where_it_is_and_holds_when_its_operator_is_gone() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let bus = Bus::new(2_048.0);
+    let mut site = Site::new("moves", &bus);
+    assert!(bus.servo(1).holds && bus.servo(6).torque_limit == 500, "{:?}", bus.servo(6));
+    let (mut operator, mover) = site.moved();
+    bus.until(are_there);
+    let told = |line: &Value| {
+        let near = |joint: &Value| joint.as_f64().is_some_and(|angle| (angle - 0.5).abs() < 0.01);
+        let joints = line["payload"]["position_rad"].as_array();
+        line["event"] == "message" && joints.is_some_and(|all| all.iter().all(near))
+    };
+    assert!(operator.find(told).is_some());
+    drop(mover);
+    operator.child.kill().unwrap();
+    site.robot.wait_for("stopped");
+    let held = bus.servo(3);
+    assert!(held.holds && (held.goal - held.position).abs() < 2.0, "{held:?}");
+    assert_eq!(site.robot.end("-TERM").0, 0);
+    assert!(bus.servo(3).holds, "it does not fall");
+}
+
+#[test]
+fn whatever_is_wrong_with_its_bus_stops_the_robot_and_is_named() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for (fault, says) in
+        [("silent", "servo 3 does not answer"), ("errors", "servo 3: overload"), ("unplugged", "bus")]
+    {
+        let bus = Bus::new(2_048.0);
+        let mut site = Site::new(fault, &bus);
+        let (_operator, _mover) = site.moved();
+        bus.until(are_there);
+        match fault {
+            "silent" => bus.shared.silent.store(3, Ordering::Relaxed),
+            "errors" => bus.shared.errors.store(1 << 5, Ordering::Relaxed),
+            _ => bus.shared.unplugged.store(true, Ordering::Relaxed),
+        }
+        let mut seen = Vec::new();
+        let (mut stopped, mut named) = (false, false);
+        while !(stopped && named) {
+            let line = site.robot.find(|_| true).unwrap_or_else(|| panic!("{fault}: {seen:.2000?}"));
+            stopped |= line["event"] == "stopped" && line["why"] == "device";
+            named |= line.to_string().contains(says);
+            seen.extend((line["event"] != "status").then(|| line.to_string()));
+        }
+    }
+}
+
+#[test]
+fn a_leader_moves_a_follower() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (follower, leader) = (Bus::new(2_048.0), Bus::new(2_300.0));
+    let site = Site::new("leader", &follower);
+    let input = format!("{} --input so101:{}", site.connect, leader.path);
+    let operator = Running::start(site.world.command(&input));
+    follower.until(|servos| servos.iter().all(|servo| (servo.position - 2_300.0).abs() < 2.0));
+    assert!(!leader.servo(1).holds, "a hand moves it");
+    leader.shared.servos.lock().unwrap()[1].position = 2_100.0;
+    follower.until(|servos| (servos[1].position - 2_100.0).abs() < 2.0);
+    assert_eq!(operator.end("-TERM").0, 0);
+}
+
+#[test]
+fn what_is_no_arm_is_refused_with_what_to_do() {
+    let world = World::new("so101-refused");
+    world.write("channels.toml", CHANNELS);
+    let start = |port: &str, more: &str| {
+        let robot = "robot --listen 127.0.0.1:0 --transport udp --plaintext";
+        world.taut(&format!("{robot} --robot so101:{port} {more}")).err
+    };
+    let err = start("nowhere", "--channels channels.toml");
+    assert!(err.contains("nowhere: No such file"), "{err}");
+    let bus = Bus::new(2_048.0);
+    bus.shared.silent.store(4, Ordering::Relaxed);
+    let err = start(&bus.path, "--channels channels.toml");
+    assert!(err.contains("no answer of servo 4") && err.contains("power"), "{err}");
+    bus.shared.silent.store(0, Ordering::Relaxed);
+    let limits = "--position-limit=-1,-1,-1,1,1,1 --velocity-limit 5 --force-limit 20";
+    let err = start(&bus.path, limits);
+    assert!(err.contains("taut/Joints with 6 joints"), "{err}");
+}
