@@ -33,6 +33,8 @@ const PATIENCE: Duration = Duration::from_millis(3);
 const SILENT: u32 = 5;
 /// Periods between reports to the operator: 50 a second.
 const REPORT: u32 = 5;
+/// Until a bus that is gone is opened again.
+const AGAIN: Duration = Duration::from_millis(500);
 /// Until the first answers.
 const FIRST: Duration = Duration::from_secs(1);
 
@@ -67,11 +69,9 @@ pub(crate) fn run(path: &Path) -> Result<(), String> {
     };
     arm.prepare().map_err(at)?;
     socket.send(&Frame::Device(info));
-    arm.run(&socket).map_err(|error| {
-        // It may be heard before this ends.
-        socket.send(&Frame::Stopped { number: 0, why: "bus".to_owned() });
-        at(error)
-    })
+    while arm.turn(&socket).or_else(|error| arm.reopen(&socket, path, &error)).map_err(at)? {}
+    arm.stop(0, "end_of_file");
+    Ok(())
 }
 
 /// What this is to be, and the channels of the session.
@@ -248,32 +248,64 @@ impl Arm {
         self.bus.go(self.present.position)
     }
 
-    fn run(&mut self, socket: &DeviceSocket) -> std::io::Result<()> {
+    /// Asks where it is, hears what to do, and does it. False: nobody is there any more.
+    ///
+    /// # Errors
+    /// The bus is gone.
+    fn turn(&mut self, socket: &DeviceSocket) -> std::io::Result<bool> {
+        let due = after(PERIOD);
+        self.wrong = self.bus.read(&mut self.present)?;
+        if let Some(wrong) = self.wrong.clone().filter(|_| self.enabled) {
+            self.stop(0, &wrong);
+        }
+        if self.bus.missed == [0; 6] {
+            let motion = Motion::Joints(self.joints());
+            socket.send(&Frame::Motion { channel: self.channel, motion });
+            self.report(socket);
+        }
+        if !self.obey_until(socket, due)? {
+            return Ok(false);
+        }
+        match self.goal.filter(|_| self.enabled) {
+            Some((_, until)) if until <= Clock::since_boot() => self.stop(0, "lease"),
+            Some((goal, _)) => self.bus.go(goal)?,
+            None => {}
+        }
+        self.answer(socket);
+        Ok(true)
+    }
+
+    /// The bus is gone: it stopped, and moves again when the bus is back and it is enabled. False: nobody is there any more.
+    fn reopen(
+        &mut self,
+        socket: &DeviceSocket,
+        path: &Path,
+        error: &std::io::Error,
+    ) -> std::io::Result<bool> {
+        let wrong = format!("bus: {error}");
+        self.stop(0, &wrong);
+        self.wrong = Some(wrong);
         loop {
-            let due = after(PERIOD);
-            self.wrong = self.bus.read(&mut self.present)?;
-            if let Some(wrong) = self.wrong.clone().filter(|_| self.enabled) {
-                self.stop(0, &wrong)?;
+            self.answer(socket);
+            if !self.obey_until(socket, after(AGAIN))? {
+                return Ok(false);
             }
-            if self.bus.missed == [0; 6] {
-                let motion = Motion::Joints(self.joints());
-                socket.send(&Frame::Motion { channel: self.channel, motion });
-                self.report(socket);
+            let Ok(port) = Port::open(path) else { continue };
+            let mut bus = Bus { port, missed: [0; 6] };
+            if bus.read(&mut self.present).is_ok_and(|wrong| wrong.is_none()) && bus.missed == [0; 6] {
+                self.bus = bus;
+                if self.prepare().is_ok() {
+                    return Ok(true);
+                }
             }
-            if !self.obey_until(socket, due)? {
-                return self.stop(0, "end_of_file");
-            }
-            let now = Clock::since_boot();
-            match self.goal.filter(|_| self.enabled) {
-                Some((_, until)) if until <= now => self.stop(0, "lease")?,
-                Some((goal, _)) => self.bus.go(goal)?,
-                None => {}
-            }
-            if let Some((number, why)) = &self.unsaid
-                && socket.send(&Frame::Stopped { number: *number, why: why.clone() })
-            {
-                self.unsaid = None;
-            }
+        }
+    }
+
+    fn answer(&mut self, socket: &DeviceSocket) {
+        if let Some((number, why)) = &self.unsaid
+            && socket.send(&Frame::Stopped { number: *number, why: why.clone() })
+        {
+            self.unsaid = None;
         }
     }
 
@@ -281,7 +313,10 @@ impl Arm {
     fn obey_until(&mut self, socket: &DeviceSocket, due: Time) -> std::io::Result<bool> {
         loop {
             match socket.recv() {
-                Told::Frame(frame) => self.obey(frame.ok())?,
+                Told::Frame(frame) => {
+                    self.obey(frame.ok());
+                    self.answer(socket);
+                }
                 Told::Ended => return Ok(false),
                 Told::Nothing => {
                     let left = due.saturating_since(Clock::since_boot());
@@ -294,15 +329,12 @@ impl Arm {
         }
     }
 
-    fn obey(&mut self, frame: Option<Frame>) -> std::io::Result<()> {
+    fn obey(&mut self, frame: Option<Frame>) {
         match (self.role, frame) {
-            (Role::Input, _) => Ok(()),
+            (Role::Input, _) | (_, Some(Frame::Limits(_) | Frame::Message { .. })) => {}
             (_, Some(Frame::Enable)) => match self.wrong.clone() {
                 Some(wrong) => self.stop(0, &wrong),
-                None => {
-                    (self.enabled, self.goal) = (true, None);
-                    Ok(())
-                }
+                None => (self.enabled, self.goal) = (true, None),
             },
             (_, Some(Frame::Drive { channel, until, motion: Motion::Joints(joints) }))
                 if channel == self.channel =>
@@ -310,22 +342,22 @@ impl Arm {
                 if let (true, Ok(goal)) = (self.enabled, <[f32; 6]>::try_from(joints.position())) {
                     self.goal = Some((goal, until));
                 }
-                Ok(())
             }
             (_, Some(Frame::Stop { number, .. })) => self.stop(number, "told"),
-            (_, Some(Frame::Limits(_) | Frame::Message { .. })) => Ok(()),
             // Whoever says what nobody understands may have meant a stop.
             _ => self.stop(0, "junk"),
         }
     }
 
-    /// It holds where it is.
-    fn stop(&mut self, number: u32, why: &str) -> std::io::Result<()> {
+    /// It holds where it is. That the bus does not take that is seen when it is asked next.
+    fn stop(&mut self, number: u32, why: &str) {
         self.enabled = false;
         // An order that waits for its answer gets it.
         let waits = self.unsaid.as_ref().map_or(0, |(number, _)| *number);
         self.unsaid = Some((if number == 0 { waits } else { number }, why.to_owned()));
-        self.hold()
+        if self.role == Role::Robot {
+            let _ = self.hold();
+        }
     }
 
     fn report(&mut self, socket: &DeviceSocket) {
