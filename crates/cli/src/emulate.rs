@@ -1,7 +1,7 @@
-//! `taut emulate`: a scenario's link between two namespaces, in real time.
+//! `taut emulate`: a scenario's link between two namespaces, or for the datagrams of a relay, in real time.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -10,13 +10,13 @@ use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{Bytes, DropCause, Duration, Seed};
 use taut_io::{CapabilitySet, Clock, drop_privileges};
-use taut_lab::run::{Inputs, RunError, link_name, link_pair};
+use taut_lab::run::{Inputs, LinkPair, RunError, link_name, link_pair};
 use taut_lab::scenario::{GateSpec, QueueSpec, Scenario, Setting, Shaping};
 use taut_netlab::Namespace;
-use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, Tun, TunConfig};
+use taut_netlab::emulate::{DirectionStats, Emulator, EmulatorStats, RunningEmulator, Tun, TunConfig, relay};
 
 use crate::diagnostics::Log;
-use crate::host::{OnSignal, Scheduling, every, json_line, privileges};
+use crate::host::{OnSignal, Scheduling, address, every, json_line, privileges, resolve};
 use crate::{Ended, print};
 
 #[derive(Args)]
@@ -27,9 +27,13 @@ pub(crate) struct Arguments {
     /// for as long as it runs
     #[arg(long, value_name = "NS_A,NS_B", value_delimiter = ',')]
     between: Vec<String>,
-    /// Which of the scenario's links, where it has several
+    /// Without root: what is sent to LISTEN goes over the link and on to ROBOT, and what is answered comes back over it. UDP alone.
+    /// Repeatable, a --link each: a scenario's paths
+    #[arg(long, value_name = "LISTEN=ROBOT", conflicts_with_all = ["between", "addresses", "device"], value_parser = relay_of)]
+    relay: Vec<(SocketAddr, SocketAddr)>,
+    /// Which of the scenario's links, where it has several; of relays one each, in their order
     #[arg(long, value_name = "NAME")]
-    link: Option<String>,
+    link: Vec<String>,
     /// Another queue at the link's servers: pfifo, codel, fq_codel, pie, red, cake, or '{ cake = { rtt = "50ms" } }'
     #[arg(long, value_name = "QUEUE", value_parser = QueueSpec::parse)]
     queue: Option<QueueSpec>,
@@ -74,10 +78,18 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let file = arguments.scenario.display();
     let scenario = Scenario::read(&arguments.scenario).map_err(|error| error.to_string())?;
     let scenario = scenario.with(&arguments.settings).map_err(|error| format!("{file}: {error}"))?;
-    let scenario = shaped(&scenario, arguments)?;
+    let links = links(arguments)?;
     let seed = Seed::new(arguments.seed);
-    let pair = link_pair(&scenario, arguments.link.as_deref(), seed, &mut Inputs::default());
-    let pair = pair.map_err(|error| error.within(&arguments.scenario).to_string())?;
+    let pair = |link: Option<&str>| {
+        let scenario = shaped(&scenario, arguments, link)?;
+        let pair = link_pair(&scenario, link, seed, &mut Inputs::default());
+        pair.map_err(|error| error.within(&arguments.scenario).to_string())
+    };
+    let pairs = links.into_iter().map(pair).collect::<Result<Vec<_>, _>>()?;
+    if !arguments.relay.is_empty() {
+        return relays(arguments, &clock, pairs);
+    }
+    let pair = pairs.into_iter().next().ok_or("the scenario has no link")?;
     Namespace::remove_stale(OWN);
     // They are removed when this ends.
     let own = namespaces(arguments)?;
@@ -94,16 +106,10 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
     let emulator = Emulator::new(pair.up, pair.down).early(arguments.scheduling.early_or_default());
     let emulator = emulator.thread(arguments.scheduling.thread());
     let running = emulator.spawn(first, second).map_err(|error| error.to_string())?;
-    for warning in running.warnings() {
-        crate::say(&format!("goes on without {warning}"));
-    }
+    warn(&running);
     // The devices are open and their thread is scheduled. To remove one's own namespaces at the end is for CAP_SYS_ADMIN.
     let kept = if own.is_empty() { CapabilitySet::empty() } else { CapabilitySet::SYS_ADMIN };
     drop_privileges(kept).map_err(privileges)?;
-    let (stop, stopped) = channel();
-    let _signals = OnSignal::new(move || {
-        let _ = stop.send(()); // Whoever does not listen any more has ended.
-    })?;
     if !arguments.json {
         let ends = format!("{a} ({at_a}, `{}` of the scenario) ⇄ {b} ({at_b}, `{}`)", pair.a, pair.b);
         print(&format!("link `{}`: {ends}\n", pair.name))?;
@@ -113,6 +119,49 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
             ))?;
         }
     }
+    watch(arguments, &clock, vec![(pair.name, running)])
+}
+
+/// Without root: a relay for each link.
+fn relays(arguments: &Arguments, clock: &Clock, pairs: Vec<LinkPair>) -> Ended {
+    let mut all = Vec::new();
+    for (&(listen, robot), pair) in arguments.relay.iter().zip(pairs) {
+        let ends = relay(listen, robot).map_err(|error| format!("--relay {listen}={robot}: {error}"))?;
+        let (clients, server) = ends;
+        let listens = clients.address();
+        let emulator = Emulator::new(pair.up, pair.down).early(arguments.scheduling.early_or_default());
+        let emulator = emulator.thread(arguments.scheduling.thread());
+        let running = emulator.spawn(clients, server).map_err(|error| error.to_string())?;
+        warn(&running);
+        if arguments.json {
+            let more = [
+                ("link", json!(pair.name)),
+                ("address", json!(listens.to_string())),
+                ("robot", json!(robot.to_string())),
+            ];
+            print(&json_line("relaying", clock.now(), more))?;
+        } else {
+            let ends = format!("{listens} (`{}` of the scenario) ⇄ {robot} (`{}`)", pair.a, pair.b);
+            print(&format!("link `{}`: {ends}\n", pair.name))?;
+        }
+        all.push((pair.name, running));
+    }
+    watch(arguments, clock, all)
+}
+
+fn warn(running: &RunningEmulator) {
+    for warning in running.warnings() {
+        crate::say(&format!("goes on without {warning}"));
+    }
+}
+
+/// Tells what they do until they are to end.
+fn watch(arguments: &Arguments, clock: &Clock, all: Vec<(String, RunningEmulator)>) -> Ended {
+    let (stop, stopped) = channel();
+    let _signals = OnSignal::new(move || {
+        let _ = stop.send(()); // Whoever does not listen any more has ended.
+    })?;
+    let several = all.len() > 1;
     let end = arguments.duration.map(|duration| clock.now() + duration);
     let mut next = clock.now() + arguments.every;
     loop {
@@ -123,13 +172,33 @@ pub(crate) fn emulate(arguments: &Arguments) -> Ended {
             break;
         }
         next += arguments.every;
-        if let Some(stats) = running.stats() {
-            tell(arguments.json, "statistics", &clock, &stats)?;
+        for (link, running) in &all {
+            if let Some(stats) = running.stats() {
+                tell(arguments.json, "statistics", clock, several.then_some(link), &stats)?;
+            }
         }
     }
-    let stats = running.stop().map_err(|error| error.to_string())?;
-    tell(arguments.json, "summary", &clock, &stats)?;
+    for (link, running) in all {
+        let stats = running.stop().map_err(|error| error.to_string())?;
+        tell(arguments.json, "summary", clock, several.then_some(&link), &stats)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// One for each emulator; `None`: the only one that there is.
+fn links(arguments: &Arguments) -> Result<Vec<Option<&str>>, String> {
+    let named: Vec<Option<&str>> = arguments.link.iter().map(|link| Some(link.as_str())).collect();
+    match (arguments.relay.len().max(1), named.len()) {
+        (1, 0) => Ok(vec![None]),
+        (wanted, found) if wanted == found => Ok(named),
+        (1, _) => Err("--link names one link; of several, each needs a --relay".to_owned()),
+        (wanted, found) => Err(format!("{wanted} times --relay need as many --link, and there are {found}")),
+    }
+}
+
+fn relay_of(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
+    let (listen, robot) = text.split_once('=').ok_or("is written LISTEN=ROBOT: 127.0.0.1:7000=robot:4433")?;
+    Ok((address(listen)?, resolve(robot)?))
 }
 
 /// How the names of one's own namespaces begin. What a `SIGKILL` left of them, the next start removes.
@@ -147,7 +216,7 @@ fn named(namespaces: &[Namespace]) -> Vec<String> {
 }
 
 /// With the queue and the gate of the command line.
-fn shaped(scenario: &Scenario, arguments: &Arguments) -> Result<Scenario, String> {
+fn shaped(scenario: &Scenario, arguments: &Arguments, link: Option<&str>) -> Result<Scenario, String> {
     let mut shaping = Shaping { queue: arguments.queue.clone(), gate: arguments.gate };
     if shaping == Shaping::default() {
         return Ok(scenario.clone());
@@ -156,7 +225,7 @@ fn shaped(scenario: &Scenario, arguments: &Arguments) -> Result<Scenario, String
         gate.port = port;
     }
     let within = |error: RunError| error.within(&arguments.scenario).to_string();
-    let link = link_name(scenario, arguments.link.as_deref()).map_err(within)?;
+    let link = link_name(scenario, link).map_err(within)?;
     scenario.shaped(link, &shaping).map_err(|error| error.to_string())
 }
 
@@ -165,19 +234,28 @@ fn video_port(text: &str) -> Result<u16, String> {
     port.filter(|port| *port > 0).ok_or_else(|| "a port is like udp:5004".to_owned())
 }
 
-fn tell(json: bool, event: &str, clock: &Clock, stats: &EmulatorStats) -> Result<(), String> {
+/// `link`: of several.
+fn tell(
+    json: bool,
+    event: &str,
+    clock: &Clock,
+    link: Option<&String>,
+    stats: &EmulatorStats,
+) -> Result<(), String> {
     if json {
+        let link = link.map(|link| ("link", json!(link)));
         let more = [
             ("up", direction_json(&stats.up)),
             ("down", direction_json(&stats.down)),
             ("cpu_s", json!(stats.cpu.as_secs_f64())),
         ];
-        return print(&json_line(event, clock.now(), more));
+        return print(&json_line(event, clock.now(), link.into_iter().chain(more)));
     }
+    let link = link.map_or_else(String::new, |link| format!(" {link}"));
     let seconds = stats.elapsed.as_secs_f64();
     let (up, down) = (direction_text(&stats.up), direction_text(&stats.down));
     let cpu = stats.cpu.as_secs_f64() / seconds.max(1e-9) * 100.0;
-    print(&format!("{seconds:>7.1} s  → {up}  ← {down}  CPU {cpu:.0}%\n"))
+    print(&format!("{seconds:>7.1} s{link}  → {up}  ← {down}  CPU {cpu:.0}%\n"))
 }
 
 /// By percentiles, in µs.

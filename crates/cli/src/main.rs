@@ -6,6 +6,8 @@ mod button;
 #[cfg(feature = "sockets")]
 mod channels;
 #[cfg(feature = "sockets")]
+mod demo;
+#[cfg(feature = "sockets")]
 mod device;
 #[cfg(feature = "sockets")]
 mod diagnostics;
@@ -105,7 +107,10 @@ enum Command {
     /// Carry the datagrams of applications that know nothing of it, over any transport and several paths; one at each end
     Proxy(Box<proxy::Arguments>),
     #[cfg(feature = "sockets")]
-    /// Put a scenario's link between two network namespaces, in real time (needs root)
+    /// A simulated arm behind an emulated network, and your keyboard: all on this machine, without root
+    Demo(demo::Arguments),
+    #[cfg(feature = "sockets")]
+    /// Put a scenario's link between two network namespaces (needs root), or before a robot as a relay, in real time
     Emulate(Box<emulate::Arguments>),
     #[cfg(feature = "sockets")]
     /// Drop whole video frames before a queue that is too small for them, in the kernel (needs root)
@@ -165,8 +170,10 @@ fn hint(error: &clap::Error) -> Option<String> {
 }
 
 /// What there is only with sockets.
-const OF_SOCKETS: [&str; 10] =
-    ["identity", "robot", "device", "reset", "operator", "proxy", "emulate", "gate", "--real", "--kernel"];
+const OF_SOCKETS: [&str; 11] = [
+    "demo", "identity", "robot", "device", "reset", "operator", "proxy", "emulate", "gate", "--real",
+    "--kernel",
+];
 
 /// An error or a warning is one line, of which files and peers wrote some.
 const LONGEST_LINE: usize = 8_000;
@@ -246,6 +253,8 @@ fn obey(command: Command) -> Ended {
         Command::Identity(arguments) => identity::identity(&arguments),
         #[cfg(feature = "sockets")]
         Command::Robot(arguments) => robot::robot(&arguments),
+        #[cfg(feature = "sockets")]
+        Command::Demo(arguments) => demo::demo(&arguments),
         #[cfg(feature = "sockets")]
         Command::Device(arguments) => device::device(&arguments),
         #[cfg(feature = "sockets")]

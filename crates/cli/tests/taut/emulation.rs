@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use taut_netlab::Namespace;
 
+use crate::devices::has_python;
+use crate::keyboard::PERSON;
 use crate::sessions::{ONE_AT_A_TIME, Running};
 use crate::world::{World, ended};
 
@@ -164,4 +166,102 @@ fn a_queue_or_a_gate_that_is_none_is_refused_with_what_there_is() {
     refused("--gate aimd9", "`aimd9` is not one of `step`");
     refused("--gate aimd3 --video 5004", "a port is like udp:5004");
     refused("--video udp:5004", "--gate");
+}
+
+#[test]
+fn without_root_a_session_goes_through_a_relay() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("emulation-relay");
+    world.write(
+        "wire.toml",
+        TEN_MS.replace("{ delay = \"10ms\" }", "{ delay = \"10ms\" }, { loss = { bernoulli = \"5%\" } }"),
+    );
+    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+    let (robot_id, operator_id) = (identity("robot"), identity("operator"));
+    let robot = "robot --listen 127.0.0.1:0 --transport udp --identity robot --watchdog 1s --json --trust";
+    let mut robot = Running::start(world.command(&format!("{robot} {operator_id}")));
+    let at = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let emulate = format!("emulate wire.toml --relay 127.0.0.1:0={at} --json --every 100ms");
+    let mut relay = Running::start(world.command(&emulate));
+    let relaying = relay.wait_for("relaying");
+    let operator = format!(
+        "operator --connect {} --transport udp --robot-id {robot_id} --identity operator --messages 2000 --resume start --json",
+        relaying["address"].as_str().unwrap()
+    );
+    let operated = world.taut(&operator);
+    assert_eq!(operated.status, 0, "{operated:?}");
+    let summary: Value = serde_json::from_str(operated.out.lines().last().unwrap()).unwrap();
+    let (code, stats) = relay.end("-TERM");
+    assert_eq!((code, stats["event"].as_str()), (0, Some("summary")), "{stats}");
+    let rtt = summary["status"]["rtt"]["min_ms"].as_f64().unwrap();
+    assert!((20.0..25.0).contains(&rtt), "{summary}");
+    for way in ["up", "down"] {
+        let count = |of: &str| stats[way][of].as_f64().unwrap();
+        let lost = stats[way]["dropped"]["loss"].as_f64().unwrap_or_else(|| panic!("{stats}"));
+        assert!(count("entered") > 1_000.0 && (0.02..0.09).contains(&(lost / count("entered"))), "{stats}");
+        assert!(count("refused") + count("malformed") + count("overrun") < 1.0, "{stats}");
+    }
+}
+
+#[test]
+fn what_is_no_relay_says_how_it_is_written() {
+    let world = World::new("emulation-no-relay");
+    world.write("wire.toml", TEN_MS);
+    for (relays, says) in [
+        ("--relay 127.0.0.1:0", "LISTEN=ROBOT"),
+        ("--relay 127.0.0.1:0=[::1]:4433", "both IPv4 or both IPv6"),
+        ("--relay 127.0.0.1:0=127.0.0.1:1 --relay 127.0.0.1:0=127.0.0.1:1", "need as many --link"),
+        ("--relay 127.0.0.1:0=127.0.0.1:1 --between a,b", "cannot be used with"),
+    ] {
+        let ended = world.taut(&format!("emulate wire.toml {relays}"));
+        assert!(ended.status == 2 && ended.err.contains(says), "{relays}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_demonstration_runs_by_itself_and_says_what_the_network_did() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("demo");
+    for network in ["lte", "wifi"] {
+        let ended = world.taut(&format!("demo --network {network} --script --for 2s --json"));
+        assert_eq!(ended.status, 0, "{ended:?}");
+        let line = |event: &str| {
+            let lines = ended.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            lines.rev().find(|line| line["event"] == event).unwrap_or_else(|| panic!("{ended:?}"))
+        };
+        // LTE takes its time to open, and a busy machine too.
+        assert!(line("summary")["status"]["messages"].as_u64() > Some(200), "{ended:?}");
+        assert!(line("network")["to_robot"]["packets"].as_u64() > Some(200), "{ended:?}");
+    }
+    for (wrong, says) in [
+        ("--network moon", "there are lte, wifi"),
+        ("--transport tcp", "TCP"),
+        ("--network no.toml", "no.toml: there is no such file"),
+    ] {
+        let ended = world.taut(&format!("demo {wrong}"));
+        assert!(ended.status == 2 && ended.err.contains(says), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_demonstration_is_driven_by_keys_and_ends_by_one() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !has_python() {
+        return;
+    }
+    let world = World::new("demo-keys");
+    world.write("person.py", PERSON);
+    let mut person = Command::new("python3");
+    person.current_dir(world.path("")).args([
+        "person.py",
+        "q",
+        env!("CARGO_BIN_EXE_taut"),
+        "demo",
+        "--network",
+        "wifi",
+    ]);
+    let person = ended(person.output().unwrap());
+    assert_eq!((person.status, person.out.trim()), (0, "as it was"), "{person:?}");
+    let said = String::from_utf8(world.read("operator")).unwrap();
+    assert!(said.contains("resumed: the robot moves") && said.contains("the network carried"), "{said}");
 }

@@ -8,7 +8,7 @@ use crate::world::{World, ended};
 
 /// A person at a terminal of their own: presses r until the robot may have moved, holds w, then ends by q or a signal. Prints what is left of
 /// the terminal's modes.
-const PERSON: &str = r#"
+pub(crate) const PERSON: &str = r#"
 import os, pty, signal, subprocess, sys, termios, time
 how, *command = sys.argv[1:]
 ours, theirs = pty.openpty()

@@ -6,9 +6,9 @@ use taut_core::{DropCause, Link, LinkEvent, Packet, Time};
 use taut_io::Clock;
 
 use super::packet;
+use super::port::Port;
 use super::stats::DirectionStats;
 use super::tap::Tap;
-use super::tun::Tun;
 
 pub(super) struct Direction<L> {
     link: L,
@@ -49,7 +49,12 @@ impl<L: Link> Direction<L> {
     }
 
     /// Takes in what waits at `from`, one batch at most, and writes what is due to `to`. True when there was any.
-    pub(super) fn turn(&mut self, clock: &Clock, from: &Tun, to: &Tun) -> io::Result<bool> {
+    pub(super) fn turn(
+        &mut self,
+        clock: &Clock,
+        from: &mut impl Port,
+        to: &mut impl Port,
+    ) -> io::Result<bool> {
         let mut busy = self.deliver(clock, clock.now(), to);
         for _ in 0..Self::BATCH {
             let len = match from.read(&mut self.buffer) {
@@ -87,7 +92,7 @@ impl<L: Link> Direction<L> {
     }
 
     /// Everything that is due at `now`, each packet as of its own deadline.
-    fn deliver(&mut self, clock: &Clock, now: Time, to: &Tun) -> bool {
+    fn deliver(&mut self, clock: &Clock, now: Time, to: &mut impl Port) -> bool {
         let mut busy = false;
         while let Some(deadline) = self.link.poll_timeout().filter(|deadline| deadline.at <= now) {
             self.link.handle_timeout(deadline.at);
@@ -97,7 +102,7 @@ impl<L: Link> Direction<L> {
         busy
     }
 
-    fn drain(&mut self, clock: &Clock, due: Time, to: &Tun) {
+    fn drain(&mut self, clock: &Clock, due: Time, to: &mut impl Port) {
         while let Some(mut packet) = self.link.poll_transmit(due) {
             self.inside -= packet.meta.size.get() as i64;
             packet::mark(&mut packet.payload, packet.meta.ecn);

@@ -1,8 +1,9 @@
-//! An emulated network: any [`Link`] between two namespaces, in real time.
+//! An emulated network: any [`Link`] between two namespaces, or for the datagrams of a [`relay`], in real time.
 //!
 //! What the simulator runs in virtual time is what runs here, element by element: an [`Emulator`] reads the IP packets
 //! that one namespace sends out of a TUN device, gives them to the link with the time at which they were read, and
-//! writes them into the other namespace's device when they are due. It sleeps until shortly before, then spins.
+//! writes them into the other namespace's device when they are due. It sleeps until shortly before, then spins. Any other
+//! [`Port`] will do as well.
 //!
 //! * A packet's size is that of the IP packet. A link may look at ports, DSCP and ECN, as in the simulator.
 //! * [Congestion Experienced](taut_core::Ecn::CongestionExperienced) is written into the header. A flipped bit can be
@@ -40,6 +41,8 @@
 
 mod direction;
 mod packet;
+mod port;
+mod relay;
 mod stats;
 mod tap;
 mod tun;
@@ -56,6 +59,8 @@ use rustix::time::{ClockId, clock_gettime};
 use taut_core::{Bytes, Duration, Link};
 use taut_io::{CapabilitySet, Clock, ThreadOptions, Warning, drop_privileges};
 
+pub use self::port::Port;
+pub use self::relay::{Clients, Server, relay};
 pub use self::stats::{DirectionStats, EmulatorStats};
 pub use self::tap::Tap;
 pub use self::tun::{Tun, TunConfig};
@@ -63,7 +68,7 @@ pub use self::tun::{Tun, TunConfig};
 use self::direction::Direction;
 use crate::NamespaceError;
 
-/// A link in each direction between two [`Tun`] devices. See the [module](self).
+/// A link in each direction between two [ports](Port). See the [module](self).
 ///
 /// One thread runs both directions, so that an emulator occupies one CPU at most.
 pub struct Emulator<U, D> {
@@ -120,7 +125,7 @@ impl<U: Link, D: Link> Emulator<U, D> {
     /// What is inside each direction at most, unless [`Emulator::limit`] says otherwise.
     pub const DEFAULT_LIMIT: Bytes = Bytes::new(256_000_000);
 
-    /// `up` carries what the first device's namespace sends, `down` what the second's does.
+    /// `up` carries what the first port sends, `down` what the second does.
     pub fn new(up: U, down: D) -> Self {
         let limit = Self::DEFAULT_LIMIT.get();
         Self {
@@ -173,7 +178,7 @@ impl<U: Link, D: Link> Emulator<U, D> {
     ///
     /// # Errors
     /// When the devices cannot be waited for.
-    pub fn spawn(self, a: Tun, b: Tun) -> Result<RunningEmulator, EmulatorError>
+    pub fn spawn<A: Port, B: Port>(self, a: A, b: B) -> Result<RunningEmulator, EmulatorError>
     where
         U: Send + 'static,
         D: Send + 'static,
@@ -224,14 +229,14 @@ impl Drop for RunningEmulator {
     }
 }
 
-struct Worker<U, D> {
+struct Worker<U, D, A, B> {
     emulator: Emulator<U, D>,
-    a: Tun,
-    b: Tun,
+    a: A,
+    b: B,
     shared: Arc<Shared>,
 }
 
-impl<U: Link, D: Link> Worker<U, D> {
+impl<U: Link, D: Link, A: Port, B: Port> Worker<U, D, A, B> {
     fn run(mut self, warnings: &SyncSender<Vec<Warning>>) -> Result<EmulatorStats, EmulatorError> {
         let _ = warnings.send(self.emulator.options.apply()); // Nobody has to listen.
         drop_privileges(CapabilitySet::empty())
@@ -241,10 +246,10 @@ impl<U: Link, D: Link> Worker<U, D> {
         let (mut sleeps, mut publish) = (0, started + PUBLISH);
         loop {
             let emulator = &mut self.emulator;
-            let up = emulator.up.turn(&clock, &self.a, &self.b);
-            let down = emulator.down.turn(&clock, &self.b, &self.a);
+            let up = emulator.up.turn(&clock, &mut self.a, &mut self.b);
+            let down = emulator.down.turn(&clock, &mut self.b, &mut self.a);
             let moved = |direction: io::Result<bool>| {
-                direction.map_err(|error| EmulatorError::Refused { what: "reading a TUN device", error })
+                direction.map_err(|error| EmulatorError::Refused { what: "reading the network", error })
             };
             let busy = moved(up)? | moved(down)?;
             let now = clock.now();
@@ -267,7 +272,8 @@ impl<U: Link, D: Link> Worker<U, D> {
 
     /// Until a device has a packet, for so long at most.
     fn wait(&self, duration: Duration) -> io::Result<()> {
-        let mut devices = [&self.a, &self.b].map(|tun| PollFd::new(tun, PollFlags::IN));
+        let mut devices =
+            [self.a.as_fd(), self.b.as_fd()].map(|port| PollFd::from_borrowed_fd(port, PollFlags::IN));
         let nanos = duration.as_nanos() as i64;
         let limit = Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
         retry_on_intr(|| poll(&mut devices, Some(&limit)))?;

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use nix::libc;
 use rustix::fs::{OFlags, fcntl_setfl};
 
-use super::EmulatorError;
+use super::{EmulatorError, Port};
 use crate::Namespace;
 
 /// One end of an emulated network: a network device inside a namespace whose other side is this file (tuntap, Linux
@@ -101,22 +101,22 @@ impl Tun {
     pub fn address(&self) -> IpAddr {
         self.address
     }
+}
 
-    /// The next packet that the namespace sent; 0 bytes long when there is none.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match (&self.file).read(buffer) {
+impl Port for Tun {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.file.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             other => other,
         }
     }
 
-    /// Gives the namespace a packet.
-    pub(super) fn write(&self, packet: &[u8]) -> io::Result<()> {
-        (&self.file).write(packet).map(drop)
+    fn write(&mut self, packet: &[u8]) -> io::Result<()> {
+        self.file.write(packet).map(drop)
     }
 
-    /// Packets that the namespace sent and the device's queue dropped, from the column of /proc/net/dev.
-    pub(super) fn overruns(&self) -> u64 {
+    /// What the namespace sent and the device's queue dropped, from the column of /proc/net/dev.
+    fn overruns(&self) -> u64 {
         let mut table = String::new();
         let read = (&self.counters).rewind().and_then(|()| (&self.counters).read_to_string(&mut table));
         read.ok().and_then(|_| transmit_drops(&table, &self.name)).unwrap_or(0)

@@ -1,0 +1,275 @@
+//! `taut demo`: a simulated arm behind an emulated network, driven from the keyboard, on one machine and without root.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use taut_core::{Duration, Seed};
+use taut_io::Clock;
+use taut_io::identity::read_or_make;
+use taut_io::session::TransportKind;
+use taut_lab::run::{Inputs, LinkPair, link_pair};
+use taut_lab::scenario::Scenario;
+use taut_netlab::emulate::{Emulator, RunningEmulator, relay};
+
+use crate::host::{OnSignal, json_line};
+use crate::{Ended, print};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The network in between: lte, wifi, or a scenario's file
+    #[arg(long, value_name = "NETWORK", default_value = "lte")]
+    network: Network,
+    /// Which of the file's links, where it has several
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
+    /// quic, udp, sctp, dccp, etp, mtip or mpquic
+    #[arg(long, default_value = "udp", value_parser = over_udp)]
+    transport: TransportKind,
+    /// What the arm touches: free, foam, spring or wall
+    #[arg(long, default_value = "spring", value_parser = ["free", "foam", "spring", "wall"])]
+    touches: String,
+    /// A hand that finds a surface, presses, slides and lets go by itself, in place of the keyboard; on a terminal with all of it on view
+    #[arg(long)]
+    script: bool,
+    /// End after so long; with --script alone
+    #[arg(long = "for", value_name = "DURATION", requires = "script")]
+    duration: Option<Duration>,
+    /// The seed of what is random in the network
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print what happens as JSON Lines
+    #[arg(long, requires = "script")]
+    json: bool,
+}
+
+/// Those that taut has with it.
+const LTE: &str = include_str!("../../../scenarios/lte.toml");
+const WIFI: &str = include_str!("../../../scenarios/wifi.toml");
+
+#[derive(Clone, Debug)]
+enum Network {
+    Known(&'static str, &'static str),
+    File(PathBuf),
+}
+
+impl std::str::FromStr for Network {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "lte" => Self::Known("lte", LTE),
+            "wifi" => Self::Known("wifi", WIFI),
+            file if file.contains(['.', '/']) => Self::File(file.into()),
+            _ => {
+                return Err(format!(
+                    "`{text}` is no network; there are lte, wifi, and files such as my-network.toml"
+                ));
+            }
+        })
+    }
+}
+
+impl Network {
+    fn link(&self, name: Option<&str>, seed: Seed) -> Result<LinkPair, String> {
+        let (path, scenario) = match self {
+            Self::Known(name, text) => (Path::new(*name), Scenario::parse(name, text)),
+            Self::File(path) => (path.as_path(), Scenario::read(path)),
+        };
+        let scenario = scenario.map_err(|error| error.to_string())?;
+        link_pair(&scenario, name, seed, &mut Inputs::default())
+            .map_err(|error| error.within(path).to_string())
+    }
+}
+
+/// The relay carries datagrams.
+fn over_udp(text: &str) -> Result<TransportKind, String> {
+    let transport: TransportKind = text.parse()?;
+    if transport == TransportKind::Tcp {
+        return Err("the network in between is a relay of datagrams, and TCP sends none: take quic, or `taut emulate` as root".into());
+    }
+    Ok(transport)
+}
+
+/// A process of the demonstration. It is asked to end when this is dropped.
+struct Part(Child);
+
+impl Part {
+    fn start(arguments: &[&str], stdout: Stdio, stdin: Stdio) -> Result<Self, String> {
+        let taut = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(taut);
+        command.args(arguments).stdout(stdout).stdin(stdin);
+        command.spawn().map(Self).map_err(|error| format!("taut {}: {error}", arguments[0]))
+    }
+
+    fn end(&self) {
+        // One that has ended is not hit: it was not waited for.
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.end();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder of its own, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, String> {
+        let path = std::env::temp_dir().join(format!("taut-demo-{}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn fingerprint(&self, name: &str) -> Result<String, String> {
+        let (identity, _) = read_or_make(&self.0.join(name)).map_err(|error| error.to_string())?;
+        Ok(identity.fingerprint().to_string())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn demo(arguments: &Arguments) -> Ended {
+    let clock = Clock::start();
+    let pair = arguments.network.link(arguments.link.as_deref(), Seed::new(arguments.seed))?;
+    let folder = Folder::new()?;
+    let (one, other) = (folder.fingerprint("robot")?, folder.fingerprint("operator")?);
+    let transport = arguments.transport.to_string();
+    let (mut robot, at) = robot(arguments, &folder, &transport, &other)?;
+    let link = pair.name.clone();
+    let (network, relay) = emulated(pair, &at)?;
+    let operator = operator(arguments, &folder, &transport, &one, &relay)?;
+    let pid = Pid::from_child(&operator.0);
+    // Whoever ends this one ends the session first, which stops the arm.
+    let _signals = OnSignal::new(move || {
+        let _ = kill_process(pid, Signal::TERM);
+    })?;
+    let mut operator = operator;
+    let status = operator.0.wait().map_err(|error| error.to_string())?;
+    robot.end();
+    let robots = robot.0.wait().map_err(|error| error.to_string())?;
+    let stats = network.stop().map_err(|error| error.to_string())?;
+    let lost = |direction: &taut_netlab::emulate::DirectionStats| direction.dropped.values().sum::<u64>();
+    if arguments.json {
+        let more = [
+            ("link", json!(link)),
+            ("to_robot", json!({ "packets": stats.up.left, "dropped": lost(&stats.up) })),
+            ("to_operator", json!({ "packets": stats.down.left, "dropped": lost(&stats.down) })),
+        ];
+        print(&json_line("network", clock.now(), more))?;
+    } else {
+        print(&format!(
+            "the network carried {} packets to the robot and {} back, and dropped {} and {}\n",
+            stats.up.left,
+            stats.down.left,
+            lost(&stats.up),
+            lost(&stats.down)
+        ))?;
+    }
+    Ok(if status.success() && robots.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The robot, and where it listens.
+fn robot(
+    arguments: &Arguments,
+    folder: &Folder,
+    transport: &str,
+    trust: &str,
+) -> Result<(Part, String), String> {
+    let (device, identity, state) =
+        (format!("sim:{}", arguments.touches), folder.file("robot"), folder.file("robot.state"));
+    let words = [
+        "robot",
+        "--listen",
+        "127.0.0.1:0",
+        "--transport",
+        transport,
+        "--identity",
+        &identity,
+        "--trust",
+        trust,
+        "--robot",
+        &device,
+        "--state",
+        &state,
+        "--watchdog",
+        "300ms",
+        "--json",
+    ];
+    let mut part = Part::start(&words, Stdio::piped(), Stdio::null())?;
+    let mut lines = BufReader::new(part.0.stdout.take().ok_or("the robot says nothing")?).lines();
+    let listening = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        let line: Value = serde_json::from_str(&line).ok()?;
+        Some(line.get("address").filter(|_| line["event"] == "listening")?.as_str()?.to_owned())
+    });
+    // Whoever reads nothing holds nobody up, but a pipe that is closed would end it.
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+    Ok((part, listening.ok_or("the robot did not start")?))
+}
+
+/// The network, and where it begins.
+fn emulated(pair: LinkPair, robot: &str) -> Result<(RunningEmulator, String), String> {
+    let robot = robot.parse().map_err(|_| format!("`{robot}` is no address"))?;
+    let (clients, server) = relay(([127, 0, 0, 1], 0).into(), robot).map_err(|error| error.to_string())?;
+    let address = clients.address().to_string();
+    let running =
+        Emulator::new(pair.up, pair.down).spawn(clients, server).map_err(|error| error.to_string())?;
+    Ok((running, address))
+}
+
+fn operator(
+    arguments: &Arguments,
+    folder: &Folder,
+    transport: &str,
+    robot: &str,
+    connect: &str,
+) -> Result<Part, String> {
+    let (identity, state) = (folder.file("operator"), folder.file("operator.state"));
+    let mut words = vec![
+        "operator",
+        "--connect",
+        connect,
+        "--robot-id",
+        robot,
+        "--transport",
+        transport,
+        "--identity",
+        &identity,
+        "--state",
+        &state,
+        "--deadline",
+        "300ms",
+    ];
+    let messages = arguments.duration.map(|duration| (duration.as_nanos() / 1_000_000).max(1).to_string());
+    if arguments.script {
+        words.extend(["--input", "demo", "--resume", "start"]);
+        if let Some(messages) = &messages {
+            words.extend(["--messages", messages]);
+        }
+        if arguments.json {
+            words.push("--json");
+        } else if std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+            words.push("--tui");
+        }
+    } else {
+        words.extend(["--input", "keyboard", "--every", "1s"]);
+        print(
+            "an arm behind an emulated network, and your keyboard: press r, then w s a d i k to move it, space to stop it, c and r to go on, q to end\n",
+        )?;
+    }
+    Part::start(&words, Stdio::inherit(), Stdio::inherit())
+}
