@@ -1,4 +1,4 @@
-"""The arm of mujoco_arm.py, pressed against its wall: over LTE in the simulator, then by real sockets on this machine: simulate.py SCENARIO
+"""The arm of taut.robots.mujoco, pressed against its wall: over LTE in the simulator, then by real sockets on this machine: simulate.py SCENARIO
 
 SCENARIO is scenarios/teleop/mobile.toml of the repository, or another one with a [teleop]. The same two objects are at the ends of either session.
 """
@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 import taut
-from mujoco_arm import HOME, LIMITS, SlideArm
+from taut.robots.mujoco import HOME, LIMITS, Arm
 
 VARIANT = "LTE, QUIC datagrams, window"
 PUSH = 20.0  # N that the hand is pushed with at most
@@ -41,20 +41,20 @@ class Press:
         return f"behind the hand by {1e3 * max(self.apart):5.1f} mm at most, pushes the wall with {self.pushes[-1]:5.2f} N"
 
 
-def simulated(scenario, seed, seconds, variant=VARIANT):
+def simulated(scenario, seed, seconds, variant=VARIANT, touches="wall"):
     hand, settings = Press(), {"duration": f"{seconds}s", "teleop.device_force": PUSH}
     return hand, taut.simulate(
-        scenario, robot=SlideArm(), operator=hand, limits=LIMITS, seed=seed, settings=settings, variant=variant
+        scenario, robot=Arm(touches), operator=hand, limits=taut.Limits(**LIMITS), seed=seed, settings=settings, variant=variant
     )
 
 
-def real(seconds):
+def real(seconds, touches="wall"):
     hand = Press()
     with tempfile.TemporaryDirectory() as folder:
         keys = [f"{folder}/{end}.key" for end in ("robot", "operator")]
         prints = [taut.fingerprint(key) for key in keys]
         robot = taut.Robot(
-            "127.0.0.1:0", identity=keys[0], trust=prints[1], limits=LIMITS, device=SlideArm(), keeps_stops_in=None, watchdog=WATCHDOG
+            "127.0.0.1:0", identity=keys[0], trust=prints[1], limits=taut.Limits(**LIMITS), device=Arm(touches), keeps_stops_in=None, watchdog=WATCHDOG
         )
         with robot, taut.connect(robot.address, identity=keys[1], trust=prints[0], force_limit=PUSH) as operator:
             operator.resume()

@@ -18,11 +18,11 @@ HEADER = struct.Struct("<BBBBI")
 class Told:
     """A device, and taut's end of its socket."""
 
-    def __init__(self, folder: Path, source: str, spec: str, role: int = 1, channels: bytes = b""):
+    def __init__(self, folder: Path, source: str, *spec: str, role: int = 1, channels: bytes = b""):
         folder.joinpath("made.py").write_text(source)
         self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "taut.device", spec],
+            [sys.executable, "-m", "taut.device", *spec],
             stdin=theirs,
             stderr=subprocess.PIPE,
             cwd=folder,
@@ -72,9 +72,9 @@ class Arm:
 """
 
 
-def apply(told, lease, gripper=0):
+def apply(told, lease, gripper=0, there=(0.5, 0, 0)):
     until = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + int(lease * 1e9)
-    told.say(5, rest=struct.pack("<Q", until) + State((0.5, 0, 0), gripper=gripper)._pack())
+    told.say(5, rest=struct.pack("<Q", until) + State(there, gripper=gripper)._pack())
 
 
 def position(frame):
@@ -176,3 +176,27 @@ def test_what_is_no_robot_or_no_class_is_said(tmp_path):
 )
 def test_motion_is_unpacked_as_it_was_packed(motion):
     assert type(motion)._unpack(motion._pack()) == motion
+
+
+def test_a_robot_is_found_by_its_entry_point(tmp_path):
+    told = Told(tmp_path, "", "--robot", "nothing:of-this-name")
+    status, error = told.ends()
+    assert status == 1 and "no installed package has an entry point `nothing` of taut.robots; there are: mujoco" in error
+    told = Told(tmp_path, "", "--robot", "mujoco:glass")
+    status, error = told.ends()
+    assert status == 1 and ("pip install taut[mujoco]" in error or "there are free, wall, foam" in error), error
+
+
+def test_the_mujoco_arm_goes_where_it_is_told_and_no_harder_than_its_limit(tmp_path):
+    pytest.importorskip("mujoco")
+    told = Told(tmp_path, "", "--robot", "mujoco:wall")
+    *_, flags, _, name = told.until(65)
+    assert flags & 3 == 3 and name[4:] == b"MuJoCo arm"
+    nothing = float("nan")
+    told.say(3, rest=struct.pack("<8f", *[nothing] * 7, 10.0))
+    told.say(4)
+    end, at = time.monotonic() + 20, State()
+    while time.monotonic() < end and not (-12 < at.force[0] < -8 and abs(at.velocity[0]) < 0.001):  # It rests after the blow.
+        apply(told, 1.0, there=(0.2, 0.0, 0.3))
+        at = State._unpack(told.until(66)[-1][12:])
+    assert 0.149 < at.position[0] < 0.16 and -12 < at.force[0] < -8, at

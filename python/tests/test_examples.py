@@ -58,13 +58,27 @@ def test_the_readme_shows_the_programs_as_they_are():
         assert f"```python\n{(EXAMPLES / f'{name}.py').read_text()}```" in readme
 
 
+MUJOCO_ROBOT = """
+import sys
+import taut
+from taut.robots.mujoco import LIMITS, Arm
+
+limits = taut.Limits(**LIMITS)
+with taut.Robot(
+    sys.argv[1], identity="robot.key", trust=sys.argv[2], limits=limits, device=Arm("wall"), keeps_stops_in="robot.stops"
+) as robot:
+    print("listens on", robot.address, flush=True)
+    robot.wait()
+"""
+
+
 def test_who_pushes_the_mujoco_arm_into_its_wall_feels_it(ends):
     pytest.importorskip("mujoco")
-    command = [sys.executable, "-u", EXAMPLES / "mujoco_arm.py", "127.0.0.1:0", ends.prints["operator"]]
+    command = [sys.executable, "-uc", MUJOCO_ROBOT, "127.0.0.1:0", ends.prints["operator"]]
     robot = subprocess.Popen(command, cwd=ends.keys["robot"].parent, stdout=subprocess.PIPE, text=True)
     try:
         operator = ends.operator(robot.stdout.readline().split()[-1])
-        ends.feed(operator, taut.State((0.17, 0, 0.2)))
+        ends.feed(operator, taut.State((0.17, 0, 0.3)))
 
         def felt():
             try:

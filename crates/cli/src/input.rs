@@ -9,7 +9,7 @@ use taut_lab::hand::SimulatedHand;
 use taut_session::{Priority, State};
 use taut_trace::{Data, Signals};
 
-use crate::device::{FORMS, Program};
+use crate::device::{FORMS, Group, Program};
 use crate::gamepad::{Gamepad, Mapping};
 use crate::keyboard::{self, Keyboard};
 
@@ -31,7 +31,7 @@ pub(crate) enum Input {
 impl FromStr for Input {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(program) = Program::parse(text) {
+        if let Some(program) = Program::parse(text, Group::Inputs) {
             return program.map(Self::Process);
         }
         match text.split_once(':') {

@@ -22,6 +22,7 @@ that gives ``"stop"``, ``"reset"`` and ``"resume"`` as they are pressed, ``motio
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import json
 import os
 import select
@@ -411,25 +412,50 @@ def _packed(state: Any) -> bytes:
     return State(*(getattr(state, name) for name in fields))._pack()
 
 
-def main(spec: str) -> None:
-    """Runs ``module:Class`` until the session's end."""
-    module, _, name = spec.partition(":")
+#: Entry points of this package, which need not be installed.
+BUILT_IN = {"taut.robots": {"mujoco": "taut.robots.mujoco:Arm"}, "taut.inputs": {}}
+
+
+def _named(spec: str, group: str | None) -> tuple[str, list[str]]:
+    """``module:Class`` of a device, and what it is made with: of ``NAME:ARGUMENT``, by a group of entry points."""
+    if group is None:
+        return spec, []
+    name, _, argument = spec.partition(":")
+    known = dict(BUILT_IN[group])
+    known.update((point.name, point.value) for point in importlib.metadata.entry_points(group=group))
+    if name not in known:
+        there = ", ".join(sorted(known)) or "none"
+        raise SystemExit(f"no installed package has an entry point `{name}` of {group}; there are: {there}")
+    return known[name], [argument] if argument else []
+
+
+def main(spec: str, group: str | None = None) -> None:
+    """Runs ``module:Class`` until the session's end; with a ``group`` of entry points, ``NAME:ARGUMENT``."""
     number = os.environ.get("TAUT_DEVICE_FD")
     if number is None:
         raise SystemExit("TAUT_DEVICE_FD is not set: `taut robot --robot python:` starts this")
     link = socket.socket(fileno=os.dup(int(number)))
     sys.path.insert(0, "")
-    made = importlib.import_module(module)
-    for part in name.split("."):
-        made = getattr(made, part)
-    made = made()
+    spec, arguments = _named(spec, group)
+    module, _, name = spec.partition(":")
+    try:
+        made = importlib.import_module(module)
+        for part in name.split("."):
+            made = getattr(made, part)
+        made = made(*arguments)
+    except (ImportError, ValueError) as why:
+        if group is None:
+            raise
+        raise SystemExit(str(why)) from why
     (_Robot if hasattr(made, "apply") or hasattr(made, "drive") else _Input)(link, made).run()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or ":" not in sys.argv[1]:
-        raise SystemExit("usage: python3 -m taut.device MODULE:CLASS")
+    groups = {"--robot": "taut.robots", "--input": "taut.inputs"}
+    of = groups.get(sys.argv[1]) if len(sys.argv) == 3 else None
+    if of is None and (len(sys.argv) != 2 or ":" not in sys.argv[1]):
+        raise SystemExit("usage: python3 -m taut.device MODULE:CLASS, or --robot NAME:ARGUMENT, or --input NAME:ARGUMENT")
     # A class that imports this module is to have the very same types.
     from taut.device import main as run
 
-    run(sys.argv[1])
+    run(sys.argv[-1], of)

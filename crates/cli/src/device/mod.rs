@@ -15,7 +15,7 @@ use taut_lab::scenario::{Environment, Surface};
 use crate::channels::Channels;
 
 pub(crate) use self::process::{Arguments, device};
-pub(crate) use self::program::{FORMS, Program};
+pub(crate) use self::program::{FORMS, Group, Program};
 
 /// A simulated robot, by what it touches.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub(crate) enum Moved {
 impl FromStr for Moved {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match Program::parse(text) {
+        match Program::parse(text, Group::Robots) {
             Some(program) => program.map(Self::Process),
             None => text.parse().map(Self::Simulated).map_err(|_: String| {
                 format!("`{text}` is not a robot; there are {}, {FORMS}", Simulated::names())

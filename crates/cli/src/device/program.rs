@@ -7,23 +7,66 @@ use crate::so101;
 pub(crate) struct Program(Vec<String>);
 
 /// How they are written.
-pub(crate) const FORMS: &str = "so101:PORT, exec:PROGRAM ARGUMENTS, python:MODULE:CLASS";
+pub(crate) const FORMS: &str = "so101:PORT, exec:PROGRAM ARGUMENTS, python:MODULE:CLASS, or NAME:ARGUMENT by an entry point of a Python package, such as mujoco:wall";
 
 impl Program {
-    /// `None` where the text is for something else.
-    pub(crate) fn parse(text: &str) -> Option<Result<Self, String>> {
+    /// `None` where the text is for something else. A `group` of names is looked for among Python's entry points.
+    pub(crate) fn parse(text: &str, group: Group) -> Option<Result<Self, String>> {
         if let Some(command) = text.strip_prefix("exec:") {
             return Some(words(command).map(Self));
         }
         if let Some(port) = text.strip_prefix("so101:") {
             return Some(so101::words(port).map(Self));
         }
-        Some(python(text.strip_prefix("python:")?).map(Self))
+        if let Some(class) = text.strip_prefix("python:") {
+            return Some(class_of(class).map(Self));
+        }
+        let (name, _) = text.split_once(':')?;
+        let is_name =
+            |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter);
+        let known = OURS.contains(&name) || name.is_empty() || !name.chars().all(is_name);
+        (!known).then(|| {
+            Ok(Self(vec![
+                python(),
+                "-m".to_owned(),
+                "taut.device".to_owned(),
+                group.flag().to_owned(),
+                text.to_owned(),
+            ]))
+        })
     }
 
     pub(crate) fn words(&self) -> &[String] {
         &self.0
     }
+}
+
+/// Names before a colon that no entry point has.
+const OURS: [&str; 6] = ["sim", "demo", "trace", "keyboard", "gamepad", "lines"];
+
+/// Where a device of that name is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// `taut.robots`.
+    Robots,
+    /// `taut.inputs`.
+    Inputs,
+}
+
+impl Group {
+    const fn flag(self) -> &'static str {
+        match self {
+            Self::Robots => "--robot",
+            Self::Inputs => "--input",
+        }
+    }
+}
+
+/// That of the environment in which this command is installed, which need not be active; else the first on the path.
+fn python() -> String {
+    let beside = std::env::current_exe().ok().map(|taut| taut.with_file_name("python3"));
+    let beside = beside.filter(|python| python.exists());
+    beside.map_or_else(|| "python3".to_owned(), |python| python.display().to_string())
 }
 
 /// At spaces, but not within quotes.
@@ -50,13 +93,13 @@ fn words(command: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-fn python(text: &str) -> Result<Vec<String>, String> {
+fn class_of(text: &str) -> Result<Vec<String>, String> {
     let is_name = |name: &str| {
         !name.is_empty() && name.split('.').all(|part| !part.is_empty() && !part.starts_with('-'))
     };
     match text.split_once(':') {
         Some((module, class)) if is_name(module) && is_name(class) => {
-            Ok(["python3", "-m", "taut.device", text].map(str::to_owned).to_vec())
+            Ok(vec![python(), "-m".to_owned(), "taut.device".to_owned(), text.to_owned()])
         }
         _ => Err("python: is followed by a module and a class of it, such as python:my_robot:Arm".to_owned()),
     }
@@ -67,7 +110,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Vec<String> {
-        Program::parse(text).unwrap().unwrap().0
+        Program::parse(text, Group::Robots).unwrap().unwrap().0
     }
 
     #[test]
@@ -78,11 +121,14 @@ mod tests {
             ["sh", "-c", "exec \"./my arm\"", "", "ab c"]
         );
         assert_eq!(of("python:my.robot:Arm"), ["python3", "-m", "taut.device", "my.robot:Arm"]);
-        assert_eq!(Program::parse("sim"), None);
+        for other in ["sim", "sim:wall", "trace:a.csv", "a/b:c", ":x"] {
+            assert_eq!(Program::parse(other, Group::Inputs), None, "{other}");
+        }
+        assert_eq!(of("mujoco:wall"), ["python3", "-m", "taut.device", "--robot", "mujoco:wall"]);
         for wrong in
             ["exec:", "exec:  ", "exec:'arm", "python:", "python:arm", "python::Arm", "python:-m:Arm"]
         {
-            assert!(Program::parse(wrong).unwrap().is_err(), "{wrong}");
+            assert!(Program::parse(wrong, Group::Robots).unwrap().is_err(), "{wrong}");
         }
     }
 }
