@@ -28,6 +28,7 @@ use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
+use crate::record::Record;
 use crate::streams::print;
 use crate::watchdog::Watchdogs;
 use crate::{Ended, button, last_stop, state};
@@ -121,9 +122,11 @@ pub(crate) struct Arguments {
     /// Feed this watchdog, such as /dev/watchdog, while the session runs: the machine starts anew when it hangs
     #[arg(long, value_name = "PATH")]
     watchdog_device: Option<PathBuf>,
-    /// A report so often while there is an operator
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = every)]
-    every: Duration,
+    /// A report so often while there is an operator [default: 10s; with --record 1s]
+    #[arg(long, value_name = "DURATION", value_parser = every)]
+    every: Option<Duration>,
+    #[command(flatten)]
+    record: Record,
     #[command(flatten)]
     paths: Paths,
     #[command(flatten)]
@@ -233,7 +236,11 @@ impl Arguments {
         }
     }
 
-    fn record(&self) -> Result<RobotRecord, String> {
+    fn every(&self) -> Duration {
+        self.every.unwrap_or(Duration::from_secs(if self.record.is_on() { 1 } else { 10 }))
+    }
+
+    fn kept(&self) -> Result<RobotRecord, String> {
         let path = self.state.clone().map_or_else(|| state::of_robot(self.listen), Ok)?;
         RobotRecord::open(&path).map_err(|error| format!("--state: {error}"))
     }
@@ -273,11 +280,16 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }
-    let record = arguments.record()?;
+    let record = arguments.kept()?;
     let latch = record.latch();
     let config = ServeConfig::new(arguments.config(ready.device.stiffness())?)
-        .reports_by_time(arguments.every)
+        .reports_by_time(arguments.every())
         .record(record);
+    let recorded = arguments.record.start(clock, &channels, arguments.json)?;
+    let config = match recorded.observer() {
+        Some(observer) => config.observed(observer),
+        None => config,
+    };
     let (description, about, drops) = (ready.description(), about(&ready), ready.drops.clone());
     let (stopper, device) = (ready.device.stopper(), ready.device);
     last_stop::arm(move |cause| stopper.stop(cause))?;
@@ -285,6 +297,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     // Armed last: what fails before leaves it alone.
     let watchdogs = arguments.watchdogs()?;
     let buttons = arguments.commands.then_some(arguments.button_heartbeat);
+    let (recording, mut events) = (recorded.clone(), Output::new(true, channels.clone()));
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
@@ -295,6 +308,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         let tell = &mut |at, note| {
             if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
             {
+                recording.event(at, || match &note {
+                    Told::Path(path) => Some(paths::line(at, path)),
+                    Told::Note(note) => events.line(at, note),
+                });
                 drop(notes.try_send((at, note)));
             }
         };
@@ -316,7 +333,11 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             Told::Note(note) => out.note(at, &note),
         }
     }
-    let status = session.join()?;
+    let ended = session.join();
+    recorded
+        .event(clock.now(), || ended.as_ref().ok().map(|status| output::summary_line(clock.now(), status)));
+    recorded.finish();
+    let status = ended?;
     watching.end();
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);

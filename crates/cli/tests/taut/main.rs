@@ -42,6 +42,8 @@ mod proxy;
 mod real;
 #[cfg(test)]
 mod recommend;
+
+mod recording;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]

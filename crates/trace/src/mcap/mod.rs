@@ -19,6 +19,8 @@ const NO_DEVICE: &str = "signals";
 const PACKET: &str = "taut.Packet";
 const OPPORTUNITY: &str = "taut.Opportunity";
 const IMPAIRMENT: &str = "taut.Impairment";
+/// What happened in a session: its numbers are no signals.
+const EVENT: &str = "taut.Event";
 
 /// One packet as a message.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,0 +1,89 @@
+//! `--record`: the session of an end, as MCAP.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use taut_agent::SessionObserver;
+use taut_core::{Bytes, Duration, Time};
+use taut_io::Clock;
+use taut_io::recording::{Recording, RecordingConfig, RecordingCounts};
+
+use crate::channels::Channels;
+use crate::host::json_line;
+use crate::streams::print;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Record {
+    /// Record the session: states, forces, channels, and what happened as --json tells it (docs/recordings.md). What is there already
+    /// becomes FILE.1.mcap, FILE.2.mcap, …
+    #[arg(long, value_name = "FILE.mcap")]
+    record: Option<PathBuf>,
+    /// The most that all files of --record take together, from 1MB up; the oldest are removed for it
+    #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = limit, requires = "record")]
+    record_limit: Bytes,
+}
+
+fn limit(text: &str) -> Result<Bytes, String> {
+    let limit: Bytes = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
+    if limit < Bytes::new(1_000_000) {
+        return Err("is from 1MB up".to_owned());
+    }
+    Ok(limit)
+}
+
+/// The end of a command waits for what is not written yet, this long at most.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Record {
+    pub(crate) const fn is_on(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Starts it, if it is asked for.
+    pub(crate) fn start(&self, clock: Clock, channels: &Channels, json: bool) -> Result<Recorded, String> {
+        let Some(path) = &self.record else { return Ok(Recorded(None)) };
+        let config = RecordingConfig::new(path).limit(self.record_limit).channels(channels.declared());
+        let failed = move |error: std::io::Error| {
+            let why = format!("the recording ended, the session goes on: {error}");
+            crate::say(&why);
+            if json {
+                print(&json_line("recording_ended", clock.now(), [("why", json!(error.to_string()))]));
+            }
+        };
+        let recording = Recording::start(config, clock, failed);
+        recording
+            .map(|recording| Recorded(Some(recording)))
+            .map_err(|error| format!("--record {}: {error}", path.display()))
+    }
+}
+
+/// What records, if anything does.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded(Option<Recording>);
+
+impl Recorded {
+    pub(crate) fn observer(&self) -> Option<Box<dyn SessionObserver + Send>> {
+        self.0.as_ref().map(Recording::observer)
+    }
+
+    /// A line of JSON, made where there is a recording.
+    pub(crate) fn event(&self, at: Time, line: impl FnOnce() -> Option<String>) {
+        if let Some(recording) = &self.0
+            && let Some(line) = line()
+        {
+            recording.event(at, &line);
+        }
+    }
+
+    /// Finishes the file. Is something missing?
+    pub(crate) fn finish(&self) {
+        let Some(recording) = &self.0 else { return };
+        let RecordingCounts { dropped, .. } = recording.finish(PATIENCE);
+        if dropped > 0 {
+            crate::say(&format!(
+                "{dropped} messages are missing in the recording: the disk was full or too slow"
+            ));
+        }
+    }
+}
