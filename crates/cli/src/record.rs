@@ -25,11 +25,13 @@ pub(crate) struct Record {
 }
 
 fn limit(text: &str) -> Result<Bytes, String> {
-    let limit: Bytes = text.parse().map_err(|error: taut_core::ParseQuantityError| error.to_string())?;
-    if limit < Bytes::new(1_000_000) {
-        return Err("is from 1MB up".to_owned());
-    }
-    Ok(limit)
+    let gigabytes = text.strip_suffix("GB").and_then(|number| number.trim().parse::<f64>().ok());
+    let limit: Option<Bytes> = match gigabytes {
+        Some(gigabytes) => Some(Bytes::new((gigabytes * 1e9) as u64)),
+        None => text.parse().ok(),
+    };
+    let limit = limit.filter(|limit| *limit >= Bytes::new(1_000_000));
+    limit.ok_or_else(|| "is a size from 1MB up, such as 500MB or 4GB".to_owned())
 }
 
 /// The end of a command waits for what is not written yet, this long at most.

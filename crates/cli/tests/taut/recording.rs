@@ -91,6 +91,39 @@ fn both_ends_record_what_they_say_that_they_sent_and_received() {
     assert!(site.world.good("trace info operator.mcap").contains("operator_state_position_x"));
 }
 
+#[test]
+fn a_recorded_session_is_an_input() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let site = Site::new("again", "");
+    let run = |more: &str| {
+        let told = ended(site.world.command(&format!("{} {more}", site.operator)).output().unwrap());
+        assert_eq!((told.status, told.err.as_str()), (0, ""), "{told:?}");
+        let summary: Value = serde_json::from_str(told.out.lines().last().unwrap()).unwrap();
+        summary["made"].as_u64().unwrap()
+    };
+    assert_eq!(run("--messages 500 --record first.mcap"), 500);
+    let again = run("--input trace:first.mcap --record second.mcap");
+    assert!((300..2_000).contains(&again), "about as many as the first time: {again}");
+    let x = |file| {
+        positions(&site.world.path(file))
+            .iter()
+            .map(|at| at.to_bits())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let (first, second) = (x("first.mcap"), x("second.mcap"));
+    let same = first.intersection(&second).count();
+    assert!(first.len() > 100 && same * 2 > first.len(), "{same} of {}", first.len());
+}
+
+/// Of the operator along x, m.
+fn positions(path: &Path) -> Vec<f64> {
+    let bytes = std::fs::read(path).unwrap();
+    let messages = mcap::MessageStream::new(&bytes).unwrap().map(Result::unwrap);
+    let states = messages.filter(|message| message.channel.topic == "operator/state");
+    let x = |data: &[u8]| serde_json::from_slice::<Value>(data).unwrap()["position_x_m"].as_f64().unwrap();
+    states.map(|message| x(&message.data)).collect()
+}
+
 /// Of the states that the device made.
 fn refused(events: &[Value]) -> u64 {
     of(events, "dropped").iter().filter(|event| event["sequence"].is_null()).count() as u64
@@ -160,9 +193,9 @@ fn a_full_disk_ends_the_recording_and_not_the_session() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let site = Site::new("full", "");
     let taut = site.world.command(&format!("{} --messages 4000 --record o.mcap", site.operator));
-    // Files of 100 kB at most, in blocks of 512 bytes.
+    // Files of 300 kB at most, in blocks of 512 bytes.
     let mut limited = std::process::Command::new("sh");
-    limited.args(["-c", "ulimit -f 200; exec \"$0\" \"$@\""]).arg(taut.get_program()).args(taut.get_args());
+    limited.args(["-c", "ulimit -f 600; exec \"$0\" \"$@\""]).arg(taut.get_program()).args(taut.get_args());
     limited.current_dir(site.world.path("")).env("XDG_STATE_HOME", site.world.path("state"));
     let told = ended(limited.output().unwrap());
     assert_eq!(told.status, 0, "{told:?}");
@@ -190,7 +223,7 @@ fn what_cannot_be_recorded_is_said_before_anything_moves() {
         ("--record here.txt", "--record here.txt: name it .mcap"),
         ("--record nowhere/a.mcap", "--record nowhere/a.mcap: No such file"),
         ("--record folder.mcap", "--record folder.mcap: this is there, and is no file"),
-        ("--record a.mcap --record-limit 1kB", "from 1MB up"),
+        ("--record a.mcap --record-limit 1kB", "a size from 1MB up"),
     ] {
         let told = world.taut(&format!("{operator} {more}"));
         assert_eq!(told.status, 2, "{told:?}");
