@@ -333,16 +333,17 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             Told::Note(note) => out.note(at, &note),
         }
     }
-    let ended = session.join();
-    recorded
-        .event(clock.now(), || ended.as_ref().ok().map(|status| output::summary_line(clock.now(), status)));
+    let (ended, at) = (session.join(), clock.now());
+    if let Ok(status) = &ended {
+        watching.end();
+        recorded.event(at, || Some(output::summary_line(at, status)));
+    }
     recorded.finish();
     let status = ended?;
-    watching.end();
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);
     }
-    out.summary(clock.now(), &status);
+    out.summary(at, &status);
     Ok(ExitCode::SUCCESS)
 }
 

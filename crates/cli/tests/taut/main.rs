@@ -42,7 +42,7 @@ mod proxy;
 mod real;
 #[cfg(test)]
 mod recommend;
-
+#[cfg(test)]
 mod recording;
 #[cfg(test)]
 mod sessions;
