@@ -157,6 +157,11 @@ impl Channels {
         self.list.get(usize::from(channel.0)).map_or("?", |known| &known.spec.name)
     }
 
+    /// As the file has them.
+    pub(crate) fn as_json(&self) -> serde_json::Value {
+        json!(self.list.iter().map(|known| &known.spec).collect::<Vec<_>>())
+    }
+
     /// As they are declared, in their order.
     pub(crate) fn declared(&self) -> Vec<Channel> {
         self.list.iter().map(|known| known.channel.clone()).collect()

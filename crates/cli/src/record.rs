@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use taut_agent::SessionObserver;
 use taut_core::{Bytes, Duration, Time};
 use taut_io::Clock;
@@ -43,7 +43,14 @@ impl Record {
     }
 
     /// Starts it, if it is asked for.
-    pub(crate) fn start(&self, clock: Clock, channels: &Channels, json: bool) -> Result<Recorded, String> {
+    /// `about` is how the session is run, for whoever reads the file.
+    pub(crate) fn start(
+        &self,
+        clock: Clock,
+        channels: &Channels,
+        json: bool,
+        about: Vec<(&'static str, Value)>,
+    ) -> Result<Recorded, String> {
         let Some(path) = &self.record else { return Ok(Recorded(None)) };
         let config = RecordingConfig::new(path).limit(self.record_limit).channels(channels.declared());
         let failed = move |error: std::io::Error| {
@@ -54,9 +61,12 @@ impl Record {
             }
         };
         let recording = Recording::start(config, clock, failed);
-        recording
-            .map(|recording| Recorded(Some(recording)))
-            .map_err(|error| format!("--record {}: {error}", path.display()))
+        let recording = recording.map_err(|error| format!("--record {}: {error}", path.display()))?;
+        let about = about
+            .into_iter()
+            .chain([("taut", json!(env!("CARGO_PKG_VERSION"))), ("channels", channels.as_json())]);
+        recording.event(clock.now(), &json_line("recording", clock.now(), about));
+        Ok(Recorded(Some(recording)))
     }
 }
 

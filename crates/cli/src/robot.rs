@@ -236,6 +236,18 @@ impl Arguments {
         }
     }
 
+    /// How the session is run.
+    fn about_session(&self) -> Vec<(&'static str, Value)> {
+        let ms = Duration::as_millis_f64;
+        vec![
+            ("end", json!("robot")),
+            ("transport", json!(self.transport.name())),
+            ("secure", json!(self.plaintext.is_off())),
+            ("watchdog_ms", json!(ms(self.watchdog))),
+            ("max_age_ms", json!(ms(self.max_age.unwrap_or(self.watchdog)))),
+        ]
+    }
+
     fn every(&self) -> Duration {
         self.every.unwrap_or(Duration::from_secs(if self.record.is_on() { 1 } else { 10 }))
     }
@@ -285,7 +297,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     let config = ServeConfig::new(arguments.config(ready.device.stiffness())?)
         .reports_by_time(arguments.every())
         .record(record);
-    let recorded = arguments.record.start(clock, &channels, arguments.json)?;
+    let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     let config = match recorded.observer() {
         Some(observer) => config.observed(observer),
         None => config,

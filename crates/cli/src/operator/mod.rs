@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::sync::mpsc::SyncSender;
 
 use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Progress, ResumePolicy, Trouble};
 use taut_core::{Duration, Time};
 use taut_io::device::{Buttons, Pressed};
@@ -227,6 +228,19 @@ impl Arguments {
         crate::lines::open(&self.input, device, &self.channels(), shown, buttons)
     }
 
+    /// How the session is run.
+    fn about_session(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("end", json!("operator")),
+            ("transport", json!(self.transport.name())),
+            ("secure", json!(self.plaintext.is_off())),
+            ("period_ms", json!(self.period().as_millis_f64())),
+            ("rate_hz", json!(self.rate)),
+            ("deadline_ms", json!(self.deadline.as_millis_f64())),
+            ("reliable", json!(self.reliable)),
+        ]
+    }
+
     fn kept(&self, own: Option<&Fingerprint>) -> Result<OperatorRecord, String> {
         let path = match &self.state {
             Some(path) => path.clone(),
@@ -340,7 +354,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let buttons =
         (!arguments.tui && (arguments.commands || taker.is_some())).then_some(arguments.button_heartbeat);
     let channels = arguments.channels();
-    let recorded = arguments.record.start(clock, &channels, arguments.json)?;
+    let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
     let config = match recorded.observer() {
         Some(observer) => config.observed(observer),
         None => config,

@@ -231,3 +231,34 @@ fn what_cannot_be_recorded_is_said_before_anything_moves() {
     }
     assert!(!world.path("here.txt").exists());
 }
+
+#[test]
+fn a_recorded_session_is_replayed_over_another_network() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let site = Site::new("elsewhere", "--record robot.mcap");
+    let told = ended(
+        site.world
+            .command(&format!("{} --messages 1000 --record operator.mcap", site.operator))
+            .output()
+            .unwrap(),
+    );
+    assert_eq!((told.status, told.err.as_str()), (0, ""), "{told:?}");
+    assert_eq!(site.robot.end("-TERM").0, 0);
+    site.world.write("far.toml", crate::world::SCENARIO);
+    for end in ["operator", "robot"] {
+        let out = site.world.good(&format!("replay {end}.mcap --network far.toml --json"));
+        let replayed: Value = serde_json::from_str(&out).unwrap();
+        let (was, would) = (&replayed["recorded"], &replayed["simulated"]);
+        assert_eq!(was["states"], 1_000, "{end}: {was}");
+        assert!(would["states"].as_u64().unwrap() > 300, "{end}: {would}");
+        assert!(would["age_ms"]["p50"].as_f64().unwrap() >= 8.0, "{end}: {would}");
+        assert!(was["round_trip_ms"]["p50"].as_f64().unwrap() > 0.0, "{end}: {was}");
+        assert_eq!(replayed["run"]["teleop"]["transport"], "quic");
+    }
+    let text = site.world.good("replay operator.mcap --network far.toml");
+    assert!(text.contains("age at the robot, ms, p99"), "{text}");
+    let told = site.world.taut("replay operator.mcap");
+    assert!(told.status == 2 && told.err.contains("over which network?"), "{told:?}");
+    let told = site.world.taut("replay far.toml --network far.toml");
+    assert_eq!(told.status, 2, "{told:?}");
+}
