@@ -1,14 +1,17 @@
 """Recordings of `taut robot` and `taut operator`, as the reader of another project finds them."""
 
+import base64
 import json
 import os
 import signal
+import struct
 import subprocess
 from collections import Counter
 
 import pytest
 
 mcap_reader = pytest.importorskip("mcap.reader")
+mcap_ros2 = pytest.importorskip("mcap_ros2.decoder")
 TAUT = os.environ.get("TAUT")
 pytestmark = pytest.mark.skipif(not TAUT, reason="no command `taut` was built (TAUT)")
 
@@ -19,6 +22,13 @@ kind = "command"
 encoding = "json"
 schema = "Lamp"
 definition = '{"type":"object","properties":{"on":{"type":"boolean"}}}'
+
+[[channel]]
+name = "say"
+kind = "command"
+encoding = "cdr"
+schema = "std_msgs/msg/String"
+definition = "string data"
 """
 OPEN = {"boolean": bool, "string": str, "number": (int, float)}
 
@@ -79,6 +89,9 @@ def read(path):
         reader = mcap_reader.make_reader(file)
         for schema, channel, message in reader.iter_messages():
             counts[channel.topic] += 1
+            if channel.message_encoding == "cdr":
+                assert (schema.name, schema.encoding) == ("std_msgs/msg/String", "ros2msg")
+                continue
             assert channel.message_encoding == "json" and schema.encoding == "jsonschema"
             properties = json.loads(schema.data)["properties"]
             content = json.loads(message.data)
@@ -100,21 +113,29 @@ def test_every_message_is_there_with_its_schema(site):
     until(with_lines, "channel")
     for number in range(20):
         with_lines.stdin.write(json.dumps({"message": {"channel": "lamp", "payload": {"on": number % 2 == 0}}}) + "\n")
+    # CDR, little-endian: the length with the final zero, the text.
+    payload = base64.b64encode(b"\0\1\0\0" + struct.pack("<I", 6) + b"hello\0").decode()
+    with_lines.stdin.write(json.dumps({"message": {"channel": "say", "base64": payload}}) + "\n")
     with_lines.stdin.flush()
-    until(with_lines, "status", lambda line: line["status"]["channels"][0]["delivered"] == 20)
+    until(with_lines, "status", lambda line: [it["delivered"] for it in line["status"]["channels"]] == [20, 1])
     with_lines.stdin.write("q\n")
     with_lines.stdin.flush()
     said = ended(with_lines)
     robot.send_signal(signal.SIGTERM)
     robots = ended(robot)
 
-    (sent,), (came,) = said["status"]["channels"], robots["status"]["channels"]
+    (sent, _), (came, _) = said["status"]["channels"], robots["status"]["channels"]
     counts, events = read(folder / "operator.mcap")
     assert counts["to_robot/lamp"] == sent["made"] == 20, (counts, sent)
     assert events[-1] == said
     counts, events = read(folder / "robot.mcap")
     assert counts["to_robot/lamp"] == came["delivered"] == 20, (counts, came)
     assert events[-1] == robots
+    for end in ["operator", "robot"]:
+        with open(folder / f"{end}.mcap", "rb") as file:
+            decoded = mcap_reader.make_reader(file, decoder_factories=[mcap_ros2.DecoderFactory()])
+            said = [message.decoded_message.data for message in decoded.iter_decoded_messages(topics=["to_robot/say"])]
+        assert said == ["hello"]
 
 
 def test_states_and_forces_are_as_many_as_the_session_says(site):

@@ -314,14 +314,10 @@ fn side_by_side(replayed: &Replayed, network: &str) -> String {
             text += &row(&format!("{name}, {part}"), of(was), of(would));
         }
     }
-    let counts: [(&str, fn(&Figures) -> u64); 4] = [
-        ("states", |figures| figures.states),
-        ("arrived", |figures| figures.delivered),
-        ("lost", |figures| figures.lost),
-        ("stops by the watchdog", |figures| figures.watchdog_stops),
-    ];
-    for (name, count) in counts {
-        text += &row(name, count(was).to_string(), count(would).to_string());
+    let counts = |of: &Figures| [of.states, of.delivered, of.lost, of.watchdog_stops];
+    let names = ["states", "arrived", "lost", "stops by the watchdog"];
+    for (name, (was, would)) in names.into_iter().zip(counts(was).into_iter().zip(counts(would))) {
+        text += &row(name, was.to_string(), would.to_string());
     }
     let causes: BTreeSet<&String> = was.dropped.keys().chain(would.dropped.keys()).collect();
     for cause in causes {
