@@ -38,8 +38,8 @@ pub enum Observed<'a> {
     Message {
         /// Which channel.
         channel: ChannelId,
-        /// Of its payload.
-        bytes: usize,
+        /// Its bytes.
+        payload: &'a [u8],
         /// That.
         taken: Result<u64, SendRefused>,
     },

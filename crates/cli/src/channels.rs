@@ -157,21 +157,37 @@ impl Channels {
         self.list.get(usize::from(channel.0)).map_or("?", |known| &known.spec.name)
     }
 
+    /// As the file has them.
+    pub(crate) fn as_json(&self) -> serde_json::Value {
+        json!(self.list.iter().map(|known| &known.spec).collect::<Vec<_>>())
+    }
+
+    /// As they are declared, in their order.
+    pub(crate) fn declared(&self) -> Vec<Channel> {
+        self.list.iter().map(|known| known.channel.clone()).collect()
+    }
+
     /// Prints that one of them is open, or why not.
     pub(crate) fn tell(&self, at: Time, event: &ChannelEvent, json: bool) {
+        if json {
+            return self.line(at, event).iter().for_each(|line| print(line));
+        }
+        if let ChannelEvent::Refused { channel, why } = event {
+            let name = self.name(*channel);
+            print(&format!("{:>9.3} s  channel {name:?} stays closed: {why}\n", at.as_secs_f64()));
+        }
+    }
+
+    /// That, as a line of JSON.
+    pub(crate) fn line(&self, at: Time, event: &ChannelEvent) -> Option<String> {
         let (channel, why) = match event {
             ChannelEvent::Opened { channel } => (*channel, None),
             ChannelEvent::Refused { channel, why } => (*channel, Some(why.to_string())),
-            _ => return,
+            _ => return None,
         };
         let name = self.name(channel);
-        if json {
-            let more = [("channel", json!(name)), ("open", json!(why.is_none())), ("why", json!(why))];
-            return print(&json_line("channel", at, more));
-        }
-        if let Some(why) = why {
-            print(&format!("{:>9.3} s  channel {name:?} stays closed: {why}\n", at.as_secs_f64()));
-        }
+        let more = [("channel", json!(name)), ("open", json!(why.is_none())), ("why", json!(why))];
+        Some(json_line("channel", at, more))
     }
 
     /// The operator's session with them.

@@ -35,6 +35,11 @@ pub(crate) struct Plaintext {
 }
 
 impl Plaintext {
+    /// Are sessions protected?
+    pub(crate) const fn is_off(&self) -> bool {
+        !self.plaintext && !self.plaintext_anywhere
+    }
+
     /// How sessions are protected: by the identity in that file, with these peers, unless they are in the clear. What follows from
     /// that is said: "whoever is on the way …".
     pub(crate) fn or_identity(

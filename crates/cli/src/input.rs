@@ -173,9 +173,13 @@ fn named<'a>(signals: &'a Signals, channels: &[String]) -> Result<Columns<'a>, S
 /// By the names that recordings of ROS and of devices have: `pose.position.x`, `leader_position_x_m`, `position_x`.
 fn guessed(signals: &Signals) -> Option<Columns<'_>> {
     let of = |quantity: &str, part: &str| {
-        let ending = format!("{quantity}_{part}");
-        let fits = |channel: &&taut_trace::Channel| plain(channel.name()).ends_with(&ending);
-        signals.channels().iter().find(fits).map(taut_trace::Channel::values)
+        // A session's recording has the robot's beside the operator's.
+        let mut found = ["operator_state_", ""].iter().filter_map(|begin| {
+            let ending = format!("{begin}{quantity}_{part}");
+            let fits = |channel: &&taut_trace::Channel| plain(channel.name()).ends_with(&ending);
+            signals.channels().iter().find(fits).map(taut_trace::Channel::values)
+        });
+        found.next()
     };
     let along = |quantity: &str| AXES.map(|axis| of(quantity, axis));
     let position = along("position");
@@ -215,6 +219,8 @@ mod tests {
             columns.position.map(|column| column.unwrap()[0].to_bits()),
             [1.0f64, 2.0, 3.0].map(f64::to_bits)
         );
+        let own = signals("time_s,robot_state_position_x_m,operator_state_position_x_m\n0,1,2\n");
+        assert_eq!(guessed(&own).unwrap().position[0].unwrap(), [2.0]);
         let csv = signals("time_s,leader_position_x_m,leader_velocity_x_m_s\n0,1,2\n");
         let columns = guessed(&csv).unwrap();
         assert_eq!(columns.position[0].unwrap(), [1.0]);

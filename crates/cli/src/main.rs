@@ -45,6 +45,8 @@ mod real;
 mod recent;
 mod recommend;
 #[cfg(feature = "sockets")]
+mod record;
+#[cfg(feature = "sockets")]
 mod robot;
 mod run;
 #[cfg(feature = "sockets")]

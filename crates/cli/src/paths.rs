@@ -168,9 +168,14 @@ impl Paths {
 pub(crate) fn tell(at: Time, note: &PathNote, json: bool) {
     crate::say(&note.to_string());
     if json {
-        let (event, more) = as_json(note);
-        print(&json_line(event, at, more));
+        print(&line(at, note));
     }
+}
+
+/// That, as a line of JSON.
+pub(crate) fn line(at: Time, note: &PathNote) -> String {
+    let (event, more) = as_json(note);
+    json_line(event, at, more)
 }
 
 /// How messages were spread over paths, and what is known of them: for JSON Lines.

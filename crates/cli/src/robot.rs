@@ -28,6 +28,7 @@ use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
 use crate::paths::{self, Paths};
+use crate::record::Record;
 use crate::streams::print;
 use crate::watchdog::Watchdogs;
 use crate::{Ended, button, last_stop, state};
@@ -122,9 +123,11 @@ pub(crate) struct Arguments {
     /// Feed this watchdog, such as /dev/watchdog, while the session runs: the machine starts anew when it hangs
     #[arg(long, value_name = "PATH")]
     watchdog_device: Option<PathBuf>,
-    /// A report so often while there is an operator
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = every)]
-    every: Duration,
+    /// A report so often while there is an operator [default: 10s; with --record 1s]
+    #[arg(long, value_name = "DURATION", value_parser = every)]
+    every: Option<Duration>,
+    #[command(flatten)]
+    record: Record,
     #[command(flatten)]
     paths: Paths,
     #[command(flatten)]
@@ -234,7 +237,23 @@ impl Arguments {
         }
     }
 
-    fn record(&self) -> Result<RobotRecord, String> {
+    /// How the session is run.
+    fn about_session(&self) -> Vec<(&'static str, Value)> {
+        let ms = Duration::as_millis_f64;
+        vec![
+            ("end", json!("robot")),
+            ("transport", json!(self.transport.name())),
+            ("secure", json!(self.plaintext.is_off())),
+            ("watchdog_ms", json!(ms(self.watchdog))),
+            ("max_age_ms", json!(ms(self.max_age.unwrap_or(self.watchdog)))),
+        ]
+    }
+
+    fn every(&self) -> Duration {
+        self.every.unwrap_or(Duration::from_secs(if self.record.is_on() { 1 } else { 10 }))
+    }
+
+    fn kept(&self) -> Result<RobotRecord, String> {
         let path = self.state.clone().map_or_else(|| state::of_robot(self.listen), Ok)?;
         RobotRecord::open(&path).map_err(|error| format!("--state: {error}"))
     }
@@ -274,11 +293,16 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     if let Some(warning) = ready.warning() {
         crate::say(&warning);
     }
-    let record = arguments.record()?;
+    let record = arguments.kept()?;
     let latch = record.latch();
     let config = ServeConfig::new(arguments.config(ready.device.stiffness())?)
-        .reports_by_time(arguments.every)
+        .reports_by_time(arguments.every())
         .record(record);
+    let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
+    let config = match recorded.observer() {
+        Some(observer) => config.observed(observer),
+        None => config,
+    };
     let (description, about, drops) = (ready.description(), about(&ready), ready.drops.clone());
     let (stopper, device) = (ready.device.stopper(), ready.device);
     last_stop::arm(move |cause| stopper.stop(cause))?;
@@ -286,6 +310,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     // Armed last: what fails before leaves it alone.
     let watchdogs = arguments.watchdogs()?;
     let buttons = arguments.commands.then_some(arguments.button_heartbeat);
+    let (recording, mut events) = (recorded.clone(), Output::new(true, channels.clone()));
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Told<RobotNote>)>| {
         let driver = Driver::new(driver_config).map_err(|error| error.to_string())?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
@@ -296,6 +321,10 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
         let tell = &mut |at, note| {
             if !matches!(&note, Told::Note(RobotNote::Event(RobotEvent::Channel(event))) if !channels::is_told(event))
             {
+                recording.event(at, || match &note {
+                    Told::Path(path) => Some(paths::line(at, path)),
+                    Told::Note(note) => events.line(at, note),
+                });
                 drop(notes.try_send((at, note)));
             }
         };
@@ -317,12 +346,17 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
             Told::Note(note) => out.note(at, &note),
         }
     }
-    let status = session.join()?;
-    watching.end();
+    let (ended, at) = (session.join(), clock.now());
+    if let Ok(status) = &ended {
+        watching.end();
+        recorded.event(at, || Some(output::summary_line(at, status)));
+    }
+    recorded.finish();
+    let status = ended?;
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);
     }
-    out.summary(clock.now(), &status);
+    out.summary(at, &status);
     Ok(ExitCode::SUCCESS)
 }
 

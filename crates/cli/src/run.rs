@@ -1,12 +1,14 @@
 //! `taut run` and `taut replay`.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use taut_core::Seed;
 use taut_lab::campaign::check_seeds;
 use taut_lab::job;
+use taut_lab::replayed::{Figures, Replayed, Spread, replayed};
 use taut_lab::run::Extras;
 use taut_lab::scenario::{Choices, Scenario, ScenarioError, Setting, Variant};
 use taut_report::result::RunResult;
@@ -70,8 +72,15 @@ pub(crate) struct Arguments {
 
 #[derive(Args)]
 pub(crate) struct ReplayArguments {
-    /// The run.json of an earlier run
+    /// The run.json of an earlier run; or with --network an MCAP file of `taut robot --record` or `taut operator --record`
     run: PathBuf,
+    /// A scenario: how would the recorded session have felt over its links? The operator moves as it did, between the ends of its
+    /// [session] or [teleop], by the recorded transport and channels
+    #[arg(long, value_name = "SCENARIO.toml", conflicts_with_all = ["from", "out"])]
+    network: Option<PathBuf>,
+    /// With --network, where chance begins
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "network")]
+    seed: u64,
     /// The folder where that run was started: the files that it read are named relative to it. Else they are looked for
     /// in this folder, and in those above the run.json
     #[arg(long, value_name = "DIR")]
@@ -228,6 +237,15 @@ fn run_many(
 }
 
 pub(crate) fn replay(arguments: &ReplayArguments) -> Ended {
+    if let Some(network) = &arguments.network {
+        return elsewhere(arguments, network);
+    }
+    if arguments.run.extension().is_some_and(|ending| ending == "mcap") {
+        return Err(format!(
+            "{}: is a recording; over which network? Name a scenario by --network",
+            arguments.run.display()
+        ));
+    }
     let bar = Bar::new("simulating", false);
     let done =
         job::replay(&arguments.run, arguments.from.as_deref(), arguments.out.as_deref(), &mut |fraction| {
@@ -246,6 +264,70 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Ended {
         crate::say(&format!("the run was made by taut {}, this is another build", replay.result.taut));
     }
     Ok(if replay.identical { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A recorded session over another network.
+fn elsewhere(arguments: &ReplayArguments, network: &Path) -> Ended {
+    let recording = taut_trace::read_session(&arguments.run).map_err(|e| e.to_string())?;
+    let scenario = Scenario::read(network).map_err(|e| e.to_string())?;
+    let bar = Bar::new("simulating", false);
+    let seed = taut_core::Seed::new(arguments.seed);
+    let done = replayed(&recording, &scenario, seed, &mut |fraction| bar.set(fraction));
+    drop(bar);
+    let replayed =
+        done.map_err(|e| format!("{} over {}: {e}", arguments.run.display(), network.display()))?;
+    if arguments.json {
+        print_json(&replayed)?;
+    } else {
+        print(&side_by_side(&replayed, &network.file_name().unwrap_or_default().to_string_lossy()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn side_by_side(replayed: &Replayed, network: &str) -> String {
+    let row = |name: &str, recorded: String, simulated: String| {
+        format!("{name:<28}{recorded:>14}{simulated:>14}\n")
+    };
+    let mut text = row("", "recorded".to_owned(), taut_core::printable(network).at_most(13).to_string());
+    let (was, would) = (&replayed.recorded, &replayed.simulated);
+    let spreads = [
+        ("age at the robot, ms", was.age_ms, would.age_ms),
+        ("round trip, ms", was.round_trip_ms, would.round_trip_ms),
+    ];
+    for (name, was, would) in spreads {
+        for part in ["p50", "p95", "p99", "max"] {
+            let of = |spread: Option<Spread>| {
+                spread.map_or_else(
+                    || "-".to_owned(),
+                    |spread| {
+                        let Spread { p50, p95, p99, max } = spread;
+                        let value = match part {
+                            "p50" => p50,
+                            "p95" => p95,
+                            "p99" => p99,
+                            _ => max,
+                        };
+                        format!("{value:.2}")
+                    },
+                )
+            };
+            text += &row(&format!("{name}, {part}"), of(was), of(would));
+        }
+    }
+    let counts = |of: &Figures| [of.states, of.delivered, of.lost, of.watchdog_stops];
+    let names = ["states", "arrived", "lost", "stops by the watchdog"];
+    for (name, (was, would)) in names.into_iter().zip(counts(was).into_iter().zip(counts(would))) {
+        text += &row(name, was.to_string(), would.to_string());
+    }
+    let causes: BTreeSet<&String> = was.dropped.keys().chain(would.dropped.keys()).collect();
+    for cause in causes {
+        let of = |figures: &Figures| figures.dropped.get(cause).copied().unwrap_or(0).to_string();
+        text += &row(&format!("dropped: {cause}"), of(was), of(would));
+    }
+    for left_out in &replayed.left_out {
+        text += &format!("left out: {left_out}\n");
+    }
+    text
 }
 
 fn status(result: &RunResult, strict: bool) -> Ended {

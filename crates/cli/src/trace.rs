@@ -28,6 +28,12 @@ pub(crate) enum Command {
         /// Where to, ending in .csv or .mcap
         output: PathBuf,
     },
+    /// Finish an MCAP file whose writer was killed, in place: what is whole stays, and other programs can open it
+    #[cfg(feature = "sockets")]
+    Repair {
+        /// The recording
+        file: PathBuf,
+    },
     /// Make RTP packets of a VP8 encode, as a pcap with their times
     Video(VideoArguments),
     /// Make packets of what a simulated device finds worth sending, as a pcap with their times
@@ -116,6 +122,15 @@ pub(crate) fn trace(command: &Command) -> Ended {
         Command::Convert { input, output } => {
             taut_trace::convert(input, output).map_err(|e| e.to_string())?;
             print(&format!("{} written\n", output.display()))?;
+        }
+        #[cfg(feature = "sockets")]
+        Command::Repair { file } => {
+            use taut_io::recording::{Repaired, repair};
+            let name = file.display();
+            match repair(file).map_err(|error| format!("{name}: {error}"))? {
+                Repaired::WasWhole => print(&format!("{name} is whole\n"))?,
+                Repaired::Finished { lost } => print(&format!("{name} finished; {lost} bytes lost\n"))?,
+            }
         }
         Command::Video(arguments) => video(arguments)?,
         Command::Device(arguments) => device(arguments)?,

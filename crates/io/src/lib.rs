@@ -62,6 +62,8 @@ mod privileges;
 pub mod proxy;
 #[cfg(feature = "qlog")]
 mod qlog;
+#[cfg(feature = "recording")]
+pub mod recording;
 pub mod session;
 mod signals;
 mod state_file;

@@ -8,6 +8,7 @@ mod hold;
 pub mod job;
 mod metrics;
 mod pace;
+pub mod replayed;
 pub mod robot;
 pub mod run;
 pub mod scenario;

@@ -179,8 +179,8 @@ pub enum Problem {
 /// A problem and its place, before the file's name is known.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    place: Place,
-    problem: Problem,
+    pub(crate) place: Place,
+    pub(crate) problem: Problem,
 }
 
 impl Fault {

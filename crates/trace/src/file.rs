@@ -76,6 +76,12 @@ fn within(count: u64, limit: u64, what: &'static str) -> Result<(), Problem> {
 /// # Errors
 /// When it cannot be read, or is not a recording.
 pub fn read(path: &Path) -> Result<Recording, TraceError> {
+    let (name, data) = bytes_of(path)?;
+    read_bytes(&name, &data)
+}
+
+/// A file's name for errors, and its bytes.
+pub(crate) fn bytes_of(path: &Path) -> Result<(String, Vec<u8>), TraceError> {
     let name = path.display().to_string();
     let fail = |problem| TraceError::new(&name, Fault::file(problem));
     let io = |error: io::Error| fail(Problem::Io(error.to_string()));
@@ -83,7 +89,7 @@ pub fn read(path: &Path) -> Result<Recording, TraceError> {
     let mut data = Vec::new();
     // One byte more than the limit tells a file of exactly the limit from a longer one, also when it is a pipe.
     File::open(path).map_err(io)?.take(limit + 1).read_to_end(&mut data).map_err(io)?;
-    read_bytes(&name, &data)
+    Ok((name, data))
 }
 
 /// Reads a recording from bytes in memory. `name` is for errors, and its extension for when the content could be

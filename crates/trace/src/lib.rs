@@ -56,6 +56,7 @@ mod packets;
 mod pcap;
 mod playback;
 mod recording;
+mod session;
 mod signals;
 
 pub use csv::write_csv;
@@ -69,4 +70,5 @@ pub use mcap::write_mcap;
 pub use packets::{FiveTuple, Flow, PacketRow, Packets};
 pub use playback::{Impairment, Impairments, Opportunities};
 pub use recording::{Data, Format, Recording};
+pub use session::{RecordedState, SessionRecording, read_session};
 pub use signals::{Channel, ResampleError, Row, Signals};

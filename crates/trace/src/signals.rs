@@ -226,7 +226,9 @@ const UNITS: [(&str, &str); 28] = [
 
 fn split_unit(column: &str) -> (&str, Option<&'static str>) {
     let found = UNITS.iter().find_map(|(suffix, unit)| {
-        column.strip_suffix(suffix).filter(|name| !name.is_empty()).map(|name| (name, Some(*unit)))
+        let name = column.strip_suffix(suffix).filter(|name| !name.is_empty())?;
+        // Of a quaternion it is a part.
+        (!name.ends_with("orientation")).then_some((name, Some(*unit)))
     });
     found.unwrap_or((column, None))
 }
@@ -249,6 +251,7 @@ mod tests {
         assert_eq!(split_unit("wrist_velocity_rad_per_s"), ("wrist_velocity", Some("rad/s")));
         assert_eq!(split_unit("velocity_m_s"), ("velocity", Some("m/s")));
         assert_eq!(split_unit("mode"), ("mode", None));
+        assert_eq!(split_unit("operator_state_orientation_w"), ("operator_state_orientation_w", None));
         assert_eq!(split_unit("_rad"), ("_rad", None));
     }
 

@@ -277,13 +277,17 @@ impl<T: Conversation, D: OperatorDevice> Operator<T, D> {
     /// Why one is refused is in the counters.
     fn send(&mut self, now: Time, channel: ChannelId, payload: &[u8]) {
         let taken = self.session.send(now, channel, now, payload);
-        self.eye.show(now, Observed::Message { channel, bytes: payload.len(), taken });
+        self.eye.show(now, Observed::Message { channel, payload, taken });
     }
 
     fn send_motion(&mut self, now: Time, channel: ChannelId, motion: &Motion) {
         let motion = motion.with_enabling(self.is_held(now, motion.enabling()));
         let taken = self.session.send_motion(now, channel, now, &motion);
-        self.eye.show(now, Observed::Message { channel, bytes: motion.len(), taken });
+        if self.eye.is_open() {
+            let mut payload = Vec::with_capacity(motion.len());
+            motion.emit(&mut payload);
+            self.eye.show(now, Observed::Message { channel, payload: &payload, taken });
+        }
     }
 
     /// Does the enabling input count as held, of a device that says so or not? Where there is a key for it, that decides.

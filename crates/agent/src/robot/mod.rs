@@ -241,7 +241,7 @@ impl<T: Conversation, P: RobotDevice> Robot<T, P> {
     /// Why one is refused is in the counters.
     fn send(&mut self, now: Time, channel: ChannelId, payload: &[u8]) {
         let taken = self.session.send(now, channel, now, payload);
-        self.eye.show(now, Observed::Message { channel, bytes: payload.len(), taken });
+        self.eye.show(now, Observed::Message { channel, payload, taken });
     }
 
     fn device_failed(&mut self, now: Time, failure: DeviceFailure) {

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::sync::mpsc::SyncSender;
 
 use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 use taut_agent::{OperatorCommand, OperatorNote, OperatorSettings, Progress, ResumePolicy, Trouble};
 use taut_core::{Duration, Time};
 use taut_io::device::{Buttons, Pressed};
@@ -31,6 +32,7 @@ use crate::identity::Plaintext;
 use crate::input::{Device, Input};
 use crate::lines::{Opened, Shown};
 use crate::paths::{self, Paths};
+use crate::record::Record;
 use crate::robot::{Coding, parse_codec};
 use crate::{Ended, button, last_stop, state};
 
@@ -103,9 +105,11 @@ pub(crate) struct Arguments {
     state: Option<PathBuf>,
     #[command(flatten)]
     plaintext: Plaintext,
-    /// A status line after so many states (10000) or so often (1s) [default: 10000; with --json 1s]
+    /// A status line after so many states (10000) or so often (1s) [default: 10000; with --json or --record 1s]
     #[arg(long, value_name = "N|DURATION")]
     every: Option<Every>,
+    #[command(flatten)]
+    record: Record,
     /// Print what happens as JSON Lines
     #[arg(long, conflicts_with = "tui")]
     json: bool,
@@ -225,7 +229,20 @@ impl Arguments {
         crate::lines::open(&self.input, device, &self.channels(), shown, buttons)
     }
 
-    fn record(&self, own: Option<&Fingerprint>) -> Result<OperatorRecord, String> {
+    /// How the session is run.
+    fn about_session(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("end", json!("operator")),
+            ("transport", json!(self.transport.name())),
+            ("secure", json!(self.plaintext.is_off())),
+            ("period_ms", json!(self.period().as_millis_f64())),
+            ("rate_hz", json!(self.rate)),
+            ("deadline_ms", json!(self.deadline.as_millis_f64())),
+            ("reliable", json!(self.reliable)),
+        ]
+    }
+
+    fn kept(&self, own: Option<&Fingerprint>) -> Result<OperatorRecord, String> {
         let path = match &self.state {
             Some(path) => path.clone(),
             None => state::of_operator(own, self.robot_id.as_ref(), &self.connect)?,
@@ -258,12 +275,14 @@ impl Arguments {
             (true, _) => agent.reports_by_time(FRAME),
             (false, Some(Every::Messages(messages))) => agent.reports_by_number(messages),
             (false, Some(Every::Time(period))) => agent.reports_by_time(period),
-            (false, None) if self.json => agent.reports_by_time(Duration::from_secs(1)),
+            (false, None) if self.json || self.record.is_on() => {
+                agent.reports_by_time(Duration::from_secs(1))
+            }
             (false, None) => agent.reports_by_number(10_000),
         };
         let agent = self.messages.map_or(agent, |messages| agent.limit(messages));
         let agent = self.hold_to_run.map_or(agent, |hold| agent.holds_to_run(hold));
-        Ok(OperateConfig::new(session, agent).record(self.record(own)?))
+        Ok(OperateConfig::new(session, agent).record(self.kept(own)?))
     }
 
     fn security(&self) -> Result<Security, String> {
@@ -335,6 +354,13 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let kept = endpoint.capabilities();
     let buttons =
         (!arguments.tui && (arguments.commands || taker.is_some())).then_some(arguments.button_heartbeat);
+    let channels = arguments.channels();
+    let recorded = arguments.record.start(clock, &channels, arguments.json, arguments.about_session())?;
+    let config = match recorded.observer() {
+        Some(observer) => config.observed(observer),
+        None => config,
+    };
+    let (recording, mut events) = (recorded.clone(), Output::new(true));
     let work = move |begun: Begun<Remote<Machine>>, notes: SyncSender<(Time, Note)>| {
         let driver = Driver::new(driver_config)?.with_clock(clock);
         let started = |remote: Remote<Machine>| {
@@ -347,6 +373,13 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
         let tell = &mut |at, note| {
             if !matches!(&note, Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) if !channels::is_told(event))
             {
+                recording.event(at, || match &note {
+                    Told::Path(path) => Some(paths::line(at, path)),
+                    Told::Note(OperatorNote::Event(OperatorEvent::Channel(event))) => {
+                        channels.line(at, event)
+                    }
+                    Told::Note(note) => events.line(at, note),
+                });
                 drop(notes.try_send((at, note)));
             }
         };
@@ -360,6 +393,12 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
     let ended = if arguments.tui { tui::show(session, arguments, clock)? } else { lines(session, arguments) };
+    recorded.event(clock.now(), || match &ended {
+        Ok((at, progress)) => Some(output::summary_line(*at, progress)),
+        Err(OperateError::Lost(_, progress)) => Some(output::summary_line(clock.now(), progress)),
+        Err(_) => None,
+    });
+    recorded.finish();
     if let Some(drops) = drops {
         channels::tell_drops(clock.now(), &drops.read(), arguments.json);
     }

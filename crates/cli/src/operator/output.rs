@@ -21,30 +21,38 @@ impl Output {
     }
 
     pub(super) fn note(&mut self, at: Time, note: &OperatorNote) {
-        let recent = match note {
-            OperatorNote::Progress(progress) => Some((progress, self.recent.of(&progress.status))),
-            _ => None,
-        };
         if self.json {
-            if let Some((event, mut more)) = as_json(note) {
-                more.extend(recent.map(|(_, recent)| ("recent", recent::as_json(&recent))));
-                print(&json_line(event, at, more));
+            return self.line(at, note).iter().for_each(|line| print(line));
+        }
+        match (note, told(note)) {
+            (OperatorNote::Progress(progress), _) => {
+                print(&format!("{} | {}\n", self.recent.of(&progress.status), standing(progress)));
             }
-            return;
+            (_, Some(text)) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
+            (_, None) => {}
         }
-        match (recent, told(note)) {
-            (Some((progress, recent)), _) => print(&format!("{recent} | {}\n", standing(progress))),
-            (None, Some(text)) => print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64())),
-            (None, None) => {}
+    }
+
+    /// What happened, as a line of JSON.
+    pub(super) fn line(&mut self, at: Time, note: &OperatorNote) -> Option<String> {
+        let (event, mut more) = as_json(note)?;
+        if let OperatorNote::Progress(progress) = note {
+            more.push(("recent", recent::as_json(&self.recent.of(&progress.status))));
         }
+        Some(json_line(event, at, more))
     }
 
     pub(super) fn summary(&self, at: Time, progress: &Progress) {
         if self.json {
-            return print(&json_line("summary", at, of_progress(progress)));
+            return print(&summary_line(at, progress));
         }
         print(&format!("{}\n{}", progress.status, summary(progress)));
     }
+}
+
+/// Everything that was measured, as a line of JSON.
+pub(super) fn summary_line(at: Time, progress: &Progress) -> String {
+    json_line("summary", at, of_progress(progress))
 }
 
 /// The end of a status line: how the robot is, and how long nothing was heard of it.

@@ -62,32 +62,47 @@ impl Output {
         if let RobotNote::Event(RobotEvent::Channel(event)) = note {
             return self.channels.tell(at, event, self.json);
         }
-        let recent = match note {
-            RobotNote::Progress(status) => Some(self.recent.of(status)),
-            _ => None,
-        };
         if self.json {
-            if let Some((event, mut more)) = as_json(note) {
-                more.extend(recent.map(|recent| ("recent", recent::as_json(&recent))));
-                print(&json_line(event, at, more));
-            }
-            return;
+            return self.line(at, note).iter().for_each(|line| print(line));
         }
-        let text = recent.map(|recent| format!("{recent} | {}", standing(&recent)));
-        if let Some(text) = text.or_else(|| as_text(note)) {
+        let text = match note {
+            RobotNote::Progress(status) => {
+                let recent = self.recent.of(status);
+                Some(format!("{recent} | {}", standing(&recent)))
+            }
+            _ => as_text(note),
+        };
+        if let Some(text) = text {
             print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()));
         }
     }
 
+    /// What happened, as a line of JSON.
+    pub(super) fn line(&mut self, at: Time, note: &RobotNote) -> Option<String> {
+        if let RobotNote::Event(RobotEvent::Channel(event)) = note {
+            return self.channels.line(at, event);
+        }
+        let (event, mut more) = as_json(note)?;
+        if let RobotNote::Progress(status) = note {
+            more.push(("recent", recent::as_json(&self.recent.of(status))));
+        }
+        Some(json_line(event, at, more))
+    }
+
     pub(super) fn summary(&self, at: Time, status: &Status) {
         if self.json {
-            return print(&json_line("summary", at, [("status", json!(status))]));
+            return print(&summary_line(at, status));
         }
         if status.messages == 0 {
             return print("ended; no state came\n");
         }
         print(&format!("ended\n{status}\n"));
     }
+}
+
+/// Everything that was measured, as a line of JSON.
+pub(super) fn summary_line(at: Time, status: &Status) -> String {
+    json_line("summary", at, [("status", json!(status))])
 }
 
 fn as_json(note: &RobotNote) -> Option<(&'static str, Vec<(&'static str, Value)>)> {

@@ -43,6 +43,8 @@ mod real;
 #[cfg(test)]
 mod recommend;
 #[cfg(test)]
+mod recording;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod so101;

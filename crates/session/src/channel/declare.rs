@@ -38,6 +38,21 @@ impl Schema {
         self
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How a payload's bytes are made.
+    pub const fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// The text that defines it; empty where there is none.
+    pub fn text(&self) -> &str {
+        &self.definition
+    }
+
     /// FNV-1a over 64 bits of the definition.
     fn hash(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -112,6 +127,21 @@ impl Channel {
             playout: Playout::default(),
             sampling: Sampling::every(),
         }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How its payloads are to be read.
+    pub const fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Which end sends.
+    pub const fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// What becomes of messages that are lost or overtaken. The sender's counts.

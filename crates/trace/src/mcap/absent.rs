@@ -1,7 +1,7 @@
 //! What is left of MCAP where it was not built: its files are known, and said to be too much.
 
 use crate::error::{Fault, Problem};
-use crate::{Limits, Recording};
+use crate::{Limits, Recording, SessionRecording};
 
 /// What every file begins with (<https://mcap.dev/spec>).
 pub(crate) const MAGIC: &[u8] = b"\x89MCAP0\r\n";
@@ -11,6 +11,10 @@ fn absent() -> Problem {
 }
 
 pub(crate) fn read(_: &[u8], _: &Limits) -> Result<Recording, Fault> {
+    Err(Fault::file(absent()))
+}
+
+pub(crate) fn read_session(_: &[u8], _: &Limits) -> Result<SessionRecording, Fault> {
     Err(Fault::file(absent()))
 }
 

@@ -3,6 +3,7 @@
 mod read;
 mod records;
 mod rows;
+mod session;
 mod write;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use taut_core::Probability;
 
 pub(crate) use mcap::MAGIC;
 pub(crate) use read::read;
+pub(crate) use session::read as read_session;
 pub(crate) use write::write;
 pub use write::write_mcap;
 
@@ -19,6 +21,8 @@ const NO_DEVICE: &str = "signals";
 const PACKET: &str = "taut.Packet";
 const OPPORTUNITY: &str = "taut.Opportunity";
 const IMPAIRMENT: &str = "taut.Impairment";
+/// What happened in a session: its numbers are no signals.
+const EVENT: &str = "taut.Event";
 
 /// One packet as a message.
 #[derive(Debug, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use taut_core::{Duration, Time};
 
 use super::records::{Visit, malformed, problem, walk};
 use super::rows::{Samples, clock};
-use super::{IMPAIRMENT, ImpairmentMessage, NO_DEVICE, OPPORTUNITY, PACKET, PacketMessage, Property};
+use super::{EVENT, IMPAIRMENT, ImpairmentMessage, NO_DEVICE, OPPORTUNITY, PACKET, PacketMessage, Property};
 use crate::error::{Fault, Problem};
 use crate::file::Limits;
 use crate::packets::Captured;
@@ -24,8 +24,18 @@ const MAX_JSON: usize = 1 << 20;
 /// Reads a file that begins with the magic bytes.
 pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
     let mut content = Content::new(limits);
-    walk(data, limits, &mut content)?;
-    content.finish().map_err(Fault::file)
+    let Some(cut) = walk(data, limits, &mut content)? else { return content.finish().map_err(Fault::file) };
+    let note = format!("{}, after which {}", cut.place, cut.problem);
+    match content.finish() {
+        Ok(recording) => {
+            let notes =
+                recording.notes().iter().cloned().chain([note.trim_start_matches(": ").to_owned()]).collect();
+            Ok(recording.with_notes(notes))
+        }
+        // Nothing in it is whole.
+        Err(Problem::Nothing(_)) => Err(cut),
+        Err(problem) => Err(Fault::file(problem)),
+    }
 }
 
 /// What was found so far.
@@ -174,6 +184,7 @@ impl Topic {
             Some(PACKET) => Kind::Packet,
             Some(OPPORTUNITY) => Kind::Opportunity,
             Some(IMPAIRMENT) => Kind::Impairment,
+            Some(EVENT) => Kind::Other,
             _ => Kind::Numbers,
         };
         let properties = schema.filter(|schema| schema.encoding == "jsonschema").and_then(|schema| {

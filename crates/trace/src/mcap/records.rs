@@ -20,13 +20,15 @@ pub(super) trait Visit {
     fn message(&mut self, header: MessageHeader, data: &[u8]) -> Result<(), Problem>;
 }
 
-/// Walks through a whole file, which begins with the magic bytes.
-pub(super) fn walk(data: &[u8], limits: &Limits, visitor: &mut impl Visit) -> Result<(), Fault> {
+/// Walks through a whole file, which begins with the magic bytes. Gives where it is cut short, if it is: as by a writer that was killed.
+pub(super) fn walk(data: &[u8], limits: &Limits, visitor: &mut impl Visit) -> Result<Option<Fault>, Fault> {
     let mut at = MAGIC.len();
     let mut content: u64 = 0;
     let mut in_data = true;
     let end = loop {
-        let frame = Frame::at(data, at).ok_or_else(|| Fault::byte(at, Problem::Truncated("a record")))?;
+        let Some(frame) = Frame::at(data, at) else {
+            return Ok(Some(Fault::byte(at, Problem::Truncated("a record"))));
+        };
         match frame.opcode {
             op::FOOTER => break frame.end,
             // The summary after it repeats schemas and channels.
@@ -38,9 +40,9 @@ pub(super) fn walk(data: &[u8], limits: &Limits, visitor: &mut impl Visit) -> Re
         at = frame.end;
     };
     match data[end..].strip_prefix(MAGIC) {
-        Some([]) => Ok(()),
+        Some([]) => Ok(None),
         Some(_) => Err(Fault::byte(end + MAGIC.len(), malformed("bytes after the end of the MCAP file"))),
-        None => Err(Fault::byte(end, Problem::Truncated("the magic bytes at its end"))),
+        None => Ok(Some(Fault::byte(end, Problem::Truncated("the magic bytes at its end")))),
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) enum Note {
 /// What is worth a note.
 pub(super) fn note(event: Observed<'_>) -> Option<Note> {
     Some(match event {
-        Observed::Message { channel, bytes, taken } => Note::Made(channel, bytes, taken),
+        Observed::Message { channel, payload, taken } => Note::Made(channel, payload.len(), taken),
         Observed::Operator(OperatorEvent::Channel(event))
         | Observed::Robot(RobotEvent::Channel(event), _) => match *event {
             ChannelEvent::Opened { .. } => Note::Opened,

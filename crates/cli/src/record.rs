@@ -1,0 +1,101 @@
+//! `--record`: the session of an end, as MCAP.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use taut_agent::SessionObserver;
+use taut_core::{Bytes, Duration, Time};
+use taut_io::Clock;
+use taut_io::recording::{Recording, RecordingConfig, RecordingCounts};
+
+use crate::channels::Channels;
+use crate::host::json_line;
+use crate::streams::print;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Record {
+    /// Record the session: states, forces, channels, and what happened as --json tells it (docs/recordings.md). What is there already
+    /// becomes FILE.1.mcap, FILE.2.mcap, …
+    #[arg(long, value_name = "FILE.mcap")]
+    record: Option<PathBuf>,
+    /// The most that all files of --record take together, from 1MB up; the oldest are removed for it
+    #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = limit, requires = "record")]
+    record_limit: Bytes,
+}
+
+fn limit(text: &str) -> Result<Bytes, String> {
+    let gigabytes = text.strip_suffix("GB").and_then(|number| number.trim().parse::<f64>().ok());
+    let limit: Option<Bytes> = match gigabytes {
+        Some(gigabytes) => Some(Bytes::new((gigabytes * 1e9) as u64)),
+        None => text.parse().ok(),
+    };
+    let limit = limit.filter(|limit| *limit >= Bytes::new(1_000_000));
+    limit.ok_or_else(|| "is a size from 1MB up, such as 500MB or 4GB".to_owned())
+}
+
+/// The end of a command waits for what is not written yet, this long at most.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Record {
+    pub(crate) const fn is_on(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Starts it, if it is asked for.
+    /// `about` is how the session is run, for whoever reads the file.
+    pub(crate) fn start(
+        &self,
+        clock: Clock,
+        channels: &Channels,
+        json: bool,
+        about: Vec<(&'static str, Value)>,
+    ) -> Result<Recorded, String> {
+        let Some(path) = &self.record else { return Ok(Recorded(None)) };
+        let config = RecordingConfig::new(path).limit(self.record_limit).channels(channels.declared());
+        let failed = move |error: std::io::Error| {
+            let why = format!("the recording ended, the session goes on: {error}");
+            crate::say(&why);
+            if json {
+                print(&json_line("recording_ended", clock.now(), [("why", json!(error.to_string()))]));
+            }
+        };
+        let recording = Recording::start(config, clock, failed);
+        let recording = recording.map_err(|error| format!("--record {}: {error}", path.display()))?;
+        let about = about
+            .into_iter()
+            .chain([("taut", json!(env!("CARGO_PKG_VERSION"))), ("channels", channels.as_json())]);
+        recording.event(clock.now(), &json_line("recording", clock.now(), about));
+        Ok(Recorded(Some(recording)))
+    }
+}
+
+/// What records, if anything does.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded(Option<Recording>);
+
+impl Recorded {
+    pub(crate) fn observer(&self) -> Option<Box<dyn SessionObserver + Send>> {
+        self.0.as_ref().map(Recording::observer)
+    }
+
+    /// A line of JSON, made where there is a recording.
+    pub(crate) fn event(&self, at: Time, line: impl FnOnce() -> Option<String>) {
+        if let Some(recording) = &self.0
+            && let Some(line) = line()
+        {
+            recording.event(at, &line);
+        }
+    }
+
+    /// Finishes the file. Is something missing?
+    pub(crate) fn finish(&self) {
+        let Some(recording) = &self.0 else { return };
+        let RecordingCounts { dropped, .. } = recording.finish(PATIENCE);
+        if dropped > 0 {
+            crate::say(&format!(
+                "{dropped} messages are missing in the recording: the disk was full or too slow"
+            ));
+        }
+    }
+}

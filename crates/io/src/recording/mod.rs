@@ -1,0 +1,192 @@
+//! Recordings of sessions, as MCAP (<https://mcap.dev/spec>): what an end sent and received, and what it decided. A thread writes them,
+//! from a bounded queue, so that no session waits for a disk: what finds no place there is left out and counted, and the file says where
+//! and how much. A disk that takes no more ends the recording, never the session.
+//!
+//! | topic | schema | what |
+//! | --- | --- | --- |
+//! | `operator/state` | `taut.State` | states that the operator's device made (operator); that were applied (robot) |
+//! | `robot/state` | `taut.State` | states with what the robot feels: fed back (robot), that came (operator) |
+//! | `operator/round_trip` | `taut.RoundTrip` | acknowledged states (operator) |
+//! | `to_robot/NAME`, `to_operator/NAME` | the channel's own | messages of channels, as they are |
+//! | `taut/events` | `taut.Event` | everything else: stops, refusals, drops with their causes, reports |
+//!
+//! The log time is when it was seen at this end, by its wall clock when the recording began and its monotonic clock from there; the
+//! publish time is when it was made, by the estimate of the peer's clock, so that their difference is its age. The sequence is the sender's.
+
+mod messages;
+mod observer;
+mod pieces;
+mod repair;
+mod writer;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+
+use taut_agent::SessionObserver;
+use taut_core::{Bytes, Duration, Time};
+use taut_session::Channel;
+
+use self::messages::Content;
+use self::observer::Recorder;
+use self::pieces::Pieces;
+pub use self::repair::{Repaired, repair};
+use self::writer::Writer;
+use crate::{Clock, spawn_unprivileged};
+
+/// Messages that wait at most, and their bytes.
+const CAPACITY: usize = 16_384;
+const CAPACITY_BYTES: usize = 16 << 20;
+
+/// How a session is recorded.
+#[derive(Clone, Debug)]
+pub struct RecordingConfig {
+    path: PathBuf,
+    limit: Bytes,
+    channels: Vec<Channel>,
+}
+
+impl RecordingConfig {
+    /// Into this file, which is `….mcap`. What is there already, or is full, becomes `….N.mcap`, N counting up.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), limit: Bytes::new(4_000_000_000), channels: Vec::new() }
+    }
+
+    /// The most that all files of this name take, at least 1 MB; the oldest is removed for it. A file is full at a quarter of it. Default:
+    /// 4 GB, some four hours of states and forces at 1 kHz.
+    pub fn limit(mut self, limit: Bytes) -> Self {
+        self.limit = limit.max(Bytes::new(1_000_000));
+        self
+    }
+
+    /// The channels that this end declares, in their order.
+    pub fn channels(mut self, channels: Vec<Channel>) -> Self {
+        self.channels = channels;
+        self
+    }
+}
+
+/// A recording that is being written. A copy is the same one; with the last of them, and of its observers, it ends.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    queue: Queue,
+}
+
+/// Messages of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordingCounts {
+    /// In the file, as far as the system says.
+    pub written: u64,
+    /// Left out: the queue was full, or the disk.
+    pub dropped: u64,
+}
+
+impl Recording {
+    /// Opens the file and starts the thread; `clock` is that of the session. `failed` is called once, on that thread, when the recording
+    /// ends before its session: with why.
+    ///
+    /// # Errors
+    /// When the system refuses either, or what stands in the file's place cannot be moved.
+    pub fn start(
+        config: RecordingConfig,
+        clock: Clock,
+        failed: impl FnOnce(io::Error) + Send + 'static,
+    ) -> io::Result<Self> {
+        let RecordingConfig { path, limit, channels } = config;
+        let pieces = Pieces::new(path, limit.get())?;
+        let file = pieces.begin()?;
+        let epoch_ns = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
+        let shared = Arc::new(Shared::default());
+        let (items, waiting) = sync_channel(CAPACITY);
+        let mut writer = Writer::new(pieces, channels, epoch_ns, clock, shared.clone());
+        spawn_unprivileged("taut record", || (), move || writer.run(file, &waiting, failed))?;
+        Ok(Self { queue: Queue { items, shared } })
+    }
+
+    /// For [`observed`](crate::session::ServeConfig::observed) of the session.
+    pub fn observer(&self) -> Box<dyn SessionObserver + Send> {
+        Box::new(Recorder::new(self.queue.clone()))
+    }
+
+    /// A line of JSON about what happened, for the channel `taut/events`.
+    pub fn event(&self, at: Time, line: &str) {
+        self.queue.put(at, at, 0, Content::Event(line.trim_end().to_owned()));
+    }
+
+    /// Waits until everything is written and the file is finished, but not longer than this; gives what became of it. Nothing is
+    /// recorded after that.
+    pub fn finish(&self, patience: Duration) -> RecordingCounts {
+        let clock = Clock::start();
+        let left = || {
+            let left = patience - (clock.now() - Time::ZERO).min(patience);
+            std::time::Duration::from_nanos(left.as_nanos())
+        };
+        let (sender, done) = sync_channel(1);
+        while let Err(TrySendError::Full(_)) = self.queue.items.try_send(Item::Done(sender.clone())) {
+            if left().is_zero() {
+                break;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+        }
+        drop(sender);
+        let _ = done.recv_timeout(left()); // Whatever is left then is not written.
+        let shared = &self.queue.shared;
+        RecordingCounts {
+            written: shared.written.load(Ordering::Relaxed),
+            dropped: shared.dropped.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    bytes: AtomicUsize,
+    written: AtomicU64,
+    dropped: AtomicU64,
+    /// Of these, what the file does not say yet.
+    unsaid: AtomicU64,
+}
+
+impl Shared {
+    fn drop_one(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        self.unsaid.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+enum Item {
+    Message(Recorded),
+    /// Everything before it was tried: the file is to be finished.
+    Done(SyncSender<()>),
+}
+
+/// A message on its way to the file.
+#[derive(Debug)]
+struct Recorded {
+    seen: Time,
+    made: Time,
+    sequence: u64,
+    content: Content,
+}
+
+/// The session's end of it.
+#[derive(Clone, Debug)]
+struct Queue {
+    items: SyncSender<Item>,
+    shared: Arc<Shared>,
+}
+
+impl Queue {
+    fn put(&self, seen: Time, made: Time, sequence: u64, content: Content) {
+        let length = content.len();
+        let fits = self.shared.bytes.fetch_add(length, Ordering::Relaxed) + length <= CAPACITY_BYTES;
+        let item = || Item::Message(Recorded { seen, made, sequence, content });
+        if !fits || self.items.try_send(item()).is_err() {
+            self.shared.bytes.fetch_sub(length, Ordering::Relaxed);
+            self.shared.drop_one();
+        }
+    }
+}

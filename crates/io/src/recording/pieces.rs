@@ -1,0 +1,95 @@
+//! The files of one recording: the one that is written, and those before it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::repair::repair;
+
+/// Files before the one that is written, at most.
+const MOST: usize = 1_000;
+
+/// The files of one name.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    path: PathBuf,
+    limit: u64,
+}
+
+/// One of the files before.
+struct Old {
+    number: u64,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Pieces {
+    /// # Errors
+    /// When the name does not end in `.mcap`.
+    pub(super) fn new(path: PathBuf, limit: u64) -> io::Result<Self> {
+        if path.extension().is_none_or(|ending| ending != "mcap") {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "name it .mcap"));
+        }
+        Ok(Self { path, limit })
+    }
+
+    /// The most bytes of one file.
+    pub(super) const fn largest(&self) -> u64 {
+        self.limit / 4
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves what is there out of the way, finished where a crash cut it off; makes room; and begins the next file.
+    pub(super) fn begin(&self) -> io::Result<File> {
+        let mut old = self.old()?;
+        // What is no regular file, such as a pipe, is nobody's recording.
+        if let Ok(there) = fs::symlink_metadata(&self.path) {
+            if !there.is_file() {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this is there, and is no file"));
+            }
+            // One that is none of ours stays as it is, under its new name.
+            let _ = repair(&self.path);
+            let number = old.last().map_or(1, |last| last.number + 1);
+            let path = self.numbered(number);
+            fs::rename(&self.path, &path)?;
+            old.push(Old { number, path, bytes: there.len() });
+        }
+        let mut bytes: u64 = old.iter().map(|old| old.bytes).sum();
+        let mut count = old.len();
+        for old in &old {
+            if bytes + self.largest() <= self.limit && count <= MOST {
+                break;
+            }
+            fs::remove_file(&old.path)?;
+            (bytes, count) = (bytes - old.bytes, count - 1);
+        }
+        // What moves a robot, and where it stands, is its owner's to read.
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)
+    }
+
+    fn numbered(&self, number: u64) -> PathBuf {
+        self.path.with_extension(format!("{number}.mcap"))
+    }
+
+    /// The oldest first.
+    fn old(&self) -> io::Result<Vec<Old>> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let name = self.path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let mut old = Vec::new();
+        for entry in fs::read_dir(folder.unwrap_or(Path::new(".")))? {
+            let entry = entry?;
+            let number = entry.file_name().to_str().and_then(|other| {
+                other.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".mcap")?.parse().ok()
+            });
+            if let Some(number) = number {
+                old.push(Old { number, path: entry.path(), bytes: entry.metadata()?.len() });
+            }
+        }
+        old.sort_by_key(|old| old.number);
+        Ok(old)
+    }
+}

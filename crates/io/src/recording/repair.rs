@@ -1,0 +1,85 @@
+//! Files whose writer was killed: everything but the last record is whole, and only the end is missing.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use mcap::MAGIC;
+use mcap::records::op;
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repaired {
+    /// It had an end.
+    WasWhole,
+    /// It has one now; so many bytes of a record that was not whole are gone.
+    Finished {
+        /// Bytes.
+        lost: u64,
+    },
+}
+
+/// Of a record: operation and length (MCAP specification, Records).
+const HEADER: u64 = 9;
+
+/// Gives an MCAP file an end whose writer was killed: what of its last record is not whole is cut off, and the end follows, without an
+/// index. A file that has an end stays as it is.
+///
+/// # Errors
+/// When the file is no MCAP, or the system refuses.
+pub fn repair(path: &Path) -> io::Result<Repaired> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    let Some(end) = end_of_records(&file, length)? else { return Ok(Repaired::WasWhole) };
+    file.set_len(end)?;
+    file.seek(SeekFrom::End(0))?;
+    finish(&mut file)?;
+    Ok(Repaired::Finished { lost: length - end })
+}
+
+/// The least that a file ends in (MCAP specification, Data End and Footer): no index, no checksums.
+pub(super) fn finish(out: &mut impl Write) -> io::Result<()> {
+    let mut end = vec![op::DATA_END];
+    end.extend(4u64.to_le_bytes());
+    end.extend([0; 4]);
+    end.push(op::FOOTER);
+    end.extend(20u64.to_le_bytes());
+    end.extend([0; 20]);
+    end.extend(MAGIC);
+    out.write_all(&end)
+}
+
+/// Where the data ends, of a file that has no end; `None`: it has one.
+fn end_of_records(file: &File, length: u64) -> io::Result<Option<u64>> {
+    let mut reader = BufReader::with_capacity(64, file);
+    let mut magic = [0; MAGIC.len()];
+    let not_mcap = || io::Error::new(io::ErrorKind::InvalidData, "this is no MCAP file");
+    reader.read_exact(&mut magic).map_err(|_| not_mcap())?;
+    if magic != *MAGIC {
+        return Err(not_mcap());
+    }
+    let (mut at, mut header) = (MAGIC.len() as u64, [0; HEADER as usize]);
+    while at + HEADER <= length {
+        reader.read_exact(&mut header)?;
+        let [opcode, size @ ..] = header;
+        let next = at.saturating_add(HEADER).saturating_add(u64::from_le_bytes(size));
+        let is_end = opcode == op::DATA_END;
+        if is_end && next <= length && ends(file, length)? {
+            return Ok(None);
+        }
+        // A summary without its end is made anew, or not: readers do without.
+        if is_end || next > length {
+            break;
+        }
+        reader.seek(SeekFrom::Start(next))?;
+        at = next;
+    }
+    Ok(Some(at))
+}
+
+fn ends(mut file: &File, length: u64) -> io::Result<bool> {
+    let mut magic = [0; MAGIC.len()];
+    file.seek(SeekFrom::Start(length - MAGIC.len() as u64))?;
+    file.read_exact(&mut magic)?;
+    Ok(magic == *MAGIC)
+}

@@ -1,0 +1,167 @@
+"""Recordings of `taut robot` and `taut operator`, as the reader of another project finds them."""
+
+import base64
+import json
+import os
+import signal
+import struct
+import subprocess
+from collections import Counter
+
+import pytest
+
+mcap_reader = pytest.importorskip("mcap.reader")
+mcap_ros2 = pytest.importorskip("mcap_ros2.decoder")
+TAUT = os.environ.get("TAUT")
+pytestmark = pytest.mark.skipif(not TAUT, reason="no command `taut` was built (TAUT)")
+
+CHANNELS = """
+[[channel]]
+name = "lamp"
+kind = "command"
+encoding = "json"
+schema = "Lamp"
+definition = '{"type":"object","properties":{"on":{"type":"boolean"}}}'
+
+[[channel]]
+name = "say"
+kind = "command"
+encoding = "cdr"
+schema = "std_msgs/msg/String"
+definition = "string data"
+"""
+OPEN = {"boolean": bool, "string": str, "number": (int, float)}
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "channels.toml").write_text(CHANNELS)
+    running = []
+
+    def start(*arguments):
+        process = subprocess.Popen(
+            [TAUT, *arguments, "--json", "--channels", "channels.toml"],
+            cwd=tmp_path,
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    identity = lambda name: subprocess.run(
+        [TAUT, "identity", "--path", name], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    robot_id, own = identity("robot"), identity("own")
+    robot = start(
+        "robot", "--listen", "127.0.0.1:0", "--identity", "robot", "--trust", own, "--state", "kept", "--watchdog", "3s",
+        "--robot", "sim:wall", "--record", "robot.mcap",
+    )
+    address = until(robot, "listening")["address"]
+
+    def operator(*more):
+        return start("operator", "--connect", address, "--robot-id", robot_id, "--identity", "own", "--resume", "start", *more)
+
+    yield tmp_path, robot, operator
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def until(process, event, is_so=lambda line: True):
+    for line in map(json.loads, process.stdout):
+        if line["event"] == event and is_so(line):
+            return line
+    raise AssertionError(f"it ended without {event}")
+
+
+def ended(process):
+    lines = process.stdout.readlines()
+    assert process.wait(60) == 0
+    return json.loads(lines[-1])
+
+
+def read(path):
+    """Every message of a file, decoded and held against its schema; how many there are of each topic, and the events."""
+    counts, events = Counter(), []
+    with open(path, "rb") as file:
+        reader = mcap_reader.make_reader(file)
+        for schema, channel, message in reader.iter_messages():
+            counts[channel.topic] += 1
+            if channel.message_encoding == "cdr":
+                assert (schema.name, schema.encoding) == ("std_msgs/msg/String", "ros2msg")
+                continue
+            assert channel.message_encoding == "json" and schema.encoding == "jsonschema"
+            properties = json.loads(schema.data)["properties"]
+            content = json.loads(message.data)
+            for name, is_so in properties.items():
+                assert isinstance(content[name], OPEN[is_so["type"]]), (channel.topic, name)
+            assert message.publish_time <= message.log_time
+            if channel.topic == "taut/events":
+                events.append(content)
+        summary = reader.get_summary()
+        if summary is not None and summary.statistics is not None:
+            of = {channel.topic: summary.statistics.channel_message_counts[channel.id] for channel in summary.channels.values()}
+            assert of == dict(counts)
+    return counts, events
+
+
+def test_every_message_is_there_with_its_schema(site):
+    folder, robot, operator = site
+    with_lines = operator("--input", "lines", "--record", "operator.mcap")
+    until(with_lines, "channel")
+    for number in range(20):
+        with_lines.stdin.write(json.dumps({"message": {"channel": "lamp", "payload": {"on": number % 2 == 0}}}) + "\n")
+    # CDR, little-endian: the length with the final zero, the text.
+    payload = base64.b64encode(b"\0\1\0\0" + struct.pack("<I", 6) + b"hello\0").decode()
+    with_lines.stdin.write(json.dumps({"message": {"channel": "say", "base64": payload}}) + "\n")
+    with_lines.stdin.flush()
+    until(with_lines, "status", lambda line: [it["delivered"] for it in line["status"]["channels"]] == [20, 1])
+    with_lines.stdin.write("q\n")
+    with_lines.stdin.flush()
+    said = ended(with_lines)
+    robot.send_signal(signal.SIGTERM)
+    robots = ended(robot)
+
+    (sent, _), (came, _) = said["status"]["channels"], robots["status"]["channels"]
+    counts, events = read(folder / "operator.mcap")
+    assert counts["to_robot/lamp"] == sent["made"] == 20, (counts, sent)
+    assert events[-1] == said
+    counts, events = read(folder / "robot.mcap")
+    assert counts["to_robot/lamp"] == came["delivered"] == 20, (counts, came)
+    assert events[-1] == robots
+    for end in ["operator", "robot"]:
+        with open(folder / f"{end}.mcap", "rb") as file:
+            decoded = mcap_reader.make_reader(file, decoder_factories=[mcap_ros2.DecoderFactory()])
+            said = [message.decoded_message.data for message in decoded.iter_decoded_messages(topics=["to_robot/say"])]
+        assert said == ["hello"]
+
+
+def test_states_and_forces_are_as_many_as_the_session_says(site):
+    folder, robot, operator = site
+    said = ended(operator("--messages", "800", "--record", "operator.mcap"))
+    robot.send_signal(signal.SIGTERM)
+    robots = ended(robot)
+    counts, events = read(folder / "operator.mcap")
+    refused = sum(event["event"] == "dropped" and event["sequence"] is None for event in events)
+    assert counts["operator/state"] == said["made"] - refused == 800 - refused
+    assert counts["operator/round_trip"] == said["status"]["rtt"]["count"]
+    robots_counts, robots_events = read(folder / "robot.mcap")
+    assert robots_counts["operator/state"] == robots["status"]["delivered"]
+    assert robots_counts["robot/state"] >= counts["robot/state"] > 0
+    stops = [event for event in robots_events if event["event"] == "stopped"]
+    assert len(stops) == 1 and stops[0]["why"]
+
+
+def test_a_file_whose_writer_was_killed_is_read_after_the_next_start(site):
+    folder, _, operator = site
+    killed = operator("--record", "operator.mcap")
+    until(killed, "status")
+    before = until(killed, "status")
+    killed.kill()
+    killed.wait()
+    ended(operator("--messages", "50", "--record", "operator.mcap"))
+    counts, _ = read(folder / "operator.1.mcap")
+    assert counts["operator/state"] >= before["status"]["messages"] - 1000, counts
+    assert read(folder / "operator.mcap")[0]["operator/state"] == 50
