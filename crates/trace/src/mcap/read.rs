@@ -25,6 +25,10 @@ const MAX_JSON: usize = 1 << 20;
 pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
     let mut content = Content::new(limits);
     let Some(cut) = walk(data, limits, &mut content)? else { return content.finish().map_err(Fault::file) };
+    // A session's recorder may have been killed; what anybody else wrote is to be whole.
+    if !content.topics.values().any(|topic| topic.kind == Kind::Event) {
+        return Err(cut);
+    }
     let note = format!("{}, after which {}", cut.place, cut.problem);
     match content.finish() {
         Ok(recording) => {
@@ -68,6 +72,8 @@ enum Kind {
     Opportunity,
     Impairment,
     Other,
+    /// What a session's recorder says of it.
+    Event,
 }
 
 impl Visit for Content<'_> {
@@ -113,7 +119,7 @@ impl Visit for Content<'_> {
                 let message: ImpairmentMessage = serde_json::from_slice(data).map_err(not_json)?;
                 self.impairments.push(impairment(&message, self.impairments.first())?);
             }
-            Kind::Numbers | Kind::Other => {
+            Kind::Numbers | Kind::Event | Kind::Other => {
                 self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()))
             }
         }
@@ -184,7 +190,7 @@ impl Topic {
             Some(PACKET) => Kind::Packet,
             Some(OPPORTUNITY) => Kind::Opportunity,
             Some(IMPAIRMENT) => Kind::Impairment,
-            Some(EVENT) => Kind::Other,
+            Some(EVENT) => Kind::Event,
             _ => Kind::Numbers,
         };
         let properties = schema.filter(|schema| schema.encoding == "jsonschema").and_then(|schema| {
