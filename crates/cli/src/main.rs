@@ -32,6 +32,8 @@ mod last_stop;
 #[cfg(feature = "sockets")]
 mod lines;
 #[cfg(feature = "sockets")]
+mod metrics;
+#[cfg(feature = "sockets")]
 mod operator;
 #[cfg(feature = "sockets")]
 mod paths;

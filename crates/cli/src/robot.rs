@@ -27,6 +27,7 @@ use crate::device::{Moved, Ready};
 use crate::diagnostics::{Log, Traces};
 use crate::host::{self, Begun, OnSignal, Scheduling, Session, every};
 use crate::identity::Plaintext;
+use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
 use crate::streams::print;
@@ -123,7 +124,10 @@ pub(crate) struct Arguments {
     /// Feed this watchdog, such as /dev/watchdog, while the session runs: the machine starts anew when it hangs
     #[arg(long, value_name = "PATH")]
     watchdog_device: Option<PathBuf>,
-    /// A report so often while there is an operator [default: 10s; with --record 1s]
+    /// Answer there over HTTP with the newest report: /metrics for Prometheus, /status.json for any other program
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address)]
+    metrics: Option<SocketAddr>,
+    /// A report so often while there is an operator [default: 10s; with --record or --metrics 1s]
     #[arg(long, value_name = "DURATION", value_parser = every)]
     every: Option<Duration>,
     #[command(flatten)]
@@ -250,7 +254,11 @@ impl Arguments {
     }
 
     fn every(&self) -> Duration {
-        self.every.unwrap_or(Duration::from_secs(if self.record.is_on() { 1 } else { 10 }))
+        self.every.unwrap_or(Duration::from_secs(if self.record.is_on() || self.metrics.is_some() {
+            1
+        } else {
+            10
+        }))
     }
 
     fn kept(&self) -> Result<RobotRecord, String> {
@@ -279,6 +287,7 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     arguments.log.start(arguments.json, clock)?;
     last_stop::end_on_panic();
     arguments.config(None)?;
+    let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
     let channels = arguments.channels()?;
     let security = arguments.security()?;
     let fingerprint = security.fingerprint();
@@ -343,7 +352,12 @@ pub(crate) fn robot(arguments: &Arguments) -> Ended {
     for (at, told) in &session.notes {
         match told {
             Told::Path(path) => paths::tell(at, &path, arguments.json),
-            Told::Note(note) => out.note(at, &note),
+            Told::Note(note) => {
+                if let (RobotNote::Progress(status), Some(metrics)) = (&note, &metrics) {
+                    metrics.tell(status);
+                }
+                out.note(at, &note);
+            }
         }
     }
     let (ended, at) = (session.join(), clock.now());

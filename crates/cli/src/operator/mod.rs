@@ -4,6 +4,7 @@ mod output;
 mod tui;
 mod view;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -31,6 +32,7 @@ use crate::host::{self, Begun, OnSignal, Scheduling, every};
 use crate::identity::Plaintext;
 use crate::input::{Device, Input};
 use crate::lines::{Opened, Shown};
+use crate::metrics::Metrics;
 use crate::paths::{self, Paths};
 use crate::record::Record;
 use crate::robot::{Coding, parse_codec};
@@ -105,7 +107,10 @@ pub(crate) struct Arguments {
     state: Option<PathBuf>,
     #[command(flatten)]
     plaintext: Plaintext,
-    /// A status line after so many states (10000) or so often (1s) [default: 10000; with --json or --record 1s]
+    /// Answer there over HTTP with the newest report: /metrics for Prometheus, /status.json for any other program
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = host::address, conflicts_with = "tui")]
+    metrics: Option<SocketAddr>,
+    /// A status line after so many states (10000) or so often (1s) [default: 10000; with --json, --record or --metrics 1s]
     #[arg(long, value_name = "N|DURATION")]
     every: Option<Every>,
     #[command(flatten)]
@@ -275,7 +280,7 @@ impl Arguments {
             (true, _) => agent.reports_by_time(FRAME),
             (false, Some(Every::Messages(messages))) => agent.reports_by_number(messages),
             (false, Some(Every::Time(period))) => agent.reports_by_time(period),
-            (false, None) if self.json || self.record.is_on() => {
+            (false, None) if self.json || self.record.is_on() || self.metrics.is_some() => {
                 agent.reports_by_time(Duration::from_secs(1))
             }
             (false, None) => agent.reports_by_number(10_000),
@@ -344,6 +349,7 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     let own = security.fingerprint();
     let config = arguments.config(own.as_ref())?;
     let Opened { device, lines: taker, drops, buttons: pressed } = arguments.device(clock)?;
+    let metrics = arguments.metrics.map(|listen| Metrics::start(listen, clock)).transpose()?;
     let remote = host::resolve(&arguments.connect)?;
     let transport = arguments.paths.transport(arguments.transport, arguments.deadline)?;
     let (transport, _traces) = arguments.traces.of(transport, &clock)?;
@@ -392,7 +398,11 @@ pub(crate) fn operator(arguments: &Arguments) -> Ended {
     };
     let closing = session.remote.clone();
     let _signals = OnSignal::new(move || host::insist(|| closing.send(OperatorCommand::Close)))?;
-    let ended = if arguments.tui { tui::show(session, arguments, clock)? } else { lines(session, arguments) };
+    let ended = if arguments.tui {
+        tui::show(session, arguments, clock)?
+    } else {
+        lines(session, arguments, metrics.as_ref())
+    };
     recorded.event(clock.now(), || match &ended {
         Ok((at, progress)) => Some(output::summary_line(*at, progress)),
         Err(OperateError::Lost(_, progress)) => Some(output::summary_line(clock.now(), progress)),
@@ -436,7 +446,7 @@ fn failed(arguments: &Arguments, error: &OperateError, own: Option<&Fingerprint>
 type Outcome = Result<(Time, Progress), OperateError>;
 
 /// Prints line by line.
-fn lines(session: Session, arguments: &Arguments) -> Outcome {
+fn lines(session: Session, arguments: &Arguments, metrics: Option<&Metrics>) -> Outcome {
     let channels = arguments.channels();
     let (mut out, mut last, mut connected) = (Output::new(arguments.json), Time::ZERO, false);
     for (at, told) in &session.notes {
@@ -448,6 +458,9 @@ fn lines(session: Session, arguments: &Arguments) -> Outcome {
             }
             Told::Note(note) => note,
         };
+        if let (OperatorNote::Progress(progress), Some(metrics)) = (&note, metrics) {
+            metrics.tell(&progress.status);
+        }
         // What was never open is not closed either: why is said at the end.
         connected |= matches!(note, OperatorNote::Event(OperatorEvent::Connected { .. }));
         if let OperatorNote::Event(OperatorEvent::Channel(event)) = &note {

@@ -1,5 +1,7 @@
 //! What a person who debugs a session asks for.
 
+use std::io::{Read, Write};
+
 use serde_json::Value;
 
 use crate::sessions::{ONE_AT_A_TIME, Running};
@@ -116,4 +118,49 @@ fn what_cannot_be_had_is_said() {
         assert!(ended.err.lines().last().unwrap().contains(why), "{ended:?}");
     }
     assert!(!world.path("here").exists());
+}
+
+/// What is answered to a GET of this path.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_newest_report_is_told_over_http_to_prometheus_and_as_json() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("metrics");
+    // Two that nobody uses just now.
+    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let (at_robot, at_operator) = (free(), free());
+    let robot =
+        "robot --listen 127.0.0.1:0 --transport udp --plaintext --watchdog 2s --every 50ms --json --metrics";
+    let mut robot = Running::start(world.command(&format!("{robot} {at_robot}")));
+    let address = robot.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let before = get(&at_robot, "/metrics");
+    assert!(before.starts_with("HTTP/1.1 200 OK\r\n") && !before.contains("taut_messages"), "{before}");
+    let operator = format!(
+        "operator --connect {address} --transport udp --plaintext --resume start --every 50ms --json --metrics {at_operator}"
+    );
+    let mut operator = Running::start(world.command(&operator));
+    operator.wait_for("status");
+    robot.find(|line| line["event"] == "status" && line["status"]["messages"].as_u64() > Some(10)).unwrap();
+    for (at, role) in [(&at_robot, "robot"), (&at_operator, "operator")] {
+        let text = get(at, "/metrics");
+        assert!(text.contains(&format!("\ntaut_role{{is=\"{role}\"}} 1\n")), "{text}");
+        assert!(text.contains("\ntaut_report_age_s ") && text.contains("\ntaut_rtt_p99_ms "), "{text}");
+        let json = get(at, "/status.json");
+        let body: Value = serde_json::from_str(json.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        assert_eq!(body["role"], role);
+        assert!(get(at, "/").starts_with("HTTP/1.1 404"));
+    }
+    // Who asks for nothing and stays holds nobody up.
+    let _idle = std::net::TcpStream::connect(&at_robot).unwrap();
+    robot.wait_for("status");
+    let taken =
+        world.taut(&format!("robot --listen 127.0.0.1:0 --transport udp --plaintext --metrics {at_robot}"));
+    assert!(taken.status == 2 && taken.err.contains("--metrics"), "{taken:?}");
 }

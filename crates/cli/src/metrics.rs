@@ -1,0 +1,186 @@
+//! `--metrics ADDRESS:PORT`: the newest report, over HTTP: `/metrics` for Prometheus, `/status.json` for any other program.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taut_core::Time;
+use taut_io::{CapabilitySet, Clock, drop_privileges};
+use taut_session::Status;
+
+/// Bytes of a request that are read at most; what is asked for stands at its beginning.
+const REQUEST: usize = 2_048;
+/// Whoever asks has so long for each part of it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Answers on a thread of its own: the session waits for nobody.
+pub(crate) struct Metrics {
+    newest: Arc<Mutex<Report>>,
+    clock: Clock,
+}
+
+/// The newest, and when it was made.
+#[derive(Default)]
+struct Report {
+    status: Value,
+    made: Option<Time>,
+}
+
+impl Metrics {
+    /// # Errors
+    /// When the address is taken, or the system has no thread left.
+    pub(crate) fn start(listen: SocketAddr, clock: Clock) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("--metrics {listen}: {error}");
+        let listener = TcpListener::bind(listen).map_err(failed)?;
+        let newest = Arc::new(Mutex::new(Report::default()));
+        let shared = newest.clone();
+        let serve = move || {
+            // A thread that may do more than it has to is one that does not serve.
+            if drop_privileges(CapabilitySet::empty()).is_err() {
+                return;
+            }
+            for stream in listener.incoming() {
+                // Whoever asks and does not read is left alone.
+                let _ = stream.and_then(|stream| answer(stream, &shared, clock.now()));
+            }
+        };
+        std::thread::Builder::new().name("taut metrics".to_owned()).spawn(serve).map_err(failed)?;
+        Ok(Self { newest, clock })
+    }
+
+    pub(crate) fn tell(&self, status: &Status) {
+        let report = Report { status: json!(status), made: Some(self.clock.now()) };
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+}
+
+/// With the age of the report: while there is no session there is none newer.
+fn at(report: &Report, now: Time) -> Value {
+    let mut status = report.status.clone();
+    if let (Value::Object(fields), Some(made)) = (&mut status, report.made) {
+        fields.insert("report_age_s".to_owned(), json!(now.saturating_since(made).as_secs_f64()));
+    }
+    status
+}
+
+fn answer(mut stream: TcpStream, newest: &Mutex<Report>, now: Time) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let (mut request, mut length) = ([0; REQUEST], 0);
+    // What follows an empty line is not for a GET.
+    while length < REQUEST && !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut request[length..])? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    let status = at(&newest.lock().unwrap_or_else(PoisonError::into_inner), now);
+    let (code, kind, body) = match path(&request[..length]) {
+        Some("/metrics") => ("200 OK", "text/plain; version=0.0.4", text(&status)),
+        Some("/status.json") => ("200 OK", "application/json", format!("{status}\n")),
+        _ => ("404 Not Found", "text/plain", "GET /metrics or /status.json\n".to_owned()),
+    };
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+/// Of a GET request.
+fn path(request: &[u8]) -> Option<&str> {
+    let line = request.split(|byte| *byte == b'\r').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split(' ');
+    if words.next()? != "GET" {
+        return None;
+    }
+    words.next().map(|path| path.split('?').next().unwrap_or(path))
+}
+
+/// Prometheus's text format: every number by its place in the report, and names of streams, channels and causes as labels.
+fn text(status: &Value) -> String {
+    let mut text = String::new();
+    lines(&mut text, "taut", &[], status);
+    text
+}
+
+fn lines(text: &mut String, name: &str, labels: &[(&str, &str)], value: &Value) {
+    let sample = |text: &mut String, labels: &[(&str, &str)], number: f64| {
+        let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}=\"{}\"", quoted(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        // To a string it cannot fail.
+        let _ = writeln!(text, "{name}{labels} {number}");
+    };
+    match value {
+        Value::Null => {}
+        Value::Bool(is_so) => sample(text, labels, f64::from(u8::from(*is_so))),
+        Value::Number(number) => number.as_f64().into_iter().for_each(|number| sample(text, labels, number)),
+        Value::String(word) => sample(text, &[labels, &[("is", word)]].concat(), 1.0),
+        Value::Object(fields) if name.ends_with("_dropped") => {
+            for (cause, count) in fields {
+                lines(text, name, &[labels, &[("cause", cause)]].concat(), count);
+            }
+        }
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                lines(text, &format!("{name}_{field}"), labels, value);
+            }
+        }
+        Value::Array(all) => {
+            for one in all {
+                let Value::Object(fields) = one else { continue };
+                let own = ["name", "direction"]
+                    .into_iter()
+                    .filter_map(|key| Some((key, fields.get(key)?.as_str()?)));
+                let labels: Vec<(&str, &str)> = labels.iter().copied().chain(own).collect();
+                for (field, value) in
+                    fields.iter().filter(|(field, _)| !["name", "direction"].contains(&field.as_str()))
+                {
+                    lines(text, &format!("{name}_{field}"), &labels, value);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_becomes_samples_with_labels() {
+        let status = json!({
+            "state": "ENABLED", "messages": 7, "rtt": { "p50_ms": 1.5, "max_ms": null }, "emergency": false,
+            "dropped": { "too_late": 2 },
+            "channels": [{ "name": "a\"b", "direction": "to_robot", "open": true, "dropped": { "stopped": 3 } }],
+        });
+        let text = text(&status);
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(
+            lines,
+            [
+                "taut_channels_dropped{name=\"a\\\"b\",direction=\"to_robot\",cause=\"stopped\"} 3",
+                "taut_channels_open{name=\"a\\\"b\",direction=\"to_robot\"} 1",
+                "taut_dropped{cause=\"too_late\"} 2",
+                "taut_emergency 0",
+                "taut_messages 7",
+                "taut_rtt_p50_ms 1.5",
+                "taut_state{is=\"ENABLED\"} 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_is_asked_for_by_get_has_a_path() {
+        assert_eq!(path(b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n"), Some("/metrics"));
+        for other in [&b"POST /metrics HTTP/1.1\r\n"[..], b"GET", b"", b"\xff\xfe /metrics"] {
+            assert_eq!(path(other), None);
+        }
+    }
+}
