@@ -241,7 +241,7 @@ def test_a_session_is_seen_live_and_nobody_can_publish(site):
             number, at = struct.unpack("<IQ", message[1:13])
             live[ids[number]] += 1
             if ids[number] == "operator/state":
-                states.append((at, json.loads(message[13:])))
+                states.append((at, message[13:]))
     assert live["operator/round_trip"] > 0
     viewer.say({"op": "advertise", "channels": [{"id": 1, "topic": "to_robot/lamp", "encoding": "json", "schemaName": ""}]})
     assert "level" in viewer.until("status")
@@ -253,7 +253,7 @@ def test_a_session_is_seen_live_and_nobody_can_publish(site):
     with open(folder / "operator.mcap", "rb") as file:
         messages = mcap_reader.make_reader(file).iter_messages(topics=["operator/state"])
         written = {(message.log_time, message.data) for _, _, message in messages}
-    assert {(at, json.dumps(state, separators=(",", ":")).encode()) for at, state in states} <= written
+    assert set(states) <= written
 
 
 def test_a_view_is_of_this_host_alone(site):

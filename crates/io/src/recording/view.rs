@@ -18,6 +18,8 @@ const BACKLOG: usize = 1_024;
 pub(super) struct View {
     server: Option<WebSocketServerHandle>,
     channels: BTreeMap<Topic, Arc<RawChannel>>,
+    /// Without it channels lead nowhere.
+    _context: Arc<Context>,
 }
 
 impl View {
@@ -38,7 +40,7 @@ impl View {
             .message_backlog_size(BACKLOG)
             .start_blocking()
             .map_err(io_error)?;
-        Ok(Self { server: Some(server), channels })
+        Ok(Self { server: Some(server), channels, _context: context })
     }
 
     /// Does anybody look at this?
