@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 from collections import Counter
@@ -165,3 +166,97 @@ def test_a_file_whose_writer_was_killed_is_read_after_the_next_start(site):
     counts, _ = read(folder / "operator.1.mcap")
     assert counts["operator/state"] >= before["status"]["messages"] - 1000, counts
     assert read(folder / "operator.mcap")[0]["operator/state"] == 50
+
+
+class Viewer:
+    """A client of `foxglove.sdk.v1` (https://github.com/foxglove/ws-protocol) over a web socket (RFC 6455), as little as there can be."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        lines = ["GET / HTTP/1.1", f"Host: 127.0.0.1:{port}", "Upgrade: websocket", "Connection: Upgrade"]
+        lines += ["Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version: 13"]
+        lines += ["Sec-WebSocket-Protocol: foxglove.sdk.v1", "", ""]
+        self.socket.sendall("\r\n".join(lines).encode())
+        self.bytes = b""
+        while b"\r\n\r\n" not in self.bytes:
+            self.bytes += self.socket.recv(4096)
+        answer, self.bytes = self.bytes.split(b"\r\n\r\n", 1)
+        assert answer.startswith(b"HTTP/1.1 101") and b"foxglove.sdk.v1" in answer, answer
+
+    def take(self, count):
+        while len(self.bytes) < count:
+            more = self.socket.recv(65536)
+            assert more, "it was closed"
+            self.bytes += more
+        taken, self.bytes = self.bytes[:count], self.bytes[count:]
+        return taken
+
+    def say(self, message):
+        payload = json.dumps(message).encode()
+        length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + struct.pack(">H", len(payload))
+        self.socket.sendall(b"\x81" + length + b"\0\0\0\0" + payload)  # A mask of zeros changes nothing.
+
+    def next(self):
+        """A message: of text the JSON, else its bytes."""
+        kind, length = self.take(2)
+        if length >= 126:
+            (length,) = struct.unpack(">H", self.take(2)) if length == 126 else struct.unpack(">Q", self.take(8))
+        payload = self.take(length)
+        return json.loads(payload) if kind & 15 == 1 else payload
+
+    def until(self, op):
+        while True:
+            message = self.next()
+            if isinstance(message, dict) and message["op"] == op:
+                return message
+
+
+def test_a_session_is_seen_live_and_nobody_can_publish(site):
+    folder, _, operator = site
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    probe = subprocess.run([TAUT, "operator", "--help"], capture_output=True, text=True)
+    if "--view" not in probe.stdout:
+        pytest.skip("this taut was built without the feature `view`")
+    seen = operator("--view", f"127.0.0.1:{port}", "--record", "operator.mcap")
+    until(seen, "connected")
+    viewer = Viewer(port)
+    assert viewer.until("serverInfo")["capabilities"] == []
+    channels = {}
+    while len(channels) < 6:
+        channels.update({channel["topic"]: channel for channel in viewer.until("advertise")["channels"]})
+    assert set(channels) == {
+        "operator/state", "robot/state", "operator/round_trip", "taut/events", "to_robot/lamp", "to_robot/say",
+    }
+    assert channels["operator/state"]["schemaName"] == "taut.State" and channels["operator/state"]["encoding"] == "json"
+    assert "position_x_m" in json.loads(channels["operator/state"]["schema"])["properties"]
+    ids = {number: topic for number, topic in enumerate(channels, 1)}
+    viewer.say({"op": "subscribe", "subscriptions": [{"id": i, "channelId": channels[t]["id"]} for i, t in ids.items()]})
+    live = Counter()
+    states = []
+    while live["operator/state"] < 300 or not live["taut/events"] or not live["robot/state"]:
+        message = viewer.next()
+        if isinstance(message, bytes) and message[0] == 1:
+            number, at = struct.unpack("<IQ", message[1:13])
+            live[ids[number]] += 1
+            if ids[number] == "operator/state":
+                states.append((at, message[13:]))
+    assert live["operator/round_trip"] > 0
+    viewer.say({"op": "advertise", "channels": [{"id": 1, "topic": "to_robot/lamp", "encoding": "json", "schemaName": ""}]})
+    assert "level" in viewer.until("status")
+    # Whoever looks on and goes disturbs nobody.
+    viewer.socket.close()
+    seen.stdin.close()
+    seen.send_signal(signal.SIGTERM)
+    ended(seen)
+    with open(folder / "operator.mcap", "rb") as file:
+        messages = mcap_reader.make_reader(file).iter_messages(topics=["operator/state"])
+        written = {(message.log_time, message.data) for _, _, message in messages}
+    assert set(states) <= written
+
+
+def test_a_view_is_of_this_host_alone(site):
+    _, _, operator = site
+    wide = operator("--view", "0.0.0.0:8765")
+    assert wide.wait(30) == 2

@@ -22,6 +22,15 @@ pub(crate) struct Record {
     /// The most that all files of --record take together, from 1MB up; the oldest are removed for it
     #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = limit, requires = "record")]
     record_limit: Bytes,
+    /// Show the session live to Foxglove or Lichtblick: ws://127.0.0.1:8765 (Open connection, Foxglove WebSocket). Whoever reaches the
+    /// address sees all of it, and can send nothing
+    #[cfg(feature = "view")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::host::address)]
+    view: Option<std::net::SocketAddr>,
+    /// Let --view be another address than one of this host alone
+    #[cfg(feature = "view")]
+    #[arg(long, requires = "view")]
+    view_anywhere: bool,
 }
 
 fn limit(text: &str) -> Result<Bytes, String> {
@@ -38,8 +47,26 @@ fn limit(text: &str) -> Result<Bytes, String> {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Record {
-    pub(crate) const fn is_on(&self) -> bool {
-        self.record.is_some()
+    /// Where to, if anywhere.
+    fn config(&self) -> Result<Option<RecordingConfig>, String> {
+        let mut config =
+            self.record.as_ref().map(|path| RecordingConfig::new().file(path).limit(self.record_limit));
+        #[cfg(feature = "view")]
+        if let Some(address) = self.view {
+            if !(address.ip().is_loopback() || self.view_anywhere) {
+                return Err(format!(
+                    "--view {address}: whoever reaches it would see the session; write 127.0.0.1:{}, or add --view-anywhere",
+                    address.port()
+                ));
+            }
+            config = Some(config.unwrap_or_default().view(address));
+        }
+        Ok(config)
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        // What is wrong is said when it is started.
+        !matches!(self.config(), Ok(None))
     }
 
     /// Starts it, if it is asked for.
@@ -51,8 +78,8 @@ impl Record {
         json: bool,
         about: Vec<(&'static str, Value)>,
     ) -> Result<Recorded, String> {
-        let Some(path) = &self.record else { return Ok(Recorded(None)) };
-        let config = RecordingConfig::new(path).limit(self.record_limit).channels(channels.declared());
+        let Some(config) = self.config()? else { return Ok(Recorded(None)) };
+        let config = config.channels(channels.declared());
         let failed = move |error: std::io::Error| {
             let why = format!("the recording ended, the session goes on: {error}");
             crate::say(&why);
@@ -61,7 +88,10 @@ impl Record {
             }
         };
         let recording = Recording::start(config, clock, failed);
-        let recording = recording.map_err(|error| format!("--record {}: {error}", path.display()))?;
+        let recording = recording.map_err(|error| match &self.record {
+            Some(path) => format!("--record {}: {error}", path.display()),
+            None => format!("--view: {error}"),
+        })?;
         let about = about
             .into_iter()
             .chain([("taut", json!(env!("CARGO_PKG_VERSION"))), ("channels", channels.as_json())]);

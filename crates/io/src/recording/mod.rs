@@ -17,9 +17,15 @@ mod messages;
 mod observer;
 mod pieces;
 mod repair;
+#[cfg(feature = "view")]
+mod view;
+#[cfg(not(feature = "view"))]
+#[path = "view_absent.rs"]
+mod view;
 mod writer;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -43,15 +49,35 @@ const CAPACITY_BYTES: usize = 16 << 20;
 /// How a session is recorded.
 #[derive(Clone, Debug)]
 pub struct RecordingConfig {
-    path: PathBuf,
+    path: Option<PathBuf>,
     limit: Bytes,
     channels: Vec<Channel>,
+    view: Option<SocketAddr>,
+}
+
+impl Default for RecordingConfig {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl RecordingConfig {
+    /// Nowhere yet.
+    pub const fn new() -> Self {
+        Self { path: None, limit: Bytes::new(4_000_000_000), channels: Vec::new(), view: None }
+    }
+
     /// Into this file, which is `….mcap`. What is there already, or is full, becomes `….N.mcap`, N counting up.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), limit: Bytes::new(4_000_000_000), channels: Vec::new() }
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Live, for whoever connects there with a program that speaks `foxglove.sdk.v1`. Nobody is asked who they are.
+    #[cfg(feature = "view")]
+    pub fn view(mut self, address: SocketAddr) -> Self {
+        self.view = Some(address);
+        self
     }
 
     /// The most that all files of this name take, at least 1 MB; the oldest is removed for it. A file is full at a quarter of it. Default:
@@ -84,8 +110,8 @@ pub struct RecordingCounts {
 }
 
 impl Recording {
-    /// Opens the file and starts the thread; `clock` is that of the session. `failed` is called once, on that thread, when the recording
-    /// ends before its session: with why.
+    /// Opens the file and starts the thread; `clock` is that of the session. `failed` is called once, on that thread, when the file
+    /// takes no more before the session has ended: with why.
     ///
     /// # Errors
     /// When the system refuses either, or what stands in the file's place cannot be moved.
@@ -94,14 +120,15 @@ impl Recording {
         clock: Clock,
         failed: impl FnOnce(io::Error) + Send + 'static,
     ) -> io::Result<Self> {
-        let RecordingConfig { path, limit, channels } = config;
-        let pieces = Pieces::new(path, limit.get())?;
-        let file = pieces.begin()?;
+        let RecordingConfig { path, limit, channels, view } = config;
+        let pieces = path.map(|path| Pieces::new(path, limit.get())).transpose()?;
         let epoch_ns = clock.wall().as_nanos().saturating_sub((clock.now() - Time::ZERO).as_nanos());
         let shared = Arc::new(Shared::default());
         let (items, waiting) = sync_channel(CAPACITY);
-        let mut writer = Writer::new(pieces, channels, epoch_ns, clock, shared.clone());
-        spawn_unprivileged("taut record", || (), move || writer.run(file, &waiting, failed))?;
+        let (ready, is_ready) = sync_channel(1);
+        let writer = Writer { pieces, view, channels, epoch_ns, clock, shared: shared.clone() };
+        spawn_unprivileged("taut record", || (), move || writer.run(&waiting, &ready, failed))?;
+        is_ready.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended")))?;
         Ok(Self { queue: Queue { items, shared } })
     }
 

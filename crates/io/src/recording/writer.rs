@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
 use mcap::records::MessageHeader;
 use mcap::write::NoSeek;
@@ -14,9 +15,10 @@ use serde_json::json;
 use taut_core::{Duration, Time};
 use taut_session::Channel;
 
-use super::messages::{Content, Topic};
+use super::messages::Topic;
 use super::pieces::Pieces;
 use super::repair::finish;
+use super::view::View;
 use super::{Item, Recorded, Shared};
 use crate::Clock;
 
@@ -25,68 +27,115 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// The longest chunk, before it is compressed.
 const CHUNK: usize = 1 << 20;
 
-/// Writes a recording, piece by piece.
+/// Writes a recording, piece by piece, and shows it to whoever looks on.
 pub(super) struct Writer {
-    pieces: Pieces,
-    channels: Vec<Channel>,
-    epoch_ns: u64,
-    clock: Clock,
-    shared: Arc<Shared>,
+    pub(super) pieces: Option<Pieces>,
+    pub(super) view: Option<SocketAddr>,
+    pub(super) channels: Vec<Channel>,
+    pub(super) epoch_ns: u64,
+    pub(super) clock: Clock,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// Where it goes, as long as that is to be had.
+struct Out {
+    piece: Option<Piece>,
+    view: Option<View>,
 }
 
 impl Writer {
-    pub(super) const fn new(
-        pieces: Pieces,
-        channels: Vec<Channel>,
-        epoch_ns: u64,
-        clock: Clock,
-        shared: Arc<Shared>,
-    ) -> Self {
-        Self { pieces, channels, epoch_ns, clock, shared }
-    }
-
-    /// Until nobody records any more.
-    pub(super) fn run(&mut self, file: File, queue: &Receiver<Item>, failed: impl FnOnce(io::Error)) {
-        if let Err(error) = self.write(file, queue) {
-            let path = self.pieces.path().display();
-            failed(io::Error::new(error.kind(), format!("{path}: {error}")));
-            self.count(queue);
-        }
-    }
-
-    fn write(&self, file: File, queue: &Receiver<Item>) -> io::Result<()> {
-        let mut piece = Piece::begin(file, self.epoch_ns)?;
+    /// Until nobody records any more. `ready` is told when it has begun, or why not.
+    pub(super) fn run(
+        self,
+        queue: &Receiver<Item>,
+        ready: &SyncSender<io::Result<()>>,
+        failed: impl FnOnce(io::Error),
+    ) {
+        let mut out = match self.begin() {
+            Ok(out) => out,
+            Err(error) => return drop(ready.send(Err(error))),
+        };
+        let _ = ready.send(Ok(())); // Somebody waits for it.
+        let mut failed = Some(failed);
+        let wait = std::time::Duration::from_nanos((PERIOD / 4).as_nanos());
         loop {
-            let wait = std::time::Duration::from_nanos((PERIOD / 4).as_nanos());
-            let done = match queue.recv_timeout(wait) {
-                Ok(Item::Message(message)) => {
-                    self.shared.bytes.fetch_sub(message.content.len(), Ordering::Relaxed);
-                    self.say_gap(&mut piece)?;
-                    piece.put(message, &self.channels)?;
-                    None
-                }
-                Ok(Item::Done(done)) => Some(Some(done)),
-                Err(RecvTimeoutError::Disconnected) => Some(None),
-                Err(RecvTimeoutError::Timeout) => None,
+            let item = queue.recv_timeout(wait);
+            let ends = matches!(item, Ok(Item::Done(_)) | Err(RecvTimeoutError::Disconnected));
+            let (put, done) = match item {
+                Ok(Item::Message(message)) => (self.put(&mut out, message), None),
+                Ok(Item::Done(done)) => (Ok(()), Some(done)),
+                Err(_) => (Ok(()), None),
             };
-            let now = self.clock.now();
-            if done.is_some() || piece.is_due(now) {
-                self.say_gap(&mut piece)?;
-                let count = piece.flush()?;
-                self.shared.written.fetch_add(count, Ordering::Relaxed);
+            if let Err(error) = put.and_then(|()| self.keep(&mut out, ends)) {
+                let lost = out.piece.take().map_or(0, |piece| piece.count);
+                self.shared.dropped.fetch_add(lost, Ordering::Relaxed);
+                if let (Some(failed), Some(pieces)) = (failed.take(), &self.pieces) {
+                    let why = format!("{}: {error}", pieces.path().display());
+                    failed(io::Error::new(error.kind(), why));
+                }
             }
             if let Some(done) = done {
-                piece.end()?;
-                if let Some(done) = done {
-                    let _ = done.try_send(()); // Nobody has to wait.
-                }
-                return Ok(());
+                let _ = done.try_send(()); // Nobody has to wait.
             }
-            if piece.written() >= self.pieces.largest() {
-                piece.end()?;
-                piece = Piece::begin(self.pieces.begin()?, self.epoch_ns)?;
+            if ends {
+                return;
             }
         }
+    }
+
+    fn begin(&self) -> io::Result<Out> {
+        let view = self.view.map(|address| {
+            let no_view = |error: io::Error| {
+                io::Error::new(error.kind(), format!("no live view at {address}: {error}"))
+            };
+            View::start(address, &self.channels).map_err(no_view)
+        });
+        let view = view.transpose()?;
+        let piece = self.pieces.as_ref().map(|pieces| Piece::begin(pieces.begin()?, self.epoch_ns));
+        Ok(Out { piece: piece.transpose()?, view })
+    }
+
+    fn put(&self, out: &mut Out, message: Recorded) -> io::Result<()> {
+        let Recorded { seen, made, sequence, content } = message;
+        self.shared.bytes.fetch_sub(content.len(), Ordering::Relaxed);
+        let (topic, view) = (content.topic(), out.view.as_ref());
+        let view = view.filter(|view| view.wants(topic));
+        // The disk takes no more: that is counted.
+        let is_lost = out.piece.is_none() && self.pieces.is_some();
+        if is_lost {
+            self.shared.drop_one();
+        }
+        if out.piece.is_none() && view.is_none() {
+            return Ok(());
+        }
+        let log_time = self.epoch_ns + seen.as_nanos();
+        let bytes = content.into_bytes(sequence);
+        if let Some(view) = view {
+            view.show(topic, log_time, &bytes);
+        }
+        let Some(piece) = &mut out.piece else { return Ok(()) };
+        self.say_gap(piece)?;
+        piece.put(topic, seen, made, sequence, &bytes, &self.channels)
+    }
+
+    /// Writes what has waited for long, ends the file when it `ends`, and begins the next when it is full.
+    fn keep(&self, out: &mut Out, ends: bool) -> io::Result<()> {
+        let (Some(piece), Some(pieces)) = (&mut out.piece, &self.pieces) else { return Ok(()) };
+        if ends || piece.is_due(self.clock.now()) {
+            self.say_gap(piece)?;
+            let count = piece.flush()?;
+            self.shared.written.fetch_add(count, Ordering::Relaxed);
+        }
+        let is_full = piece.written() >= pieces.largest();
+        if (ends || is_full)
+            && let Some(piece) = out.piece.take()
+        {
+            piece.end()?;
+        }
+        if is_full && !ends {
+            out.piece = Some(Piece::begin(pieces.begin()?, self.epoch_ns)?);
+        }
+        Ok(())
     }
 
     /// Says in the file how many messages are missing, before what follows them.
@@ -97,24 +146,7 @@ impl Writer {
         }
         let now = self.clock.now();
         let line = json!({ "event": "not_recorded", "t_s": now.as_secs_f64(), "messages": missing });
-        let content = Content::Event(line.to_string());
-        piece.put(Recorded { seen: now, made: now, sequence: 0, content }, &self.channels)
-    }
-
-    /// The disk takes no more: the rest is counted.
-    fn count(&self, queue: &Receiver<Item>) {
-        while let Ok(item) = queue.recv() {
-            match item {
-                Item::Message(message) => {
-                    self.shared.bytes.fetch_sub(message.content.len(), Ordering::Relaxed);
-                    self.shared.drop_one();
-                }
-                Item::Done(done) => {
-                    let _ = done.try_send(());
-                    return;
-                }
-            }
-        }
+        piece.put(Topic::Events, now, now, 0, line.to_string().as_bytes(), &self.channels)
     }
 }
 
@@ -149,20 +181,26 @@ impl Piece {
         Ok(piece)
     }
 
-    fn put(&mut self, message: Recorded, channels: &[Channel]) -> io::Result<()> {
-        let topic = message.content.topic();
+    fn put(
+        &mut self,
+        topic: Topic,
+        seen: Time,
+        made: Time,
+        sequence: u64,
+        bytes: &[u8],
+        channels: &[Channel],
+    ) -> io::Result<()> {
         let Some(channel_id) = self.channel(topic, channels)? else { return Ok(()) };
         let at = |time: Time| self.epoch_ns + time.as_nanos();
         let header = MessageHeader {
             channel_id,
             // Sequence numbers wrap (MCAP specification, Message).
-            sequence: message.sequence as u32,
-            log_time: at(message.seen),
-            publish_time: at(message.made),
+            sequence: sequence as u32,
+            log_time: at(seen),
+            publish_time: at(made),
         };
-        self.flushed.get_or_insert(message.seen);
-        let bytes = message.content.into_bytes(message.sequence);
-        self.mcap.write_to_known_channel(&header, &bytes).map_err(io_error)?;
+        self.flushed.get_or_insert(seen);
+        self.mcap.write_to_known_channel(&header, bytes).map_err(io_error)?;
         (self.count, self.bytes) = (self.count + 1, self.bytes + bytes.len());
         Ok(())
     }
