@@ -217,3 +217,42 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_finds_no_place_is_counted_and_the_file_says_so() {
+        let folder = std::env::temp_dir().join(format!("taut-recording-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.mcap");
+        let (items, waiting) = sync_channel(4);
+        let queue = Queue { items, shared: Arc::new(Shared::default()) };
+        let event = |number: u64| Content::Event(format!("{{\"event\":\"test\",\"t_s\":{number}}}"));
+        // Nobody takes anything yet: of what is too many and what is too much there is no end.
+        queue.put(Time::ZERO, Time::ZERO, 0, Content::Event(" ".repeat(CAPACITY_BYTES + 1)));
+        (1..=7).for_each(|number| queue.put(Time::ZERO, Time::ZERO, number, event(number)));
+        let shared = queue.shared.clone();
+        drop(queue);
+        let (ready, _is_ready) = sync_channel(1);
+        let pieces = Some(Pieces::new(path.clone(), 1_000_000).unwrap());
+        let clock = Clock::start();
+        let writer =
+            Writer { pieces, view: None, channels: Vec::new(), epoch_ns: 0, clock, shared: shared.clone() };
+        writer.run(&waiting, &ready, |error| panic!("{error}"));
+        let bytes = std::fs::read(&path).unwrap();
+        let messages = mcap::MessageStream::new(&bytes).unwrap();
+        let texts: Vec<String> =
+            messages.map(|message| String::from_utf8(message.unwrap().data.to_vec()).unwrap()).collect();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(texts[0].contains(r#""event":"not_recorded","messages":4"#), "{texts:?}");
+        assert_eq!(
+            texts[1..],
+            (1..=4).map(|n| format!("{{\"event\":\"test\",\"t_s\":{n}}}")).collect::<Vec<_>>()
+        );
+        assert_eq!((shared.dropped.load(Ordering::Relaxed), shared.bytes.load(Ordering::Relaxed)), (4, 0));
+        assert_eq!(repair(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
