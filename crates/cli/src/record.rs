@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Record {
     /// Where to, if anywhere.
     fn config(&self) -> Result<Option<RecordingConfig>, String> {
-        let mut config =
+        let config =
             self.record.as_ref().map(|path| RecordingConfig::new().file(path).limit(self.record_limit));
         #[cfg(feature = "view")]
         if let Some(address) = self.view {
@@ -59,7 +59,7 @@ impl Record {
                     address.port()
                 ));
             }
-            config = Some(config.unwrap_or_default().view(address));
+            return Ok(Some(config.unwrap_or_default().view(address)));
         }
         Ok(config)
     }
