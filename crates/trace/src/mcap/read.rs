@@ -25,6 +25,9 @@ const MAX_JSON: usize = 1 << 20;
 pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
     let mut content = Content::new(limits);
     let Some(cut) = walk(data, limits, &mut content)? else { return content.finish().map_err(Fault::file) };
+    if !limits.takes_cut {
+        return Err(cut);
+    }
     let note = format!("{}, after which {}", cut.place, cut.problem);
     match content.finish() {
         Ok(recording) => {
