@@ -49,8 +49,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Record {
     /// Where to, if anywhere.
     fn config(&self) -> Result<Option<RecordingConfig>, String> {
-        let config =
-            self.record.as_ref().map(|path| RecordingConfig::new().file(path).limit(self.record_limit));
+        let file = |path| RecordingConfig::new().file(path).limit(self.record_limit);
+        let config = self.record.as_ref().map(file);
         #[cfg(feature = "view")]
         if let Some(address) = self.view {
             if !(address.ip().is_loopback() || self.view_anywhere) {

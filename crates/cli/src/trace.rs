@@ -111,7 +111,7 @@ fn length(text: &str) -> Result<Duration, String> {
 pub(crate) fn trace(command: &Command) -> Ended {
     match command {
         Command::Info { file, json } => {
-            let recording = taut_trace::read(file).map_err(|e| e.to_string())?;
+            let recording = taut_trace::read_what_is_whole(file).map_err(|e| e.to_string())?;
             let info = taut_trace::info(&recording);
             if *json {
                 print_json(&info)?;

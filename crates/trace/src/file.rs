@@ -17,11 +17,18 @@ pub struct Limits {
     rows: u64,
     values: u64,
     columns: usize,
+    pub(crate) takes_cut: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: Bytes::new(512_000_000), rows: 16_000_000, values: 64_000_000, columns: 1_024 }
+        Self {
+            bytes: Bytes::new(512_000_000),
+            rows: 16_000_000,
+            values: 64_000_000,
+            columns: 1_024,
+            takes_cut: false,
+        }
     }
 }
 
@@ -90,6 +97,15 @@ pub(crate) fn bytes_of(path: &Path) -> Result<(String, Vec<u8>), TraceError> {
     // One byte more than the limit tells a file of exactly the limit from a longer one, also when it is a pipe.
     File::open(path).map_err(io)?.take(limit + 1).read_to_end(&mut data).map_err(io)?;
     Ok((name, data))
+}
+
+/// As [`read`], and of an MCAP file that is cut short, as by a writer that was killed, what is whole: a note says where it ends.
+///
+/// # Errors
+/// As of [`read`].
+pub fn read_what_is_whole(path: &Path) -> Result<Recording, TraceError> {
+    let (name, data) = bytes_of(path)?;
+    read_bytes_within(&name, &data, &Limits { takes_cut: true, ..Limits::default() })
 }
 
 /// Reads a recording from bytes in memory. `name` is for errors, and its extension for when the content could be

@@ -396,7 +396,12 @@ fn a_trace_that_cannot_be_read_is_told_and_not_converted() {
         assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{file}");
         assert!(!world.path("converted.csv").exists(), "{file}");
         let info = world.taut(&format!("trace info {file}"));
-        assert_eq!((info.status, info.err.as_str()), (2, ended.err.as_str()), "{file}");
+        if file == "truncated.mcap" {
+            // What is whole of it is looked at, with a note.
+            assert!(info.status == 0 && info.out.contains("cut short"), "{info:?}");
+        } else {
+            assert_eq!((info.status, info.err.as_str()), (2, ended.err.as_str()), "{file}");
+        }
         told += &ended.err;
     }
     assert_lines(&told, TRACES_TOLD);

@@ -25,8 +25,7 @@ const MAX_JSON: usize = 1 << 20;
 pub(crate) fn read(data: &[u8], limits: &Limits) -> Result<Recording, Fault> {
     let mut content = Content::new(limits);
     let Some(cut) = walk(data, limits, &mut content)? else { return content.finish().map_err(Fault::file) };
-    // A session's recorder may have been killed; what anybody else wrote is to be whole.
-    if !content.topics.values().any(|topic| topic.kind == Kind::Event) {
+    if !limits.takes_cut {
         return Err(cut);
     }
     let note = format!("{}, after which {}", cut.place, cut.problem);
@@ -72,8 +71,6 @@ enum Kind {
     Opportunity,
     Impairment,
     Other,
-    /// What a session's recorder says of it.
-    Event,
 }
 
 impl Visit for Content<'_> {
@@ -119,7 +116,7 @@ impl Visit for Content<'_> {
                 let message: ImpairmentMessage = serde_json::from_slice(data).map_err(not_json)?;
                 self.impairments.push(impairment(&message, self.impairments.first())?);
             }
-            Kind::Numbers | Kind::Event | Kind::Other => {
+            Kind::Numbers | Kind::Other => {
                 self.others.push(time_ns, data.len() as u64, Flow::from(topic.label.as_str()))
             }
         }
@@ -190,7 +187,7 @@ impl Topic {
             Some(PACKET) => Kind::Packet,
             Some(OPPORTUNITY) => Kind::Opportunity,
             Some(IMPAIRMENT) => Kind::Impairment,
-            Some(EVENT) => Kind::Event,
+            Some(EVENT) => Kind::Other,
             _ => Kind::Numbers,
         };
         let properties = schema.filter(|schema| schema.encoding == "jsonschema").and_then(|schema| {
