@@ -26,7 +26,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Short => write!(f, "it ends before its last field"),
-            Self::Encoding([a, b]) => write!(f, "its encoding is {a:02x}{b:02x}, not CDR little endian (0001)"),
+            Self::Encoding([a, b]) => {
+                write!(f, "its encoding is {a:02x}{b:02x}, not CDR little endian (0001)")
+            }
             Self::Text => write!(f, "a text is longer than {MAX_TEXT} bytes, or is none"),
             Self::Long(bytes) => write!(f, "{bytes} bytes are left after its last field"),
         }
@@ -67,10 +69,6 @@ impl<'a> Reader<'a> {
         self.take().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn f32(&mut self) -> Result<f32, Error> {
-        self.take().map(f32::from_le_bytes)
-    }
-
     pub(crate) fn f64(&mut self) -> Result<f64, Error> {
         self.take().map(f64::from_le_bytes)
     }
@@ -99,7 +97,10 @@ impl<'a> Reader<'a> {
     }
 
     /// A sequence.
-    pub(crate) fn each<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+    pub(crate) fn each<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
         (0..self.count()?).map(|_| read(self)).collect()
     }
 

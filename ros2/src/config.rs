@@ -4,6 +4,7 @@ mod limits;
 mod route;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,16 +13,14 @@ use toml::{Spanned, Value};
 
 pub(crate) use self::limits::{JointRange, MotionLimits};
 use self::route::RouteSpec;
-pub(crate) use self::route::{Direction, Keep, Moving, OnStop, Qos, Route, Topic};
+pub(crate) use self::route::{Direction, Keep, Moving, OnStop, Qos, Route};
 
 /// The file as it is written; of `routes`, another one with routes and limits alone.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    backend: Option<Backend>,
     domain: Option<u16>,
-    interfaces: Option<Vec<String>>,
-    router: Option<String>,
+    interfaces: Option<Vec<IpAddr>>,
     routes: Option<PathBuf>,
     robot: Option<RobotSpec>,
     operator: Option<OperatorSpec>,
@@ -31,17 +30,7 @@ struct File {
     limits: BTreeMap<String, Spanned<Value>>,
 }
 
-/// Which protocol ROS 2 speaks here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Backend {
-    #[default]
-    Dds,
-    Zenoh,
-}
-
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct RobotSpec {
     pub(crate) listen: String,
     #[serde(flatten)]
@@ -53,7 +42,6 @@ pub(crate) struct RobotSpec {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct OperatorSpec {
     pub(crate) connect: String,
     #[serde(flatten)]
@@ -83,12 +71,9 @@ pub(crate) enum End {
 /// A bridge, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    pub(crate) backend: Backend,
     pub(crate) domain: u16,
-    /// Names or addresses of interfaces.
-    pub(crate) interfaces: Vec<String>,
-    /// A router of zenoh, such as `tcp/127.0.0.1:7447`.
-    pub(crate) router: String,
+    /// Addresses of the interfaces on which ROS 2 is spoken.
+    pub(crate) interfaces: Vec<IpAddr>,
     pub(crate) end: End,
     pub(crate) routes: Vec<Route>,
 }
@@ -144,7 +129,9 @@ impl<'a> Source<'a> {
                 self.wrong(at, &format!("route {name:?}: {}", wrong.why))
             })?;
             if into.iter().any(|known| known.name == route.name && known.direction == route.direction) {
-                return Err(self.wrong(at, &format!("route {name:?} is there twice: give one another `name`")));
+                return Err(
+                    self.wrong(at, &format!("route {name:?} is there twice: give one another `name`"))
+                );
             }
             into.push(route);
         }
@@ -170,7 +157,7 @@ impl Config {
             let other = Source::read(&others)?;
             let mut listed = other.parse()?;
             let has_more = listed.robot.is_some() || listed.operator.is_some() || listed.routes.is_some();
-            if has_more || listed.backend.is_some() || listed.domain.is_some() {
+            if has_more || listed.domain.is_some() || listed.interfaces.is_some() {
                 return Err(other.wrong(0, "a file of routes has [[route]] and [limits] alone"));
             }
             other.routes(&mut listed, &mut routes)?;
@@ -193,23 +180,21 @@ impl Config {
                 end: operator.end.beside(&beside),
                 ..operator
             }),
-            _ => return Err(source.wrong(0, "say which end this is: one of the tables [robot] and [operator]")),
+            _ => {
+                return Err(source.wrong(0, "say which end this is: one of the tables [robot] and [operator]"));
+            }
         };
-        let interfaces = file.interfaces.unwrap_or_else(|| vec!["lo".to_owned()]);
+        let interfaces = file.interfaces.unwrap_or_else(|| vec![IpAddr::from([127, 0, 0, 1])]);
         if interfaces.is_empty() {
-            return Err(source.wrong(0, "`interfaces` is empty: name those on which ROS 2 is spoken, such as \"lo\""));
+            return Err(source.wrong(
+                0,
+                "`interfaces` is empty: list the addresses on which ROS 2 is spoken, such as \"127.0.0.1\"",
+            ));
         }
         if file.domain.is_some_and(|domain| domain > 232) {
             return Err(source.wrong(0, "`domain` is from 0 to 232"));
         }
-        Ok(Self {
-            backend: file.backend.unwrap_or_default(),
-            domain: file.domain.unwrap_or(0),
-            interfaces,
-            router: file.router.unwrap_or_else(|| "tcp/127.0.0.1:7447".to_owned()),
-            end,
-            routes,
-        })
+        Ok(Self { domain: file.domain.unwrap_or(0), interfaces, end, routes })
     }
 }
 

@@ -140,15 +140,25 @@ impl fmt::Display for Refusal {
             Self::Malformed(error) => write!(f, "it is no such message: {error}"),
             Self::NotFinite => write!(f, "a number in it is not finite"),
             Self::UnknownJoint { name, known } => {
-                write!(f, "unknown joint {name:?}; this route has {known}: correct `joints`, or the publisher")
+                write!(
+                    f,
+                    "unknown joint {name:?}; this route has {known}: correct `joints`, or the publisher"
+                )
             }
-            Self::MissingJoint(name) => write!(f, "joint {name:?} is missing: every message has all joints of the route"),
+            Self::MissingJoint(name) => {
+                write!(f, "joint {name:?} is missing: every message has all joints of the route")
+            }
             Self::RepeatedJoint(name) => write!(f, "joint {name:?} is there twice"),
             Self::Frame { found, expected } => {
-                write!(f, "its frame is {found:?}, and the route's {expected:?}: correct `frame`, or the publisher")
+                write!(
+                    f,
+                    "its frame is {found:?}, and the route's {expected:?}: correct `frame`, or the publisher"
+                )
             }
             Self::Points(count) => write!(f, "it has {count} points: one at a time can be held to limits"),
-            Self::Count { what, found, expected } => write!(f, "{found} {what}, and the route has {expected} joints"),
+            Self::Count { what, found, expected } => {
+                write!(f, "{found} {what}, and the route has {expected} joints")
+            }
             Self::Unbounded(what) => write!(f, "it has {what}, which no limit holds: leave it empty"),
             Self::Orientation => write!(f, "its orientation is no unit quaternion"),
         }
@@ -243,7 +253,10 @@ impl Format {
         for (at, name) in names.iter().enumerate() {
             let is_ours = self.joints.iter().any(|known| known == name);
             if only_ours && !is_ours {
-                return Err(Refusal::UnknownJoint { name: (*name).to_owned(), known: self.joints.join(", ") });
+                return Err(Refusal::UnknownJoint {
+                    name: (*name).to_owned(),
+                    known: self.joints.join(", "),
+                });
             }
             if is_ours && names[..at].contains(name) {
                 return Err(Refusal::RepeatedJoint((*name).to_owned()));
@@ -272,7 +285,8 @@ impl Format {
         let mut joints = self.at(&Self::ordered(&places, "positions", &position)?)?;
         if only_ours {
             if !velocity.is_empty() {
-                joints = self.with(joints.with_velocity(&Self::ordered(&places, "velocities", &velocity)?))?;
+                joints =
+                    self.with(joints.with_velocity(&Self::ordered(&places, "velocities", &velocity)?))?;
             }
             if !effort.is_empty() {
                 joints = self.with(joints.with_effort(&Self::ordered(&places, "efforts", &effort)?))?;
@@ -329,7 +343,11 @@ impl Format {
             return Err(Refusal::Unbounded("a layout of more than one row"));
         }
         if numbers.len() != self.joints.len() {
-            return Err(Refusal::Count { what: "numbers", found: numbers.len(), expected: self.joints.len() });
+            return Err(Refusal::Count {
+                what: "numbers",
+                found: numbers.len(),
+                expected: self.joints.len(),
+            });
         }
         let places: Vec<usize> = (0..numbers.len()).collect();
         let numbers = Self::ordered(&places, "numbers", &numbers)?;

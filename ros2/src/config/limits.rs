@@ -14,7 +14,10 @@ pub(crate) enum MotionLimits {
     Twist(TwistLimits),
     Pose(StateLimits),
     /// Of velocities, the ranges in which joints stay: where they measure themselves, not what they are told.
-    Joints { limits: Vec<JointLimits>, ranges: Vec<JointRange> },
+    Joints {
+        limits: Vec<JointLimits>,
+        ranges: Vec<JointRange>,
+    },
 }
 
 /// Where a joint may be, rad or m.
@@ -71,7 +74,10 @@ impl MotionLimits {
                 let spec: PoseSpec = read(value)?;
                 let [least, largest] = spec.position;
                 let limits = StateLimits::new().position(least, largest).velocity(spec.velocity);
-                let limits = limits.angular_velocity(spec.angular_velocity).force(spec.force).stiffness(spec.stiffness);
+                let limits = limits
+                    .angular_velocity(spec.angular_velocity)
+                    .force(spec.force)
+                    .stiffness(spec.stiffness);
                 Ok(Self::Pose(spec.acceleration.map_or(limits, |largest| limits.acceleration(largest))))
             }
             _ => Self::of_joints(velocity, joints, value),
@@ -79,11 +85,17 @@ impl MotionLimits {
     }
 
     fn of_joints(velocity: bool, joints: &[String], value: Value) -> Result<Self, String> {
-        let mut named: BTreeMap<String, Value> = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        let mut named: BTreeMap<String, Value> =
+            value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
         let (mut limits, mut ranges) = (Vec::new(), Vec::new());
         for name in joints {
-            let missing = || format!("limits of joint {name:?} are missing: `{name} = {{ position = [-1.0, 1.0], velocity = 0.5 }}`");
-            let spec: JointSpec = read(named.remove(name).ok_or_else(missing)?).map_err(|why| format!("joint {name:?}: {why}"))?;
+            let missing = || {
+                format!(
+                    "limits of joint {name:?} are missing: `{name} = {{ position = [-1.0, 1.0], velocity = 0.5 }}`"
+                )
+            };
+            let spec: JointSpec = read(named.remove(name).ok_or_else(missing)?)
+                .map_err(|why| format!("joint {name:?}: {why}"))?;
             let [least, largest] = spec.position;
             if !(least.is_finite() && largest.is_finite() && least <= largest) {
                 return Err(format!("joint {name:?}: `position` is the least and the largest, both finite"));

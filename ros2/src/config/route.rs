@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use regex::Regex;
 use serde::Deserialize;
 use taut::{Channel, Delivery, Encoding, Schema};
 use toml::Value;
@@ -17,7 +16,7 @@ use crate::motion::{Format, Type};
 pub(super) struct RouteSpec {
     topic: String,
     #[serde(rename = "type")]
-    kind: Option<String>,
+    kind: String,
     name: Option<String>,
     direction: Direction,
     #[serde(default)]
@@ -121,21 +120,14 @@ pub(crate) struct Qos {
     pub(crate) depth: u16,
 }
 
-/// Which topics a route has.
-#[derive(Clone, Debug)]
-pub(crate) enum Topic {
-    /// This one, of this type.
-    Named { topic: String, kind: String },
-    /// All of these names, whatever their type.
-    Matching(Regex),
-}
-
-/// A topic, or several, that pass one way.
+/// A topic that passes one way.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     /// Of the channel.
     pub(crate) name: String,
-    pub(crate) topic: Topic,
+    pub(crate) topic: String,
+    /// Its type, `PACKAGE/msg/NAME`.
+    pub(crate) kind: String,
     pub(crate) direction: Direction,
     pub(crate) keep: Keep,
     priority: Option<u8>,
@@ -183,7 +175,7 @@ const LARGE: usize = 64_000;
 
 impl RouteSpec {
     pub(super) fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_else(|| self.topic.trim_start_matches(['/', '~']))
+        self.name.as_deref().unwrap_or_else(|| self.topic.trim_start_matches('/'))
     }
 
     pub(super) fn check(self, limits: Option<Value>) -> Result<Route, Wrong> {
@@ -197,67 +189,66 @@ impl RouteSpec {
         if self.max_rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
             return Err("`max_rate` is a number of messages per second, above 0".into());
         }
-        let topic = self.topic()?;
-        let kind = match &topic {
-            Topic::Named { kind, .. } => Type::of(kind),
-            Topic::Matching(_) => None,
-        };
+        self.is_named()?;
+        let (topic, ros_type) = (self.topic.clone(), self.kind.clone());
+        let kind = Type::of(&ros_type);
         let to_robot = self.direction == Direction::ToRobot;
         // What commonly moves robots is never opaque to one. A state of joints is more often a measurement.
         if to_robot && !self.moves && kind.is_some_and(|kind| kind != Type::JointState) {
-            return Err("this type moves robots: say `moves = true`, and give it limits by [limits.\"NAME\"]".into());
-        }
-        if to_robot && matches!(topic, Topic::Matching(_)) {
-            return Err("to the robot each topic is named, with its type".into());
+            return Err(
+                "this type moves robots: say `moves = true`, and give it limits by [limits.\"NAME\"]".into(),
+            );
         }
         let keep = self.keep.unwrap_or(Keep::Newest);
         let largest = self.largest.map_or(LARGE, |bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX));
         if largest > 16_000_000 {
             return Err("`largest` is 16 MB at most".into());
         }
-        let reliable = self.qos.reliability.map_or(keep == Keep::Reliable || self.moves, |said| said == Reliability::Reliable);
+        let reliable = self
+            .qos
+            .reliability
+            .map_or(keep == Keep::Reliable || self.moves, |said| said == Reliability::Reliable);
         let depth = self.qos.depth.unwrap_or(if keep == Keep::Newest { 1 } else { 1_000 });
         if depth == 0 {
             return Err("`qos.depth` is 1 at least".into());
         }
         let qos = Qos { reliable, transient_local: self.qos.durability == Durability::TransientLocal, depth };
+        let direction = self.direction;
+        let alone = self.alone.unwrap_or(largest > LARGE);
+        let (priority, deadline, max_rate) = (self.priority, self.deadline, self.max_rate);
+        let rewrites_stamp = self.stamp == Stamp::Rewrite;
         let moving = self.moving(kind, limits)?;
         Ok(Route {
             name,
             topic,
-            direction: self.direction,
+            kind: ros_type,
+            direction,
             keep,
-            priority: self.priority,
-            deadline: self.deadline,
-            max_rate: self.max_rate,
+            priority,
+            deadline,
+            max_rate,
             largest,
-            rewrites_stamp: self.stamp == Stamp::Rewrite,
+            rewrites_stamp,
             qos,
-            alone: self.alone.unwrap_or(largest > LARGE),
+            alone,
             moving,
         })
     }
 
-    fn topic(&self) -> Result<Topic, String> {
-        if let Some(pattern) = self.topic.strip_prefix('~') {
-            if self.kind.is_some() {
-                return Err("topics by a regular expression have types of their own: leave `type` out".to_owned());
-            }
-            let regex = Regex::new(&format!("^(?:{pattern})$")).map_err(|error| error.to_string())?;
-            return Ok(Topic::Matching(regex));
-        }
-        let is_name = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let is_topic = self.topic.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_name));
-        if !is_topic {
-            let why = "is no topic: write its full name, such as /arm/joint_states, or ~ and a regular expression";
+    fn is_named(&self) -> Result<(), String> {
+        let is_name = |part: &str| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if !self.topic.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_name)) {
+            let why = "is no topic: write its full name, such as /arm/joint_states";
             return Err(format!("{:?} {why}", self.topic));
         }
-        let kind = self.kind.clone().ok_or("`type` is missing, such as \"sensor_msgs/msg/JointState\"")?;
-        match kind.split('/').collect::<Vec<_>>()[..] {
-            [package, "msg", name] if is_name(package) && is_name(name) => {
-                Ok(Topic::Named { topic: self.topic.clone(), kind })
-            }
-            _ => Err(format!("{kind:?} is no type: write PACKAGE/msg/NAME, such as sensor_msgs/msg/JointState")),
+        match self.kind.split('/').collect::<Vec<_>>()[..] {
+            [package, "msg", name] if is_name(package) && is_name(name) => Ok(()),
+            _ => Err(format!(
+                "{:?} is no type: write PACKAGE/msg/NAME, such as sensor_msgs/msg/JointState",
+                self.kind
+            )),
         }
     }
 
@@ -273,7 +264,9 @@ impl RouteSpec {
                 ("limits", limits.is_some()),
             ];
             return match extra.iter().find(|(_, is_set)| *is_set) {
-                Some((key, _)) => Err(format!("`{key}` is for what moves the robot: say `moves = true`").into()),
+                Some((key, _)) => {
+                    Err(format!("`{key}` is for what moves the robot: say `moves = true`").into())
+                }
                 None => Ok(None),
             };
         }
@@ -283,7 +276,9 @@ impl RouteSpec {
         if self.keep.is_some_and(|keep| keep != Keep::Newest) {
             return Err("of what moves the robot the newest counts: leave `keep` out".into());
         }
-        let known = || format!("no limits are known for this type; those that may move a robot are {}", Type::names());
+        let known = || {
+            format!("no limits are known for this type; those that may move a robot are {}", Type::names())
+        };
         let kind = kind.ok_or_else(known)?;
         let velocity = match (kind, self.command) {
             (Type::Twist | Type::TwistStamped | Type::JointJog, None | Some(Command::Velocity)) => true,
@@ -305,16 +300,27 @@ impl RouteSpec {
         }
         let needs_frame = matches!(kind, Type::TwistStamped | Type::PoseStamped);
         if needs_frame && self.frame.is_none() {
-            return Err("`frame` is missing: the `frame_id` in which messages are, such as \"base_link\"".into());
+            return Err(
+                "`frame` is missing: the `frame_id` in which messages are, such as \"base_link\"".into()
+            );
         }
         let needs_measured = kind.has_joints() || kind == Type::PoseStamped;
         if needs_measured && self.measured.is_none() {
-            let what = if kind.has_joints() { "sensor_msgs/msg/JointState" } else { "geometry_msgs/msg/PoseStamped" };
-            return Err(format!("`measured` is missing: the robot's topic of {what}; motion begins where it is").into());
+            let what = if kind.has_joints() {
+                "sensor_msgs/msg/JointState"
+            } else {
+                "geometry_msgs/msg/PoseStamped"
+            };
+            return Err(format!(
+                "`measured` is missing: the robot's topic of {what}; motion begins where it is"
+            )
+            .into());
         }
         let on_stop = self.on_stop.unwrap_or(if velocity { OnStop::Zero } else { OnStop::Hold });
         match (on_stop, velocity) {
-            (OnStop::Zero, false) => return Err("zero is a place for this type, no stop: `on_stop = \"hold\"`".into()),
+            (OnStop::Zero, false) => {
+                return Err("zero is a place for this type, no stop: `on_stop = \"hold\"`".into());
+            }
             (OnStop::Hold, true) => return Err("velocities are stopped by `on_stop = \"zero\"`".into()),
             _ => {}
         }
@@ -348,13 +354,9 @@ impl Route {
 
     /// What its payloads are. It is asked once, and lives as long as the program.
     pub(crate) fn schema(&self) -> Schema {
-        match (&self.moving, &self.topic) {
-            (Some(moving), _) => {
-                let definition: &'static str = moving.format.definition().leak();
-                moving.format.kind.schema().definition(definition)
-            }
-            (None, Topic::Named { kind, .. }) => Schema::new(kind.clone().leak(), Encoding::Cdr),
-            (None, Topic::Matching(_)) => Schema::new("taut/RosMessage", Encoding::Raw),
+        match &self.moving {
+            Some(moving) => moving.format.kind.schema().definition(moving.format.definition().leak()),
+            None => Schema::new(self.kind.clone().leak(), Encoding::Cdr),
         }
     }
 }

@@ -58,7 +58,10 @@ fn every_type_reads_back_and_no_bytes_lead_to_a_panic_or_a_number_that_is_none()
 #[test]
 fn joints_are_known_by_name_in_any_order_and_others_are_refused() {
     let own = format(Type::JointState, false);
-    let named = |names: &[&str]| Format { joints: names.iter().map(|name| (*name).to_owned()).collect(), ..own.clone() };
+    let named = |names: &[&str]| Format {
+        joints: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..own.clone()
+    };
     let message = |names: &[&str]| {
         let numbers: Vec<f32> = (1..=names.len()).map(|number| number as f32).collect();
         named(names).write(&Joints::new(&numbers).unwrap().into(), Duration::ZERO)
@@ -100,7 +103,9 @@ fn what_no_limit_holds_is_refused() {
 #[test]
 fn only_velocities_have_a_rest() {
     assert_eq!(format(Type::TwistStamped, true).rest(), Some(Twist::default().into()));
-    assert!(matches!(format(Type::JointJog, true).rest(), Some(Motion::Joints(joints)) if joints.velocity() == [0.0; 2]));
+    assert!(
+        matches!(format(Type::JointJog, true).rest(), Some(Motion::Joints(joints)) if joints.velocity() == [0.0; 2])
+    );
     assert_eq!(format(Type::PoseStamped, false).rest(), None);
     assert_eq!(format(Type::JointTrajectory, false).rest(), None);
 }
