@@ -143,7 +143,7 @@ impl<'a> Domain<'a> {
             Ok(motion) => output.measured(motion),
             Err(refusal) => counts.count(&name, refusal.name()),
         };
-        let qos = crate::config::Qos { reliable: false, transient_local: false, depth: 1 };
+        let qos = crate::config::Qos { reliable: None, transient_local: false, depth: 1 };
         self.shared.subscribe(topic, kind, qos, Box::new(sink))
     }
 
@@ -227,13 +227,13 @@ fn robot(
     if let Some(watchdog) = spec.watchdog {
         builder = builder.watchdog(watchdog);
     }
-    let mut moves = false;
+    let mut outputs = Vec::new();
     for route in &domain.config.routes {
         builder = match (&route.moving, route.direction) {
             (Some(moving), _) => {
-                moves = true;
                 let output = Output::start(moving.clone(), domain.publish(route)?)?;
                 domain.measures(route, &output)?;
+                outputs.push(output.clone());
                 let (name, defined) = (&*route.name, moving.format.definition());
                 match &moving.limits {
                     MotionLimits::Twist(limits) => {
@@ -251,7 +251,7 @@ fn robot(
             (None, Direction::ToRobot) => builder.receives(domain.receives(route)?.as_ref()),
         };
     }
-    let robot = if moves { builder } else { builder.moves_nothing() }.start().map_err(told)?;
+    let robot = if outputs.is_empty() { builder.moves_nothing() } else { builder }.start().map_err(told)?;
     let address = robot.address().to_string();
     report.tell(
         "listening",
@@ -276,6 +276,7 @@ fn robot(
             Some(Said::Resume) | None => {}
         }
     }
+    outputs.iter().for_each(Output::settle);
     counts.tell(report);
     robot.join().map(|_| ()).map_err(told)
 }

@@ -181,7 +181,9 @@ impl Config {
                 ..operator
             }),
             _ => {
-                return Err(source.wrong(0, "say which end this is: one of the tables [robot] and [operator]"));
+                return Err(
+                    source.wrong(0, "say which end this is: one of the tables [robot] and [operator]")
+                );
             }
         };
         let interfaces = file.interfaces.unwrap_or_else(|| vec![IpAddr::from([127, 0, 0, 1])]);

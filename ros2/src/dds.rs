@@ -65,7 +65,7 @@ impl SerializerAdapter<Opaque> for Adapter {
     }
 }
 
-fn policies(qos: Qos) -> QosPolicies {
+fn policies(qos: Qos, reliable: bool) -> QosPolicies {
     let builder = QosPolicyBuilder::new().history(History::KeepLast { depth: i32::from(qos.depth) });
     let builder = builder.durability(if qos.transient_local {
         Durability::TransientLocal
@@ -73,8 +73,8 @@ fn policies(qos: Qos) -> QosPolicies {
         Durability::Volatile
     });
     let wait = rustdds::Duration::from_millis(100);
-    let reliable = Reliability::Reliable { max_blocking_time: wait };
-    builder.reliability(if qos.reliable { reliable } else { Reliability::BestEffort }).build()
+    let repeated = Reliability::Reliable { max_blocking_time: wait };
+    builder.reliability(if reliable { repeated } else { Reliability::BestEffort }).build()
 }
 
 /// As rmw has it: `/arm/state` is `rt/arm/state`.
@@ -130,8 +130,14 @@ impl Participant {
         Ok(Self { domain, readers: Vec::new(), writers: Vec::new(), topics: Vec::new() })
     }
 
-    fn topic(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<(Topic, QosPolicies), String> {
-        let (name, kind, qos) = (topic_name(topic), type_name(kind), policies(qos));
+    fn topic(
+        &mut self,
+        topic: &str,
+        kind: &str,
+        qos: Qos,
+        reliable: bool,
+    ) -> Result<(Topic, QosPolicies), String> {
+        let (name, kind, qos) = (topic_name(topic), type_name(kind), policies(qos, reliable));
         let made =
             self.domain.create_topic(name.clone(), kind.clone(), &qos, TopicKind::NoKey).map_err(failed)?;
         self.topics.push((name, kind));
@@ -141,7 +147,7 @@ impl Participant {
     /// # Errors
     /// When DDS refuses it.
     pub(crate) fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Publisher, String> {
-        let (topic, qos) = self.topic(topic, kind, qos)?;
+        let (topic, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(true))?;
         let publisher = self.domain.create_publisher(&qos).map_err(failed)?;
         let writer =
             publisher.create_datawriter_no_key::<Opaque, Adapter>(&topic, Some(qos)).map_err(failed)?;
@@ -153,7 +159,7 @@ impl Participant {
     /// # Errors
     /// When DDS refuses it.
     pub(crate) fn subscribe(&mut self, topic: &str, kind: &str, qos: Qos, sink: Sink) -> Result<(), String> {
-        let (topic, qos) = self.topic(topic, kind, qos)?;
+        let (topic, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(false))?;
         let subscriber = self.domain.create_subscriber(&qos).map_err(failed)?;
         let reader =
             subscriber.create_datareader_no_key::<Opaque, Adapter>(&topic, Some(qos)).map_err(failed)?;

@@ -175,6 +175,16 @@ impl Output {
         self.shared.changed.notify_one();
     }
 
+    /// Waits until the stop has been told, for twice as long as that takes at most: what ends the process comes after it.
+    pub(crate) fn settle(&self) {
+        for _ in 0..STOPS * 2 {
+            if !matches!(self.shared.lock().order, Order::Move { .. } | Order::Stop { left: 1.. }) {
+                return;
+            }
+            std::thread::park_timeout(STOP_PERIOD);
+        }
+    }
+
     fn is_heard(&self) -> Result<(), Failure> {
         let nobody = "nobody subscribes to its topic with its type: start the robot's controller";
         if self.subscribers.load(Ordering::Acquire) == 0 { Err(nobody.into()) } else { Ok(()) }

@@ -115,7 +115,8 @@ enum Durability {
 /// Quality of service on the side of ROS 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Qos {
-    pub(crate) reliable: bool,
+    /// Where it is not said, a publisher is, and a subscriber takes what comes: either meets every peer.
+    pub(crate) reliable: Option<bool>,
     pub(crate) transient_local: bool,
     pub(crate) depth: u16,
 }
@@ -204,10 +205,8 @@ impl RouteSpec {
         if largest > 16_000_000 {
             return Err("`largest` is 16 MB at most".into());
         }
-        let reliable = self
-            .qos
-            .reliability
-            .map_or(keep == Keep::Reliable || self.moves, |said| said == Reliability::Reliable);
+        let said = self.qos.reliability.map(|said| said == Reliability::Reliable);
+        let reliable = said.or((keep == Keep::Reliable || self.moves).then_some(true));
         let depth = self.qos.depth.unwrap_or(if keep == Keep::Newest { 1 } else { 1_000 });
         if depth == 0 {
             return Err("`qos.depth` is 1 at least".into());

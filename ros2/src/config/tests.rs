@@ -40,7 +40,7 @@ fn nothing_passes_unless_it_is_listed_and_what_moves_has_limits() {
     assert_eq!(parse(&format!("{END}{ARM}")).unwrap().routes.len(), 1);
     let opaque = "[[route]]\ntopic = \"/cmd_vel\"\ntype = \"geometry_msgs/msg/TwistStamped\"\ndirection = \"to_robot\"\n";
     let why = wrong(&format!("{END}{opaque}"));
-    assert!(why.contains("moves robots") && why.contains(".toml:7:"), "{why}");
+    assert!(why.contains("moves robots") && why.contains(".toml:6:"), "{why}");
     let why = wrong(&format!("{END}{opaque}moves = true\nframe = \"base\"\n"));
     assert!(why.contains("no limits"), "{why}");
 }
