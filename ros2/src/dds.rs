@@ -208,10 +208,10 @@ impl Participant {
     fn notice(&self, event: DomainParticipantStatusEvent, matched: &mut Vec<[GUID; 2]>, tell: &Tell) {
         use DomainParticipantStatusEvent as Event;
         match event {
-            Event::RemoteReaderMatched { local_writer, remote_reader } => {
-                if !matched.contains(&[local_writer, remote_reader]) {
-                    matched.push([local_writer, remote_reader]);
-                }
+            Event::RemoteReaderMatched { local_writer, remote_reader }
+                if !matched.contains(&[local_writer, remote_reader]) =>
+            {
+                matched.push([local_writer, remote_reader]);
             }
             Event::ReaderLost { guid, .. } => matched.retain(|[_, remote]| *remote != guid),
             Event::ParticipantLost { id, .. } => matched.retain(|[_, remote]| remote.prefix != id),

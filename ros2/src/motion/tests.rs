@@ -16,7 +16,7 @@ fn each() -> Vec<(Format, Motion)> {
     let pose = State::at([0.1, 0.2, 0.3]).with_orientation_wxyz([0.0, 1.0, 0.0, 0.0]);
     let moving = joints([0.0, 0.0]).with_velocity(&[0.5, -0.5]).unwrap();
     vec![
-        (format(Type::Twist, true), twist.clone().into()),
+        (format(Type::Twist, true), twist.into()),
         (format(Type::TwistStamped, true), twist.into()),
         (format(Type::PoseStamped, false), pose.into()),
         (format(Type::JointState, false), joints([1.0, 2.0]).with_velocity(&[0.1, 0.2]).unwrap().into()),
