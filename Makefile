@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-edges wheel lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
+.PHONY: help build demo test test-edges wheel ros2 lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -78,13 +78,17 @@ test: ## All that CI runs: lint, tests, doc tests, links and examples in the doc
 	.ci/stats
 	@echo "make test: all is well"
 
-test-edges: ## Tests of what `make test` leaves out: the Python package, from its wheel; minutes
+test-edges: ## Tests of what `make test` leaves out: the Python package, from its wheel, and the bridge to ROS 2; minutes
 	$(call need,cc:gcc,libc6-dev)
 	.ci/edges
 
 wheel: ## Build the Python package with the taut command: out/taut-*.whl
 	$(call need,$(BUILD_NEEDS))
 	.ci/edges wheel
+
+ros2: ## Build the bridge to ROS 2: target/ros2/release/taut-ros2
+	$(call need,$(BUILD_NEEDS))
+	cd ros2 && CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/ros2" cargo build --release --locked
 
 lint: ## Format, clippy, API documentation, licences; all without warnings
 	$(call need,$(BUILD_NEEDS))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use taut_core::Bytes;
+pub use taut_session::Delivery;
 use taut_session::{ChannelKind, Direction};
 
 use crate::message::Schema;
@@ -35,6 +36,8 @@ pub struct Channel {
     pub(crate) name: String,
     pub(crate) kind: ChannelKind,
     deadline: Option<Duration>,
+    delivery: Option<Delivery>,
+    priority: Option<u8>,
     rate: Option<f64>,
     pub(crate) largest: usize,
     sampling: Sampling,
@@ -51,6 +54,8 @@ macro_rules! kinds {
                 name: name.into(),
                 kind: ChannelKind::$kind,
                 deadline: None,
+                delivery: None,
+                priority: None,
                 rate: None,
                 largest: $largest,
                 sampling: Sampling::every(),
@@ -84,6 +89,18 @@ impl Channel {
     /// The age at which a message is worthless, wherever it is. Of what is repeated until it arrives nothing ages.
     pub fn deadline(mut self, age: Duration) -> Self {
         self.deadline = Some(age);
+        self
+    }
+
+    /// What becomes of messages that are lost or overtaken; the end that sends says it. Default: the kind's. Motion is always the newest.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = Some(delivery);
+        self
+    }
+
+    /// Which channel goes first: 0, ahead of all others, to 7; the end that sends says it. Default: the kind's.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = Some(priority);
         self
     }
 
@@ -121,8 +138,16 @@ impl Channel {
         let channel = taut_session::Channel::new(&*self.name, direction, self.kind, schema.declared());
         let channel = channel.largest(Bytes::new(self.largest as u64)).sampler(self.sampling.ours());
         let channel = channel.repair(self.repair.ours()).playout(self.playout.ours());
+        let channel = match self.delivery {
+            Some(delivery) => channel.delivery(delivery),
+            None => channel,
+        };
         let channel = match self.deadline {
             Some(age) => channel.deadline(ours(age)),
+            None => channel,
+        };
+        let channel = match self.priority {
+            Some(priority) => channel.priority(priority),
             None => channel,
         };
         match self.rate {
@@ -218,6 +243,15 @@ mod tests {
         let expected = taut_session::Sampling::deadband(force).of(taut_session::Quantity::Torque, torque);
         let plain = declared(Channel::telemetry("heat"));
         assert_eq!(declared(Channel::telemetry("heat").sampling(sampling)), plain.sampler(expected));
+    }
+
+    #[test]
+    fn delivery_and_priority_are_those_of_the_kind_unless_they_are_said() {
+        let plain = declared(Channel::feedback("wrench"));
+        let channel = Channel::feedback("wrench").delivery(Delivery::Reliable).priority(5);
+        assert_eq!(declared(channel), plain.clone().delivery(Delivery::Reliable).priority(5));
+        let as_the_kind = Channel::feedback("wrench").delivery(Delivery::Newest).priority(1);
+        assert_eq!(declared(as_the_kind), plain);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod sampling;
 mod status;
 mod time;
 
-pub use channel::{Channel, Playout, Repair};
+pub use channel::{Channel, Delivery, Playout, Repair};
 pub use device::{FnDevice, OperatorDevice, RobotDevice, robot_device};
 pub use error::{Error, RecvError, SendError};
 pub use handle::{Events, Receiver, Sender};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use taut_session::{Channel, ChannelId, Direction, LimitPolicy, MotionLimits, RobotConfig, motion};
+use taut_session::{
+    Channel, ChannelId, ChannelKind, Direction, Encoding, LimitPolicy, MotionLimits, RobotConfig, motion,
+};
 
 use super::event::Told;
 use crate::body::{Body, Moved, Part, Plant, Typed};
@@ -23,7 +25,7 @@ use crate::time::ours;
 /// | setting | default |
 /// | --- | --- |
 /// | [`identity`](Self::identity), [`trust`](Self::trust) | none: have to be set |
-/// | [`device`](Self::device), [`motion`](Self::motion) | none: one has to be there, each with its limits |
+/// | [`device`](Self::device), [`motion`](Self::motion) | none: one has to be there, each with its limits, or it [moves nothing](Self::moves_nothing) |
 /// | [`listen`](Self::listen), and [`keeps_stops_in`](Self::keeps_stops_in) or [`forgets_stops`](Self::forgets_stops) | none: have to be set for [`start`](Self::start) |
 /// | [`transport`](Self::transport) | `"quic"` |
 /// | [`watchdog`](Self::watchdog) | 100 ms |
@@ -39,6 +41,7 @@ pub struct RobotBuilder {
     watchdog: Option<Duration>,
     rate: Option<u32>,
     hold_to_run: bool,
+    moves_nothing: bool,
     hands: Vec<Limited>,
     channels: Vec<Declared>,
 }
@@ -52,7 +55,13 @@ struct Limited {
 
 enum Declared {
     Port(Arc<Port>),
-    Motion(Limited, motion::Schema),
+    Motion(Limited, Schema),
+}
+
+/// What a device of a channel is moved by, and what its numbers mean.
+struct Schema {
+    schema: motion::Schema,
+    definition: String,
 }
 
 /// What a robot is made of.
@@ -154,14 +163,32 @@ impl RobotBuilder {
 
     /// What moves by a [channel of motion](crate::Channel::motion) of this name. A robot stops as a whole, all its devices together.
     pub fn motion<M: Motion>(
+        self,
+        channel: impl Into<String>,
+        limits: M::Limits,
+        device: impl RobotDevice<M>,
+    ) -> Self {
+        self.motion_defined(channel, "", limits, device)
+    }
+
+    /// The same with a text that says what the numbers mean, such as the names of joints in their order. The operator's sender has a
+    /// [`Schema`](crate::Schema) with the same definition; where the texts differ, the channel stays closed.
+    pub fn motion_defined<M: Motion>(
         mut self,
         channel: impl Into<String>,
+        definition: impl Into<String>,
         limits: M::Limits,
         device: impl RobotDevice<M>,
     ) -> Self {
         let schema = motion::Schema::from_name(M::SCHEMA.name()).expect("every motion has one");
         let limited = Limited { name: channel.into(), held: limits.checked(), device: Typed::new(device) };
-        self.channels.push(Declared::Motion(limited, schema));
+        self.channels.push(Declared::Motion(limited, Schema { schema, definition: definition.into() }));
+        self
+    }
+
+    /// Nothing is moved by this robot: it sends and receives messages alone. Default: it has a device.
+    pub fn moves_nothing(mut self) -> Self {
+        self.moves_nothing = true;
         self
     }
 
@@ -198,7 +225,7 @@ impl RobotBuilder {
                 }
                 Declared::Motion(limited, schema) => {
                     let (held, mut part) = limited.checked()?;
-                    let channel = Channel::motion_of(&*part.name, schema);
+                    let channel = schema.channel(&part.name);
                     let declared = session.motion(channel, held.limits);
                     session = declared.map_err(|error| Error::invalid("channel", error))?;
                     part.channel = Some(ChannelId(ports.0.len() as u8));
@@ -208,8 +235,9 @@ impl RobotBuilder {
                 }
             }
         }
-        if parts.is_empty() {
-            let how = "name what moves, with its limits, by `device(…)` or `motion(…)`";
+        if parts.is_empty() && !self.moves_nothing {
+            let how =
+                "name what moves, with its limits, by `device(…)` or `motion(…)`, or say `moves_nothing()`";
             return Err(Error::Missing { what: "a device", how });
         }
         let body = Body::new(parts);
@@ -233,6 +261,15 @@ impl RobotBuilder {
             motion::Limits::State(limits) => Ok(limits),
             _ => unreachable!("limits of states are those of states"),
         }
+    }
+}
+
+impl Schema {
+    /// A channel of motion of this name.
+    fn channel(&self, name: &str) -> Channel {
+        let schema =
+            taut_session::Schema::new(self.schema.name(), Encoding::Taut).definition(&*self.definition);
+        Channel::new(name, Direction::ToRobot, ChannelKind::Motion, schema)
     }
 }
 

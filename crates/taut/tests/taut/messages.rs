@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use taut::{
-    Channel, JointLimits, Joints, Json, Operator, OperatorEvent, Receiver, RecvError, RobotEvent, RobotState,
-    SendError, Sender, Twist, TwistLimits, robot_device,
+    Channel, Encoding, JointLimits, Joints, Json, Operator, OperatorEvent, Receiver, RecvError, RobotEvent,
+    RobotState, Schema, SendError, Sender, Twist, TwistLimits, robot_device,
 };
 
 use crate::world::{Arm, Base, Handed, PATIENCE, limits, operator, robot, until};
@@ -159,4 +159,34 @@ fn joints_and_twists_move_devices_within_their_limits_and_a_number_that_is_none_
     let _ = twists.send(&Twist::default());
     std::thread::park_timeout(std::time::Duration::from_millis(50));
     assert_eq!((base.applied(), told.lock().unwrap().len()), before);
+}
+
+#[test]
+fn motion_with_other_joints_stays_closed_and_a_robot_that_moves_nothing_sends_messages() {
+    let (builder, _, identity) = robot();
+    let joint = JointLimits::new().position(-1.0, 1.0).velocity(1.0).effort(0.0);
+    let arm = robot_device(|_: &Joints, _| Ok(()), || None, |_| ());
+    let robot = builder.motion_defined("arm", "shoulder\nelbow", vec![joint; 2], arm).start().unwrap();
+    let sender = |names| {
+        let schema = Schema::new("taut/Joints", Encoding::Taut).definition(names);
+        Sender::<Vec<u8>>::of_schema(Channel::motion("arm"), schema)
+    };
+    let (reversed, same) = (sender("elbow\nshoulder"), sender("shoulder\nelbow"));
+    let other = operator(&robot, identity.clone()).sends(&reversed).start().unwrap();
+    until("it is refused", || {
+        matches!(reversed.send(&vec![0, 1, 0, 0, 0, 0, 0, 0]), Err(SendError::Refused { .. }))
+    });
+    drop(other);
+    let operator_of_same = operator(&robot, identity).sends(&same).start().unwrap();
+    is_open(&operator_of_same, || same.is_open());
+    drop((operator_of_same, robot));
+
+    let (builder, _, identity) = crate::world::robot();
+    let log = Sender::<Vec<u8>>::new(Channel::telemetry("log"));
+    let robot = builder.moves_nothing().sends(&log).start().unwrap();
+    let lines = Receiver::<Vec<u8>>::new(Channel::telemetry("log"));
+    let operator = operator(&robot, identity).receives(&lines).start().unwrap();
+    is_open(&operator, || log.is_open());
+    log.send(&vec![1]).unwrap();
+    assert_eq!(lines.recv(), Ok(vec![1]));
 }

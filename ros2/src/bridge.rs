@@ -1,0 +1,376 @@
+//! Both ends: a robot whose device is topics, and an operator whose hand is.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver as Inbox, RecvTimeoutError, Sender as Outbox, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use taut::{Identity, Operator, OperatorEvent, Receiver, RecvError, Robot, RobotEvent, Sender};
+
+use crate::config::{Config, Direction, End, Keep, MotionLimits, OperatorSpec, RobotSpec, Route};
+use crate::dds::{Participant, Publisher, Sink, Tell};
+use crate::output::Output;
+use crate::report::Report;
+use crate::{cdr, clock};
+
+/// What concerns the whole bridge.
+enum Event {
+    Line(String),
+    Ended,
+    /// Of a topic.
+    Wrong {
+        topic: String,
+        why: String,
+    },
+    /// A message that moves nothing.
+    Refused {
+        route: String,
+        why: String,
+    },
+}
+
+/// What became of messages, by route and fate.
+#[derive(Clone, Default)]
+struct Counts(Arc<Mutex<BTreeMap<String, BTreeMap<&'static str, u64>>>>);
+
+impl Counts {
+    fn count(&self, route: &str, fate: &'static str) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(route) {
+            Some(fates) => *fates.entry(fate).or_default() += 1,
+            None => _ = counts.insert(route.to_owned(), BTreeMap::from([(fate, 1)])),
+        }
+    }
+
+    fn tell(&self, report: &Report) {
+        for (route, fates) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            report.tell("route", &[("name", route.clone().into()), ("messages", serde_json::json!(fates))]);
+        }
+    }
+}
+
+/// The participants of an end: one for all small messages, one for each route of its own.
+struct Domain<'a> {
+    config: &'a Config,
+    shared: Participant,
+    alone: Vec<Participant>,
+    counts: Counts,
+    outbox: Outbox<Event>,
+}
+
+impl<'a> Domain<'a> {
+    fn new(config: &'a Config, outbox: Outbox<Event>) -> Result<Self, String> {
+        let shared = Participant::new(config.domain, &config.interfaces)?;
+        Ok(Self { config, shared, alone: Vec::new(), counts: Counts::default(), outbox })
+    }
+
+    fn participant(&mut self, route: &Route) -> Result<&mut Participant, String> {
+        if route.alone {
+            self.alone.push(Participant::new(self.config.domain, &self.config.interfaces)?);
+        }
+        Ok(if route.alone { self.alone.last_mut().unwrap_or(&mut self.shared) } else { &mut self.shared })
+    }
+
+    fn publish(&mut self, route: &Route) -> Result<Publisher, String> {
+        self.participant(route)?.publish(&route.topic, &route.kind, route.qos)
+    }
+
+    fn subscribe(&mut self, route: &Route, sink: Sink) -> Result<(), String> {
+        self.participant(route)?.subscribe(&route.topic, &route.kind, route.qos, sink)
+    }
+
+    /// From a topic here to the other end.
+    fn sends(&mut self, route: &Route) -> Result<Sender<Vec<u8>>, String> {
+        let sender = Sender::<Vec<u8>>::of_schema(route.channel(), route.schema());
+        let (own, counts, outbox) = (sender.clone(), self.counts.clone(), self.outbox.clone());
+        let (name, moving) = (route.name.clone(), route.moving.clone());
+        let sink = move |message: &[u8]| {
+            let payload = match moving.as_ref().map(|moving| moving.format.read(message)) {
+                None => Ok(message.to_vec()),
+                Some(Ok(motion)) => {
+                    let mut payload = Vec::new();
+                    motion.encode(&mut payload).map(|()| payload).map_err(|_| "malformed")
+                }
+                Some(Err(refusal)) => {
+                    let why = refusal.to_string();
+                    let _ = outbox.send(Event::Refused { route: name.clone(), why });
+                    Err(refusal.name())
+                }
+            };
+            let fate = match payload.map(|payload| own.send(&payload)) {
+                Ok(Ok(())) => "sent",
+                Ok(Err(taut::SendError::TooLarge { .. })) => "too_large",
+                Ok(Err(taut::SendError::Full)) => "full",
+                Ok(Err(_)) => "not_connected",
+                Err(cause) => cause,
+            };
+            counts.count(&name, fate);
+        };
+        self.subscribe(route, Box::new(sink))?;
+        Ok(sender)
+    }
+
+    /// From the other end to a topic here, on a thread of its own.
+    fn receives(&mut self, route: &Route) -> Result<Arc<Receiver<Vec<u8>>>, String> {
+        let receiver = Arc::new(Receiver::<Vec<u8>>::of_schema(route.channel(), route.schema()));
+        let publisher = self.publish(route)?;
+        let (own, counts, route) = (Arc::clone(&receiver), self.counts.clone(), route.clone());
+        let pass = move || pass(&route, &own, &publisher, &counts);
+        std::thread::Builder::new()
+            .name("route".to_owned())
+            .spawn(pass)
+            .map_err(|error| error.to_string())?;
+        Ok(receiver)
+    }
+
+    /// Where the robot measures itself.
+    fn measures(&mut self, route: &Route, output: &Output) -> Result<(), String> {
+        let Some((moving, topic)) =
+            route.moving.as_ref().and_then(|moving| Some((moving, moving.measured.as_ref()?)))
+        else {
+            return Ok(());
+        };
+        let kind = if moving.format.kind.has_joints() {
+            "sensor_msgs/msg/JointState"
+        } else {
+            "geometry_msgs/msg/PoseStamped"
+        };
+        let (format, output, counts) = (moving.format.clone(), output.clone(), self.counts.clone());
+        let name = topic.clone();
+        let sink = move |message: &[u8]| match format.read_measured(message) {
+            Ok(motion) => output.measured(motion),
+            Err(refusal) => counts.count(&name, refusal.name()),
+        };
+        let qos = crate::config::Qos { reliable: None, transient_local: false, depth: 1 };
+        self.shared.subscribe(topic, kind, qos, Box::new(sink))
+    }
+
+    fn start(self) -> Result<Counts, String> {
+        for participant in self.alone.into_iter().chain([self.shared]) {
+            let outbox = Mutex::new(self.outbox.clone());
+            let tell: Tell = Arc::new(move |topic, why| {
+                let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = outbox.send(Event::Wrong { topic: topic.to_owned(), why });
+            });
+            participant.start(tell)?;
+        }
+        Ok(self.counts)
+    }
+}
+
+fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &Publisher, counts: &Counts) {
+    loop {
+        let mut message = match receiver.recv() {
+            Ok(message) => message,
+            Err(RecvError::Ended) => return,
+            Err(_) => continue,
+        };
+        if route.keep == Keep::Newest {
+            while let Ok(newer) = receiver.try_recv() {
+                message = newer;
+                counts.count(&route.name, "superseded");
+            }
+        }
+        if route.rewrites_stamp && !cdr::stamp(&mut message, clock::since_1970()) {
+            counts.count(&route.name, "no_stamp");
+            continue;
+        }
+        let is_written = publisher.publish(&message).is_ok();
+        counts.count(&route.name, if is_written { "published" } else { "not_published" });
+    }
+}
+
+/// Lines of standard input, and signals that end the program.
+fn listen(outbox: &Outbox<Event>) -> Result<(), String> {
+    let lines = outbox.clone();
+    std::thread::spawn(move || {
+        std::io::stdin()
+            .lock()
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|line| lines.send(Event::Line(line)))
+    });
+    let mut signals =
+        signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])
+            .map_err(|error| error.to_string())?;
+    let ended = outbox.clone();
+    std::thread::spawn(move || signals.forever().try_for_each(|_| ended.send(Event::Ended)));
+    Ok(())
+}
+
+/// # Errors
+/// One line that says what is wrong.
+pub(crate) fn run(config: &Config, report: &Report) -> Result<(), String> {
+    let (outbox, inbox) = channel();
+    listen(&outbox)?;
+    let domain = Domain::new(config, outbox)?;
+    match &config.end {
+        End::Robot(spec) => robot(spec, domain, &inbox, report),
+        End::Operator(spec) => operator(spec, domain, &inbox, report),
+    }
+}
+
+fn robot(
+    spec: &RobotSpec,
+    mut domain: Domain<'_>,
+    inbox: &Inbox<Event>,
+    report: &Report,
+) -> Result<(), String> {
+    let told = |error: taut::Error| error.to_string();
+    let identity = Identity::open(&spec.end.identity).map_err(told)?;
+    let trust = spec.end.trust.parse().map_err(|error| format!("trust: {error}"))?;
+    let mut builder =
+        Robot::builder().listen(&*spec.listen).identity(identity).trust(trust).keeps_stops_in(&spec.stops);
+    builder = builder.transport(spec.end.transport.as_deref().unwrap_or("udp"));
+    if let Some(watchdog) = spec.watchdog {
+        builder = builder.watchdog(watchdog);
+    }
+    let mut outputs = Vec::new();
+    for route in &domain.config.routes {
+        builder = match (&route.moving, route.direction) {
+            (Some(moving), _) => {
+                let output = Output::start(moving.clone(), domain.publish(route)?)?;
+                domain.measures(route, &output)?;
+                outputs.push(output.clone());
+                let (name, defined) = (&*route.name, moving.format.definition());
+                match &moving.limits {
+                    MotionLimits::Twist(limits) => {
+                        builder.motion_defined::<taut::Twist>(name, defined, *limits, output)
+                    }
+                    MotionLimits::Pose(limits) => {
+                        builder.motion_defined::<taut::State>(name, defined, *limits, output)
+                    }
+                    MotionLimits::Joints { limits, .. } => {
+                        builder.motion_defined::<taut::Joints>(name, defined, limits.clone(), output)
+                    }
+                }
+            }
+            (None, Direction::ToOperator) => builder.sends(&domain.sends(route)?),
+            (None, Direction::ToRobot) => builder.receives(domain.receives(route)?.as_ref()),
+        };
+    }
+    let robot = if outputs.is_empty() { builder.moves_nothing() } else { builder }.start().map_err(told)?;
+    let address = robot.address().to_string();
+    report.tell(
+        "listening",
+        &[("address", address.into()), ("fingerprint", robot.fingerprint().to_string().into())],
+    );
+    let counts = domain.start()?;
+    while !robot.has_ended() {
+        while let Ok(event) = robot.events().try_recv() {
+            match event {
+                RobotEvent::Stopped { cause } => report.tell("stopped", &[("cause", cause.name().into())]),
+                RobotEvent::ChannelClosed { channel, why } => closed(report, channel, why),
+                RobotEvent::Connected => report.tell("connected", &[]),
+                RobotEvent::Moving => report.tell("moving", &[]),
+                other => report.tell("session", &[("what", format!("{other:?}").into())]),
+            }
+        }
+        match next(inbox, report) {
+            Some(Said::Stop) => robot.stop(),
+            Some(Said::Reset) => robot.release(),
+            Some(Said::Quit) => robot.close(),
+            Some(Said::Status) => counts.tell(report),
+            Some(Said::Resume) | None => {}
+        }
+    }
+    outputs.iter().for_each(Output::settle);
+    counts.tell(report);
+    robot.join().map(|_| ()).map_err(told)
+}
+
+fn operator(
+    spec: &OperatorSpec,
+    mut domain: Domain<'_>,
+    inbox: &Inbox<Event>,
+    report: &Report,
+) -> Result<(), String> {
+    let told = |error: taut::Error| error.to_string();
+    let identity = Identity::open(&spec.end.identity).map_err(told)?;
+    let trust = spec.end.trust.parse().map_err(|error| format!("trust: {error}"))?;
+    let mut builder = Operator::builder().connect(&*spec.connect).identity(identity).trust(trust);
+    builder = builder.transport(spec.end.transport.as_deref().unwrap_or("udp"));
+    if let Some(stops) = &spec.stops {
+        builder = builder.keeps_stops_in(stops);
+    }
+    if spec.resumes_at_start {
+        builder = builder.resumes_at_start();
+    }
+    for route in &domain.config.routes {
+        builder = match route.direction {
+            Direction::ToRobot => builder.sends(&domain.sends(route)?),
+            Direction::ToOperator => builder.receives(domain.receives(route)?.as_ref()),
+        };
+    }
+    let operator = builder.start().map_err(told)?;
+    report.tell("connecting", &[("fingerprint", operator.fingerprint().to_string().into())]);
+    let counts = domain.start()?;
+    while !operator.has_ended() {
+        while let Ok(event) = operator.events().try_recv() {
+            match event {
+                OperatorEvent::ChannelClosed { channel, why } => closed(report, channel, why),
+                OperatorEvent::Connected { .. } => report.tell("connected", &[]),
+                OperatorEvent::Moving => report.tell("moving", &[]),
+                OperatorEvent::ResumeRefused { why } => report.tell("not resumed", &[("why", why.into())]),
+                other => report.tell("session", &[("what", format!("{other:?}").into())]),
+            }
+        }
+        match next(inbox, report) {
+            Some(Said::Stop) => operator.stop(),
+            Some(Said::Reset) => operator.reset(),
+            Some(Said::Resume) => operator.resume(),
+            Some(Said::Quit) => operator.close(),
+            Some(Said::Status) => counts.tell(report),
+            None => {}
+        }
+    }
+    counts.tell(report);
+    operator.join().map(|_| ()).map_err(told)
+}
+
+fn closed(report: &Report, channel: String, why: String) {
+    report.tell("channel closed", &[("name", channel.into()), ("why", why.into())]);
+}
+
+/// What a person, or a message that must not pass, asks for.
+enum Said {
+    Stop,
+    Reset,
+    Resume,
+    Quit,
+    Status,
+}
+
+/// Stops that have been told: a stream of wrong messages is told of once a hundred.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+fn next(inbox: &Inbox<Event>, report: &Report) -> Option<Said> {
+    match inbox.recv_timeout(Duration::from_millis(20)) {
+        Ok(Event::Line(line)) => match line.trim() {
+            "stop" => Some(Said::Stop),
+            "reset" | "release" => Some(Said::Reset),
+            "resume" => Some(Said::Resume),
+            "quit" => Some(Said::Quit),
+            "status" => Some(Said::Status),
+            other => {
+                let why = format!("`{other}` is none of stop, reset, resume, status, quit");
+                report.tell("error", &[("why", why.into())]);
+                None
+            }
+        },
+        Ok(Event::Ended) => Some(Said::Quit),
+        Ok(Event::Wrong { topic, why }) => {
+            report.tell("wrong topic", &[("topic", topic.into()), ("why", why.into())]);
+            Some(Said::Stop)
+        }
+        Ok(Event::Refused { route, why }) => {
+            if REFUSED.fetch_add(1, Ordering::Relaxed).is_multiple_of(100) {
+                report.tell("refused", &[("route", route.into()), ("why", why.into())]);
+            }
+            Some(Said::Stop)
+        }
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+    }
+}

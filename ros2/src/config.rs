@@ -1,0 +1,211 @@
+//! The file of a bridge: which topics pass, and how. Nothing passes that it does not list.
+
+mod limits;
+mod route;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::{Spanned, Value};
+
+pub(crate) use self::limits::{JointRange, MotionLimits};
+use self::route::RouteSpec;
+pub(crate) use self::route::{Direction, Keep, Moving, OnStop, Qos, Route};
+
+/// The file as it is written; of `routes`, another one with routes and limits alone.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    domain: Option<u16>,
+    interfaces: Option<Vec<IpAddr>>,
+    routes: Option<PathBuf>,
+    robot: Option<RobotSpec>,
+    operator: Option<OperatorSpec>,
+    #[serde(default)]
+    route: Vec<Spanned<RouteSpec>>,
+    #[serde(default)]
+    limits: BTreeMap<String, Spanned<Value>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct RobotSpec {
+    pub(crate) listen: String,
+    #[serde(flatten)]
+    pub(crate) end: EndSpec,
+    /// The file in which a latched stop survives.
+    pub(crate) stops: PathBuf,
+    #[serde(default, deserialize_with = "duration")]
+    pub(crate) watchdog: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct OperatorSpec {
+    pub(crate) connect: String,
+    #[serde(flatten)]
+    pub(crate) end: EndSpec,
+    #[serde(default)]
+    pub(crate) stops: Option<PathBuf>,
+    /// Motion begins with the session, without being asked.
+    #[serde(default)]
+    pub(crate) resumes_at_start: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct EndSpec {
+    pub(crate) identity: PathBuf,
+    pub(crate) trust: String,
+    #[serde(default)]
+    pub(crate) transport: Option<String>,
+}
+
+/// Which end of the session this is.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    Robot(RobotSpec),
+    Operator(OperatorSpec),
+}
+
+/// A bridge, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) domain: u16,
+    /// Addresses of the interfaces on which ROS 2 is spoken.
+    pub(crate) interfaces: Vec<IpAddr>,
+    pub(crate) end: End,
+    pub(crate) routes: Vec<Route>,
+}
+
+fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let read = Option::<taut_core::Duration>::deserialize(deserializer)?;
+    Ok(read.map(|duration| Duration::from_nanos(duration.as_nanos())))
+}
+
+/// The largest file that is read.
+const LONGEST: u64 = 1 << 20;
+/// A session has no more channels.
+const MAX_ROUTES: usize = 32;
+
+/// A text, and where it is from.
+struct Source<'a> {
+    path: &'a Path,
+    text: String,
+}
+
+impl<'a> Source<'a> {
+    fn read(path: &'a Path) -> Result<Self, String> {
+        let cannot = |error: std::io::Error| format!("{}: {error}", path.display());
+        if std::fs::metadata(path).map_err(cannot)?.len() > LONGEST {
+            return Err(format!("{} is longer than 1 MiB", path.display()));
+        }
+        Ok(Self { path, text: std::fs::read_to_string(path).map_err(cannot)? })
+    }
+
+    fn wrong(&self, at: usize, what: &str) -> String {
+        let line = self.text[..at.min(self.text.len())].bytes().filter(|byte| *byte == b'\n').count() + 1;
+        format!("{}:{line}: {what}", self.path.display())
+    }
+
+    fn parse(&self) -> Result<File, String> {
+        toml::from_str(&self.text)
+            .map_err(|error| self.wrong(error.span().map_or(0, |span| span.start), error.message()))
+    }
+
+    /// The routes of this file, with their limits.
+    fn routes(&self, file: &mut File, into: &mut Vec<Route>) -> Result<(), String> {
+        let mut limits = std::mem::take(&mut file.limits);
+        for spec in std::mem::take(&mut file.route) {
+            let at = spec.span().start;
+            let spec = spec.into_inner();
+            let (place, held) = match limits.remove(spec.name()) {
+                Some(value) => (value.span().start, Some(value.into_inner())),
+                None => (at, None),
+            };
+            let name = spec.name().to_owned();
+            let route = spec.check(held).map_err(|wrong| {
+                let at = if wrong.of_limits { place } else { at };
+                self.wrong(at, &format!("route {name:?}: {}", wrong.why))
+            })?;
+            if into.iter().any(|known| known.name == route.name && known.direction == route.direction) {
+                return Err(
+                    self.wrong(at, &format!("route {name:?} is there twice: give one another `name`"))
+                );
+            }
+            into.push(route);
+        }
+        if let Some((name, value)) = limits.first_key_value() {
+            let why = format!("limits.{name:?} belong to no route of this file: name one so");
+            return Err(self.wrong(value.span().start, &why));
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// # Errors
+    /// One line: the file, the line, what is wrong and what to do.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let source = Source::read(path)?;
+        let mut file = source.parse()?;
+        let mut routes = Vec::new();
+        source.routes(&mut file, &mut routes)?;
+        let beside = path.parent().unwrap_or(Path::new("")).to_owned();
+        if let Some(others) = &file.routes {
+            let others = beside.join(others);
+            let other = Source::read(&others)?;
+            let mut listed = other.parse()?;
+            let has_more = listed.robot.is_some() || listed.operator.is_some() || listed.routes.is_some();
+            if has_more || listed.domain.is_some() || listed.interfaces.is_some() {
+                return Err(other.wrong(0, "a file of routes has [[route]] and [limits] alone"));
+            }
+            other.routes(&mut listed, &mut routes)?;
+        }
+        if routes.is_empty() {
+            let why = "no topic passes: list each by [[route]], then `topic`, `type` and `direction`";
+            return Err(source.wrong(0, why));
+        }
+        if routes.len() > MAX_ROUTES {
+            return Err(source.wrong(0, &format!("{} routes are more than {MAX_ROUTES}", routes.len())));
+        }
+        let end = match (file.robot, file.operator) {
+            (Some(robot), None) => End::Robot(RobotSpec {
+                stops: beside.join(&robot.stops),
+                end: robot.end.beside(&beside),
+                ..robot
+            }),
+            (None, Some(operator)) => End::Operator(OperatorSpec {
+                stops: operator.stops.as_ref().map(|file| beside.join(file)),
+                end: operator.end.beside(&beside),
+                ..operator
+            }),
+            _ => {
+                return Err(
+                    source.wrong(0, "say which end this is: one of the tables [robot] and [operator]")
+                );
+            }
+        };
+        let interfaces = file.interfaces.unwrap_or_else(|| vec![IpAddr::from([127, 0, 0, 1])]);
+        if interfaces.is_empty() {
+            return Err(source.wrong(
+                0,
+                "`interfaces` is empty: list the addresses on which ROS 2 is spoken, such as \"127.0.0.1\"",
+            ));
+        }
+        if file.domain.is_some_and(|domain| domain > 232) {
+            return Err(source.wrong(0, "`domain` is from 0 to 232"));
+        }
+        Ok(Self { domain: file.domain.unwrap_or(0), interfaces, end, routes })
+    }
+}
+
+impl EndSpec {
+    /// Files are named from the folder of the bridge's file.
+    fn beside(self, folder: &Path) -> Self {
+        Self { identity: folder.join(self.identity), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests;

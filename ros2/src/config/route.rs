@@ -1,0 +1,361 @@
+//! A route: one topic, one way, as one channel.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use taut::{Channel, Delivery, Encoding, Schema};
+use toml::Value;
+
+use super::duration;
+use super::limits::MotionLimits;
+use crate::motion::{Format, Type};
+
+/// As it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RouteSpec {
+    topic: String,
+    #[serde(rename = "type")]
+    kind: String,
+    name: Option<String>,
+    direction: Direction,
+    #[serde(default)]
+    moves: bool,
+    keep: Option<Keep>,
+    priority: Option<u8>,
+    #[serde(default, deserialize_with = "duration")]
+    deadline: Option<Duration>,
+    max_rate: Option<f64>,
+    largest: Option<taut_core::Bytes>,
+    #[serde(default)]
+    stamp: Stamp,
+    #[serde(default)]
+    alone: Option<bool>,
+    #[serde(default)]
+    qos: QosSpec,
+    on_stop: Option<OnStop>,
+    joints: Option<Vec<String>>,
+    frame: Option<String>,
+    measured: Option<String>,
+    command: Option<Command>,
+    #[serde(default, deserialize_with = "duration")]
+    time_from_start: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Direction {
+    ToRobot,
+    ToOperator,
+}
+
+/// What becomes of messages that are lost or overtaken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Keep {
+    /// A newer one supersedes.
+    Newest,
+    /// All, in order.
+    Reliable,
+    /// Repeated while there is time.
+    Deadline,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stamp {
+    #[default]
+    Keep,
+    Rewrite,
+}
+
+/// What the robot is told when it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnStop {
+    /// The place where it measures itself.
+    Hold,
+    /// Velocities of zero.
+    Zero,
+    /// Nothing any more.
+    Silence,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Command {
+    Position,
+    Velocity,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QosSpec {
+    reliability: Option<Reliability>,
+    #[serde(default)]
+    durability: Durability,
+    depth: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reliability {
+    BestEffort,
+    Reliable,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Durability {
+    #[default]
+    Volatile,
+    TransientLocal,
+}
+
+/// Quality of service on the side of ROS 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Qos {
+    /// Where it is not said, a publisher is, and a subscriber takes what comes: either meets every peer.
+    pub(crate) reliable: Option<bool>,
+    pub(crate) transient_local: bool,
+    pub(crate) depth: u16,
+}
+
+/// A topic that passes one way.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    /// Of the channel.
+    pub(crate) name: String,
+    pub(crate) topic: String,
+    /// Its type, `PACKAGE/msg/NAME`.
+    pub(crate) kind: String,
+    pub(crate) direction: Direction,
+    pub(crate) keep: Keep,
+    priority: Option<u8>,
+    deadline: Option<Duration>,
+    max_rate: Option<f64>,
+    largest: usize,
+    /// Stamps become the local clock's.
+    pub(crate) rewrites_stamp: bool,
+    pub(crate) qos: Qos,
+    /// With a participant and a thread of its own.
+    pub(crate) alone: bool,
+    pub(crate) moving: Option<Moving>,
+}
+
+/// What moves the robot, and how it is held.
+#[derive(Clone, Debug)]
+pub(crate) struct Moving {
+    pub(crate) format: Format,
+    pub(crate) limits: MotionLimits,
+    pub(crate) on_stop: OnStop,
+    /// The topic on which the robot measures itself.
+    pub(crate) measured: Option<String>,
+}
+
+/// What is wrong, and whether with its limits.
+pub(super) struct Wrong {
+    pub(super) why: String,
+    pub(super) of_limits: bool,
+}
+
+impl From<String> for Wrong {
+    fn from(why: String) -> Self {
+        Self { why, of_limits: false }
+    }
+}
+
+impl From<&str> for Wrong {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
+}
+
+/// Longer messages than this have a participant of their own, unless said otherwise.
+const LARGE: usize = 64_000;
+
+impl RouteSpec {
+    pub(super) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_else(|| self.topic.trim_start_matches('/'))
+    }
+
+    pub(super) fn check(self, limits: Option<Value>) -> Result<Route, Wrong> {
+        let name = self.name().to_owned();
+        if !(1..=64).contains(&name.len()) {
+            return Err("its name is not of 1 to 64 bytes: give it a shorter `name`".into());
+        }
+        if self.priority.is_some_and(|priority| priority > 7) {
+            return Err("`priority` is from 0, which goes first, to 7".into());
+        }
+        if self.max_rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
+            return Err("`max_rate` is a number of messages per second, above 0".into());
+        }
+        self.is_named()?;
+        let (topic, ros_type) = (self.topic.clone(), self.kind.clone());
+        let kind = Type::of(&ros_type);
+        let to_robot = self.direction == Direction::ToRobot;
+        // What commonly moves robots is never opaque to one. A state of joints is more often a measurement.
+        if to_robot && !self.moves && kind.is_some_and(|kind| kind != Type::JointState) {
+            return Err(
+                "this type moves robots: say `moves = true`, and give it limits by [limits.\"NAME\"]".into(),
+            );
+        }
+        let keep = self.keep.unwrap_or(Keep::Newest);
+        let largest = self.largest.map_or(LARGE, |bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX));
+        if largest > 16_000_000 {
+            return Err("`largest` is 16 MB at most".into());
+        }
+        let said = self.qos.reliability.map(|said| said == Reliability::Reliable);
+        let reliable = said.or((keep == Keep::Reliable || self.moves).then_some(true));
+        let depth = self.qos.depth.unwrap_or(if keep == Keep::Newest { 1 } else { 1_000 });
+        if depth == 0 {
+            return Err("`qos.depth` is 1 at least".into());
+        }
+        let qos = Qos { reliable, transient_local: self.qos.durability == Durability::TransientLocal, depth };
+        let direction = self.direction;
+        let alone = self.alone.unwrap_or(largest > LARGE);
+        let (priority, deadline, max_rate) = (self.priority, self.deadline, self.max_rate);
+        let rewrites_stamp = self.stamp == Stamp::Rewrite;
+        let moving = self.moving(kind, limits)?;
+        Ok(Route {
+            name,
+            topic,
+            kind: ros_type,
+            direction,
+            keep,
+            priority,
+            deadline,
+            max_rate,
+            largest,
+            rewrites_stamp,
+            qos,
+            alone,
+            moving,
+        })
+    }
+
+    fn is_named(&self) -> Result<(), String> {
+        let is_name = |part: &str| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if !self.topic.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_name)) {
+            let why = "is no topic: write its full name, such as /arm/joint_states";
+            return Err(format!("{:?} {why}", self.topic));
+        }
+        match self.kind.split('/').collect::<Vec<_>>()[..] {
+            [package, "msg", name] if is_name(package) && is_name(name) => Ok(()),
+            _ => Err(format!(
+                "{:?} is no type: write PACKAGE/msg/NAME, such as sensor_msgs/msg/JointState",
+                self.kind
+            )),
+        }
+    }
+
+    fn moving(self, kind: Option<Type>, limits: Option<Value>) -> Result<Option<Moving>, Wrong> {
+        if !self.moves {
+            let extra = [
+                ("on_stop", self.on_stop.is_some()),
+                ("joints", self.joints.is_some()),
+                ("frame", self.frame.is_some()),
+                ("measured", self.measured.is_some()),
+                ("command", self.command.is_some()),
+                ("time_from_start", self.time_from_start.is_some()),
+                ("limits", limits.is_some()),
+            ];
+            return match extra.iter().find(|(_, is_set)| *is_set) {
+                Some((key, _)) => {
+                    Err(format!("`{key}` is for what moves the robot: say `moves = true`").into())
+                }
+                None => Ok(None),
+            };
+        }
+        if self.direction != Direction::ToRobot {
+            return Err("what moves the robot goes to the robot: `direction = \"to_robot\"`".into());
+        }
+        if self.keep.is_some_and(|keep| keep != Keep::Newest) {
+            return Err("of what moves the robot the newest counts: leave `keep` out".into());
+        }
+        let known = || {
+            format!("no limits are known for this type; those that may move a robot are {}", Type::names())
+        };
+        let kind = kind.ok_or_else(known)?;
+        let velocity = match (kind, self.command) {
+            (Type::Twist | Type::TwistStamped | Type::JointJog, None | Some(Command::Velocity)) => true,
+            (Type::Float64MultiArray, Some(command)) => command == Command::Velocity,
+            (Type::Float64MultiArray, None) => {
+                return Err("say what its numbers are: `command = \"position\"` or \"velocity\"".into());
+            }
+            (_, None | Some(Command::Position)) => false,
+            (_, Some(_)) => return Err("this type's `command` is the other one: leave it out".into()),
+        };
+        let joints = match (kind.has_joints(), self.joints) {
+            (true, Some(joints)) if (1..=64).contains(&joints.len()) => joints,
+            (true, _) => return Err("`joints` is missing: the names of 1 to 64, in their order".into()),
+            (false, None) => Vec::new(),
+            (false, Some(_)) => return Err("`joints` is for types with joints".into()),
+        };
+        if let Some((at, name)) = joints.iter().enumerate().find(|(at, name)| joints[..*at].contains(name)) {
+            return Err(format!("joint {name:?} is there twice, the second time as number {}", at + 1).into());
+        }
+        let needs_frame = matches!(kind, Type::TwistStamped | Type::PoseStamped);
+        if needs_frame && self.frame.is_none() {
+            return Err(
+                "`frame` is missing: the `frame_id` in which messages are, such as \"base_link\"".into()
+            );
+        }
+        let needs_measured = kind.has_joints() || kind == Type::PoseStamped;
+        if needs_measured && self.measured.is_none() {
+            let what = if kind.has_joints() {
+                "sensor_msgs/msg/JointState"
+            } else {
+                "geometry_msgs/msg/PoseStamped"
+            };
+            return Err(format!(
+                "`measured` is missing: the robot's topic of {what}; motion begins where it is"
+            )
+            .into());
+        }
+        let on_stop = self.on_stop.unwrap_or(if velocity { OnStop::Zero } else { OnStop::Hold });
+        match (on_stop, velocity) {
+            (OnStop::Zero, false) => {
+                return Err("zero is a place for this type, no stop: `on_stop = \"hold\"`".into());
+            }
+            (OnStop::Hold, true) => return Err("velocities are stopped by `on_stop = \"zero\"`".into()),
+            _ => {}
+        }
+        let of_limits = |why| Wrong { why, of_limits: true };
+        let limits = limits.ok_or("it has no limits: give them by [limits.\"NAME\"]")?;
+        let limits = MotionLimits::read(kind, velocity, &joints, limits).map_err(of_limits)?;
+        let time_from_start = self.time_from_start.unwrap_or_default();
+        let frame = self.frame.unwrap_or_default();
+        let format = Format { kind, joints, frame, velocity, time_from_start };
+        Ok(Some(Moving { format, limits, on_stop, measured: self.measured }))
+    }
+}
+
+impl Route {
+    /// Its channel, as both ends declare it.
+    pub(crate) fn channel(&self) -> Channel {
+        let channel = if self.moving.is_some() {
+            Channel::motion(&*self.name)
+        } else {
+            Channel::telemetry(&*self.name).delivery(match self.keep {
+                Keep::Newest => Delivery::Newest,
+                Keep::Reliable => Delivery::Reliable,
+                Keep::Deadline => Delivery::Deadline,
+            })
+        };
+        let channel = channel.largest(self.largest);
+        let channel = self.priority.map_or(channel.clone(), |priority| channel.clone().priority(priority));
+        let channel = self.deadline.map_or(channel.clone(), |age| channel.deadline(age));
+        self.max_rate.map_or(channel.clone(), |rate| channel.rate(rate))
+    }
+
+    /// What its payloads are. It is asked once, and lives as long as the program.
+    pub(crate) fn schema(&self) -> Schema {
+        match &self.moving {
+            Some(moving) => moving.format.kind.schema().definition(moving.format.definition().leak()),
+            None => Schema::new(self.kind.clone().leak(), Encoding::Cdr),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+use super::*;
+
+const END: &str = r#"
+[operator]
+connect = "127.0.0.1:4433"
+identity = "operator.key"
+trust = "x"
+"#;
+
+const ARM: &str = r#"
+[[route]]
+topic = "/servo"
+type = "trajectory_msgs/msg/JointTrajectory"
+direction = "to_robot"
+moves = true
+joints = ["a", "b"]
+measured = "/joint_states"
+[limits.servo]
+a = { position = [-1.0, 1.0], velocity = 0.5 }
+b = { position = [-1.0, 1.0], velocity = 0.5 }
+"#;
+
+fn parse(text: &str) -> Result<Config, String> {
+    // A file of its own for each: tests run side by side.
+    let name = format!("taut-ros2-{}-{:?}.toml", std::process::id(), std::thread::current().id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, text).unwrap();
+    let config = Config::read(&path);
+    std::fs::remove_file(&path).unwrap();
+    config
+}
+
+fn wrong(text: &str) -> String {
+    parse(text).expect_err("it is wrong")
+}
+
+#[test]
+fn nothing_passes_unless_it_is_listed_and_what_moves_has_limits() {
+    assert!(wrong(END).contains("no topic passes"));
+    assert_eq!(parse(&format!("{END}{ARM}")).unwrap().routes.len(), 1);
+    let opaque = "[[route]]\ntopic = \"/cmd_vel\"\ntype = \"geometry_msgs/msg/TwistStamped\"\ndirection = \"to_robot\"\n";
+    let why = wrong(&format!("{END}{opaque}"));
+    assert!(why.contains("moves robots") && why.contains(".toml:6:"), "{why}");
+    let why = wrong(&format!("{END}{opaque}moves = true\nframe = \"base\"\n"));
+    assert!(why.contains("no limits"), "{why}");
+}
+
+#[test]
+fn errors_name_the_line_and_say_what_to_do() {
+    let arm = |from: &str, to: &str| wrong(&format!("{END}{}", ARM.replace(from, to)));
+    assert!(arm("b = {", "c = {").contains("limits of joint \"b\" are missing"));
+    let why = arm("b = {", "c = { position = [0.0, 0.0], velocity = 0.0 }\nb = {");
+    assert!(
+        why.contains("unknown joint \"c\"") && why.contains("a, b") && why.contains(".toml:14:"),
+        "{why}"
+    );
+    assert!(arm("[\"a\", \"b\"]", "[\"a\", \"a\"]").contains("twice"));
+    assert!(arm("measured = \"/joint_states\"", "").contains("`measured` is missing"));
+    assert!(arm("moves = true", "moves = true\non_stop = \"zero\"").contains("hold"));
+    assert!(arm("moves = true", "moves = true\nkeep = \"reliable\"").contains("newest counts"));
+    assert!(arm("[limits.servo]", "[limits.other]").contains("no limits"));
+    assert!(arm("\"/servo\"", "\"servo\"").contains("full name"));
+    assert!(arm("/msg/", ".").contains("PACKAGE/msg/NAME"));
+    assert!(arm("direction = \"to_robot\"", "direction = \"up\"").contains("to_operator"));
+    assert!(arm("topic =", "colour = 1\ntopic =").contains("colour"));
+    assert!(wrong(ARM).contains("[robot] and [operator]"));
+}
+
+#[test]
+fn velocities_are_stopped_by_zero_and_places_are_held() {
+    let config = parse(&format!("{END}{ARM}")).unwrap();
+    let moving = config.routes[0].moving.as_ref().unwrap();
+    assert_eq!((moving.on_stop, moving.format.velocity), (OnStop::Hold, false));
+    let jog = ARM.replace("trajectory_msgs/msg/JointTrajectory", "control_msgs/msg/JointJog");
+    let config = parse(&format!("{END}{jog}")).unwrap();
+    let moving = config.routes[0].moving.as_ref().unwrap();
+    assert_eq!((moving.on_stop, moving.format.velocity), (OnStop::Zero, true));
+    assert!(matches!(&moving.limits, MotionLimits::Joints { ranges, .. } if ranges[1].largest > 0.99));
+}

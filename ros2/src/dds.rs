@@ -1,0 +1,257 @@
+//! DDS as ROS 2 speaks it: names and types as its rmw has them, payloads opaque.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustdds::bytes::Bytes;
+use rustdds::mio1::{Events, Interest, Poll, Token};
+use rustdds::no_key::{
+    DataReader, DataWriter, Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter,
+};
+use rustdds::policy::{Durability, History, Reliability};
+use rustdds::{
+    DomainParticipant, DomainParticipantBuilder, DomainParticipantStatusEvent, GUID, QosPolicies,
+    QosPolicyBuilder, RTPSEntity, RepresentationIdentifier, StatusEvented, Topic, TopicKind,
+};
+
+use crate::cdr::HEADER;
+use crate::config::Qos;
+
+/// Takes a message, its four bytes of encoding included.
+pub(crate) type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
+/// What is told of topics: the topic, and what is wrong with it.
+pub(crate) type Tell = Arc<dyn Fn(&str, String) + Send + Sync>;
+
+#[derive(Clone, Debug)]
+struct Opaque(Bytes);
+
+struct Adapter;
+
+#[derive(Clone, Debug)]
+struct Decoder;
+
+impl Decode<'_, Opaque> for Decoder {
+    type Error = std::io::Error;
+    fn decode_bytes(self, body: &[u8], _: RepresentationIdentifier) -> Result<Opaque, Self::Error> {
+        Ok(Opaque([&HEADER, body].concat().into()))
+    }
+}
+
+impl DeserializerAdapter<Opaque> for Adapter {
+    type Error = std::io::Error;
+    type Decoded = Opaque;
+    fn supported_encodings() -> &'static [RepresentationIdentifier] {
+        &[RepresentationIdentifier::CDR_LE]
+    }
+    fn transform_decoded(message: Opaque) -> Opaque {
+        message
+    }
+}
+
+impl DefaultDecoder<Opaque> for Adapter {
+    type Decoder = Decoder;
+    const DECODER: Decoder = Decoder;
+}
+
+impl SerializerAdapter<Opaque> for Adapter {
+    type Error = std::io::Error;
+    fn output_encoding() -> RepresentationIdentifier {
+        RepresentationIdentifier::CDR_LE
+    }
+    fn to_bytes(message: &Opaque) -> Result<Bytes, Self::Error> {
+        Ok(message.0.clone())
+    }
+}
+
+fn policies(qos: Qos, reliable: bool) -> QosPolicies {
+    let builder = QosPolicyBuilder::new().history(History::KeepLast { depth: i32::from(qos.depth) });
+    let builder = builder.durability(if qos.transient_local {
+        Durability::TransientLocal
+    } else {
+        Durability::Volatile
+    });
+    let wait = rustdds::Duration::from_millis(100);
+    let repeated = Reliability::Reliable { max_blocking_time: wait };
+    builder.reliability(if reliable { repeated } else { Reliability::BestEffort }).build()
+}
+
+/// As rmw has it: `/arm/state` is `rt/arm/state`.
+fn topic_name(topic: &str) -> String {
+    format!("rt{topic}")
+}
+
+/// As rmw has it: `sensor_msgs/msg/Joy` is `sensor_msgs::msg::dds_::Joy_`.
+fn type_name(kind: &str) -> String {
+    let (package, name) = kind.rsplit_once('/').unwrap_or(("", kind));
+    format!("{}::dds_::{name}_", package.replace('/', "::"))
+}
+
+/// One participant of a domain, with a thread that reads.
+pub(crate) struct Participant {
+    domain: DomainParticipant,
+    readers: Vec<(DataReader<Opaque, Adapter>, Sink)>,
+    writers: Vec<(GUID, Arc<AtomicUsize>)>,
+    topics: Vec<(String, String)>,
+}
+
+/// Writes one topic.
+pub(crate) struct Publisher {
+    writer: DataWriter<Opaque, Adapter>,
+    subscribers: Arc<AtomicUsize>,
+}
+
+impl Publisher {
+    /// # Errors
+    /// When it was not taken.
+    pub(crate) fn publish(&self, message: &[u8]) -> Result<(), String> {
+        let body = message.strip_prefix(&HEADER[..]).ok_or("it is no CDR little endian")?;
+        let body = Bytes::copy_from_slice(body);
+        self.writer.write(Opaque(body), None).map_err(|error| error.to_string())
+    }
+
+    /// How many subscribers it has, kept up to date.
+    pub(crate) fn subscribers(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.subscribers)
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> String {
+    format!("DDS: {error}")
+}
+
+impl Participant {
+    /// # Errors
+    /// When the system refuses a socket.
+    pub(crate) fn new(domain: u16, interfaces: &[IpAddr]) -> Result<Self, String> {
+        let builder = DomainParticipantBuilder::new(domain).with_only_networks(interfaces.iter().copied());
+        let domain = builder.build().map_err(failed)?;
+        Ok(Self { domain, readers: Vec::new(), writers: Vec::new(), topics: Vec::new() })
+    }
+
+    fn topic(
+        &mut self,
+        topic: &str,
+        kind: &str,
+        qos: Qos,
+        reliable: bool,
+    ) -> Result<(Topic, QosPolicies), String> {
+        let (name, kind, qos) = (topic_name(topic), type_name(kind), policies(qos, reliable));
+        let made =
+            self.domain.create_topic(name.clone(), kind.clone(), &qos, TopicKind::NoKey).map_err(failed)?;
+        self.topics.push((name, kind));
+        Ok((made, qos))
+    }
+
+    /// # Errors
+    /// When DDS refuses it.
+    pub(crate) fn publish(&mut self, topic: &str, kind: &str, qos: Qos) -> Result<Publisher, String> {
+        let (topic, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(true))?;
+        let publisher = self.domain.create_publisher(&qos).map_err(failed)?;
+        let writer =
+            publisher.create_datawriter_no_key::<Opaque, Adapter>(&topic, Some(qos)).map_err(failed)?;
+        let subscribers = Arc::<AtomicUsize>::default();
+        self.writers.push((writer.guid(), Arc::clone(&subscribers)));
+        Ok(Publisher { writer, subscribers })
+    }
+
+    /// # Errors
+    /// When DDS refuses it.
+    pub(crate) fn subscribe(&mut self, topic: &str, kind: &str, qos: Qos, sink: Sink) -> Result<(), String> {
+        let (topic, qos) = self.topic(topic, kind, qos, qos.reliable.unwrap_or(false))?;
+        let subscriber = self.domain.create_subscriber(&qos).map_err(failed)?;
+        let reader =
+            subscriber.create_datareader_no_key::<Opaque, Adapter>(&topic, Some(qos)).map_err(failed)?;
+        self.readers.push((reader, sink));
+        Ok(())
+    }
+
+    /// Reads from here on, on a thread of its own.
+    ///
+    /// # Errors
+    /// When the system refuses it.
+    pub(crate) fn start(mut self, tell: Tell) -> Result<(), String> {
+        let poll = Poll::new().map_err(failed)?;
+        for (at, (reader, _)) in self.readers.iter_mut().enumerate() {
+            poll.registry().register(reader, Token(at), Interest::READABLE).map_err(failed)?;
+        }
+        let mut status = self.domain.status_listener();
+        let token = Token(self.readers.len());
+        poll.registry()
+            .register(status.as_status_source_mio1(), token, Interest::READABLE)
+            .map_err(failed)?;
+        let read = move || self.read(poll, &status, &tell);
+        std::thread::Builder::new().name("dds".to_owned()).spawn(read).map_err(failed)?;
+        Ok(())
+    }
+
+    fn read(mut self, mut poll: Poll, status: &rustdds::DomainParticipantStatusListener, tell: &Tell) {
+        let mut events = Events::with_capacity(64);
+        let mut matched = Vec::new();
+        loop {
+            // Readers tell when something came; once a second all are looked at, whether or not they told.
+            if poll.poll(&mut events, Some(std::time::Duration::from_secs(1))).is_err() {
+                continue;
+            }
+            for (reader, sink) in &mut self.readers {
+                while let Some(message) = next(reader) {
+                    sink(&message.0);
+                }
+            }
+            while let Some(event) = status.try_recv_status() {
+                self.notice(event, &mut matched, tell);
+            }
+        }
+    }
+
+    fn notice(&self, event: DomainParticipantStatusEvent, matched: &mut Vec<[GUID; 2]>, tell: &Tell) {
+        use DomainParticipantStatusEvent as Event;
+        match event {
+            Event::RemoteReaderMatched { local_writer, remote_reader }
+                if !matched.contains(&[local_writer, remote_reader]) =>
+            {
+                matched.push([local_writer, remote_reader]);
+            }
+            Event::ReaderLost { guid, .. } => matched.retain(|[_, remote]| *remote != guid),
+            Event::ParticipantLost { id, .. } => matched.retain(|[_, remote]| remote.prefix != id),
+            Event::ReaderDetected { reader } => {
+                self.compare(&reader.topic_name, &reader.type_name, "a subscriber", tell)
+            }
+            Event::WriterDetected { writer } => {
+                self.compare(&writer.topic_name, &writer.type_name, "a publisher", tell)
+            }
+            Event::RemoteWriterQosIncompatible { .. } | Event::RemoteReaderQosIncompatible { .. } => {
+                tell(
+                    "",
+                    "the quality of service of a peer's end does not fit: set the route's `qos`".to_owned(),
+                );
+            }
+            _ => {}
+        }
+        for (writer, subscribers) in &self.writers {
+            let count = matched.iter().filter(|[local, _]| local == writer).count();
+            subscribers.store(count, Ordering::Release);
+        }
+    }
+
+    fn compare(&self, topic: &str, kind: &str, who: &str, tell: &Tell) {
+        if let Some((_, expected)) = self.topics.iter().find(|(name, known)| name == topic && known != kind) {
+            let why = format!(
+                "{who} has type {kind}, and the route {expected}: correct the route's `type`, or the program"
+            );
+            tell(topic.strip_prefix("rt").unwrap_or(topic), why);
+        }
+    }
+}
+
+/// One that cannot be read, such as one with another encoding, is skipped.
+fn next(reader: &mut DataReader<Opaque, Adapter>) -> Option<Opaque> {
+    loop {
+        match reader.take_next_sample() {
+            Ok(Some(sample)) => return Some(sample.into_value()),
+            Ok(None) => return None,
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `taut-ros2 bridge.toml`: topics of ROS 2 over a session, beside the robot or the operator. No ROS is needed.
+
+mod bridge;
+mod cdr;
+mod clock;
+mod config;
+mod dds;
+mod motion;
+mod output;
+mod report;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Carry topics of ROS 2 over a session, beside the robot or the operator; no ROS is needed
+#[derive(Parser)]
+#[command(name = "taut-ros2", version, max_term_width = 100)]
+struct Arguments {
+    /// Which topics pass, and how
+    file: PathBuf,
+    /// Tell what happens as lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let report = report::Report::new(arguments.json);
+    match config::Config::read(&arguments.file).and_then(|config| bridge::run(&config, &report)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            report.tell("error", &[("why", why.into())]);
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+"""Two bridges and independent DDS peers, in a network namespace of their own: nothing leaves it."""
+import json
+import os
+import queue
+import subprocess
+import threading
+import time
+
+import pytest
+
+PROGRAM = os.environ.get("TAUT_ROS2", "taut-ros2")
+PATIENCE = 30
+CYCLONE = (
+    '<CycloneDDS><Domain id="any"><General><Interfaces><NetworkInterface name="lo"/></Interfaces>'
+    "<AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
+    '<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address="127.0.0.1"/></Peers></Discovery>'
+    "</Domain></CycloneDDS>"
+)
+os.environ.setdefault("CYCLONEDDS_URI", CYCLONE)
+
+
+class Bridge:
+    """A process that tells what happens as lines of JSON."""
+
+    def __init__(self, file):
+        self.process = subprocess.Popen(
+            [PROGRAM, "--json", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.lines = queue.Queue()
+        self.said = []
+        threading.Thread(target=lambda: [self.lines.put(line) for line in self.process.stdout], daemon=True).start()
+
+    def until(self, event):
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                line = json.loads(self.lines.get(timeout=max(0.0, end - time.monotonic())))
+            except queue.Empty:
+                raise AssertionError(f"`{event}` does not come; said: {self.said}") from None
+            self.said.append(line)
+            if line["event"] == event:
+                return line
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def bridges(tmp_path):
+    """Starts a robot's bridge in domain 1 and an operator's in domain 2, with these routes."""
+    running = []
+
+    def start(routes, operator_routes=None):
+        keys = {}
+        for end in ("robot", "operator"):
+            folder = tmp_path / end
+            folder.mkdir(mode=0o700)
+            identity = [os.environ["TAUT"], "identity", "--identity", str(folder / "key"), "--json"]
+            said = json.loads(subprocess.run(identity, check=True, capture_output=True, text=True).stdout)
+            keys[end] = said["fingerprint"]
+        robot = tmp_path / "robot" / "bridge.toml"
+        robot.write_text(
+            f'domain = 1\n[robot]\nlisten = "127.0.0.1:0"\nidentity = "key"\nstops = "stops"\n'
+            f'watchdog = "500ms"\ntrust = "{keys["operator"]}"\n{routes}'
+        )
+        running.append(Bridge(robot))
+        address = running[0].until("listening")["address"]
+        operator = tmp_path / "operator" / "bridge.toml"
+        operator.write_text(
+            f'domain = 2\n[operator]\nconnect = "{address}"\nidentity = "key"\n'
+            f'trust = "{keys["robot"]}"\n{operator_routes or routes}'
+        )
+        running.append(Bridge(operator))
+        running[1].until("connected")
+        return running[0], running[1]
+
+    yield start
+    for bridge in running:
+        bridge.kill()
