@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver as Inbox, RecvTimeoutError, Sender as Outbox, channel};
+use std::sync::mpsc::{Receiver as Inbox, RecvTimeoutError, SyncSender as Outbox, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -86,7 +86,8 @@ impl<'a> Domain<'a> {
         let sender = Sender::<Vec<u8>>::of_schema(route.channel(), route.schema());
         let (own, counts, outbox) = (sender.clone(), self.counts.clone(), self.outbox.clone());
         let (name, moving) = (route.name.clone(), route.moving.clone());
-        let sink = move |message: &[u8]| {
+        let sink = move |message: Option<&[u8]>| {
+            let Some(message) = message else { return counts.count(&name, UNREADABLE) };
             let payload = match moving.as_ref().map(|moving| moving.format.read(message)) {
                 None => Ok(message.to_vec()),
                 Some(Ok(motion)) => {
@@ -95,7 +96,8 @@ impl<'a> Domain<'a> {
                 }
                 Some(Err(refusal)) => {
                     let why = refusal.to_string();
-                    let _ = outbox.send(Event::Refused { route: name.clone(), why });
+                    // Where many are refused some are told; all are counted.
+                    let _ = outbox.try_send(Event::Refused { route: name.clone(), why });
                     Err(refusal.name())
                 }
             };
@@ -139,9 +141,10 @@ impl<'a> Domain<'a> {
         };
         let (format, output, counts) = (moving.format.clone(), output.clone(), self.counts.clone());
         let name = topic.clone();
-        let sink = move |message: &[u8]| match format.read_measured(message) {
-            Ok(motion) => output.measured(motion),
-            Err(refusal) => counts.count(&name, refusal.name()),
+        let sink = move |message: Option<&[u8]>| match message.map(|message| format.read_measured(message)) {
+            Some(Ok(motion)) => output.measured(motion),
+            Some(Err(refusal)) => counts.count(&name, refusal.name()),
+            None => counts.count(&name, UNREADABLE),
         };
         let qos = crate::config::Qos { reliable: None, transient_local: false, depth: 1 };
         self.shared.subscribe(topic, kind, qos, Box::new(sink))
@@ -182,6 +185,11 @@ fn pass(route: &Route, receiver: &Receiver<Vec<u8>>, publisher: &Publisher, coun
     }
 }
 
+/// Of a message in another encoding than CDR little endian.
+const UNREADABLE: &str = "unreadable";
+/// Events that wait for the session at most.
+const MOST_EVENTS: usize = 256;
+
 /// Lines of standard input, and signals that end the program.
 fn listen(outbox: &Outbox<Event>) -> Result<(), String> {
     let lines = outbox.clone();
@@ -203,7 +211,7 @@ fn listen(outbox: &Outbox<Event>) -> Result<(), String> {
 /// # Errors
 /// One line that says what is wrong.
 pub(crate) fn run(config: &Config, report: &Report) -> Result<(), String> {
-    let (outbox, inbox) = channel();
+    let (outbox, inbox) = sync_channel(MOST_EVENTS);
     listen(&outbox)?;
     let domain = Domain::new(config, outbox)?;
     match &config.end {
@@ -219,11 +227,11 @@ fn robot(
     report: &Report,
 ) -> Result<(), String> {
     let told = |error: taut::Error| error.to_string();
-    let identity = Identity::open(&spec.end.identity).map_err(told)?;
-    let trust = spec.end.trust.parse().map_err(|error| format!("trust: {error}"))?;
+    let identity = Identity::open(&spec.identity).map_err(told)?;
+    let trust = spec.trust.parse().map_err(|error| format!("trust: {error}"))?;
     let mut builder =
         Robot::builder().listen(&*spec.listen).identity(identity).trust(trust).keeps_stops_in(&spec.stops);
-    builder = builder.transport(spec.end.transport.as_deref().unwrap_or("udp"));
+    builder = builder.transport(spec.transport.as_deref().unwrap_or("udp"));
     if let Some(watchdog) = spec.watchdog {
         builder = builder.watchdog(watchdog);
     }
@@ -288,10 +296,10 @@ fn operator(
     report: &Report,
 ) -> Result<(), String> {
     let told = |error: taut::Error| error.to_string();
-    let identity = Identity::open(&spec.end.identity).map_err(told)?;
-    let trust = spec.end.trust.parse().map_err(|error| format!("trust: {error}"))?;
+    let identity = Identity::open(&spec.identity).map_err(told)?;
+    let trust = spec.trust.parse().map_err(|error| format!("trust: {error}"))?;
     let mut builder = Operator::builder().connect(&*spec.connect).identity(identity).trust(trust);
-    builder = builder.transport(spec.end.transport.as_deref().unwrap_or("udp"));
+    builder = builder.transport(spec.transport.as_deref().unwrap_or("udp"));
     if let Some(stops) = &spec.stops {
         builder = builder.keeps_stops_in(stops);
     }

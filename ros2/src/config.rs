@@ -31,10 +31,13 @@ struct File {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RobotSpec {
     pub(crate) listen: String,
-    #[serde(flatten)]
-    pub(crate) end: EndSpec,
+    pub(crate) identity: PathBuf,
+    pub(crate) trust: String,
+    #[serde(default)]
+    pub(crate) transport: Option<String>,
     /// The file in which a latched stop survives.
     pub(crate) stops: PathBuf,
     #[serde(default, deserialize_with = "duration")]
@@ -42,23 +45,18 @@ pub(crate) struct RobotSpec {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct OperatorSpec {
     pub(crate) connect: String,
-    #[serde(flatten)]
-    pub(crate) end: EndSpec,
+    pub(crate) identity: PathBuf,
+    pub(crate) trust: String,
+    #[serde(default)]
+    pub(crate) transport: Option<String>,
     #[serde(default)]
     pub(crate) stops: Option<PathBuf>,
     /// Motion begins with the session, without being asked.
     #[serde(default)]
     pub(crate) resumes_at_start: bool,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct EndSpec {
-    pub(crate) identity: PathBuf,
-    pub(crate) trust: String,
-    #[serde(default)]
-    pub(crate) transport: Option<String>,
 }
 
 /// Which end of the session this is.
@@ -169,15 +167,16 @@ impl Config {
         if routes.len() > MAX_ROUTES {
             return Err(source.wrong(0, &format!("{} routes are more than {MAX_ROUTES}", routes.len())));
         }
+        // Files are named from the folder of this one.
         let end = match (file.robot, file.operator) {
             (Some(robot), None) => End::Robot(RobotSpec {
                 stops: beside.join(&robot.stops),
-                end: robot.end.beside(&beside),
+                identity: beside.join(&robot.identity),
                 ..robot
             }),
             (None, Some(operator)) => End::Operator(OperatorSpec {
                 stops: operator.stops.as_ref().map(|file| beside.join(file)),
-                end: operator.end.beside(&beside),
+                identity: beside.join(&operator.identity),
                 ..operator
             }),
             _ => {
@@ -197,13 +196,6 @@ impl Config {
             return Err(source.wrong(0, "`domain` is from 0 to 232"));
         }
         Ok(Self { domain: file.domain.unwrap_or(0), interfaces, end, routes })
-    }
-}
-
-impl EndSpec {
-    /// Files are named from the folder of the bridge's file.
-    fn beside(self, folder: &Path) -> Self {
-        Self { identity: folder.join(self.identity), ..self }
     }
 }
 

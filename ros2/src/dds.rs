@@ -18,8 +18,8 @@ use rustdds::{
 use crate::cdr::HEADER;
 use crate::config::Qos;
 
-/// Takes a message, its four bytes of encoding included.
-pub(crate) type Sink = Box<dyn FnMut(&[u8]) + Send>;
+/// Takes a message, its four bytes of encoding included; `None`: one came that cannot be read.
+pub(crate) type Sink = Box<dyn FnMut(Option<&[u8]>) + Send>;
 
 /// What is told of topics: the topic, and what is wrong with it.
 pub(crate) type Tell = Arc<dyn Fn(&str, String) + Send + Sync>;
@@ -196,7 +196,7 @@ impl Participant {
             }
             for (reader, sink) in &mut self.readers {
                 while let Some(message) = next(reader) {
-                    sink(&message.0);
+                    sink(message.as_ref().map(|message| &*message.0));
                 }
             }
             while let Some(event) = status.try_recv_status() {
@@ -245,13 +245,10 @@ impl Participant {
     }
 }
 
-/// One that cannot be read, such as one with another encoding, is skipped.
-fn next(reader: &mut DataReader<Opaque, Adapter>) -> Option<Opaque> {
-    loop {
-        match reader.take_next_sample() {
-            Ok(Some(sample)) => return Some(sample.into_value()),
-            Ok(None) => return None,
-            Err(_) => {}
-        }
+/// What came; of one that cannot be read, such as one with another encoding, that it came.
+fn next(reader: &mut DataReader<Opaque, Adapter>) -> Option<Option<Opaque>> {
+    match reader.take_next_sample() {
+        Ok(sample) => sample.map(|sample| Some(sample.into_value())),
+        Err(_) => Some(None),
     }
 }

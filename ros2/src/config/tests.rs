@@ -48,6 +48,8 @@ fn nothing_passes_unless_it_is_listed_and_what_moves_has_limits() {
 #[test]
 fn errors_name_the_line_and_say_what_to_do() {
     let arm = |from: &str, to: &str| wrong(&format!("{END}{}", ARM.replace(from, to)));
+    let why = wrong(&format!("{}{ARM}", END.replace("trust", "watchdogg = \"1s\"\ntrust")));
+    assert!(why.contains("unknown field `watchdogg`") && why.contains(".toml:"), "{why}");
     assert!(arm("b = {", "c = {").contains("limits of joint \"b\" are missing"));
     let why = arm("b = {", "c = { position = [0.0, 0.0], velocity = 0.0 }\nb = {");
     assert!(
