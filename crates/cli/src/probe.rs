@@ -5,14 +5,16 @@ mod ends;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use serde_json::{Value, json};
-use taut_agent::{OperatorSettings, RobotCommand};
+use taut_agent::{OperatorCommand, OperatorSettings, RobotCommand};
 use taut_core::Duration;
 use taut_io::session::{
-    Endpoint, OperateConfig, ServeConfig, TransportConfig, TransportKind, operate, serve,
+    Endpoint, OperateConfig, OperatorMachine, Remote, RobotMachine, ServeConfig, TransportConfig,
+    TransportKind, operate, os_seed, serve,
 };
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_lab::probe::{Fit, Seen, scenario};
@@ -102,7 +104,7 @@ fn listening(as_json: bool, clock: &Clock, endpoint: &Endpoint) -> Ended {
         format!("answers probes at {address}\n")
     })?;
     let mut signals = Ok(None);
-    let started = |remote: taut_io::session::Remote<taut_io::session::RobotMachine<Answering>>| {
+    let started = |remote: Remote<RobotMachine<Answering>>| {
         signals = OnSignal::new(move || host::insist(|| remote.send(RobotCommand::Close))).map(Some);
     };
     let served = serve(driver, endpoint, config, Answering::default(), started, &mut |_, _| ());
@@ -117,12 +119,25 @@ fn asking(arguments: &Arguments, to: &str, clock: &Clock, endpoint: &Endpoint) -
     let agent = OperatorSettings::new(EVERY).reports_by_time(Duration::from_millis(200));
     let config = OperateConfig::new(session.map_err(|error| error.to_string())?, agent);
     let driver = Driver::new(DriverConfig::new()).map_err(|error| error.to_string())?.with_clock(*clock);
-    let device = Asking::new(messages, Arc::clone(&seen));
+    let (over, is_over) = channel();
+    let device =
+        Asking::new(os_seed().stream("probe").next_u64() as u32, messages, Arc::clone(&seen), over.clone());
+    // Ctrl-C ends it too: what was seen by then is told.
+    let _signals = OnSignal::new(move || {
+        let _ = over.send(()); // It may have ended already.
+    })?;
     let bar = Bar::new(&format!("probing {to}"), arguments.json);
     let began = clock.now();
     let whole = (arguments.duration + ends::AROUND).as_secs_f64();
     let tell = &mut |at: taut_core::Time, _| bar.set(at.saturating_since(began).as_secs_f64() / whole);
-    let ended = operate(driver, endpoint, config, device, |_| (), tell);
+    let started = |remote: Remote<OperatorMachine<Asking>>| {
+        std::thread::spawn(move || {
+            if is_over.recv().is_ok() {
+                host::insist(|| remote.send(OperatorCommand::Close));
+            }
+        });
+    };
+    let ended = operate(driver, endpoint, config, device, started, tell);
     drop(bar);
     ended.map_err(|error| {
         format!("{to}: {error}; is `taut probe --listen` running there, does it trust this host, and does no other probe have it?")

@@ -1,6 +1,7 @@
 //! The two ends of a probe, as devices that do not move and have messages for channels.
 
 use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taut_agent::{DeviceFailure, DeviceMessage, Measured, OperatorDevice, RobotDevice, Sample, SetPoint};
@@ -8,7 +9,9 @@ use taut_core::{Bitrate, Duration, Time};
 use taut_io::device::{Stoppable, Stopper};
 use taut_lab::probe::Seen;
 use taut_session::motion::Motion;
-use taut_session::{Channel, ChannelId, ChannelKind, Direction, Encoding, Repair, Schema, State, StopCause};
+use taut_session::{
+    Channel, ChannelId, ChannelKind, Delivery, Direction, Encoding, Repair, Schema, State, StopCause,
+};
 
 /// Between two messages: a session's rate.
 pub(super) const EVERY: Duration = Duration::from_millis(1);
@@ -18,6 +21,8 @@ const COMPARED: Duration = Duration::from_secs(1);
 const LINGER: Duration = Duration::from_secs(2);
 /// What a probe takes beside its measurement.
 pub(super) const AROUND: Duration = Duration::from_secs(3);
+/// The other end has to be heard of within.
+const UNHEARD: Duration = Duration::from_secs(5);
 /// Receipts in one message.
 const BATCH: usize = 100;
 /// Receipts that wait at most.
@@ -31,7 +36,11 @@ const RECEIVED: ChannelId = ChannelId(2);
 pub(super) fn declared() -> [Channel; 3] {
     let schema = || Schema::new("taut.Probe", Encoding::Raw);
     let message = |name, direction| {
-        Channel::new(name, direction, ChannelKind::Feedback, schema()).deadline(LINGER).repair(Repair::None)
+        // Not the newest alone: what was overtaken arrived all the same.
+        Channel::new(name, direction, ChannelKind::Feedback, schema())
+            .delivery(Delivery::Deadline)
+            .deadline(LINGER)
+            .repair(Repair::None)
     };
     [
         message("probe.there", Direction::ToRobot),
@@ -72,21 +81,38 @@ pub(super) struct Asking {
     seen: Arc<Mutex<BothWays>>,
     /// When it was first asked for messages: the channels are open.
     open: Option<Time>,
+    /// When it was first asked where it is.
+    begun: Option<Time>,
     sent: u64,
+    over: Sender<()>,
 }
 
 impl Asking {
-    pub(super) fn new(messages: usize, seen: Arc<Mutex<BothWays>>) -> Self {
-        Self { probe: std::process::id(), messages: messages as u64, seen, open: None, sent: 0 }
+    /// `probe` tells it from earlier ones, of other hosts too; `over` is told when there is nothing more to wait for.
+    pub(super) fn new(probe: u32, messages: usize, seen: Arc<Mutex<BothWays>>, over: Sender<()>) -> Self {
+        Self { probe, messages: messages as u64, seen, open: None, begun: None, sent: 0, over }
+    }
+}
+
+impl Asking {
+    /// Says when it is over, or when nothing was heard of the other end for too long.
+    fn end(&mut self, now: Time) {
+        let begun = *self.begun.get_or_insert(now);
+        let end = match self.open {
+            Some(open) => open + COMPARED + EVERY.saturating_mul(self.messages) + LINGER,
+            None => begun + UNHEARD,
+        };
+        if now > end {
+            let _ = self.over.send(()); // It may have ended already.
+        }
     }
 }
 
 impl OperatorDevice for Asking {
     /// No state is sent, for it has read none.
     fn sample(&mut self, now: Time) -> Option<Sample> {
-        let lasts = COMPARED + EVERY.saturating_mul(self.messages) + LINGER;
-        let is_over = self.open.is_some_and(|open| now.saturating_since(open) > lasts);
-        (!is_over).then(|| Sample { state: State::at(now), reading: 0 })
+        self.end(now);
+        Some(Sample { state: State::at(now), reading: 0 })
     }
     fn skip(&mut self, periods: u64) -> u64 {
         periods
@@ -113,6 +139,7 @@ impl OperatorDevice for Asking {
     /// A message for each period since clocks were compared, several where it was asked too late.
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
         let since = now.saturating_since(*self.open.get_or_insert(now));
+        self.end(now);
         let due = (since.saturating_sub(COMPARED).as_nanos() / EVERY.as_nanos()).min(self.messages);
         if self.sent >= due {
             return None;
