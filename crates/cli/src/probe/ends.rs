@@ -136,11 +136,12 @@ impl OperatorDevice for Asking {
         }
     }
     fn limit_bitrate(&mut self, _: Bitrate) {}
-    /// A message for each period since clocks were compared, several where it was asked too late.
+    /// A message for each period since clocks were compared, several where it was asked too late. Those beyond the measured ones carry the
+    /// acknowledgements of what is still to come back: without them that would wait.
     fn poll_message(&mut self, now: Time) -> Option<DeviceMessage> {
         let since = now.saturating_since(*self.open.get_or_insert(now));
         self.end(now);
-        let due = (since.saturating_sub(COMPARED).as_nanos() / EVERY.as_nanos()).min(self.messages);
+        let due = since.saturating_sub(COMPARED).as_nanos() / EVERY.as_nanos();
         if self.sent >= due {
             return None;
         }
