@@ -38,6 +38,8 @@ mod operator;
 #[cfg(feature = "sockets")]
 mod paths;
 mod plan;
+#[cfg(feature = "sockets")]
+mod probe;
 mod progress;
 #[cfg(feature = "sockets")]
 mod proxy;
@@ -114,6 +116,9 @@ enum Command {
     /// A simulated arm behind an emulated network, and your keyboard: all on this machine, without root
     Demo(demo::Arguments),
     #[cfg(feature = "sockets")]
+    /// Measure a network both ways, and write it as scenarios
+    Probe(Box<probe::Arguments>),
+    #[cfg(feature = "sockets")]
     /// Put a scenario's link between two network namespaces (needs root), or before a robot as a relay, in real time
     Emulate(Box<emulate::Arguments>),
     #[cfg(feature = "sockets")]
@@ -174,9 +179,9 @@ fn hint(error: &clap::Error) -> Option<String> {
 }
 
 /// What there is only with sockets.
-const OF_SOCKETS: [&str; 11] = [
-    "demo", "identity", "robot", "device", "reset", "operator", "proxy", "emulate", "gate", "--real",
-    "--kernel",
+const OF_SOCKETS: [&str; 12] = [
+    "demo", "probe", "identity", "robot", "device", "reset", "operator", "proxy", "emulate", "gate",
+    "--real", "--kernel",
 ];
 
 /// An error or a warning is one line, of which files and peers wrote some.
@@ -267,6 +272,8 @@ fn obey(command: Command) -> Ended {
         Command::Operator(arguments) => operator::operator(&arguments),
         #[cfg(feature = "sockets")]
         Command::Proxy(arguments) => proxy::run(&arguments),
+        #[cfg(feature = "sockets")]
+        Command::Probe(arguments) => probe::probe(&arguments),
         #[cfg(feature = "sockets")]
         Command::Emulate(arguments) => emulate::emulate(&arguments),
         #[cfg(feature = "sockets")]

@@ -8,6 +8,7 @@ mod hold;
 pub mod job;
 mod metrics;
 mod pace;
+pub mod probe;
 pub mod replayed;
 pub mod robot;
 pub mod run;

@@ -23,7 +23,7 @@ impl Distribution {
     pub const PARETO: Self = Self::Pareto { shape: 3.0 };
 
     /// The value below which a share `u` in (0, 1) of all values lie.
-    pub(crate) fn quantile(self, u: f64) -> f64 {
+    pub fn quantile(self, u: f64) -> f64 {
         match self {
             Self::Uniform => 2.0 * u - 1.0,
             Self::Normal => normal_quantile(u),

@@ -20,6 +20,8 @@ mod files;
 mod haptic_video;
 #[cfg(test)]
 #[cfg(test)]
+mod probe;
+#[cfg(test)]
 mod recordings;
 #[cfg(test)]
 mod refusals;

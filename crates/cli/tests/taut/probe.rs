@@ -1,0 +1,63 @@
+//! `taut probe` between two processes, through an emulated link.
+
+use serde_json::Value;
+
+use crate::sessions::{ONE_AT_A_TIME, Running};
+use crate::world::World;
+
+/// Losses in bursts of 4 messages, 2 % of all, and 12 ms each way.
+const LOSSY: &str = r#"title = "a link"
+duration = "10s"
+[links.wire]
+between = ["a", "b"]
+chain = [
+    { loss = { gilbert_elliott = { p = "0.5%", r = "25%" } } },
+    { jitter = { distribution = "uniform", mean = "12ms", spread = "4ms", reorder = true } },
+]
+[cross.noise]
+from = "a"
+to = "b"
+traffic = { cbr = { rate = "1Mbit", packet = "150B" } }
+"#;
+
+#[test]
+fn a_link_is_measured_through_a_relay_and_what_is_written_can_be_simulated() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("probe");
+    world.write("wire.toml", LOSSY);
+    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+    let (there, here) = (identity("there"), identity("here"));
+    let mut far = Running::start(
+        world.command(&format!("probe --listen 127.0.0.1:0 --identity there --trust {here} --json")),
+    );
+    let at = far.wait_for("listening")["address"].as_str().unwrap().to_owned();
+    let mut relay =
+        Running::start(world.command(&format!("emulate wire.toml --relay 127.0.0.1:0={at} --json")));
+    let relaying = relay.wait_for("relaying");
+    let between = relaying["address"].as_str().unwrap();
+    let probed = world
+        .taut(&format!("probe {between} --identity here --trust {there} --for 6s --out office.toml --json"));
+    assert_eq!(probed.status, 0, "{probed:?}");
+    let measured: Vec<Value> = probed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for way in ["there", "back"] {
+        let line = measured.iter().find(|line| line["event"] == "measured" && line["way"] == way);
+        let figures = &line.unwrap_or_else(|| panic!("{probed:?}"))["figures"];
+        println!("{way}: {figures}");
+        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{figures}"));
+        // A busy machine is late now and then; the median and what is lost are the link's.
+        assert!((10.5..14.5).contains(&number(&figures["delay_p50_ms"])), "{figures}");
+        assert!((0.95..1.0).contains(&(number(&figures["received"]) / 6_000.0)), "{figures}");
+        assert!(number(&figures["overtaken"]) > 0.0, "{figures}");
+        let (p, r) = (number(&figures["fit"]["p"]), number(&figures["fit"]["r"]));
+        assert!((0.002..0.01).contains(&p) && (0.1..0.5).contains(&r), "{figures}");
+    }
+    for scenario in ["office.toml", "office-recorded.toml"] {
+        world.good(&format!("run {scenario} --set duration=2s -q"));
+    }
+    assert_eq!(relay.end("-TERM").0, 0);
+    assert_eq!(far.end("-TERM").0, 0);
+    let stranger = identity("stranger");
+    let nobody = world.taut(&format!("probe {at} --identity here --trust {stranger} --for 2s --out x.toml"));
+    assert!(nobody.status != 0 && nobody.err.contains("taut probe --listen"), "{nobody:?}");
+    assert!(!world.path("x.toml").exists());
+}

@@ -1,0 +1,98 @@
+//! What was seen, as scenarios.
+
+use std::fmt::Write;
+
+use super::{Fit, Seen};
+use crate::scenario::Distribution;
+
+/// The files of a probe, by their content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// The recording that `recorded` plays: a row for each message, of both directions.
+    pub recording: String,
+    /// The scenario that plays it.
+    pub recorded: String,
+    /// The scenario of the fitted elements.
+    pub fitted: String,
+}
+
+/// The scenarios of what was seen from the operator (`there`) and from the robot (`back`): a session of the demonstration's samples at 1 kHz
+/// each way over a link each way. `recording` is the name that the recording's file will have, beside the scenarios.
+pub fn scenario(recording: &str, there: (&Seen, &Fit), back: (&Seen, &Fit)) -> Files {
+    let played = |seen: &Seen, path: &str| {
+        let every = seen.every.as_nanos();
+        format!(
+            "[{{ recorded = {{ file = {recording:?}, path = \"{path}\", way = \"there\", every = \"{every}ns\" }} }}]"
+        )
+    };
+    Files {
+        recording: csv(there.0, back.0),
+        recorded: session("A network, as it was probed", &played(there.0, "there"), &played(back.0, "back")),
+        fitted: session("A network, fitted to a probe", &elements(there.1), &elements(back.1)),
+    }
+}
+
+/// Times in ms; an empty cell never arrived.
+fn csv(there: &Seen, back: &Seen) -> String {
+    let mut text =
+        "there_one_way_ms,there_acknowledged_after,back_one_way_ms,back_acknowledged_after\n".to_owned();
+    // A row of one direction alone would say that the other one lost a message.
+    for (there, back) in there.delays.iter().zip(&back.delays) {
+        let cell = |delay: &Option<taut_core::Duration>| {
+            delay.map(|delay| format!("{:.3}", delay.as_millis_f64())).unwrap_or_default()
+        };
+        // Writing into a string does not fail.
+        let _ = writeln!(text, "{},,{},", cell(there), cell(back));
+    }
+    text
+}
+
+fn elements(fit: &Fit) -> String {
+    let jitter = &fit.jitter;
+    let shape = match jitter.distribution {
+        Distribution::Uniform => "uniform",
+        Distribution::Normal => "normal",
+        Distribution::Pareto => "pareto",
+    };
+    let (mean, spread) = (jitter.mean.as_nanos(), jitter.spread.as_nanos());
+    let reorder = jitter.reorder;
+    let jitter = format!(
+        "{{ jitter = {{ distribution = \"{shape}\", mean = \"{mean}ns\", spread = \"{spread}ns\", reorder = {reorder} }} }}"
+    );
+    match fit.loss {
+        None => format!("[{jitter}]"),
+        Some(loss) => {
+            let (p, r) = (loss.p * 100.0, loss.r * 100.0);
+            format!("[{{ loss = {{ gilbert_elliott = {{ p = \"{p:.5}%\", r = \"{r:.5}%\" }} }} }}, {jitter}]")
+        }
+    }
+}
+
+fn session(title: &str, there: &str, back: &str) -> String {
+    format!(
+        r#"title = "{title}"
+duration = "60s"
+
+[links.there]
+from = "operator"
+to = "robot"
+chain = {there}
+
+[links.back]
+from = "robot"
+to = "operator"
+chain = {back}
+
+[session]
+operator = "operator"
+robot = "robot"
+transport = "udp"
+
+[session.forward]
+haptic = {{ period = "1ms", size = "24B", source = {{ simulated = {{ device = "leader" }} }} }}
+
+[session.backward]
+haptic = {{ period = "1ms", size = "12B", source = {{ simulated = {{ device = "follower" }} }} }}
+"#
+    )
+}

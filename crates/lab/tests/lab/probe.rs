@@ -1,0 +1,195 @@
+//! Links of known laws, probed in virtual time.
+
+use std::fs;
+use std::path::Path;
+
+use taut_core::{Bytes, Duration, Link, Packet, PacketMeta, Seed, Time};
+use taut_lab::probe::{Seen, scenario};
+use taut_lab::run::{Inputs, link_pair, run};
+use taut_lab::scenario::{Distribution, Scenario};
+use taut_report::result::{MediumResult, RunResult};
+
+use crate::world::medium;
+
+const EVERY: Duration = Duration::from_millis(1);
+const MINUTE: usize = 60_000;
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
+
+/// The session of a probe's scenarios over this chain, both ways.
+fn known(chain: &str) -> Scenario {
+    let text = format!(
+        r#"title = "known"
+duration = "60s"
+
+[links.wire]
+between = ["operator", "robot"]
+chain = {chain}
+
+[session]
+operator = "operator"
+robot = "robot"
+transport = "udp"
+
+[session.forward]
+haptic = {{ period = "1ms", size = "24B", source = {{ simulated = {{ device = "leader" }} }} }}
+
+[session.backward]
+haptic = {{ period = "1ms", size = "12B", source = {{ simulated = {{ device = "follower" }} }} }}
+"#
+    );
+    Scenario::parse("known.toml", &text).unwrap()
+}
+
+/// A probe of one direction.
+fn probe(link: &mut impl Link, messages: usize) -> Seen {
+    let mut seen = Seen::new(EVERY, messages);
+    let mut drain = |link: &mut dyn Link, now: Time| {
+        while let Some(packet) = link.poll_transmit(now) {
+            assert!(seen.arrived(packet.meta.id as usize, now - packet.meta.sent), "a copy");
+        }
+        while link.poll_event().is_some() {}
+    };
+    for number in 0..messages as u64 {
+        let now = Time::ZERO + EVERY * number;
+        while let Some(due) = link.poll_timeout().filter(|due| due.at <= now) {
+            link.handle_timeout(due.at);
+            drain(link, due.at);
+        }
+        let meta = PacketMeta { id: number, sent: now, size: Bytes::new(100), ..PacketMeta::default() };
+        link.handle_input(now, Packet { meta, payload: Vec::new() });
+        drain(link, now);
+    }
+    while let Some(due) = link.poll_timeout() {
+        link.handle_timeout(due.at);
+        drain(link, due.at);
+    }
+    seen
+}
+
+/// Both directions of a link, probed for a minute.
+fn probed(scenario: &Scenario, seed: u64) -> [Seen; 2] {
+    let mut pair = link_pair(scenario, None, Seed::new(seed), &mut Inputs::default()).unwrap();
+    [probe(&mut pair.up, MINUTE), probe(&mut pair.down, MINUTE)]
+}
+
+fn within(what: &str, value: f64, truth: f64, share: f64) {
+    assert!((value - truth).abs() <= truth * share, "{what}: {value}, in truth {truth}");
+}
+
+#[test]
+fn jitter_of_every_shape_is_recovered_within_a_tenth_also_where_nothing_overtakes() {
+    for (shape, name) in [
+        (Distribution::Uniform, "uniform"),
+        (Distribution::Normal, "normal"),
+        (Distribution::Pareto, "pareto"),
+    ] {
+        for (mean, spread, reorder) in [(20.0, 5.0, false), (20.0, 5.0, true), (9.0, 0.4, false)] {
+            let chain = format!(
+                "[{{ jitter = {{ distribution = \"{name}\", mean = \"{mean}ms\", spread = \"{spread}ms\", \
+                 reorder = {reorder} }} }}]"
+            );
+            for seed in SEEDS {
+                for seen in probed(&known(&chain), seed) {
+                    let jitter = seen.fit().unwrap().jitter;
+                    println!("{name} {mean} ± {spread} ms, {reorder}, seed {seed}: {jitter:?}");
+                    assert_eq!((jitter.distribution, jitter.reorder), (shape, reorder));
+                    within("mean", jitter.mean.as_millis_f64(), mean, 0.1);
+                    within("spread", jitter.spread.as_millis_f64(), spread, 0.1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_in_bursts_are_recovered_within_a_tenth() {
+    for seed in SEEDS {
+        let chain = "[{ loss = { gilbert_elliott = { p = \"2%\", r = \"30%\" } } }, { delay = \"8ms\" }]";
+        for seen in probed(&known(chain), seed) {
+            let fit = seen.fit().unwrap();
+            let loss = fit.loss.unwrap();
+            println!("seed {seed}: {loss:?}");
+            within("p", loss.p, 0.02, 0.1);
+            within("r", loss.r, 0.3, 0.1);
+            assert_eq!((fit.jitter.mean, fit.jitter.spread), (Duration::from_millis(8), Duration::ZERO));
+        }
+    }
+}
+
+/// How samples fared in sessions, on the average.
+#[derive(Debug)]
+struct Fared {
+    p50: f64,
+    p99: f64,
+    /// Of those sent, within their limit.
+    in_time_percent: f64,
+}
+
+fn fared(results: &[RunResult], stream: &str) -> Fared {
+    let mean = |of: fn(&MediumResult) -> f64| {
+        results.iter().map(|result| of(medium(result, stream))).sum::<f64>() / results.len() as f64
+    };
+    Fared {
+        p50: mean(|medium| medium.delay_ms.as_ref().unwrap().p50),
+        p99: mean(|medium| medium.delay_ms.as_ref().unwrap().p99),
+        in_time_percent: mean(|medium| {
+            (medium.delivered - medium.late) as f64 * 100.0 / (medium.made - medium.withheld) as f64
+        }),
+    }
+}
+
+fn simulated(scenario: &Scenario, seed: u64) -> RunResult {
+    run(scenario, Seed::new(seed), &mut |_| ()).unwrap()
+}
+
+#[test]
+fn a_session_over_what_was_probed_fares_as_over_the_link() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe");
+    fs::create_dir_all(&folder).unwrap();
+    for chain in [
+        "[{ delay = \"15ms\" }, { jitter = { distribution = \"uniform\", mean = \"5ms\", spread = \"5ms\" } }]",
+        "[{ loss = { gilbert_elliott = { p = \"0.5%\", r = \"25%\" } } }, \
+         { jitter = { distribution = \"normal\", mean = \"12ms\", spread = \"2ms\" } }]",
+    ] {
+        let link = known(chain);
+        // Where losses come in bursts, a minute of any of them has more or fewer by chance.
+        let truths = SEEDS.map(|seed| simulated(&link, seed));
+        let mut runs: [Vec<RunResult>; 2] = Default::default();
+        for seed in SEEDS {
+            let [there, back] = probed(&link, seed + 100);
+            let files =
+                scenario("probed.csv", (&there, &there.fit().unwrap()), (&back, &back.fit().unwrap()));
+            fs::write(folder.join("probed.csv"), files.recording).unwrap();
+            for (runs, text) in runs.iter_mut().zip([files.recorded, files.fitted]) {
+                fs::write(folder.join("probed.toml"), text).unwrap();
+                let probed = Scenario::read(&folder.join("probed.toml")).unwrap();
+                runs.push(simulated(&probed, seed + 200));
+            }
+        }
+        for (runs, name) in runs.iter().zip(["recorded", "fitted"]) {
+            for stream in ["forward haptic", "backward haptic"] {
+                let truth = fared(&truths, stream);
+                for run in runs {
+                    let probed = fared(std::slice::from_ref(run), stream);
+                    println!("{name}, {stream}: {probed:.2?}, the link's own: {truth:.2?}");
+                    within("p50", probed.p50, truth.p50, 0.1);
+                    within("p99", probed.p99, truth.p99, 0.2);
+                }
+                let in_time = fared(runs, stream).in_time_percent;
+                assert!((in_time - truth.in_time_percent).abs() <= 0.3, "{in_time}: {truth:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn too_little_says_so() {
+    let mut seen = Seen::new(EVERY, 2_000);
+    assert!((0..999).all(|number| seen.arrived(number, EVERY)));
+    let error = seen.fit().unwrap_err();
+    assert!(error.to_string().starts_with("999 messages arrived, and 1000 are needed"), "{error}");
+    assert!(!seen.arrived(5, EVERY), "a copy");
+    assert!(!seen.arrived(2_000, EVERY), "never sent");
+    assert!(seen.arrived(1_000, EVERY) && seen.fit().is_ok());
+    assert_eq!((seen.overtaken(), seen.arrived(999, EVERY), seen.overtaken()), (0, true, 1));
+}
