@@ -52,6 +52,8 @@ mod recommend;
 mod record;
 #[cfg(feature = "sockets")]
 mod robot;
+#[cfg(feature = "sockets")]
+mod ros2;
 mod run;
 #[cfg(feature = "sockets")]
 mod so101;
@@ -112,6 +114,9 @@ enum Command {
     #[cfg(feature = "sockets")]
     /// Carry the datagrams of applications that know nothing of it, over any transport and several paths; one at each end
     Proxy(Box<proxy::Arguments>),
+    #[cfg(feature = "sockets")]
+    /// Topics of ROS 2 over a session, by DDS and without ROS (needs taut-ros2, which `make ros2` builds)
+    Ros2(ros2::Arguments),
     #[cfg(feature = "sockets")]
     /// A simulated arm behind an emulated network, and your keyboard: all on this machine, without root
     Demo(demo::Arguments),
@@ -179,8 +184,8 @@ fn hint(error: &clap::Error) -> Option<String> {
 }
 
 /// What there is only with sockets.
-const OF_SOCKETS: [&str; 12] = [
-    "demo", "probe", "identity", "robot", "device", "reset", "operator", "proxy", "emulate", "gate",
+const OF_SOCKETS: [&str; 13] = [
+    "demo", "probe", "identity", "robot", "device", "reset", "operator", "proxy", "ros2", "emulate", "gate",
     "--real", "--kernel",
 ];
 
@@ -272,6 +277,8 @@ fn obey(command: Command) -> Ended {
         Command::Operator(arguments) => operator::operator(&arguments),
         #[cfg(feature = "sockets")]
         Command::Proxy(arguments) => proxy::run(&arguments),
+        #[cfg(feature = "sockets")]
+        Command::Ros2(arguments) => ros2::ros2(&arguments),
         #[cfg(feature = "sockets")]
         Command::Probe(arguments) => probe::probe(&arguments),
         #[cfg(feature = "sockets")]
