@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-edges wheel ros2 lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
+.PHONY: help build demo test test-edges wheel packages ros2 lint bench sweep traces faults evidence stats oracle real gate router fuzz doc book deny clean
 
 # One folder for everything that is compiled.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -84,7 +84,12 @@ test-edges: ## Tests of what `make test` leaves out: the Python package, from it
 
 wheel: ## Build the Python package with the taut command: out/taut-*.whl
 	$(call need,$(BUILD_NEEDS))
-	.ci/edges wheel
+	packaging/build wheel x86_64
+
+packages: ## Debian packages and wheels, for x86_64 and aarch64, in out/; installs the first on a bare Debian in a folder (as root)
+	$(call need,$(BUILD_NEEDS))
+	packaging/build
+	packaging/check || [ $$? = 77 ]
 
 ros2: ## Build the bridge to ROS 2: target/ros2/release/taut-ros2
 	$(call need,$(BUILD_NEEDS))

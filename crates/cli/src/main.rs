@@ -33,6 +33,8 @@ mod last_stop;
 mod lines;
 #[cfg(feature = "sockets")]
 mod metrics;
+#[cfg(feature = "manual")]
+mod manual;
 #[cfg(feature = "sockets")]
 mod operator;
 #[cfg(feature = "sockets")]
@@ -132,6 +134,10 @@ enum Command {
     Gate(gate::Command),
     /// Print the JSON Schema of scenario files
     Schema,
+    #[cfg(feature = "manual")]
+    /// Write manual pages and what shells complete into a folder, as packages install them
+    #[command(hide = true)]
+    Manual(manual::Arguments),
 }
 
 /// What a command ends with: an exit status, or one line that says what is wrong.
@@ -285,6 +291,8 @@ fn obey(command: Command) -> Ended {
         Command::Emulate(arguments) => emulate::emulate(&arguments),
         #[cfg(feature = "sockets")]
         Command::Gate(command) => gate::gate(command),
+        #[cfg(feature = "manual")]
+        Command::Manual(arguments) => manual::manual(&arguments),
         Command::Schema => schema(),
     }
 }
