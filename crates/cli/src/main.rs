@@ -31,10 +31,10 @@ mod keyboard;
 mod last_stop;
 #[cfg(feature = "sockets")]
 mod lines;
-#[cfg(feature = "sockets")]
-mod metrics;
 #[cfg(feature = "manual")]
 mod manual;
+#[cfg(feature = "sockets")]
+mod metrics;
 #[cfg(feature = "sockets")]
 mod operator;
 #[cfg(feature = "sockets")]

@@ -9,6 +9,8 @@ use super::repair::repair;
 
 /// Files before the one that is written, at most.
 const MOST: usize = 1_000;
+/// The longest chunk, before it is compressed.
+const LARGEST_CHUNK: u64 = 1 << 20;
 
 /// The files of one name.
 #[derive(Debug)]
@@ -34,9 +36,15 @@ impl Pieces {
         Ok(Self { path, limit })
     }
 
-    /// The most bytes of one file.
+    /// The most bytes of one file, its end included.
     pub(super) const fn largest(&self) -> u64 {
         self.limit / 4
+    }
+
+    /// The most bytes of a chunk before it is compressed, where no message is longer.
+    pub(super) const fn chunk(&self) -> u64 {
+        let share = self.largest() / 8;
+        if share < LARGEST_CHUNK { share } else { LARGEST_CHUNK }
     }
 
     pub(super) fn path(&self) -> &Path {

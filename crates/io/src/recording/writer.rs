@@ -24,8 +24,11 @@ use crate::Clock;
 
 /// What was put into the queue is in the file after this long, and the time that a chunk takes.
 const PERIOD: Duration = Duration::from_millis(500);
-/// The longest chunk, before it is compressed.
-const CHUNK: usize = 1 << 20;
+/// What a message takes beside its own bytes: its record's header (MCAP specification, Message) and its entry in the chunk's index.
+const MESSAGE_OVERHEAD: u64 = 9 + 22 + 16;
+/// What a chunk takes in the end of its file: its index, of so many bytes and 10 for each topic.
+const CHUNK_INDEX: u64 = 82;
+const CHUNK_INDEX_TOPIC: u64 = 10;
 
 /// Writes a recording, piece by piece, and shows it to whoever looks on.
 pub(super) struct Writer {
@@ -121,12 +124,12 @@ impl Writer {
     /// Writes what has waited for long, ends the file when it `ends`, and begins the next when it is full.
     fn keep(&self, out: &mut Out, ends: bool) -> io::Result<()> {
         let (Some(piece), Some(pieces)) = (&mut out.piece, &self.pieces) else { return Ok(()) };
-        if ends || piece.is_due(self.clock.now()) {
+        if ends || piece.is_due(self.clock.now(), pieces.chunk()) {
             self.say_gap(piece)?;
             let count = piece.flush()?;
             self.shared.written.fetch_add(count, Ordering::Relaxed);
         }
-        let is_full = piece.written() >= pieces.largest();
+        let is_full = piece.with_end() + 2 * pieces.chunk() >= pieces.largest();
         if (ends || is_full)
             && let Some(piece) = out.piece.take()
         {
@@ -160,8 +163,11 @@ struct Piece {
     epoch_ns: u64,
     /// Since the last flush: messages, and their bytes.
     count: u64,
-    bytes: usize,
+    bytes: u64,
     flushed: Option<Time>,
+    chunks: u64,
+    /// What names and schemas of topics take in the end.
+    described: u64,
 }
 
 impl Piece {
@@ -176,7 +182,18 @@ impl Piece {
             .disable_seeking(true);
         let mcap = options.create(NoSeek::new(BufWriter::new(output))).map_err(io_error)?;
         let topics = BTreeMap::new();
-        let mut piece = Self { mcap, file, whole, topics, epoch_ns, count: 0, bytes: 0, flushed: None };
+        let mut piece = Self {
+            mcap,
+            file,
+            whole,
+            topics,
+            epoch_ns,
+            count: 0,
+            bytes: 0,
+            flushed: None,
+            chunks: 0,
+            described: 1_000,
+        };
         piece.flush()?;
         Ok(piece)
     }
@@ -201,7 +218,7 @@ impl Piece {
         };
         self.flushed.get_or_insert(seen);
         self.mcap.write_to_known_channel(&header, bytes).map_err(io_error)?;
-        (self.count, self.bytes) = (self.count + 1, self.bytes + bytes.len());
+        (self.count, self.bytes) = (self.count + 1, self.bytes + bytes.len() as u64 + MESSAGE_OVERHEAD);
         Ok(())
     }
 
@@ -215,14 +232,16 @@ impl Piece {
         let schema = schema.map_err(io_error)?;
         let channel = self.mcap.add_channel(schema, &described.topic, described.encoding, &BTreeMap::new());
         let channel = channel.map_err(io_error)?;
+        // Each stands twice: before its first message, and in the end.
+        self.described += 2 * (described.definition.len() + described.topic.len() + 200) as u64;
         self.topics.insert(topic, channel);
         Ok(Some(channel))
     }
 
-    /// Has something waited for long, or much?
-    fn is_due(&self, now: Time) -> bool {
+    /// Has something waited for long, or as much as a chunk takes?
+    fn is_due(&self, now: Time, chunk: u64) -> bool {
         let long = self.flushed.is_some_and(|since| now.saturating_since(since) >= PERIOD);
-        self.count > 0 && (long || self.bytes >= CHUNK)
+        self.count > 0 && (long || self.bytes >= chunk)
     }
 
     /// Writes what waits, as a chunk; gives how many messages that were.
@@ -231,13 +250,20 @@ impl Piece {
             self.cut();
             return Err(io_error(error));
         }
-        (self.bytes, self.flushed) = (0, None);
+        (self.bytes, self.flushed, self.chunks) = (0, None, self.chunks + 1);
         Ok(std::mem::take(&mut self.count))
     }
 
     /// So far, in the file.
     fn written(&self) -> u64 {
         self.whole.load(Ordering::Relaxed)
+    }
+
+    /// What it would take if it ended now.
+    fn with_end(&self) -> u64 {
+        self.written()
+            + self.described
+            + self.chunks * (CHUNK_INDEX + CHUNK_INDEX_TOPIC * self.topics.len() as u64)
     }
 
     /// Gives it its index and its end.
