@@ -1,20 +1,49 @@
-//! `--input gamepad`: sticks that move the robot while a button, the clutch, is held. What they do is in a file.
+//! `--input gamepad` and `--input spacemouse`: sticks, or a cap, that move the robot while a button, the clutch, is held. What they do is in a file.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use taut_agent::{Alarm, Grip, Rate, RateInput};
 use taut_core::printable;
 use taut_io::device::evdev::{InputDevice, InputEvent};
+use taut_io::device::spacemouse::{self, SpaceMouse};
 use taut_io::device::{Buttons, Pressed};
 use taut_io::spawn_unprivileged;
 
-/// What a gamepad does unless a file says something else.
-const DEFAULT: &str = include_str!("gamepad.toml");
+/// What is held in the hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Model {
+    Gamepad,
+    SpaceMouse,
+}
+
+impl Model {
+    /// What it does unless a file says something else.
+    const fn default_mapping(self) -> &'static str {
+        match self {
+            Self::Gamepad => include_str!("gamepad.toml"),
+            Self::SpaceMouse => include_str!("spacemouse.toml"),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Gamepad => "gamepad",
+            Self::SpaceMouse => "SpaceMouse",
+        }
+    }
+}
+
+/// What it does; from the file of this name, or as it is by default.
+pub(crate) fn mapping(model: Model, file: Option<&str>) -> Result<Mapping, String> {
+    let Some(file) = file else { return Mapping::parse(model.default_mapping()) };
+    let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    Mapping::parse(&text).map_err(|why| format!("{file}: {why}"))
+}
 
 /// The file, as it is written.
 #[derive(Clone, Debug, Deserialize)]
@@ -87,9 +116,11 @@ const AXES: [(&str, u16); 10] = [
     ("X", 0), ("Y", 1), ("Z", 2), ("RX", 3), ("RY", 4), ("RZ", 5), ("GAS", 9), ("BRAKE", 10), ("HAT0X", 16), ("HAT0Y", 17),
 ];
 #[rustfmt::skip]
-const BUTTONS: [(&str, u16); 13] = [
+const BUTTONS: [(&str, u16); 23] = [
     ("SOUTH", 0x130), ("EAST", 0x131), ("NORTH", 0x133), ("WEST", 0x134), ("TL", 0x136), ("TR", 0x137), ("TL2", 0x138),
     ("TR2", 0x139), ("SELECT", 0x13a), ("START", 0x13b), ("MODE", 0x13c), ("THUMBL", 0x13d), ("THUMBR", 0x13e),
+    ("0", 0x100), ("1", 0x101), ("2", 0x102), ("3", 0x103), ("4", 0x104), ("5", 0x105), ("6", 0x106), ("7", 0x107), ("8", 0x108),
+    ("9", 0x109),
 ];
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,18 +150,6 @@ impl TryFrom<String> for Button {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         named("button", &BUTTONS, &text).map(Self)
-    }
-}
-
-impl FromStr for Mapping {
-    type Err = String;
-    /// Reads the file of this name; none: the one that there is by default.
-    fn from_str(file: &str) -> Result<Self, String> {
-        if file.is_empty() {
-            return Self::parse(DEFAULT);
-        }
-        let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-        Self::parse(&text).map_err(|why| format!("{file}: {why}"))
     }
 }
 
@@ -234,19 +253,55 @@ impl Pad {
     }
 }
 
-/// A gamepad of this machine.
+/// Where its events come from.
+enum Device {
+    Evdev(InputDevice),
+    Hid(SpaceMouse),
+}
+
+impl Device {
+    fn open(model: Model, path: &Path) -> io::Result<Self> {
+        match model {
+            Model::Gamepad => InputDevice::open(path).map(Self::Evdev),
+            Model::SpaceMouse => SpaceMouse::open(path).map(Self::Hid),
+        }
+    }
+
+    fn range(&self, axis: u16) -> Option<(i32, i32)> {
+        match self {
+            Self::Evdev(device) => device.range(axis),
+            Self::Hid(_) => Some(spacemouse::RANGE),
+        }
+    }
+
+    fn read(&mut self, each: impl FnMut(InputEvent)) -> io::Result<()> {
+        match self {
+            Self::Evdev(device) => device.read(each),
+            Self::Hid(device) => device.read(each),
+        }
+    }
+}
+
+/// A gamepad or a SpaceMouse of this machine.
 pub(crate) struct Gamepad(Arc<Mutex<Pad>>);
 
 impl Gamepad {
     /// Reads it on a thread of its own.
-    pub(crate) fn start(mapping: &Mapping, buttons: Buttons) -> Result<Self, String> {
-        let path = match &mapping.device {
-            Some(path) => path.clone(),
-            None => first(Path::new("/sys/class/input"))?,
+    pub(crate) fn start(model: Model, mapping: &Mapping, buttons: Buttons) -> Result<Self, String> {
+        let name = model.name();
+        let path = match (&mapping.device, model) {
+            (Some(path), _) => path.clone(),
+            (None, Model::Gamepad) => first(Path::new("/sys/class/input"))?,
+            (None, Model::SpaceMouse) => SpaceMouse::first(Path::new("/sys/class/hidraw"))
+                .ok_or("there is no SpaceMouse; `device` in --input spacemouse:FILE names one")?,
         };
         let shown = printable(&path.display().to_string()).to_string();
-        let mut device = InputDevice::open(&path).map_err(|error| {
-            format!("the gamepad {shown}: {error}; who may read it is in the group `input`")
+        let mut device = Device::open(model, &path).map_err(|error| {
+            let group = match model {
+                Model::Gamepad => "who may read it is in the group `input`",
+                Model::SpaceMouse => "a rule of udev says who may read it",
+            };
+            format!("the {name} {shown}: {error}; {group}")
         })?;
         let pad = Arc::new(Mutex::new(Pad::new(mapping.clone(), |axis| device.range(axis))));
         let gamepad = Self(pad.clone());
@@ -261,7 +316,7 @@ impl Gamepad {
             };
             lock(&pad).handle_end();
             buttons.press(Pressed::Alarm(Alarm::Lost));
-            crate::say(&format!("STOP, the gamepad is gone: {why}"));
+            crate::say(&format!("STOP, the {name} is gone: {why}"));
         };
         let thread = spawn_unprivileged("taut gamepad", || (), work);
         thread.map_err(|error| format!("a thread: {error}"))?;
@@ -307,7 +362,7 @@ mod tests {
 
     fn pad() -> Pad {
         // As that of an Xbox controller: Y has its least value in front.
-        Pad::new(Mapping::parse(DEFAULT).unwrap(), |axis| {
+        Pad::new(mapping(Model::Gamepad, None).unwrap(), |axis| {
             Some(if axis == 17 { (-1, 1) } else { (-32_768, 32_767) })
         })
     }
@@ -335,6 +390,25 @@ mod tests {
     }
 
     #[test]
+    fn a_spacemouse_moves_forward_when_its_cap_is_pushed_and_turns_about_what_points_up() {
+        let mut pad = Pad::new(mapping(Model::SpaceMouse, None).unwrap(), |_| Some(spacemouse::RANGE));
+        let mut reader = spacemouse::ReportReader::default();
+        let mut pressed = Vec::new();
+        // Pushed away from the user by all of its way, and turned to the left by half of it; the left button held, then the right one pressed too.
+        for report in [&[3, 1, 0][..], &[1, 0, 0, 0xa2, 0xfe, 0, 0], &[2, 0, 0, 0, 0, 0x51, 0xff], &[3, 3, 0]]
+        {
+            reader.take(report, |event| pressed.extend(pad.handle_event(event)));
+        }
+        let Grip::Held(rate) = pad.grip() else { panic!("it is held") };
+        assert!(
+            (rate.linear[0] - 0.1).abs() < 1e-6 && rate.linear[1].abs() + rate.linear[2].abs() < 1e-6,
+            "{rate:?}"
+        );
+        assert!(rate.angular[2] > 0.2 && rate.angular[2] < 0.25, "beyond the dead zone: {rate:?}");
+        assert_eq!(pressed, [Pressed::Alarm(Alarm::Pressed)]);
+    }
+
+    #[test]
     fn what_is_lost_is_let_go_and_buttons_are_pressed_once() {
         let mut pad = pad();
         assert_eq!(event(&mut pad, EV_KEY, 0x131, 1), Some(Pressed::Alarm(Alarm::Pressed)));
@@ -358,10 +432,13 @@ mod tests {
             ("\"EAST\"", "\"TL\"", "a button of its own"),
             ("stop =", "halt =", "unknown variant `halt`"),
         ] {
-            let error = Mapping::parse(&DEFAULT.replace(from, to)).unwrap_err();
+            let error = Mapping::parse(&Model::Gamepad.default_mapping().replace(from, to)).unwrap_err();
             assert!(error.contains(what), "{error}");
         }
-        assert!(include_str!("../../../docs/devices.md").contains(DEFAULT), "it is what the page shows");
+        for model in [Model::Gamepad, Model::SpaceMouse] {
+            let page = include_str!("../../../docs/devices.md");
+            assert!(page.contains(model.default_mapping()), "it is what the page shows");
+        }
     }
 
     #[test]

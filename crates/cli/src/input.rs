@@ -10,18 +10,18 @@ use taut_session::{Priority, State};
 use taut_trace::{Data, Signals};
 
 use crate::device::{FORMS, Group, Program};
-use crate::gamepad::{Gamepad, Mapping};
+use crate::gamepad::{Gamepad, Mapping, Model, mapping};
 use crate::keyboard::{self, Keyboard};
 
-/// `demo`, `demo:SEED`, `trace:FILE`, `keyboard`, `gamepad`, `so101:PORT`, `exec:PROGRAM`, `python:MODULE:CLASS` or `lines`.
+/// `demo`, `demo:SEED`, `trace:FILE`, `keyboard`, `gamepad`, `spacemouse`, `so101:PORT`, `exec:PROGRAM`, `python:MODULE:CLASS` or `lines`.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Demo(Seed),
     Trace(String),
     /// Keys of the terminal, and how fast they move, m/s.
     Keyboard(f32),
-    /// A gamepad, by what its axes and buttons do.
-    Gamepad(Mapping),
+    /// A gamepad or a SpaceMouse, by what its axes and buttons do.
+    Gamepad(Model, Mapping),
     /// A program.
     Process(Program),
     /// Lines on standard input.
@@ -34,14 +34,17 @@ impl FromStr for Input {
         if let Some(program) = Program::parse(text, Group::Inputs) {
             return program.map(Self::Process);
         }
+        let held = |model, file| mapping(model, file).map(|mapping| Self::Gamepad(model, mapping));
         match text.split_once(':') {
             None if text == "demo" => Ok(Self::Demo(Seed::new(1))),
             Some(("demo", seed)) => {
                 let seed = seed.parse().map_err(|_| format!("`{seed}` is not a seed; write demo:7"))?;
                 Ok(Self::Demo(Seed::new(seed)))
             }
-            None if text == "gamepad" => "".parse().map(Self::Gamepad),
-            Some(("gamepad", file)) if !file.is_empty() => file.parse().map(Self::Gamepad),
+            None if text == "gamepad" => held(Model::Gamepad, None),
+            Some(("gamepad", file)) if !file.is_empty() => held(Model::Gamepad, Some(file)),
+            None if text == "spacemouse" => held(Model::SpaceMouse, None),
+            Some(("spacemouse", file)) if !file.is_empty() => held(Model::SpaceMouse, Some(file)),
             None if text == "keyboard" => Ok(Self::Keyboard(keyboard::SPEED)),
             Some(("keyboard", speed)) => match speed.parse() {
                 Ok(speed) if (0.001..=10.0).contains(&speed) => Ok(Self::Keyboard(speed)),
@@ -50,7 +53,7 @@ impl FromStr for Input {
             Some(("trace", file)) if !file.is_empty() => Ok(Self::Trace(file.to_owned())),
             None if text == "lines" => Ok(Self::Lines),
             _ => Err(format!(
-                "`{text}` is no input; write demo, demo:SEED, trace:FILE, keyboard, gamepad, lines, {FORMS}"
+                "`{text}` is no input; write demo, demo:SEED, trace:FILE, keyboard, gamepad, spacemouse, lines, {FORMS}"
             )),
         }
     }
@@ -88,8 +91,8 @@ impl Input {
                 let keyboard = Keyboard::start(*speed, buttons.clone())?;
                 return Ok(Some(Box::new(Relative::new(keyboard, priority))));
             }
-            Self::Gamepad(mapping) => {
-                let gamepad = Gamepad::start(mapping, buttons.clone())?;
+            Self::Gamepad(model, mapping) => {
+                let gamepad = Gamepad::start(*model, mapping, buttons.clone())?;
                 return Ok(Some(Box::new(Relative::new(gamepad, priority))));
             }
             Self::Trace(file) => file,

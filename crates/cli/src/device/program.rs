@@ -42,7 +42,7 @@ impl Program {
 }
 
 /// Names before a colon that no entry point has.
-const OURS: [&str; 6] = ["sim", "demo", "trace", "keyboard", "gamepad", "lines"];
+const OURS: [&str; 7] = ["sim", "demo", "trace", "keyboard", "gamepad", "spacemouse", "lines"];
 
 /// Where a device of that name is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

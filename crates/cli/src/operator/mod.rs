@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     raw: bool,
     /// What the device does: trace:FILE (CSV or MCAP); demo or demo:SEED, a simulated hand; keyboard or keyboard:SPEED (m/s), whose
     /// keys are w s forth and back, a d left and right, i k up and down, j l turn, o p open and close the gripper, e emergency
-    /// stop, c reset it, r resume, q quit; gamepad or gamepad:FILE.toml, which says what its sticks and buttons do; so101:PORT, a
+    /// stop, c reset it, r resume, q quit; gamepad or gamepad:FILE.toml, which says what its sticks and buttons do, and spacemouse in the same way; so101:PORT, a
     /// leader arm; exec:PROGRAM ARGUMENTS or
     /// python:MODULE:CLASS, a device that is a program; or lines: JSON Lines on standard input, beside the words of --commands
     #[arg(long, default_value = "demo")]

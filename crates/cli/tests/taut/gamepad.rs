@@ -72,3 +72,47 @@ fn a_gamepad_moves_a_robot_that_runs_while_its_clutch_is_held_and_stops_it_when_
         world.taut("operator --connect 127.0.0.1:1 --transport udp --plaintext --input gamepad:nowhere.toml");
     assert!(refused.status == 2 && refused.err.contains("nowhere.toml: No such file"), "{refused:?}");
 }
+
+#[test]
+fn a_spacemouse_moves_a_robot_while_its_left_button_is_held_and_stops_it_with_the_right_one() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let world = World::new("spacemouse");
+    if !Command::new("mkfifo").arg(world.path("cap")).status().is_ok_and(|status| status.success()) {
+        return println!("skipped: there is no mkfifo");
+    }
+    let default = include_str!("../../src/spacemouse.toml");
+    let default = default.replace("# device = \"/dev/hidraw3\"", "device = \"cap\"");
+    world.write("cap.toml", default.replace("[buttons]", "[buttons]\nresume = \"2\""));
+    let identity = |who: &str| world.taut(&format!("identity --path {who}")).out.trim().to_owned();
+    let (robot_id, one) = (identity("robot"), identity("one"));
+    let mut robot = Running::start(world.command(&format!(
+        "robot --listen 127.0.0.1:0 --transport udp --identity robot --trust {one} --watchdog 2s --robot sim:free --every 50ms --json"
+    )));
+    let listening = robot.wait_for("listening");
+    let mut operator = Running::start(world.command(&format!(
+        "operator --connect {} --robot-id {robot_id} --transport udp --identity one --input spacemouse:cap.toml --json",
+        listening["address"].as_str().unwrap()
+    )));
+    let mut cap = File::create(world.path("cap")).unwrap();
+    operator.wait_for("connected");
+    // A read of hidraw is one report; here a pause keeps two apart, and where it did not, the next one says the same.
+    let mut report = |bytes: &[u8]| {
+        for _ in 0..10 {
+            cap.write_all(bytes).unwrap();
+            for_a_while(10);
+        }
+    };
+    report(&[3, 0b001, 0]);
+    for _ in 0..5 {
+        report(&[3, 0b101, 0]);
+        report(&[3, 0b001, 0]);
+    }
+    robot.wait_for("enabled");
+    report(&[1, 0, 0, 0xa2, 0xfe, 0, 0]);
+    let moves =
+        |line: &serde_json::Value| line["event"] == "device" && line["speed_max_mps"].as_f64() > Some(0.05);
+    let moved = robot.find(moves).expect("it moves");
+    assert!(moved["speed_max_mps"].as_f64() < Some(0.3), "a jump would be faster: {moved}");
+    report(&[3, 0b011, 0]);
+    assert_eq!(robot.wait_for("stopped")["why"], "emergency");
+}

@@ -29,6 +29,7 @@ mod process;
 mod process_input;
 mod program;
 mod socket;
+pub mod spacemouse;
 mod splitter;
 
 use std::sync::Arc;
