@@ -10,6 +10,7 @@ mod device;
 mod error;
 mod events;
 mod lab;
+mod motion;
 mod operator;
 mod robot;
 mod simulated;
@@ -73,6 +74,7 @@ fn fingerprint_of(path: PathBuf) -> PyResult<String> {
 fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<state::PyState>()?;
     module.add_class::<state::PyLimits>()?;
+    module.add_class::<motion::PyJointLimits>()?;
     module.add_class::<robot::PyRobot>()?;
     module.add_class::<operator::PyOperator>()?;
     module.add_class::<channel::PySender>()?;

@@ -88,6 +88,8 @@ class Robot(_End):
         Stop, and stay. It may come from another thread, while another method waits.
 
     An exception in any of them is a stop. With ``keeps_lease = True`` in its class a device says that it stops by itself when a lease is over.
+    ``limits`` say what moves it: :class:`Limits` a :class:`State`, and a dictionary of names and :class:`JointLimits` joints in that order. Then
+    ``apply`` and ``measure`` have :class:`Joints`, and the operator sends them over the channel of motion ``motion``.
     ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written.
     ``keeps_stops_in`` names the file in which an emergency stop survives the process; ``None`` is for simulations.
     """
@@ -98,7 +100,7 @@ class Robot(_End):
         *,
         identity: str | os.PathLike,
         trust: str | Iterable[str],
-        limits: _taut.Limits,
+        limits: _taut.Limits | dict[str, _taut.JointLimits],
         device: Any,
         keeps_stops_in: str | os.PathLike | None,
         channels: Iterable[Sender | Receiver] = (),
@@ -108,13 +110,15 @@ class Robot(_End):
         hold_to_run: bool = False,
         paths: Iterable[str] = (),
         brake: tuple[str, bytes] | None = None,
+        motion: str = "joints",
     ):
         self._inner = _taut.Robot(
             SimpleNamespace(
                 listen=listen,
                 identity=_path(identity),
                 trust=[trust] if isinstance(trust, str) else list(trust),
-                limits=limits,
+                limits=list(limits.items()) if isinstance(limits, dict) else limits,
+                motion=motion,
                 device=device,
                 watchdog=watchdog,
                 rate=rate,

@@ -10,6 +10,7 @@ import typing
 from typing import Any, Generic, TypeVar
 
 from . import _taut
+from .device import Joints
 
 T = TypeVar("T")
 
@@ -106,6 +107,24 @@ class Array:
         return array if self.shape is None else array.reshape(self.shape)
 
 
+class JointNames:
+    """Messages that are :class:`Joints`, as many as there are names and in their order: what moves a robot whose limits have these names."""
+
+    def __init__(self, *names: str):
+        self.names = names
+
+    def _schema(self) -> tuple[str, str, str]:
+        return "taut/Joints", "taut", json.dumps(self.names, separators=(",", ":"), ensure_ascii=False)
+
+    def _write(self, message: Any) -> bytes:
+        if not isinstance(message, Joints) or len(message.position) != len(self.names):
+            raise _taut.MessageError(f"{message!r} is not taut.Joints of {', '.join(self.names)}")
+        return message._pack()
+
+    def _read(self, payload: bytes) -> Any:
+        return Joints._unpack(payload)
+
+
 class _Raw:
     def _schema(self):
         return "bytes", "raw", ""
@@ -185,11 +204,11 @@ def _built(kind: Any, value: Any) -> Any:
 def _codec(message: Any) -> Any:
     if message is bytes:
         return _Raw()
-    if isinstance(message, Array):
+    if isinstance(message, (Array, JointNames)):
         return message
     if isinstance(message, type) and dataclasses.is_dataclass(message):
         return _Json(message)
-    raise _taut.SettingError(f"a message is a dataclass, taut.Array(dtype, shape) or bytes, not {message!r}")
+    raise _taut.SettingError(f"a message is a dataclass, taut.Array(dtype, shape), taut.JointNames(…) or bytes, not {message!r}")
 
 
 class _Channel:

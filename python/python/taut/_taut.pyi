@@ -61,6 +61,20 @@ class Limits:
         refuse: bool = False,
     ) -> None: ...
 
+@final
+class JointLimits:
+    """Of one joint, in rad, rad/s, N·m, rad/s², N·m/rad; of one that slides m and N. Without a stiffness the device alone keeps to the effort."""
+
+    def __init__(
+        self,
+        *,
+        position: Vector,
+        velocity: float,
+        effort: float = 0.0,
+        acceleration: float | None = None,
+        stiffness: float | None = None,
+    ) -> None: ...
+
 def fingerprint(path: str | PathLike[str]) -> str:
     """The fingerprint of the identity in this file, which is made when there is none."""
 

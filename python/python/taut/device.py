@@ -13,7 +13,7 @@ A robot's class has three methods:
 An exception in any of them is a stop, and ends the program. What else it may have: ``enable()``, ``limit(limits)``, ``drive(channel, motion, lease)``
 for channels of motion, ``motions()`` and ``messages()`` that give what there is for channels, ``receive(channel, payload, age)``, and in its class
 ``name``, ``stiffness`` (N/m), ``period`` (0.001 s), ``real`` (``True``: it can hurt somebody) and ``limits_force``, which is to be ``True``: its
-controller keeps the limit of force that ``limit`` is told.
+controller keeps the limit of force that ``limit`` is told. One with ``drive`` and without ``apply`` is moved by channels alone, and needs none.
 
 An input's class has ``sample()``, a :class:`State`, or ``None`` where it read nothing new; and it may have ``feel(state)``, ``lost()``, ``resumed()``, ``buttons()``
 that gives ``"stop"``, ``"reset"`` and ``"resume"`` as they are pressed, ``motions()``, ``messages()`` and ``receive(channel, payload, age)``.
@@ -208,6 +208,7 @@ class _Device:
         made = self.made
         stiffness = getattr(made, "stiffness", None)
         flags = 1 | 2 * bool(getattr(made, "limits_force", False)) | 4 * bool(getattr(made, "real", True)) | 8 * (stiffness is not None)
+        flags |= 16 * (hasattr(made, "drive") and not hasattr(made, "apply"))
         name = str(getattr(made, "name", type(made).__name__)).encode()
         self.say(DEVICE, flags=flags, number=VERSION, rest=struct.pack("<f", stiffness or 0.0) + name, wait=True)
 
@@ -413,7 +414,7 @@ def _packed(state: Any) -> bytes:
 
 
 #: Entry points of this package, which need not be installed.
-BUILT_IN = {"taut.robots": {"mujoco": "taut.robots.mujoco:Arm"}, "taut.inputs": {}}
+BUILT_IN = {"taut.robots": {"lerobot": "taut.lerobot:Device", "mujoco": "taut.robots.mujoco:Arm"}, "taut.inputs": {}}
 
 
 def _named(spec: str, group: str | None) -> tuple[str, list[str]]:
