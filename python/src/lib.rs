@@ -75,6 +75,7 @@ fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<state::PyState>()?;
     module.add_class::<state::PyLimits>()?;
     module.add_class::<motion::PyJointLimits>()?;
+    module.add_function(wrap_pyfunction!(motion::joints_payload, module)?)?;
     module.add_class::<robot::PyRobot>()?;
     module.add_class::<operator::PyOperator>()?;
     module.add_class::<channel::PySender>()?;

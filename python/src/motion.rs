@@ -1,9 +1,10 @@
 //! What moves a robot, between Rust and Python.
 
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
-use taut::{JointLimits, Joints, Motion, State};
+use pyo3::types::{PyBytes, PyType};
+use taut::{JointLimits, Joints, Message, Motion, State};
 
 use crate::state::PyState;
 
@@ -24,16 +25,39 @@ impl PyMotion for State {
     }
 }
 
+fn joints_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "taut._motion", "Joints")
+}
+
 impl PyMotion for Joints {
     fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let class = CLASS.import(py, "taut.device", "Joints")?;
-        class.call1((self.position(), self.velocity(), self.effort(), self.locked, self.enabling))
+        joints_class(py)?.call1((self.position(), self.velocity(), self.effort(), self.locked, self.enabling))
     }
     fn of_python(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let position: Vec<f32> = object.getattr("position")?.extract()?;
-        Self::new(&position).map_err(|why| pyo3::exceptions::PyValueError::new_err(why.to_string()))
+        if !object.is_instance(joints_class(object.py())?)? {
+            return Err(PyTypeError::new_err(format!("joints are taut.Joints, not {}", object.get_type())));
+        }
+        let part = |name: &str| object.getattr(name)?.extract::<Vec<f32>>();
+        let (velocity, effort) = (part("velocity")?, part("effort")?);
+        let joints = Self::new(&part("position")?).and_then(|joints| {
+            let joints = if velocity.is_empty() { joints } else { joints.with_velocity(&velocity)? };
+            if effort.is_empty() { Ok(joints) } else { joints.with_effort(&effort) }
+        });
+        let mut joints = joints.map_err(|why| PyValueError::new_err(why.to_string()))?;
+        joints.locked = object.getattr("locked")?.is_truthy()?;
+        joints.enabling = object.getattr("enabling")?.is_truthy()?;
+        Ok(joints)
     }
+}
+
+/// Joints as the message that a channel of motion carries.
+#[pyfunction]
+pub(crate) fn joints_payload<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let mut payload = Vec::new();
+    let written = Joints::of_python(object)?.encode(&mut payload);
+    written.map_err(|why| PyValueError::new_err(why.to_string()))?;
+    Ok(PyBytes::new(object.py(), &payload))
 }
 
 /// Of one joint.

@@ -20,8 +20,9 @@ SILENCE = 1.0
 @RobotConfig.register_subclass("taut")
 @dataclass(kw_only=True)
 class TautRobotConfig(RobotConfig):
-    #: Where the robot listens, "host:port", and its fingerprint.
+    #: Where the robot listens, "host:port".
     connect: str
+    #: The robot's fingerprint.
     trust: str
     #: The robot's action features in its order, such as "shoulder_pan.pos".
     joints: list[str] = field(default_factory=list)
@@ -40,7 +41,7 @@ class TautRobot(Robot):
         super().__init__(config)
         if not config.joints:
             raise ValueError("name the robot's joints in their order: --robot.joints=\"[shoulder_pan.pos, …]\"")
-        self.config, self._operator, self._moves = config, None, False
+        self.config, self._operator = config, None
         self._seen: dict[str, float] = {}
         self._seen_at = 0.0
         logging.info("taut: the robot's host trusts this operator by %s", taut.fingerprint(config.identity))
@@ -76,7 +77,7 @@ class TautRobot(Robot):
             transport=config.transport,
             channels=[self._joints, self._observations],
         )
-        self._moves = False
+        self._resumed = self._moves = False
         try:
             first = self._observations.recv(5.0)
             if first is None:
@@ -103,9 +104,9 @@ class TautRobot(Robot):
         try:
             check_names(action, self.config.joints, "the action")
             joints = taut.Joints([float(action[name]) for name in self.config.joints])
-            if not self._moves:
+            if not self._resumed:
                 self._operator.resume()
-                self._moves = True
+                self._resumed = True
             self._joints.send(joints)
         except Exception:
             self.disconnect()
@@ -132,8 +133,8 @@ class TautRobot(Robot):
             elif event.name in ("disconnected", "ended"):
                 self._fail(f"the session is over: {detail.get('why') or event.name}")
             elif event.name == "moving":
-                self._moving = True
-            elif event.name == "robot" and self._moves and detail["state"] != "enabled":
+                self._moves = True
+            elif event.name == "robot" and self._moves and detail["state"] != "ENABLED":
                 self._fail(f"the robot stopped: {detail['cause']}; start the loop again to resume")
 
     def _fail(self, why: str) -> None:

@@ -35,7 +35,7 @@ else:
         fingerprint,
         monotonic,
     )
-    from .device import Joints
+    from ._motion import Joints
 
 __all__ = [
     "Array",

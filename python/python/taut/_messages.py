@@ -10,7 +10,7 @@ import typing
 from typing import Any, Generic, TypeVar
 
 from . import _taut
-from .device import Joints
+from ._motion import Joints
 
 T = TypeVar("T")
 
@@ -119,10 +119,7 @@ class JointNames:
     def _write(self, message: Any) -> bytes:
         if not isinstance(message, Joints) or len(message.position) != len(self.names):
             raise _taut.MessageError(f"{message!r} is not taut.Joints of {', '.join(self.names)}")
-        return message._pack()
-
-    def _read(self, payload: bytes) -> Any:
-        return Joints._unpack(payload)
+        return _taut.joints_payload(message)
 
 
 class _Raw:
@@ -204,7 +201,7 @@ def _built(kind: Any, value: Any) -> Any:
 def _codec(message: Any) -> Any:
     if message is bytes:
         return _Raw()
-    if isinstance(message, (Array, JointNames)):
+    if hasattr(message, "_schema"):
         return message
     if isinstance(message, type) and dataclasses.is_dataclass(message):
         return _Json(message)

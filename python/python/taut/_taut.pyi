@@ -78,6 +78,7 @@ class JointLimits:
 def fingerprint(path: str | PathLike[str]) -> str:
     """The fingerprint of the identity in this file, which is made when there is none."""
 
+def joints_payload(joints: Any) -> bytes: ...
 def wait_stopped() -> None: ...
 def monotonic() -> float:
     """Seconds by which devices live: while one is called in a simulation, virtual time since the run began; else `time.monotonic()`."""

@@ -12,14 +12,17 @@ import json
 import pkgutil
 import shlex
 import threading
+from dataclasses import make_dataclass
 from typing import Any, Iterable
 
-from taut.device import Joints
+from taut._motion import Joints
 
 __all__ = ["Device", "Follower", "names_of", "serve"]
 
 #: The channel of motion, and the one over which the robot says where it is: JSON, a number by each name.
 MOTION, OBSERVATION = "joints", "observation"
+#: LeRobot's option that names a module with more robots.
+PLUGIN = "--discover_packages_path="
 
 
 def names_of(features: dict[str, Any]) -> list[str]:
@@ -118,10 +121,15 @@ def made(options: list[str]) -> Any:
         except ImportError as why:  # Of hardware that is not installed here.
             missing.append(f"{module.name}: {why}")
     register_third_party_plugins()
+    plugins = [option for option in options if option.startswith(PLUGIN)]
+    for plugin in plugins:
+        importlib.import_module(plugin[len(PLUGIN) :])
+    options = [option for option in options if option not in plugins]
     if not any(option.startswith("--type") for option in options):
         raise ValueError(f"which robot? --type=NAME of {sorted(robots.RobotConfig.get_known_choices())}")
     try:
-        return robots.make_robot_from_config(draccus.parse(robots.RobotConfig, args=options))
+        parsed = draccus.parse(make_dataclass("Options", [("robot", robots.RobotConfig)]), args=[option.replace("--", "--robot.", 1) for option in options])
+        return robots.make_robot_from_config(parsed.robot)
     except SystemExit as why:
         raise ValueError(f"LeRobot does not know these options: {options}; not imported: {missing}") from why
 
