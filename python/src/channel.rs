@@ -56,8 +56,9 @@ impl Declared {
             "telemetry" => Channel::telemetry(&self.name),
             "bulk" => Channel::bulk(&self.name),
             kind => {
-                let text =
-                    format!("a channel is motion, feedback, command, audio, video, telemetry or bulk, not `{kind}`");
+                let text = format!(
+                    "a channel is motion, feedback, command, audio, video, telemetry or bulk, not `{kind}`"
+                );
                 return Err(SettingError::new_err(text));
             }
         };

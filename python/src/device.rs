@@ -196,7 +196,8 @@ fn run<M: PyMotion>(front: &Front<M>, object: &Py<PyAny>) {
 fn serve<M: PyMotion>(py: Python<'_>, front: &Front<M>, object: &Py<PyAny>, work: &Work<M>) {
     if let Some((motion, lease)) = &work.apply {
         let target = motion.to_python(py);
-        let applied = target.and_then(|target| object.call_method1(py, "apply", (target, lease.as_secs_f64())));
+        let applied =
+            target.and_then(|target| object.call_method1(py, "apply", (target, lease.as_secs_f64())));
         front.lock().applied(work);
         front.stops.notify_all();
         if let Err(error) = applied {

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -178,14 +179,17 @@ def test_an_operator_elsewhere_is_the_teleoperator_of_a_loop_beside_the_robot(si
     assert last() == pytest.approx({"pan.pos": 30, "grip.pos": 100}, abs=1e-3), "it holds"
 
 
-@pytest.mark.skipif(not (LEROBOT and TAUT), reason="no lerobot (LEROBOT) or no command `taut` was built (TAUT)")
-def test_the_command_has_robots_of_lerobot(site):
+with_command = pytest.mark.skipif(not (LEROBOT and TAUT), reason="no lerobot (LEROBOT) or no command `taut` was built (TAUT)")
+
+
+def command(site, *more):
+    """`taut robot` with a robot of LeRobot's, and an operator of it."""
     log = site.folder / "actions.jsonl"
-    log.touch()
     (site.folder / "channels.toml").write_text(CHANNELS)
     robot = subprocess.Popen(
         [TAUT, "robot", "--json", "--listen", "127.0.0.1:0", "--identity", str(site.ends.keys["robot"]), "--trust", site.ends.prints["operator"],
-         "--state", "kept", "--watchdog", "1s", "--channels", "channels.toml", "--robot", f"lerobot:--discover_packages_path=scripted --type=scripted --log={log}"],
+         "--state", "kept", "--watchdog", "1s", "--channels", "channels.toml",
+         "--robot", f"lerobot:--discover_packages_path=scripted --type=scripted --log={log}", *more],
         cwd=site.folder,
         env={**os.environ, "PATH": f"{LEROBOT}:{os.environ['PATH']}", "PYTHONPATH": str(STAND_IN), "HF_HOME": str(site.folder)},
         stdout=subprocess.PIPE, text=True,
@@ -193,7 +197,12 @@ def test_the_command_has_robots_of_lerobot(site):
     site.ends.open.append(lambda: (robot.kill(), robot.wait()))
     address = next(line["address"] for line in map(json.loads, robot.stdout) if line["event"] == "listening")
     sender, seen = taut.Sender("joints", taut.JointNames("pan.pos", "grip.pos"), kind="motion"), observation(taut.Receiver)
-    operator = site.ends.operator(address, channels=[sender, seen])
+    return robot, site.ends.operator(address, channels=[sender, seen]), sender, seen
+
+
+@with_command
+def test_the_command_has_robots_of_lerobot(site):
+    _, operator, sender, seen = command(site)
     operator.resume(PATIENCE)
 
     def arrived():
@@ -262,3 +271,51 @@ def test_a_velocity_is_stopped_by_zero(site):
     arm.at = {"x.vel": 0.3, "lift.pos": 7.0}
     taut.lerobot.Follower(arm).stop("watchdog")
     assert arm.sent[-1][1] == {"x.vel": 0.0, "lift.pos": 7.0}
+
+
+def drive(sender, seconds):
+    """Sends for so long, as an operator's loop at 60 Hz."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sender.send(taut.Joints((30.0, 60.0)))
+        time.sleep(1 / 60)
+
+
+@with_command
+def test_a_recording_becomes_a_dataset_that_is_read_back(site, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("mcap")
+    robot, operator, sender, seen = command(site, "--record", "session.mcap")
+    for _ in range(2):  # Two episodes, between which it stops.
+        operator.resume(PATIENCE)
+        drive(sender, 2.0)
+        until("it stops", lambda: any(e.detail["cause"] == "watchdog" for e in events(operator, "robot")()))
+    operator.close()
+    robot.send_signal(signal.SIGTERM)
+    assert robot.wait(PATIENCE) == 0
+    made = subprocess.run(
+        [sys.executable, "-m", "taut.lerobot", "convert", "session.mcap", "dataset", "--fps", "20", "--task", "pan", "--json"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    info = json.loads(made.stdout)
+    assert info["total_episodes"] == 2 and info["features"]["action"]["names"] == ["pan.pos", "grip.pos"]
+    root = tmp_path / "dataset"
+    assert json.loads((root / "meta/info.json").read_text()) == info
+    data = pq.read_table(root / "data/chunk-000/file-000.parquet").to_pydict()
+    assert len(data["index"]) == info["total_frames"] and data["index"] == list(range(info["total_frames"]))
+    assert 2 * 20 <= info["total_frames"] <= 2 * 20 * 5
+    for number in (0, 1):
+        rows = [row for row, episode in enumerate(data["episode_index"]) if episode == number]
+        assert [data["frame_index"][row] for row in rows] == list(range(len(rows)))
+        assert data["timestamp"][rows[1]] == pytest.approx(1 / 20)
+    assert data["action"][-1] == pytest.approx([30, 60], abs=1e-3) and data["observation.state"][-1] == pytest.approx([30, 60], abs=1e-3)
+    assert data["action"][0][0] < 30, "the limits' way there is what was applied"
+    episodes = pq.read_table(root / "meta/episodes/chunk-000/file-000.parquet").to_pylist()
+    assert [(e["dataset_from_index"], e["dataset_to_index"]) for e in episodes][1][1] == info["total_frames"]
+    assert episodes[1]["tasks"] == ["pan"] and episodes[1]["stats/action/count"] == [episodes[1]["length"]]
+    pandas = pytest.importorskip("pandas")
+    tasks = pandas.read_parquet(root / "meta/tasks.parquet")
+    assert tasks.index.tolist() == ["pan"] and tasks["task_index"].tolist() == [0]
+    again = subprocess.run([sys.executable, "-m", "taut.lerobot", "convert", "session.mcap", "dataset"], cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode != 0 and "name a new folder" in again.stderr

@@ -213,7 +213,8 @@ impl Piece {
         let schema =
             self.mcap.add_schema(&described.schema, described.schema_encoding, &described.definition);
         let schema = schema.map_err(io_error)?;
-        let channel = self.mcap.add_channel(schema, &described.topic, described.encoding, &BTreeMap::new());
+        let channel =
+            self.mcap.add_channel(schema, &described.topic, described.encoding, &described.metadata);
         let channel = channel.map_err(io_error)?;
         self.topics.insert(topic, channel);
         Ok(Some(channel))

@@ -46,7 +46,8 @@ def check_names(given: Iterable[str], known: Iterable[str], whose: str) -> None:
 
 
 class Follower:
-    """A LeRobot robot as a device for :class:`taut.Robot`. At a stop each position is held where it is, and each velocity is zero.
+    """A LeRobot robot as a device for :class:`taut.Robot`. At a stop each position is held where it is, or was seen last, and each velocity
+    is zero.
 
     LeRobot's robots are for one thread: what stops waits for what is being sent or read.
     """
@@ -54,6 +55,7 @@ class Follower:
     def __init__(self, robot: Any):
         self.robot, self.names = robot, names_of(robot.action_features)
         self.observation: dict[str, float] = {}
+        self._last: tuple[float, ...] | None = None
         self._one = threading.Lock()
         if not robot.is_connected:
             robot.connect()
@@ -70,11 +72,17 @@ class Follower:
         seen = self.robot.get_observation()
         check_names([name for name in self.names if name in seen], self.names, "what the robot measures")
         self.observation = {name: float(seen[name]) for name, kind in self.robot.observation_features.items() if kind is float}
-        return Joints(tuple(float(seen[name]) for name in self.names))
+        self._last = tuple(float(seen[name]) for name in self.names)
+        return Joints(self._last)
 
     def stop(self, cause: str) -> None:
         with self._one:
-            at = self._measure().position
+            try:
+                at = self._measure().position
+            except Exception:
+                if self._last is None:
+                    raise
+                at = self._last
             self.robot.send_action({name: 0.0 if name.endswith(".vel") else here for name, here in zip(self.names, at)})
 
 
