@@ -9,6 +9,7 @@ mod desk;
 mod device;
 mod error;
 mod events;
+mod hand;
 mod lab;
 mod motion;
 mod operator;

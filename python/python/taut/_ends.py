@@ -175,19 +175,15 @@ class Operator(_End):
             Where the robot is and what it feels, when that is new.
         ``lost()``
             Nothing fresh is known of the robot: let go.
+
+        And it may have ``resumed()``: the robot was let move, at the start, after a stop or a lost connection; what moves it relative to where it is
+        begins anew.
         """
         period, felt = 1 / self._rate, None
         begin = due = time.monotonic()
         try:
             while not self._inner.has_ended and (seconds is None or due - begin < seconds):
-                if (state := device.sample()) is not None:
-                    self._inner.send(state)
-                latest = self._inner.latest()
-                if latest is not None and latest != felt:
-                    device.feel(latest)
-                elif latest is None and felt is not None:
-                    device.lost()
-                felt = latest
+                felt = self._inner.ask_device(device, felt)
                 due = max(due + period, time.monotonic() - period)  # What could not be done in time is left out.
                 time.sleep(max(0.0, due - time.monotonic()))
         except (_taut.EndedError, _taut.LostError):

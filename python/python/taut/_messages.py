@@ -219,6 +219,8 @@ class _Channel:
         rate: float | None = None,
         largest: int | None = None,
     ):
+        if (kind == "motion") != (isinstance(message, JointNames) and self._end is _taut.Sender):
+            raise _taut.SettingError(f"`{name}`: motion is sent as taut.JointNames(…), and taken by a robot's device alone; other messages are of another kind")
         self.name, self.kind, self._codec = name, kind, _codec(message)
         schema, encoding, definition = self._codec._schema()
         self._inner = self._end(
