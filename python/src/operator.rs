@@ -72,6 +72,7 @@ struct Settings {
     force_limit: f32,
     transport: String,
     keeps_stops_in: Option<String>,
+    record: Option<String>,
     paths: Vec<String>,
     senders: Vec<Py<PySender>>,
     receivers: Vec<Py<PyReceiver>>,
@@ -89,6 +90,9 @@ impl PyOperator {
         builder = builder.force_limit(settings.force_limit).transport(settings.transport);
         if let Some(path) = settings.keeps_stops_in {
             builder = builder.keeps_stops_in(path);
+        }
+        if let Some(path) = settings.record {
+            builder = builder.record_to(path);
         }
         for path in settings.paths {
             builder = builder.path(path);

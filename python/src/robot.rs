@@ -81,6 +81,7 @@ struct Settings<'py> {
     rate: u32,
     transport: String,
     keeps_stops_in: Option<String>,
+    record: Option<String>,
     hold_to_run: bool,
     paths: Vec<String>,
     brake: Option<(String, Vec<u8>)>,
@@ -104,6 +105,9 @@ impl PyRobot {
         };
         if settings.hold_to_run {
             builder = builder.hold_to_run();
+        }
+        if let Some(path) = settings.record {
+            builder = builder.record_to(path);
         }
         for path in settings.paths {
             builder = builder.path(path);

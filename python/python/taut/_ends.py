@@ -91,6 +91,7 @@ class Robot(_End):
     ``limits`` say what moves it: :class:`Limits` a :class:`State`, and a dictionary of names and :class:`JointLimits` joints in that order. Then
     ``apply`` and ``measure`` have :class:`Joints`, and the operator sends them over the channel of motion ``motion``.
     ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written.
+    ``record`` names a file, ``….mcap``, into which the session is recorded, as ``taut robot --record`` does.
     ``keeps_stops_in`` names the file in which an emergency stop survives the process; ``None`` is for simulations.
     """
 
@@ -111,6 +112,7 @@ class Robot(_End):
         paths: Iterable[str] = (),
         brake: tuple[str, bytes] | None = None,
         motion: str = "joints",
+        record: str | os.PathLike | None = None,
     ):
         self._inner = _taut.Robot(
             SimpleNamespace(
@@ -124,6 +126,7 @@ class Robot(_End):
                 rate=rate,
                 transport=transport,
                 keeps_stops_in=_path(keeps_stops_in),
+                record=_path(record),
                 hold_to_run=hold_to_run,
                 paths=list(paths),
                 brake=brake,
@@ -219,8 +222,10 @@ def connect(
     transport: str = "quic",
     keeps_stops_in: str | os.PathLike | None = None,
     paths: Iterable[str] = (),
+    record: str | os.PathLike | None = None,
 ) -> Operator:
-    """A session with the robot at ``address``, ``"host:port"``. Waits until there is one, or raises :class:`NotConnectedError`."""
+    """A session with the robot at ``address``, ``"host:port"``. Waits until there is one, or raises :class:`NotConnectedError`.
+    ``record`` names the file, ``….mcap``, into which the session is recorded."""
     return Operator(
         _taut.Operator(
             SimpleNamespace(
@@ -232,6 +237,7 @@ def connect(
                 force_limit=force_limit,
                 transport=transport,
                 keeps_stops_in=_path(keeps_stops_in),
+                record=_path(record),
                 paths=list(paths),
                 **_split(channels),
             )
