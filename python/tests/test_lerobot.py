@@ -23,6 +23,7 @@ LIMITS = {
     "grip.pos": taut.JointLimits(position=(0, 100), velocity=200),
 }
 WATCHDOG = 1.0
+IMPORTS = 300  # s: longer than a busy machine takes for LeRobot's modules.
 
 
 class Arm:
@@ -76,6 +77,10 @@ class Site:
             stderr=open(self.folder / "loop.log", "w"),
         )
         self.ends.open.append(lambda: (process.kill(), process.wait()))
+        end = time.monotonic() + IMPORTS
+        while process.poll() is None and not self.said():  # It says its settings first.
+            assert time.monotonic() < end, "LeRobot does not begin"
+            time.sleep(0.05)
         return process
 
     def said(self):
