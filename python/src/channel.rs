@@ -48,6 +48,7 @@ struct Declared {
 impl Declared {
     fn channel(&self) -> PyResult<Channel> {
         let mut channel = match self.kind.as_str() {
+            "motion" => Channel::motion(&self.name),
             "feedback" => Channel::feedback(&self.name),
             "command" => Channel::command(&self.name),
             "audio" => Channel::audio(&self.name),
@@ -55,8 +56,9 @@ impl Declared {
             "telemetry" => Channel::telemetry(&self.name),
             "bulk" => Channel::bulk(&self.name),
             kind => {
-                let text =
-                    format!("a channel is feedback, command, audio, video, telemetry or bulk, not `{kind}`");
+                let text = format!(
+                    "a channel is motion, feedback, command, audio, video, telemetry or bulk, not `{kind}`"
+                );
                 return Err(SettingError::new_err(text));
             }
         };

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use taut::{State, StopCause};
+use taut::StopCause;
 
 /// What was measured longer ago than this is not known any more.
 const MEASUREMENT_LIFETIME: Duration = Duration::from_millis(50);
 
 /// A target that waits for Python.
-#[derive(Clone, Copy, Debug)]
-struct Target {
-    state: State,
+#[derive(Debug)]
+struct Target<M> {
+    motion: M,
     /// When it came.
     came: Duration,
     /// When its lease ends.
@@ -20,10 +20,10 @@ struct Target {
 }
 
 /// What a Python object is asked to do next.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Work {
+#[derive(Debug, PartialEq)]
+pub(crate) struct Work<M> {
     /// The newest target whose lease is not over, and what is left of that.
-    pub(crate) apply: Option<(State, Duration)>,
+    pub(crate) apply: Option<(M, Duration)>,
     pub(crate) measure: bool,
     /// Stops until now.
     stopped: u64,
@@ -61,14 +61,14 @@ impl Waits {
 
 /// Hands over targets, readings and stops. Every time is a reading of one clock. Of targets only the newest waits, and of stops each cause
 /// once, so that nothing grows while Python is held up.
-#[derive(Debug, Default)]
-pub(crate) struct Desk {
-    target: Option<Target>,
+#[derive(Debug)]
+pub(crate) struct Desk<M> {
+    target: Option<Target<M>>,
     /// When the lease ends of what `apply` was called with.
     applying: Option<Duration>,
     waits: Waits,
     wants_measure: bool,
-    measured: Option<(State, Duration)>,
+    measured: Option<(M, Duration)>,
     /// Causes that `stop` was not called with yet.
     stops: Vec<StopCause>,
     stopped: u64,
@@ -83,8 +83,27 @@ pub(crate) struct Desk {
     ended: bool,
 }
 
+impl<M> Default for Desk<M> {
+    fn default() -> Self {
+        Self {
+            target: None,
+            applying: None,
+            waits: Waits::default(),
+            wants_measure: false,
+            measured: None,
+            stops: Vec::new(),
+            stopped: 0,
+            stopping: false,
+            failure: None,
+            blind: None,
+            broken: None,
+            ended: false,
+        }
+    }
+}
+
 /// The session's side.
-impl Desk {
+impl<M: Clone> Desk<M> {
     /// # Errors
     /// Why it must not move.
     pub(crate) fn enable(&mut self, now: Duration) -> Result<(), String> {
@@ -101,19 +120,19 @@ impl Desk {
 
     /// # Errors
     /// Why it does not move: a method failed, or an earlier target was not applied within its lease.
-    pub(crate) fn apply(&mut self, now: Duration, state: State, lease: Duration) -> Result<(), String> {
+    pub(crate) fn apply(&mut self, now: Duration, motion: M, lease: Duration) -> Result<(), String> {
         if let Some(why) = self.failure.take() {
             return Err(why);
         }
         self.overdue(now)?;
         let until = now + lease;
-        let first_until = self.target.map_or(until, |waiting| waiting.first_until);
-        self.target = Some(Target { state, came: now, until, first_until });
+        let first_until = self.target.as_ref().map_or(until, |waiting| waiting.first_until);
+        self.target = Some(Target { motion, came: now, until, first_until });
         Ok(())
     }
 
     fn overdue(&self, now: Duration) -> Result<(), String> {
-        let waiting = self.target.map(|target| target.first_until);
+        let waiting = self.target.as_ref().map(|target| target.first_until);
         if self.applying.into_iter().chain(waiting).any(|until| now >= until) {
             return Err("`apply` did not return within its lease: Python is held up".to_owned());
         }
@@ -121,10 +140,10 @@ impl Desk {
     }
 
     /// The last reading, unless that is old. Asks for the next.
-    pub(crate) fn measure(&mut self, now: Duration) -> Option<State> {
+    pub(crate) fn measure(&mut self, now: Duration) -> Option<M> {
         self.wants_measure = true;
-        let (state, at) = self.measured?;
-        (now.saturating_sub(at) <= MEASUREMENT_LIFETIME).then_some(state)
+        let (motion, at) = self.measured.as_ref()?;
+        (now.saturating_sub(*at) <= MEASUREMENT_LIFETIME).then(|| motion.clone())
     }
 
     /// No target that came before is handed over any more.
@@ -149,36 +168,36 @@ impl Desk {
 }
 
 /// Python's side.
-impl Desk {
+impl<M: Clone> Desk<M> {
     /// Is there anything for [`take`](Self::take)?
     pub(crate) fn has_work(&self) -> bool {
         self.target.is_some() || self.wants_measure || self.ended
     }
 
     /// What to do now; `None`: nothing, ever again.
-    pub(crate) fn take(&mut self, now: Duration) -> Option<Work> {
+    pub(crate) fn take(&mut self, now: Duration) -> Option<Work<M>> {
         if self.ended {
             return None;
         }
         let target = self.target.take().filter(|target| target.until > now);
-        self.applying = target.map(|target| target.until);
-        if let Some(target) = target {
+        self.applying = target.as_ref().map(|target| target.until);
+        if let Some(target) = &target {
             self.waits.count(now.saturating_sub(target.came));
         }
-        let apply = target.map(|target| (target.state, target.until.saturating_sub(now)));
+        let apply = target.map(|target| (target.motion, target.until.saturating_sub(now)));
         Some(Work { apply, measure: std::mem::take(&mut self.wants_measure), stopped: self.stopped })
     }
 
     /// `apply` of this work returned. What was stopped meanwhile is stopped once more: what was applied may have come after that.
-    pub(crate) fn applied(&mut self, work: &Work) {
+    pub(crate) fn applied(&mut self, work: &Work<M>) {
         self.applying = None;
         if self.stopped != work.stopped {
             self.stop(StopCause::Host);
         }
     }
 
-    pub(crate) fn measured(&mut self, now: Duration, state: Option<State>) {
-        self.measured = state.map(|state| (state, now));
+    pub(crate) fn measured(&mut self, now: Duration, motion: Option<M>) {
+        self.measured = motion.map(|motion| (motion, now));
         self.blind = None;
     }
 
@@ -227,6 +246,8 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
+    use taut::State;
+
     use super::*;
 
     const fn ms(ms: u64) -> Duration {
@@ -239,7 +260,7 @@ mod tests {
 
     #[test]
     fn of_targets_the_newest_is_handed_over_with_what_is_left_of_its_lease() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         desk.apply(ms(0), at(1.0), ms(100)).unwrap();
         desk.apply(ms(1), at(2.0), ms(100)).unwrap();
         assert_eq!(desk.take(ms(11)).unwrap().apply, Some((at(2.0), ms(90))));
@@ -248,7 +269,7 @@ mod tests {
 
     #[test]
     fn it_is_known_how_long_targets_waited() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         assert_eq!(desk.waited(0.5), None);
         for (at, waited) in [(0, 25), (1_000, 25), (2_000, 5_000)] {
             desk.apply(Duration::from_micros(at), self::at(0.0), ms(100)).unwrap();
@@ -260,14 +281,14 @@ mod tests {
 
     #[test]
     fn a_target_whose_lease_is_over_is_not_handed_over() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         desk.apply(ms(0), at(1.0), ms(100)).unwrap();
         assert_eq!(desk.take(ms(100)).unwrap().apply, None);
     }
 
     #[test]
     fn a_target_that_waits_for_python_beyond_its_lease_is_an_error_however_new_the_next_is() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         for now in 0..100 {
             desk.apply(ms(now), at(1.0), ms(100)).unwrap();
         }
@@ -278,7 +299,7 @@ mod tests {
 
     #[test]
     fn an_apply_that_does_not_return_is_an_error_and_is_stopped_once_more_when_it_does() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         desk.apply(ms(0), at(1.0), ms(100)).unwrap();
         let work = desk.take(ms(1)).unwrap();
         assert!(desk.apply(ms(99), at(1.0), ms(100)).is_ok());
@@ -297,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_reading_is_known_for_fifty_milliseconds() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         assert_eq!(desk.measure(ms(0)), None);
         assert!(desk.take(ms(0)).unwrap().measure);
         desk.measured(ms(1), Some(at(1.0)));
@@ -307,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_once_and_a_failed_stop_for_good() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         desk.failed("RuntimeError: hot".to_owned());
         assert_eq!(desk.apply(ms(0), at(1.0), ms(100)), Err("RuntimeError: hot".to_owned()));
         assert_eq!(desk.take_stop(), Some(StopCause::Device));
@@ -321,7 +342,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_is_stopped_once_and_moves_when_it_is_measured_again() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         assert!(
             desk.unmeasured("OSError: unplugged".to_owned())
                 && !desk.unmeasured("OSError: unplugged".to_owned())
@@ -336,7 +357,7 @@ mod tests {
 
     #[test]
     fn of_stops_each_cause_waits_once() {
-        let mut desk = Desk::default();
+        let mut desk = Desk::<State>::default();
         for _ in 0..1_000 {
             desk.stop(StopCause::Watchdog);
             desk.stop(StopCause::Host);

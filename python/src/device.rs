@@ -4,15 +4,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use taut::{Failure, RobotDevice, State, StopCause};
+use taut::{Failure, RobotDevice, StopCause};
 
 use crate::brake::Brake;
 use crate::desk::{Desk, Work};
-use crate::state::PyState;
+use crate::motion::PyMotion;
 
 /// A desk and what rings at it.
-pub(crate) struct Front {
-    desk: Mutex<Desk>,
+pub(crate) struct Front<M> {
+    desk: Mutex<Desk<M>>,
     /// There is something to apply or to measure.
     work: Condvar,
     /// There is a stop to tell, or one was told.
@@ -21,8 +21,27 @@ pub(crate) struct Front {
     brake: Option<Brake>,
 }
 
-impl Front {
-    fn lock(&self) -> MutexGuard<'_, Desk> {
+/// What a robot that runs asks of it, whatever moves the device.
+pub(crate) trait Counter: Send + Sync {
+    /// How long this share of the targets waited for Python.
+    fn waited(&self, share: f64) -> Option<Duration>;
+    /// Waits until every stop was told, but no longer than this.
+    fn wait_stopped(&self, patience: Duration);
+}
+
+impl<M: PyMotion> Counter for Front<M> {
+    fn waited(&self, share: f64) -> Option<Duration> {
+        self.lock().waited(share)
+    }
+
+    fn wait_stopped(&self, patience: Duration) {
+        let waits = |desk: &mut Desk<M>| !desk.is_stopped();
+        let _ = self.stops.wait_timeout_while(self.lock(), patience, waits); // It is left to its thread then.
+    }
+}
+
+impl<M: PyMotion> Front<M> {
+    fn lock(&self) -> MutexGuard<'_, Desk<M>> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -30,7 +49,7 @@ impl Front {
         self.begin.elapsed()
     }
 
-    fn wait<'a>(condvar: &Condvar, desk: MutexGuard<'a, Desk>) -> MutexGuard<'a, Desk> {
+    fn wait<'a>(condvar: &Condvar, desk: MutexGuard<'a, Desk<M>>) -> MutexGuard<'a, Desk<M>> {
         condvar.wait(desk).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,28 +79,17 @@ impl Front {
             error.display(py); // `print` would end the process by a SystemExit.
         }
     }
-
-    /// How long this share of the targets waited for Python.
-    pub(crate) fn waited(&self, share: f64) -> Option<Duration> {
-        self.lock().waited(share)
-    }
-
-    /// Waits until every stop was told, but no longer than this.
-    pub(crate) fn wait_stopped(&self, patience: Duration) {
-        let waits = |desk: &mut Desk| !desk.is_stopped();
-        let _ = self.stops.wait_timeout_while(self.lock(), patience, waits); // It is left to its thread then.
-    }
 }
 
 /// The session's side of a Python object.
-pub(crate) struct PythonDevice {
-    front: Arc<Front>,
+pub(crate) struct PythonDevice<M: PyMotion> {
+    front: Arc<Front<M>>,
     keeps_lease: bool,
 }
 
-impl PythonDevice {
+impl<M: PyMotion> PythonDevice<M> {
     /// Checks that the object has its methods, and starts the threads that call it.
-    pub(crate) fn start(object: &Bound<'_, PyAny>, brake: Option<Brake>) -> PyResult<(Self, Arc<Front>)> {
+    pub(crate) fn start(object: &Bound<'_, PyAny>, brake: Option<Brake>) -> PyResult<(Self, Arc<Front<M>>)> {
         check_methods(object, "a device", &["apply(state, lease)", "measure()", "stop(cause)"])?;
         let keeps_lease = match object.getattr_opt("keeps_lease")? {
             Some(says) => says.is_truthy()?,
@@ -117,7 +125,11 @@ pub(crate) fn check_methods(object: &Bound<'_, PyAny>, whose: &str, methods: &[&
     Ok(())
 }
 
-fn spawn(name: &str, front: Arc<Front>, work: impl FnOnce(&Front) + Send + 'static) -> PyResult<()> {
+fn spawn<M: PyMotion>(
+    name: &str,
+    front: Arc<Front<M>>,
+    work: impl FnOnce(&Front<M>) + Send + 'static,
+) -> PyResult<()> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     thread
         .spawn(move || work(&front))
@@ -125,18 +137,18 @@ fn spawn(name: &str, front: Arc<Front>, work: impl FnOnce(&Front) + Send + 'stat
         .map_err(|error| crate::error::SystemError::new_err(error.to_string()))
 }
 
-impl RobotDevice for PythonDevice {
+impl<M: PyMotion> RobotDevice<M> for PythonDevice<M> {
     fn enable(&self) -> Result<(), Failure> {
         Ok(self.front.lock().enable(self.front.now())?)
     }
 
-    fn apply(&self, target: &State, lease: Duration) -> Result<(), Failure> {
-        self.front.lock().apply(self.front.now(), *target, lease)?;
+    fn apply(&self, target: &M, lease: Duration) -> Result<(), Failure> {
+        self.front.lock().apply(self.front.now(), target.clone(), lease)?;
         self.front.work.notify_one();
         Ok(())
     }
 
-    fn measure(&self) -> Option<State> {
+    fn measure(&self) -> Option<M> {
         let measured = self.front.lock().measure(self.front.now());
         self.front.work.notify_one();
         measured
@@ -151,7 +163,7 @@ impl RobotDevice for PythonDevice {
     }
 }
 
-impl Drop for PythonDevice {
+impl<M: PyMotion> Drop for PythonDevice<M> {
     fn drop(&mut self) {
         self.front.lock().end();
         self.front.work.notify_all();
@@ -160,7 +172,7 @@ impl Drop for PythonDevice {
 }
 
 /// Applies and measures until the session has ended.
-fn run(front: &Front, object: &Py<PyAny>) {
+fn run<M: PyMotion>(front: &Front<M>, object: &Py<PyAny>) {
     loop {
         let mut desk = front.lock();
         while !desk.has_work() {
@@ -181,9 +193,11 @@ fn run(front: &Front, object: &Py<PyAny>) {
     }
 }
 
-fn serve(py: Python<'_>, front: &Front, object: &Py<PyAny>, work: &Work) {
-    if let Some((state, lease)) = work.apply {
-        let applied = object.call_method1(py, "apply", (PyState(state), lease.as_secs_f64()));
+fn serve<M: PyMotion>(py: Python<'_>, front: &Front<M>, object: &Py<PyAny>, work: &Work<M>) {
+    if let Some((motion, lease)) = &work.apply {
+        let target = motion.to_python(py);
+        let applied =
+            target.and_then(|target| object.call_method1(py, "apply", (target, lease.as_secs_f64())));
         front.lock().applied(work);
         front.stops.notify_all();
         if let Err(error) = applied {
@@ -192,20 +206,19 @@ fn serve(py: Python<'_>, front: &Front, object: &Py<PyAny>, work: &Work) {
     }
     if work.measure {
         match measured(py, object) {
-            Ok(state) => front.lock().measured(front.now(), state),
+            Ok(motion) => front.lock().measured(front.now(), motion),
             Err(error) => front.fail(py, "measure", &error),
         }
     }
 }
 
-fn measured(py: Python<'_>, object: &Py<PyAny>) -> PyResult<Option<State>> {
-    let state: Option<PyRef<'_, PyState>> =
-        object.call_method0(py, "measure")?.extract(py).map_err(PyErr::from)?;
-    Ok(state.map(|state| state.0))
+fn measured<M: PyMotion>(py: Python<'_>, object: &Py<PyAny>) -> PyResult<Option<M>> {
+    let motion = object.bind(py).call_method0("measure")?;
+    if motion.is_none() { Ok(None) } else { M::of_python(&motion).map(Some) }
 }
 
 /// Calls `stop` for every stop, also while another method waits.
-fn tell_stops(front: &Front, object: &Py<PyAny>) {
+fn tell_stops<M: PyMotion>(front: &Front<M>, object: &Py<PyAny>) {
     loop {
         let mut desk = front.lock();
         let cause = loop {

@@ -103,6 +103,7 @@ impl From<OperatorEvent> for Told {
             Event::StopUnanswered => told("stop_unanswered"),
             Event::NoAnswer { silence } => told("no_answer").seconds("silence", silence),
             Event::AnswersAgain => told("answers_again"),
+            Event::RecordingEnded { why } => told("recording_ended").text("why", why),
             Event::Disconnected => told("disconnected"),
             Event::ChannelClosed { channel, why } => told("channel_closed").closed(channel, why),
             Event::Ended { why } => {
@@ -122,6 +123,7 @@ impl From<RobotEvent> for Told {
             Event::Moving => told("moving"),
             Event::Stopped { cause } => told("stopped").text("cause", cause.name()),
             Event::LetGo { here } => told("let_go").with("here", Part::Flag(here)),
+            Event::RecordingEnded { why } => told("recording_ended").text("why", why),
             Event::Disconnected => told("disconnected"),
             Event::DeviceFailed(why) => told("device_failed").text("why", why),
             Event::PathTooSlow { age } => told("path_too_slow").seconds("age", age),

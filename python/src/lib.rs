@@ -9,7 +9,9 @@ mod desk;
 mod device;
 mod error;
 mod events;
+mod hand;
 mod lab;
+mod motion;
 mod operator;
 mod robot;
 mod simulated;
@@ -73,6 +75,8 @@ fn fingerprint_of(path: PathBuf) -> PyResult<String> {
 fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<state::PyState>()?;
     module.add_class::<state::PyLimits>()?;
+    module.add_class::<motion::PyJointLimits>()?;
+    module.add_function(wrap_pyfunction!(motion::joints_payload, module)?)?;
     module.add_class::<robot::PyRobot>()?;
     module.add_class::<operator::PyOperator>()?;
     module.add_class::<channel::PySender>()?;

@@ -10,6 +10,7 @@ use taut::{Operator, OperatorDevice, State};
 use crate::channel::{PyReceiver, PySender};
 use crate::error::{EndedError, NotConnectedError, RefusedError, of_error};
 use crate::events::{Ask, Polled, Pump, pump};
+use crate::hand;
 use crate::state::PyState;
 use crate::{fingerprint, identity, seconds, status};
 
@@ -26,6 +27,8 @@ const HAND_LIFETIME: Duration = Duration::from_millis(50);
 struct Slots {
     sends: Option<(State, Instant)>,
     felt: Option<State>,
+    /// The robot was resumed, and the device that drives it does not know yet.
+    resumed: bool,
 }
 
 /// The hand: what Python sent last, once.
@@ -45,6 +48,9 @@ impl OperatorDevice for Hand {
     }
     fn lost(&mut self) {
         lock(&self.0).felt = None;
+    }
+    fn resumed(&mut self) {
+        lock(&self.0).resumed = true;
     }
 }
 
@@ -66,6 +72,7 @@ struct Settings {
     force_limit: f32,
     transport: String,
     keeps_stops_in: Option<String>,
+    record: Option<String>,
     paths: Vec<String>,
     senders: Vec<Py<PySender>>,
     receivers: Vec<Py<PyReceiver>>,
@@ -83,6 +90,9 @@ impl PyOperator {
         builder = builder.force_limit(settings.force_limit).transport(settings.transport);
         if let Some(path) = settings.keeps_stops_in {
             builder = builder.keeps_stops_in(path);
+        }
+        if let Some(path) = settings.record {
+            builder = builder.record_to(path);
         }
         for path in settings.paths {
             builder = builder.path(path);
@@ -121,7 +131,7 @@ impl PyOperator {
     }
 
     /// What the hand holds from now on. Nothing waits: it goes at the next tick of the session, or makes way for a newer one.
-    fn send(&self, state: PyRef<'_, PyState>) -> PyResult<()> {
+    fn send(&self, state: &PyState) -> PyResult<()> {
         if self.pump.has_ended() {
             return Err(self.ended());
         }
@@ -129,6 +139,24 @@ impl PyOperator {
         let now = Instant::now();
         lock(&self.slots).sends = Some((state.0, now));
         Ok(())
+    }
+
+    /// Asks an object once that drives the robot. `felt` is what it felt before; gives what it has felt now.
+    #[pyo3(signature = (object, felt))]
+    fn ask_device(&self, object: &Bound<'_, PyAny>, felt: Option<PyState>) -> PyResult<Option<PyState>> {
+        if std::mem::take(&mut lock(&self.slots).resumed) {
+            hand::resumed(object)?;
+        }
+        if let Some(state) = hand::sample(object)? {
+            self.send(&state)?;
+        }
+        let latest = self.latest();
+        match latest {
+            Some(state) if latest != felt => hand::feel(object, state)?,
+            None if felt.is_some() => hand::lost(object)?,
+            _ => {}
+        }
+        Ok(latest)
     }
 
     /// Where the robot is and what it feels; `None`: nothing fresh is known of it.

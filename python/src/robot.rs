@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use taut::Robot;
+use taut::{Robot, RobotBuilder};
 
 use crate::brake::Brake;
 use crate::channel::{PyReceiver, PySender};
-use crate::device::{Front, PythonDevice};
+use crate::device::{Counter, PythonDevice};
 use crate::error::{EndedError, SystemError, of_error};
 use crate::events::{Polled, Pump, pump};
+use crate::motion::PyJointLimits;
 use crate::state::PyLimits;
 use crate::{fingerprint, identity, seconds, status};
 
@@ -19,7 +20,7 @@ use crate::{fingerprint, identity, seconds, status};
 const GOODBYE: Duration = Duration::from_secs(3);
 
 /// Devices of robots that nobody has any more, and which may not have been told to stop yet.
-static LEFT: Mutex<Vec<Weak<Front>>> = Mutex::new(Vec::new());
+static LEFT: Mutex<Vec<Weak<dyn Counter>>> = Mutex::new(Vec::new());
 
 /// Before the interpreter goes: waits until such devices were told.
 #[pyfunction]
@@ -33,7 +34,39 @@ pub(crate) fn wait_stopped(py: Python<'_>) {
 pub(crate) struct PyRobot {
     robot: Arc<Robot>,
     pump: Arc<Pump>,
-    front: Arc<Front>,
+    front: Arc<dyn Counter>,
+}
+
+/// What a device is held to, which says what moves it as well.
+#[derive(FromPyObject)]
+enum Limits<'py> {
+    State(PyRef<'py, PyLimits>),
+    /// Joints in their order: names, and their limits.
+    Joints(Vec<(String, PyRef<'py, PyJointLimits>)>),
+}
+
+impl Limits<'_> {
+    fn declare(
+        &self,
+        builder: RobotBuilder,
+        channel: String,
+        object: &Bound<'_, PyAny>,
+        brake: Option<Brake>,
+    ) -> PyResult<(RobotBuilder, Arc<dyn Counter>)> {
+        match self {
+            Self::State(limits) => {
+                let (device, front) = PythonDevice::start(object, brake)?;
+                Ok((builder.device(limits.of_robot(), device), front))
+            }
+            Self::Joints(joints) => {
+                let (device, front) = PythonDevice::start(object, brake)?;
+                let names: Vec<&str> = joints.iter().map(|(name, _)| name.as_str()).collect();
+                let definition = serde_json::to_string(&names).expect("texts are written");
+                let limits = joints.iter().map(|(_, limits)| limits.0).collect();
+                Ok((builder.motion_defined::<taut::Joints>(channel, definition, limits, device), front))
+            }
+        }
+    }
 }
 
 #[derive(FromPyObject)]
@@ -41,12 +74,14 @@ struct Settings<'py> {
     listen: String,
     identity: String,
     trust: Vec<String>,
-    limits: PyRef<'py, PyLimits>,
+    limits: Limits<'py>,
+    motion: String,
     device: Bound<'py, PyAny>,
     watchdog: f64,
     rate: u32,
     transport: String,
     keeps_stops_in: Option<String>,
+    record: Option<String>,
     hold_to_run: bool,
     paths: Vec<String>,
     brake: Option<(String, Vec<u8>)>,
@@ -71,6 +106,9 @@ impl PyRobot {
         if settings.hold_to_run {
             builder = builder.hold_to_run();
         }
+        if let Some(path) = settings.record {
+            builder = builder.record_to(path);
+        }
         for path in settings.paths {
             builder = builder.path(path);
         }
@@ -83,8 +121,8 @@ impl PyRobot {
         let brake = settings.brake.map(|(to, bytes)| {
             Brake::open(&to, bytes).map_err(|error| SystemError::new_err(format!("the brake {to}: {error}")))
         });
-        let (device, front) = PythonDevice::start(&settings.device, brake.transpose()?)?;
-        let builder = builder.device(settings.limits.of_robot(), device);
+        let (builder, front) =
+            settings.limits.declare(builder, settings.motion, &settings.device, brake.transpose()?)?;
         let robot = Arc::new(py.detach(|| builder.start()).map_err(of_error)?);
         let events = Pump::new(settings.receivers)?;
         pump("taut events", &events, Arc::clone(&robot), |robot| robot.events().recv().ok())?;

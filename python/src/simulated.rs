@@ -11,6 +11,8 @@ use taut_lab::run::RunClock;
 use taut_session::motion::Motion;
 use taut_session::{ChannelId, State, StopCause};
 
+use crate::hand;
+use crate::motion::PyMotion;
 use crate::state::PyState;
 
 thread_local! {
@@ -58,15 +60,6 @@ impl World {
             called.map_err(|error| *self.raised.borrow_mut() = Some(error)).ok()
         })
     }
-
-    fn state(&self, object: &Py<PyAny>, method: &str) -> Option<PyState> {
-        let state = |py: Python<'_>| -> PyResult<Option<PyState>> {
-            let state: Option<PyRef<'_, PyState>> =
-                object.call_method0(py, method)?.extract(py).map_err(PyErr::from)?;
-            Ok(state.map(|state| *state))
-        };
-        self.call(state).flatten()
-    }
 }
 
 /// An object with `apply`, `measure` and `stop`.
@@ -101,7 +94,11 @@ impl RobotDevice for SimulatedRobot {
         self.world.call(|py| self.object.call_method1(py, "stop", (cause.name(),)));
     }
     fn measure(&mut self) -> Option<Measured> {
-        let state = self.world.state(&self.object, "measure")?.to_session(Time::ZERO);
+        let measured = |py: Python<'_>| {
+            let state = self.object.bind(py).call_method0("measure")?;
+            if state.is_none() { Ok(None) } else { taut::State::of_python(&state).map(Some) }
+        };
+        let state = PyState(self.world.call(measured).flatten()?).to_session(Time::ZERO);
         Some(Measured { state, controller_force: None })
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
@@ -146,7 +143,7 @@ impl SimulatedOperator {
 impl OperatorDevice for SimulatedOperator {
     fn sample(&mut self, now: Time) -> Option<Sample> {
         // What it did not read anew has an old number, and is not sent.
-        if let Some(state) = self.world.state(&self.object, "sample") {
+        if let Some(state) = self.world.call(|py| hand::sample(self.object.bind(py))).flatten() {
             (self.last, self.readings) = (state, self.readings + 1);
         }
         Some(Sample { state: self.last.to_session(now), reading: self.readings })
@@ -154,19 +151,14 @@ impl OperatorDevice for SimulatedOperator {
     fn skip(&mut self, periods: u64) -> u64 {
         periods
     }
-    /// Only an object whose motion is relative to where the robot is has the method.
     fn resumed(&mut self) {
-        self.world.call(|py| match self.object.bind(py).getattr_opt("resumed")? {
-            Some(resumed) => resumed.call0().map(drop),
-            None => Ok(()),
-        });
+        self.world.call(|py| hand::resumed(self.object.bind(py)));
     }
     fn feel(&mut self, _: Time, state: &State) {
-        let felt = PyState::of_session(state);
-        self.world.call(|py| self.object.call_method1(py, "feel", (felt,)));
+        self.world.call(|py| hand::feel(self.object.bind(py), PyState::of_session(state)));
     }
     fn lost(&mut self) {
-        self.world.call(|py| self.object.call_method0(py, "lost"));
+        self.world.call(|py| hand::lost(self.object.bind(py)));
     }
     fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
     fn limit_bitrate(&mut self, _: Bitrate) {}

@@ -181,7 +181,7 @@ def test_motion_is_unpacked_as_it_was_packed(motion):
 def test_a_robot_is_found_by_its_entry_point(tmp_path):
     told = Told(tmp_path, "", "--robot", "nothing:of-this-name")
     status, error = told.ends()
-    assert status == 1 and "no installed package has an entry point `nothing` of taut.robots; there are: mujoco" in error
+    assert status == 1 and "no installed package has an entry point `nothing` of taut.robots; there are: lerobot, mujoco" in error
     told = Told(tmp_path, "", "--robot", "mujoco:glass")
     status, error = told.ends()
     assert status == 1 and ("pip install taut[mujoco]" in error or "there are free, wall, foam" in error), error

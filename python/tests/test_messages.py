@@ -86,7 +86,7 @@ def test_what_cannot_be_sent_says_why():
         sends.send(b"hello")
     with pytest.raises(taut.SettingError, match="no type of a message"):
         taut.Sender("x", dataclasses.make_dataclass("X", [("when", time.struct_time)]), kind="bulk")
-    with pytest.raises(taut.SettingError, match="not `motion`"):
+    with pytest.raises(taut.SettingError, match="JointNames"):
         taut.Sender("x", kind="motion")
 
 

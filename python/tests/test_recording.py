@@ -10,11 +10,13 @@ import subprocess
 from collections import Counter
 
 import pytest
+import taut
+from conftest import Arm, until as eventually
 
 mcap_reader = pytest.importorskip("mcap.reader")
 mcap_ros2 = pytest.importorskip("mcap_ros2.decoder")
 TAUT = os.environ.get("TAUT")
-pytestmark = pytest.mark.skipif(not TAUT, reason="no command `taut` was built (TAUT)")
+with_command = pytest.mark.skipif(not TAUT, reason="no command `taut` was built (TAUT)")
 
 CHANNELS = """
 [[channel]]
@@ -108,6 +110,7 @@ def read(path):
     return counts, events
 
 
+@with_command
 def test_every_message_is_there_with_its_schema(site):
     folder, robot, operator = site
     with_lines = operator("--input", "lines", "--record", "operator.mcap")
@@ -139,6 +142,7 @@ def test_every_message_is_there_with_its_schema(site):
         assert said == ["hello"]
 
 
+@with_command
 def test_states_and_forces_are_as_many_as_the_session_says(site):
     folder, robot, operator = site
     said = ended(operator("--messages", "800", "--record", "operator.mcap"))
@@ -155,6 +159,7 @@ def test_states_and_forces_are_as_many_as_the_session_says(site):
     assert len(stops) == 1 and stops[0]["why"]
 
 
+@with_command
 def test_a_file_whose_writer_was_killed_is_read_after_the_next_start(site):
     folder, _, operator = site
     killed = operator("--record", "operator.mcap")
@@ -211,6 +216,7 @@ class Viewer:
                 return message
 
 
+@with_command
 def test_a_session_is_seen_live_and_nobody_can_publish(site):
     folder, _, operator = site
     with socket.socket() as free:
@@ -256,7 +262,43 @@ def test_a_session_is_seen_live_and_nobody_can_publish(site):
     assert set(states) <= written
 
 
+@with_command
 def test_a_view_is_of_this_host_alone(site):
     _, _, operator = site
     wide = operator("--view", "0.0.0.0:8765")
     assert wide.wait(30) == 2
+
+
+def test_ends_of_python_record_what_the_command_records(ends, tmp_path):
+    arm = Arm()
+    says, hears = taut.Sender("lamp", kind="telemetry"), taut.Receiver("lamp", kind="telemetry")
+    robot = ends.robot(arm, record=tmp_path / "robot.mcap", channels=[says])
+    operator = ends.operator(robot.address, record=tmp_path / "operator.mcap", channels=[hears])
+    feeder = ends.feed(operator, taut.State((0.1, 0, 0.2)))
+    operator.resume()
+    eventually("it moves", lambda: arm.applied > 50)
+    says.send(b"on")
+    assert hears.recv(30) == b"on"
+    robot.stop()
+    eventually("it stops", lambda: arm.stops)
+    feeder.stop()
+    operator.close()
+    robot.close()
+    topics = {"robot": Counter(), "operator": Counter()}
+    events = {"robot": [], "operator": []}
+    for end in topics:
+        with open(tmp_path / f"{end}.mcap", "rb") as file:
+            for _, channel, message in mcap_reader.make_reader(file).iter_messages():
+                topics[end][channel.topic] += 1
+                if channel.topic == "taut/events":
+                    events[end].append(json.loads(message.data))
+    assert topics["operator"]["to_operator/lamp"] == topics["robot"]["to_operator/lamp"] == 1
+    assert topics["robot"]["operator/state"] > 50 and topics["operator"]["robot/state"] > 0 and topics["operator"]["operator/round_trip"] > 50
+    assert [event["why"] for event in events["robot"] if event["event"] == "stopped"][0] == "local_emergency", events["robot"]
+    assert {"connected", "resumed", "robot", "summary"} <= {event["event"] for event in events["operator"]}
+    assert events["robot"][-1]["event"] == events["operator"][-1]["event"] == "summary"
+
+
+def test_a_recording_that_cannot_be_written_is_refused_before_anything_moves(ends, tmp_path):
+    with pytest.raises(taut.SystemError, match="nowhere"):
+        ends.robot(Arm(), record=tmp_path / "nowhere" / "robot.mcap")

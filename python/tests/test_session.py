@@ -1,4 +1,5 @@
 import asyncio
+import threading
 import time
 
 import pytest
@@ -194,3 +195,65 @@ def test_a_state_is_a_value():
     assert not state.enabling and not state.locked
     with pytest.raises(AttributeError):
         state.gripper = 8
+
+
+class Relative:
+    """A hand that notes when it is to begin anew."""
+
+    def __init__(self, operator=None):
+        self.resumes, self.operator = 0, operator
+
+    def sample(self):
+        return taut.State((0.1, 0, 0.2))
+
+    def feel(self, state):
+        pass
+
+    def lost(self):
+        pass
+
+    def resumed(self):
+        self.resumes += 1
+
+
+def test_a_hand_that_drives_is_told_of_every_resume(ends):
+    arm, hand = Arm(), Relative()
+    robot = ends.robot(arm)
+    operator = ends.operator(robot.address)
+    operator.resume(PATIENCE)
+    assert hand.resumes == 0
+    drives = threading.Thread(target=operator.drive, args=(hand,))
+    drives.start()
+    ends.open.append(drives.join)
+    ends.open.append(operator.close)
+    until("it was resumed before", lambda: hand.resumes)
+    until("it moves", lambda: arm.applied > 10)
+    robot.stop()
+    until("stopped", lambda: arm.stops)
+    robot.release()
+    before = hand.resumes
+    until("it moves again", lambda: resumes(operator))
+    until("told again", lambda: hand.resumes > before)
+
+
+def test_a_hand_is_told_when_a_lost_session_is_made_again(ends):
+    """The robot ends and is there again at the same address, and its person resumes."""
+    arm, hand = Arm(), Relative()
+    robot = ends.robot(arm)
+    operator = ends.operator(robot.address)
+    operator.resume(PATIENCE)
+    drives = threading.Thread(target=operator.drive, args=(hand,))
+    drives.start()
+    ends.open.append(drives.join)
+    ends.open.append(operator.close)
+    until("it moves", lambda: arm.applied > 10)
+    address = robot.address
+    robot.close()
+    until("disconnected", lambda: not operator.status()["connected"])
+    before, anew = hand.resumes, Arm()
+    again = taut.Robot(address, identity=ends.keys["robot"], trust=ends.prints["operator"], limits=LIMITS, device=anew, keeps_stops_in=None, watchdog=2.0, rate=200)
+    ends.open.append(again.close)
+    until("connected again", lambda: operator.has_ended or operator.status()["connected"])
+    assert not operator.has_ended, "it connects again by itself"
+    until("it moves again", lambda: resumes(operator) and anew.applied)
+    until("told again", lambda: hand.resumes > before)

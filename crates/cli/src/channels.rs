@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use taut_core::{Bitrate, Bytes, Time};
 use taut_io::device::{Drops, LineChannel, LineChannels};
+use taut_io::lines;
 use taut_lab::scenario::{ChannelSpec, EncodingSpec};
 use taut_session::motion::{JointLimits, JointsLimits, Limits, Schema};
 use taut_session::{Channel, ChannelEvent, ChannelId, Codec, OperatorConfig, Packing, RobotConfig};
@@ -19,7 +20,7 @@ use toml::{Spanned, Value};
 
 use self::limits::{limits, needed};
 use self::packing::{PackingSpec, SamplerTable, packing};
-use crate::host::json_line;
+use crate::host::{json_line, shown};
 use crate::streams::print;
 
 /// The file, as it is written.
@@ -180,14 +181,10 @@ impl Channels {
 
     /// That, as a line of JSON.
     pub(crate) fn line(&self, at: Time, event: &ChannelEvent) -> Option<String> {
-        let (channel, why) = match event {
-            ChannelEvent::Opened { channel } => (*channel, None),
-            ChannelEvent::Refused { channel, why } => (*channel, Some(why.to_string())),
-            _ => return None,
+        let (ChannelEvent::Opened { channel } | ChannelEvent::Refused { channel, .. }) = event else {
+            return None;
         };
-        let name = self.name(channel);
-        let more = [("channel", json!(name)), ("open", json!(why.is_none())), ("why", json!(why))];
-        Some(json_line("channel", at, more))
+        lines::of_channel(self.name(*channel), event).map(|line| shown(at, line))
     }
 
     /// The operator's session with them.

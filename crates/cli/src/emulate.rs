@@ -237,7 +237,7 @@ fn video_port(text: &str) -> Result<u16, String> {
 /// `link`: of several.
 fn tell(
     json: bool,
-    event: &str,
+    event: &'static str,
     clock: &Clock,
     link: Option<&String>,
     stats: &EmulatorStats,

@@ -12,6 +12,7 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::{Handle, Signals};
 use taut_core::{Duration, Time};
+use taut_io::lines::Line;
 use taut_io::{CapabilitySet, DriverConfig, ThreadOptions, drop_privileges};
 use taut_session::StopCause;
 
@@ -249,13 +250,14 @@ pub(crate) fn privileges(error: std::io::Error) -> String {
 
 /// One line of JSON: what happened, when, and more.
 pub(crate) fn json_line(
-    event: &str,
+    event: &'static str,
     at: Time,
     more: impl IntoIterator<Item = (&'static str, serde_json::Value)>,
 ) -> String {
-    let mut line = serde_json::Map::new();
-    line.insert("event".to_owned(), event.into());
-    line.insert("t_s".to_owned(), at.as_secs_f64().into());
-    line.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    format!("{}\n", crate::harmless_json(&serde_json::Value::Object(line).to_string()))
+    shown(at, Line::new(event, more))
+}
+
+/// A line, as a terminal may show it.
+pub(crate) fn shown(at: Time, line: Line) -> String {
+    format!("{}\n", crate::harmless_json(&line.at(at)))
 }

@@ -5,13 +5,14 @@ use std::str::FromStr;
 use clap::Args;
 use serde_json::{Value, json};
 use taut_core::{Duration, PathEstimate, PathId, Priority, Probability, Time};
+use taut_io::lines;
 use taut_io::session::{Endpoint, PathNote, PathSpec, StackSpec, TransportConfig, TransportKind};
 use taut_report::result::ChoicesResult;
 use taut_transport::etp::GapChoice;
 use taut_transport::mtip::{Adaptive, ChoiceReport, Clocks, MAX_PATHS, MtipConfig, Policy, Target};
 use taut_transport::quic::PathUse;
 
-use crate::host::json_line;
+use crate::host::shown;
 use crate::streams::print;
 
 #[derive(Args, Clone, Debug)]
@@ -174,8 +175,7 @@ pub(crate) fn tell(at: Time, note: &PathNote, json: bool) {
 
 /// That, as a line of JSON.
 pub(crate) fn line(at: Time, note: &PathNote) -> String {
-    let (event, more) = as_json(note);
-    json_line(event, at, more)
+    shown(at, lines::of_path(note))
 }
 
 /// How messages were spread over paths, and what is known of them: for JSON Lines.
@@ -207,12 +207,4 @@ pub(crate) fn choices_as_json(report: &ChoiceReport) -> Value {
 pub(crate) fn choices_in_words(report: &ChoiceReport) -> Option<String> {
     let choices = ChoicesResult::from(report.stats);
     (!choices.at_once.is_empty()).then(|| choices.in_words())
-}
-
-/// For JSON Lines.
-fn as_json(note: &PathNote) -> (&'static str, Vec<(&'static str, serde_json::Value)>) {
-    let event = if note.missing.is_none() { "path_there" } else { "path_missing" };
-    let mut more = vec![("path", note.path.0.into()), ("at", note.spec.to_string().into())];
-    more.extend(note.missing.as_ref().map(|why| ("why", why.to_string().into())));
-    (event, more)
 }

@@ -254,14 +254,14 @@ impl Output {
         }
     }
 
-    fn say(&self, at: Time, event: &str, text: &str, more: Vec<(&'static str, Value)>) {
+    fn say(&self, at: Time, event: &'static str, text: &str, more: Vec<(&'static str, Value)>) {
         if self.json {
             return print(&json_line(event, at, more));
         }
         print(&format!("{:>9.3} s  {text}\n", at.as_secs_f64()));
     }
 
-    fn tell(&self, at: Time, event: &str, stats: &ProxyStats) {
+    fn tell(&self, at: Time, event: &'static str, stats: &ProxyStats) {
         if self.json {
             let by_cause = |counts: &BTreeMap<DropCause, u64>| {
                 counts.iter().map(|(cause, count)| (cause.name().to_owned(), Value::from(*count))).collect()

@@ -55,6 +55,7 @@ mod clock;
 pub mod device;
 mod driver;
 pub mod identity;
+pub mod lines;
 mod machine;
 mod mailbox;
 mod port;

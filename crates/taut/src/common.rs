@@ -21,6 +21,8 @@ pub(crate) struct Common {
     pub(crate) paths: Vec<String>,
     #[cfg(feature = "sockets")]
     pub(crate) state: Option<std::path::PathBuf>,
+    #[cfg(feature = "recording")]
+    pub(crate) recording: Option<std::path::PathBuf>,
 }
 
 /// The same, checked.

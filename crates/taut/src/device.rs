@@ -87,6 +87,10 @@ pub trait OperatorDevice: Send + 'static {
 
     /// Nothing fresh is known of the robot: let go of the last force. It may come again, and when nothing was felt.
     fn lost(&mut self);
+
+    /// The robot is resumed, at the start or after a stop or a lost connection: what moves it relative to where it is begins anew. It comes when
+    /// that is asked for and when it is done. Default: nothing to do.
+    fn resumed(&mut self) {}
 }
 
 /// Made by [`robot_device`].

@@ -16,6 +16,11 @@ mod motion;
 mod operator;
 mod port;
 mod queue;
+#[cfg(all(feature = "sockets", feature = "recording"))]
+mod recorded;
+#[cfg(all(feature = "sockets", not(feature = "recording")))]
+#[path = "recorded_absent.rs"]
+mod recorded;
 mod robot;
 #[cfg(feature = "sockets")]
 mod running;

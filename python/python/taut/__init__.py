@@ -18,10 +18,11 @@ else:
     from ._campaign import Campaign, CampaignResult, campaign
     from ._ends import Operator, Robot, connect
     from ._lab import Result, plan, recommend, run, simulate
-    from ._messages import Array, Event, Receiver, Sender
+    from ._messages import Array, Event, JointNames, Receiver, Sender
     from ._taut import (
         EndedError,
         Error,
+        JointLimits,
         Limits,
         LostError,
         MessageError,
@@ -34,6 +35,7 @@ else:
         fingerprint,
         monotonic,
     )
+    from ._motion import Joints
 
 __all__ = [
     "Array",
@@ -42,6 +44,9 @@ __all__ = [
     "EndedError",
     "Error",
     "Event",
+    "JointLimits",
+    "JointNames",
+    "Joints",
     "Limits",
     "LostError",
     "MessageError",

@@ -88,7 +88,10 @@ class Robot(_End):
         Stop, and stay. It may come from another thread, while another method waits.
 
     An exception in any of them is a stop. With ``keeps_lease = True`` in its class a device says that it stops by itself when a lease is over.
+    ``limits`` say what moves it: :class:`Limits` a :class:`State`, and a dictionary of names and :class:`JointLimits` joints in that order. Then
+    ``apply`` and ``measure`` have :class:`Joints`, and the operator sends them over the channel of motion ``motion``.
     ``brake`` is what stops the hardware when Python is held up: where to, ``"udp:HOST:PORT"`` or a file, and the bytes that are written.
+    ``record`` names a file, ``….mcap``, into which the session is recorded, as ``taut robot --record`` does.
     ``keeps_stops_in`` names the file in which an emergency stop survives the process; ``None`` is for simulations.
     """
 
@@ -98,7 +101,7 @@ class Robot(_End):
         *,
         identity: str | os.PathLike,
         trust: str | Iterable[str],
-        limits: _taut.Limits,
+        limits: _taut.Limits | dict[str, _taut.JointLimits],
         device: Any,
         keeps_stops_in: str | os.PathLike | None,
         channels: Iterable[Sender | Receiver] = (),
@@ -108,18 +111,22 @@ class Robot(_End):
         hold_to_run: bool = False,
         paths: Iterable[str] = (),
         brake: tuple[str, bytes] | None = None,
+        motion: str = "joints",
+        record: str | os.PathLike | None = None,
     ):
         self._inner = _taut.Robot(
             SimpleNamespace(
                 listen=listen,
                 identity=_path(identity),
                 trust=[trust] if isinstance(trust, str) else list(trust),
-                limits=limits,
+                limits=list(limits.items()) if isinstance(limits, dict) else limits,
+                motion=motion,
                 device=device,
                 watchdog=watchdog,
                 rate=rate,
                 transport=transport,
                 keeps_stops_in=_path(keeps_stops_in),
+                record=_path(record),
                 hold_to_run=hold_to_run,
                 paths=list(paths),
                 brake=brake,
@@ -171,19 +178,15 @@ class Operator(_End):
             Where the robot is and what it feels, when that is new.
         ``lost()``
             Nothing fresh is known of the robot: let go.
+
+        And it may have ``resumed()``: the robot was let move, at the start, after a stop or a lost connection; what moves it relative to where it is
+        begins anew.
         """
         period, felt = 1 / self._rate, None
         begin = due = time.monotonic()
         try:
             while not self._inner.has_ended and (seconds is None or due - begin < seconds):
-                if (state := device.sample()) is not None:
-                    self._inner.send(state)
-                latest = self._inner.latest()
-                if latest is not None and latest != felt:
-                    device.feel(latest)
-                elif latest is None and felt is not None:
-                    device.lost()
-                felt = latest
+                felt = self._inner.ask_device(device, felt)
                 due = max(due + period, time.monotonic() - period)  # What could not be done in time is left out.
                 time.sleep(max(0.0, due - time.monotonic()))
         except (_taut.EndedError, _taut.LostError):
@@ -219,8 +222,10 @@ def connect(
     transport: str = "quic",
     keeps_stops_in: str | os.PathLike | None = None,
     paths: Iterable[str] = (),
+    record: str | os.PathLike | None = None,
 ) -> Operator:
-    """A session with the robot at ``address``, ``"host:port"``. Waits until there is one, or raises :class:`NotConnectedError`."""
+    """A session with the robot at ``address``, ``"host:port"``. Waits until there is one, or raises :class:`NotConnectedError`.
+    ``record`` names the file, ``….mcap``, into which the session is recorded."""
     return Operator(
         _taut.Operator(
             SimpleNamespace(
@@ -232,6 +237,7 @@ def connect(
                 force_limit=force_limit,
                 transport=transport,
                 keeps_stops_in=_path(keeps_stops_in),
+                record=_path(record),
                 paths=list(paths),
                 **_split(channels),
             )

@@ -10,6 +10,7 @@ import typing
 from typing import Any, Generic, TypeVar
 
 from . import _taut
+from ._motion import Joints
 
 T = TypeVar("T")
 
@@ -106,6 +107,21 @@ class Array:
         return array if self.shape is None else array.reshape(self.shape)
 
 
+class JointNames:
+    """Messages that are :class:`Joints`, as many as there are names and in their order: what moves a robot whose limits have these names."""
+
+    def __init__(self, *names: str):
+        self.names = names
+
+    def _schema(self) -> tuple[str, str, str]:
+        return "taut/Joints", "taut", json.dumps(self.names, separators=(",", ":"), ensure_ascii=False)
+
+    def _write(self, message: Any) -> bytes:
+        if not isinstance(message, Joints) or len(message.position) != len(self.names):
+            raise _taut.MessageError(f"{message!r} is not taut.Joints of {', '.join(self.names)}")
+        return _taut.joints_payload(message)
+
+
 class _Raw:
     def _schema(self):
         return "bytes", "raw", ""
@@ -185,11 +201,11 @@ def _built(kind: Any, value: Any) -> Any:
 def _codec(message: Any) -> Any:
     if message is bytes:
         return _Raw()
-    if isinstance(message, Array):
+    if hasattr(message, "_schema"):
         return message
     if isinstance(message, type) and dataclasses.is_dataclass(message):
         return _Json(message)
-    raise _taut.SettingError(f"a message is a dataclass, taut.Array(dtype, shape) or bytes, not {message!r}")
+    raise _taut.SettingError(f"a message is a dataclass, taut.Array(dtype, shape), taut.JointNames(…) or bytes, not {message!r}")
 
 
 class _Channel:
@@ -203,6 +219,8 @@ class _Channel:
         rate: float | None = None,
         largest: int | None = None,
     ):
+        if (kind == "motion") != (isinstance(message, JointNames) and self._end is _taut.Sender):
+            raise _taut.SettingError(f"`{name}`: motion is sent as taut.JointNames(…), and taken by a robot's device alone; other messages are of another kind")
         self.name, self.kind, self._codec = name, kind, _codec(message)
         schema, encoding, definition = self._codec._schema()
         self._inner = self._end(

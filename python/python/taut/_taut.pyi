@@ -61,9 +61,24 @@ class Limits:
         refuse: bool = False,
     ) -> None: ...
 
+@final
+class JointLimits:
+    """Of one joint, in rad, rad/s, N·m, rad/s², N·m/rad; of one that slides m and N. Without a stiffness the device alone keeps to the effort."""
+
+    def __init__(
+        self,
+        *,
+        position: Vector,
+        velocity: float,
+        effort: float = 0.0,
+        acceleration: float | None = None,
+        stiffness: float | None = None,
+    ) -> None: ...
+
 def fingerprint(path: str | PathLike[str]) -> str:
     """The fingerprint of the identity in this file, which is made when there is none."""
 
+def joints_payload(joints: Any) -> bytes: ...
 def wait_stopped() -> None: ...
 def monotonic() -> float:
     """Seconds by which devices live: while one is called in a simulation, virtual time since the run began; else `time.monotonic()`."""
@@ -102,6 +117,7 @@ class Robot(_End):
 @final
 class Operator(_End):
     def send(self, state: State) -> None: ...
+    def ask_device(self, object: Any, felt: State | None) -> State | None: ...
     def latest(self) -> State | None: ...
     def resume(self, timeout: float) -> None: ...
     def reset(self, timeout: float) -> None: ...

@@ -13,7 +13,7 @@ A robot's class has three methods:
 An exception in any of them is a stop, and ends the program. What else it may have: ``enable()``, ``limit(limits)``, ``drive(channel, motion, lease)``
 for channels of motion, ``motions()`` and ``messages()`` that give what there is for channels, ``receive(channel, payload, age)``, and in its class
 ``name``, ``stiffness`` (N/m), ``period`` (0.001 s), ``real`` (``True``: it can hurt somebody) and ``limits_force``, which is to be ``True``: its
-controller keeps the limit of force that ``limit`` is told.
+controller keeps the limit of force that ``limit`` is told. One with ``drive`` and without ``apply`` is moved by channels alone, and needs none.
 
 An input's class has ``sample()``, a :class:`State`, or ``None`` where it read nothing new; and it may have ``feel(state)``, ``lost()``, ``resumed()``, ``buttons()``
 that gives ``"stop"``, ``"reset"`` and ``"resume"`` as they are pressed, ``motions()``, ``messages()`` and ``receive(channel, payload, age)``.
@@ -35,6 +35,8 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Sequence
 
+from taut._motion import SCHEMAS, Gripper, Joints, State, Twist
+
 __all__ = ["Channel", "Gripper", "Joints", "Limits", "State", "Twist", "main"]
 
 VERSION = 1
@@ -47,105 +49,6 @@ BUTTONS = ("stop", "reset", "resume")
 LOOK = 0.01
 ROLES = {1: "a robot", 2: "an input"}
 HEADER = struct.Struct("<BBBBI")
-STATE = struct.Struct("<BBH13f")
-TURNING = struct.Struct("<6f")
-
-
-@dataclass(frozen=True)
-class State:
-    """Pose, velocity and force: m, a unit quaternion, m/s, N; gripper from 0, open, to 65535."""
-
-    position: Sequence[float] = (0.0, 0.0, 0.0)
-    orientation_wxyz: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
-    velocity: Sequence[float] = (0.0, 0.0, 0.0)
-    force: Sequence[float] = (0.0, 0.0, 0.0)
-    gripper: int = 0
-    locked: bool = False
-    enabling: bool = False
-    #: Of a robot that measures it: the force of its controller, N.
-    controller_force: Sequence[float] | None = None
-
-    def _pack(self) -> bytes:
-        numbers = (*self.position, *self.orientation_wxyz, *self.velocity, *self.force)
-        return STATE.pack(self.locked | self.enabling << 1, 0, self.gripper, *numbers)
-
-    @staticmethod
-    def _unpack(data: bytes) -> State:
-        flags, _, gripper, *numbers = STATE.unpack_from(data)
-        return State(
-            tuple(numbers[:3]),
-            tuple(numbers[3:7]),
-            tuple(numbers[7:10]),
-            tuple(numbers[10:]),
-            gripper,
-            bool(flags & 1),
-            bool(flags & 2),
-        )
-
-
-@dataclass(frozen=True)
-class Joints:
-    """Joints in the channel's order: rad, rad/s, N·m; of one that slides m, m/s, N. As many velocities and efforts, or none."""
-
-    position: Sequence[float]
-    velocity: Sequence[float] = ()
-    effort: Sequence[float] = ()
-    locked: bool = False
-    enabling: bool = False
-
-    def _pack(self) -> bytes:
-        count = len(self.position)
-        flags = self.locked | self.enabling << 1 | bool(len(self.velocity)) << 2 | bool(len(self.effort)) << 3
-        numbers = (*self.position, *self.velocity, *self.effort)
-        return struct.pack(f"<BBH{len(numbers)}f", flags, count, 0, *numbers)
-
-    @staticmethod
-    def _unpack(data: bytes) -> Joints:
-        flags, count = data[0], data[1]
-        numbers = struct.unpack(f"<{len(data) // 4 - 1}f", data[4:])
-        parts = [numbers[at : at + count] for at in range(0, len(numbers), count)]
-        velocity = parts.pop(1) if flags & 4 else ()
-        return Joints(parts[0], velocity, parts[1] if flags & 8 else (), bool(flags & 1), bool(flags & 2))
-
-
-@dataclass(frozen=True)
-class Twist:
-    """Velocities along and about x, y, z: m/s, rad/s."""
-
-    linear: Sequence[float] = (0.0, 0.0, 0.0)
-    angular: Sequence[float] = (0.0, 0.0, 0.0)
-    locked: bool = False
-    enabling: bool = False
-
-    def _pack(self) -> bytes:
-        return struct.pack("<I6f", self.locked | self.enabling << 1, *self.linear, *self.angular)
-
-    @staticmethod
-    def _unpack(data: bytes) -> Twist:
-        flags, *numbers = struct.unpack("<I6f", data)
-        return Twist(tuple(numbers[:3]), tuple(numbers[3:]), bool(flags & 1), bool(flags & 2))
-
-
-@dataclass(frozen=True)
-class Gripper:
-    """From 0, open, to 1, closed, with at most that effort, N."""
-
-    position: float = 0.0
-    max_effort: float = 0.0
-    locked: bool = False
-    enabling: bool = False
-
-    def _pack(self) -> bytes:
-        return struct.pack("<I2f", self.locked | self.enabling << 1, self.position, self.max_effort)
-
-    @staticmethod
-    def _unpack(data: bytes) -> Gripper:
-        flags, position, effort = struct.unpack("<I2f", data)
-        return Gripper(position, effort, bool(flags & 1), bool(flags & 2))
-
-
-Motion = State | Joints | Twist | Gripper
-SCHEMAS = (State, Joints, Twist, Gripper)
 
 
 @dataclass(frozen=True)
@@ -208,6 +111,7 @@ class _Device:
         made = self.made
         stiffness = getattr(made, "stiffness", None)
         flags = 1 | 2 * bool(getattr(made, "limits_force", False)) | 4 * bool(getattr(made, "real", True)) | 8 * (stiffness is not None)
+        flags |= 16 * (hasattr(made, "drive") and not hasattr(made, "apply"))
         name = str(getattr(made, "name", type(made).__name__)).encode()
         self.say(DEVICE, flags=flags, number=VERSION, rest=struct.pack("<f", stiffness or 0.0) + name, wait=True)
 
@@ -413,7 +317,7 @@ def _packed(state: Any) -> bytes:
 
 
 #: Entry points of this package, which need not be installed.
-BUILT_IN = {"taut.robots": {"mujoco": "taut.robots.mujoco:Arm"}, "taut.inputs": {}}
+BUILT_IN = {"taut.robots": {"lerobot": "taut.lerobot:Device", "mujoco": "taut.robots.mujoco:Arm"}, "taut.inputs": {}}
 
 
 def _named(spec: str, group: str | None) -> tuple[str, list[str]]:

@@ -1,11 +1,12 @@
 //! What an operator's session prints: text, or JSON Lines.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use taut_agent::{OperatorNote, Progress, Standing};
 use taut_core::{Duration, Time};
+use taut_io::lines::{self, Line};
 use taut_session::{Answer, LatencySummary, OperatorEvent, RefusalReason, RobotState, StopCause, patience};
 
-use crate::host::json_line;
+use crate::host::shown;
 use crate::paths;
 use crate::recent::{self, Recent};
 use crate::streams::print;
@@ -35,11 +36,17 @@ impl Output {
 
     /// What happened, as a line of JSON.
     pub(super) fn line(&mut self, at: Time, note: &OperatorNote) -> Option<String> {
-        let (event, mut more) = as_json(note)?;
-        if let OperatorNote::Progress(progress) = note {
-            more.push(("recent", recent::as_json(&self.recent.of(&progress.status))));
-        }
-        Some(json_line(event, at, more))
+        let line = lines::of_operator(note)?;
+        Some(shown(
+            at,
+            match note {
+                OperatorNote::Progress(progress) => {
+                    let recent = recent::as_json(&self.recent.of(&progress.status));
+                    with_choices(line, progress).with("recent", recent)
+                }
+                _ => line,
+            },
+        ))
     }
 
     pub(super) fn summary(&self, at: Time, progress: &Progress) {
@@ -52,7 +59,12 @@ impl Output {
 
 /// Everything that was measured, as a line of JSON.
 pub(super) fn summary_line(at: Time, progress: &Progress) -> String {
-    json_line("summary", at, of_progress(progress))
+    shown(at, with_choices(lines::operator_summary(progress), progress))
+}
+
+/// And how messages were spread over paths.
+fn with_choices(line: Line, progress: &Progress) -> Line {
+    line.with("choices", json!(progress.choices.as_ref().map(paths::choices_as_json)))
 }
 
 /// The end of a status line: how the robot is, and how long nothing was heard of it.
@@ -160,71 +172,6 @@ fn told_by_session(event: &OperatorEvent) -> Option<String> {
         OperatorEvent::Closed => "closed".to_owned(),
         _ => return None,
     })
-}
-
-fn as_json(note: &OperatorNote) -> Option<(&'static str, Vec<(&'static str, Value)>)> {
-    Some(match note {
-        OperatorNote::Progress(progress) => ("status", of_progress(progress)),
-        OperatorNote::Done => ("done", Vec::new()),
-        OperatorNote::NotDone(error) => ("not_done", vec![("error", json!(error.to_string()))]),
-        OperatorNote::NoAnswer { silence } => ("no_answer", vec![("silence_ms", ms(Some(*silence)))]),
-        OperatorNote::AnswersAgain { silence } => ("answers_again", vec![("silence_ms", ms(Some(*silence)))]),
-        OperatorNote::Keep { .. } | OperatorNote::Reconnect | OperatorNote::Ended(_) => return None,
-        OperatorNote::Event(event) => match event {
-            OperatorEvent::Connected { watchdog, max_age, hold_to_run, .. } => {
-                let more = vec![
-                    ("watchdog_ms", json!(watchdog.as_millis_f64())),
-                    ("max_age_ms", json!(max_age.as_millis_f64())),
-                    ("hold_to_run", json!(hold_to_run)),
-                ];
-                ("connected", more)
-            }
-            OperatorEvent::Robot { state, cause } => {
-                ("robot", vec![("state", json!(state.name())), ("cause", json!(cause.name()))])
-            }
-            OperatorEvent::EmergencyStopped { after, kept } => {
-                let more = vec![("after_ms", json!(after.as_millis_f64())), ("kept", json!(kept))];
-                ("emergency_stopped", more)
-            }
-            OperatorEvent::EmergencyStopUnanswered => ("emergency_stop_unanswered", Vec::new()),
-            OperatorEvent::Resumed => ("resumed", Vec::new()),
-            OperatorEvent::WasReset => ("reset", Vec::new()),
-            OperatorEvent::ResetRefused { answer } => {
-                ("reset_refused", vec![("answer", json!(answer.map(Answer::name)))])
-            }
-            OperatorEvent::ResumeRefused { answer, age } => {
-                let more =
-                    vec![("answer", json!(answer.map(Answer::name))), ("age_ms", json!(age.as_millis_f64()))];
-                ("resume_refused", more)
-            }
-            OperatorEvent::FeedbackLost => ("feedback_lost", Vec::new()),
-            OperatorEvent::Rate { hz } => ("rate", vec![("hz", json!(hz))]),
-            OperatorEvent::RefusedByRobot(reason) => ("refused", vec![("reason", json!(reason.name()))]),
-            OperatorEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
-            OperatorEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
-            OperatorEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
-            OperatorEvent::Closed => ("closed", Vec::new()),
-            _ => return None,
-        },
-    })
-}
-
-fn ms(duration: Option<Duration>) -> Value {
-    json!(duration.map(Duration::as_millis_f64))
-}
-
-fn of_progress(progress: &Progress) -> Vec<(&'static str, Value)> {
-    vec![
-        ("status", json!(progress.status)),
-        ("standing", json!(progress.standing.name())),
-        ("silence_ms", ms(progress.silence)),
-        ("made", json!(progress.made)),
-        ("missed", json!(progress.missed)),
-        ("stale", json!(progress.stale)),
-        ("robot_position_m", json!(progress.robot_position)),
-        ("robot_force_n", json!(progress.robot_force)),
-        ("choices", json!(progress.choices.as_ref().map(paths::choices_as_json))),
-    ]
 }
 
 /// The table at the end.

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use taut_agent::{DeviceReport, Refused, RobotNote, Standing};
-use taut_core::{DropCause, Duration, Time};
+use taut_core::{DropCause, Time};
+use taut_io::lines::{self, identities};
 use taut_io::session::TransportKind;
-use taut_session::{Latch, RobotEvent, Status, patience};
+use taut_session::{Latch, RobotEvent, Status};
 use taut_transport::identity::Fingerprint;
 
 use crate::channels::Channels;
-use crate::host::json_line;
+use crate::host::{json_line, shown};
 use crate::operator::too_slow;
 use crate::recent::{self, Recent};
 use crate::state::kept;
@@ -82,11 +83,14 @@ impl Output {
         if let RobotNote::Event(RobotEvent::Channel(event)) = note {
             return self.channels.line(at, event);
         }
-        let (event, mut more) = as_json(note)?;
-        if let RobotNote::Progress(status) = note {
-            more.push(("recent", recent::as_json(&self.recent.of(status))));
-        }
-        Some(json_line(event, at, more))
+        let line = lines::of_robot(note)?;
+        Some(shown(
+            at,
+            match note {
+                RobotNote::Progress(status) => line.with("recent", recent::as_json(&self.recent.of(status))),
+                _ => line,
+            },
+        ))
     }
 
     pub(super) fn summary(&self, at: Time, status: &Status) {
@@ -102,63 +106,7 @@ impl Output {
 
 /// Everything that was measured, as a line of JSON.
 pub(super) fn summary_line(at: Time, status: &Status) -> String {
-    json_line("summary", at, [("status", json!(status))])
-}
-
-fn as_json(note: &RobotNote) -> Option<(&'static str, Vec<(&'static str, Value)>)> {
-    Some(match note {
-        RobotNote::Keep { .. } | RobotNote::Reconnect | RobotNote::Ended => return None,
-        RobotNote::Progress(status) => ("status", vec![("status", json!(status))]),
-        RobotNote::NotKept => ("not_kept", Vec::new()),
-        RobotNote::DeviceFailed(failure) => ("device_failed", vec![("why", json!(failure.to_string()))]),
-        RobotNote::Device(report) => {
-            let more = vec![
-                ("speed_mps", json!(report.speed)),
-                ("speed_max_mps", json!(report.speed_max)),
-                ("controller_force_n", json!(report.controller_force)),
-                ("controller_force_max_n", json!(report.controller_force_max)),
-                ("not_applied", json!(report.not_applied)),
-            ];
-            ("device", more)
-        }
-        RobotNote::Refused { cause, count, busy, who } => {
-            let address = who.and_then(|who| who.address).map(|address| address.to_string());
-            let more = vec![
-                ("cause", json!(cause.name())),
-                ("count", json!(count)),
-                ("busy", json!(busy)),
-                ("address", json!(address)),
-                ("identities", json!(identities(who.as_ref()))),
-            ];
-            ("refused", more)
-        }
-        RobotNote::Stopped { why, silence, position } => {
-            let silence_ms = silence.map(Duration::as_millis_f64);
-            let more = vec![
-                ("why", json!(why.name())),
-                ("silence_ms", json!(silence_ms)),
-                ("position_m", json!(position)),
-            ];
-            ("stopped", more)
-        }
-        RobotNote::Event(event) => match event {
-            RobotEvent::Connected { session } => ("connected", vec![("session", json!(session))]),
-            RobotEvent::Enabled => ("enabled", Vec::new()),
-            RobotEvent::LetGo { here } => ("let_go", vec![("here", json!(here))]),
-            RobotEvent::PathTooSlow { age } => {
-                let needed_ms = patience(*age).as_millis_f64();
-                (
-                    "path_too_slow",
-                    vec![("age_ms", json!(age.as_millis_f64())), ("needed_ms", json!(needed_ms))],
-                )
-            }
-            RobotEvent::Incompatible(error) => ("incompatible", vec![("error", json!(error.to_string()))]),
-            RobotEvent::PathUp(path) => ("path_up", vec![("path", json!(path.0))]),
-            RobotEvent::PathDown(path) => ("path_down", vec![("path", json!(path.0))]),
-            RobotEvent::Closed => ("closed", Vec::new()),
-            _ => ("other", Vec::new()),
-        },
-    })
+    shown(at, lines::robot_summary(status))
 }
 
 /// How it is, in the operator's words.
@@ -206,11 +154,6 @@ fn how_to_trust(who: Option<&Refused>) -> String {
             )
         }
     }
-}
-
-fn identities(who: Option<&Refused>) -> Vec<String> {
-    let keys = who.and_then(|who| who.key).map(|key| key.fingerprints()).unwrap_or_default();
-    keys.iter().map(ToString::to_string).collect()
 }
 
 /// How the device moved.

@@ -1,6 +1,8 @@
 //! What is recorded, and how it is written: JSON of numbers side by side, which Foxglove plots by their names without a plug-in and
 //! `taut trace` reads as columns. Foxglove's own schemas have no force.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use taut_core::Duration;
@@ -36,6 +38,8 @@ pub(super) struct Described {
     pub(super) schema_encoding: &'static str,
     pub(super) definition: Vec<u8>,
     pub(super) encoding: &'static str,
+    /// What the file says of the channel beside: a definition that is no schema of MCAP's, such as the names of joints.
+    pub(super) metadata: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
@@ -156,6 +160,7 @@ impl Topic {
             schema_encoding: "jsonschema",
             definition,
             encoding: "json",
+            metadata: BTreeMap::new(),
         };
         let state = || {
             let state = State::at(taut_core::Time::ZERO);
@@ -192,11 +197,14 @@ fn of_channel(channel: &Channel) -> Described {
     // Readers of JSON want to be told that it is an object.
     let definition = if text.is_empty() && encoding == "json" { r#"{"type":"object"}"# } else { text };
     let none = definition.is_empty() || schema_encoding.is_empty();
+    let beside =
+        (schema_encoding.is_empty() && !text.is_empty()).then(|| ("definition".to_owned(), text.to_owned()));
     Described {
         topic: format!("{way}/{}", channel.name()),
         schema: schema.name().to_owned(),
         schema_encoding: if none { "" } else { schema_encoding },
         definition: if none { Vec::new() } else { definition.as_bytes().to_vec() },
         encoding,
+        metadata: beside.into_iter().collect(),
     }
 }

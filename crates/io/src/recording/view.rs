@@ -64,9 +64,10 @@ impl Drop for View {
 }
 
 fn channel(context: &Arc<Context>, described: Described) -> Result<Arc<RawChannel>, FoxgloveError> {
-    let Described { topic, schema, schema_encoding, definition, encoding } = described;
+    let Described { topic, schema, schema_encoding, definition, encoding, metadata } = described;
     let schema = foxglove::Schema::new(schema, schema_encoding, definition);
-    ChannelBuilder::new(topic).context(context).message_encoding(encoding).schema(schema).build_raw()
+    let channel = ChannelBuilder::new(topic).context(context).message_encoding(encoding);
+    channel.schema(schema).metadata(metadata).build_raw()
 }
 
 fn io_error(error: FoxgloveError) -> io::Error {

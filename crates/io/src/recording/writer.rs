@@ -230,7 +230,8 @@ impl Piece {
         let schema =
             self.mcap.add_schema(&described.schema, described.schema_encoding, &described.definition);
         let schema = schema.map_err(io_error)?;
-        let channel = self.mcap.add_channel(schema, &described.topic, described.encoding, &BTreeMap::new());
+        let channel =
+            self.mcap.add_channel(schema, &described.topic, described.encoding, &described.metadata);
         let channel = channel.map_err(io_error)?;
         // Each stands twice: before its first message, and in the end.
         self.described += 2 * (described.definition.len() + described.topic.len() + 200) as u64;

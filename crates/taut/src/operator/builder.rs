@@ -49,6 +49,9 @@ pub(super) struct Parts {
     pub(super) settings: OperatorSettings,
     pub(super) hand: Hand,
     pub(super) told: Arc<Told>,
+    /// Channels by their numbers.
+    #[cfg_attr(not(feature = "sockets"), expect(dead_code, reason = "for a recording"))]
+    pub(super) channels: Vec<taut_session::Channel>,
 }
 
 impl OperatorBuilder {
@@ -94,6 +97,15 @@ impl OperatorBuilder {
     #[cfg(feature = "sockets")]
     pub fn keeps_stops_in(mut self, path: impl Into<std::path::PathBuf>) -> Self {
         self.common.state = Some(path.into());
+        self
+    }
+
+    /// Records the session into this file, `….mcap`: states, channels and what happens, as `taut operator --record` does. What is there already
+    /// becomes `….N.mcap`; all files of the name take 4 GB, and the oldest is removed for more. No session waits for the disk, and one that takes
+    /// no more ends the recording alone. Default: nothing is recorded.
+    #[cfg(feature = "recording")]
+    pub fn record_to(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.common.recording = Some(path.into());
         self
     }
 
@@ -165,15 +177,16 @@ impl OperatorBuilder {
         if let Some(deadline) = self.deadline {
             session = session.deadline(ours(deadline));
         }
-        let mut ports = Ports::default();
+        let (mut ports, mut channels) = (Ports::default(), Vec::new());
         for port in std::mem::take(&mut self.channels) {
             session = declare(session, &port, Direction::ToRobot, OperatorConfig::channel)?;
+            channels.push(port.declared(Direction::ToRobot));
             ports.0.push(Some(port));
         }
         let there = (self.connect.clone().unwrap_or_default(), known.kind.name());
         let told = Arc::new(Told::new(ports, self.record.is_some(), there));
         let settings = settings.resumes(policy);
-        Ok(Parts { known, session, settings, hand: Hand::new(self.device.take()), told })
+        Ok(Parts { known, session, settings, hand: Hand::new(self.device.take()), told, channels })
     }
 
     pub(super) fn address(&self) -> Result<&str, Error> {

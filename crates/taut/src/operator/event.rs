@@ -75,6 +75,11 @@ pub enum OperatorEvent {
         /// A short text.
         record: String,
     },
+    /// The recording takes no more; the session goes on.
+    RecordingEnded {
+        /// Why.
+        why: String,
+    },
     /// It has ended: nothing more is to come.
     Ended {
         /// Why; `None`: it was closed here.

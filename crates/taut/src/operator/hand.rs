@@ -35,7 +35,12 @@ impl taut_agent::OperatorDevice for Hand {
         if self.device.is_some() { periods } else { 0 }
     }
 
-    fn resumed(&mut self) {}
+    fn resumed(&mut self) {
+        if let Some(device) = &mut self.device {
+            device.resumed();
+        }
+    }
+
     fn feel(&mut self, _: Time, state: &taut_session::State) {
         if let Some(device) = &mut self.device {
             device.feel(&State::of_session(state));

@@ -54,7 +54,7 @@ impl OperatorBuilder {
             ));
         }
         let presses = self.record.as_ref().is_some_and(|last| OperatorLife::next(last.as_deref()));
-        let Parts { known, session, settings, hand, told } = self.parts()?;
+        let Parts { known, session, settings, hand, told, .. } = self.parts()?;
         let maker = Maker::new(known, Side::Opens, now, unix)?;
         let mut stack = maker.make()?;
         stack.add_path(at(now), PATH);

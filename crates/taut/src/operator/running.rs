@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use taut_agent::{Alarm, OperatorCommand};
+use taut_io::lines::operator_summary;
 use taut_io::session::{
     Endpoint, OperateConfig, OperateError, OperatorMachine, OperatorRecord, Remote, Told as Note, operate,
 };
@@ -14,6 +15,7 @@ use super::hand::Hand;
 use super::machine::command;
 use crate::error::Error;
 use crate::identity::Fingerprint;
+use crate::recorded::Recorded;
 use crate::running::{Running, of_handles, resolve, system};
 
 /// An operator that runs, on a thread of ours. Made by [`OperatorBuilder::start`].
@@ -39,7 +41,7 @@ impl OperatorBuilder {
             return Err(Error::invalid("record", why));
         }
         let state = self.common.state_file()?;
-        let Parts { known, session, settings, hand, told } = self.parts()?;
+        let Parts { known, session, settings, hand, told, channels } = self.parts()?;
         let clock = Clock::start();
         let fingerprint = known.identity.fingerprint();
         let endpoint = Endpoint::connect(known.transport(), remote, known.credentials(), &clock);
@@ -48,6 +50,12 @@ impl OperatorBuilder {
         if let Some(path) = state {
             config = config.record(OperatorRecord::open(&path).map_err(system)?);
         }
+        let ended = Arc::clone(&told);
+        let failed = move |why| ended.events.queue.push(OperatorEvent::RecordingEnded { why });
+        let mut recorded = Recorded::start(&self.common, clock, channels, failed)?;
+        if let Some(observer) = recorded.observer() {
+            config = config.observed(observer);
+        }
         let (theirs, ends) = (Arc::clone(&told), Arc::clone(&told));
         let work = move |started: Box<dyn FnOnce(Remote<OperatorMachine<Hand>>)>| {
             let driver = Driver::new(DriverConfig::new()).map_err(system)?.with_clock(clock);
@@ -55,17 +63,23 @@ impl OperatorBuilder {
                 connect(&remote, &theirs);
                 started(remote);
             };
-            let tell = &mut |_, note| {
+            let tell = &mut |at, note| {
+                recorded.operator(at, &note);
                 if let Note::Note(note) = note {
                     theirs.note(note);
                 }
             };
-            let ended =
-                operate(driver, &endpoint, config, hand, started, tell).map_err(|error| match &error {
-                    OperateError::NotConnected(trouble) => theirs.not_connected(trouble),
-                    OperateError::Lost(trouble, _) => Error::Lost(trouble.to_string()),
-                    other => system(other),
-                });
+            let ended = operate(driver, &endpoint, config, hand, started, tell);
+            recorded.finish(match &ended {
+                Ok(progress) => Some(operator_summary(progress)),
+                Err(OperateError::Lost(_, progress)) => Some(operator_summary(progress)),
+                Err(_) => None,
+            });
+            let ended = ended.map_err(|error| match &error {
+                OperateError::NotConnected(trouble) => theirs.not_connected(trouble),
+                OperateError::Lost(trouble, _) => Error::Lost(trouble.to_string()),
+                other => system(other),
+            });
             theirs.end(ended.as_ref().err().cloned());
             theirs.board.count(&ended?.status);
             Ok(())

@@ -71,6 +71,9 @@ pub(super) struct Parts {
     pub(super) body: Arc<Body>,
     pub(super) plant: Plant,
     pub(super) told: Arc<Told>,
+    /// Channels by their numbers.
+    #[cfg_attr(not(feature = "sockets"), expect(dead_code, reason = "for a recording"))]
+    pub(super) channels: Vec<Channel>,
 }
 
 /// The watchdog's time.
@@ -119,6 +122,15 @@ impl RobotBuilder {
     #[cfg(feature = "sockets")]
     pub fn keeps_stops_in(mut self, path: impl Into<std::path::PathBuf>) -> Self {
         self.common.state = Some(path.into());
+        self
+    }
+
+    /// Records the session into this file, `….mcap`: states, channels and what happens, as `taut robot --record` does. What is there already
+    /// becomes `….N.mcap`; all files of the name take 4 GB, and the oldest is removed for more. No session waits for the disk, and one that takes
+    /// no more ends the recording alone. Default: nothing is recorded.
+    #[cfg(feature = "recording")]
+    pub fn record_to(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.common.recording = Some(path.into());
         self
     }
 
@@ -214,22 +226,22 @@ impl RobotBuilder {
         }
         let period = period(self.rate.unwrap_or(1_000))?;
         let mut session = RobotConfig::new().watchdog(ours(watchdog)).hold_to_run(self.hold_to_run);
-        let (mut parts, mut ports, mut names) = (Vec::new(), Ports::default(), Vec::new());
+        let (mut parts, mut ports, mut channels) = (Vec::new(), Ports::default(), Vec::new());
         session = session.limits(self.hand(&mut parts)?);
         for declared in std::mem::take(&mut self.channels) {
             match declared {
                 Declared::Port(port) => {
                     session = declare(session, &port, Direction::ToOperator, RobotConfig::channel)?;
-                    names.push(port.channel.name.clone());
+                    channels.push(port.declared(Direction::ToOperator));
                     ports.0.push(Some(port));
                 }
                 Declared::Motion(limited, schema) => {
                     let (held, mut part) = limited.checked()?;
                     let channel = schema.channel(&part.name);
+                    channels.push(channel.clone());
                     let declared = session.motion(channel, held.limits);
                     session = declared.map_err(|error| Error::invalid("channel", error))?;
                     part.channel = Some(ChannelId(ports.0.len() as u8));
-                    names.push(part.name.clone());
                     parts.push(part);
                     ports.0.push(None);
                 }
@@ -242,7 +254,8 @@ impl RobotBuilder {
         }
         let body = Body::new(parts);
         let plant = Plant::new(Arc::clone(&body), period);
-        Ok(Parts { known, session, body, plant, told: Arc::new(Told::new(ports, names)) })
+        let names = channels.iter().map(|channel: &Channel| channel.name().to_owned()).collect();
+        Ok(Parts { known, session, body, plant, told: Arc::new(Told::new(ports, names)), channels })
     }
 
     /// The device that states move, and its limits. Where there is none, no state is taken.

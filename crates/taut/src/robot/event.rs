@@ -66,6 +66,11 @@ pub enum RobotEvent {
         /// A short text.
         record: String,
     },
+    /// The recording takes no more; the session goes on.
+    RecordingEnded {
+        /// Why.
+        why: String,
+    },
     /// It has ended: nothing more is to come.
     Ended,
 }

@@ -60,7 +60,7 @@ impl RobotBuilder {
                        say `forgets_stops()`";
             return Err(Error::Missing { what: "the record of stops", how });
         }
-        let Parts { known, mut session, body, plant, told } = self.parts()?;
+        let Parts { known, mut session, body, plant, told, .. } = self.parts()?;
         if !taut_agent::RobotDevice::lease(&plant) {
             let why = "nothing but the device itself stops it when your loop stands still: it has to keep the lease, and say so by \
                        `keeps_lease` (closures: `with_lease`); or let `start` run the loop";

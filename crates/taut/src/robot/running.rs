@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use taut_agent::{Alarm, RobotCommand};
 use taut_core::Duration;
+use taut_io::lines::robot_summary;
 use taut_io::session::{Endpoint, Remote, RobotMachine, RobotRecord, ServeConfig, Told as Note, serve};
 use taut_io::{Clock, Driver, DriverConfig};
 use taut_session::ChannelId;
@@ -14,6 +15,7 @@ use super::event::{RobotEvent, Told};
 use crate::body::{Body, Plant};
 use crate::error::Error;
 use crate::identity::Fingerprint;
+use crate::recorded::Recorded;
 use crate::running::{Running, of_handles, resolve, system};
 
 /// How often the counts of [`Status`] are renewed.
@@ -50,7 +52,7 @@ impl RobotBuilder {
                        say `forgets_stops()`";
             return Err(Error::Missing { what: "the file for stops", how });
         }
-        let Parts { known, session, body, plant, told } = self.parts()?;
+        let Parts { known, session, body, plant, told, channels } = self.parts()?;
         let clock = Clock::start();
         let fingerprint = known.identity.fingerprint();
         let (transport, at) = (known.transport(), resolve("listen", &listen)?);
@@ -61,6 +63,12 @@ impl RobotBuilder {
         if let Some(path) = state {
             config = config.record(RobotRecord::open(&path).map_err(system)?);
         }
+        let ended = Arc::clone(&told);
+        let failed = move |why| ended.events.queue.push(RobotEvent::RecordingEnded { why });
+        let mut recorded = Recorded::start(&self.common, clock, channels, failed)?;
+        if let Some(observer) = recorded.observer() {
+            config = config.observed(observer);
+        }
         let (theirs, moved, ends) =
             (Arc::clone(&told), Arc::clone(&body), (Arc::clone(&told), Arc::clone(&body)));
         let work = move |started: Box<dyn FnOnce(Remote<RobotMachine<Plant>>)>| {
@@ -69,13 +77,15 @@ impl RobotBuilder {
                 connect(&remote, &theirs, &moved);
                 started(remote);
             };
-            let tell = &mut |_, note| {
+            let tell = &mut |at, note| {
+                recorded.robot(at, &note);
                 if let Note::Note(note) = note {
                     theirs.note(note);
                 }
             };
-            let status = serve(driver, &endpoint, config, plant, started, tell).map_err(system)?;
-            theirs.board.count(&status);
+            let ended = serve(driver, &endpoint, config, plant, started, tell).map_err(system);
+            recorded.finish(ended.as_ref().ok().map(robot_summary));
+            theirs.board.count(&ended?);
             Ok(())
         };
         let at_end = move || {

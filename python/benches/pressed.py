@@ -1,0 +1,246 @@
+"""The MuJoCo arm pressed against a wall and foam, in the simulator and over real sockets: pressed.py --taut PROGRAM [--real 3] [--seeds 5] [--json]
+
+The same two objects stand at the ends of both: `taut.robots.mujoco.Arm`, and a hand that goes 17 cm forward in two seconds, 2 cm into what is there,
+and stays. The network is LTE, Wi-Fi or two 5G links, of scenarios/; in the simulator by a seed, on sockets by `taut emulate --relay`, of two links
+with a network namespace for each relay, which needs root. Tracking error: how far the arm is behind the hand before it touches, rms. Force error: what
+the hand feels beside what it feels at that time over a direct link, rms. The simulator's seeds have a spread; does what was measured lie within?
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import taut
+from taut._progress import Progress
+from taut.robots.mujoco import HOME, LIMITS, Arm
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+#: The hand sets out a second after the network began, in both worlds: rates change with the time.
+WAIT, SECONDS, REACH, APPROACH = 1.0, 7, 0.17, 2.0
+PUSH = 20.0  # N that the hand is pushed with at most.
+SINGLE, DOUBLE = ("udp", "etp", "quic", "sctp"), ("mtip", "mpquic")
+NETWORKS = {"LTE": ("lte.toml", SINGLE), "Wi-Fi": ("wifi.toml", SINGLE), "two 5G links": ("two-5g-links.toml", DOUBLE)}
+DIRECT = '[links.direct]\nbetween = ["operator", "robot"]\nchain = [{ delay = "1us" }]\n'
+TELEOP = """
+[teleop]
+operator = "{operator}"
+paths = {paths}
+robot = "robot"
+watchdog = "5s"
+max_age = "1s"
+environment = "free"
+"""
+
+
+class Press:
+    """Notes when it was where, and what it felt then."""
+
+    def __init__(self, begin=0.0):
+        self.begin, self.x, self.apart, self.forces = begin, 0.0, [], []
+
+    def sample(self):
+        self.x = REACH * min(1.0, max(0.0, (taut.monotonic() - self.begin - WAIT) / APPROACH))
+        return taut.State((self.x, HOME[1], HOME[2]))
+
+    def feel(self, state):
+        if 0.01 < self.x < 0.1:  # Under way, and before it touches.
+            self.apart.append(self.x - state.position[0])
+        self.forces.append((taut.monotonic() - self.begin, -state.force[0]))
+
+    def lost(self):
+        pass
+
+    def tracking_mm(self):
+        return 1e3 * rms(self.apart) if self.apart else None
+
+    def felt(self):
+        """The force at each hundredth of a second, as it was felt last."""
+        at, last, forces = 0, 0.0, []
+        for tick in range(100 * SECONDS):
+            while at < len(self.forces) and self.forces[at][0] <= tick / 100:
+                last = self.forces[at][1]
+                at += 1
+            forces.append(last)
+        return forces
+
+
+def rms(numbers):
+    return (sum(number * number for number in numbers) / len(numbers)) ** 0.5
+
+
+def links_of(text):
+    """The tables of links of a scenario, as they stand there."""
+    taken, keeps = [], False
+    for line in text.splitlines():
+        if line.startswith("["):
+            keeps = line.startswith(("[links.", "[[links."))
+        if keeps:
+            taken.append(line)
+    return "\n".join(taken)
+
+
+def scenario(folder, name, links, operator="operator", paths=1):
+    path = Path(folder) / f"{name.replace(' ', '-')}.toml"
+    path.write_text(f'title = "pressed: {name}"\nduration = "{SECONDS}s"\n{links}\n{TELEOP.format(operator=operator, paths=paths)}')
+    return path
+
+
+def simulated(path, touches, seed, transport="udp"):
+    hand, settings = Press(), {"teleop.device_force": PUSH, "teleop.transport": transport, "teleop.reliable": False}
+    taut.simulate(path, robot=Arm(touches), operator=hand, limits=taut.Limits(**LIMITS), seed=seed, settings=settings)
+    return hand
+
+
+class Relays:
+    """`taut emulate --relay` before a robot; of several links one in a namespace each, joined to this one by a veth pair."""
+
+    def __init__(self, program, path, robot, links, seed):
+        self.processes, self.devices = [], []
+        if len(links) == 1:
+            self.address, self.paths = self._start(program, path, f"127.0.0.1:0={robot}", [], seed, []), ()
+            return
+        self.address, self.paths = "10.9.0.9:7000", tuple(f"net{number}" for number in range(len(links)))
+        port = robot.rpartition(":")[2]
+        for number, link in enumerate(links):
+            wait = ["unshare", "-n", "sh", "-c", 'read go; exec "$@"', "sh"]
+            self._start(program, path, f"{self.address}=10.{number + 1}.0.1:{port}", ["--link", link], seed, wait, number)
+
+    def _start(self, program, path, relay, more, seed, wait, number=None):
+        command = [*wait, program, "emulate", str(path), "--relay", relay, "--seed", str(seed), "--json", *more]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        if number is not None:
+            self._join(process.pid, number)
+            print(file=process.stdin, flush=True)
+        line = process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{program} emulate ended; see above")
+        return json.loads(line)["address"]
+
+    def _join(self, pid, number):
+        own = os.readlink("/proc/self/ns/net")
+        while os.readlink(f"/proc/{pid}/ns/net") == own:
+            time.sleep(0.005)
+        here = lambda *words: subprocess.run(["ip", *words], check=True)
+        there = lambda *words: subprocess.run(["nsenter", "-t", str(pid), "-n", "ip", *words], check=True)
+        device = f"net{number}"
+        here("link", "add", device, "type", "veth", "peer", "name", "relay", "netns", str(pid))
+        self.devices.append(device)
+        here("addr", "add", f"10.{number + 1}.0.1/24", "dev", device)
+        here("link", "set", device, "up")
+        there("addr", "add", f"10.{number + 1}.0.2/24", "dev", "relay")
+        there("addr", "add", "10.9.0.9/32", "dev", "relay")
+        there("link", "set", "relay", "up")
+        here("route", "add", "10.9.0.9", "via", f"10.{number + 1}.0.2", "dev", device, "metric", str(number + 1))
+
+    def end(self):
+        for process in self.processes:
+            process.terminate()
+            process.wait(30)
+        for device in self.devices:
+            subprocess.run(["ip", "link", "del", device], stderr=subprocess.DEVNULL)  # It may have gone with the other end.
+
+
+def real(program, path, touches, seed, transport, links):
+    with tempfile.TemporaryDirectory() as folder:
+        keys = [f"{folder}/{end}.key" for end in ("robot", "operator")]
+        prints = [taut.fingerprint(key) for key in keys]
+        listen = "127.0.0.1:0" if len(links) == 1 else "0.0.0.0:0"
+        settings = dict(limits=taut.Limits(**LIMITS), device=Arm(touches), keeps_stops_in=None, watchdog=5.0, transport=transport)
+        with taut.Robot(listen, identity=keys[0], trust=prints[1], **settings) as robot:
+            relays = Relays(program, path, robot.address, links, seed)
+            hand = Press(taut.monotonic())
+            try:
+                settings = dict(force_limit=PUSH, deadline=1.0, transport=transport, paths=relays.paths)
+                with taut.connect(relays.address, identity=keys[1], trust=prints[0], **settings) as operator:
+                    operator.resume(10)
+                    operator.drive(hand, hand.begin + SECONDS - taut.monotonic())
+            finally:
+                relays.end()
+    return hand
+
+
+def cases(asked):
+    for network, (file, transports) in NETWORKS.items():
+        for touches in ("wall", "foam"):
+            for transport in transports:
+                case = (network, touches, transport)
+                if not asked.only or all(word in case for word in asked.only.split(",")):
+                    yield *case, file
+
+
+def case_of(asked, folder, direct, network, touches, transport, file, is_root, step):
+    """Both errors: in the simulator, of each seed, and over sockets, of each run."""
+    double = transport in DOUBLE
+    links = ["a", "b"] if double else [""]
+    path = scenario(folder, network, links_of((SCENARIOS / file).read_text()), "controller" if double else "operator", len(links))
+    runs = [("simulated", seed) for seed in range(1, asked.seeds + 1)]
+    runs += [("real", seed) for seed in range(1, asked.real + 1) if is_root or not double]
+    found = {"simulated": [], "real": []}
+    for world, seed in runs:
+        if world == "simulated":
+            hand = simulated(path, touches, seed, transport)
+        else:
+            hand = real(asked.taut, path, touches, seed, transport, links)
+        error = rms([felt - there for felt, there in zip(hand.felt(), direct[touches])])
+        found[world].append({"tracking_mm": hand.tracking_mm(), "force_n": error})
+        step()
+    within = {}
+    for what in ("tracking_mm", "force_n"):
+        of_seeds = [one[what] for one in found["simulated"]]
+        measured = [one[what] for one in found["real"]]
+        within[what] = min(of_seeds) <= statistics.median(measured) <= max(of_seeds) if measured else None
+    return {"network": network, "touches": touches, "transport": transport, **found, "within": within}
+
+
+def shown(of, what, unit):
+    values = [one[what] for one in of]
+    return f"{statistics.median(values):.2f} ({min(values):.2f}–{max(values):.2f}) {unit}" if values else "—"
+
+
+def main(asked):
+    is_root = os.geteuid() == 0 and subprocess.run(["unshare", "-n", "true"]).returncode == 0
+    if is_root and "TAUT_BENCH_NETNS" not in os.environ:
+        os.environ["TAUT_BENCH_NETNS"] = "1"
+        os.execvp("unshare", ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *sys.argv])
+    chosen = list(cases(asked))
+    if not chosen:
+        raise SystemExit(f"--only {asked.only}: no such case; a case is NETWORK,TOUCHES,TRANSPORT of {', '.join(NETWORKS)}; wall, foam; {', '.join(SINGLE + DOUBLE)}")
+    done, results = 0, []
+    with tempfile.TemporaryDirectory() as folder, Progress("pressed") as progress:
+
+        def step():
+            nonlocal done
+            done += 1
+            progress(done / (len(chosen) * (asked.seeds + asked.real)))
+
+        ideal = scenario(folder, "direct", DIRECT)
+        direct = {touches: simulated(ideal, touches, 1).felt() for touches in {case[1] for case in chosen}}
+        for case in chosen:
+            results.append(case_of(asked, folder, direct, *case, is_root, step))
+    if asked.json:
+        print(json.dumps({"seeds": asked.seeds, "real": asked.real, "cases": results}))
+        return
+    print("| network | touches | transport | tracking, simulated | tracking, sockets | force, simulated | force, sockets | within the seeds |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    words = {True: "yes", False: "no", None: "—"}
+    for one in results:
+        columns = [shown(one[world], what, unit) for what, unit in (("tracking_mm", "mm"), ("force_n", "N")) for world in ("simulated", "real")]
+        within = f"{words[one['within']['tracking_mm']]}, {words[one['within']['force_n']]}"
+        print(f"| {one['network']} | {one['touches']} | {one['transport']} | {' | '.join(columns)} | {within} |")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--taut", default=os.environ.get("TAUT", "taut"), help="the command (TAUT, or taut on the path)")
+    parser.add_argument("--seeds", type=int, default=5, help="of the simulator")
+    parser.add_argument("--real", type=int, default=3, help="runs over sockets, each with the emulator's seed")
+    parser.add_argument("--only", default="", help="cases with these words: LTE,wall,quic")
+    parser.add_argument("--json", action="store_true")
+    main(parser.parse_args())

@@ -1,0 +1,117 @@
+"""On the robot's host: the operator at the other end of a session is LeRobot's teleoperator ``taut``.
+
+``lerobot-teleoperate --robot.type=… --teleop.type=taut --teleop.listen=0.0.0.0:4433 --teleop.trust="[taut:OPERATOR…]" --teleop.limits=… --teleop.start=…``
+LeRobot's loop does not tell a teleoperator where the robot is: where it can be chosen, ``taut.lerobot.serve`` and ``taut robot --robot lerobot:…`` know more.
+"""
+
+import logging
+import threading
+from dataclasses import dataclass, field
+
+from lerobot.teleoperators.config import TeleoperatorConfig
+from lerobot.teleoperators.teleoperator import Teleoperator
+
+import taut
+from taut.lerobot import MOTION, check_names, observation, tell
+
+
+@TeleoperatorConfig.register_subclass("taut")
+@dataclass(kw_only=True)
+class TautTeleoperatorConfig(TeleoperatorConfig):
+    listen: str = "0.0.0.0:4433"
+    #: Fingerprints of operators that may have the robot.
+    trust: list[str] = field(default_factory=list)
+    #: Of each joint the least and the largest position and the speed, in the robot's own units: {shoulder_pan.pos: [-90, 90, 45], …}
+    limits: dict[str, list[float]] = field(default_factory=dict)
+    #: Where the robot goes when the loop begins, and waits for the operator.
+    start: dict[str, float] = field(default_factory=dict)
+    #: The file with this robot's identity, made when there is none, and the one in which an emergency stop survives the process.
+    identity: str = "robot.key"
+    keeps_stops_in: str = "robot.stops"
+    watchdog: float = 0.25
+    transport: str = "quic"
+
+
+class TautTeleoperator(Teleoperator):
+    """Its action is what the session applied last, within its limits. After a stop it stays the same: the robot holds."""
+
+    config_class = TautTeleoperatorConfig
+    name = "taut"
+
+    def __init__(self, config: TautTeleoperatorConfig):
+        super().__init__(config)
+        self.config, self._robot, self._lock = config, None, threading.Lock()
+        self.names = list(config.limits)
+        if not self.names:
+            raise ValueError("nothing moves without limits: --teleop.limits=\"{shoulder_pan.pos: [-90, 90, 45], …}\"")
+        check_names(config.start, self.names, "--teleop.start")
+        self._at = tuple(float(config.start[name]) for name in self.names)
+        self._seen: dict[str, float] = {}
+
+    @property
+    def action_features(self) -> dict:
+        return {name: float for name in self.names}
+
+    feedback_features = action_features
+
+    @property
+    def is_connected(self) -> bool:
+        return self._robot is not None
+
+    @property
+    def is_calibrated(self) -> bool:
+        return True
+
+    def calibrate(self) -> None:
+        pass
+
+    def configure(self) -> None:
+        pass
+
+    def connect(self, calibrate: bool = True) -> None:
+        config = self.config
+        self._observations = observation(taut.Sender)
+        limits = {name: taut.JointLimits(position=(least, most), velocity=speed) for name, (least, most, speed) in config.limits.items()}
+        self._robot = taut.Robot(
+            config.listen,
+            identity=config.identity,
+            trust=config.trust,
+            limits=limits,
+            device=self,
+            keeps_stops_in=config.keeps_stops_in,
+            channels=[self._observations],
+            watchdog=config.watchdog,
+            rate=100,
+            transport=config.transport,
+            motion=MOTION,
+        )
+        logging.info("taut: %s listens on %s", self._robot.fingerprint, self._robot.address)
+
+    def apply(self, joints: taut.Joints, lease: float) -> None:
+        with self._lock:
+            self._at = tuple(joints.position)
+
+    def measure(self) -> taut.Joints:
+        with self._lock:
+            at, seen = self._at, self._seen
+        tell(self._observations, seen or dict(zip(self.names, at)))
+        return taut.Joints(at)
+
+    def stop(self, cause: str) -> None:
+        logging.warning("taut: stopped: %s", cause)
+
+    def get_action(self) -> dict[str, float]:
+        if self._robot is None:
+            raise RuntimeError("connect the teleoperator first")
+        with self._lock:
+            return dict(zip(self.names, self._at))
+
+    def send_feedback(self, feedback: dict) -> None:
+        """Where the robot is, for the operator."""
+        with self._lock:
+            self._seen = {name: float(value) for name, value in feedback.items() if isinstance(value, (int, float))}
+
+    def disconnect(self) -> None:
+        if self._robot is not None:
+            robot, self._robot = self._robot, None
+            robot.close()
