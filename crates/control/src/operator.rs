@@ -51,6 +51,11 @@ impl OperatorEnd {
         self
     }
 
+    /// By which it goes.
+    pub const fn law(&self) -> Law {
+        self.law
+    }
+
     /// A message of the robot's end came. One that is no finite number, or older than another, changes nothing.
     pub fn receive(&mut self, message: &Message) {
         if message.is_finite() && self.reserve.is_told(message) {
