@@ -433,6 +433,7 @@ proptest! {
     fn every_state_reads_back(
         numbers in any::<[u32; 2]>(), waited in any::<u16>(), priority in 0u8..3, stream in 0u8..4,
         locked in any::<bool>(), enabling in any::<bool>(), gripper in any::<u16>(), floats in any::<[f32; 13]>(), applied in any::<u32>(),
+        energy in any::<Option<f32>>(),
     ) {
         let state = State {
             sequence: u64::from(numbers[0]),
@@ -448,6 +449,7 @@ proptest! {
             orientation_wxyz: floats[3..7].try_into().unwrap(),
             velocity: floats[7..10].try_into().unwrap(),
             force: floats[10..].try_into().unwrap(),
+            energy: energy.map(f64::from),
         };
         for body in [Body::State(state), Body::Feedback(Feedback { state, applied: applied.into(), ack: None })] {
             let frame = Frame { session: 1, body };
