@@ -10,6 +10,9 @@
 //! | [`Law::Wave`] | the arm's controller through a transmission line | yes |
 //! | [`Law::Tdpa`] | the arm's controller, damped when energy runs out | yes |
 //!
+//! Passive is not yet calm: what no law can give more of than the reserves may go to and fro between hand and arm. Waves come to rest
+//! over every delay that was tried, time-domain passivity with a light grip on a hard wall does not.
+//!
 //! Between the two ends of a passive law stands a *channel*: a network of which nothing is known. Its two ports take and give
 //! power: force on the hand times velocity of the hand, and force of the arm's controller times velocity of its reference. A
 //! [`Message`] tells how much energy its end has put into the channel so far. That only grows, so the largest figure heard is the
