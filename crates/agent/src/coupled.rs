@@ -155,3 +155,110 @@ fn wide(vector: &[f32; 3]) -> Vector {
 fn single(vector: &Vector) -> [f32; 3] {
     vector.map(|part| part as f32)
 }
+
+#[cfg(test)]
+mod tests {
+    use taut_control::Wave;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const SERVO: Servo = Servo { stiffness: 3_000.0, damping: 45.0 };
+
+    /// An arm that goes where it is told, at once.
+    #[derive(Default)]
+    struct Obedient {
+        state: Option<State>,
+        told: u32,
+        stops: u32,
+    }
+
+    impl RobotDevice for Obedient {
+        fn period(&self) -> Duration {
+            MS
+        }
+        fn enable(&mut self) -> Result<(), DeviceFailure> {
+            Ok(())
+        }
+        fn apply(&mut self, point: &SetPoint) -> bool {
+            (self.state, self.told) = (Some(point.state), self.told + 1);
+            true
+        }
+        fn drive(&mut self, _: ChannelId, _: &Motion, _: Duration) -> bool {
+            false
+        }
+        fn stop(&mut self, _: StopCause) {
+            self.stops += 1;
+        }
+        fn measure(&mut self) -> Option<Measured> {
+            let state = self.state.unwrap_or(State::at(Time::ZERO));
+            Some(Measured { state, controller_force: None, feedback: None })
+        }
+        fn receive(&mut self, _: ChannelId, _: Option<Duration>, _: &[u8]) {}
+        fn limit_bitrate(&mut self, _: Bitrate) {}
+        fn poll_message(&mut self) -> Option<DeviceMessage> {
+            None
+        }
+        fn feeds_back(&mut self) -> bool {
+            true
+        }
+        fn failure(&mut self) -> Option<DeviceFailure> {
+            None
+        }
+        fn lease(&self) -> bool {
+            true
+        }
+        fn stiffness(&self) -> Option<f32> {
+            None
+        }
+        fn limit_force(&mut self, _: f32) -> bool {
+            true
+        }
+        fn is_real(&self) -> bool {
+            false
+        }
+    }
+
+    /// One that moves by waves, and how often it is told where to go in so many periods.
+    fn moving() -> CoupledArm<Obedient> {
+        let mut arm = CoupledArm::new(Obedient::default(), Law::Wave(Wave::default()), SERVO);
+        arm.measure();
+        arm.enable().unwrap();
+        let state = State { velocity: [0.1, 0.0, 0.0], energy: Some(0.01), ..State::at(Time::ZERO) };
+        assert!(arm.apply(&SetPoint { state, lease: MS * 20 }));
+        arm
+    }
+
+    fn told(arm: &mut CoupledArm<Obedient>, periods: u32) -> u32 {
+        let before = arm.device.told;
+        (0..periods).for_each(|_| drop(arm.measure()));
+        arm.device.told - before
+    }
+
+    #[test]
+    fn an_arm_is_led_between_set_points_for_its_lease_and_no_longer() {
+        let mut arm = moving();
+        assert_eq!(told(&mut arm, 19), 19);
+        assert!(arm.device.state.is_some_and(|state| state.position[0] > 0.0), "it moves");
+        assert!(told(&mut arm, 100) <= 1, "nothing leads it when nothing more is heard");
+        let state = State { energy: Some(0.02), ..State::at(Time::ZERO) };
+        assert!(!arm.apply(&SetPoint { state, lease: MS * 20 }), "nobody enabled it again");
+    }
+
+    #[test]
+    fn a_stop_reaches_the_device_and_nothing_leads_it_until_it_is_enabled() {
+        let mut arm = moving();
+        assert_eq!(told(&mut arm, 5), 5);
+        arm.stop(StopCause::Watchdog);
+        assert_eq!((arm.device.stops, told(&mut arm, 50)), (1, 0));
+        arm.enable().unwrap();
+        assert_eq!(told(&mut arm, 50), 0, "what was heard before the stop is gone");
+    }
+
+    #[test]
+    fn what_goes_back_under_a_passive_law_says_its_energy() {
+        let mut arm = moving();
+        let feedback = arm.measure().and_then(|measured| measured.feedback);
+        assert!(feedback.is_some_and(|state| state.energy.is_some()));
+    }
+}
